@@ -12,9 +12,9 @@ namespace {
 // the bytes are faster than those that fit (docs/log/2026-11-25-attention-forward-order.md).
 Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan) {
   const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
-  const Dim whole = max(Dim(a.l2_bytes) * (a.window == 0 ? 2 : 1) / kv_bytes, 1);
+  const Dim whole = max(Dim(l2_bytes(a)) * (a.window == 0 ? 2 : 1) / kv_bytes, 1);
   if (!plan.waits_for_copies) return whole;
-  const Dim keys = a.l2_bytes / ((a.dim + a.dim_v) * size_of(a.dtype));
+  const Dim keys = l2_bytes(a) / ((a.dim + a.dim_v) * size_of(a.dtype));
   const Dim under_way = multiprocessors() * (a.block_q / plan.packed_heads);
   return max(whole, max(keys - under_way, 0) / a.window);
 }
@@ -51,7 +51,6 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
       heads_(p.batch * (a.heads / packed_heads_)),
       group_(heads_of_group(p, a, heads_, plan)),
       runs_(row_blocks_) {
-  plan_case("less L2 than is measured", a.l2_bytes < Attention().l2_bytes);
   if (!plan.slides) return;
   group_ = heads_;  // a window's keys stay in L2 of whatever heads
   // For every CTA as many long runs, and what is left of its share tile by tile, so that all end

@@ -153,9 +153,10 @@ class Ring {
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
-  // Waits until the stage of the `position`-th produce, counted from 0, is full. For roles that
-  // come back to stages that they have not released yet: they count positions themselves, and
-  // release each of them once, in the order in which they were produced.
+  // Waits until the stage of the `position`-th produce, counted from 0, is full. A position below 0
+  // is the first one's. For roles that come back to stages that they have not released yet: they
+  // count positions themselves, and release each of them once, in the order in which they were
+  // produced.
   Slot consume_at(const Index& position, SourceLocation where = here());
   // The stage of the role's latest consume, which it has not released.
   Slot last(SourceLocation where = here());
@@ -192,6 +193,12 @@ struct TmaOptions {
 // before the tensor does, such as those of a Ragged's sequences.
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
               SourceLocation where = here());
+// Only inside Ring::produce of a multicast ring: shared memory to the shared memory of CTA `cta` of
+// the cluster. `to` is a part of the stage, which lies there as it does here; the copy completes
+// the full barrier there. Each CTA sends as much as it receives. Both views consist of whole panels
+// of the same width. The source may be written again where it is known that the stage was consumed.
+void cluster_copy(const SharedView& from, const SharedView& to, const IndexOperand& cta,
+                  SourceLocation where = here());
 // Shared to global, by one lane; elements that do not exist are not written.
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
 // Shared to global, by one lane: each element that exists becomes the sum (minimum, maximum) of

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "tilewright/kernel.h"
 #include "tilewright/numerics.h"
+#include "tilewright/schedule.h"
 #include "tilewright/tensor_ref.h"
 
 // From a kernel to something that runs.
@@ -17,6 +19,9 @@ struct CompileOptions {
   // Else spilled registers and local arrays are an error, but where the compiler schedules itself.
   bool allow_stack_frame = false;
   Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
+  // Of a kernel of the tile level, for such a GPU. Its fields come before the kernel's own
+  // (Kernel::schedule). For a kernel that leaves nothing to say a field is an error.
+  Schedule schedule = {};
   // For kernels of the library: ScheduleOptions::rules_folder.
   std::string rules_folder = {};
   // NVRTC compiles again what the cache of built kernels has, and the cache keeps that.
@@ -71,5 +76,11 @@ class Executable {
 //   Error(unavailable) where the target's GPU, driver or compiler is not here.
 Executable compile(const Kernel& kernel, std::string_view target,
                    const CompileOptions& options = {});
+// The same by a schedule: compile(kernel, "cuda", Schedule{.stages = 3}).
+Executable compile(const Kernel& kernel, std::string_view target,
+                   const std::same_as<Schedule> auto& schedule, CompileOptions options = {}) {
+  options.schedule = schedule;
+  return compile(kernel, target, options);
+}
 
 }  // namespace tilewright

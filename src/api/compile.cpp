@@ -12,6 +12,7 @@
 #include "compiler/target.h"
 #include "compiler/written_tensors.h"
 #include "ir/ir.h"
+#include "ir/schedule.h"
 #include "runtime/device.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
@@ -132,6 +133,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   auto state = std::make_unique<Executable::State>();
   state->target = compiler::parse_target(target, options.device);
   state->kernel = kernel;
+  ir::check_ranges(options.schedule);
   check_outputs_are_stored(state->kernel);
   compiler::dump_traced(state->kernel);
   if (state->target.kind == compiler::Target::Kind::interpreter) {
@@ -140,6 +142,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   }
   if (state->target.kind == compiler::Target::Kind::passes) {
     state->numerics = options.numerics;
+    state->kernel.schedule = ir::merged(options.schedule, state->kernel.schedule);
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::simulator) {

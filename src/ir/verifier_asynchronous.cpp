@@ -110,6 +110,20 @@ void verify_tma_tile(const VerifierContext& context, std::size_t first) {
                   context.operand_text(1), view.elements(), box);
 }
 
+// Each panel is copied as it lies.
+void verify_copied_views(const VerifierContext& context) {
+  const auto layout = [&](std::size_t i) {
+    const Operation* view = context.defined_by(context.operation().operands[i]);
+    return context.defined_by(view->operands[0])->attributes.shared_layout().as_panels();
+  };
+  require_same_tile(context, context.operand(0), product_shape(context, 0), context.operand(1),
+                    product_shape(context, 1));
+  const auto from = layout(0), to = layout(1);
+  context.require(from && to && from->span == to->span && from->swizzle_bytes == to->swizzle_bytes,
+                  "{} and {} have other panels", context.operand_text(0), context.operand_text(1));
+  verify_barrier_index(context, 2);
+}
+
 }  // namespace
 
 void verify_coordinates(const VerifierContext& context, std::size_t first) {
@@ -233,6 +247,7 @@ void verify_fragment_tile(const VerifierContext& context) {
 
 void verify_tile_copy(const VerifierContext& context) {
   const OpInfo& record = info(context.operation().op);
+  if (context.operand(0).is(Type::Kind::view)) return verify_copied_views(context);
   if (record.writes(Memory::global)) verify_destination(context);
   const bool loads = record.writes(Memory::shared);
   verify_tma_tile(context, loads ? 4 : 2);

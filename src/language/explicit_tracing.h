@@ -24,6 +24,12 @@ ir::Type as_tile(ir::Type type);
 // Reads and makes views of shared memory.
 class ExplicitTracing {
  public:
+  // As `scheduled`, of this kernel. Raises where it is not the one that is being traced.
+  static Tracer& scheduled(const Kernel& kernel, const char* what, SourceLocation where) {
+    kernel.tracer(where).require_open(what, where);
+    return tilewright::scheduled(what, where);
+  }
+
   static SharedView view(Tracer& tracer, ir::ValueId shared, const Index& stage, int rows,
                          int columns) {
     SharedView view;

@@ -168,10 +168,10 @@ Tile from_fragments(const Tile& fragments, int columns, SourceLocation where) {
       .reshape({64, columns}, where);
 }
 
-SharedFragments::SharedFragments(Kernel&, std::string name, int count, int columns,
+SharedFragments::SharedFragments(Kernel& kernel, std::string name, int count, int columns,
                                  SourceLocation where)
     : columns_(columns) {
-  Tracer& tracer = scheduled("SharedFragments", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "SharedFragments", where);
   const TargetLimits& limits = target::target_of(tracer.kernel()).limits;
   if (count <= 0 || columns <= 0 || columns % limits.product_column_unit != 0 ||
       columns > limits.product_columns) {

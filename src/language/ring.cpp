@@ -30,10 +30,10 @@ struct Ring::State {
   std::unique_ptr<Cell<Index>> stage, phase;
 };
 
-Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tiles,
+Ring::Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
            SourceLocation where)
     : state_(std::make_shared<State>()) {
-  Tracer& tracer = scheduled("Ring", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "Ring", where);
   State& ring = *state_;
   ring.name = std::move(name);
   ring.stages = stages.count;

@@ -68,9 +68,9 @@ SharedView SharedView::column_part(const IndexOperand& index, int size) const {
 }
 SharedView SharedView::T() const { return ExplicitTracing::transpose(*this); }
 
-SharedTile::SharedTile(Kernel&, std::string name, DType dtype, int rows, int columns,
+SharedTile::SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
                        SourceLocation where) {
-  Tracer& tracer = scheduled("SharedTile", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "SharedTile", where);
   const ir::ValueId shared = shared_place(tracer, name, dtype, rows, columns, 1, where);
   SharedView::operator=(ExplicitTracing::view(tracer, shared, Index(0, where), rows, columns));
 }
@@ -103,8 +103,8 @@ Tile load(const SharedView& from, SourceLocation where) {
       tracer.handle(tracer.emit(Op::load_tile, {view}, held_by(from, tracer, view), {}, where)));
 }
 
-SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where) {
-  Tracer& tracer = scheduled("SharedIntegers", where);
+SharedIntegers::SharedIntegers(Kernel& kernel, std::string name, int count, SourceLocation where) {
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "SharedIntegers", where);
   if (count <= 0) {
     Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " integers")
         .token("SharedIntegers")

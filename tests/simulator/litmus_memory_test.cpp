@@ -223,6 +223,16 @@ TEST(LitmusLanes, AWaitOfOneLaneIsOneOfTheOthersBehindAWarpSyncAlone) {
   expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
 }
 
+TEST(LitmusLanes, ACopyThatOneLaneWaitsForIsThereForTheOthersBehindAWarpSyncAlone) {
+  const auto text = [](const std::string& sync) {
+    return litmus(
+        role("reader", 0, 1,
+             by_one_lane(copy_tile_in() + "    mbarrier_wait %21, %1, %0\n") + sync + load_tile()));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "tma_load", "load_matrix", {}});
+}
+
 TEST(LitmusLanes, AWordThatOneLaneWaitsForIsKnownToTheOthersBehindAWarpSyncAlone) {
   const std::string tell =
       "    store_index %90, %3, %7 {semantics = \"release\", scope = \"gpu\"}\n";
