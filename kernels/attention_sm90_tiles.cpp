@@ -19,14 +19,14 @@ Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90P
   return max(whole, max(keys - under_way, 0) / a.window);
 }
 
-// Heads are taken in groups whose K and V stay in L2 together. Without a window there are no more
-// than let four tiles of each run at once: where rows are short, all heads at once would fetch
-// their keys from memory together, and nobody any behind that. The groups are of even size: a last
-// one of few heads would end with its longest tiles on some of the multiprocessors only.
+// Heads are taken in groups whose K and V stay in L2 together. Without a window they have no more
+// heads than let four tiles of each run at once, or eight on small machines: at short rows larger
+// groups are slower (the same log). The groups are of even size: a last one of few heads would end
+// with its longest tiles on some of the multiprocessors only.
 Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
                    const Sm90Plan& plan) {
   Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
-  if (a.window == 0) fit = min(fit, max(multiprocessors() / 4, 1));
+  if (a.window == 0) fit = min(fit, max(multiprocessors() / 4, 8));
   return ceil_div(heads, max(ceil_div(heads, fit), 1));
 }
 

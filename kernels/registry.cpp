@@ -46,10 +46,10 @@ KernelOption integer_option(std::string name, std::string description, Values va
 
 // Groups of heads of which several stay in L2 at the sizes that are simulated, and one is left
 // over.
-KernelOption l2_option() {
+KernelOption l2_option(const char* little) {
   return count_option("l2_bytes", "sm_90a: of L2, for keys and values that several CTAs read",
                       std::to_string(Attention().l2_bytes), kMaximumSize,
-                      {std::to_string(Attention().l2_bytes), "524288"});
+                      {std::to_string(Attention().l2_bytes), little});
 }
 
 KernelOption flag_option(std::string name, std::string description) {
@@ -131,7 +131,7 @@ LibraryKernel attention_forward_entry() {
                      {"0", "40", "150", "450"}, true),
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
-      l2_option(),
+      l2_option("262144"),  // groups have twice as many heads as fit
       dtype_option(),
   };
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
@@ -340,6 +340,9 @@ LibraryKernel attention_varlen_forward_entry() {
 // first rows stand behind Q, K and V.
 LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   kernel.backward_of = kernel.name;
+  for (KernelOption& option : kernel.options) {
+    if (option.name == "l2_bytes") option = l2_option("524288");
+  }
   const std::size_t inputs = packed ? 5 : 3;
   const LibraryTensor O = kernel.tensors[inputs], LSE = kernel.tensors[inputs + 1];
   const LibraryTensor sinks = kernel.tensors.back();
