@@ -12,6 +12,7 @@
 #include "ir/schedule.h"
 #include "ir/text.h"
 #include "language/misuse.h"
+#include "schedules/adding_kernels.h"
 #include "schedules/stated_kernels.h"
 #include "schedules/two_ways.h"
 #include "support/diagnostic.h"
@@ -219,6 +220,19 @@ TEST(StatedSchedule, ResultsOfASoftmaxAreTheSame) {
                                               .partition = {{}, Partition::columns},
                                               .ctas = {{}, 2, 3}}),
             12);
+}
+
+// Blocks wait for each other: all CTAs of a cooperative launch have to run at once.
+TEST(StatedSchedule, CtasThatAddInOrderRunTogether) {
+  const test::StatedKernel given{
+      test::add_products(Order::blocks, 64),
+      {test::small_normal({200, 328}, 1), test::small_normal({136, 328}, 2),
+       HostTensor::zeros(f32, {200, 136})},
+      2,
+      1e-3};
+  std::vector<HostTensor> wanted;
+  expect_same_results(given, {.ctas = 2}, wanted);
+  expect_same_results(given, {.stages = 1, .ctas = 3}, wanted);
 }
 
 // The author's own, and who compiles comes before him.
