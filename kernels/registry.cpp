@@ -396,8 +396,9 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
   };
   return {
       schedule("ordered",
-               "two warpgroups with dK and dV in registers; dQ is summed in the order of the "
-               "keys: the same bits in every run; bf16 and f16, dims up to 256, multiples of 16",
+               "two warpgroups with dK and dV in registers, above 192 columns pairs of CTAs that "
+               "share dQ; dQ is summed in the order of the keys: the same bits in every run; bf16 "
+               "and f16, dims up to 256, multiples of 16",
                Order::blocks),
       schedule("atomic",
                "the same, but dQ is summed in any order, so that its last bits differ from run "
