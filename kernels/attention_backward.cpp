@@ -224,8 +224,9 @@ Program backward(const Attention& a, bool of_lse, int multiple, const Caller& ca
   };
   const Buffer L = statistic("L"), D = statistic("D");
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
-    const auto given = static_cast<std::ptrdiff_t>(offsets.size() / (of == Of::both ? 1 : 2));
-    parts.insert(parts.begin(), offsets.begin(), offsets.begin() + given);
+    const auto half = static_cast<std::ptrdiff_t>(offsets.size() / 2);
+    parts.insert(parts.begin(), offsets.begin() + (of == Of::keys ? half : 0),
+                 of == Of::queries ? offsets.begin() + half : offsets.end());
     return parts;
   };
   const Stream stream = program.rank(0).stream();
@@ -271,32 +272,18 @@ Program deterministic_backward(const Attention& a, bool of_lse, const Caller& ca
 
 // dQ is summed in memory.
 template <typename Sequences>
-Program adding_backward(const Attention& a, bool of_lse, Order order, const Caller& caller) {
-  const bool is_wide = plan_case("more than 128 columns", is_wide_backward(a));
-  std::optional<BackwardPlan> plan;
-  if (is_wide) {
-    check_wide_backward(a, caller);
-  } else {
-    plan = backward_plan(a, order, caller);
-  }
+Program wide_backward(const Attention& a, bool of_lse, Order order, const Caller& caller) {
+  check_wide_backward(a, caller);
   const bool is_ordered = order == Order::blocks;
-  const std::string name(caller.function), of_queries = name + "_queries";
+  const std::string name(caller.function);
   return backward<Sequences>(
       a, of_lse, a.block_q, caller,
       [&](Program& program, const auto& shapes, const Stream& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
-        const std::vector<Dim> of_sums =
-            is_wide ? wide_backward_sums(a, blocks) : plan->sums(a, blocks);
+        const std::vector<Dim> of_sums = wide_backward_sums(a, blocks);
         const Buffer sums = is_ordered ? program.scratch("sums", f32, of_sums)
                                        : program.zeroed("sums", f32, of_sums);
-        if (is_ordered && !is_wide) {
-          const Buffer turns = program.zeroed("turns", i32, {turns_of(shapes, a.block_q, 1)});
-          stream.launch(gradients_sm90<Sequences>(a, *plan, name),
-                        with_offsets(Of::both, {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dQ, b.dK,
-                                                b.dV, turns}));
-          return;
-        }
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
         std::vector<Part> summed = {sums};
         if (is_ordered) {
@@ -305,12 +292,49 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, const Call
           summed.push_back(turns);
         }
         summed.push_back(b.dQ);
-        stream.launch(is_wide ? wide_gradients_sm90<Sequences>(a, is_ordered, name)
-                              : gradients_sm90<Sequences>(a, *plan, name),
+        stream.launch(wide_gradients_sm90<Sequences>(a, is_ordered, name),
                       with_offsets(Of::both, all));
-        stream.launch(is_wide ? wide_query_gradient_of_sums<Sequences>(a, is_ordered, of_queries)
-                              : query_gradient_of_sums<Sequences>(a, *plan, of_queries),
+        stream.launch(wide_query_gradient_of_sums<Sequences>(a, is_ordered, name + "_queries"),
                       with_offsets(Of::queries, summed));
+      });
+}
+
+// The same of dims up to 128. dK and dV of heads that share keys may be summed in memory too.
+template <typename Sequences>
+Program adding_backward(const Attention& a, bool of_lse, Order order, KeySums keys,
+                        const Caller& caller) {
+  if (plan_case("more than 128 columns", is_wide_backward(a))) {
+    return wide_backward<Sequences>(a, of_lse, order, caller);
+  }
+  const BackwardPlan plan = backward_plan(a, order, keys, caller);
+  const std::string name(caller.function);
+  return backward<Sequences>(
+      a, of_lse, a.block_q, caller,
+      [&](Program& program, const auto& shapes, const Stream& stream, const BackwardBuffers& b,
+          const auto& with_offsets) {
+        const std::vector<Dim> of_sums = plan.sums(a, shapes.kept_blocks(a.block_q));
+        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
+                                         : program.zeroed("sums", f32, of_sums);
+        const Dim parts = HeadParts::wanted(a, shapes);
+        const auto shared = shared_sums(a, plan, shapes, parts);
+        const Buffer key_sums =
+            plan.shares ? program.scratch("key_sums", f32, shared.sums()) : Buffer();
+        std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums};
+        if (plan.ordered) all.push_back(b.dQ);
+        all.insert(all.end(), {b.dK, b.dV});
+        if (plan.ordered || plan.shares) {
+          all.push_back(program.zeroed("turns", i32, {backward_turns(a, plan, shapes, parts)}));
+        }
+        if (plan.shares) all.push_back(key_sums);
+        stream.launch(gradients_sm90<Sequences>(a, plan, name), with_offsets(Of::both, all));
+        if (plan.sums_keys_apart()) {
+          stream.launch(key_gradients_of_sums<Sequences>(a, name + "_keys"),
+                        with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+        }
+        if (!plan.ordered) {
+          stream.launch(query_gradient_of_sums<Sequences>(a, plan, name + "_queries"),
+                        with_offsets(Of::queries, {sums, b.dQ}));
+        }
       });
 }
 
@@ -324,14 +348,14 @@ Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocatio
   return deterministic_backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
 
-Program attention_backward_sm90(const Attention& a, bool of_lse, Order order,
+Program attention_backward_sm90(const Attention& a, bool of_lse, Order order, KeySums keys,
                                 SourceLocation where) {
-  return adding_backward<Batch>(a, of_lse, order, {"attention_backward_sm90", where});
+  return adding_backward<Batch>(a, of_lse, order, keys, {"attention_backward_sm90", where});
 }
 
-Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order order,
+Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order order, KeySums keys,
                                        SourceLocation where) {
-  return adding_backward<Packed>(a, of_lse, order, {"attention_varlen_backward_sm90", where});
+  return adding_backward<Packed>(a, of_lse, order, keys, {"attention_varlen_backward_sm90", where});
 }
 
 Attention with_backward_blocks(Attention a) {

@@ -23,8 +23,9 @@ constexpr int kPanel = 64;  // columns of a panel of 128 bytes
 // readers have read; dS that of P of the step before, which both warpgroups have read.
 constexpr int kPlaces = 4;
 constexpr int kRowNumbers = 4;  // blocks of rows ahead of dQ
-// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ.
-constexpr int kMathRegisters = 192, kQueryRegisters = 104;
+// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ, which computes so many
+// columns at a time.
+constexpr int kMathRegisters = 208, kQueryRegisters = 72, kQueryColumns = 64;
 
 // The two CTAs of a cluster have adjacent blocks of 64 keys and go through the same blocks of
 // queries. Each sends its dS to the other one, and sums half of the columns of dQ over the keys of
@@ -38,7 +39,7 @@ class PairBackward {
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
         scores_(a),
-        sequences_(kernel, a, ordered),
+        sequences_(kernel, a, ordered, /*parts=*/1),
         Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
         K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
@@ -118,18 +119,16 @@ class PairBackward {
   }
 
   // The numbers of a pair's keys say where they are, and how many blocks of rows follow: those that
-  // see something of either block, of all heads that share the keys, one behind the other.
+  // see something of either block, of all heads that share the keys, in the order of for_rows.
   void load_pair(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    const auto row_of = [&](const Index& of_member) {
-      if (!turns_) return first + of_member;
-      return select(at.ascends > 0, first + of_member, last - 1 - of_member);
-    };
     const auto load_step = [&](const Index& i) {
-      const Index member = scores_.group == 1 ? Index(0) : i / of_head;
-      const Index row = row_of(i - member * of_head);
+      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
+      const Index member = select(at.ascends > 0, by_member, i - by_row * scores_.group);
+      const Index of_member = select(at.ascends > 0, i - by_member * of_head, by_row);
+      const Index row = select(at.ascends > 0, first + of_member, last - 1 - of_member);
       const Index head = at.kv_head * scores_.group + member;
       load_queries(sequence, row, head, select(row >= whole_first && row < whole_last, 0, 1));
       return std::pair(row, head);
@@ -142,7 +141,7 @@ class PairBackward {
     v_ring_.produce(
         [&](const Slot& v) { load_halves(sequence, V_, own, at.kv_head, a_.dim_v, v[0]); });
     when(steps > 0, [&] {
-      load_gradients(sequence, row_of(0), at.kv_head * scores_.group);
+      load_gradients(sequence, select(at.ascends > 0, first, last - 1), at.kv_head * scores_.group);
       k_ring_.produce(
           [&](const Slot& k) { load_halves(sequence, K_, own, at.kv_head, a_.dim, k[0]); });
       other_k_ring_.produce([&](const Slot& k) {
@@ -211,41 +210,58 @@ class PairBackward {
   void sum_queries() {
     Cell<Index> place(0), turn(0);
     for_key_blocks(key_ring_, [&](const KeyPlace&, const Index& steps) {
-      const Slot k = k_ring_.consume(), other_k = other_k_ring_.consume();
-      const SharedView own_columns = half(k[0], cluster_rank());
-      for ([[maybe_unused]] Index i : range(steps)) {
-        ds_ready_.sync(turn);
-        const Slot other = other_ds_ring_.consume();
-        const SharedView ds = p_ds_.rows(kRows * place, kRows);
-        const Tile dq = wait(wgmma(other[0], other_k[0], wgmma(ds, own_columns)));
-        other_ds_ring_.release(other);
-        ds_read_.arrive(turn);
-        add(dq);
-        place = (place + 1) % kPlaces;
-        turn = 1 - turn;
-      }
-      k_ring_.release(k);
-      other_k_ring_.release(other_k);
+      when(steps > 0, [&] { sum_pair(steps, place, turn); });
     });
   }
 
-  // To this CTA's half of the columns; in order, when it is the pair's turn.
-  void add(const Tile& dq) {
-    const auto to = [&](const Index& rows, const std::optional<Turns::Turn>& turn) {
-      const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
-      const Index tile = rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
-      add_to_sums(sums_, lines, tile, dq, turn);
-    };
+  void sum_pair(const Index& steps, Cell<Index>& place, Cell<Index>& turn) {
+    const Slot k = k_ring_.consume(), other_k = other_k_ring_.consume();
+    for ([[maybe_unused]] Index i : range(steps)) {
+      ds_ready_.sync(turn);
+      const Slot other = other_ds_ring_.consume();
+      const SharedView ds = p_ds_.rows(kRows * place, kRows);
+      const auto product = [&](int first) {
+        const auto columns = [&](const SharedView& of) { return of.columns(first, kQueryColumns); };
+        return wgmma(other[0], columns(other_k[0]), wgmma(ds, columns(half(k[0], cluster_rank()))));
+      };
+      std::optional<Sum> sum;
+      for (int first = 0; first < half_; first += kQueryColumns) {
+        const Tile dq = wait(product(first));
+        if (first + kQueryColumns == half_) {
+          other_ds_ring_.release(other);
+          ds_read_.arrive(turn);
+        }
+        if (!sum) sum = begin_sum();
+        add(*sum, first, dq);
+      }
+      if (sum->turn) turns_->end(*sum->turn);
+      place = (place + 1) % kPlaces;
+      turn = 1 - turn;
+    }
+    k_ring_.release(k);
+    other_k_ring_.release(other_k);
+  }
+
+  // The block of rows whose dQ is added to; in order, in the pair's turn.
+  struct Sum {
+    Index rows;
+    std::optional<Turns::Turn> turn;
+  };
+  Sum begin_sum() {
     if (turns_) {
       const Turns::Turn turn = turns_->begin();
-      to(turn.sum() / kHalves, turn);
-      turns_->end(turn);
-      return;
+      return {turn.sum() / kHalves, turn};
     }
     const Slot slot = row_ring_.consume();
     const Index rows = slot.number(1);
     row_ring_.release(slot);
-    to(rows, std::nullopt);
+    return {rows, std::nullopt};
+  }
+  // Columns of this CTA's half, from `first` on.
+  void add(const Sum& sum, int first, const Tile& dq) const {
+    const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
+    const Index tile = sum.rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
+    add_to_sums(sums_, lines, tile + first / kSumColumns, dq, sum.turn);
   }
 
   void compute_pairs(const Index& group) {

@@ -10,8 +10,8 @@
 
 namespace tilewright::kernels {
 
-// Whether a kernel is about queries alone: the others' dims then have no value.
-enum class Of { queries, both };
+// What a kernel is about. The other's dims have no value.
+enum class Of { queries, keys, both };
 
 // Sequences of one length, and what a block of the grid is of them. What a kernel has for each row
 // and keeps for others, it may keep in whole blocks of `multiple` rows.
@@ -19,7 +19,7 @@ class Batch : public BatchShapes {
  public:
   using Shapes = BatchShapes;
   Batch(Kernel& kernel, const Attention& a, Of of, int = 1)
-      : Shapes(kernel, a, of == Of::both), a_(a) {}
+      : Shapes(kernel, a, of != Of::keys, of != Of::queries), a_(a) {}
   // Of a program: what its kernels take behind Q, K and V.
   static std::vector<Buffer> first_rows(Program&, const Shapes&) { return {}; }
 
@@ -51,6 +51,10 @@ class Batch : public BatchShapes {
   Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
     return (one.sequence * heads + head) * ceil_div(queries, size) + block;
   }
+  // The same of blocks of keys.
+  Index kept_keys(const One& one, const Index& kv_head, const Index& block, int size) const {
+    return (one.sequence * kv_heads + kv_head) * ceil_div(keys, size) + block;
+  }
 
   struct Place : One {
     Index head;
@@ -63,8 +67,9 @@ class Batch : public BatchShapes {
     const Index block = x / parts;
     return {of(b), h, queries.block(block, size), block, x % parts};
   }
-  Place block_of_keys(Kernel& kernel, int size) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(keys, size), kv_heads, batch);
+  // `used`: 1, or 0 for an empty grid.
+  Place block_of_keys(Kernel& kernel, int size, const Dim& used = 1) const {
+    const auto [x, h, b] = kernel.grid(ceil_div(keys, size) * used, kv_heads, batch);
     return {of(b), h, keys.block(x, size), x, 0};
   }
   // Calls `body` with blocks of all rows of a head that are kept; `queries` is how many those are.
@@ -86,11 +91,10 @@ class Packed : public PackedShapes {
  public:
   using Shapes = PackedShapes;
   Packed(Kernel& kernel, const Attention& a, Of of, int multiple = 1)
-      : Shapes(kernel, a, of == Of::both),
-        a_(a),
-        multiple_(multiple),
-        queries_(total_queries, kernel.in("cu_seqlens_q", i32, of_first_rows())) {
-    if (of == Of::both) keys_.emplace(total_keys, kernel.in("cu_seqlens_k", i32, of_first_rows()));
+      : Shapes(kernel, a, of != Of::keys, of != Of::queries), a_(a), multiple_(multiple) {
+    const auto given = [&](const char* name) { return kernel.in(name, i32, of_first_rows()); };
+    if (of != Of::keys) queries_.emplace(total_queries, given("cu_seqlens_q"));
+    if (of != Of::queries) keys_.emplace(total_keys, given("cu_seqlens_k"));
   }
   static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
     return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),
@@ -123,14 +127,18 @@ class Packed : public PackedShapes {
     }
   };
   One of(const Index& sequence) const {
-    const Sequence queries = queries_.of(sequence);
-    if (!keys_) return {sequence, queries, {}, everything(), multiple_};
-    const Sequence keys = keys_->of(sequence);
+    Sequence queries, keys;
+    if (queries_) queries = queries_->of(sequence);
+    if (keys_) keys = keys_->of(sequence);
+    if (!queries_ || !keys_) return {sequence, queries, keys, everything(), multiple_};
     return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window),
             multiple_};
   }
   Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
     return head * (total_queries / size + batch) + one.kept_number(block);
+  }
+  Index kept_keys(const One& one, const Index& kv_head, const Index& block, int size) const {
+    return kv_head * (total_keys / size + batch) + one.keys.begin() / size + one.sequence + block;
   }
 
   struct Place : One {
@@ -139,13 +147,13 @@ class Packed : public PackedShapes {
     Index number, part;
   };
   Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
-    const auto [x, h] = kernel.grid(queries_.tiles(size) * parts, heads);
-    const auto [b, block] = queries_.tile(x / parts, size);
+    const auto [x, h] = kernel.grid(queries_->tiles(size) * parts, heads);
+    const auto [b, block] = queries_->tile(x / parts, size);
     const One one = of(b);
     return {one, h, one.queries.block(block, size), block, x % parts};
   }
-  Place block_of_keys(Kernel& kernel, int size) const {
-    const auto [tile, h] = kernel.grid(keys_->tiles(size), kv_heads);
+  Place block_of_keys(Kernel& kernel, int size, const Dim& used = 1) const {
+    const auto [tile, h] = kernel.grid(keys_->tiles(size) * used, kv_heads);
     const auto [b, x] = keys_->tile(tile, size);
     const One one = of(b);
     return {one, h, one.keys.block(x, size), x, 0};
@@ -161,98 +169,147 @@ class Packed : public PackedShapes {
       return;
     }
     for (Index b : range(batch)) {
-      for (Block rows : blocks(queries_.of(b), size)) part_of(rows);
+      for (Block rows : blocks(queries_->of(b), size)) part_of(rows);
     }
   }
-  const Ragged& query_sequences() const { return queries_; }
+  const Ragged& query_sequences() const { return *queries_; }
   const Ragged& key_sequences() const { return *keys_; }
 
  private:
   const Attention& a_;
   int multiple_;
-  Ragged queries_;
-  std::optional<Ragged> keys_;
+  std::optional<Ragged> queries_, keys_;
 };
 
-// Blocks of rows of all heads, by their number, to which all blocks of keys have been dealt.
-struct FinishedRows {
-  Index first, count;
+// The query heads that share a head of the keys, in parts. Each part goes through the blocks of
+// keys for itself, where these are too few for the machine.
+struct HeadParts {
+  HeadParts(const Attention& a, const Dim& count)
+      : group(a.heads / a.kv_heads), count(count), members(ceil_div(group, count)) {}
+
+  int group;
+  Dim count;
+  Dim members;  // query heads of a part, of which the last one may have fewer
+
+  // How many parts there should be, of as many members each.
+  template <typename Shapes>
+  static Dim wanted(const Attention& a, const Shapes& shapes) {
+    const int group = a.heads / a.kv_heads;
+    const Dim parts = for_machine(a, shapes.kept_key_blocks(a.block_k));
+    return ceil_div(group, ceil_div(group, parts));
+  }
+
+  // Of the member of a part its number among those that share the keys, and whether it exists.
+  Index number(const Index& part, const Index& member) const { return part * members + member; }
+  Condition exists(const Index& part, const Index& member) const {
+    return number(part, member) < group;
+  }
+  Index members_of(const Index& part) const { return min(group - part * members, members); }
+
+ private:
+  // With a mask the longest block is twice the mean: two blocks for each multiprocessor, a long and
+  // a short one, are enough. Without one, one for each is; if there are fewer, several waves leave
+  // little idle in the last. 15 of 16 multiprocessors are as good as all.
+  static Dim for_machine(const Attention& a, const Dim& key_blocks) {
+    const Dim blocks = max(key_blocks, 1) * 16, machine = multiprocessors() * 15;
+    const Dim is_few = min(machine / blocks, 1);
+    return a.causal ? ceil_div(machine * 2, blocks)
+                    : max(is_few * ceil_div(machine * 4, blocks), 1);
+  }
 };
-// A block of keys of a head that others share, and the sequence; whether its rows are gone through
-// from the first to the last (1) or from the last to the first (0); the rows of other heads that
-// are converted behind it.
+
+// Blocks of rows to which all blocks of keys have been dealt: those of `heads` heads from `head`
+// on, whose span of blocks of keys was the `span`-th. They are divided among `places`, and this is
+// the share of one.
+struct FinishedRows {
+  Index head, heads, span, place, places;
+};
+// A block of keys and a part of the heads that share it; whether the rows are gone through from the
+// first to the last (1) or from the last to the first (0). `number` is that in the order of the
+// work.
 struct KeyPlace {
-  Index block, kv_head, sequence, ascends;
-  FinishedRows finished;
+  Index number, block, kv_head, sequence, ascends, part;
 };
 
 // The blocks of keys of all heads: those of `group` heads follow each other, of which the first
 // blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
 // there are multiprocessors, the last group's first ones begin late and end alone.
-// In turns only the last group is dealt so: there what is long must not begin last. In the others
-// the last keys come first, and rows in ascending order. Then the blocks that meet at a causal
-// diagonal come to a row a step apart, and nobody waits for his turn. What a group has summed is
-// converted by the next one. Of long sequences a group has two waves of blocks, so that the second
-// does not wait for the group before, and there are eight groups, since the last one is slower.
+// In turns they go through the rows from the last one on, and of each row through all members. Of a
+// block with one member only the last group is dealt so: there what is long must not begin last. In
+// the others the last keys come first, and rows in ascending order. Then the blocks that meet at a
+// causal diagonal come to a row a step apart, and nobody waits for his turn. Several members are as
+// many steps. What a group has summed is converted by the next one. Of long sequences a group has
+// two waves of blocks, so that the second does not wait for the group before, and there are eight
+// groups, since the last one is slower. Of many sequences no block is long beside the work: the
+// last group is dealt as the others, and what a span of a group's blocks has summed is converted by
+// the next span. A head is a part of the heads that share keys.
 class HeadGroups {
  public:
-  // `sequences`: of different lengths that a head has. Of many sequences no block is long beside
-  // the work, so that the last group is dealt as the others.
-  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& fit, bool ordered,
+  // `members`: query heads of a head. `sequences`: of different lengths that a head has.
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& members, const Dim& fit, bool ordered,
              const Dim& sequences = 1)
-      : of_head_(of_head), heads_(heads), many_(min(sequences / kMany, 1)), ordered_(ordered) {
-    const Dim blocks = max(of_head, 1);
-    Dim least = max(fit, multiprocessors() / blocks);
+      : of_head_(of_head),
+        heads_(heads),
+        many_(min(sequences / kMany, 1)),
+        ascends_(max(many_, max(2 - members, 0))),
+        ordered_(ordered) {
+    const Dim blocks = max(of_head, 1), wave = multiprocessors();
+    Dim least = max(fit, wave / blocks);
     if (ordered) {
       const Dim is_long = min(blocks / kLong, 1);
-      least = max(least, is_long * min(ceil_div(multiprocessors() * 2, blocks), heads / 8));
+      least = max(least, is_long * min(ceil_div(wave * 2, blocks), heads / 8));
     }
     group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
+    span_ = many_ * min(ceil_div(wave * 2, max(group_, 1)), blocks) + (1 - many_) * blocks;
   }
   Dim count() const { return of_head_ * heads_; }
-  Dim of_head() const { return of_head_; }
   struct Place {
     Index block, head, ascends;
   };
-  // The rows of a group are divided among the second half of the next group's blocks. When the
-  // first half begins, those of the group before are not complete. `rows` is how many blocks of
-  // rows a head has.
-  FinishedRows finished(const Index& number, const Dim& rows) const {
-    const Dim per_group = max(group_ * of_head_, 1);
-    const Index first = number / per_group * group_;
-    const Index of_group = min(heads_ - first, group_) * of_head_;
-    const Index late = of_group / 2, place = number % per_group - late;
-    const Index all = select(first > 0 && place >= 0, group_ * rows, 0);
-    const Index share = ceil_div(all, max(of_group - late, 1));
-    const Index begin = min(max(place, 0) * share, all);
-    return {(first - group_) * rows + begin, min(share, all - begin)};
-  }
-  // Those of the last group.
-  FinishedRows last_finished(const Dim& rows) const {
-    const Dim groups = ceil_div(heads_, max(group_, 1)) * min(of_head_, 1);
-    const Dim first = max(groups - 1, 0) * group_ * rows;
-    return {Index(first), heads_ * rows - first};
-  }
   Place place(const Index& number) const {
     const Dim per_group = max(group_ * of_head_, 1);
     const Index first = number / per_group * group_, in_group = number % per_group;
     const Index height = min(heads_ - first, group_);
     const Index block = in_group / height, head = first + in_group % height;
     if (!ordered_) return {block, head, 1};
-    const Index ascends = select(first + height < heads_, 1, many_);
+    const Index ascends = select(first + height < heads_, ascends_, many_);
     return {select(ascends > 0, of_head_ - 1 - block, block), head, ascends};
+  }
+
+  // Spans of a group, and of the blocks of a head the first one of a span: the last blocks are the
+  // first span.
+  Dim spans() const { return ceil_div(of_head_, span_); }
+  Index first_of(const Index& span) const { return max(of_head_ - (span + 1) * span_, 0); }
+  // The rows of a span are divided among the second half of the next span's blocks. When the first
+  // half begins, those of the span before are not complete.
+  FinishedRows finished(const Index& number) const {
+    const Dim per_group = max(group_ * of_head_, 1);
+    const Index first = number / per_group * group_, in_group = number % per_group;
+    const Index height = min(heads_ - first, group_), of_span = height * span_;
+    const Index span = in_group / of_span, begin = span * of_span;
+    const Index blocks = min(height * of_head_ - begin, of_span);
+    const Index late = blocks / 2, place = in_group - begin - late;
+    const Index heads = select(span > 0, height, select(first > 0, group_, 0));
+    return {select(span > 0, first, first - group_), select(place < 0, 0, heads),
+            select(span > 0, span, spans()) - 1, place, blocks - late};
+  }
+  // Those of the last one are divided among the CTAs.
+  FinishedRows last_finished() const {
+    const Dim groups = ceil_div(heads_, max(group_, 1)) * min(of_head_, 1);
+    const Dim first = max(groups - 1, 0) * group_;
+    return {Index(first), heads_ - first, spans() - 1, cta_index(), cta_count()};
   }
 
  private:
   static constexpr int kLong = 32;  // blocks of keys
   static constexpr int kMany = 8;   // sequences
-  Dim of_head_, heads_, many_, group_;
+  Dim of_head_, heads_, many_, ascends_, group_ = 1, span_ = 1;
   bool ordered_;
 };
 
-// Q, dO and sums of dQ of a row, of all heads that share keys.
+// Q, dO and sums of dQ of a row of a query head.
 inline int bytes_of_row(const Attention& a) {
-  return a.heads / a.kv_heads * ((a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32));
+  return (a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32);
 }
 
 // Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
@@ -260,34 +317,40 @@ inline int bytes_of_row(const Attention& a) {
 class BatchKeys : public Batch {
  public:
   static constexpr bool kOneLength = true;
-  BatchKeys(Kernel& kernel, const Attention& a, bool ordered = false)
+  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts)
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
         rows_(ceil_div(queries, a.block_q)),
-        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads,
-                // In order a group's sums stay in L2 until the next group's blocks convert them.
-                a.l2_bytes / (ordered ? 2 : 1) / bytes(a), ordered) {}
+        parts_(a, parts),
+        groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
+                fit(a, ordered), ordered) {}
+  const HeadParts& parts() const { return parts_; }
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const auto [block, head, ascends] = groups_.place(number);
-    return {block, head % kv_heads, head / kv_heads, ascends,
-            groups_.finished(number, rows_of_head())};
+    const auto [block, part_head, ascends] = groups_.place(number);
+    const Index head = part_head / parts_.count;
+    return {number, block, head % kv_heads, head / kv_heads, ascends, part_head % parts_.count};
   }
-  FinishedRows last_finished() const { return groups_.last_finished(rows_of_head()); }
-  // Of a head of the keys: blocks of rows, blocks of keys, and the head's number.
-  Dim rows_of_head() const { return rows_ * (heads / kv_heads); }
-  Dim blocks_of_head() const { return groups_.of_head(); }
-  Index head_number(const KeyPlace& at) const { return at.sequence * kv_heads + at.kv_head; }
-  Place block_of_rows(const Index& number) const {
-    const Dim of_head = max(rows_, 1);
-    const Index head = number / of_head, block = number % of_head;
-    return {of(head / heads), head % heads, queries.block(block, block_q_), block, 0};
+  FinishedRows finished(const Index& number) const { return groups_.finished(number); }
+  FinishedRows last_finished() const { return groups_.last_finished(); }
+  // Of each query head of finished rows the blocks [first, last).
+  std::pair<Index, Index> rows_of(const FinishedRows&) const { return {0, rows_}; }
+  // Of a member of a part.
+  Place block_of_rows(const Index& part_head, const Index& member, const Index& block) const {
+    const Index head = part_head / parts_.count, sequence = head / kv_heads;
+    const Index number = parts_.number(part_head % parts_.count, member);
+    return {of(sequence), head % kv_heads * parts_.group + number, queries.block(block, block_q_),
+            block, 0};
   }
 
  private:
-  Dim bytes(const Attention& a) const { return max(queries, 1) * bytes_of_row(a); }
+  // In order a group's sums stay in L2 until the next group's blocks convert them.
+  Dim fit(const Attention& a, bool ordered) const {
+    return l2_bytes(a) / (ordered ? 2 : 1) / (max(queries, 1) * parts_.members * bytes_of_row(a));
+  }
   int block_q_;
   Dim rows_;  // blocks of rows of a head
+  HeadParts parts_;
   HeadGroups groups_;
 };
 
@@ -297,39 +360,56 @@ class BatchKeys : public Batch {
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
-  PackedKeys(Kernel& kernel, const Attention& a, bool ordered = false)
+  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts)
       : Packed(kernel, a, Of::both, a.block_q),
         block_q_(a.block_q),
         block_k_(a.block_k),
         rows_(query_sequences().tiles(a.block_q)),
-        groups_(key_sequences().tiles(a.block_k), a.kv_heads, ordered ? fit(a) : Dim(1), ordered,
-                batch) {}
+        parts_(a, parts),
+        groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
+                ordered ? fit(a) : Dim(1), ordered, batch) {}
+  const HeadParts& parts() const { return parts_; }
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const auto [tile, head, ascends] = groups_.place(number);
+    const auto [tile, part_head, ascends] = groups_.place(number);
     const auto [sequence, block] = key_sequences().tile(tile, block_k_);
-    return {block, head, sequence, ascends, groups_.finished(number, rows_of_head())};
+    return {number, block, part_head / parts_.count, sequence, ascends, part_head % parts_.count};
   }
-  FinishedRows last_finished() const { return groups_.last_finished(rows_of_head()); }
-  // Of a head of the keys: blocks of rows, blocks of keys, and the head's number.
-  Dim rows_of_head() const { return rows_ * (heads / kv_heads); }
-  Dim blocks_of_head() const { return groups_.of_head(); }
-  Index head_number(const KeyPlace& at) const { return at.kv_head; }
-  // Some numbers have no rows.
-  Place block_of_rows(const Index& number) const {
-    const Dim of_head = max(rows_, 1);
-    const auto [sequence, block] = query_sequences().tile(number % of_head, block_q_);
+  FinishedRows finished(const Index& number) const { return groups_.finished(number); }
+  FinishedRows last_finished() const { return groups_.last_finished(); }
+  // Of each query head of finished rows the blocks [first, last): those of the sequences that begin
+  // in the span of blocks of keys.
+  std::pair<Index, Index> rows_of(const FinishedRows& rows) const {
+    Cell<Index> first(0), last(rows_);
+    when(rows.span + 1 < groups_.spans(),
+         [&] { first = rows_behind(groups_.first_of(rows.span)); });
+    when(rows.span > 0, [&] { last = rows_behind(groups_.first_of(rows.span - 1)); });
+    return {first, last};
+  }
+  // Of a member of a part. Some blocks have no rows.
+  Place block_of_rows(const Index& part_head, const Index& member, const Index& number) const {
+    const auto [sequence, block] = query_sequences().tile(number, block_q_);
     const One one = of(sequence);
-    return {one, number / of_head, one.queries.block(block, block_q_), block, 0};
+    const Index head =
+        part_head / parts_.count * parts_.group + parts_.number(part_head % parts_.count, member);
+    return {one, head, one.queries.block(block, block_q_), block, 0};
   }
 
  private:
   Dim fit(const Attention& a) const {
-    const Dim rows = ceil_div(total_queries, max(batch, 1));
-    return a.l2_bytes / (max(rows, 1) * bytes_of_row(a));
+    const Dim rows = max(ceil_div(total_queries, max(batch, 1)), 1);
+    return l2_bytes(a) / (rows * parts_.members * bytes_of_row(a));
+  }
+  // The number of the first block of rows of the sequences behind that of the block of keys before
+  // `tile`.
+  Index rows_behind(const Index& tile) const {
+    const Index sequence = key_sequences().tile(tile - 1, block_k_).sequence;
+    return query_sequences().of(sequence).end() / block_q_ + sequence + 1 -
+           query_sequences().of(0).begin() / block_q_;
   }
   int block_q_, block_k_;
   Dim rows_;  // blocks of rows of a head, over all sequences
+  HeadParts parts_;
   HeadGroups groups_;
 };
 

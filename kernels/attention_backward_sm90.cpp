@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_shared.h"
 #include "kernels/attention_backward_summed.h"
 #include "kernels/attention_backward_turns.h"
 #include "kernels/attention_parameters.h"
@@ -40,7 +41,8 @@ class Backward {
       : a_(a),
         plan_(plan),
         scores_(a),
-        sequences_(kernel, a, plan.ordered),
+        sequences_(kernel, a, plan.ordered,
+                   plan.shares ? kernel.dim("parts", at_least(1)) : Dim(1)),
         Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
         K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
@@ -52,9 +54,12 @@ class Backward {
                          : std::nullopt),
         dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
-        words_(plan.ordered
-                   ? std::optional(kernel.inout("turns", i32, {turns_of(sequences_, a.block_q, 1)}))
+        words_(plan.ordered || plan.shares
+                   ? std::optional(
+                         kernel.inout("turns", i32, {backward_turns(a, plan, sequences_, parts())}))
                    : std::nullopt),
+        key_sums_(plan.shares ? std::optional(kernel.inout("key_sums", f32, key_sums().sums()))
+                              : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         // V, and K in its parts of columns, one below the other.
@@ -78,9 +83,14 @@ class Backward {
       turns_.emplace(kernel, "turn", *words_, kGroups * 128);
       const SumTiles tiles{sums_, plan.sums(a, sequences_.kept_blocks(a.block_q))[0], plan.tiles(a),
                            plan.tile_lines(a)};
-      summed_.emplace(kernel, a, sequences_, *words_, 1, tiles, kGroups);
+      summed_.emplace(kernel, a, sequences_, *words_, tiles, kGroups);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
+      roles.push_back(role("give_summed", warps(1), few, [this] { summed_->give_all(kv_ring_); }));
+    }
+    if (plan.shares) {
+      const Dim first_word = plan.ordered ? sequences_.kept_blocks(a.block_q) : Dim(0);
+      shared_.emplace(key_sums(), *key_sums_, *words_, first_word);
     }
     if (plan.adds_together || plan.ordered) own_math_.emplace(kernel, 128, kGroups);
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
@@ -94,6 +104,9 @@ class Backward {
 
   using Rows = typename Summed<Keys>::Rows;
 
+  const Dim& parts() const { return sequences_.parts().count; }
+  SharedSumsShape key_sums() const { return shared_sums(a_, plan_, sequences_, parts()); }
+
   Block keys_of(const Sequence& sequence, const Index& block) const {
     return sequence.keys.block(block, a_.block_k);
   }
@@ -102,15 +115,12 @@ class Backward {
   void load_blocks() {
     hand_out(
         next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
-        [&] {
-          kv_ring_.produce(no_keys(kEndOfKeys, 0));
-          if (summed_) summed_->give_last();
-        });
+        [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
-  // follow: those of all heads that share the keys, one behind the other. Without turns and without
-  // a mask each block of keys begins at another row, so that not all add to the same one.
+  // follow: those of all heads that share the keys. Without turns and without a mask each block of
+  // keys begins at another row, so that not all add to the same one.
   void load_block(const KeyPlace& at) {
     const Sequence sequence = sequences_.of(at.sequence);
     const Block cols = keys_of(sequence, at.block);
@@ -119,33 +129,33 @@ class Backward {
       load();
     } else {
       when(cols.start() < cols.limit(), load, [&] {
-        if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.kv_head));
+        if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.number));
       });
     }
-    if (summed_) summed_->give(at.finished);
   }
 
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, a_.block_q);
     const auto [whole_first, whole_last] =
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
-    const Index of_head = last - first, steps = of_head * scores_.group;
-    kv_ring_.produce(key_numbers(at, steps), [&](const Slot& kv) {
+    const HeadParts& parts = sequences_.parts();
+    const Index of_head = last - first, members = parts.members_of(at.part);
+    const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
+    kv_ring_.produce(key_numbers(at, of_head * members), [&](const Slot& kv) {
       tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
       tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
     });
-    for (Index i : range(steps)) {
-      const Index member = scores_.group == 1 ? Index(0) : i / of_head;
-      const Index of_member = i - member * of_head;
-      Index row = first + of_member;
-      if (plan_.ordered) row = select(at.ascends > 0, row, last - 1 - of_member);
+    const auto load_row = [&](const Index& i, const Index& head) {
+      Index row = first + i;
+      if (plan_.ordered) row = select(at.ascends > 0, row, last - 1 - i);
       if (plan_.rotates) {
         const Index blocks = sequence.keys.blocks(a_.block_k);
-        row = first + (of_member + at.block * of_head / blocks) % of_head;
+        row = first + (i + at.block * of_head / blocks) % of_head;
       }
-      load_rows(at, sequence, row, at.kv_head * scores_.group + member,
-                select(row >= whole_first && row < whole_last, 0, 1));
-    }
+      const Index is_cut = select(row >= whole_first && row < whole_last, 0, 1);
+      load_rows(at, sequence, row, first_head + head, is_cut);
+    };
+    for_rows(at, of_head, members, load_row);
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
@@ -181,12 +191,9 @@ class Backward {
     });
   }
   void end_turns() {
-    for_key_blocks(
-        kv_ring_,
-        [&](const KeyPlace&, const Index& steps) {
-          for ([[maybe_unused]] Index i : range(steps)) turns_->hand_on();
-        },
-        [&](const KeyPlace& at) { summed_->count(at); });
+    for_key_blocks(kv_ring_, [&](const KeyPlace&, const Index& steps) {
+      for ([[maybe_unused]] Index i : range(steps)) turns_->hand_on();
+    });
   }
 
   void compute_blocks(const Index& group) {
@@ -368,23 +375,36 @@ class Backward {
 
   void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv,
                        std::optional<Rows>& rows) {
-    const Index block = kv.number(0), kv_head = kv.number(1);
-    const Sequence sequence = sequences_.of(kv.number(2));
+    const KeyPlace at = key_place(kv);
+    const Sequence sequence = sequences_.of(at.sequence);
     kv_ring_.release(kv);
-    if (rows) summed_->next(group, *rows);
+    const auto next_rows = [&] {
+      if (rows) summed_->next(group, *rows);
+    };
+    if (!shared_) next_rows();
     all_math_.sync();
-    const Block own = keys_of(sequence, block).part(4 * group + warp_index(), 16);
+    const Block own = keys_of(sequence, at.block).part(4 * group + warp_index(), 16);
     const auto put_keys = [&](const Tensor& to, const Tile& tile) {
       std::vector<Panel> panels;
       for_panels(tile, [&](int panel, const Tile& columns) {
         const Dim dim = static_cast<int>(tile.shape()[1]);
         panels.push_back(
-            {columns, sequence.rows(to, own, kv_head, dim.block(panel, kColumnsOfPanel))});
+            {columns, sequence.rows(to, own, at.kv_head, dim.block(panel, kColumnsOfPanel))});
       });
       put(group, panels, false);
     };
-    put_keys(dV_, dv);
-    put_keys(dK_, dk * scores_.product_scale);
+    const auto put_values = [&](const Tile& sum) { put_keys(dV_, sum); };
+    const auto put_scaled = [&](const Tile& sum) { put_keys(dK_, sum * scores_.product_scale); };
+    if (shared_) {
+      const Index number = sequences_.kept_keys(sequence, at.kv_head, at.block, a_.block_k);
+      shared_->add({number, at.part}, group, /*of_keys=*/false, dv, put_values);
+      shared_->add({number, at.part}, group, /*of_keys=*/true, dk, put_scaled);
+      next_rows();  // not before: registers have no room for them beside dK, and what is added to
+                    // it
+    } else {
+      put_values(dv);
+      put_scaled(dk);
+    }
     bulk_wait_read(0);
     all_math_.sync();
   }
@@ -466,13 +486,14 @@ class Backward {
   Tensor Q_, K_, V_, dO_, L_, D_, sums_;
   std::optional<Tensor> dQ_;
   Tensor dK_, dV_;
-  std::optional<Tensor> words_;
+  std::optional<Tensor> words_, key_sums_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile ds_;
   ClusterBarrier ds_full_;
   NamedBarrier all_math_;
+  std::optional<SharedSums> shared_;
   // In order.
   std::optional<Turns> turns_;
   std::optional<Summed<Keys>> summed_;
@@ -495,7 +516,7 @@ int BackwardPlan::tile_lines(const Attention& a) const {
 
 int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
 
-BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller) {
+BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
@@ -521,6 +542,9 @@ BackwardPlan backward_plan(const Attention& a, Order order, const Caller& caller
   plan.reads_early = is_short && a.softcap == 0;
   plan.meets_early = !is_short;
   plan.ordered = plan_case("dQ in order", order == Order::blocks);
+  plan.shares = plan_case("heads share keys", a.heads > a.kv_heads);
+  plan.keys = keys;
+  plan_case("sums of keys apart", plan.sums_keys_apart());
   plan.rotates = plan_case("rows rotated", !plan.ordered && !a.causal);
   plan.adds_together =
       plan_case("additions together", !plan.ordered && is_short && plan.by_columns);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/attention_backward_shared.h"
 #include "kernels/caller.h"
 #include "tilewright/kernels/attention.h"
 
@@ -22,12 +23,18 @@ struct BackwardPlan {
   // dQ of a block of queries is summed in the order of the blocks of keys: the same bits in every
   // launch.
   bool ordered;
+  // Several heads share keys: parts of them may go through a block of keys for themselves, and then
+  // sum dK and dV so.
+  bool shares;
+  KeySums keys;
   // In no order, each block of keys begins at another row.
   bool rotates;
   // A warpgroup's warps meet before they add: measured, not explained (docs/log).
   bool adds_together;
   int load_registers, math_registers;
 
+  Order order() const { return ordered ? Order::blocks : Order::any; }
+  bool sums_keys_apart() const { return shares && keys == KeySums::apart; }
   // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
   // `blocks`: of queries, of all heads.
   std::vector<Dim> sums(const Attention& a, const Dim& blocks) const;
@@ -39,11 +46,27 @@ struct BackwardPlan {
 // Queries of a block: scores, dP and two sums of the keys' rows lie in registers.
 int backward_rows(const Attention& attention);
 // Raises for what the schedule does not take.
-BackwardPlan backward_plan(const Attention& attention, Order order, const Caller& caller);
+BackwardPlan backward_plan(const Attention& attention, Order order, KeySums keys,
+                           const Caller& caller);
+
+// Sums of dK and dV of heads that share keys, in so many parts; and the words that count who has
+// added, to a block of dQ in order, and to those. `Shapes`: BatchShapes or PackedShapes.
+template <typename Shapes>
+SharedSumsShape shared_sums(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
+                            const Dim& parts) {
+  return {a, shapes.kept_key_blocks(a.block_k), parts, plan.order(), plan.keys};
+}
+template <typename Shapes>
+Dim backward_turns(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
+                   const Dim& parts) {
+  return (plan.ordered ? shapes.kept_blocks(a.block_q) : Dim(0)) +
+         shared_sums(a, plan, shapes, parts).words();
+}
 
 // Of Batch or Packed. Inputs, behind the offsets of Packed: Q, K, V, dO, L, D, of which the last
 // two have whole blocks of queries; the sums of dQ, which are added to; in order, dQ; outputs dK,
-// dV; in order, words that are 0 before, of turns_of.
+// dV; in order or where heads share keys, words that are 0 before; in the latter case sums of dK
+// and dV.
 template <typename Sequences>
 Kernel gradients_sm90(const Attention& attention, const BackwardPlan& plan,
                       const std::string& name);

@@ -4,18 +4,12 @@
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_turns.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
-
-// How many words dQ in order needs: for each block of queries one of each part of its sums, which
-// Turns count; for each head of the keys one that counts its blocks of keys that are through.
-template <typename Shapes>
-Dim turns_of(const Shapes& shapes, int block_q, int parts) {
-  return shapes.kept_blocks(block_q) * parts + shapes.key_heads();
-}
 
 // The sums of dQ in memory: tiles of 64 rows, each in so many lines of 128 f32, in the order of the
 // registers that add them. Those of a block of queries follow those of the block before.
@@ -26,58 +20,29 @@ struct SumTiles {
   int width() const { return lines_of_tile * 128 / 64; }
 };
 
-// Blocks of rows whose sums in order are complete, from the warp that asks for them to the
+// Blocks of rows whose sums in order are complete, from the warp that waits for them to the
 // warpgroups that convert them in turn behind a block of keys.
 template <typename Keys>
 class Summed {
  public:
-  // `words`: of turns_of, where `parts` is how many warps count a block of keys.
-  Summed(Kernel& kernel, const Attention& a, const Keys& sequences, const Tensor& words, int parts,
+  // `words` count who has added to a block of rows, as Turns do.
+  Summed(Kernel& kernel, const Attention& a, const Keys& sequences, const Tensor& words,
          const SumTiles& tiles, int groups)
       : a_(a),
         sequences_(sequences),
         words_(words),
-        parts_(parts),
         tiles_(tiles),
         groups_(groups),
         ring_(kernel, "summed", stages(kStages), std::vector<TileShape>{}) {
     ring_.numbered(4);
   }
 
-  // By the warps that hand on turns: all rows of a block of keys are through.
-  void count(const KeyPlace& at) {
-    atomic_add(through(sequences_.head_number(at)), 1, {Semantics::release, Scope::gpu});
-  }
-
-  // Blocks of rows, when all keys of their heads are through. It is asked between what is loaded
-  // for two blocks of keys, so that the warps that convert need not wait for memory.
-  void give(const FinishedRows& rows) {
-    const Dim of_head = max(sequences_.rows_of_head(), 1);
-    Cell<Index> known(-1);
-    for (Index i : range(rows.count)) {
-      const Index head = (rows.first + i) / of_head;
-      when(head != known, [&] {
-        wait_flag(through(head), Compare::ge, sequences_.blocks_of_head() * parts_,
-                  {Semantics::acquire, Scope::gpu});
-        known = head;
-      });
-      const auto at = sequences_.block_of_rows(rows.first + i);
-      when(at.block.start() < at.block.limit(), [&] {
-        const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
-        const Index tile =
-            sequences_.kept_number(at, at.head, at.number, a_.block_q) * tiles_.of_block;
-        // Who has no additions is -1 - tile.
-        ring_.produce({select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
-      });
-    }
-    ring_.produce({-1, kNoRows, 0, 0});
-  }
-  // At the end, what is left is divided among the CTAs.
-  void give_last() {
-    const FinishedRows all = sequences_.last_finished();
-    const Index share = ceil_div(all.count, cta_count());
-    const Index begin = min(cta_index() * share, all.count);
-    give({all.first + begin, min(share, all.count - begin)});
+  // By a warp apart, which neither those that load nor those that compute wait for: what is
+  // converted behind each block of keys, and at the end.
+  void give_all(Ring& keys) {
+    for_key_blocks(keys,
+                   [&](const KeyPlace& at, const Index&) { give(sequences_.finished(at.number)); });
+    give(sequences_.last_finished());
   }
 
   // A block of rows, and its tiles if it is the warpgroup's turn.
@@ -135,14 +100,36 @@ class Summed {
  private:
   static constexpr int kStages = 8;
   static constexpr int kNoRows = -1;  // instead of a block's number: there are no more
-  TensorView through(const Index& head) const {
-    return words_(sequences_.kept_blocks(a_.block_q) * parts_ + head);
+
+  // A share of what is finished, head by head.
+  void give(const FinishedRows& rows) {
+    const auto [first, last] = sequences_.rows_of(rows);
+    const Dim members = sequences_.parts().members;
+    const Index of_head = max(last - first, 0), all = rows.heads * members * of_head;
+    const Index share = ceil_div(all, rows.places), begin = min(rows.place * share, all);
+    for (Index i : range(min(share, all - begin))) {
+      const Index head = (begin + i) / of_head, member = head % members;
+      const Index part_head = rows.head + head / members;
+      when(sequences_.parts().exists(part_head % sequences_.parts().count, member), [&] {
+        give_block(sequences_.block_of_rows(part_head, member, first + (begin + i) % of_head));
+      });
+    }
+    ring_.produce({-1, kNoRows, 0, 0});
+  }
+  void give_block(const typename Keys::Place& at) {
+    when(at.block.start() < at.block.limit(), [&] {
+      const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
+      const Index kept = sequences_.kept_number(at, at.head, at.number, a_.block_q);
+      wait_flag(words_(kept), Compare::ge, last - first, {Semantics::acquire, Scope::gpu});
+      const Index tile = kept * tiles_.of_block;
+      // Who has no additions is -1 - tile.
+      ring_.produce({select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
+    });
   }
 
   const Attention& a_;
   const Keys& sequences_;
   Tensor words_;
-  int parts_;
   SumTiles tiles_;
   int groups_;
   Ring ring_;

@@ -14,27 +14,41 @@ namespace tilewright::kernels {
 constexpr int kNoKeys = -2, kEndOfKeys = -1;
 
 // What travels with a block of keys: its place, and how many blocks of rows follow it.
-constexpr int kKeyNumbers = 5;
+constexpr int kKeyNumbers = 7;
 inline std::vector<IndexOperand> key_numbers(const KeyPlace& at, const Index& steps) {
-  return {at.block, at.kv_head, at.sequence, steps, at.ascends};
+  return {at.block, at.kv_head, at.sequence, steps, at.ascends, at.part, at.number};
 }
-inline std::vector<IndexOperand> no_keys(int block, const Index& kv_head) {
-  return {block, kv_head, 0, 0, 0};
+inline std::vector<IndexOperand> no_keys(int block, const Index& number) {
+  return {block, 0, 0, 0, 0, 0, number};
+}
+inline KeyPlace key_place(const Slot& slot) {
+  return {slot.number(6), slot.number(0), slot.number(1),
+          slot.number(2), slot.number(4), slot.number(5)};
 }
 
-// By a warp beside those that compute: `body` with each block of keys that rows follow, then `end`
-// with each place, with or without rows.
-inline void for_key_blocks(
-    Ring& ring, const std::function<void(const KeyPlace&, const Index& steps)>& body,
-    const std::function<void(const KeyPlace&)>& end = [](const KeyPlace&) {}) {
+// `body` with each block of rows that a block of keys goes through, counted from 0 and of so many
+// members. Ascending, one member comes behind the other, so that its rows are near. Descending, all
+// members of a row do: blocks of keys wait for each other, and are a member apart instead of a row.
+inline void for_rows(const KeyPlace& at, const Index& rows, const Index& members,
+                     const std::function<void(const Index& row, const Index& member)>& body) {
+  const Condition by_member = at.ascends > 0;
+  const Index outer = select(by_member, members, rows), inner = select(by_member, rows, members);
+  for (Index i : range(outer)) {
+    for (Index k : range(inner)) body(select(by_member, k, i), select(by_member, i, k));
+  }
+}
+
+// By a warp beside those that compute: `body` with each place, and how many blocks of rows follow
+// it.
+inline void for_key_blocks(Ring& ring,
+                           const std::function<void(const KeyPlace&, const Index& steps)>& body) {
   Cell<Condition> more(true);
   repeat_while(more, [&] {
     const Slot slot = ring.consume();
-    const KeyPlace at{slot.number(0), slot.number(1), slot.number(2), slot.number(4), {0, 0}};
+    const KeyPlace at = key_place(slot);
     const Index steps = slot.number(3);
     ring.release(slot);
-    when(steps > 0, [&] { body(at, steps); });
-    when(at.block != kEndOfKeys, [&] { end(at); });
+    when(at.block != kEndOfKeys, [&] { body(at, steps); });
     more = at.block != kEndOfKeys;
   });
 }

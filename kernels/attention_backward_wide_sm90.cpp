@@ -37,7 +37,7 @@ class WideBackward {
         half_v_(half_of(a.dim_v)),
         early_(early_of(a)),
         scores_(a),
-        sequences_(kernel, a, ordered),
+        sequences_(kernel, a, ordered, /*parts=*/1),
         Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
         K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
@@ -109,17 +109,16 @@ class WideBackward {
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
-  // follow: those of all heads that share the keys, one behind the other.
+  // follow: those of all heads that share the keys, in the order of for_rows.
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
     const auto load_step = [&](const Index& i) {
-      const Index member = scores_.group == 1 ? Index(0) : i / of_head;
-      const Index of_member = i - member * of_head;
-      const Index row = turns_.empty()
-                            ? first + of_member
-                            : select(at.ascends > 0, first + of_member, last - 1 - of_member);
+      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
+      const Index member = select(at.ascends > 0, by_member, i - by_row * scores_.group);
+      const Index of_member = select(at.ascends > 0, i - by_member * of_head, by_row);
+      const Index row = select(at.ascends > 0, first + of_member, last - 1 - of_member);
       load_rows(sequence, row, at.kv_head * scores_.group + member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     };

@@ -12,6 +12,10 @@ namespace tilewright::kernels {
 // Raises for what fits no attention.
 void check_attention(const Attention& a, const Caller& caller);
 
+// What keys and values, or rows, may take of L2. Less than is measured is a case of a plan: heads
+// are then taken in several groups.
+int l2_bytes(const Attention& a);
+
 // What an explicit schedule that refuses something adds to its fix.
 inline constexpr const char* kOtherSchedule = ", or the tile form's own schedule (schedule=tile)";
 
@@ -43,12 +47,12 @@ class AttentionScores {
 };
 
 // The dims of sequences of one length, which a kernel declares, or a program for its kernels, and
-// the shapes that tensors have by them. Without keys theirs have no value.
+// the shapes that tensors have by them. Without queries, or without keys, theirs have no value.
 struct BatchShapes {
   template <typename Declarer>
-  BatchShapes(Declarer& declarer, const Attention& a, bool has_keys = true)
+  BatchShapes(Declarer& declarer, const Attention& a, bool has_queries = true, bool has_keys = true)
       : batch(declarer.dim("batch")),
-        queries(declarer.dim("queries")),
+        queries(has_queries ? declarer.dim("queries") : Dim(0)),
         keys(has_keys ? declarer.dim("keys") : Dim(0)),
         heads(a.heads),
         kv_heads(a.kv_heads) {}
@@ -58,9 +62,9 @@ struct BatchShapes {
   std::vector<Dim> of_rows(int multiple = 1) const {
     return {batch, heads, ceil_div(queries, multiple) * multiple};
   }
-  // Blocks of so many rows of all heads.
+  // Blocks of so many rows of all heads, and of so many keys.
   Dim kept_blocks(int size) const { return batch * heads * ceil_div(queries, size); }
-  Dim key_heads() const { return batch * kv_heads; }
+  Dim kept_key_blocks(int size) const { return batch * kv_heads * ceil_div(keys, size); }
   Dim batch, queries, keys;
   int heads, kv_heads;
 };
@@ -68,9 +72,10 @@ struct BatchShapes {
 // The same of packed sequences, whose first rows are in vectors.
 struct PackedShapes {
   template <typename Declarer>
-  PackedShapes(Declarer& declarer, const Attention& a, bool has_keys = true)
+  PackedShapes(Declarer& declarer, const Attention& a, bool has_queries = true,
+               bool has_keys = true)
       : batch(declarer.dim("batch")),
-        total_queries(declarer.dim("total_queries")),
+        total_queries(has_queries ? declarer.dim("total_queries") : Dim(0)),
         total_keys(has_keys ? declarer.dim("total_keys") : Dim(0)),
         heads(a.heads),
         kv_heads(a.kv_heads) {}
@@ -82,7 +87,7 @@ struct PackedShapes {
     return {heads, (total_queries / multiple + batch) * multiple};
   }
   Dim kept_blocks(int size) const { return heads * (total_queries / size + batch); }
-  Dim key_heads() const { return kv_heads; }
+  Dim kept_key_blocks(int size) const { return kv_heads * (total_keys / size + batch); }
   std::vector<Dim> of_first_rows() const { return {batch + 1}; }
   Dim batch, total_queries, total_keys;
   int heads, kv_heads;

@@ -146,7 +146,16 @@ LibraryKernel attention_forward_entry() {
        "bf16 and f16, dims up to 256 in multiples of 16",
        [](const OptionValues& options) {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options), {}), {});
+       }},
+      {"sm90_pairs", "sm_90a",
+       "sm90, where clusters of two CTAs take neighbouring tiles and load the keys for each other; "
+       "without a window",
+       [](const OptionValues& options) {
+         Attention a = attention_of(options);
+         a.in_pairs = true;
+         return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }}};
+  kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
     return attention_forward(with_tile_blocks(attention_of(options)), {});
   };
@@ -295,6 +304,8 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
+  kernel.schedules.resize(1);  // no pairs
+  kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
   };
@@ -349,6 +360,10 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
     tensor.is_output = is_output;
     return tensor;
   };
+  // No tile has rows of several heads: more of them have nothing to show.
+  for (KernelOption& option : kernel.options) {
+    if (option.name == "heads") option.worth_trying = {"8", "6"};
+  }
   kernel.options.push_back(flag_option("lse_gradient", "LSE has a gradient too, dLSE"));
   std::vector<LibraryTensor> tensors(kernel.tensors.begin(),
                                      kernel.tensors.begin() + static_cast<std::ptrdiff_t>(inputs));
@@ -385,12 +400,13 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
 
 // Those of the explicit kernels, the best first.
 std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, bool, Order,
-                                                              SourceLocation)) {
-  const auto schedule = [make](const char* name, const char* description, Order order) {
+                                                              KeySums, SourceLocation)) {
+  const auto schedule = [make](const char* name, const char* description, Order order,
+                               KeySums keys = KeySums::in_turn) {
     LibrarySchedule adding{name, "sm_90a", description, nullptr};
-    adding.build_program = [make, order](const OptionValues& options) {
+    adding.build_program = [make, order, keys](const OptionValues& options) {
       return make(with_sm90_backward_blocks(attention_of(options)), options.boolean("lse_gradient"),
-                  order, {});
+                  order, keys, {});
     };
     return adding;
   };
@@ -398,12 +414,17 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
       schedule("ordered",
                "two warpgroups with dK and dV in registers, above 192 columns pairs of CTAs that "
                "share dQ; dQ is summed in the order of the keys: the same bits in every run; bf16 "
-               "and f16, dims up to 256, multiples of 16",
+               "and f16, dims up to 256, multiples of 16; where shared heads leave few blocks of "
+               "keys, parts of the heads add dK and dV to one f32 workspace, in their order",
                Order::blocks),
       schedule("atomic",
-               "the same, but dQ is summed in any order, so that its last bits differ from run "
-               "to run",
-               Order::any)};
+               "the same, but sums are added in any order, so that their last bits differ from "
+               "run to run",
+               Order::any),
+      schedule("split",
+               "as ordered, but parts of shared heads keep f32 dK and dV each, which a kernel of "
+               "its own adds: as many workspaces as parts, and no waits for dK and dV",
+               Order::blocks, KeySums::apart)};
 }
 
 LibraryKernel attention_backward_entry() {

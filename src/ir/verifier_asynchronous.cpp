@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/padded_panels.h"
 #include "ir/type_rules.h"
 #include "ir/verifier_context.h"
 
@@ -183,7 +184,7 @@ void verify_view(const VerifierContext& context) {
                   row, shared.shape[1], name);
   if (context.operand_count() < 4) return;
   const Operation* place = context.defined_by(context.operation().operands[0]);
-  const auto panels = place->attributes.shared_layout().as_panels();
+  const auto panels = padded_panels(place->attributes.shared_layout());
   context.require(panels.has_value(), "{} has no panels", name);
   const std::int64_t panel = context.constant_operand(3).value_or(0);
   context.require(panel >= 0 && column + panel * panels->span <= shared.shape[2] - view.shape[1],

@@ -427,10 +427,20 @@ void Tracer::check_divisor(ir::Op op, ir::ValueId divisor, const char* what,
 }
 
 void Tracer::require_open(const char* what, SourceLocation where) const {
-  if (!finished_) return;
-  Diagnostic(where, std::string(what) + ": \"" + kernel_.name + "\" is already finished")
-      .token(what)
-      .fix("declare it before the kernel is compiled or run")
+  const std::string subject = std::string(what) + ": \"" + kernel_.name + '"';
+  if (finished_) {
+    Diagnostic(where, subject + " is already finished")
+        .token(what)
+        .fix("declare it before the kernel is compiled or run")
+        .raise();
+  }
+  if (current_tracer == this) return;
+  Diagnostic error(where, subject + " is not being traced any more");
+  if (current_tracer) {
+    error.note(current_tracer->kernel_.where, '"' + current_tracer->kernel_.name + "\" begins");
+  }
+  error.token(what)
+      .fix("record all of a kernel before the next one begins, on the thread that has made it")
       .raise();
 }
 

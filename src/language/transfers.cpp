@@ -71,7 +71,6 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
   }
   const auto [rows, columns] = ExplicitTracing::shape(shared);
   const ir::ValueId shared_id = ExplicitTracing::shared(shared);
-  const ir::SharedLayout layout = tracer.place_operation(shared_id).attributes.shared_layout();
   const DType dtype = tracer.type(shared_id).dtype;
   // Axes before the last one follow each other as rows.
   std::int64_t view_rows = 1;
@@ -88,10 +87,10 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
                std::to_string(rows) + ", " + std::to_string(columns) + "}",
            "both must agree; the innermost axis is the tile's columns, the others its rows", where);
   }
-  const auto panels = layout.as_panels();
+  const ir::Panels panels = copied_panels(tracer, shared, what, where);
   std::vector<std::int64_t> box;
   for (const std::int64_t size : view.sizes) box.push_back(size == 0 ? 1 : size);
-  box.back() = std::min(columns, panels->span);
+  box.back() = std::min(columns, panels.span);
   const std::int64_t most = target_limits(tracer.kernel().target).copy_extent;
   if (rows > most) {
     Diagnostic(where, std::string(what) + ": " + std::to_string(rows) +
@@ -100,7 +99,15 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
         .fix("copy runs of rows: view.rows(start, " + std::to_string(most) + ")")
         .raise();
   }
-  const std::int64_t swizzle = panels->swizzle_bytes;
+  if (box.back() > most) {
+    Diagnostic(where, std::string(what) + ": panels of " + std::to_string(box.back()) +
+                          " columns; one copy takes at most " + std::to_string(most))
+        .token(what)
+        .note(tracer.place_operation(shared_id).where, "the shared tile is declared")
+        .fix("declare it with narrower panels: SharedMap{.panel = " + std::to_string(most) + "}")
+        .raise();
+  }
+  const std::int64_t swizzle = panels.swizzle_bytes;
   const bool is_peer = tracer.type(view.tensor).is_peer();
   std::string name = view.parameter->name + (is_peer ? "_peers" : "");
   for (std::size_t axis = 0; axis + 1 < view.shape.size(); ++axis) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,7 +53,8 @@ inline std::vector<GradientCall> gradient_calls() {
   const std::vector<std::pair<std::string, std::vector<Dims>>> schedules = {
       {"tile", {{"64", "64"}, {"128", "128"}}},
       {"ordered", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}},
-      {"atomic", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}}};
+      {"atomic", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}},
+      {"split", {{"64", "64"}, {"128", "128"}}}};
   for (const auto& [schedule, dims] : schedules) {
     for (const auto& [dim, dim_v] : dims) {
       for (const auto& [name, differs] : options) {
@@ -71,9 +73,8 @@ inline std::vector<GradientCall> gradient_calls() {
         set("heads", "2");
         set("kv_heads", name == "SharedHeads" ? "2" : "1");
         settings.insert(settings.end(), differs.begin(), differs.end());
-        const std::string title = schedule == "tile"      ? "Tile"
-                                  : schedule == "ordered" ? "Ordered"
-                                                          : "Atomic";
+        std::string title = schedule;
+        title.front() = static_cast<char>(std::toupper(title.front()));
         calls.push_back({title + dim + name, "attention_backward", settings});
       }
     }
@@ -85,8 +86,10 @@ inline std::vector<GradientCall> gradient_calls() {
       {"SinksLseGradient", {"causal=true", "sinks=true", "lse_gradient=true"}},
       {"OneHeadOfKeys", {"causal=true"}},
   };
-  for (const auto& [schedule, title] :
-       {std::pair("tile", "Packed"), {"ordered", "PackedOrdered"}, {"atomic", "PackedAtomic"}}) {
+  for (const auto& [schedule, title] : {std::pair("tile", "Packed"),
+                                        {"ordered", "PackedOrdered"},
+                                        {"atomic", "PackedAtomic"},
+                                        {"split", "PackedSplit"}}) {
     for (const char* dim : {"64", "128"}) {
       for (const auto& [name, differs] : packed) {
         std::vector<std::string> settings = {std::string("schedule=") + schedule,
@@ -99,6 +102,16 @@ inline std::vector<GradientCall> gradient_calls() {
         calls.push_back({std::string(title) + dim + name, "attention_varlen_backward", settings});
       }
     }
+  }
+  // Many sequences of many heads, whose blocks of keys are converted in several spans: one has its
+  // blocks on both sides of a border.
+  for (const char* causal : {"false", "true"}) {
+    calls.push_back(
+        {std::string("PackedSpans") + (causal[0] == 't' ? "Causal" : "Full"),
+         "attention_varlen_backward",
+         {"schedule=ordered", "dim=16", "dim_v=16", "heads=16", "kv_heads=16",
+          std::string("causal=") + causal, "lengths_q=3,2,0,1,140,5,7,2,2,3,1,1,2,2,4,1,2",
+          "lengths_k=2,3,4,0,400,260,1,2,2,2,3,4,1,1,2,2,2"}});
   }
   // Dims whose rows do not fill shared memory's, and of which dQ is added as it is.
   const std::vector<std::pair<const char*, const char*>> dims = {

@@ -29,6 +29,7 @@ struct BackwardCase {
   double first_sink = 0;  // is added to that of the first head
   const char* target = "interpreter";
   std::optional<Order> order = {};  // by the explicit kernels, dQ summed so
+  kernels::KeySums key_sums = kernels::KeySums::in_turn;
 };
 
 Attention backward_attention(int heads, int kv_heads, int dim, int dim_v) {
@@ -114,9 +115,10 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   if (c.of_lse) pass({&dlse});
   pass({&dq, &dk, &dv});
   if (a.sinks) pass({&dsinks});
-  const Program program = packed    ? kernels::attention_varlen_backward(a, c.of_lse)
-                          : c.order ? kernels::attention_backward_sm90(a, c.of_lse, *c.order)
-                                    : kernels::attention_backward(a, c.of_lse);
+  const Program program = packed ? kernels::attention_varlen_backward(a, c.of_lse)
+                          : c.order
+                              ? kernels::attention_backward_sm90(a, c.of_lse, *c.order, c.key_sums)
+                              : kernels::attention_backward(a, c.of_lse);
   compile(program, c.target).run(tensors);
 
   const HostTensor none = HostTensor::poisoned(f32, {0});
@@ -277,8 +279,39 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.causal = true;
     c.batch = 2;
   });
-  // Two heads, and then one: each has more blocks than half of the multiprocessors.
-  add_explicit("UnevenGroupsOfHeads", 3, 8600, 64, [](BackwardCase& c) {
+  const auto split = [](BackwardCase& c) { c.key_sums = kernels::KeySums::apart; };
+  add_in(Order::blocks, "SplitHeads", 130, 300, 64, [&](BackwardCase& c) {
+    split(c);
+    c.attention.heads = 6;
+    c.attention.kv_heads = 2;
+    c.attention.causal = true;
+    c.batch = 2;
+  });
+  add_in(Order::blocks, "SplitDims", 130, 140, 96, [&](BackwardCase& c) {
+    split(c);
+    c.attention.heads = 3;
+    c.attention.dim_v = 48;
+    c.attention.dtype = f16;
+  });
+  add_in(Order::blocks, "SplitNoQueries", 0, 70, 64, split);
+  // More blocks of keys than 1.5 for each multiprocessor: two parts, of two heads and of one.
+  add_explicit("PartsOfTwoHeadsAndOne", 3, 8600, 64, [](BackwardCase& c) {
+    c.batch = 2;
+    c.attention.heads = 3;
+    c.attention.causal = true;
+  });
+  // More than two blocks of keys for each: one part.
+  add_explicit("HeadsInOnePart", 3, 8600, 64, [](BackwardCase& c) {
+    c.batch = 4;
+    c.attention.causal = true;
+  });
+  add_in(Order::blocks, "SplitHeadsInOnePart", 3, 8600, 64, [&](BackwardCase& c) {
+    split(c);
+    c.batch = 4;
+    c.attention.causal = true;
+  });
+  // Two heads, and then one: two have no more blocks of keys than there are multiprocessors.
+  add_explicit("UnevenGroupsOfHeads", 3, 8300, 64, [](BackwardCase& c) {
     c.batch = 3;
     c.attention.heads = 1;
     c.attention.l2_bytes = 4000;

@@ -451,6 +451,17 @@ TEST(BarrierErrors, AnIndexBeyondTheLast) {
   });
 }
 
+TEST(RoleErrors, NamesAndBodies) {
+  misuse("", {"role \"a\\x0ab\": its name holds a line break", "\"a\\x0ab\" takes 1 warps"}, [&] {
+    TracedRoles t;
+    t.kernel.roles({role("a\nb", warps(1), registers(24), [] {})});
+  });
+  misuse("\"a\"", {"role \"a\": it has no body", "fix: give what its warps do"}, [&] {
+    TracedRoles t;
+    t.kernel.roles({RoleSpec("a", warps(1), registers(24), nullptr)});
+  });
+}
+
 TEST(RoleErrors, WarpsAndRegisters) {
   const auto nothing = [] {};
   misuse("\"a\"", {"role \"a\": 0 warps", "fix: 1 to 4 warps"}, [&] {

@@ -328,7 +328,7 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   ir::Kernel tile = kernel.finish();
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(tile, ir::default_target(), {}, rewrites);
-  const ir::Kernel scheduled = schedules::schedule_warpgroups(tile);
+  const ir::Kernel scheduled = schedules::schedule_warpgroups(tile).kernel;
   int reads = 0, releases = 0;
   bool unfenced = false;
   ir::ValueId empty = ir::kNoValue;  // the barriers of X's ring

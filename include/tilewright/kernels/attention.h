@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "tilewright/kernel.h"
 #include "tilewright/program.h"
 
@@ -21,6 +23,9 @@ struct Attention {
   // sm_90a: heads follow each other whose keys and values fit so many bytes, which stay in L2
   // beside what passes through it. Measured: docs/log/2026-11-21-prototypes.md.
   int l2_bytes = 32 << 20;
+  // sm_90a: two CTAs of a cluster take neighbouring tiles, and each loads half of the keys and
+  // values that both read. For sequences of one length, without a window.
+  bool in_pairs = false;
 };
 
 // in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],
@@ -49,6 +54,11 @@ Kernel attention_varlen_forward(const Attention& attention, SourceLocation where
 // out  O [batch, kv_heads, heads / kv_heads, dim_v], LSE f32 [batch, kv_heads, heads / kv_heads]
 Program attention_decode(const Attention& attention, SourceLocation where = here());
 
+// How dK and dV of heads that share keys are summed, of which several CTAs have parts.
+enum class KeySums : std::uint8_t {
+  in_turn,  // into one place, in the order of the parts; with Order::any as they come
+  apart,    // each part's sums are kept, and added behind: the most memory, and no turns
+};
 // The gradients of attention_forward, from those of O and, with `of_lse`, of LSE. A program of
 // kernels without sums over CTAs: the same bits in every run. Keys that no query sees, and queries
 // that see nothing, have gradients of 0.
@@ -65,8 +75,13 @@ Program attention_backward(const Attention& attention, bool of_lse = false,
 // shape, and 8 bytes for each row of each head, both for queries in whole blocks
 // (with_sm90_backward_blocks); in order, up to 8 bytes for each block. Where a dim is above 128,
 // the sums have dim in whole 64.
+// Up to 128, the query heads of a head of the keys are divided into parts where there are fewer
+// blocks of keys than keep all multiprocessors at work. Their dK and dV are then summed as `keys`
+// says. Scratch for it: f32 of the shapes of dK and dV, for keys in whole blocks, and up to 128
+// bytes for each block; apart, f32 of both for each part.
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
-                                Order order = Order::blocks, SourceLocation where = here());
+                                Order order = Order::blocks, KeySums keys = KeySums::in_turn,
+                                SourceLocation where = here());
 // The same of attention_varlen_forward; cu_seqlens_q and cu_seqlens_k follow V. Rows of no
 // sequence are neither read nor written.
 Program attention_varlen_backward(const Attention& attention, bool of_lse = false,
@@ -74,7 +89,8 @@ Program attention_varlen_backward(const Attention& attention, bool of_lse = fals
 // attention_varlen_backward, by the means of attention_backward_sm90. The scratch has whole blocks
 // of queries for each sequence, and one more for each at most.
 Program attention_varlen_backward_sm90(const Attention& attention, bool of_lse = false,
-                                       Order order = Order::blocks, SourceLocation where = here());
+                                       Order order = Order::blocks, KeySums keys = KeySums::in_turn,
+                                       SourceLocation where = here());
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the

@@ -78,7 +78,7 @@ void Launch::raise_too_long() const {
              fmt::format("kernel {}: warps have executed {} operations, and the end is not reached",
                          kernel.name, max_operations_),
              ErrorKind::result)
-      .fix("take smaller sizes, or raise --max-operations (MachineOptions::max_operations)")
+      .fix("take smaller sizes, or raise --max-operations (CompileOptions::max_operations)")
       .raise();
 }
 
@@ -263,6 +263,12 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
           scalars[instruction.a].i < scalars[instruction.b].i ? warp.pc + 1 : instruction.target;
       return;
     case Code::loop_next:
+      if (scalars[instruction.b].i <= 0) {  // the kernel would not end
+        Diagnostic(instruction.where(),
+                   fmt::format("a loop's step is {}", scalars[instruction.b].i))
+            .fix("use a step of at least 1")
+            .raise();
+      }
       scalars[instruction.a].i += scalars[instruction.b].i;
       warp.pc = instruction.target;
       return;

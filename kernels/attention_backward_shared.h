@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/attention_backward_places.h"
+#include "tilewright/hopper.h"
+#include "tilewright/ranks.h"
+
+namespace tilewright::kernels {
+
+// What is summed in memory of dK and dV, where `parts` of the heads that share keys go through the
+// same blocks of keys. Nothing, where there is one part.
+struct SharedSumsShape {
+  static constexpr int kWarpgroups = 2, kKeys = 64, kLine = 128;  // keys of a warpgroup; f32
+  static constexpr int kWarps = 4 * kWarpgroups;
+
+  SharedSumsShape(const Attention& a, const Dim& key_blocks, const Dim& parts, Order order,
+                  KeySums keys)
+      : parts(parts),
+        blocks(key_blocks * min(parts - 1, 1)),
+        lines_of_keys(lines_of(a.dim)),
+        lines_of_values(lines_of(a.dim_v)),
+        order(order),
+        apart(keys == KeySums::apart) {}
+
+  // Lines of f32 in the order of the registers that hold them: of a block of keys those of each
+  // warpgroup, dV before dK. Apart, each part has a slice. Else the blocks lie in as many slices as
+  // there are parts, so that a kernel knows how many these are.
+  std::vector<Dim> sums() const { return {parts, lines(), kLine}; }
+  Dim lines() const { return (apart ? blocks : ceil_div(blocks, parts)) * lines_of_block(); }
+  // i32, which count who has added: for each warp, of dV and of dK. In no order each has another
+  // one behind it, which says who comes next.
+  Dim words() const { return apart ? Dim(0) : blocks * (kWarps * 2 * words_of_warp()); }
+  int words_of_warp() const { return order == Order::any ? 2 : 1; }
+
+  static int lines_of(int dim) { return kKeys * dim / kLine; }
+  int lines_of_warpgroup() const { return lines_of_values + lines_of_keys; }
+  int lines_of_block() const { return kWarpgroups * lines_of_warpgroup(); }
+  // Of a block of keys the warpgroup's sums of dV or dK, in the slice that has them.
+  Block place(const Index& block, const Index& warpgroup, bool of_keys) const {
+    const Index first = (block * kWarpgroups + warpgroup) * lines_of_warpgroup();
+    return {of_keys ? first + lines_of_values : first, of_keys ? lines_of_keys : lines_of_values,
+            Index(lines())};
+  }
+
+  Dim parts, blocks;  // blocks of keys that are divided
+  int lines_of_keys, lines_of_values;
+  Order order;
+  bool apart;
+};
+
+// By the warpgroups that hold dK and dV. In turn the first part stores, the others add, and the
+// last one adds what is there to its registers. A warp waits for the same warp of another CTA
+// alone, which was dealt the block before, or in no order is there already.
+class SharedSums {
+ public:
+  // `words`: of them the first is `first_word`.
+  SharedSums(const SharedSumsShape& shape, const Tensor& sums, const Tensor& words,
+             const Dim& first_word)
+      : shape_(shape), sums_(sums), words_(words), first_word_(first_word) {}
+
+  struct Place {
+    Index block, part;  // the number of the block of keys
+  };
+  // A warpgroup's tile of dV or dK. `put` takes what is complete, warp by warp.
+  void add(const Place& at, const Index& group, bool of_keys, const Tile& tile,
+           const std::function<void(const Tile&)>& put) const {
+    if (!shape_.apart) return add_in_turn(at, group, of_keys, tile, put);
+    when(
+        Index(shape_.parts) > 1,
+        [&] {
+          const TensorView own = sums_(at.part, shape_.place(at.block, group, of_keys), all);
+          tilewright::store(own, lines_of(tile));
+        },
+        [&] { put(tile); });
+  }
+
+ private:
+  void add_in_turn(const Place& at, const Index& group, bool of_keys, const Tile& tile,
+                   const std::function<void(const Tile&)>& put) const {
+    const Index parts(shape_.parts);
+    const TensorView view =
+        sums_(at.block % parts, shape_.place(at.block / parts, group, of_keys), all);
+    const Index warp =
+        (at.block * 2 + (of_keys ? 1 : 0)) * SharedSumsShape::kWarps + group * 4 + warp_index();
+    const Index word = first_word_ + warp * shape_.words_of_warp();
+    Cell<Index> next(at.part);
+    if (shape_.order == Order::any) {
+      when(parts > 1, [&] {
+        next = atomic_add(words_(word + 1), 1, {Semantics::relaxed, Scope::gpu});
+      });
+    }
+    const Index turn = next;
+    when(turn > 0, [&] {
+      wait_flag(words_(word), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
+    });
+    when(
+        turn == parts - 1,
+        [&] {
+          Var sum{tile};
+          when(turn > 0, [&] { sum = sum + tile_of(load(view)); });
+          put(sum);
+        },
+        [&] {
+          when(
+              turn == 0, [&] { tilewright::store(view, lines_of(tile)); },
+              [&] { atomic_add(view, lines_of(tile), shape_.order); });
+          atomic_add(words_(word), 1, {Semantics::release, Scope::gpu});
+        });
+  }
+  static Tile lines_of(const Tile& tile) {
+    const int lines = SharedSumsShape::lines_of(static_cast<int>(tile.shape()[1]));
+    return fragments(tile).reshape({lines, SharedSumsShape::kLine});
+  }
+  static Tile tile_of(const Tile& lines) {
+    const std::int64_t elements = lines.shape()[0] * SharedSumsShape::kLine;
+    return from_fragments(lines.reshape({elements}),
+                          static_cast<int>(elements / SharedSumsShape::kKeys));
+  }
+
+  SharedSumsShape shape_;
+  Tensor sums_, words_;
+  Dim first_word_;
+};
+
+// dK and dV of the parts' sums, where these are kept apart. Input, behind the offsets of Packed:
+// the sums; outputs dK, dV.
+template <typename Sequences>
+Kernel key_gradients_of_sums(const Attention& attention, const std::string& name);
+
+}  // namespace tilewright::kernels
