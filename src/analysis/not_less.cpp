@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "analysis/definitions.h"
+#include "target/target.h"
 
 namespace tilewright::analysis {
 
@@ -13,10 +14,12 @@ using ir::ValueId;
 
 NotLess::NotLess(const ir::Kernel& kernel, int steps)
     : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {
+  const std::int64_t group_warps = target::target_of(kernel).limits.group_warps;
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::for_loop) loops_[o.blocks[0].arguments[0]] = &o;
     if (o.op == Op::role) {
-      warpgroups_[o.blocks[0].arguments[0]] = (o.attributes.integer(Key::warps) + 3) / 4;
+      groups_[o.blocks[0].arguments[0]] =
+          (o.attributes.integer(Key::warps) + group_warps - 1) / group_warps;
     }
   });
 }
@@ -94,7 +97,7 @@ NotLess::Sum NotLess::unknown(ValueId value) {
     made.least = integer_constant(definitions_[range[0]]).value_or(INT64_MIN);
     if (const auto high = integer_constant(definitions_[range[1]])) made.greatest = *high - 1;
   }
-  if (const auto role = warpgroups_.find(value); role != warpgroups_.end()) {
+  if (const auto role = groups_.find(value); role != groups_.end()) {
     made.least = 0;
     made.greatest = role->second - 1;
   }
