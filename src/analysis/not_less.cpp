@@ -14,10 +14,10 @@ using ir::ValueId;
 
 NotLess::NotLess(const ir::Kernel& kernel, int steps)
     : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {
-  const std::int64_t group_warps = target::target_of(kernel).limits.group_warps;
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::for_loop) loops_[o.blocks[0].arguments[0]] = &o;
     if (o.op == Op::role) {
+      const std::int64_t group_warps = target::target_of(kernel).limits.group_warps;
       groups_[o.blocks[0].arguments[0]] =
           (o.attributes.integer(Key::warps) + group_warps - 1) / group_warps;
     }
