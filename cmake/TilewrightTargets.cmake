@@ -7,6 +7,10 @@ target_compile_options(tilewright_warnings INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(tilewright_warnings INTERFACE -Wno-restrict -Wno-array-bounds
                          -Wno-stringop-overflow)
+  # With a sanitizer it takes a state of std::regex for uninitialised.
+  if(TILEWRIGHT_SANITIZE)
+    target_compile_options(tilewright_warnings INTERFACE -Wno-maybe-uninitialized)
+  endif()
 endif()
 
 function(tilewright_version_header)

@@ -367,7 +367,7 @@ Attention with_backward_blocks(Attention a) {
 
 Attention with_sm90_backward_blocks(Attention a) {
   const bool is_wide = is_wide_backward(a);
-  a.block_k = is_wide ? 64 : 128;
+  a.block_k = is_wide ? wide_backward_keys(a) : 128;
   a.block_q = is_wide ? 64 : backward_rows(a);
   return a;
 }

@@ -7,6 +7,7 @@
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright::kernels {
 
@@ -378,7 +379,7 @@ class BatchKeys : public Batch {
  private:
   // In order a group's sums stay in L2 until the next group's blocks convert them.
   Dim fit(const Attention& a, bool ordered) const {
-    return a.l2_bytes / (ordered ? 2 : 1) / (max(queries, 1) * parts_.members * bytes_of_row(a));
+    return l2_bytes(a) / (ordered ? 2 : 1) / (max(queries, 1) * parts_.members * bytes_of_row(a));
   }
   int block_q_;
   Dim rows_;  // blocks of rows of a head
@@ -433,7 +434,7 @@ class PackedKeys : public Packed {
  private:
   Dim fit(const Attention& a) const {
     const Dim rows = max(ceil_div(total_queries, max(batch, 1)), 1);
-    return a.l2_bytes / (rows * parts_.members * bytes_of_row(a));
+    return l2_bytes(a) / (rows * parts_.members * bytes_of_row(a));
   }
   // The number of the first block of rows of the sequences behind that of the block of keys before
   // `tile`.
@@ -470,5 +471,64 @@ void hand_out(const Tensor& next, const Dim& count, const Body& body, const End&
         end);
   });
 }
+
+// The same for clusters of two CTAs, which take a number together. The first one asks, and tells
+// the other one by a word of memory: the number and 1. That one answers by another word.
+class PairsOfCtas {
+ public:
+  PairsOfCtas(Kernel& kernel, const Dim& count)
+      : count_(count),
+        next_(kernel.workspace("next_pair", 1)),
+        words_(kernel.workspace("told", 2 * kMost)) {}
+  Dim ctas() const { return min(multiprocessors() / 2, kMost) * 2; }
+  // By one warp of each CTA.
+  template <typename Body>
+  void hand_out(const Body& body) const {
+    const Index pair = cta_index() / 2;
+    const TensorView told = words_(pair), answer = words_(kMost + pair);
+    // The last number that was told, and 1; 0: none yet.
+    Cell<Index> number(pair), last(0);
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Index now = number;
+      more = now < count_;
+      when(now < count_, [&] {
+        body(now);
+        when(
+            cluster_rank() == 0, [&] { number = ask(told, answer, last); },
+            [&] { number = hear(told, answer, last); });
+        last = number + 1;
+      });
+    });
+    // As the next launch wants them.
+    when(cluster_rank() == 0 && last > 0, [&] {
+      wait_flag(answer, Compare::ge, last, {Semantics::acquire, Scope::gpu});
+      atomic_add(told, 0 - last);
+      atomic_add(answer, 0 - last);
+    });
+  }
+
+ private:
+  static constexpr int kMost = 128;
+
+  Index ask(const TensorView& told, const TensorView& answer, const Index& last) const {
+    // The last fetch of all sets the counter back for the next launch.
+    const Index fetched = atomic_add(next_(0), 1);
+    when(fetched == count_ - 1, [&] { atomic_add(next_(0), 0 - Index(count_)); });
+    const Index number = fetched + cta_count() / 2;
+    wait_flag(answer, Compare::ge, last, {Semantics::acquire, Scope::gpu});
+    atomic_add(told, number + 1 - last, {Semantics::release, Scope::gpu});
+    return number;
+  }
+  static Index hear(const TensorView& told, const TensorView& answer, const Index& last) {
+    wait_flag(told, Compare::ge, last + 1, {Semantics::acquire, Scope::gpu});
+    const Index number = load_index(told, {Semantics::acquire, Scope::gpu}) - 1;
+    atomic_add(answer, number + 1 - last, {Semantics::release, Scope::gpu});
+    return number;
+  }
+
+  Dim count_;
+  Tensor next_, words_;
+};
 
 }  // namespace tilewright::kernels

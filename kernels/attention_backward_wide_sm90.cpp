@@ -8,37 +8,26 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_pair_sm90.h"
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_turns.h"
-#include "kernels/attention_parameters.h"
+#include "kernels/attention_backward_wide_parts.h"
 #include "tilewright/hopper.h"
-#include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
+namespace wide {
 namespace {
 
-constexpr int kHalves = 2;    // of the columns: a warpgroup has the sums of one
-constexpr int kRows = 64;     // of a block of queries, and of keys
-constexpr int kOwnRows = 32;  // queries of whose scores a warpgroup has the columns
-constexpr int kSumColumns = 32;
-constexpr int kSumLine = 128;  // f32 that a warp adds at a time
-constexpr int kSumLines = kRows * kSumColumns / kSumLine;
-constexpr int kRowStages = 2;
 constexpr int kWidest = 256;
 
-// Of a warpgroup: whole panels of 64 bytes. The columns behind the last are zero.
-int half_of(int dim) { return (dim + 63) / 64 * 32; }
-int sum_tiles(const Attention& a) { return kHalves * half_of(a.dim) / kSumColumns; }
 // Columns of a half of dQ that are added in their own step, the others in the next. Each part has
 // its turns.
 int early_of(const Attention& a) { return std::min(half_of(a.dim), 64); }
+// Of a pair of CTAs each half has turns.
 int parts_of(const Attention& a) { return half_of(a.dim) > early_of(a) ? 2 : 1; }
 
-// Each of two warpgroups has half of the columns of dK and dV in its registers, for all 64 keys of
-// a block. Scores are computed as S^T = K Q^T, of which each has half of the queries. P and dS pass
-// through shared memory to the products dV = P^T dO, dK = dS^T Q and dQ = dS K. Tiles of rows lie
-// there in two halves of columns, one below the other.
+// Of a block of 64 keys, each warpgroup also sums its half of the columns of dQ.
 template <typename Keys>
 class WideBackward {
  public:
@@ -159,16 +148,6 @@ class WideBackward {
     });
   }
 
-  static SharedView half(const SharedView& tile, const IndexOperand& which) {
-    return tile.rows(kRows * which.index, kRows);
-  }
-  static void load_halves(const Sequence& sequence, const Tensor& from, const Block& rows,
-                          const Index& head, int dim, const SharedView& to) {
-    for (int i = 0; i < kHalves; ++i) {
-      tma_load(sequence.rows(from, rows, head, Dim(dim).block(i, half_of(dim))), half(to, i));
-    }
-  }
-
   void await_turns() {
     for_key_blocks(kv_ring_, [&](const KeyPlace& at, const Index& steps) {
       const Sequence sequence = sequences_.of(at.sequence);
@@ -232,7 +211,9 @@ class WideBackward {
           place = begin(1, rest_rows);
           add_rest(*place, 0, kSumColumns);
         }
-        const Tile weights = weights_of(group, kv, slot, is_cut, wait(products), l);
+        const Tile weights = weights_of(
+            scores_, sequences_, {group, kv.number(2), slot.number(0), is_cut}, wait(products), l,
+            [&](const Sequence& sequence) { return keys_of(sequence, kv.number(0)); });
         const SharedView p = p_.rows(kRows * stage, kRows);
         store(own_rows(p, group).T(), weights.cast(a_.dtype));
         fence_proxy_async();
@@ -244,7 +225,7 @@ class WideBackward {
         // Behind it the other warpgroup has ended the products of the step before.
         p_full_.wait();
         const Pending sum_v = wgmma(p.T(), half(slot[1], group), dv);
-        const Tile ds = score_gradient(weights, wait(value_products), l, d);
+        const Tile ds = score_gradient(scores_, weights, wait(value_products), l, d);
         store(own_rows(ds_, group).T(), ds.cast(a_.dtype));
         fence_proxy_async();
         ds_full_.arrive();
@@ -277,48 +258,6 @@ class WideBackward {
     store_gradients(group, kv, dk, dv);
   }
 
-  // Keys by this warpgroup's rows of a block.
-  static Pending rows_product(const SharedView& keys, const SharedView& rows, const Index& group) {
-    const auto own = [&](int i) { return own_rows(half(rows, i), group).T(); };
-    return wgmma(half(keys, 1), own(1), wgmma(half(keys, 0), own(0)));
-  }
-  static SharedView own_rows(const SharedView& block, const Index& group) {
-    return block.rows(kOwnRows * group, kOwnRows);
-  }
-  static Tile statistic(const SharedView& rows, const Index& group) {
-    return load(rows.first_row().column_part(group, kOwnRows));
-  }
-
-  Tile weights_of(const Index& group, const Slot& kv, const Slot& slot, const Index& is_cut,
-                  const Tile& products, const Tile& l) const {
-    Var x{scores_.capped(products) * (scores_.scale * kLog2e) - l};
-    when(is_cut > 0, [&] {
-      const Tile s = x;
-      const Sequence sequence = masked_sequence(kv);
-      const Block rows = sequence.queries.block(slot.number(0), kRows).part(group, kOwnRows);
-      x = sequence.mask.apply_transposed(s, rows, keys_of(sequence, kv.number(0)));
-    });
-    return exp2(x);
-  }
-
-  // Of sequences of one length the mask is the same.
-  Sequence masked_sequence(const Slot& kv) const {
-    if constexpr (Keys::kOneLength) {
-      return sequences_.of(0);
-    } else {
-      return sequences_.of(kv.number(2));
-    }
-  }
-
-  Tile score_gradient(const Tile& p, const Tile& value_products, const Tile& l,
-                      const Tile& d) const {
-    const Tile gradient = p * (value_products - d);
-    if (!scores_.is_capped()) return gradient;
-    // The capped score follows from its weight, which needs no registers of its own.
-    const Tile capped = (log2(p) + l) * (1 / (scores_.scale * kLog2e));
-    return where(p == 0, 0, gradient * (1 - capped * capped));
-  }
-
   // The block of rows whose dQ is added to; in order, the turn.
   struct Place {
     Index rows;
@@ -337,23 +276,7 @@ class WideBackward {
   void add(const Place& place, const Index& group, int first, const Tile& dq) const {
     const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
     const Index tile = place.rows * sum_tiles(a_) + group * (half_ / kSumColumns);
-    const auto each = [&](const auto& put) {
-      for (int column = 0; column < dq.shape()[1]; column += kSumColumns) {
-        const Tile part = dq.slice({0, column}, {kRows, kSumColumns});
-        put(sums_(lines.block(tile + (first + column) / kSumColumns, kSumLines), all),
-            fragments(part).reshape({kSumLines, kSumLine}));
-      }
-    };
-    if (!place.turn) {
-      each([](const TensorView& to, const Tile& sum) { atomic_add(to, sum); });
-      return;
-    }
-    when(
-        place.turn->is_first(),
-        [&] { each([](const TensorView& to, const Tile& sum) { tilewright::store(to, sum); }); },
-        [&] {
-          each([](const TensorView& to, const Tile& sum) { atomic_add(to, sum, Order::blocks); });
-        });
+    add_to_sums(sums_, lines, tile + first / kSumColumns, dq, place.turn);
   }
 
   // Through V and K, which no product reads any more.
@@ -393,39 +316,49 @@ class WideBackward {
 };
 
 }  // namespace
+}  // namespace wide
 
 bool is_wide_backward(const Attention& a) { return std::max(a.dim, a.dim_v) > 128; }
 
 void check_wide_backward(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim > 0 && dim % 16 == 0 && dim <= kWidest) continue;
+    if (dim > 0 && dim % 16 == 0 && dim <= wide::kWidest) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  "take a multiple of 16 up to " + std::to_string(kWidest) + kOtherSchedule);
+                  "take a multiple of 16 up to " + std::to_string(wide::kWidest) + kOtherSchedule);
   }
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
                   std::string("take bf16 or f16") + kOtherSchedule);
   }
-  if (a.block_q != kRows || a.block_k != kRows) {
+  const int keys = wide_backward_keys(a);
+  if (a.block_q != wide::kRows || a.block_k != keys) {
     caller.refuse(
         "block_q is " + std::to_string(a.block_q) + " and block_k " + std::to_string(a.block_k),
-        "take with_sm90_backward_blocks(attention): 64 queries and 64 keys");
+        "take with_sm90_backward_blocks(attention): 64 queries and " + std::to_string(keys) +
+            " keys");
   }
 }
 
 std::vector<Dim> wide_backward_sums(const Attention& a, const Dim& blocks) {
-  return {blocks * (sum_tiles(a) * kSumLines), kSumLine};
+  return {blocks * (wide::sum_tiles(a) * wide::kSumLines), wide::kSumLine};
+}
+
+int wide_backward_keys(const Attention& a) {
+  return is_paired_backward(a) ? 2 * wide::kRows : wide::kRows;
 }
 
 std::vector<Dim> wide_backward_turns(const Attention& a, const Dim& blocks) {
-  return {blocks * parts_of(a)};
+  return {blocks * wide::parts_of(a)};
 }
 
 template <typename Sequences>
 Kernel wide_gradients_sm90(const Attention& a, bool ordered, const std::string& name) {
+  if (plan_case("pairs of CTAs", is_paired_backward(a))) {
+    return pair_gradients_sm90<Sequences>(a, ordered, name);
+  }
   using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  WideBackward<Keys>(kernel, a, ordered);
+  wide::WideBackward<Keys>(kernel, a, ordered);
   return kernel;
 }
 template Kernel wide_gradients_sm90<Batch>(const Attention&, bool, const std::string&);
@@ -434,29 +367,31 @@ template Kernel wide_gradients_sm90<Packed>(const Attention&, bool, const std::s
 template <typename Sequences>
 Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::string& name) {
   Kernel kernel(name);
-  const Sequences sequences(kernel, a, Of::queries, kRows);
-  const std::vector<Dim> shape = wide_backward_sums(a, sequences.kept_blocks(kRows));
+  const Sequences sequences(kernel, a, Of::queries, wide::kRows);
+  const std::vector<Dim> shape = wide_backward_sums(a, sequences.kept_blocks(wide::kRows));
   const Tensor sums = kernel.in("sums", f32, shape);
   std::optional<Tensor> turns;
   if (ordered) {
-    turns = kernel.in("turns", i32, wide_backward_turns(a, sequences.kept_blocks(kRows)));
+    turns = kernel.in("turns", i32, wide_backward_turns(a, sequences.kept_blocks(wide::kRows)));
   }
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   // A half of the columns, so that many loads are under way at once.
-  const auto at = sequences.block_of_queries(kernel, kRows, kHalves);
-  const int tiles = sum_tiles(a) / kHalves;
-  const Index kept = sequences.kept_number(at, at.head, at.number, kRows);
-  const Index first = (kept * kHalves + at.part) * tiles;
+  const auto at = sequences.block_of_queries(kernel, wide::kRows, wide::kHalves);
+  const int tiles = wide::sum_tiles(a) / wide::kHalves;
+  const Index kept = sequences.kept_number(at, at.head, at.number, wide::kRows);
+  const Index first = (kept * wide::kHalves + at.part) * tiles;
   // What nobody has come to was not written.
-  const Index limit =
-      turns ? select(load_index((*turns)(kept * parts_of(a))) > 0, shape[0], 0) : Index(shape[0]);
+  const Index limit = turns
+                          ? select(load_index((*turns)(kept * wide::parts_of(a))) > 0, shape[0], 0)
+                          : Index(shape[0]);
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
-    const Tile part = load(sums(Block((first + i) * kSumLines, kSumLines, limit), all));
-    parts.push_back(from_fragments(part.reshape({kRows * kSumColumns}), kSumColumns));
+    const Tile part = load(sums(Block((first + i) * wide::kSumLines, wide::kSumLines, limit), all));
+    parts.push_back(
+        from_fragments(part.reshape({wide::kRows * wide::kSumColumns}), wide::kSumColumns));
   }
   for (int i = 0; i < tiles; ++i) {
-    const Block columns = Dim(a.dim).block(at.part * tiles + i, kSumColumns);
+    const Block columns = Dim(a.dim).block(at.part * tiles + i, wide::kSumColumns);
     const Tile scaled = parts[static_cast<std::size_t>(i)] * AttentionScores(a).product_scale;
     store(at.rows(dQ, at.block, at.head, columns), scaled.cast(a.dtype));
   }

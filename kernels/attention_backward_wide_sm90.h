@@ -13,6 +13,9 @@ bool is_wide_backward(const Attention& attention);
 // Raises for what the schedule does not take.
 void check_wide_backward(const Attention& attention, const Caller& caller);
 
+// Keys of a block of the plan: those of a CTA, or of a pair of them.
+int wide_backward_keys(const Attention& attention);
+
 // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
 // `blocks`: of queries, of all heads.
 std::vector<Dim> wide_backward_sums(const Attention& attention, const Dim& blocks);

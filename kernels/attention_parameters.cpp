@@ -45,6 +45,11 @@ void check_attention(const Attention& a, const Caller& caller) {
   }
 }
 
+int l2_bytes(const Attention& a) {
+  plan_case("less L2 than is measured", a.l2_bytes < Attention().l2_bytes);
+  return a.l2_bytes;
+}
+
 Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window) {
   plan_case("window", window > 0);
   return plan_case("causal", is_causal) ? causal(queries, keys, window) : everything();

@@ -12,6 +12,10 @@ namespace tilewright::kernels {
 // Raises for what fits no attention.
 void check_attention(const Attention& a, const Caller& caller);
 
+// What keys and values, or rows, may take of L2. Less than is measured is a case of a plan: heads
+// are then taken in several groups.
+int l2_bytes(const Attention& a);
+
 // What an explicit schedule that refuses something adds to its fix.
 inline constexpr const char* kOtherSchedule = ", or the tile form's own schedule (schedule=tile)";
 

@@ -21,10 +21,7 @@ class Forward {
       : a_(a),
         plan_(plan),
         p_(kernel, a),
-        // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
-        next_run_(kernel.workspace("next_tile", 1)),
         order_(p_, a, plan_),
-        runs_(order_.runs()),
         q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
         k_ring_(kernel, plan_.kv_together ? "kv" : "k", stages(plan_.kv_stages),
                 k_tiles(a, plan_)) {
@@ -37,8 +34,16 @@ class Forward {
     }
     // With each Q tile its place, of which row block -1 ends the work, and what `Sliding` is.
     q_ring_.numbered(plan_.slides ? 5 : 3);
-    kernel.ctas(multiprocessors());
-    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load_runs(); }),
+    if constexpr (Order::kInPairs) {
+      k_ring_.multicast(2);
+      if (v_ring_) v_ring_->multicast(2);
+      kernel.ctas(Order::clusters() * 2, 2);
+    } else {
+      // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
+      next_run_.emplace(kernel.workspace("next_tile", 1));
+      kernel.ctas(multiprocessors());
+    }
+    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load(); }),
                   role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
                        [this](const Index& group) { compute_tiles(group); })});
     kernel.require({wgmma_rs, no_stack, no_spills});
@@ -55,20 +60,40 @@ class Forward {
     return v[plan_.kv_together ? 1 : 0].columns(0, a_.dim_v);
   }
 
+  void load() {
+    if constexpr (Order::kInPairs) {
+      load_pairs();
+    } else {
+      load_runs();
+    }
+  }
+
+  void load_pairs() {
+    for (Index round : range(order_.rounds())) {
+      const Index pair = order_.pair(round);
+      when(pair < order_.pairs(), [&] {
+        const Place place = order_.place(pair);
+        load_tile(place, order_.work(place), [] {});
+      });
+    }
+    q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+  }
+
   void load_runs() {
+    const Dim runs = order_.runs();
     Cell<Index> run(cta_index()), loaded(0);
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Index now = run;
-      more = now < runs_;
+      more = now < runs;
       when(
-          now < runs_,
+          now < runs,
           [&] {
             load_run(now, loaded, [&] {
               // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
               // fetch of all sets the counter back for the next launch.
-              const Index fetched = atomic_add(next_run_(0), 1);
-              when(fetched == runs_ - 1, [&] { atomic_add(next_run_(0), 0 - Index(runs_)); });
+              const Index fetched = atomic_add((*next_run_)(0), 1);
+              when(fetched == runs - 1, [&] { atomic_add((*next_run_)(0), 0 - Index(runs)); });
               run = fetched + cta_count();
             });
           },
@@ -85,16 +110,27 @@ class Forward {
     const Place place = order_.run(number).first;
     const Work work = order_.work(place);
     const auto load = [&] {
-      load_q(place, work, {0, 0});
       // The CTA's first load of all so does not wait for the counter.
-      if (plan_.waits_for_copies) fetch_next();
-      load_keys(work);
+      load_tile(
+          place, work, plan_.waits_for_copies ? fetch_next : [] {});
     };
     if constexpr (Order::kEveryTileHasRows) {
       load();
     } else {
       when(work.queries.start() < work.queries.limit(), load);
     }
+  }
+
+  // Calls `behind_q` between Q and the keys.
+  void load_tile(const Place& place, const Work& work, const std::function<void()>& behind_q) {
+    const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));
+    // The only stage of Q comes free late in the tile before, K's earlier.
+    const bool k_first = plan_.q_stages == 1;
+    if (k_first) load_first_k(work, blocks);
+    load_q(place, work, {0, 0});
+    behind_q();
+    if (!k_first) load_first_k(work, blocks);
+    load_keys(work, blocks);
   }
 
   // Where neighbouring tiles share their blocks of keys: the position in the rings that block 0
@@ -113,17 +149,32 @@ class Forward {
 
   void load_q(const Place& place, const Work& work, const Sliding& sliding) {
     q_ring_.produce(numbers(place, sliding), [&](const Slot& q) {
-      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns()), q);
+      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns()), q,
+               {keys_come_back() ? Cache::evict_first : Cache::normal});
     });
   }
   void load_k(const Work& work, const Slot& k, const Index& j) {
-    tma_load(work.part(p_.K, work.keys.block(j, a_.block_k), work.kv_head, qk_columns()), k[0]);
+    load_block(p_.K, work, j, qk_columns(), k[0]);
   }
   void load_v(const Work& work, const Slot& v, const Index& j) {
-    tma_load(work.part(p_.V, work.keys.block(j, a_.block_k), work.kv_head,
-                       Dim(a_.dim_v).block(0, plan_.v_columns)),
-             v[plan_.kv_together ? 1 : 0]);
+    load_block(p_.V, work, j, Dim(a_.dim_v).block(0, plan_.v_columns),
+               v[plan_.kv_together ? 1 : 0]);
   }
+  // Of a pair each CTA loads half of the rows, for both.
+  void load_block(const Tensor& tensor, const Work& work, const Index& j, const Block& columns,
+                  const SharedView& to) {
+    const Block keys = work.keys.block(j, a_.block_k);
+    const Cache cache = keys_come_back() ? Cache::evict_last : Cache::normal;
+    if (!Order::kInPairs) {
+      return tma_load(work.part(tensor, keys, work.kv_head, columns), to, {cache});
+    }
+    const int half = a_.block_k / 2;
+    const Index own = cluster_rank();
+    tma_load(work.part(tensor, keys.part(own, half), work.kv_head, columns),
+             to.rows(own * half, half), {cache, true});
+  }
+  // Under a causal mask, tiles read a head's keys at different times: L2 keeps them before Q.
+  bool keys_come_back() const { return Order::kEveryTileHasRows && a_.causal && a_.window == 0; }
   Block qk_columns() const { return Dim(a_.dim).block(0, plan_.qk_columns); }
 
   // The tiles of a run: of each, the blocks of keys that the tile before did not see.
@@ -151,28 +202,23 @@ class Forward {
     }
   }
 
-  void load_keys(const Work& work) {
-    const auto produce_k = [&](const Index& j) {
-      k_ring_.produce([&](const Slot& k) { load_k(work, k, j); });
-    };
+  // In the order of use: blocks descend, K one block ahead of V.
+  void load_first_k(const Work& work, const KeyBlocks& blocks) {
+    when(blocks.first < blocks.last,
+         [&] { k_ring_.produce([&](const Slot& k) { load_k(work, k, blocks.last - 1); }); });
+  }
+  void load_keys(const Work& work, const KeyBlocks& blocks) {
     const auto produce_v = [&](const Index& j) {
       v_ring().produce([&](const Slot& v) { load_v(work, v, j); });
     };
-    // In the order of use: blocks descend, K one block ahead of V.
-    const KeyBlocks blocks(work, a_, work.queries);
     when(blocks.first < blocks.last, [&] {
-      produce_k(blocks.last - 1);
       for (Index i : range(blocks.first + 1, blocks.last)) {
         const Index j = blocks.last + blocks.first - i;
-        if (plan_.kv_together) {
-          k_ring_.produce([&](const Slot& kv) {
-            load_k(work, kv, j - 1);
-            load_v(work, kv, j);
-          });
-        } else {
-          produce_k(j - 1);
-          produce_v(j);
-        }
+        k_ring_.produce([&](const Slot& kv) {
+          load_k(work, kv, j - 1);
+          if (plan_.kv_together) load_v(work, kv, j);
+        });
+        if (!plan_.kv_together) produce_v(j);
       }
       produce_v(blocks.first);
     });
@@ -218,7 +264,7 @@ class Forward {
     const Work work = order_.work(place);
     const Block queries = rows_of(work, group);
     // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
-    const KeyBlocks tile(work, a_, work.queries);
+    const KeyBlocks tile(work, a_, order_.queries_of_all(work, place));
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
     const Passing pass = passing(group, q_slot, place, tile, held);
     OptimisticSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
@@ -226,19 +272,16 @@ class Forward {
     const auto begun = [&] {
       if (plan_.o_in_q) release_left(q_slot, left);
     };
-    const auto q_is_read = [&] {
-      if (!plan_.o_in_q) q_ring_.release(q_slot);
-    };
     leave_out(plan_.slides ? max(own.last, pass.first) : own.last, pass.last, pass);
     when(
         own.first < own.last,
         [&] {
           attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, pass,
-                 softmax, acc, begun, q_is_read);
+                 softmax, acc, begun, q_slot);
         },
         [&] {
           begun();
-          q_is_read();
+          if (!plan_.o_in_q) q_ring_.release(q_slot);
           if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1), pass);
         });
     leave_out(pass.first, own.first, pass);
@@ -289,10 +332,10 @@ class Forward {
   }
 
   // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
-  // `q_is_read` once no product reads q any more.
+  // gives q's slot back once no product reads it any more, where O does not leave through it.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
               const Passing& pass, OptimisticSoftmax& softmax, Var& acc,
-              const std::function<void()>& begun, const std::function<void()>& q_is_read) {
+              const std::function<void()>& begun, const Slot& q_slot) {
     // A window so wide that no block has both ends of it. Three warpgroups gain by it; without a
     // window ptxas makes slower code of what hides the last keys alone.
     const bool one_end =
@@ -302,9 +345,15 @@ class Forward {
       return work.mask.apply(s, queries, work.keys.block(j, a_.block_k),
                              one_end ? hides : Hides::anything);
     };
+    // The next tile waits for the only stage of Q: the last block's step gives it back.
+    const bool q_is_scarce = plan_.q_stages == 1;
+    const auto scores_are_there = [&](const Index& j) {
+      if (q_is_scarce) q_ring_.release_if(j == blocks.first, q_slot.stage());
+    };
     const Slot k = consume(k_ring_, blocks.last - 1, pass);
     Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
     release(k_ring_, k, blocks.last - 1, pass);
+    scores_are_there(blocks.last - 1);
     when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
       const Tile s = first;
       first = mask(s, blocks.last - 1, Hides::last_keys);
@@ -322,6 +371,7 @@ class Forward {
       const Pending sum = wgmma(weights, values(v), acc);
       const Tile capped = p_.capped(wait(scores));
       const Tile s = hides ? mask(capped, j, *hides) : capped;
+      scores_are_there(j);
       if (v_ring_) release(k_ring_, k, j, pass);
       weigh(s, softmax, weights, acc, [&] {
         acc = wait(sum);
@@ -340,7 +390,7 @@ class Forward {
         step(whole_begin - 1 + blocks.first - i, Hides::first_keys);
       }
     }
-    q_is_read();
+    if (!q_is_scarce && !plan_.o_in_q) q_ring_.release(q_slot);
     const Slot v = consume(v_ring(), blocks.first, pass);
     acc = wait(wgmma(weights, values(v), acc));
     release(v_ring(), v, blocks.first, pass);
@@ -374,9 +424,8 @@ class Forward {
   const Attention& a_;
   Sm90Plan plan_;
   typename Order::Parameters p_;
-  Tensor next_run_;
   Order order_;
-  Dim runs_;
+  std::optional<Tensor> next_run_;
   Ring q_ring_, k_ring_;
   std::optional<Ring> v_ring_;  // none: V lies in K's stages
   // A sequence's lengths take of the registers, and so do windows and caps.
@@ -397,11 +446,16 @@ Kernel forward_sm90(const Attention& a, const Caller& caller) {
 }  // namespace
 
 Kernel attention_forward_sm90(const Attention& a, SourceLocation where) {
-  return forward_sm90<BatchOrder>(a, {"attention_forward_sm90", where});
+  const Caller caller{"attention_forward_sm90", where};
+  return a.in_pairs ? forward_sm90<PairOrder>(a, caller) : forward_sm90<BatchOrder>(a, caller);
 }
 
 Kernel attention_varlen_forward_sm90(const Attention& a, SourceLocation where) {
-  return forward_sm90<PackedOrder>(a, {"attention_varlen_forward_sm90", where});
+  const Caller caller{"attention_varlen_forward_sm90", where};
+  if (a.in_pairs) {
+    caller.refuse("in_pairs is set", "leave it out: pairs take sequences of one length");
+  }
+  return forward_sm90<PackedOrder>(a, caller);
 }
 
 }  // namespace tilewright::kernels

@@ -88,6 +88,10 @@ void check_options(const Attention& a, const Caller& caller) {
     caller.refuse("block_q is " + std::to_string(a.block_q),
                   "take 64, 128 or 192: 64 rows for each warpgroup");
   }
+  if (a.in_pairs && a.window > 0) {
+    caller.refuse("in_pairs is set and window is " + std::to_string(a.window),
+                  "leave one of them out: the tiles of a pair see too few keys together");
+  }
   if (a.block_k % 16 != 0 || a.block_k > 256) {
     caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 256");
   }

@@ -8,21 +8,25 @@ namespace tilewright::kernels {
 namespace {
 
 // K and V heads whose keys stay in L2 together. Of a window, those do that are seen at a time: each
-// head's window, and the keys of the rows that all CTAs have under way.
+// head's window, and the keys of the rows that all CTAs have under way. Without one, heads of twice
+// the bytes are faster than those that fit (docs/log/2026-11-25-attention-forward-order.md).
 Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan) {
   const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
-  const Dim whole = max(Dim(a.l2_bytes) / kv_bytes, 1);
+  const Dim whole = max(Dim(l2_bytes(a)) * (a.window == 0 ? 2 : 1) / kv_bytes, 1);
   if (!plan.waits_for_copies) return whole;
-  const Dim keys = a.l2_bytes / ((a.dim + a.dim_v) * size_of(a.dtype));
+  const Dim keys = l2_bytes(a) / ((a.dim + a.dim_v) * size_of(a.dtype));
   const Dim under_way = multiprocessors() * (a.block_q / plan.packed_heads);
   return max(whole, max(keys - under_way, 0) / a.window);
 }
 
-// Heads are taken in groups whose K and V stay in L2 together. The groups are of even size: a last
-// one of few heads would end with its longest tiles on some of the multiprocessors only.
+// Heads are taken in groups whose K and V stay in L2 together. Without a window they have no more
+// heads than let four tiles of each run at once, or eight on small machines: at short rows larger
+// groups are slower (the same log). The groups are of even size: a last one of few heads would end
+// with its longest tiles on some of the multiprocessors only.
 Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
                    const Sm90Plan& plan) {
-  const Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
+  Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
+  if (a.window == 0) fit = min(fit, max(multiprocessors() / 4, 8));
   return ceil_div(heads, max(ceil_div(heads, fit), 1));
 }
 
@@ -47,7 +51,6 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
       heads_(p.batch * (a.heads / packed_heads_)),
       group_(heads_of_group(p, a, heads_, plan)),
       runs_(row_blocks_) {
-  plan_case("less L2 than is measured", a.l2_bytes < Attention().l2_bytes);
   if (!plan.slides) return;
   group_ = heads_;  // a window's keys stay in L2 of whatever heads
   // For every CTA as many long runs, and what is left of its share tile by tile, so that all end
@@ -64,10 +67,16 @@ BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const S
 }
 
 Run BatchOrder::run(const Index& number) const {
+  const Index packs = a_.heads / packed_heads_;
+  if (!a_.causal) {
+    const Dim of_head = max(row_blocks_, 1);
+    const Index head = number / of_head;
+    return {Place{number % of_head, head % packs, head / packs}, 1};
+  }
   const Dim per_group = max(group_ * runs_, 1);
   const Index first = number / per_group * group_, in_group = number % per_group;
   const Index height = min(heads_ - first, group_);
-  const Index head = first + in_group % height, packs = a_.heads / packed_heads_;
+  const Index head = first + in_group % height;
   const auto place = [&](const Index& tiles_before) {
     // The longest rows first.
     return Place{row_blocks_ - 1 - tiles_before, head % packs, head / packs};
@@ -85,6 +94,22 @@ Work BatchOrder::work(const Place& place) const {
           p_.keys,
           p_.mask,
           place.sequence};
+}
+
+PairOrder::PairOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
+    : BatchOrder(p, a, plan), pairs_(ceil_div(row_blocks_, 2)) {}
+
+Index PairOrder::pair(const Index& round) const {
+  const Index own = cta_index() / 2;
+  return round * clusters() + select(round % 2 == 0, own, clusters() - 1 - own);
+}
+
+Place PairOrder::place(const Index& pair) const {
+  const Dim heads = max(heads_, 1), of_head = max(pairs_, 1);
+  const Index head = a_.causal ? pair % heads : pair / of_head;
+  const Index longer_ones = a_.causal ? pair / heads : pair % of_head;
+  const Index packs = a_.heads / packed_heads_;
+  return {(pairs_ - 1 - longer_ones) * 2 + cluster_rank(), head % packs, head / packs};
 }
 
 PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)

@@ -36,28 +36,60 @@ struct Run {
   Index tiles;
 };
 
-// The order of tiles of sequences of one length: the longest rows of a causal mask first, within
-// groups of heads whose K and V stay in L2 together.
+// The order of tiles of sequences of one length. Without a mask all are as long, and head follows
+// head: tiles that run at once read the same keys, and each head's come from memory in their turn.
+// Of a causal mask the longest rows come first, within groups of heads whose K and V stay in L2
+// together.
 class BatchOrder {
  public:
   using Parameters = AttentionParameters;
   static constexpr bool kEveryTileHasRows = true;
   static constexpr bool kHasNeighbours = true;
+  static constexpr bool kInPairs = false;
 
   BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan);
   Dim runs() const { return runs_ * heads_; }
   Run run(const Index& number) const;
   Work work(const Place& place) const;
+  // Of all tiles that the blocks of keys are loaded for.
+  Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
 
- private:
+ protected:
   const AttentionParameters& p_;
   const Attention& a_;
   int packed_heads_, block_q_;
-  Dim row_blocks_, heads_, group_;
+  Dim row_blocks_, heads_;
+
+ private:
+  Dim group_;
   Dim runs_;  // of a head
   // Where tiles share keys: of those, so many of several tiles each. The others have one.
   std::optional<Dim> long_run_;
   Dim long_runs_;
+};
+
+// The same for clusters of two CTAs, which take neighbouring tiles and all keys that either sees.
+// Which pair of tiles comes when is known beforehand, since the two would have to agree. Of a
+// causal mask the longest of all heads come first, and who had the longer one of a round has the
+// shorter one of the next.
+class PairOrder : public BatchOrder {
+ public:
+  static constexpr bool kHasNeighbours = false;
+  static constexpr bool kInPairs = true;
+
+  PairOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan);
+  static Dim clusters() { return max(multiprocessors() / 2, 1); }
+  Dim rounds() const { return ceil_div(pairs(), clusters()); }
+  Dim pairs() const { return pairs_ * heads_; }
+  // Of this cluster, by number; none from pairs() on.
+  Index pair(const Index& round) const;
+  Place place(const Index& pair) const;
+  Block queries_of_all(const Work&, const Place& place) const {
+    return p_.queries.block(place.row_block / 2, 2 * block_q_);
+  }
+
+ private:
+  Dim pairs_;  // of a head
 };
 
 // Of packed sequences, each with its own lengths: heads by heads, the tiles of all sequences, of
@@ -67,11 +99,13 @@ class PackedOrder {
   using Parameters = VarlenParameters;
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;
+  static constexpr bool kInPairs = false;
 
   PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan);
   Dim runs() const { return row_blocks_ * (a_.heads / packed_heads_); }
   Run run(const Index& number) const;
   Work work(const Place& place) const;
+  Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
 
  private:
   const VarlenParameters& p_;

@@ -46,10 +46,10 @@ KernelOption integer_option(std::string name, std::string description, Values va
 
 // Groups of heads of which several stay in L2 at the sizes that are simulated, and one is left
 // over.
-KernelOption l2_option() {
+KernelOption l2_option(const char* little) {
   return count_option("l2_bytes", "sm_90a: of L2, for keys and values that several CTAs read",
                       std::to_string(Attention().l2_bytes), kMaximumSize,
-                      {std::to_string(Attention().l2_bytes), "524288"});
+                      {std::to_string(Attention().l2_bytes), little});
 }
 
 KernelOption flag_option(std::string name, std::string description) {
@@ -131,7 +131,7 @@ LibraryKernel attention_forward_entry() {
                      {"0", "40", "150", "450"}, true),
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
-      l2_option(),
+      l2_option("262144"),  // groups have twice as many heads as fit
       dtype_option(),
   };
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
@@ -146,7 +146,16 @@ LibraryKernel attention_forward_entry() {
        "bf16 and f16, dims up to 256 in multiples of 16",
        [](const OptionValues& options) {
          return attention_forward_sm90(with_sm90_blocks(attention_of(options), {}), {});
+       }},
+      {"sm90_pairs", "sm_90a",
+       "sm90, where clusters of two CTAs take neighbouring tiles and load the keys for each other; "
+       "without a window",
+       [](const OptionValues& options) {
+         Attention a = attention_of(options);
+         a.in_pairs = true;
+         return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }}};
+  kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
     return attention_forward(with_tile_blocks(attention_of(options)), {});
   };
@@ -295,6 +304,8 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
+  kernel.schedules.resize(1);  // no pairs
+  kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
   };
@@ -329,6 +340,9 @@ LibraryKernel attention_varlen_forward_entry() {
 // first rows stand behind Q, K and V.
 LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   kernel.backward_of = kernel.name;
+  for (KernelOption& option : kernel.options) {
+    if (option.name == "l2_bytes") option = l2_option("524288");
+  }
   const std::size_t inputs = packed ? 5 : 3;
   const LibraryTensor O = kernel.tensors[inputs], LSE = kernel.tensors[inputs + 1];
   const LibraryTensor sinks = kernel.tensors.back();
@@ -349,6 +363,10 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
     tensor.is_output = is_output;
     return tensor;
   };
+  // No tile has rows of several heads: more of them have nothing to show.
+  for (KernelOption& option : kernel.options) {
+    if (option.name == "heads") option.worth_trying = {"8", "6"};
+  }
   kernel.options.push_back(flag_option("lse_gradient", "LSE has a gradient too, dLSE"));
   std::vector<LibraryTensor> tensors(kernel.tensors.begin(),
                                      kernel.tensors.begin() + static_cast<std::ptrdiff_t>(inputs));
@@ -397,10 +415,10 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
   };
   return {
       schedule("ordered",
-               "two warpgroups with dK and dV in registers; dQ is summed in the order of the "
-               "keys: the same bits in every run; bf16 and f16, dims up to 256, multiples of 16; "
-               "where shared heads leave few blocks of keys, parts of the heads add dK and dV to "
-               "one f32 workspace, in their order",
+               "two warpgroups with dK and dV in registers, above 192 columns pairs of CTAs that "
+               "share dQ; dQ is summed in the order of the keys: the same bits in every run; bf16 "
+               "and f16, dims up to 256, multiples of 16; where shared heads leave few blocks of "
+               "keys, parts of the heads add dK and dV to one f32 workspace, in their order",
                Order::blocks),
       schedule("atomic",
                "the same, but sums are added in any order, so that their last bits differ from "

@@ -67,6 +67,18 @@ void print_numerics(const explanations::Explanation& explanation) {
   }
 }
 
+void print_fields(const explanations::Explanation& explanation) {
+  for (const schedules::ChosenField& field : explanation.fields) {
+    const std::string where = format_location(field.where);
+    const bool none = field.value.starts_with("none");
+    fmt::print("schedule {:<14} {:<12} {}\n", field.name, field.value,
+               none            ? ""
+               : !field.stated ? "by the compiler"
+               : where.empty() ? "as stated"
+                               : "as stated at " + where);
+  }
+}
+
 void print_decisions(const explanations::Explanation& explanation) {
   for (const compiler::Decision& decision : explanation.decisions) {
     if (!decision.warns) fmt::print("decision: {}: {}\n", decision.what, decision.why);
@@ -111,6 +123,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_resources(explanation);
   print_numerics(explanation);
   print_claims(explanation);
+  print_fields(explanation);
   print_decisions(explanation);
   print_additions(explanation);
   if (explanation.work) print_roofline(*explanation.work);

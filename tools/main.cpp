@@ -1,6 +1,9 @@
 #include <CLI/CLI.hpp>
 
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <new>
@@ -21,6 +24,22 @@ using tilewright::tools::Request;
 
 constexpr int kUsage = static_cast<int>(tilewright::ErrorKind::usage);
 constexpr int kInternal = static_cast<int>(tilewright::ErrorKind::internal);
+// What may stand in place of a kernel's name.
+constexpr const char* kKernelFile =
+    "; or a file that ends in .tw, as TILEWRIGHT_DUMP makes them of your kernels";
+
+// What CLI11 would wrap around, or take for the largest number.
+std::string problem_of_seed(const std::string& word) {
+  if (word.rfind('-', 0) == 0) return word + " is negative";
+  std::uint64_t seed = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), seed);
+  return read.ec == std::errc::result_out_of_range ? word + " is above 2^64 - 1" : "";
+}
+
+// A NaN lies inside of every CLI::Range.
+std::string problem_of_seconds(const std::string& word) {
+  return std::isnan(std::strtod(word.c_str(), nullptr)) ? word + " is no number" : "";
+}
 
 class CommandLine {
  public:
@@ -126,7 +145,9 @@ class CommandLine {
   void add_simulate() {
     CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
                              tilewright::tools::simulate);
-    kernel(simulate, "sm_90a");
+    kernel(simulate, "sm_90a",
+           "; or a file that ends in .tw, as TILEWRIGHT_DUMP makes them of your kernels, or in "
+           ".twp, as it makes them of a Program of several kernels and ranks");
     simulate
         ->add_option("--schedules", request_.schedules, "Orders of the concurrent work to execute")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
@@ -251,9 +272,11 @@ class CommandLine {
     CLI::App* tune =
         add("tune",
             "Measure a kernel's variants, and write which serves which sizes: rules over "
-            "ranges, or, where the rules compare estimates, those with factors refitted",
+            "ranges, or, where the rules compare estimates, those with factors refitted. With "
+            "--set schedule=tile, and of a .tw file: try what --schedule may state, and print "
+            "what is fastest",
             tilewright::tools::tune);
-    kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a");
+    kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a", "");
     tune->add_option("--sizes", request_.sizes,
                      "Sizes of a length, or of several that change together: m=16,64,128 or "
                      "m=n=k=512,1024; all combinations of several --sizes")
@@ -393,18 +416,39 @@ class CommandLine {
     app->callback([this, command] { command_ = command; });
     return app;
   }
-  void kernel(CLI::App* app, const char* targets) {
+  void kernel(CLI::App* app, const char* targets, const char* files = kKernelFile) {
     app->add_option("kernel", request_.kernel,
-                    "The name of a kernel, or of an operation that is a program of several "
-                    "(tilewright list); or a file that ends in .tw, as TILEWRIGHT_DUMP makes them "
-                    "of your kernels; for simulate also one that ends in .twp, as it makes them of "
-                    "a Program of several kernels and ranks")
+                    std::string("The name of a kernel, or of an operation that is a program of "
+                                "several (tilewright list)") +
+                        files)
         ->required();
     app->add_option("--target", request_.target, targets)->required();
     settings(app);
     app->add_option("--numerics", request_.numerics,
                     "Switch off a rewrite that changes rounding (docs/numerics.md); strict: all")
         ->type_name("strict|NAME=off")
+        ->allow_extra_args(false);
+    schedule(app);
+  }
+  // As --set schedule.FIELD=VALUE, several at a time.
+  void schedule(CLI::App* app) {
+    app->add_option_function<std::vector<std::string>>(
+           "--schedule",
+           [this](const std::vector<std::string>& fields) {
+             for (const std::string& field : fields) {
+               if (field.find('=') == std::string::npos) {
+                 tilewright::Diagnostic({}, "--schedule " + field + ": no field and value")
+                     .fix("write --schedule stages=2,ctas=1")
+                     .raise();
+               }
+               request_.settings.push_back("schedule." + field);
+             }
+           },
+           "How a tile-level kernel (of the library: --set schedule=tile) is compiled: any of "
+           "stages=2,warpgroups=2,partition=rows|columns,ctas=2,overlap=true|false; what is not "
+           "stated the compiler chooses (docs/schedules.md). The same as --set schedule.stages=2")
+        ->type_name("FIELD=VALUE,...")
+        ->delimiter(',')
         ->allow_extra_args(false);
   }
   void settings(CLI::App* app) {
@@ -415,15 +459,14 @@ class CommandLine {
   }
   void seed(CLI::App* app, const char* description) {
     app->add_option("--seed", request_.seed, description)
-        ->check([](const std::string& word) {  // which CLI11 would wrap around
-          return word.rfind('-', 0) == 0 ? word + " is negative" : std::string();
-        })
+        ->check(problem_of_seed)
         ->take_last()  // what is printed to replay a fault is added to a command
         ->capture_default_str();
   }
   void timeout(CLI::App* app) {
     app->add_option("--timeout", request_.timeout,
                     "End with status 1 after so many seconds, whatever it is at")
+        ->check(problem_of_seconds)
         ->check(CLI::Range(0.001, 1e8));
   }
   CLI::Option* checked(CLI::App* app) {

@@ -41,13 +41,21 @@ simulator::MachineOptions program_machine_options(const Request& request) {
 
 OperationCut operation_cut(const Request& request, const LibraryKernel& entry,
                            const ir::Program& recorded, const std::vector<std::string>& sizes,
-                           std::int64_t multiprocessors) {
+                           std::int64_t multiprocessors, library::Drawn drawn) {
   std::vector<std::string> settings = request.settings;
   settings.insert(settings.end(), sizes.begin(), sizes.end());
+  const auto workload = [&entry, settings, files = parse_files(request.inputs, "--in"),
+                         seed = request.input_seed.value_or(request.seed)](library::Drawn how) {
+    return library::make_workload(entry, settings, files, seed, how);
+  };
   OperationCut cut;
-  cut.made.workload = library::make_workload(entry, settings, parse_files(request.inputs, "--in"),
-                                             request.input_seed.value_or(request.seed));
+  cut.made.workload = workload(drawn);
   cut.made.program = library::bind_workload(recorded, cut.made.workload, multiprocessors);
+  if (drawn == library::Drawn::zeros) {
+    cut.valued = [workload, program = cut.made.program] {
+      return library::ProgramWorkload{workload(library::Drawn::normal), program}.before();
+    };
+  }
   cut.options = program_machine_options(request);
   cut.options.multiprocessors = cut.options.resident = static_cast<int>(multiprocessors);
   if (!sizes.empty()) {
@@ -89,7 +97,9 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   std::set<std::pair<std::vector<std::string>, std::int64_t>> known;
   const auto add = [&](const std::vector<std::string>& sizes, std::int64_t count) {
     if (!known.emplace(sizes, count).second) return;
-    made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count));
+    const bool no_values = wanted == OperationSizes::further || request.control_only;
+    const library::Drawn drawn = no_values ? library::Drawn::zeros : library::Drawn::normal;
+    made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count, drawn));
   };
   for (const std::int64_t count : multiprocessors) {
     for (const std::vector<std::string>& sizes : choices) add(sizes, count);

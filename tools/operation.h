@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ namespace tilewright::tools {
 // One at one choice of sizes.
 struct OperationCut {
   library::ProgramWorkload made;
+  // What its buffers hold before it runs, where `made` has zeros since that takes time to make.
+  std::function<library::ProgramTensors()> valued = {};
   simulator::MachineOptions options;
   std::string sizes;  // empty: as the command says
 };
@@ -30,14 +33,15 @@ struct Operation {
 enum class OperationSizes : std::uint8_t {
   set,       // as the command says
   shrunken,  // where it leaves them open
-  further,   // and more, for what those do not come to
+  further,   // and more, for what those do not come to; inputs are made when they are asked for
 };
 Operation operation_of(const Request& request, const library::KernelSource& source,
                        const compiler::Target& target, OperationSizes sizes);
 // Of the sizes that the command and the entry's options give.
 OperationCut operation_cut(const Request& request, const LibraryKernel& entry,
                            const ir::Program& recorded, const std::vector<std::string>& sizes,
-                           std::int64_t multiprocessors);
+                           std::int64_t multiprocessors,
+                           library::Drawn drawn = library::Drawn::normal);
 
 // How a request has programs executed.
 simulator::MachineOptions program_machine_options(const Request& request);

@@ -10,13 +10,12 @@
 #include "accuracy_report.h"
 #include "command.h"
 #include "compiler/device_tensors.h"
-#include "compiler/rewrites.h"
+#include "compiler/simulation.h"
 #include "compiler/target.h"
 #include "json_text.h"
-#include "library/library_build.h"
+#include "library/kernel_source.h"
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
-#include "tilewright/check.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -59,17 +58,21 @@ void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::
   }
 }
 
-// The interpreter takes more than a GPU does: what the compiler would refuse is said on stderr.
-void warn_of_refusals(const LibraryKernel& entry, const OptionValues& options,
-                      const Numerics& numerics) {
+// The interpreter takes more than a GPU does: what the compiler would refuse is said on stderr, of
+// a file with the line that its author wrote.
+void warn_of_refusals(const Request& request, const library::KernelSource& source,
+                      const OptionValues& options) {
+  const LibraryKernel& entry = source.entry();
   if (entry.is_program()) return;
   const std::string arch = compiler::default_arch();
+  const compiler::Target target = compiler::parse_target(arch);
   try {
-    check(library::trace_entry(entry, options, compiler::parse_target(arch)), arch,
-          {.numerics = numerics});
+    compiler::simulated_forms(source.traced(options, target), arch, compilation_of(request));
   } catch (const Error& error) {
+    const std::string problem =
+        source.is_file() ? std::string("\n") + error.what() : error.message();
     std::fprintf(stderr, "warning: %s does not compile for %s: %s\n", entry.name.c_str(),
-                 arch.c_str(), error.message().c_str());
+                 arch.c_str(), problem.c_str());
   }
 }
 
@@ -89,8 +92,8 @@ int run(const Request& request) {
   check_outputs(entry, outputs);
   library::Workload workload = workload_of(request, entry);
   const Runnable runnable = runnable_of(request, source, workload.options, target);
-  if (target.kind == compiler::Target::Kind::interpreter && !source.is_file()) {
-    warn_of_refusals(entry, workload.options, compiler::parse_numerics(request.numerics));
+  if (target.kind == compiler::Target::Kind::interpreter) {
+    warn_of_refusals(request, source, workload.options);
   }
   const double seconds = execute(runnable, target, workload);
   for (const auto& [name, path] : outputs) {

@@ -144,8 +144,9 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
     if (!is_length(entry, size)) built.push_back(size);
   }
   if (built.size() > request.settings.size()) subject.forms = build(built);
-  const auto maker = [&](const std::vector<std::string>& sizes,
-                         library::Drawn drawn = library::Drawn::normal) {
+  const library::Drawn usual =
+      request.control_only ? library::Drawn::zeros : library::Drawn::normal;
+  const auto maker = [&](const std::vector<std::string>& sizes, library::Drawn drawn) {
     std::vector<std::string> all = request.settings;
     all.insert(all.end(), sizes.begin(), sizes.end());
     return [&entry, all, files = parse_files(request.inputs, "--in"),
@@ -158,11 +159,11 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
   std::int64_t executed = 0;
   const auto take = [&](const std::vector<std::string>& sizes, bool further) {
     subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
-    library::Workload workload = maker(sizes)();
+    library::Workload workload = maker(sizes, usual)();
     subject.coverage.add(checks::coverage_of(machine, workload.arguments(), further ? many : few,
                                              request.seed, executed));
     if (further && request.faults) {
-      subject.further.push_back(maker(sizes));
+      subject.further.push_back(maker(sizes, usual));
     } else {
       subject.workloads.push_back(std::move(workload));
     }

@@ -118,9 +118,11 @@ Simulated simulated(const Request& request, const Cut& cut,
   const auto before = std::make_shared<library::ProgramTensors>(
       ir::initial_tensors(cut.program, {}, request.input_seed.value_or(request.seed) + 1));
   const auto after = std::make_shared<library::ProgramTensors>();
-  made.launch = [&cut, &machine, before, after,
+  ir::Program program = cut.program;
+  ir::add_owned(program, machine);
+  made.launch = [&machine, program, before, after,
                  runs = runs_of(request)](const simulator::MachineOptions& options) {
-    return library::simulate_program(cut.program, machine, *before, after.get(), options, runs);
+    return library::simulate_program(program, machine, *before, after.get(), options, runs);
   };
   made.draws =
       request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
@@ -256,7 +258,7 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     std::vector<checks::ProgramCase> cases;
     std::vector<std::string> sizes;
     for (const OperationCut& cut : operation.cuts) {
-      cases.push_back({cut.made.program, cut.options, cut.made.before()});
+      cases.push_back({cut.made.program, cut.options, cut.made.before(), cut.valued});
       sizes.push_back(cut.sizes);
     }
     return simulate_program_faults(request, cases, operation.forms, title, sizes,

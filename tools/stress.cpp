@@ -181,14 +181,18 @@ void add_gpu(Json& json, const checks::StressReport& report, bool hangs, bool de
   if (hangs) json["gpu"]["hung"] = delayed ? "with delays" : "without delays";
 }
 
-// What the simulated GPU finds: empty where nothing.
-std::string simulate_kind(const Stressed& stressed, const std::vector<ir::Kernel>& machine,
-                          const checks::StressOptions& options) {
+// Whether the simulated GPU finds nothing.
+bool is_clean_simulated(const Stressed& stressed, const std::vector<ir::Kernel>& machine,
+                        const checks::StressOptions& options, Json& json) {
+  simulator::Fault fault;
   try {
-    return stressed.simulate(machine, options).kind;
+    fault = stressed.simulate(machine, options);
   } catch (const Error& error) {
-    return "refused: " + error.message();
+    fault.kind = "refused: " + error.message();
   }
+  json["simulator"] = fault.kind;
+  if (!fault.message.empty()) json["fault"] = fault.message;
+  return fault.kind.empty();
 }
 
 int print(const Request& request, const Json& json) {
@@ -210,7 +214,7 @@ int print(const Request& request, const Json& json) {
   fmt::print("{} on simulated sm_90a: {}\n", std::string(json["kernel"]),
              !json.contains("simulator") ? "left out"
              : simulator.empty()         ? "clean"
-                                         : simulator);
+                                         : json.value("fault", simulator));
   if (json.contains("gpu")) {
     const Json& gpu = json["gpu"];
     const int mismatches = int(gpu["plain_mismatches"]) + int(gpu["delayed_mismatches"]);
@@ -334,9 +338,7 @@ int stress(const Request& request) {
   }
   bool ok = true;
   if (!request.no_simulation) {
-    const std::string kind = simulate_kind(stressed, machine, options);
-    json["simulator"] = kind;
-    ok = kind.empty();
+    ok = is_clean_simulated(stressed, machine, options, json);
   }
   // A kernel that the simulator finds at fault is run only to see what the hardware notices.
   if (!is_gpu || ok || request.mutant) {

@@ -9,10 +9,13 @@
 #include <optional>
 
 #include "command.h"
+#include "compiler/compile_traced.h"
 #include "compiler/target.h"
 #include "json_text.h"
+#include "library/kernel_source.h"
 #include "library/schedule_rules.h"
 #include "library/tuning/estimate_fit.h"
+#include "library/tuning/schedule_family.h"
 #include "library/tuning/tuner.h"
 #include "runtime/device.h"
 #include "support/counted.h"
@@ -20,6 +23,7 @@
 #include "support/file.h"
 #include "support/progress.h"
 #include "tilewright/compile.h"
+#include "workload.h"
 
 namespace tilewright::tools {
 namespace {
@@ -154,8 +158,9 @@ void print(const TuneResult& result, const std::vector<std::string>& sizes) {
     if (!entry.skipped.empty()) continue;
     const std::string measured =
         entry.measured > 0 ? fmt::format("{:9.2f} us", entry.measured * 1e6) : "";
+    const bool by_rules = entry.name == result.standard && entry.name != library::kCompilersChoice;
     fmt::print("  {:<40} {}  by the model {:9.2f} us{}\n", entry.name, measured,
-               entry.predicted * 1e6, entry.name == result.standard ? "  (the rules' choice)" : "");
+               entry.predicted * 1e6, by_rules ? "  (the rules' choice)" : "");
   }
 }
 
@@ -251,13 +256,84 @@ library::Launch built(const LibraryKernel& entry, const ScheduleChoice& choice) 
                             : launch(compile(build_choice(entry, choice), "cuda"));
 }
 
+// A file's kernel has one variant, and the tile-level definition is one.
+bool tunes_fields(const Request& request, const library::KernelSource& source) {
+  const auto& settings = request.settings;
+  return source.is_file() || std::count(settings.begin(), settings.end(), "schedule=tile") != 0;
+}
+
+void check_fields(const Request& request, const library::KernelSource& source) {
+  if (source.entry().is_program() || source.reaches_ranks()) {
+    fail(fmt::format("{} is a program of several kernels", source.entry().name),
+         "tune each of its kernels: name its .tw file");
+  }
+  if (!request.rules_file.empty()) {
+    fail("--out: rules choose variants, and what is tuned is the schedule of one kernel",
+         "leave it out, and state the best fields with the kernel: Kernel::schedule");
+  }
+}
+
+// The fields of a Schedule for a kernel of the tile level: a table for each of the sizes.
+int tune_fields(const Request& request, const library::KernelSource& source,
+                const compiler::Target& target, bool on_gpu, const std::vector<TunedAxis>& axes) {
+  check_fields(request, source);
+  const LibraryKernel& entry = source.entry();
+  library::ScheduleFamily family =
+      library::schedule_family(source, resolve_options(entry, request.settings), target);
+  library::TuneOptions how;
+  how.keep = static_cast<std::size_t>(request.keep);
+  how.seed = request.seed;
+  library::Tuner tuner(entry, request.settings, target, how, std::move(family.members),
+                       library::kCompilersChoice);
+  std::vector<TuneResult> results;
+  for (const std::vector<std::size_t>& place : places_of(axes)) {
+    results.push_back(tuner.rank(sizes_at(axes, place)));
+  }
+  const auto build = [&](const ScheduleChoice& choice) -> library::Launch {
+    const auto executable = std::make_shared<const Executable>(
+        compile_traced(source.traced(choice.options, target), "cuda", {}));
+    return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+  };
+  if (on_gpu) {
+    ProgressBar bar("building", static_cast<std::int64_t>(tuner.count_builds(results)));
+    tuner.build(results, build, [&] { bar.advance(); });
+  }
+  Json json = Json::array();
+  const std::vector<std::vector<std::size_t>> places = places_of(axes);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (on_gpu) tuner.measure(results[i]);
+    const std::vector<std::string> sizes = sizes_at(axes, places[i]);
+    if (request.json) {
+      json.push_back(json_of(results[i], sizes));
+    } else {
+      print(results[i], sizes);
+    }
+  }
+  if (request.json) {
+    Json refused = Json::array();
+    for (const auto& [name, why] : family.refused)
+      refused.push_back({{"name", name}, {"why", why}});
+    fmt::print("{}\n", json_text(Json{{"kernel", entry.name},
+                                      {"target", target.name},
+                                      {"points", json},
+                                      {"refused", refused}}));
+    return 0;
+  }
+  fmt::print("\n{} cannot be compiled for this kernel{}\n",
+             counted(family.refused.size(), "schedule"),
+             family.refused.empty() ? "" : " (--json says why)");
+  return 0;
+}
+
 }  // namespace
 
 int tune(const Request& request) {
-  const LibraryKernel& entry = find_kernel(request.kernel);
+  const library::KernelSource source = open_kernel(request.kernel);
+  const LibraryKernel& entry = source.entry();
   const compiler::Target target = compiler::parse_target(request.target);
   const bool on_gpu = is_measured(target, request.model_only);
   const std::vector<TunedAxis> axes = parse_axes(entry, request);
+  if (tunes_fields(request, source)) return tune_fields(request, source, target, on_gpu, axes);
   check_rules_file(request, entry, target.arch);
   library::TuneOptions how;
   how.keep = static_cast<std::size_t>(request.keep);

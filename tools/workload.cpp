@@ -32,6 +32,11 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
 
 library::KernelSource open_kernel(const std::string& name) {
   if (name.ends_with(".tw")) return library::KernelSource::of_file(name);
+  if (name.ends_with(".twp")) {
+    Diagnostic({}, fmt::format("{}: a program's file is simulated alone", name))
+        .fix(fmt::format("tilewright simulate {} --target sm_90a", name))
+        .raise();
+  }
   std::string known;
   for (const LibraryKernel& kernel : kernel_library()) {
     if (kernel.name == name) return library::KernelSource(kernel);

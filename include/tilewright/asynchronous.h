@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -57,7 +58,24 @@ RoleSpec role(std::string name, WarpCount warps, RegisterBudget budget, Body bod
   }
 }
 
-// A tile in shared memory, or a run of its rows; 128-byte swizzled where its rows allow.
+// Where the elements of a tile lie in shared memory, for authors who declare it. Column c of row r
+// is element
+//
+//   c % panel + r * (panel + padding) + c / panel * rows * (panel + padding)
+//
+// of the tile. With a swizzle of 128, 64 or 32 bytes a panel is as wide, and its 16 bytes number i
+// in row r lie where i ^ r % 8, i ^ r / 2 % 4 or i ^ r / 4 % 2 would.
+//
+// Loads and stores of threads take every map. Copies by TMA take those without padding, products
+// those with a swizzle, or with panels of 16 bytes. Others are errors at the line of the copy or
+// the product.
+struct SharedMap {
+  int panel = 0;    // columns side by side; 0: all, or as many as the swizzle spans
+  int padding = 0;  // elements behind each row of a panel, a multiple of 16 bytes
+  int swizzle = 0;  // bytes; 0: none
+};
+
+// A tile in shared memory, or a run of its rows.
 class SharedView {
  public:
   SharedView() = default;
@@ -87,17 +105,20 @@ class SharedView {
   bool transposed_ = false;
 };
 
-// The rows are a multiple of 8.
+// The rows are a multiple of 8. Without a map a tile is swizzled as widely as its rows allow.
 class SharedTile : public SharedView {
  public:
   SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
              SourceLocation where = here());
+  SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
+             const SharedMap& map, SourceLocation where = here());
 };
 
 struct TileShape {
   DType dtype;
   int rows;
   int columns;
+  std::optional<SharedMap> map = {};
 };
 
 // One stage of a ring: one view for each tile of the ring.
@@ -153,9 +174,10 @@ class Ring {
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
-  // Waits until the stage of the `position`-th produce, counted from 0, is full. For roles that
-  // come back to stages that they have not released yet: they count positions themselves, and
-  // release each of them once, in the order in which they were produced.
+  // Waits until the stage of the `position`-th produce, counted from 0, is full. A position below 0
+  // is the first one's. For roles that come back to stages that they have not released yet: they
+  // count positions themselves, and release each of them once, in the order in which they were
+  // produced.
   Slot consume_at(const Index& position, SourceLocation where = here());
   // The stage of the role's latest consume, which it has not released.
   Slot last(SourceLocation where = here());
@@ -192,6 +214,12 @@ struct TmaOptions {
 // before the tensor does, such as those of a Ragged's sequences.
 void tma_load(const TensorView& from, const SharedView& to, TmaOptions options = {},
               SourceLocation where = here());
+// Only inside Ring::produce of a multicast ring: shared memory to the shared memory of CTA `cta` of
+// the cluster. `to` is a part of the stage, which lies there as it does here; the copy completes
+// the full barrier there. Each CTA sends as much as it receives. Both views consist of whole panels
+// of the same width. The source may be written again where it is known that the stage was consumed.
+void cluster_copy(const SharedView& from, const SharedView& to, const IndexOperand& cta,
+                  SourceLocation where = here());
 // Shared to global, by one lane; elements that do not exist are not written.
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where = here());
 // Shared to global, by one lane: each element that exists becomes the sum (minimum, maximum) of
@@ -223,6 +251,24 @@ void atomic_add(const TensorView& view, const Tile& tile, Order order = Order::a
 // one that is transposed, goes by matrices (stmatrix, ldmatrix), anything else by elements.
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
+
+// Which elements of a tile a thread holds, for authors who declare it. Digit d of a register's, a
+// lane's or a warp's number, the fastest first, adds d * stride to the coordinate on an axis. On
+// axis kEvery it says nothing: those hold the same.
+struct RegisterMap {
+  static constexpr int kEvery = -1;
+  struct Digit {
+    int size, axis, stride;
+  };
+  std::vector<Digit> registers, lanes, warps;
+  // As a product's result of so many columns lies.
+  static RegisterMap product(int columns);
+};
+// Tiles that lie so; the axes are the tile's. A load from global memory comes to lie so at once.
+// Another tile that lies otherwise passes through shared memory, once, with a barrier that all
+// warps which hold it reach. Raises for a map that does not have each element, or has not 32 lanes.
+Tile load(const TensorView& from, const RegisterMap& map, SourceLocation where = here());
+Tile in_registers(const Tile& tile, const RegisterMap& map, SourceLocation where = here());
 
 // `count` hardware barriers over `threads` threads each: whole warps, at most the CTA's. A CTA has
 // 15 of them, of which reductions over several warps take some.

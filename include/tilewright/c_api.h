@@ -53,7 +53,8 @@ TILEWRIGHT_API const char* tilewright_version(void);
 TILEWRIGHT_API const char* tilewright_last_error(void);
 
 /* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
- * tilewright list); NULL or "" for none. A kernel takes all lengths, whichever are set here.
+ * tilewright list), with the fields of a tile-level kernel's schedule as "schedule.stages=3"; NULL
+ * or "" for none. A kernel takes all lengths, whichever are set here.
  * `target` is "cuda" (the GPU number `device`), or "interpreter" or "sim:sm_90a", which run on the
  * host. `*kernel` is NULL on failure: USAGE for an unknown name, option or target and for options
  * that do not fit together, UNAVAILABLE where the target is not on this machine. */
@@ -70,7 +71,8 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create_checked(const char* na
                                                                   int32_t device,
                                                                   tilewright_kernel** kernel);
 
-/* NULL is allowed. */
+/* NULL is allowed, and so is a kernel that was destroyed. Any other use of one is USAGE, unless a
+ * new kernel has its address. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
 
 /* Number of tensors that a run takes; 0 for a NULL kernel. */

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -7,6 +9,7 @@
 
 #include "tilewright/kernel.h"
 #include "tilewright/numerics.h"
+#include "tilewright/schedule.h"
 #include "tilewright/tensor_ref.h"
 
 // From a kernel to something that runs.
@@ -17,6 +20,9 @@ struct CompileOptions {
   // Else spilled registers and local arrays are an error, but where the compiler schedules itself.
   bool allow_stack_frame = false;
   Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
+  // Of a kernel of the tile level, for such a GPU. Its fields come before the kernel's own
+  // (Kernel::schedule). For a kernel that leaves nothing to say a field is an error.
+  Schedule schedule = {};
   // For kernels of the library: ScheduleOptions::rules_folder.
   std::string rules_folder = {};
   // NVRTC compiles again what the cache of built kernels has, and the cache keeps that.
@@ -27,6 +33,9 @@ struct CompileOptions {
   // accessed with it. The kernel is stopped by a trap, behind which the process can no longer use
   // that GPU. Registers may spill, and what the kernel requires of its own build is not asked.
   bool checked = false;
+  // A run on a simulated GPU ends with Error(result) once warps have executed so many operations:
+  // for a kernel that may never come to its end.
+  std::int64_t max_operations = INT64_MAX;
 };
 
 // A compiled kernel. It may be run from several threads at once. One that was moved from raises
@@ -71,5 +80,11 @@ class Executable {
 //   Error(unavailable) where the target's GPU, driver or compiler is not here.
 Executable compile(const Kernel& kernel, std::string_view target,
                    const CompileOptions& options = {});
+// The same by a schedule: compile(kernel, "cuda", Schedule{.stages = 3}).
+Executable compile(const Kernel& kernel, std::string_view target,
+                   const std::same_as<Schedule> auto& schedule, CompileOptions options = {}) {
+  options.schedule = schedule;
+  return compile(kernel, target, options);
+}
 
 }  // namespace tilewright

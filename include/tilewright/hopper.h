@@ -34,6 +34,24 @@ Tile fragments(const Tile& product, SourceLocation where = here());
 // The tile whose fragments these are.
 Tile from_fragments(const Tile& fragments, int columns, SourceLocation where = here());
 
+// A tensor of f32 {tiles, 64 * columns} that holds tiles of {64, columns} as fragments() orders
+// them: the layout is the tensor's, so that who writes it and who reads it cannot differ in it. At
+// both levels; the columns are a power of two from 8 to 256. Raises for another tensor or tile.
+class FragmentTensor {
+ public:
+  FragmentTensor(const Tensor& tensor, int columns, SourceLocation where = here());
+  void store(const IndexOperand& number, const Tile& tile, SourceLocation where = here()) const;
+  // As add() of the tile level, and atomic_add() of the explicit one.
+  void add(const IndexOperand& number, const Tile& tile, Order order,
+           SourceLocation where = here()) const;
+  Tile load(const IndexOperand& number, SourceLocation where = here()) const;
+
+ private:
+  Tile checked(const char* what, const Tile& tile, SourceLocation where) const;
+  Tensor tensor_;
+  int columns_;
+};
+
 // f32 tiles of {64, columns} in shared memory, in the order of the registers of the warpgroup that
 // stores one: for itself, or for the warpgroup of another CTA that holds the same elements.
 class SharedFragments {

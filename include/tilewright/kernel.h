@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tilewright/require.h"
+#include "tilewright/schedule.h"
 #include "tilewright/tile.h"
 
 // Kernels: parameters, a grid, traced control flow. What does not fit raises Error(usage) at its
@@ -231,6 +232,9 @@ class Kernel {
 
   // What the compiled kernel must be (require.h).
   void require(std::initializer_list<Claim> claims);
+  // Tile level: how it is compiled where compile() is not told otherwise (schedule.h). The fields
+  // of a later call come before those of an earlier one.
+  void schedule(const Schedule& stated, SourceLocation where = here());
 
   const std::string& name() const;
   // Ends the tracing; what is still open raises Error(usage). It can be traced no further.
@@ -241,6 +245,7 @@ class Kernel {
                    SourceLocation where);
   // Raises where another Kernel has been made of this one.
   Tracer& tracer(SourceLocation where = {}) const;
+  friend class ExplicitTracing;
 
   std::unique_ptr<Tracer> tracer_;
 };

@@ -134,9 +134,11 @@ const LibraryKernel& find_kernel(std::string_view name);
 // Checks each setting "name=value" against the kernel's options and fills in what is not set: from
 // `sizes`, which holds axes of tensors that are given, else the option's standard. `schedule` is
 // known to every kernel: "tile", or the name of one of its schedules; it is left out where it is
-// not set. Lengths say what their count and sum are. Lengths that others follow stand for these,
-// too, unless the others' sum is set. Raises Error(usage) for what is no setting or stands twice,
-// for an unknown option, schedule or value, and for options that do not fit together.
+// not set. So is `schedule.stages`, and the other fields that a Schedule may state of a tile-level
+// kernel (schedule.h), which come before the kernel's own. Lengths say what their count and sum
+// are. Lengths that others follow stand for these, too, unless the others' sum is set. Raises
+// Error(usage) for what is no setting or stands twice, for an unknown option, schedule or value,
+// and for options that do not fit together.
 OptionValues resolve_options(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                              const std::map<std::string, std::int64_t>& sizes = {});
 

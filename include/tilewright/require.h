@@ -62,7 +62,7 @@ class ClaimFigure {
  public:
   // `name` outlives it.
   constexpr explicit ClaimFigure(Claim::Figure figure, const char* name = "")
-      : figure_(figure), name_(name) {}
+      : figure_(figure), name_(name != nullptr ? name : "") {}
   Claim operator<=(const ClaimBound& bound) const { return claim(Claim::Relation::at_most, bound); }
   Claim operator>=(const ClaimBound& bound) const {
     return claim(Claim::Relation::at_least, bound);

@@ -55,11 +55,13 @@ const TargetLimits& target_limits(std::string_view target, SourceLocation where 
 // multiprocessor's, in whole units. The assembler allots them as if roles had none of their own.
 int launch_registers(const TargetLimits& limits, std::int64_t threads);
 
-// What a warpgroup that loads gives of them to so many warpgroups that compute, a thread. One that
-// computes alone has as many as each of two: no instruction could name the rest.
+// What a warpgroup that loads gives of them to so many warpgroups that compute, a thread, in each
+// of so many CTAs of a multiprocessor. One that computes alone there has as many as each of two: no
+// instruction could name the rest.
 struct RoleRegisters {
   int loading = 0, computing = 0;
 };
-RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups);
+RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups,
+                             std::int64_t ctas = 1);
 
 }  // namespace tilewright

@@ -187,7 +187,7 @@ class Tile {
        SourceLocation where = here());
 
   DType dtype() const;
-  const std::vector<std::int64_t>& shape() const;
+  std::vector<std::int64_t> shape() const;
   Tile T(SourceLocation where = here()) const;
   // Its axes in another order: axis i of the result is axis axes[i] of this one.
   Tile permute(const std::vector<int>& axes, SourceLocation where = here()) const;

@@ -195,9 +195,13 @@ void Extents::visit(const Operation& o) {
 void Extents::tile(const Operation& o) {
   const ValueId result = o.results[0];
   switch (ir::as<ir::TileOp>(o.op)) {
-    case ir::TileOp::transpose:
-      bounds_[result] = {bounds_[o.operands[0]][1], bounds_[o.operands[0]][0]};
+    case ir::TileOp::transpose: {
+      const std::vector<std::int64_t>& from = o.attributes.integers(Key::permutation);
+      for (std::size_t axis = 0; axis < from.size(); ++axis) {
+        bounds_[result][axis] = bounds_[o.operands[0]][from[axis]];
+      }
       return;
+    }
     case ir::TileOp::reduce:
       bounds_[result] = bounds_[o.operands[0]];
       bounds_[result][static_cast<std::size_t>(o.attributes.integer(Key::axis))].clear();

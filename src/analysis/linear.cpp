@@ -110,7 +110,12 @@ std::optional<LinearFacts::Range> LinearFacts::range(ValueId value, bool turned)
     }
     return Range{{}, Linear{type.shape[axis] - 1, 0, {}}};
   }
-  if (o->op == Op::transpose) return range(o->operands[0], !turned);
+  if (o->op == Op::transpose) {
+    const std::vector<std::int64_t>& from = o->attributes.integers(Key::permutation);
+    // Of two axes the second turn undoes the first. Of more, rows that have left stay away.
+    const bool swapped = from.size() == 2 && from[0] == 1;
+    return range(o->operands[0], swapped ? !turned : turned || from[0] != 0);
+  }
   if (o->op != Op::add && o->op != Op::sub) return {};
   const auto a = range(o->operands[0], turned), b = range(o->operands[1], turned);
   if (!a || !b) return {};

@@ -15,6 +15,9 @@ NotLess::NotLess(const ir::Kernel& kernel, int steps)
     : kernel_(kernel), definitions_(definitions(kernel)), most_steps_(steps) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::for_loop) loops_[o.blocks[0].arguments[0]] = &o;
+    if (o.op == Op::role) {
+      warpgroups_[o.blocks[0].arguments[0]] = (o.attributes.integer(Key::warps) + 3) / 4;
+    }
   });
 }
 
@@ -90,6 +93,10 @@ NotLess::Sum NotLess::unknown(ValueId value) {
     const std::vector<ValueId>& range = loop->second->operands;  // low, high, step
     made.least = integer_constant(definitions_[range[0]]).value_or(INT64_MIN);
     if (const auto high = integer_constant(definitions_[range[1]])) made.greatest = *high - 1;
+  }
+  if (const auto role = warpgroups_.find(value); role != warpgroups_.end()) {
+    made.least = 0;
+    made.greatest = role->second - 1;
   }
   return atom(std::move(made));
 }

@@ -62,6 +62,7 @@ class NotLess {
   const ir::Kernel& kernel_;
   const std::vector<const ir::Operation*> definitions_;
   std::map<ir::ValueId, const ir::Operation*> loops_;  // by their indices
+  std::map<ir::ValueId, std::int64_t> warpgroups_;     // of a role, by the number of one of them
   const int most_steps_;
   std::vector<Atom> atoms_;
   std::map<ir::ValueId, Sum> sums_;  // of values that were asked for

@@ -9,6 +9,7 @@ inline compiler::BuildOptions build_options(const CompileOptions& options) {
   compiler::BuildOptions how;
   how.machine.numerics = options.numerics;
   how.machine.checked = options.checked;
+  how.machine.schedule = options.schedule;
   how.allow_stack_frame = options.allow_stack_frame;
   how.afresh = options.build_afresh;
   return how;

@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <memory>
+#include <mutex>
 #include <new>
+#include <shared_mutex>
 #include <string>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "support/diagnostic.h"
@@ -51,7 +56,7 @@ tilewright_status guarded(const tilewright::LibraryKernel* kernel, const Action&
   } catch (const std::bad_alloc&) {
     // Short enough for the string's own storage: nothing is allocated.
     last_error = "out of memory";
-    return TILEWRIGHT_ERROR_USAGE;
+    return TILEWRIGHT_ERROR_UNAVAILABLE;
   } catch (const std::exception& error) {
     last_error = std::string("internal error: ") + error.what();
     return TILEWRIGHT_ERROR_INTERNAL;
@@ -60,6 +65,46 @@ tilewright_status guarded(const tilewright::LibraryKernel* kernel, const Action&
 
 [[noreturn]] void fail(const std::string& message, const std::string& fix) {
   tilewright::Diagnostic({}, message).fix(fix).raise();
+}
+
+// The kernels that were created and not destroyed: what a caller passes may be neither.
+class LiveKernels {
+ public:
+  void add(const tilewright_kernel* kernel) {
+    const std::unique_lock lock(mutex_);
+    kernels_.insert(kernel);
+  }
+  // Whether it was there.
+  bool remove(const tilewright_kernel* kernel) {
+    const std::unique_lock lock(mutex_);
+    return kernels_.erase(kernel) != 0;
+  }
+  bool has(const tilewright_kernel* kernel) {
+    const std::shared_lock lock(mutex_);
+    return kernels_.count(kernel) != 0;
+  }
+
+ private:
+  std::shared_mutex mutex_;
+  std::unordered_set<const tilewright_kernel*> kernels_;
+};
+
+// Never destroyed: a kernel may be used while a program ends.
+LiveKernels& live() {
+  static auto& kernels = *new LiveKernels;
+  return kernels;
+}
+
+// What errors of a call name; none where it has no kernel.
+const tilewright::LibraryKernel* entry_of(const tilewright_kernel* kernel) {
+  return live().has(kernel) ? kernel->entry : nullptr;
+}
+
+void require_live(const tilewright_kernel* kernel) {
+  if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
+  if (live().has(kernel)) return;
+  fail("the kernel is not there: it was destroyed, or never created",
+       "destroy it behind its last run");
 }
 
 std::vector<std::string> split(const char* list) {
@@ -127,8 +172,11 @@ tilewright_status create(const char* name, const char* options, const char* targ
     tilewright::CompileOptions how;
     how.device = device;
     how.checked = checked;
-    *kernel = new tilewright_kernel{&entry, std::move(parameters), std::move(dtypes),
-                                    tilewright::compile(entry, values, wanted, how)};
+    auto made = std::unique_ptr<tilewright_kernel>(
+        new tilewright_kernel{&entry, std::move(parameters), std::move(dtypes),
+                              tilewright::compile(entry, values, wanted, how)});
+    live().add(made.get());
+    *kernel = made.release();
   });
 }
 
@@ -146,10 +194,12 @@ tilewright_status tilewright_kernel_create_checked(const char* name, const char*
   return create(name, options, target, device, /*checked=*/true, kernel);
 }
 
-void tilewright_kernel_destroy(tilewright_kernel* kernel) { delete kernel; }
+void tilewright_kernel_destroy(tilewright_kernel* kernel) {
+  if (live().remove(kernel)) delete kernel;
+}
 
 int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel) {
-  return kernel == nullptr ? 0 : static_cast<int32_t>(kernel->dtypes.size());
+  return live().has(kernel) ? static_cast<int32_t>(kernel->dtypes.size()) : 0;
 }
 
 const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel, int32_t index) {
@@ -163,12 +213,12 @@ int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel, int3
 }
 
 int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel) {
-  return kernel == nullptr ? 0 : static_cast<int32_t>(kernel->executable.variants().size());
+  return live().has(kernel) ? static_cast<int32_t>(kernel->executable.variants().size()) : 0;
 }
 
 tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
-  return guarded(kernel ? kernel->entry : nullptr, [&] {
-    if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
+  return guarded(entry_of(kernel), [&] {
+    require_live(kernel);
     kernel->executable.prepare();
   });
 }
@@ -179,13 +229,17 @@ namespace {
 template <typename Action>
 tilewright_status with_tensors(const tilewright_kernel* kernel, const tilewright_tensor* tensors,
                                int32_t count, const Action& action) {
-  return guarded(kernel ? kernel->entry : nullptr, [&] {
-    if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
-    if (count != tilewright_kernel_tensor_count(kernel) || tensors == nullptr) {
+  return guarded(entry_of(kernel), [&] {
+    require_live(kernel);
+    constexpr const char* kFix =
+        "pass its inputs and outputs in the order of tilewright_kernel_tensor_name";
+    if (count != tilewright_kernel_tensor_count(kernel)) {
       fail(fmt::format("{} takes {} tensors, and {} are given", kernel->entry->name,
-                       kernel->dtypes.size(), tensors == nullptr ? 0 : count),
-           "pass its inputs and outputs in the order of tilewright_kernel_tensor_name");
+                       kernel->dtypes.size(), count),
+           kFix);
     }
+    if (tensors == nullptr)
+      fail(fmt::format("the tensors of {} are NULL", kernel->entry->name), kFix);
     std::vector<tilewright::TensorRef> refs;
     refs.reserve(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {

@@ -12,6 +12,7 @@
 #include "compiler/target.h"
 #include "compiler/written_tensors.h"
 #include "ir/ir.h"
+#include "ir/schedule.h"
 #include "runtime/device.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
@@ -24,6 +25,7 @@ struct Executable::State {
   ir::Kernel kernel;
   Numerics numerics;
   std::vector<ir::Kernel> forms;                       // simulator: all that may ship
+  simulator::MachineOptions machine;                   // simulator
   std::unique_ptr<compiler::CompiledKernel> compiled;  // cuda
 };
 
@@ -31,11 +33,11 @@ namespace {
 
 // Each form on what the tensors hold now; the first one's results stay.
 void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
-              const Arguments& arguments) {
+              const Arguments& arguments, const simulator::MachineOptions& options) {
   const compiler::WrittenTensors written(kernel, arguments);
   for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
     written.restore();
-    const simulator::MachineReport report = compiler::simulate(*form, arguments, {});
+    const simulator::MachineReport report = compiler::simulate(*form, arguments, options);
     if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
   }
 }
@@ -62,7 +64,8 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
       return;
     }
     case compiler::Target::Kind::simulator: {
-      simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars));
+      simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars),
+               state.machine);
       return;
     }
     case compiler::Target::Kind::passes:
@@ -132,6 +135,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   auto state = std::make_unique<Executable::State>();
   state->target = compiler::parse_target(target, options.device);
   state->kernel = kernel;
+  ir::check_ranges(options.schedule);
   check_outputs_are_stored(state->kernel);
   compiler::dump_traced(state->kernel);
   if (state->target.kind == compiler::Target::Kind::interpreter) {
@@ -140,11 +144,13 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   }
   if (state->target.kind == compiler::Target::Kind::passes) {
     state->numerics = options.numerics;
+    state->kernel.schedule = ir::merged(options.schedule, state->kernel.schedule);
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::simulator) {
     state->forms = compiler::simulated_forms(state->kernel, state->target.arch,
                                              build_options(options).machine);
+    state->machine.max_operations = options.max_operations;
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {

@@ -5,15 +5,26 @@
 #include "explain/report/page.h"
 
 namespace tilewright {
+namespace {
 
-std::string explain_json(const Kernel& kernel, std::string_view target, const Numerics& numerics) {
-  return explanations::explanation_json(
-      explanations::explain(kernel, compiler::parse_target(target), {numerics}));
+compiler::MachineOptions options_of(const Numerics& numerics, const Schedule& schedule) {
+  compiler::MachineOptions options{numerics};
+  options.schedule = schedule;
+  return options;
 }
 
-std::string explain_page(const Kernel& kernel, std::string_view target, const Numerics& numerics) {
-  return explanations::page(
-      explanations::explain(kernel, compiler::parse_target(target), {numerics}));
+}  // namespace
+
+std::string explain_json(const Kernel& kernel, std::string_view target, const Numerics& numerics,
+                         const Schedule& schedule) {
+  return explanations::explanation_json(explanations::explain(
+      kernel, compiler::parse_target(target), options_of(numerics, schedule)));
+}
+
+std::string explain_page(const Kernel& kernel, std::string_view target, const Numerics& numerics,
+                         const Schedule& schedule) {
+  return explanations::page(explanations::explain(kernel, compiler::parse_target(target),
+                                                  options_of(numerics, schedule)));
 }
 
 std::string explain_json(const Program& program, std::string_view target,

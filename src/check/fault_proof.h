@@ -11,6 +11,7 @@
 #include "library/workload.h"
 #include "simulator/faults/fault_kinds.h"
 #include "simulator/machine/machine.h"
+#include "tilewright/error.h"
 
 // Whether the simulated GPU finds the faults that are seeded into a kernel.
 namespace tilewright::checks {
@@ -55,6 +56,11 @@ struct MutantResult {
   std::uint64_t seed = 0;    // its schedule
   bool right_class = false;
   bool both_lines = false;
+};
+
+// Raised where what has no change is wrong, so that nothing is the mutant's.
+struct OwnFault {
+  Error error;
 };
 
 // Whether a fault of the kind may show in results alone.

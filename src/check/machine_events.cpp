@@ -169,11 +169,20 @@ void MachineEvents::add_copy(const Warp& warp, const Instruction& instruction) {
   const simulator::PreparedKernel& kernel = launch_->kernel;
   const simulator::Transfer& transfer = kernel.transfers[instruction.detail];
   const bool loads = ir::info(instruction.op).writes(ir::Memory::shared);
-  std::vector<std::int64_t> values{transfer.map, kernel.allocations[instruction.object].offset +
-                                                     warp.integer(transfer.offset) + transfer.step};
-  if (loads) {
+  const std::int64_t address =
+      kernel.allocations[instruction.object].offset + warp.integer(transfer.offset) + transfer.step;
+  const auto barrier = [&] {
     const simulator::BarrierArray& array = kernel.barrier_arrays[transfer.barriers];
-    values.push_back(array.offset + 8 * warp.integer(transfer.barrier_index));
+    return array.offset + 8 * warp.integer(transfer.barrier_index);
+  };
+  if (transfer.source >= 0) {
+    return add(warp, instruction, EventKind::cluster_copy,
+               {kernel.allocations[transfer.source].offset + warp.integer(transfer.source_offset),
+                address, transfer.bytes, barrier(), warp.integer(transfer.cta)});
+  }
+  std::vector<std::int64_t> values{transfer.map, address};
+  if (loads) {
+    values.push_back(barrier());
     std::uint64_t receivers = transfer.multicast;
     if (const int group = transfer.multicast_group; receivers != 0 && group != 0) {
       const auto rank = static_cast<int>(warp.cta->cluster_rank());

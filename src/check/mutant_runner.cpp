@@ -391,7 +391,7 @@ std::vector<MutantRunner::Change> MutantRunner::changes_of_inputs() const {
   std::vector<Change> changes;
   for (std::size_t input = 0; input < usual.tensors.size(); ++input) {
     const HostTensor& tensor = usual.tensors[input];
-    if (usual.kernel->tensors[input].is_output || !is_float(tensor.dtype())) continue;
+    if (usual.parameters[input]->is_output || !is_float(tensor.dtype())) continue;
     for (const double shift : {-kFar, kFar}) changes.push_back({input, shift});
     for (std::size_t axis = 0; axis + 1 < tensor.shape().size(); ++axis) {
       changes.push_back({input, 0, axis});
@@ -407,7 +407,7 @@ MutantRunner::Unusual* MutantRunner::unusual_of(std::size_t number, const Change
   if (!is_new) return unusual ? &*unusual : nullptr;
   constexpr double kGrowth = 2;
   const library::Workload& usual = workloads_[number];
-  const std::string& name = usual.kernel->tensors[change.input].name;
+  const std::string& name = usual.parameters[change.input]->name;
   const std::vector<std::int64_t>& shape = usual.tensors[change.input].shape();
   const std::int64_t extent = shape.empty() ? 1 : shape[change.axis];
   const std::int64_t inner =

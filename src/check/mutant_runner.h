@@ -41,11 +41,6 @@ struct MutantRun {
   }
 };
 
-// The kernel without a change is wrong, so that nothing is the mutant's.
-struct OwnFault {
-  Error error;
-};
-
 // What one thread runs the mutants of a kernel on. Each answer follows from the kernel, the
 // workloads and the options alone, whatever was run before.
 class MutantRunner {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -44,28 +46,19 @@ class Prover {
       : cases_(cases),
         kernels_(kernels),
         options_(options),
-        wanted_(cases.size()),
-        operations_(cases.size()) {}
+        cheapest_first_(cases.size()),
+        own_(cases.size()) {
+    std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
+    std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(),
+                     [&](std::size_t a, std::size_t b) { return bytes_of(a) < bytes_of(b); });
+  }
 
-  // Raises where the program has a fault of its own.
-  void require_clean() {
-    for (std::size_t number = 0; number < cases_.size(); ++number) {
-      const ProgramCase& each = cases_[number];
-      simulator::MachineOptions machine = each.machine;
-      machine.timing = true;
-      for (std::int64_t i = 0; i < options_.schedules; ++i) {
-        machine.seed = options_.seed + static_cast<std::uint64_t>(i);
-        const simulator::MachineReport report = library::simulate_program(
-            each.program, kernels_, each.before, &wanted_[number], machine, options_.launches);
-        operations_[number] = std::max(operations_[number], report.operations);
-        if (report.ok()) {
-          if (report.timing.empty() && report.words.empty() && !draws(kernels_)) break;
-          continue;
-        }
-        Diagnostic text = compiler::diagnostic_of(report.faults.front());
-        text.fix(fmt::format("a program without faults of its own (seed {})", machine.seed))
-            .raise();
-      }
+  // Raises where the program has a fault of its own, of which the others tell once they are run.
+  void require_clean() const {
+    try {
+      for (std::size_t i = 0; i < std::min(kFewCases, cases_.size()); ++i) wanted_of(i);
+    } catch (const OwnFault& own) {
+      throw own.error;
     }
   }
 
@@ -83,10 +76,29 @@ class Prover {
   }
 
  private:
+  static constexpr std::size_t kFewCases = 3;
+
+  // The program with a change, bound to the sizes of each case, and what its runs have shown.
+  struct Runs {
+    Runs(const std::vector<ProgramCase>& cases, const Change& change,
+         const std::vector<ir::Kernel>& its_kernels)
+        : kernels(its_kernels), hangs(cases.size(), draws(its_kernels)) {
+      for (const ProgramCase& each : cases) programs.push_back(change(each.program));
+    }
+    void note(std::size_t number, const Found& found) {
+      if (found.timing.empty()) return;
+      timing = found.timing;
+      hangs[number] = true;
+    }
+    const std::vector<ir::Kernel>& kernels;
+    std::vector<ir::Program> programs;
+    std::vector<bool> hangs;  // cases in which something hangs on the order of the work
+    std::string timing;       // what does
+  };
+
   void judge_one_way(const Seeded& seeded, MutantResult& result) const {
     try {
-      Found found = seeded.program ? run(change_of(seeded), kernels_, Values::of_all)
-                                   : run_kernel(seeded, result);
+      Found found = seeded.program ? run_program(seeded) : run_kernel(seeded, result);
       if (found) return catch_mutant(result, std::move(found));
       if (result.verdict != Verdict::undecided) return;
       if (!seeded.program && shows_in_values(*result.kind)) {
@@ -100,94 +112,113 @@ class Prover {
           hangs ? fmt::format("it hangs on the order of the work, as {}", found.timing)
                 : "nothing hangs on the order of the work, and in no order is anything "
                   "unordered without it: other waits order the same, or nothing has to be";
+    } catch (const OwnFault& own) {
+      throw own.error;
     } catch (const Error& error) {
       result.verdict = Verdict::rejected;
       result.fault = {"rejected", error.location(), {}, error.message(), {}};
     }
   }
 
-  static Change change_of(const Seeded& seeded) {
-    return [&seeded](const ir::Program& program) { return seeded.program->apply(program); };
-  }
   static bool draws(const std::vector<ir::Kernel>& kernels) {
     return std::any_of(kernels.begin(), kernels.end(),
                        [](const ir::Kernel& kernel) { return draws_conditions(kernel); });
   }
   static ir::Program unchanged(const ir::Program& program) { return program; }
 
+  Found run_program(const Seeded& seeded) const {
+    const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
+    Runs runs(cases_, change, kernels_);
+    if (Found found = run_order(runs)) return found;
+    return run_on(runs, cases_.size());
+  }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
     target::verify(changed[seeded.kernel]);
-    const Values values = !result.mutant.equivalent.empty()                 ? Values::of_one
-                          : shows_in_values(*result.kind) || draws(changed) ? Values::of_all
-                                                                            : Values::of_few;
-    Found found = run(unchanged, changed, values);
-    if (found) return found;
-    if (!result.mutant.equivalent.empty()) {
-      result.verdict = Verdict::equivalent;
-      result.reason = result.mutant.equivalent;
+    Runs runs(cases_, unchanged, changed);
+    if (Found found = run_order(runs)) return found;
+    if (!result.mutant.equivalent.empty()) return judge_rule(runs, result);
+    if (!is_reached(seeded, result.mutant)) {
+      result.verdict = Verdict::unreached;
       return {};
     }
-    changed[seeded.kernel] = result.mutant.probe(kernels_[seeded.kernel]);
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      // What `found` has is what hangs on the order.
-      if (run_once(i, cases_[i].program, changed, options_.seed, false)) return found;
-    }
-    result.verdict = Verdict::unreached;
+    const bool is_of_values = shows_in_values(*result.kind) || draws(changed);
+    return run_on(runs, is_of_values ? cases_.size() : kFewCases);
+  }
+  // Of what a rule calls equivalent.
+  Found judge_rule(Runs& runs, MutantResult& result) const {
+    Found found = run_values(runs, 1);
+    if (found) return found;
+    result.verdict = Verdict::equivalent;
+    result.reason = result.mutant.equivalent;
     return {};
   }
+  // Whether any case comes to the mutant.
+  bool is_reached(const Seeded& seeded, const simulator::Mutant& mutant) const {
+    std::vector<ir::Kernel> probed = kernels_;
+    probed[seeded.kernel] = mutant.probe(kernels_[seeded.kernel]);
+    return std::any_of(cheapest_first_.begin(), cheapest_first_.end(), [&](std::size_t number) {
+      return bool(run_once(number, cases_[number].program, probed, options_.seed, false));
+    });
+  }
 
-  // Of how many cases there are runs with values. What leaves all accesses in order leaves the
-  // results, so that a change of order has few.
-  enum class Values : std::uint8_t { of_one, of_few, of_all };
-
-  // Of all cases one schedule without values, which most faults need none of, then some with them.
-  // Where something hangs on the order, many follow without.
-  Found run(const Change& change, const std::vector<ir::Kernel>& kernels, Values values) const {
-    std::vector<ir::Program> programs;
-    for (const ProgramCase& each : cases_) programs.push_back(change(each.program));
-    std::string timing;
-    std::vector<bool> hangs(programs.size(), draws(kernels));
-    for (std::size_t number = 0; number < programs.size(); ++number) {
-      Found found = run_once(number, programs[number], kernels, options_.seed, false);
+  // Of all cases one schedule without values, which most faults need none of.
+  Found run_order(Runs& runs) const {
+    for (const std::size_t number : cheapest_first_) {
+      Found found = run_once(number, runs.programs[number], runs.kernels, options_.seed, false);
       if (found) return found;
-      if (found.timing.empty()) continue;
-      timing = found.timing;
-      hangs[number] = true;
+      runs.note(number, found);
     }
-    // A wrong result says nothing of where it comes from: another schedule may.
+    return {};
+  }
+  // Then so many cases with values, and many schedules without where something hangs on the order
+  // of the work. A wrong result says nothing of where it comes from: another schedule may. What
+  // leaves all accesses in order leaves the results, so that a change of order has few with values.
+  Found run_on(Runs& runs, std::size_t valued) const {
+    Found mismatch = run_values(runs, valued);
+    if (mismatch && mismatch.fault.kind != "mismatch") return mismatch;
+    const std::int64_t most = runs.timing.empty() || mismatch ? options_.few : options_.more;
+    if (Found found = run_schedules(runs, most)) return found;
+    mismatch.timing = std::move(runs.timing);
+    return mismatch;
+  }
+  Found run_values(Runs& runs, std::size_t valued) const {
     Found mismatch;
-    constexpr std::size_t kFew = 3;
-    const std::size_t most = values == Values::of_one ? 1 : kFew;
-    for (std::size_t number = 0; number < programs.size(); ++number) {
-      if (values != Values::of_all && number >= most) break;
-      const std::int64_t schedules = number < kFew ? options_.schedules : 1;
-      for (std::int64_t i = 0; i < schedules; ++i) {
-        Found found = run_once(number, programs[number], kernels,
+    for (std::size_t number = 0; number < std::min(valued, cases_.size()); ++number) {
+      for (std::int64_t i = 0; i < schedules_of(number); ++i) {
+        Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && found.fault.kind != "mismatch") return found;
-        if (!found.timing.empty()) timing = found.timing;
-        hangs[number] = hangs[number] || !found.timing.empty();
+        runs.note(number, found);
         if (found && !mismatch) mismatch = std::move(found);
         // The one run stands for all.
-        if (!hangs[number]) break;
+        if (!runs.hangs[number]) break;
       }
     }
-    const std::int64_t schedules = timing.empty() ? options_.few : options_.more;
+    return mismatch;
+  }
+  // Without values: `most` of each case, or what there is time for. Of the cheapest cases there are
+  // `few` in any case.
+  Found run_schedules(const Runs& runs, std::int64_t most) const {
     std::int64_t operations = 0;  // of all cases together
-    for (std::int64_t i = 0; i < schedules; ++i) {
-      if (i >= options_.few && operations >= options_.operations) break;
-      for (std::size_t number = 0; number < programs.size(); ++number) {
-        if (!hangs[number]) continue;
-        Found found = run_once(number, programs[number], kernels,
+    for (std::int64_t i = 1; i < most; ++i) {
+      for (std::size_t place = 0; place < cheapest_first_.size(); ++place) {
+        const bool is_due = i < options_.few && place < kFewCases;
+        if (!is_due && operations >= options_.operations) break;
+        const std::size_t number = cheapest_first_[place];
+        if (!runs.hangs[number]) continue;
+        Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
         operations += found.operations;
       }
     }
-    mismatch.timing = std::move(timing);
-    return mismatch;
+    return {};
+  }
+  // With values, where something hangs on the order of the work.
+  std::int64_t schedules_of(std::size_t number) const {
+    return number < kFewCases ? options_.schedules : 1;
   }
   Found run_once(std::size_t number, const ir::Program& program,
                  const std::vector<ir::Kernel>& kernels, std::uint64_t seed, bool values) const {
@@ -196,9 +227,9 @@ class Prover {
     machine.control_only = !values;
     machine.timing = true;
     library::ProgramTensors after;
-    machine.max_operations = most_operations(operations_[number]);
+    machine.max_operations = most_operations(operations_of(number));
     simulator::MachineReport report = report_of([&] {
-      return library::simulate_program(program, kernels, cases_[number].before,
+      return library::simulate_program(program, kernels, before_of(number, values),
                                        values ? &after : nullptr, machine, options_.launches);
     });
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
@@ -206,10 +237,65 @@ class Prover {
     if (clean.timing.empty()) clean.timing = std::move(report.words);
     if (!values) return clean;
     const library::Comparison comparison =
-        library::compare_buffers(program, after, wanted_[number]);
+        library::compare_buffers(program, after, wanted_of(number));
     if (comparison.ok()) return clean;
     clean.fault = {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
     return clean;
+  }
+
+  std::int64_t bytes_of(std::size_t number) const {
+    std::int64_t bytes = 0;
+    for (const std::vector<HostTensor>& of_rank : cases_[number].before) {
+      for (const HostTensor& tensor : of_rank) {
+        bytes += static_cast<std::int64_t>(tensor.size_bytes());
+      }
+    }
+    return bytes;
+  }
+  // The program without a change, of which `after` gets the values. Raises OwnFault.
+  simulator::MachineReport run_own(std::size_t number, std::uint64_t seed,
+                                   library::ProgramTensors* after) const {
+    const ProgramCase& each = cases_[number];
+    simulator::MachineOptions machine = each.machine;
+    machine.seed = seed;
+    machine.control_only = after == nullptr;
+    machine.timing = true;
+    simulator::MachineReport report =
+        library::simulate_program(each.program, kernels_, before_of(number, after != nullptr),
+                                  after, machine, options_.launches);
+    if (report.ok()) return report;
+    Diagnostic text = compiler::diagnostic_of(report.faults.front());
+    text.fix(fmt::format("a program without faults of its own (seed {})", seed));
+    try {
+      text.raise();
+    } catch (const Error& error) {
+      throw OwnFault{error};
+    }
+  }
+  const library::ProgramTensors& before_of(std::size_t number, bool values) const {
+    const ProgramCase& each = cases_[number];
+    if (!values || !each.valued) return each.before;
+    Own& own = own_[number];
+    std::call_once(own.drawn, [&] { own.before = each.valued(); });
+    return own.before;
+  }
+  // How many it executes, of warps.
+  std::int64_t operations_of(std::size_t number) const {
+    Own& own = own_[number];
+    std::call_once(own.ordered,
+                   [&] { own.operations = run_own(number, options_.seed, nullptr).operations; });
+    return own.operations;
+  }
+  const library::ProgramTensors& wanted_of(std::size_t number) const {
+    Own& own = own_[number];
+    std::call_once(own.valued, [&] {
+      for (std::int64_t i = 0; i < schedules_of(number); ++i) {
+        const simulator::MachineReport report =
+            run_own(number, options_.seed + static_cast<std::uint64_t>(i), &own.wanted);
+        if (report.timing.empty() && report.words.empty() && !draws(kernels_)) break;
+      }
+    });
+    return own.wanted;
   }
 
   static void catch_mutant(MutantResult& result, Found found) {
@@ -226,8 +312,14 @@ class Prover {
   const std::vector<ProgramCase>& cases_;
   const std::vector<ir::Kernel>& kernels_;
   const ProofOptions& options_;
-  std::vector<library::ProgramTensors> wanted_;  // of each case
-  std::vector<std::int64_t> operations_;         // the same, of warps in a run without a change
+  std::vector<std::size_t> cheapest_first_;  // cases
+  // What the program does without a change, once it is asked for.
+  struct Own {
+    std::once_flag ordered, drawn, valued;
+    std::int64_t operations = 0;
+    library::ProgramTensors before, wanted;
+  };
+  mutable std::vector<Own> own_;
 };
 
 struct Listed {

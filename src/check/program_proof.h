@@ -28,6 +28,9 @@ struct ProgramCase {
   ir::Program program;
   simulator::MachineOptions machine;
   library::ProgramTensors before;
+  // What they hold before runs with values, where that takes time to make and `before` has lengths
+  // and numbers alone.
+  std::function<library::ProgramTensors()> valued = {};
 };
 // On what a ProgramMemory of the next seed holds.
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,

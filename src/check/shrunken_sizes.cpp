@@ -67,7 +67,9 @@ class Copies {
     ++block_;
     const std::size_t number = block_;
     for (const ir::Operation& operation : block.body) {
-      if (ir::info(operation.op).family == ir::Family::bulk_copy) {
+      const ir::OpInfo& record = ir::info(operation.op);
+      if (record.family == ir::Family::bulk_copy &&
+          record.touches(ir::Memory::global, ir::Proxy::async)) {
         add(operation, number);
       }
       if (ir::info(operation.op).family == ir::Family::global_access) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -230,16 +229,6 @@ class LoadedProgram {
   std::vector<std::unique_ptr<LoadedForm>> forms_;
 };
 
-bool same_outputs(const library::Workload& a, const library::Workload& b) {
-  for (std::size_t i = 0; i < a.tensors.size(); ++i) {
-    if (!a.kernel->tensors[i].is_output || a.tensors[i].size_bytes() == 0) continue;
-    if (std::memcmp(a.tensors[i].data(), b.tensors[i].data(), a.tensors[i].size_bytes()) != 0) {
-      return false;
-    }
-  }
-  return true;
-}
-
 class Stress {
  public:
   Stress(const StressOptions& options,
@@ -255,11 +244,11 @@ class Stress {
     const library::Workload first = workload;
     const bool is_right = compare(workload, wanted).ok();
     const auto differs = [&] {
-      if (is_right && same_outputs(workload, first)) return false;
+      const std::string bits = library::first_difference(workload, first, "in the first run");
+      if (is_right && bits.empty()) return false;
       if (report_.first_mismatch.empty()) {
         const library::Comparison comparison = compare(workload, wanted);
-        report_.first_mismatch =
-            comparison.ok() ? "not bit by bit the first run's outputs" : comparison.text();
+        report_.first_mismatch = comparison.ok() ? "not the same bits: " + bits : comparison.text();
       }
       return true;
     };
@@ -272,14 +261,14 @@ class Stress {
   void launch(const Queue& queue, const compiler::DeviceTensors& tensors,
               library::Workload& workload) {
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-      if (workload.kernel->tensors[i].is_output) tensors.poison(i);
+      if (workload.parameters[i]->is_output) tensors.poison(i);
     }
     watchdog_.start();
     queue(tensors);
     tensors.synchronize();
     watchdog_.stop();
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-      if (workload.kernel->tensors[i].is_output) tensors.download(i, workload.tensors[i]);
+      if (workload.parameters[i]->is_output) tensors.download(i, workload.tensors[i]);
     }
   }
   template <typename Differs>

@@ -77,6 +77,7 @@ GpuProgram print(MachineForm form) {
   program.machine = std::move(form.kernel);
   program.applied = std::move(form.applied);
   program.decisions = std::move(form.decisions);
+  program.schedule = std::move(form.schedule);
   program.otherwise = std::move(form.otherwise);
   program.checked = form.checked;
   return program;

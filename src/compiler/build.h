@@ -21,6 +21,7 @@ struct GpuProgram {
   codegen::CudaSource source;
   std::map<std::string, int> applied = {};  // how often each rewrite was, by the pass's name
   std::vector<Decision> decisions = {};
+  std::vector<schedules::ChosenField> schedule = {};  // MachineForm::schedule
   std::optional<MachineOptions> otherwise = {};  // of the form that ships if this one is refused
   bool checked = false;                          // MachineOptions::checked
 };

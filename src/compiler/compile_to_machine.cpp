@@ -6,7 +6,9 @@
 #include <set>
 #include <utility>
 
+#include "compiler/build.h"
 #include "compiler/stopwatch.h"
+#include "ir/schedule.h"
 #include "ir/text.h"
 #include "passes/allocate_shared.h"
 #include "passes/check_accesses.h"
@@ -33,6 +35,21 @@ void check_target(const ir::Kernel& kernel, std::string_view target) {
       .raise();
 }
 
+// Only the tile level leaves anything to say.
+void check_schedule(const ir::Kernel& kernel, const MachineOptions& options) {
+  if (kernel.form == ir::Form::tile) return;
+  for (const ir::StatedField& field :
+       ir::stated_fields(ir::merged(options.schedule, kernel.schedule))) {
+    Diagnostic(field.where,
+               fmt::format("schedule: {} = {}: {} is written at the explicit level, which says "
+                           "itself how it is compiled",
+                           field.name, field.value, kernel.name))
+        .token(field.name)
+        .fix("state it with the tile-level kernel (in the library: schedule=tile), or leave it out")
+        .raise();
+  }
+}
+
 Decision checked(int checks) {
   return {kChecks, checks > 0 ? counted(checks, "check") +
                                     " of indices, blocks and ends while the kernel runs"
@@ -43,15 +60,21 @@ class Compilation {
  public:
   Compilation(const ir::Kernel& traced, std::string_view target, const MachineOptions& options,
               const StageObserver& observer)
-      : traced_(traced), target_(target), options_(options), observer_(observer) {
+      : traced_(traced),
+        target_(target),
+        options_(options),
+        observer_(observer),
+        schedule_(ir::merged(options.schedule, traced.schedule)) {
+    ir::check_ranges(schedule_);
     rewrites_.allowed = options.numerics;
-    rewrites_.overlap_products = options.overlap_products;
+    rewrites_.overlap_products = options.overlap_products && schedule_.overlap.value_or(true);
     rewrites_.convert_layouts = options.taken_up || is_tile();
     rewrites_.check_accesses = options.checked;
   }
 
   ir::Kernel prepared() {
     ir::Kernel kernel = traced_;
+    if (is_tile()) kernel.schedule = schedule_;
     if (!options_.taken_up) passes::prepare_for_schedule(kernel, target_, record_, rewrites_);
     return kernel;
   }
@@ -59,7 +82,11 @@ class Compilation {
   MachineForm run() {
     MachineForm form;
     if (is_tile()) {
-      form.kernel = scheduled_and_lowered(prepared());
+      const ir::Kernel tile = prepared();
+      if (!options_.taken_up) check_overlap();
+      form.kernel = scheduled_and_lowered(tile);
+      fields_.push_back(schedules::chosen("overlap", schedule_.overlap, overlap_text()));
+      form.schedule = std::move(fields_);
     } else {
       form.kernel = traced_;
       passes::lower_to_machine(form.kernel, record_, rewrites_);
@@ -69,8 +96,10 @@ class Compilation {
     if (overlapped != form.applied.end() && overlapped->second > 0) {
       decisions_.push_back({kOverlap, counted(overlapped->second, "product") +
                                           " in flight while what others read is computed"});
-      form.otherwise = options_;
-      form.otherwise->overlap_products = false;
+      if (!schedule_.overlap.is_set()) {
+        form.otherwise = options_;
+        form.otherwise->overlap_products = false;
+      }
     }
     if (options_.checked) decisions_.push_back(checked(form.applied[kChecks]));
     form.checked = options_.checked;
@@ -81,6 +110,39 @@ class Compilation {
  private:
   bool is_tile() const { return traced_.form == ir::Form::tile; }
 
+  std::string overlap_text() const {
+    const auto overlapped = rewrites_.applied.find(kOverlap);
+    const bool any = overlapped != rewrites_.applied.end() && overlapped->second > 0;
+    return any                          ? "true"
+           : rewrites_.overlap_products ? "none: no loop has products for it"
+                                        : "false";
+  }
+
+  // How many loops the pass would change if it were left to the compiler.
+  int could_overlap() const {
+    passes::Rewrites rewrites;
+    rewrites.allowed = options_.numerics;
+    ir::Kernel kernel = traced_;
+    kernel.schedule = schedule_;
+    kernel.schedule.overlap = {};
+    passes::prepare_for_schedule(kernel, target_, {}, rewrites);
+    return rewrites.applied[kOverlap];
+  }
+
+  void check_overlap() {
+    const ScheduleField<bool>& stated = schedule_.overlap;
+    if (!stated.is_set()) return;
+    const std::string why = fmt::format(
+        "no loop of {} sums products of what it computes from other products", traced_.name);
+    if (stated.value() && rewrites_.applied[kOverlap] == 0) {
+      schedules::refused("overlap", stated, why).fix("leave it out").raise();
+    }
+    if (!stated.value() && could_overlap() == 0) {
+      decisions_.push_back({"schedule: overlap = false changes nothing",
+                            why + ", or they have no registers for it", true});
+    }
+  }
+
   // What lies in shared memory beside the schedule's own tiles shows when layouts are assigned:
   // conversions, reductions over warps, padding. Where that finds no room, the schedule is made
   // again and leaves more to it, until it is left with one stage a ring.
@@ -90,7 +152,7 @@ class Compilation {
       try {
         return scheduled_and_lowered(prepared, reserved);
       } catch (const passes::SharedMemoryExceeded& exceeded) {
-        if (reserved >= most) throw;
+        if (reserved >= most) refuse_room(exceeded);
         if (reserved > 0) decisions_.pop_back();
         const bool first = reserved == 0 && exceeded.conversions > 0;
         reserved = first ? exceeded.conversions
@@ -106,12 +168,44 @@ class Compilation {
 
   ir::Kernel scheduled_and_lowered(const ir::Kernel& prepared, std::int64_t reserved) {
     const Stopwatch stopwatch;
-    ir::Kernel kernel = schedules::schedule_for_target(prepared, reserved);
+    schedules::Scheduled scheduled = schedules::schedule_for_target(prepared, reserved);
+    fields_ = std::move(scheduled.fields);
+    ir::Kernel kernel = std::move(scheduled.kernel);
     kernel.claims = traced_.claims;
     kernel.tile_grid = traced_.grid;
     record_("schedule", kernel, stopwatch.milliseconds(), true);
     passes::lower_to_machine(kernel, record_, rewrites_);
+    check_share(kernel);
     return kernel;
+  }
+
+  // Of what a multiprocessor has, where the schedule states how many CTAs share it.
+  void check_share(const ir::Kernel& kernel) const {
+    const TargetLimits& limits = target::find_target(target_).limits;
+    const std::int64_t share = limits.multiprocessor_shared_bytes / schedule_.ctas.value_or(1) -
+                               limits.reserved_shared_bytes;
+    if (kernel.shared_bytes <= share) return;
+    const std::string message =
+        fmt::format("\"{}\" needs {} bytes of shared memory, and its share is {}", kernel.name,
+                    kernel.shared_bytes, share);
+    std::vector<passes::SharedMemoryExceeded::Use> uses;
+    for (const SharedUse& use : shared_use(kernel)) {
+      uses.emplace_back(use.where, fmt::format("{} bytes: {}", use.bytes, use.name));
+    }
+    throw passes::SharedMemoryExceeded(Error(ErrorKind::usage, kernel.where, message, message), 0,
+                                       kernel.shared_bytes - share, std::move(uses));
+  }
+
+  // No schedule leaves enough: the field that takes the room is at fault, where one is stated.
+  [[noreturn]] void refuse_room(const passes::SharedMemoryExceeded& exceeded) const {
+    const auto refuse = [&](const char* name, const ScheduleField<int>& field) {
+      Diagnostic error = schedules::refused(name, field, exceeded.message());
+      for (const auto& [where, use] : exceeded.uses) error.note(where, use);
+      error.fix("state fewer, or take smaller blocks").raise();
+    };
+    if (schedule_.stages.value_or(1) > 1) refuse("stages", schedule_.stages);
+    if (schedule_.ctas.value_or(1) > 1) refuse("ctas", schedule_.ctas);
+    throw exceeded;
   }
 
   const ir::Kernel& traced_;
@@ -119,7 +213,9 @@ class Compilation {
   const MachineOptions& options_;
   const StageObserver& observer_;
   passes::Rewrites rewrites_;
+  const Schedule schedule_;
   std::vector<Decision> decisions_;
+  std::vector<schedules::ChosenField> fields_;
   std::set<std::string, std::less<>> of_tile_;  // passes
   const passes::PassObserver record_ = [this](std::string_view name, const ir::Kernel& after,
                                               double milliseconds, bool changed) {
@@ -136,9 +232,10 @@ class Compilation {
 MachineForm compile_to_machine(const ir::Kernel& kernel, std::string_view target,
                                const MachineOptions& options, const StageObserver& observer) {
   check_target(kernel, target);
+  check_schedule(kernel, options);
   if (kernel.form == ir::Form::machine) {
     target::verify(kernel);
-    MachineForm form{kernel, {}, {}, {}, options.checked};
+    MachineForm form{kernel, {}, {}, {}, {}, options.checked};
     if (options.checked) {
       form.decisions.push_back(checked(passes::check_accesses(form.kernel)));
       ir::canonicalise(form.kernel);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "schedules/chosen.h"
 #include "tilewright/numerics.h"
 
 // From a traced kernel to its machine form. There is no other way to one: what is built, simulated,
@@ -41,12 +42,15 @@ struct MachineOptions {
   // Numbers of the launch that decide where memory is accessed are checked while the kernel runs
   // (CompileOptions::checked).
   bool checked = false;
+  // Of a kernel of the tile form; its fields come before the kernel's own.
+  Schedule schedule = {};
 };
 
 struct MachineForm {
   ir::Kernel kernel;
   std::map<std::string, int> applied;  // how often each rewrite was, by the pass's name
   std::vector<Decision> decisions;
+  std::vector<schedules::ChosenField> schedule;  // of a kernel of the tile form
   // What ships in place of this form if an assembler finds too few registers for it; nothing where
   // no assembler is asked.
   std::optional<MachineOptions> otherwise;

@@ -157,6 +157,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
     if (decision.warns) explanation.warnings.push_back(decision.what + ": " + decision.why);
   }
   explanation.decisions = std::move(program.decisions);
+  explanation.fields = std::move(program.schedule);
   explanation.form = ir::form_hash(program.machine);
   for (const compiler::Converted& conversion : compiler::conversions_in(program.machine)) {
     explanation.warnings.push_back(fmt::format(

@@ -55,9 +55,10 @@ struct Explanation {
   std::vector<AppliedRewrite> rewrites;              // none for the interpreter, which has none
   std::vector<compiler::Approximation> approximations;
   std::vector<compiler::CheckedClaim> claims;
-  std::vector<compiler::Decision> decisions;  // of the compiler
-  std::vector<compiler::Addition> additions;  // to memory; those in any order may change last bits
-  std::uint64_t form = 0;                     // ir::form_hash of the machine form
+  std::vector<compiler::Decision> decisions;   // of the compiler
+  std::vector<schedules::ChosenField> fields;  // of the schedule of a tile-level kernel
+  std::vector<compiler::Addition> additions;   // to memory; those in any order may change last bits
+  std::uint64_t form = 0;                      // ir::form_hash of the machine form
   std::vector<std::string> warnings;
   // Why it would not be compiled: claims that do not hold, a stack frame.
   std::vector<std::string> failures;

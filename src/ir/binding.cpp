@@ -102,7 +102,7 @@ class Solver {
     if (value >= 0 && value <= kMaximumSize) return;
     fail(kernel_.where,
          fmt::format("the dim {} is {} by {}, expected 0 to 2^31 - 1", name, value, from),
-         "split the launch into smaller ones");
+         value < 0 ? "give the number of its elements" : "split the launch into smaller ones");
   }
 
   void match_tensors() {

@@ -68,14 +68,17 @@ RegisterLayout blocked(const std::vector<std::int64_t>& shape, int threads, int 
   return layout.canonical();
 }
 
-RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps, int vector) {
+RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps, int vector,
+                    bool columns_first) {
   const std::int64_t runs = columns / std::gcd<std::int64_t>(columns, vector);
   RowSplit split;
   split.column_lanes = std::gcd<std::int64_t>(kLanes, runs);
   split.row_lanes = std::gcd(kLanes / split.column_lanes, rows);
   split.warps = warps;
-  split.row_warps = std::gcd(warps, rows / split.row_lanes);
-  split.column_warps = std::gcd(warps / split.row_warps, runs / split.column_lanes);
+  const std::int64_t of_rows = rows / split.row_lanes, of_columns = runs / split.column_lanes;
+  split.column_warps = columns_first ? std::gcd(warps, of_columns) : 1;
+  split.row_warps = std::gcd(warps / split.column_warps, of_rows);
+  if (!columns_first) split.column_warps = std::gcd(warps / split.row_warps, of_columns);
   return split;
 }
 

@@ -14,6 +14,7 @@
 #include "tilewright/dtype.h"
 #include "tilewright/error.h"
 #include "tilewright/require.h"
+#include "tilewright/schedule.h"
 
 // The intermediate representation: one node table (operations.def) in three forms.
 //   tile       SSA tiles; no target, until passes plan a schedule for one
@@ -168,14 +169,15 @@ struct Kernel {
   std::string target;     // whose record it is compiled by; none in the tile form as it is traced
   std::vector<Dim> dims;  // the symbols, in order of declaration
   std::vector<Parameter> parameters;
-  std::vector<Dim> grid;          // tile form: one index each, x first. Else CTAs of one axis.
-  std::vector<Dim> tile_grid;     // what an automatic schedule's CTAs share; no part of the text
-  std::int64_t cluster = 1;       // CTAs of a cluster along x
-  std::int64_t threads = 0;       // scheduled, machine: of a CTA
-  std::int64_t resident = 1;      // machine: CTAs of a multiprocessor that share its registers
+  std::vector<Dim> grid;       // tile form: one index each, x first. Else CTAs of one axis.
+  std::vector<Dim> tile_grid;  // what an automatic schedule's CTAs share; no part of the text
+  std::int64_t cluster = 1;    // CTAs of a cluster along x
+  std::int64_t threads = 0;    // scheduled, machine: of a CTA
+  std::int64_t resident = 1;   // scheduled, machine: CTAs that share a multiprocessor's registers
   std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory
   Block body;                     // tile form: its arguments are the grid's indices
   std::vector<Claim> claims;      // of the author, about what it is compiled to
+  Schedule schedule;              // tile form: what is said of how to compile it
   std::vector<Type> types;        // of every value
   SourceLocation where;
 

@@ -113,8 +113,9 @@ struct RowSplit {
   std::int64_t column_lanes = 1, row_lanes = 1, column_warps = 1, row_warps = 1, warps = 1;
 };
 // The split that spreads rows over warps before columns, so that sums along a row seldom cross
-// them, and columns over lanes before rows.
-RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps, int vector);
+// them, or columns before rows; and columns over lanes before rows.
+RowSplit split_rows(std::int64_t rows, std::int64_t columns, std::int64_t warps, int vector,
+                    bool columns_first = false);
 // {rows, columns}, up to `vector` adjacent elements a lane; either may be 1. Layouts of one split
 // agree: a row's sum lies as a column beside every tile of as many rows.
 RegisterLayout row_layout(std::int64_t rows, std::int64_t columns, const RowSplit& split,

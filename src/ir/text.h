@@ -22,9 +22,10 @@
 //     }
 //   }
 //
-// After the parameters come cluster, threads and shared_bytes where they are not the default, and
-// the author's claims, such as `require stages("K") >= 2 @"copy.cpp":5`. Attributes are integers
-// (4), numbers (4.0, inf, nan), texts ("k"), lists ([1, 2]), functions (add), dim(rows + 1),
+// After the parameters come cluster, threads and shared_bytes where they are not the default, the
+// author's claims, such as `require stages("K") >= 2 @"copy.cpp":5`, and in the tile form what is
+// said of its schedule, as `schedule stages = 3 @"copy.cpp":6`. Attributes are integers (4),
+// numbers (4.0, inf, nan), texts ("k"), lists ([1, 2]), functions (add), dim(rows + 1),
 // register_layout[...], shared_layout[...] and maps[[1:64:1], []], whose terms are
 // divisor:modulus:stride.
 namespace tilewright::ir {

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "ir/claim.h"
+#include "ir/schedule.h"
 #include "ir/text.h"
 
 namespace tilewright::ir {
@@ -54,7 +55,7 @@ class Comparison {
     const auto same_claim = [](const Claim& x, const Claim& y) { return equal(x, y); };
     return std::equal(a_.claims.begin(), a_.claims.end(), b_.claims.begin(), b_.claims.end(),
                       same_claim) &&
-           same(a_.body, b_.body);
+           equal(a_.schedule, b_.schedule) && same(a_.body, b_.body);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/claim.h"
+#include "ir/schedule.h"
 #include "ir/text.h"
 #include "ir/text_dims.h"
 #include "ir/text_scanner.h"
@@ -84,10 +85,13 @@ class KernelParser {
       kernel_.shared_bytes = in_.integer();
     } else if (in_.accept_word("require")) {
       claim(here);
+    } else if (in_.accept_word("schedule")) {
+      schedule(here);
     } else {
-      in_.fail(begin,
-               "expected target, dim, in, out, inout, scalar, workspace, scratch, symmetric, "
-               "signals, grid, cluster, threads, resident, shared_bytes, require or body");
+      in_.fail(
+          begin,
+          "expected target, dim, in, out, inout, scalar, workspace, scratch, symmetric, "
+          "signals, grid, cluster, threads, resident, shared_bytes, require, schedule or body");
     }
     return false;
   }
@@ -109,6 +113,19 @@ class KernelParser {
     in_.expect('=');
     const std::int64_t bound = in_.integer();
     kernel_.claims.emplace_back(*figure, std::move(name), relation, bound, in_.location_or(here));
+  }
+
+  void schedule(SourceLocation here) {
+    const std::size_t begin = in_.position();
+    const std::string field(in_.word("a field such as stages"));
+    in_.expect('=');
+    const std::string_view value = in_.peek_word();
+    if (!in_.accept_word(value)) in_.expected("a value");
+    const SourceLocation where = in_.location_or(here);
+    in_.within(begin, [&] {
+      state_field(kernel_.schedule, field, value, where);
+      check_ranges(kernel_.schedule);
+    });
   }
 
   void dim_clause() {

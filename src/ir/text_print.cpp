@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "ir/schedule.h"
 #include "ir/text.h"
 #include "ir/text_words.h"
 #include "support/hash.h"
@@ -65,6 +66,9 @@ class KernelPrinter {
     if (kernel_.shared_bytes != 0) line(0, fmt::format("shared_bytes {}", kernel_.shared_bytes));
     for (const Claim& claim : kernel_.claims) {
       if (options_.claims) line(0, "require " + claim.to_string(), claim.where);
+    }
+    for (const StatedField& field : stated_fields(kernel_.schedule)) {
+      line(0, fmt::format("schedule {} = {}", field.name, field.value), field.where);
     }
     text_ += "body ";
     block(kernel_.body, 0);

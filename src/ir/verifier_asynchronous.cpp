@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/padded_panels.h"
 #include "ir/type_rules.h"
 #include "ir/verifier_context.h"
 
@@ -110,6 +111,20 @@ void verify_tma_tile(const VerifierContext& context, std::size_t first) {
                   context.operand_text(1), view.elements(), box);
 }
 
+// Each panel is copied as it lies.
+void verify_copied_views(const VerifierContext& context) {
+  const auto layout = [&](std::size_t i) {
+    const Operation* view = context.defined_by(context.operation().operands[i]);
+    return context.defined_by(view->operands[0])->attributes.shared_layout().as_panels();
+  };
+  require_same_tile(context, context.operand(0), product_shape(context, 0), context.operand(1),
+                    product_shape(context, 1));
+  const auto from = layout(0), to = layout(1);
+  context.require(from && to && from->span == to->span && from->swizzle_bytes == to->swizzle_bytes,
+                  "{} and {} have other panels", context.operand_text(0), context.operand_text(1));
+  verify_barrier_index(context, 2);
+}
+
 }  // namespace
 
 void verify_coordinates(const VerifierContext& context, std::size_t first) {
@@ -169,7 +184,7 @@ void verify_view(const VerifierContext& context) {
                   row, shared.shape[1], name);
   if (context.operand_count() < 4) return;
   const Operation* place = context.defined_by(context.operation().operands[0]);
-  const auto panels = place->attributes.shared_layout().as_panels();
+  const auto panels = padded_panels(place->attributes.shared_layout());
   context.require(panels.has_value(), "{} has no panels", name);
   const std::int64_t panel = context.constant_operand(3).value_or(0);
   context.require(panel >= 0 && column + panel * panels->span <= shared.shape[2] - view.shape[1],
@@ -233,6 +248,7 @@ void verify_fragment_tile(const VerifierContext& context) {
 
 void verify_tile_copy(const VerifierContext& context) {
   const OpInfo& record = info(context.operation().op);
+  if (context.operand(0).is(Type::Kind::view)) return verify_copied_views(context);
   if (record.writes(Memory::global)) verify_destination(context);
   const bool loads = record.writes(Memory::shared);
   verify_tma_tile(context, loads ? 4 : 2);

@@ -162,6 +162,13 @@ void verify_wgmma(const VerifierContext& context, std::size_t a, std::size_t b) 
   verify_step(context, b, Key::step_b, 1);
 }
 
+void verify_copied_bytes(const VerifierContext& context) {
+  const std::int64_t bytes = context.integer(Key::bytes);
+  context.require(bytes > 0 && bytes % 16 == 0, "{} bytes, expected a multiple of 16", bytes);
+  verify_step(context, 1, Key::step, bytes);
+  verify_barrier_index(context, 3);
+}
+
 }  // namespace
 
 void verify_computation(const VerifierContext& context) {
@@ -274,6 +281,9 @@ void verify_words(const VerifierContext& context) {
 
 void verify_bulk_copy(const VerifierContext& context) {
   const OpInfo& record = info(context.operation().op);
+  if (record.reads(Memory::shared) && record.writes(Memory::shared)) {
+    return verify_copied_bytes(context);
+  }
   const bool loads = record.writes(Memory::shared);
   if (record.writes(Memory::global)) verify_destination(context);
   verify_coordinates(context, loads ? 5 : 3);

@@ -32,9 +32,9 @@ void plain(Tracer& tracer, Op op, std::vector<ir::ValueId> operands, ir::Attribu
   tracer.append(op, std::move(operands), {}, std::move(attributes), where);
 }
 
-NamedBarrier::NamedBarrier(Kernel&, int threads, int count, SourceLocation where)
+NamedBarrier::NamedBarrier(Kernel& kernel, int threads, int count, SourceLocation where)
     : threads_(threads), count_(count) {
-  Tracer& tracer = scheduled("NamedBarrier", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "NamedBarrier", where);
   if (count <= 0) {
     Diagnostic(where, "NamedBarrier: " + std::to_string(count) + " barriers")
         .token("NamedBarrier")
@@ -124,7 +124,7 @@ void Kernel::target(std::string_view name, SourceLocation where) {
 }
 
 void Kernel::ctas(const Dim& count, int cluster, SourceLocation where) {
-  Tracer& tracer = scheduled("ctas", where);
+  Tracer& tracer = ExplicitTracing::scheduled(*this, "ctas", where);
   tracer.require_no_grid("ctas", where);
   tracer.check_count(count, "ctas", "CTAs", where);
   const std::int64_t most = target_limits(tracer.kernel().target, where).cluster;
@@ -178,10 +178,10 @@ std::int64_t registers_of(const RoleSpec& role) {
 
 [[noreturn]] void refuse_role(std::span<const RoleSpec> roles, const RoleSpec& role,
                               const std::string& problem, const std::string& fix) {
-  Diagnostic error(role.where, "role \"" + role.name + "\": " + problem);
+  Diagnostic error(role.where, "role \"" + escaped_comment(role.name) + "\": " + problem);
   for (const RoleSpec& each : roles) {
-    error.note({}, "\"" + each.name + "\" takes " + std::to_string(each.warps) + " warps, " +
-                       std::to_string(registers_of(each)) + " registers");
+    error.note({}, "\"" + escaped_comment(each.name) + "\" takes " + std::to_string(each.warps) +
+                       " warps, " + std::to_string(registers_of(each)) + " registers");
   }
   error.token('"' + role.name + '"').fix(fix).raise();
 }
@@ -193,7 +193,7 @@ void Kernel::roles(std::initializer_list<RoleSpec> list, SourceLocation where) {
 }
 
 void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
-  Tracer& tracer = scheduled("roles", where);
+  Tracer& tracer = ExplicitTracing::scheduled(*this, "roles", where);
   check_roles_place(tracer, roles.size(), where);
   const TargetLimits& limits = target_limits(tracer.kernel().target, where);
   const auto group = static_cast<int>(limits.group_warps);
@@ -208,6 +208,7 @@ void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
     if (find_control(role.name) != std::string::npos) {
       fail("its name holds a line break or another control character", "name it by one word");
     }
+    if (!role.body) fail("it has no body", "give what its warps do: a function or a lambda");
     for (const RoleSpec* other = roles.data(); other != &role; ++other) {
       if (other->name == role.name) fail("two roles are named \"" + role.name + "\"", "rename one");
     }

@@ -37,9 +37,9 @@ struct ClusterBarrier::State {
   }
 };
 
-ClusterBarrier::ClusterBarrier(Kernel&, std::string name, SourceLocation where)
+ClusterBarrier::ClusterBarrier(Kernel& kernel, std::string name, SourceLocation where)
     : state_(std::make_shared<State>()) {
-  Tracer& tracer = scheduled("ClusterBarrier", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "ClusterBarrier", where);
   state_->name = name;
   state_->where = where;
   state_->barrier =

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/padded_panels.h"
 #include "language/tracer.h"
 #include "tilewright/hopper.h"
 
@@ -16,14 +17,24 @@ Tracer& in_role(const char* what, SourceLocation where);
 // Records an operation without a result.
 void plain(Tracer& tracer, ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes,
            SourceLocation where);
-// Swizzled shared memory of `stages` tiles.
-ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, int rows,
-                         int columns, int stages, SourceLocation where);
+// Shared memory of `stages` tiles.
+ir::ValueId shared_place(Tracer& tracer, const std::string& name, const TileShape& tile, int stages,
+                         SourceLocation where);
+// The panels of a view that TMA copies, or a product reads, with rows side by side. Raises at the
+// operation's line for a tile that is declared otherwise.
+ir::Panels copied_panels(Tracer& tracer, const SharedView& view, const char* what,
+                         SourceLocation where);
 ir::Type as_tile(ir::Type type);
 
 // Reads and makes views of shared memory.
 class ExplicitTracing {
  public:
+  // As `scheduled`, of this kernel. Raises where it is not the one that is being traced.
+  static Tracer& scheduled(const Kernel& kernel, const char* what, SourceLocation where) {
+    kernel.tracer(where).require_open(what, where);
+    return tilewright::scheduled(what, where);
+  }
+
   static SharedView view(Tracer& tracer, ir::ValueId shared, const Index& stage, int rows,
                          int columns) {
     SharedView view;
@@ -107,7 +118,7 @@ class ExplicitTracing {
     Tracer& tracer = Tracer::get("column_part", index.where);
     const ir::ValueId shared = tracer.use(from.shared_, "column_part", index.where);
     const std::int64_t span =
-        tracer.place_operation(shared).attributes.shared_layout().as_panels()->span;
+        ir::padded_panels(tracer.place_operation(shared).attributes.shared_layout())->span;
     if (from.transposed_ || size <= 0 || size % span != 0 || from.column_count_ % size != 0) {
       Diagnostic(index.where, "column_part: runs of " + std::to_string(size) +
                                   " columns of a view of " + std::to_string(from.column_count_) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "ir/schedule.h"
 #include "language/explicit_tracing.h"
 #include "language/names.h"
 #include "language/tracer.h"
@@ -411,6 +412,14 @@ void Kernel::require(std::initializer_list<Claim> claims) {
     }
     tracer(claim.where).kernel().claims.push_back(claim);
   }
+}
+
+void Kernel::schedule(const Schedule& stated, SourceLocation where) {
+  Tracer& tracer = this->tracer(where);
+  tracer.require_open("schedule", where);
+  ir::check_ranges(stated);
+  Schedule& mine = tracer.kernel().schedule;
+  mine = ir::merged(stated, mine);
 }
 
 const std::string& Kernel::name() const { return tracer().kernel().name; }

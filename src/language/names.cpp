@@ -5,6 +5,7 @@
 
 #include "ir/ir.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 
 namespace tilewright {
 
@@ -14,7 +15,7 @@ void check_name(const std::string& name, const char* what, SourceLocation where)
   };
   const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
   if (!name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), fits)) return;
-  Diagnostic(where, std::string(what) + ": \"" + name + "\" is no name")
+  Diagnostic(where, std::string(what) + ": \"" + escaped_comment(name) + "\" is no name")
       .token(what)
       .fix("take letters, digits and _, and begin with a letter")
       .raise();

@@ -15,8 +15,23 @@ struct ProductOperand {
   std::int64_t rows, columns;
 };
 
+// A declared map may be none that products read: they take core matrices or a swizzle.
+void check_panels(Tracer& tracer, const SharedView& view, SourceLocation where) {
+  constexpr std::int64_t kCoreBytes = 16;
+  const ir::Panels panels = copied_panels(tracer, view, "wgmma", where);
+  if (panels.swizzle_bytes != 0 || panels.span_bytes == kCoreBytes) return;
+  const ir::Operation& place = tracer.place_operation(ExplicitTracing::shared(view));
+  Diagnostic(where, "wgmma: \"" + place.attributes.text(Key::name) + "\" lies in panels of " +
+                        std::to_string(panels.span_bytes) + " bytes without a swizzle")
+      .token("wgmma")
+      .note(place.where, "it is declared")
+      .fix("declare it with a swizzle of 32, 64 or 128 bytes, or in panels of 16 bytes")
+      .raise();
+}
+
 ProductOperand shared_operand(Tracer& tracer, const SharedView& view, SourceLocation where) {
   const ir::ValueId id = ExplicitTracing::emit(tracer, view, "wgmma", where);
+  check_panels(tracer, view, where);
   const auto [rows, columns] = ExplicitTracing::product_shape(view);
   return {id, tracer.type(id).dtype, rows, columns};
 }
@@ -168,10 +183,63 @@ Tile from_fragments(const Tile& fragments, int columns, SourceLocation where) {
       .reshape({64, columns}, where);
 }
 
-SharedFragments::SharedFragments(Kernel&, std::string name, int count, int columns,
+FragmentTensor::FragmentTensor(const Tensor& tensor, int columns, SourceLocation where)
+    : tensor_(tensor), columns_(columns) {
+  Tracer& tracer = Tracer::get("FragmentTensor", where);
+  const ir::Parameter& parameter =
+      *tracer.kernel().parameter_of(tracer.use(tensor.handle(), "FragmentTensor", where));
+  const auto fail = [&](const std::string& problem, const std::string& fix) {
+    Diagnostic(where, "FragmentTensor: " + problem)
+        .token("FragmentTensor")
+        .note(parameter.where, parameter.name + " is declared")
+        .fix(fix)
+        .raise();
+  };
+  if (columns < 8 || columns > 256 || (columns & (columns - 1)) != 0) {
+    fail(std::to_string(columns) + " columns", "take a power of two from 8 to 256");
+  }
+  const std::vector<Dim>& shape = parameter.shape;
+  if (parameter.dtype == f32 && shape.size() == 2 && shape[1].is_constant() &&
+      shape[1].constant() == 64 * columns) {
+    return;
+  }
+  std::string extents;
+  for (const Dim& extent : shape) extents += (extents.empty() ? "" : ", ") + extent.to_string();
+  fail(parameter.name + " is " + std::string(name_of(parameter.dtype)) + " {" + extents +
+           "}, and fragments of " + std::to_string(columns) + " columns are f32 {tiles, " +
+           std::to_string(64 * columns) + "}",
+       "declare it so");
+}
+
+Tile FragmentTensor::checked(const char* what, const Tile& tile, SourceLocation where) const {
+  if (tile.dtype() == f32 && tile.shape() == std::vector<std::int64_t>{64, columns_}) {
+    return fragments(tile, where);
+  }
+  refuse_fragments(what, tile, "give f32 {64, " + std::to_string(columns_) + "}", where);
+}
+
+void FragmentTensor::store(const IndexOperand& number, const Tile& tile,
+                           SourceLocation where) const {
+  tilewright::store(tensor_(number.index, all), checked("store", tile, where), where);
+}
+
+void FragmentTensor::add(const IndexOperand& number, const Tile& tile, Order order,
+                         SourceLocation where) const {
+  const Tile part = checked("add", tile, where);
+  const TensorView row = tensor_(number.index, all);
+  const bool is_explicit = Tracer::get("add", where).kernel().form == ir::Form::scheduled;
+  if (is_explicit) return atomic_add(row, part, order, where);
+  tilewright::add(row, part, order, where);
+}
+
+Tile FragmentTensor::load(const IndexOperand& number, SourceLocation where) const {
+  return from_fragments(tilewright::load(tensor_(number.index, all), where), columns_, where);
+}
+
+SharedFragments::SharedFragments(Kernel& kernel, std::string name, int count, int columns,
                                  SourceLocation where)
     : columns_(columns) {
-  Tracer& tracer = scheduled("SharedFragments", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "SharedFragments", where);
   const TargetLimits& limits = target::target_of(tracer.kernel()).limits;
   if (count <= 0 || columns <= 0 || columns % limits.product_column_unit != 0 ||
       columns > limits.product_columns) {

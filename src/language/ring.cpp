@@ -30,10 +30,10 @@ struct Ring::State {
   std::unique_ptr<Cell<Index>> stage, phase;
 };
 
-Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tiles,
+Ring::Ring(Kernel& kernel, std::string name, Stages stages, std::vector<TileShape> tiles,
            SourceLocation where)
     : state_(std::make_shared<State>()) {
-  Tracer& tracer = scheduled("Ring", where);
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "Ring", where);
   State& ring = *state_;
   ring.name = std::move(name);
   ring.stages = stages.count;
@@ -42,8 +42,7 @@ Ring::Ring(Kernel&, std::string name, Stages stages, std::vector<TileShape> tile
     const TileShape& tile = tiles[i];
     const std::string part = tiles.size() == 1 ? ring.name : ring.name + std::to_string(i);
     ring.parts.push_back(
-        {shared_place(tracer, part, tile.dtype, tile.rows, tile.columns, stages.count, where),
-         tile.rows, tile.columns});
+        {shared_place(tracer, part, tile, stages.count, where), tile.rows, tile.columns});
   }
   const auto barriers = [&](const char* suffix, std::int64_t arrivals) {
     return tracer.place(Op::mbarriers, {}, Type::of(Type::Kind::mbarriers, i64, {stages.count}),

@@ -1,3 +1,4 @@
+#include "ir/modes.h"
 #include "language/explicit_tracing.h"
 
 namespace tilewright {
@@ -8,8 +9,62 @@ using ir::Type;
 
 // Tiles and integers in shared memory.
 
-ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, int rows,
-                         int columns, int stages, SourceLocation where) {
+namespace {
+
+// What the author declares, or the widest swizzle.
+ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
+                               SourceLocation where) {
+  const int bytes = size_of(tile.dtype);
+  const std::int64_t row_bytes = std::int64_t{tile.columns} * bytes;
+  if (!tile.map) {
+    return ir::SharedLayout::panels(tile.rows, tile.columns, bytes, ir::widest_swizzle(row_bytes),
+                                    where);
+  }
+  const SharedMap& map = *tile.map;
+  const auto fail = [&](const std::string& problem, const std::string& fix) {
+    Diagnostic(where, "shared tile \"" + name + "\": " + problem)
+        .token('"' + name + '"')
+        .fix(fix)
+        .raise();
+  };
+  const std::string dtype(name_of(tile.dtype));
+  if (map.swizzle != 0 && map.swizzle != 32 && map.swizzle != 64 && map.swizzle != 128) {
+    fail("a swizzle of " + std::to_string(map.swizzle) + " bytes", "take 0, 32, 64 or 128");
+  }
+  const int spanned = map.swizzle / bytes;
+  if (map.swizzle != 0 && (map.padding != 0 || (map.panel != 0 && map.panel != spanned))) {
+    fail("a swizzle of " + std::to_string(map.swizzle) + " bytes in panels of " +
+             std::to_string(map.panel) + " " + dtype + " with " + std::to_string(map.padding) +
+             " behind each row",
+         "with a swizzle leave padding out, and the panel or make it " + std::to_string(spanned));
+  }
+  const int panel = map.swizzle != 0 ? spanned : map.panel == 0 ? tile.columns : map.panel;
+  if (panel < 0 || tile.columns % panel != 0 || panel * bytes % 16 != 0) {
+    fail("panels of " + std::to_string(panel) + " of " + std::to_string(tile.columns) +
+             " columns of " + dtype,
+         "take panels of a multiple of 16 bytes that divide the columns");
+  }
+  if (map.padding < 0 || map.padding * bytes % 16 != 0) {
+    fail("a padding of " + std::to_string(map.padding) + " " + dtype,
+         "take a multiple of 16 bytes, so that rows begin at one");
+  }
+  if (map.swizzle != 0) {
+    return ir::SharedLayout::panels(tile.rows, tile.columns, bytes, map.swizzle, where);
+  }
+  ir::SharedLayout layout;
+  layout.shape = {tile.rows, tile.columns};
+  layout.element_bytes = bytes;
+  const std::int64_t row = std::int64_t{panel + map.padding} * bytes;
+  layout.modes = {ir::distribute(tile.rows, 0, row), ir::distribute(panel, 1, bytes),
+                  ir::distribute(tile.columns / panel, 1, tile.rows * row)};
+  return layout.canonical();
+}
+
+}  // namespace
+
+ir::ValueId shared_place(Tracer& tracer, const std::string& name, const TileShape& tile, int stages,
+                         SourceLocation where) {
+  const auto [dtype, rows, columns, map] = tile;
   if (rows <= 0 || columns <= 0 || stages <= 0 || rows % 8 != 0) {
     Diagnostic(where, "shared tile \"" + name + "\": " + std::to_string(stages) + " stages of " +
                           std::to_string(rows) + " x " + std::to_string(columns))
@@ -32,13 +87,26 @@ ir::ValueId shared_place(Tracer& tracer, const std::string& name, DType dtype, i
         .fix("make rows a multiple of 16 bytes")
         .raise();
   }
-  return tracer.place(
-      Op::shared, {}, Type::of(Type::Kind::shared, dtype, {stages, rows, columns}),
-      {{Key::name, name},
-       {Key::layout, ir::SharedLayout::panels(rows, columns, size_of(dtype),
-                                              ir::widest_swizzle(row_bytes), where)},
-       {Key::stages, std::int64_t{stages}}},
-      where);
+  return tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, dtype, {stages, rows, columns}),
+                      {{Key::name, name},
+                       {Key::layout, shared_layout(name, tile, where)},
+                       {Key::stages, std::int64_t{stages}}},
+                      where);
+}
+
+ir::Panels copied_panels(Tracer& tracer, const SharedView& view, const char* what,
+                         SourceLocation where) {
+  const ir::Operation& place = tracer.place_operation(ExplicitTracing::shared(view));
+  const ir::SharedLayout& layout = place.attributes.shared_layout();
+  if (const auto panels = layout.as_panels()) return *panels;
+  const auto padded = ir::padded_panels(layout);
+  Diagnostic(where, std::string(what) + ": rows of \"" + place.attributes.text(Key::name) +
+                        "\" lie " + std::to_string(padded->span_bytes) + " bytes apart, and have " +
+                        std::to_string(padded->span * layout.element_bytes))
+      .token(what)
+      .note(place.where, "it is declared")
+      .fix("declare it without padding: TMA and products take rows side by side")
+      .raise();
 }
 
 Type as_tile(Type type) {
@@ -68,12 +136,24 @@ SharedView SharedView::column_part(const IndexOperand& index, int size) const {
 }
 SharedView SharedView::T() const { return ExplicitTracing::transpose(*this); }
 
-SharedTile::SharedTile(Kernel&, std::string name, DType dtype, int rows, int columns,
+namespace {
+
+SharedView shared_tile(const Kernel& kernel, const std::string& name, const TileShape& tile,
                        SourceLocation where) {
-  Tracer& tracer = scheduled("SharedTile", where);
-  const ir::ValueId shared = shared_place(tracer, name, dtype, rows, columns, 1, where);
-  SharedView::operator=(ExplicitTracing::view(tracer, shared, Index(0, where), rows, columns));
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "SharedTile", where);
+  const ir::ValueId shared = shared_place(tracer, name, tile, 1, where);
+  return ExplicitTracing::view(tracer, shared, Index(0, where), tile.rows, tile.columns);
 }
+
+}  // namespace
+
+SharedTile::SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
+                       SourceLocation where)
+    : SharedView(shared_tile(kernel, name, {dtype, rows, columns}, where)) {}
+
+SharedTile::SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,
+                       const SharedMap& map, SourceLocation where)
+    : SharedView(shared_tile(kernel, name, {dtype, rows, columns, map}, where)) {}
 
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where) {
   Tracer& tracer = in_role("store", where);
@@ -103,8 +183,8 @@ Tile load(const SharedView& from, SourceLocation where) {
       tracer.handle(tracer.emit(Op::load_tile, {view}, held_by(from, tracer, view), {}, where)));
 }
 
-SharedIntegers::SharedIntegers(Kernel&, std::string name, int count, SourceLocation where) {
-  Tracer& tracer = scheduled("SharedIntegers", where);
+SharedIntegers::SharedIntegers(Kernel& kernel, std::string name, int count, SourceLocation where) {
+  Tracer& tracer = ExplicitTracing::scheduled(kernel, "SharedIntegers", where);
   if (count <= 0) {
     Diagnostic(where, "\"" + name + "\": " + std::to_string(count) + " integers")
         .token("SharedIntegers")

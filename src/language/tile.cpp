@@ -240,7 +240,7 @@ Tile::Tile(std::initializer_list<Extent> shape, const IndexOperand& value, Sourc
 }
 
 DType Tile::dtype() const { return Tracer::of(handle_, "Tile").type(handle_.id()).dtype; }
-const std::vector<std::int64_t>& Tile::shape() const {
+std::vector<std::int64_t> Tile::shape() const {
   return Tracer::of(handle_, "Tile").type(handle_.id()).shape;
 }
 

@@ -76,11 +76,17 @@ namespace {
 // What the author wrote to record it, where the operation's name is another.
 std::string written_name(ir::Op op) {
   static const std::map<ir::Op, const char*> kWritten = {
-      {ir::Op::red_tile, "atomic_add"},      {ir::Op::store_tile, "store"},
-      {ir::Op::load_tile, "load"},           {ir::Op::store_fragment, "store"},
-      {ir::Op::load_fragment, "load"},       {ir::Op::tma_load_tile, "tma_load"},
-      {ir::Op::tma_store_tile, "tma_store"}, {ir::Op::tma_reduce_tile, "tma_reduce"},
-      {ir::Op::named_sync, "sync"},          {ir::Op::named_arrive, "arrive"}};
+      {ir::Op::red_tile, "atomic_add"},
+      {ir::Op::store_tile, "store"},
+      {ir::Op::load_tile, "load"},
+      {ir::Op::store_fragment, "store"},
+      {ir::Op::load_fragment, "load"},
+      {ir::Op::tma_load_tile, "tma_load"},
+      {ir::Op::cluster_copy_tile, "cluster_copy"},
+      {ir::Op::tma_store_tile, "tma_store"},
+      {ir::Op::tma_reduce_tile, "tma_reduce"},
+      {ir::Op::named_sync, "sync"},
+      {ir::Op::named_arrive, "arrive"}};
   const auto found = kWritten.find(op);
   return found == kWritten.end() ? std::string(ir::info(op).name) : found->second;
 }
@@ -421,10 +427,20 @@ void Tracer::check_divisor(ir::Op op, ir::ValueId divisor, const char* what,
 }
 
 void Tracer::require_open(const char* what, SourceLocation where) const {
-  if (!finished_) return;
-  Diagnostic(where, std::string(what) + ": \"" + kernel_.name + "\" is already finished")
-      .token(what)
-      .fix("declare it before the kernel is compiled or run")
+  const std::string subject = std::string(what) + ": \"" + kernel_.name + '"';
+  if (finished_) {
+    Diagnostic(where, subject + " is already finished")
+        .token(what)
+        .fix("declare it before the kernel is compiled or run")
+        .raise();
+  }
+  if (current_tracer == this) return;
+  Diagnostic error(where, subject + " is not being traced any more");
+  if (current_tracer) {
+    error.note(current_tracer->kernel_.where, '"' + current_tracer->kernel_.name + "\" begins");
+  }
+  error.token(what)
+      .fix("record all of a kernel before the next one begins, on the thread that has made it")
       .raise();
 }
 

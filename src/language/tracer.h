@@ -68,7 +68,7 @@ class Tracer {
   void check_divisor(ir::Op op, ir::ValueId divisor, const char* what, SourceLocation where) const;
   // Whether the value is a dimension that is never less.
   bool reaches(ir::ValueId id, const Dim& dim) const;
-  // Raises when the kernel takes nothing more.
+  // Raises when the kernel takes nothing more, or is not the one that this thread traces.
   void require_open(const char* what, SourceLocation where) const;
   // Of integers.
   ir::ValueId arithmetic(ir::Op op, ir::ValueId a, ir::ValueId b, SourceLocation where);

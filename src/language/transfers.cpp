@@ -71,7 +71,6 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
   }
   const auto [rows, columns] = ExplicitTracing::shape(shared);
   const ir::ValueId shared_id = ExplicitTracing::shared(shared);
-  const ir::SharedLayout layout = tracer.place_operation(shared_id).attributes.shared_layout();
   const DType dtype = tracer.type(shared_id).dtype;
   // Axes before the last one follow each other as rows.
   std::int64_t view_rows = 1;
@@ -88,10 +87,10 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
                std::to_string(rows) + ", " + std::to_string(columns) + "}",
            "both must agree; the innermost axis is the tile's columns, the others its rows", where);
   }
-  const auto panels = layout.as_panels();
+  const ir::Panels panels = copied_panels(tracer, shared, what, where);
   std::vector<std::int64_t> box;
   for (const std::int64_t size : view.sizes) box.push_back(size == 0 ? 1 : size);
-  box.back() = std::min(columns, panels->span);
+  box.back() = std::min(columns, panels.span);
   const std::int64_t most = target_limits(tracer.kernel().target).copy_extent;
   if (rows > most) {
     Diagnostic(where, std::string(what) + ": " + std::to_string(rows) +
@@ -100,7 +99,15 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
         .fix("copy runs of rows: view.rows(start, " + std::to_string(most) + ")")
         .raise();
   }
-  const std::int64_t swizzle = panels->swizzle_bytes;
+  if (box.back() > most) {
+    Diagnostic(where, std::string(what) + ": panels of " + std::to_string(box.back()) +
+                          " columns; one copy takes at most " + std::to_string(most))
+        .token(what)
+        .note(tracer.place_operation(shared_id).where, "the shared tile is declared")
+        .fix("declare it with narrower panels: SharedMap{.panel = " + std::to_string(most) + "}")
+        .raise();
+  }
+  const std::int64_t swizzle = panels.swizzle_bytes;
   const bool is_peer = tracer.type(view.tensor).is_peer();
   std::string name = view.parameter->name + (is_peer ? "_peers" : "");
   for (std::size_t axis = 0; axis + 1 < view.shape.size(); ++axis) {
@@ -137,20 +144,35 @@ void require_written(const ResolvedView& view, const char* what, const char* kin
          std::string("declare it with Kernel::") + kind, where);
 }
 
-}  // namespace
-
-void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
-              SourceLocation where) {
-  Tracer& tracer = in_role("tma_load", where);
+// The tracer while a stage is being filled.
+Tracer& filling(const char* what, SourceLocation where) {
+  Tracer& tracer = in_role(what, where);
   if (!tracer.filling || tracer.filling->depth != tracer.depth()) {
-    Diagnostic(where, tracer.filling ? "tma_load: inside a loop or condition of Ring::produce"
-                                     : "tma_load: outside Ring::produce")
-        .token("tma_load")
+    Diagnostic(where,
+               std::string(what) + (tracer.filling ? ": inside a loop or condition of Ring::produce"
+                                                   : ": outside Ring::produce"))
+        .token(what)
         .fix(
             "a stage's loads are counted by its full barrier: call it in the function given to "
             "produce, unconditionally")
         .raise();
   }
+  return tracer;
+}
+
+void require_multicast_ring(const Tracer& tracer, const char* what, SourceLocation where) {
+  if (tracer.filling->multicast != 0) return;
+  Diagnostic(where, std::string(what) + ": multicast into a ring that is not multicast")
+      .token(what)
+      .fix("declare it as Ring(...).multicast()")
+      .raise();
+}
+
+}  // namespace
+
+void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
+              SourceLocation where) {
+  Tracer& tracer = filling("tma_load", where);
   const ResolvedView view = resolve(tracer, from, "tma_load", where);
   std::vector<ir::ValueId> operands = copied(tracer, view, to, "tma_load", where);
   operands.insert(operands.begin() + 2, {tracer.filling->barriers, tracer.filling->stage});
@@ -158,12 +180,7 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
   const std::int64_t group = tracer.filling->multicast;
   const bool multicast = options.multicast && cluster > 1;
   ir::Attributes attributes{{Key::cache, std::int64_t(options.cache)}};
-  if (multicast && group == 0) {
-    Diagnostic(where, "tma_load: multicast into a ring that is not multicast")
-        .token("tma_load")
-        .fix("declare it as Ring(...).multicast()")
-        .raise();
-  }
+  if (multicast) require_multicast_ring(tracer, "tma_load", where);
   const std::int64_t receivers = options.receivers == 0 ? group : options.receivers;
   if (multicast) {
     const std::int64_t reach = receivers * options.stride;
@@ -185,6 +202,38 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
   // Each of the receivers sends its share to all of them.
   tracer.filling->bytes +=
       rows * columns * size_of(view.parameter->dtype) * (multicast ? receivers : 1);
+}
+
+void cluster_copy(const SharedView& from, const SharedView& to, const IndexOperand& cta,
+                  SourceLocation where) {
+  Tracer& tracer = filling("cluster_copy", where);
+  require_multicast_ring(tracer, "cluster_copy", where);
+  const ir::ValueId source = ExplicitTracing::emit(tracer, from, "cluster_copy", where);
+  const ir::ValueId target = ExplicitTracing::emit(tracer, to, "cluster_copy", where);
+  const Type &copied = tracer.type(source), &place = tracer.type(target);
+  const auto span = [&](const SharedView& view) {
+    const ir::ValueId shared = ExplicitTracing::shared(view);
+    return tracer.place_operation(shared).attributes.shared_layout().as_panels()->span;
+  };
+  const bool transposed =
+      ExplicitTracing::is_transposed(from) || ExplicitTracing::is_transposed(to);
+  if (transposed || copied.dtype != place.dtype || copied.shape != place.shape ||
+      span(from) != span(to) || copied.shape[1] % span(to) != 0) {
+    const auto text = [&](const SharedView& view, const Type& type) {
+      return type.to_string() + (ExplicitTracing::is_transposed(view) ? " (transposed)" : "") +
+             " in panels of " + std::to_string(span(view));
+    };
+    Diagnostic(where, "cluster_copy: from " + text(from, copied) + " to " + text(to, place))
+        .token("cluster_copy")
+        .fix("copy whole panels to panels of the same width: both views of one shape and dtype")
+        .raise();
+  }
+  const std::int64_t bytes = copied.elements() * size_of(copied.dtype);
+  plain(tracer, Op::cluster_copy_tile,
+        {source, target, tracer.filling->barriers, tracer.filling->stage,
+         tracer.use(cta.index.handle(), "cluster_copy", where)},
+        {}, where);
+  tracer.filling->bytes += bytes;  // of the copy that comes from another CTA
 }
 
 void tma_store(const TensorView& to, const SharedView& from, SourceLocation where) {

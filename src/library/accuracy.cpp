@@ -328,4 +328,19 @@ Comparison compare(const Workload& workload, const Reference& reference) {
   return result;
 }
 
+std::string first_difference(const Workload& workload, const Workload& other,
+                             const std::string& of_what) {
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    const HostTensor &tensor = workload.tensors[i], &before = other.tensors[i];
+    if (!workload.parameters[i]->is_output || tensor == before) continue;
+    const auto bytes =
+        std::mismatch(tensor.data(), tensor.data() + tensor.size_bytes(), before.data());
+    const std::int64_t number = (bytes.first - tensor.data()) / size_of(tensor.dtype());
+    return fmt::format("{}{} is {}, and {} {}", workload.parameters[i]->name,
+                       index_text(tensor.shape(), number), tensor.flat(number), before.flat(number),
+                       of_what);
+  }
+  return {};
+}
+
 }  // namespace tilewright::library

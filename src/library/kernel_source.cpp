@@ -8,9 +8,11 @@
 #include "compiler/build.h"
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
+#include "ir/schedule.h"
 #include "ir/text.h"
 #include "library/library_build.h"
 #include "library/program_source.h"
+#include "library/stated_schedule.h"
 #include "library/workload.h"
 #include "simulator/interpreter.h"
 #include "support/diagnostic.h"
@@ -48,17 +50,21 @@ LibraryTensor tensor_of_ranks(const ir::Parameter& parameter) {
   return tensor;
 }
 
+bool has_values(const ir::Parameter& parameter) {
+  return parameter.kind == ir::Parameter::Kind::in || parameter.kind == ir::Parameter::Kind::out;
+}
+
+// A kernel that takes it is explained, and not run.
+[[noreturn]] void refuse_to_run(const ir::Parameter& parameter) {
+  Diagnostic(parameter.where, fmt::format("{} is neither an input nor an output, and no command "
+                                          "gives a value for it",
+                                          parameter.name))
+      .token(parameter.name)
+      .fix("call compile() and run() for kernels with inout tensors and scalars")
+      .raise();
+}
+
 LibraryTensor library_tensor(const ir::Parameter& parameter) {
-  const bool fits =
-      parameter.kind == ir::Parameter::Kind::in || parameter.kind == ir::Parameter::Kind::out;
-  if (!fits) {
-    Diagnostic(parameter.where, fmt::format("{} is neither an input nor an output, and no command "
-                                            "gives a value for it",
-                                            parameter.name))
-        .token(parameter.name)
-        .fix("call compile() and run() for kernels with inout tensors and scalars")
-        .raise();
-  }
   LibraryTensor tensor;
   tensor.name = parameter.name;
   tensor.dtype = parameter.dtype;
@@ -145,8 +151,19 @@ std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>&
     if (!ranks || dim.name() != ir::kRanks) entry->options.push_back(length_option(dim));
   }
   for (const ir::Parameter& parameter : kernel->parameters) {
-    if (parameter.is_of_stream()) continue;
+    const bool is_scalar = !ranks && !parameter.is_tensor();
+    if (parameter.is_of_stream() || is_scalar) continue;
     entry->tensors.push_back(ranks ? tensor_of_ranks(parameter) : library_tensor(parameter));
+  }
+  for (const ir::Parameter& parameter : kernel->parameters) {
+    if (ranks || parameter.is_of_stream() || has_values(parameter)) continue;
+    for (LibraryTensor& tensor : entry->tensors) {
+      tensor.values = [kernel, &parameter](const OptionValues&, std::uint64_t,
+                                           const std::vector<HostTensor>&) -> HostTensor {
+        refuse_to_run(parameter);
+      };
+    }
+    break;
   }
   entry->check = [kernel](const OptionValues& options) { check_multiples(*kernel, options); };
   const LibraryKernel* const own = entry.get();
@@ -181,7 +198,10 @@ bool KernelSource::is_compiled() const { return file_ && file_->form == ir::Form
 bool KernelSource::reaches_ranks() const { return file_ && library::reaches_ranks(*file_); }
 
 ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Target& target) const {
-  return file_ ? *file_ : trace_entry(*entry_, options, target).finish();
+  if (!file_) return trace_entry(*entry_, options, target).finish();
+  ir::Kernel kernel = *file_;
+  kernel.schedule = ir::merged(stated_schedule(options), kernel.schedule);
+  return kernel;
 }
 
 ir::Program KernelSource::program(const OptionValues& options,

@@ -10,6 +10,7 @@
 
 #include "library/decided_options.h"
 #include "library/schedule_rules.h"
+#include "library/stated_schedule.h"
 #include "support/diagnostic.h"
 #include "tilewright/library.h"
 
@@ -135,10 +136,12 @@ const KernelOption* find_option(const LibraryKernel& kernel, const std::string& 
 std::string checked_setting(const LibraryKernel& kernel, const std::string& name,
                             const std::string& value) {
   if (name == library::kSchedule) return checked_schedule(kernel, value);
+  if (library::is_field(name)) return library::checked_field(name, value);
   const KernelOption* option = find_option(kernel, name);
   if (option != nullptr) return checked_value(kernel, *option, value);
   std::vector<std::string> known = names_of(kernel.options);
   known.emplace_back(library::kSchedule);
+  known.emplace_back("schedule.stages and so on (--schedule)");
   fail(fmt::format("{} has no option '{}'", kernel.name, name),
        fmt::format("set one of: {}", list_text(known)));
 }

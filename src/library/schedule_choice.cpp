@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ir/schedule.h"
+#include "library/stated_schedule.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::library {
@@ -98,12 +100,20 @@ void check_choice(const LibraryKernel& kernel, bool as_program) {
 
 Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice) {
   check_choice(kernel, /*as_program=*/false);
-  return choice.schedule == nullptr ? kernel.build(choice.options)
-                                    : choice.schedule->build(choice.options);
+  Kernel built = choice.schedule == nullptr ? kernel.build(choice.options)
+                                            : choice.schedule->build(choice.options);
+  built.schedule(library::stated_schedule(choice.options));
+  return built;
 }
 
 Program build_program(const LibraryKernel& kernel, const ScheduleChoice& choice) {
   check_choice(kernel, /*as_program=*/true);
+  for (const ir::StatedField& field : ir::stated_fields(library::stated_schedule(choice.options))) {
+    Diagnostic({}, fmt::format("schedule: {} = {}: {} is a program of several kernels", field.name,
+                               field.value, kernel.name))
+        .fix("state it with each of its kernels: Kernel::schedule")
+        .raise();
+  }
   return choice.schedule == nullptr ? kernel.build_program(choice.options)
                                     : choice.schedule->build_program(choice.options);
 }

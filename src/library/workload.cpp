@@ -211,10 +211,10 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
     workload.tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
                                : has_lengths(tensor, workload.options)
                                    ? first_rows(workload.options.lengths(tensor.lengths))
+                               : is_zero ? HostTensor::zeros(dtype, shape)
                                : tensor.values
                                    ? tensor.values(workload.options, seed, workload.tensors)
-                               : is_zero ? HostTensor::zeros(dtype, shape)
-                                         : HostTensor::random_normal(dtype, shape, seed + number));
+                                   : HostTensor::random_normal(dtype, shape, seed + number));
   }
   return workload;
 }

@@ -30,10 +30,10 @@ struct Workload {
 const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string& name,
                                  bool is_output);
 
-// What floating inputs are that neither a file nor the kernel gives.
+// What floating inputs are that no file gives.
 enum class Drawn : std::uint8_t {
-  normal,
-  zeros,  // for runs that no element matters to
+  normal,  // where the kernel gives none
+  zeros,   // for runs that no element matters to
 };
 
 // `files` maps inputs to their files. Sizes that are not set are those of the files.

@@ -70,14 +70,16 @@ void allocate_shared(ir::Kernel& kernel) {
                                        " bytes of " + space.name + "; " + space.owner + " has " +
                                        std::to_string(space.bytes) + " on " + target.name);
     error.token(kernel.name);
+    std::vector<SharedMemoryExceeded::Use> uses;
     for (const Place& place : places) {
       const ir::Attributes& attributes = place.operations[0]->attributes;
       const std::string stages =
           attributes.has(Key::stages)
               ? " (" + std::to_string(attributes.integer(Key::stages)) + " stages)"
               : "";
-      error.note(place.operations[0]->where,
-                 std::to_string(place.bytes) + " bytes: " + attributes.text(Key::name) + stages);
+      uses.emplace_back(place.operations[0]->where, std::to_string(place.bytes) + " bytes: " +
+                                                        attributes.text(Key::name) + stages);
+      error.note(uses.back().first, uses.back().second);
     }
     error.fix("use smaller tiles or fewer stages");
     std::int64_t conversions = 0;
@@ -88,7 +90,7 @@ void allocate_shared(ir::Kernel& kernel) {
     try {
       error.raise();
     } catch (const Error& raised) {
-      throw SharedMemoryExceeded(raised, conversions, end - space.bytes);
+      throw SharedMemoryExceeded(raised, conversions, end - space.bytes, std::move(uses));
     }
   }
   kernel.shared_bytes = end;

@@ -67,7 +67,7 @@ class RoleLowering {
       case Family::tile_access:
         return o.op == Op::load ? transfers_.load(o) : transfers_.store(o);
       case Family::tile_copy:
-        return transfers_.tma(o);
+        return o.op == Op::cluster_copy_tile ? transfers_.cluster_copy(o) : transfers_.tma(o);
       case Family::peer:
         if (o.op == Op::peer_map) transfers_.peer_map(o);
         return code_.append(std::move(o));
@@ -304,7 +304,8 @@ Operation plain(Op op, std::vector<ValueId> operands, ir::Attributes attributes,
 
 // Registers that a thread has from the launch: setmaxnreg gives to a role or takes from it.
 Operation set_registers(const ir::Kernel& kernel, const Operation& role) {
-  const std::int64_t at_launch = launch_registers(target::target_of(kernel).limits, kernel.threads);
+  const std::int64_t at_launch =
+      launch_registers(target::target_of(kernel).limits, kernel.resident * kernel.threads);
   const std::int64_t budget = role.attributes.integer(Key::registers);
   return plain(Op::set_max_registers, {},
                {{Key::count, budget}, {Key::increase, std::int64_t{budget > at_launch}}},

@@ -68,7 +68,8 @@ class CheckingAccesses {
       for (const AxisCheck& axis : analysis::word_checks(o, rank, integers_)) {
         check_index(at, o.operands[0], axis, o.operands[1 + axis.axis], {});
       }
-    } else if (record.family == ir::Family::bulk_copy) {
+    } else if (record.family == ir::Family::bulk_copy &&
+               record.touches(ir::Memory::global, ir::Proxy::async)) {
       check_copy(at, o, record.completion == ir::Completion::mbarrier ? 5 : 3);
     } else if (record.family == ir::Family::peer) {
       check_rank(at, o);
@@ -122,14 +123,21 @@ class CheckingAccesses {
   void check_rank(ir::Builder& at, const Operation& o) {
     const ValueId rank = o.operands[1];
     const auto source = integers_.source(rank);
-    const auto ranks = std::find_if(kernel_.dims.begin(), kernel_.dims.end(),
-                                    [](const Dim& dim) { return dim.name() == ir::kRanks; });
-    if (!source || ranks == kernel_.dims.end()) return;
+    if (!source) return;
+    const Dim ranks = this->ranks();
     const Operation* map = definitions_[o.operands[0]];
     const ValueId tensor = map ? map->operands[0] : o.operands[0];
-    const ValueId holds = both(at, le(at, Dim(0), rank), lt(at, rank, *ranks));
-    emit(at, parameter(tensor).name + " of rank {}, and there are {}", holds,
-         {rank, at.dim(*ranks)}, *source);
+    const ValueId holds = both(at, le(at, Dim(0), rank), lt(at, rank, ranks));
+    emit(at, parameter(tensor).name + " of rank {}, and there are {}", holds, {rank, at.dim(ranks)},
+         *source);
+  }
+
+  // How many there are. A launch tells it to a kernel that has the dim.
+  Dim ranks() {
+    const auto named = std::find_if(kernel_.dims.begin(), kernel_.dims.end(),
+                                    [](const Dim& dim) { return dim.name() == ir::kRanks; });
+    if (named != kernel_.dims.end()) return *named;
+    return kernel_.dims.emplace_back(Dim::symbol(ir::kRanks, {1, 1, ir::kMaximumRanks}));
   }
 
   void emit(ir::Builder& at, BoundsFault fault, ValueId tensor, const AxisCheck& axis,

@@ -79,7 +79,7 @@ class Materialising {
     // Transposing stays the last, so that a product still reads a transposed tile.
     const Operation* made = read < definitions_.size() ? definitions_[read] : nullptr;
     const bool transposed = made && made->op == Op::transpose;
-    if (transposed) axis = 1 - axis;
+    if (transposed) axis = made->attributes.integers(Key::permutation)[axis];
     ValueId filled = transposed ? made->operands[0] : read;
     const Type type = kernel_.type(filled);
     for (const analysis::Extents::Bound& bound : bounds) {

@@ -39,7 +39,8 @@ class Rotation {
     const Operation* step = definitions_[loop_.operands[2]];
     const bool by_one =
         step && step->op == Op::constant && step->attributes.integer(ir::Key::value) == 1;
-    return by_one && !delayed_.empty() && !front_.empty() && fits();
+    const bool stated = kernel_.schedule.overlap.value_or(false);
+    return by_one && !delayed_.empty() && !front_.empty() && (stated || fits());
   }
 
   // Appends what the loop becomes; its results are the loop's.
@@ -179,7 +180,9 @@ class Rotation {
     const TargetLimits& limits = target::target_of(kernel_).limits;
     const std::int64_t live =
         row_bytes * limits.group_rows / (limits.group_threads() * kRegisterBytes);
-    return live + kOtherRegisters <= role_registers(limits, rows / limits.group_rows).computing;
+    const RoleRegisters share =
+        role_registers(limits, rows / limits.group_rows, kernel_.schedule.ctas.value_or(1));
+    return live + kOtherRegisters <= share.computing;
   }
 
   static constexpr std::int64_t kRegisterBytes = 4;

@@ -8,9 +8,10 @@ namespace tilewright::passes {
 // iteration (attention: weights, of scores, times V), each sum waits for the next iteration, whose
 // first products it runs beside: the tensor core has work while the operand is computed. The
 // computed operand is carried to it, and what it is multiplied with is loaded there. Not done where
-// the tiles that would be live together leave too few registers of a warpgroup for the rest, nor
-// where others read the same loads. Returns how many loops it changed.
-// Must come after fold_accumulators, and before peel_masks, which would double what is rotated.
+// the tiles that would be live together leave too few registers of a warpgroup for the rest, unless
+// the kernel's schedule asks for it, nor where others read the same loads. Returns how many loops
+// it changed. Must come after fold_accumulators, and before peel_masks, which would double what is
+// rotated.
 int overlap_products(ir::Kernel& kernel);
 
 }  // namespace tilewright::passes

@@ -1,5 +1,6 @@
 #include "passes/simplify.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -120,6 +121,7 @@ class Simplifier {
   // What is transposed back is what it was.
   std::optional<ValueId> untransposed(const Operation& operation) {
     const std::vector<std::int64_t>& axes = operation.attributes.integers(Key::permutation);
+    if (std::is_sorted(axes.begin(), axes.end())) return operation.operands[0];
     const auto before = transposed_.find(operation.operands[0]);
     if (before != transposed_.end()) {
       bool same = true;

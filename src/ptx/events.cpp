@@ -43,6 +43,8 @@ std::string_view name_of(EventKind kind) {
       return "bulk_wait_read";
     case EventKind::tensor_load:
       return "tensor_load";
+    case EventKind::cluster_copy:
+      return "cluster_copy";
     case EventKind::tensor_store:
       return "tensor_store";
     case EventKind::product:

@@ -79,6 +79,7 @@ enum class EventKind : std::uint8_t {
   bulk_wait,       // groups that may be pending
   bulk_wait_read,  // as bulk_wait
   tensor_load,     // map, shared address, barrier, CTAs (0: the own), rank, coordinates
+  cluster_copy,    // from, to, bytes, barrier, rank of the CTA
   tensor_store,    // map, shared address, reduction (0: none), rank, coordinates
   product,         // n, k, type, A in registers, start of A and B, accumulate
   product_fence,

@@ -357,14 +357,18 @@ void hand_on_by_word(Execution& x, std::uint64_t address, const WordOrder& order
 // A fence of this scope.
 void fence_words(Execution& x, int scope);
 
-// units.cpp
+// mbarriers.cpp
 struct BarrierPlace {
   Cta* cta = nullptr;
   std::uint64_t at = 0;
 };
+// The arrivals, and the bytes, that a phase counts at most.
+constexpr std::int64_t kMostPending = (std::int64_t{1} << 20) - 1;
 BarrierPlace barrier_place(Execution& x, const Operand& operand, int lane);
 Mbarrier& barrier_at(Execution& x, BarrierPlace place);
 void complete_if_due(Mbarrier& barrier);
+
+// bulk_copies.cpp
 void finish_all_stores(Machine& machine, Warp& warp);
 
 // copies.cpp

@@ -29,7 +29,8 @@ std::span<const Record> float_records();
 std::span<const Record> conversion_records();
 std::span<const Record> control_records();
 std::span<const Record> memory_records();
-std::span<const Record> unit_records();
+std::span<const Record> mbarrier_records();
+std::span<const Record> bulk_records();
 std::span<const Record> copy_records();
 std::span<const Record> product_records();
 

@@ -256,6 +256,8 @@ BuildCache::State BuildCache::clear() const {
   };
   if (!folder || ::fstat(folder.number(), &status) != 0) refuse(std::strerror(errno));
   if (status.st_uid != ::geteuid()) refuse(fmt::format("it belongs to user {}", status.st_uid));
+  // Nobody is shut out of /tmp.
+  if ((status.st_mode & S_ISVTX) != 0) refuse("it is made to be shared: its sticky bit is set");
   // First, so that nobody adds to it.
   if (::fchmod(folder.number(), 0700) != 0) refuse(std::strerror(errno));
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, failed)) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <link.h>
+#include <sys/stat.h>
 
 #include <utility>
 
@@ -24,8 +25,24 @@ DynamicLibrary& DynamicLibrary::operator=(DynamicLibrary&& other) noexcept {
   return *this;
 }
 
+namespace {
+
+// Whether the loader would open something else than a file: a pipe that nobody writes keeps it for
+// ever. A name without a folder is looked for elsewhere.
+bool is_no_file(const std::string& path) {
+  struct stat status {};
+  return path.find('/') != std::string::npos && ::stat(path.c_str(), &status) == 0 &&
+         !S_ISREG(status.st_mode);
+}
+
+}  // namespace
+
 DynamicLibrary DynamicLibrary::try_open(const std::string& path, std::string* why) {
   DynamicLibrary library;
+  if (is_no_file(path)) {
+    if (why != nullptr) *why = path + ": not a regular file";
+    return library;
+  }
   library.handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library.handle_ == nullptr) {
     const char* reason = dlerror();

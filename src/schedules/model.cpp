@@ -15,19 +15,6 @@ constexpr std::int64_t kSamples = 8;
 // ranks equals.
 constexpr double kExposed = 0.1;
 
-// The build tells the assembler that one CTA of so many threads is resident, so that a thread gets
-// its share of all registers.
-std::int64_t resident_ctas(const ir::Kernel& machine, const TargetLimits& limits) {
-  const std::int64_t threads = std::max(machine.threads, limits.lanes);
-  const std::int64_t registers =
-      std::min<std::int64_t>(limits.thread_registers, launch_registers(limits, threads));
-  const std::int64_t by_registers = limits.registers / (registers * threads);
-  const std::int64_t by_shared =
-      limits.multiprocessor_shared_bytes / (machine.shared_bytes + limits.reserved_shared_bytes);
-  const std::int64_t by_threads = limits.multiprocessor_threads / threads;
-  return std::max<std::int64_t>(1, std::min({by_registers, by_shared, by_threads}));
-}
-
 double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding) {
   double total = 0;
   for (const ir::Parameter& parameter : machine.parameters) {
@@ -87,7 +74,7 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   Estimate result;
   result.shared_bytes = machine.shared_bytes;
   result.ctas = ctas_of(machine, binding);
-  result.resident = resident_ctas(machine, target.limits);
+  result.resident = target::resident_ctas(machine);
   result.seconds = device.reached.launch_seconds;
   if (result.ctas == 0) return result;
   const Samples samples = follow_samples(machine, binding, result.ctas, device);

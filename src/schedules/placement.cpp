@@ -21,11 +21,13 @@ constexpr std::int64_t kBesideResults = 26;  // registers, of a product (ptxas, 
 bool is_part(Op op) { return op == Op::transpose || op == Op::slice; }
 
 // As the kernel's author calls it.
-std::string_view called(Op op) {
-  if (op == Op::transpose) return ".T()";
-  if (op == Op::if_then) return "when";
-  if (op == Op::while_loop) return "repeat_while";
-  return ir::info(op).name;
+std::string_view called(const Operation& o) {
+  if (o.op == Op::transpose) {
+    return o.attributes.integers(ir::Key::permutation).size() == 2 ? ".T()" : "permute";
+  }
+  if (o.op == Op::if_then) return "when";
+  if (o.op == Op::while_loop) return "repeat_while";
+  return ir::info(o.op).name;
 }
 
 std::int64_t round_up(std::int64_t value, std::int64_t unit) {
@@ -36,9 +38,24 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) {
 
 void unfit(const Operation& o, const std::string& why, const std::string& fix,
            const Operation* other) {
-  Diagnostic error(o.where, "schedule: " + std::string(called(o.op)) + ": " + why);
+  Diagnostic error(o.where, "schedule: " + std::string(called(o)) + ": " + why);
   if (other) error.note(other->where, "that is made");
-  error.token(called(o.op)).fix(fix).raise();
+  error.token(called(o)).fix(fix).raise();
+}
+
+void Placement::unfit_for_columns(const Operation& o, const std::string& why,
+                                  const std::string& fix, const Operation* other) const {
+  const Schedule& stated = kernel.schedule;
+  const std::string what = std::string(called(o)) + ": " + why;
+  const std::string rows_fix = "state partition = rows, or leave it to the compiler";
+  const auto raise = [&](const char* name, const auto& field) {
+    refused(name, field, what).note(o.where, "the operation is").fix(rows_fix).raise();
+  };
+  if (wide <= limits.product_columns && stated.partition.is_set()) {
+    raise("partition", stated.partition);
+  }
+  if (wide <= limits.product_columns) raise("warpgroups", stated.warpgroups);
+  unfit(o, why, fix, other);
 }
 
 bool is_vector(const Type& type) {
@@ -71,9 +88,10 @@ Placement::Placement(const ir::Kernel& kernel)
         .fix("run it on the interpreter, or write it at the explicit level")
         .raise();
   }
-  groups =
-      static_cast<int>(by_columns() ? (wide + limits.product_columns - 1) / limits.product_columns
-                                    : rows / kGroupRows);
+  divide();
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot) check_registers(o);
+  });
   find_columns();
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) {
@@ -156,7 +174,7 @@ void Placement::visit_dot(const Operation& o) {
   }
   check_multiple(o, "k", a.shape[1], limits.product_depth_bytes / size_of(a.dtype));
   check_multiple(o, "n", result.shape[1], limits.product_column_unit);
-  check_registers(o, result);
+  widest_ = std::max(widest_, result.shape[1]);
   if (result.shape[1] <= limits.product_columns) return;
   if (rows != kGroupRows || result.shape[1] > 2 * limits.product_columns ||
       (wide != 0 && wide != result.shape[1])) {
@@ -166,18 +184,102 @@ void Placement::visit_dot(const Operation& o) {
   wide = result.shape[1];
 }
 
+// What the schedule states, and the compiler's choice of the rest.
+void Placement::divide() {
+  const Schedule& stated = kernel.schedule;
+  ctas = stated.ctas.value_or(1);
+  const auto rows_groups = static_cast<int>(rows / kGroupRows);
+  const bool more_groups = rows == kGroupRows && stated.warpgroups.value_or(1) > 1;
+  const Partition usual = by_columns() || more_groups ? Partition::columns : Partition::rows;
+  if (stated.partition.value_or(usual) == Partition::columns) return divide_columns();
+  if (by_columns()) {
+    refused("partition", stated.partition,
+            "results are " + std::to_string(rows) + " x " + std::to_string(wide) +
+                ", and a warpgroup's products have at most " +
+                std::to_string(limits.product_columns) + " columns")
+        .fix("state columns, or take narrower results")
+        .raise();
+  }
+  groups = rows_groups;
+  if (stated.warpgroups.value_or(groups) == groups) return;
+  const int wanted = stated.warpgroups.value();
+  refused("warpgroups", stated.warpgroups,
+          "the products' results have " + std::to_string(rows) +
+              " rows, and each warpgroup computes " + std::to_string(kGroupRows) + " of them")
+      .fix("state " + std::to_string(groups) + ", or take blocks of " +
+           std::to_string(wanted * kGroupRows) + " rows" +
+           (rows == kGroupRows ? " or partition = columns" : ""))
+      .raise();
+}
+
+// All warpgroups have the rows of one product, and each a part of its columns.
+void Placement::divide_columns() {
+  const Schedule& stated = kernel.schedule;
+  const auto refuse = [&](const std::string& why, const std::string& fix) {
+    if (stated.partition.is_set()) refused("partition", stated.partition, why).fix(fix).raise();
+    refused("warpgroups", stated.warpgroups, why).fix(fix).raise();
+  };
+  if (rows != kGroupRows) {
+    refuse("the products' results have " + std::to_string(rows) +
+               " rows, and warpgroups that share columns all have the same " +
+               std::to_string(kGroupRows),
+           "state rows, or take blocks of " + std::to_string(kGroupRows) + " rows");
+  }
+  const std::int64_t least = (widest_ + limits.product_columns - 1) / limits.product_columns;
+  wide = widest_;
+  groups = stated.warpgroups.value_or(static_cast<int>(std::max<std::int64_t>(least, 2)));
+  const std::int64_t own = wide / groups;
+  if (groups < std::max<std::int64_t>(least, 2)) {
+    refused("warpgroups", stated.warpgroups,
+            std::to_string(wide) + " columns are for " +
+                std::to_string(std::max<std::int64_t>(least, 2)) + " warpgroups or more")
+        .fix("state more, or partition = rows where the results have at most " +
+             std::to_string(limits.product_columns) + " columns")
+        .raise();
+  }
+  if (wide % groups == 0 && own % limits.product_column_unit == 0) return;
+  refuse(std::to_string(wide) + " columns over " + std::to_string(groups) +
+             " warpgroups are no multiple of " + std::to_string(limits.product_column_unit) +
+             " for each",
+         "state other warpgroups, or take other columns");
+}
+
 // A warpgroup has 64 rows of a product's results: two columns of them a register.
-void Placement::check_registers(const Operation& o, const Type& result) const {
-  const std::int64_t groups_at_launch = rows / kGroupRows + 1;
-  const std::int64_t count = launch_registers(limits, groups_at_launch * limits.group_threads());
+void Placement::check_registers(const Operation& o) const {
+  const Type& result = kernel.type(o.results[0]);
+  const std::int64_t columns = result.shape[1] / (result.shape[1] == wide ? groups : 1);
+  const std::int64_t threads = (groups + 1) * limits.group_threads();
+  if (threads > limits.threads) {
+    refused("warpgroups", kernel.schedule.warpgroups,
+            "with the warpgroup that loads a CTA has " + std::to_string(threads) + " threads of " +
+                std::to_string(limits.threads))
+        .fix("state at most " + std::to_string(limits.threads / limits.group_threads() - 1))
+        .raise();
+  }
+  const std::int64_t count = launch_registers(limits, ctas * threads);
   const std::int64_t most =
       2 * (count - kBesideResults) / limits.product_column_unit * limits.product_column_unit;
-  if (result.shape[1] <= most || result.shape[1] > limits.product_columns) return;
-  unfit(o,
-        std::to_string(rows) + " x " + std::to_string(result.shape[1]) + " results take " +
-            std::to_string(result.shape[1] / 2) + " registers of a thread beside " +
-            std::to_string(kBesideResults) + " others, and with so many rows there are " +
-            std::to_string(count),
+  if (columns <= most) return;
+  const std::string why = std::to_string(result.shape[0]) + " x " +
+                          std::to_string(result.shape[1]) + " results take " +
+                          std::to_string(columns / 2) + " registers of a thread beside " +
+                          std::to_string(kBesideResults) + " others, and with ";
+  const std::string has = std::to_string(count);
+  if (ctas > 1) {
+    refused("ctas", kernel.schedule.ctas,
+            why + "so many CTAs of " + std::to_string(threads) + " threads there are " + has)
+        .note(o.where, "the product is")
+        .fix("state fewer, or take narrower results")
+        .raise();
+  }
+  if (kernel.schedule.warpgroups.is_set() && by_columns()) {
+    refused("warpgroups", kernel.schedule.warpgroups,
+            why + std::to_string(threads) + " threads there are " + has)
+        .note(o.where, "the product is")
+        .fix("take narrower results")
+        .raise();
+  }
+  unfit(o, why + "so many rows there are " + has,
         "use at most " + std::to_string(most) + " columns, or fewer rows");
 }
 
@@ -216,13 +318,14 @@ void Placement::check_panels(const Operation& o, const Source& b) const {
   const std::int64_t panel = std::max(swizzle, limits.copy_bytes) / bytes, own = wide / groups;
   if (own % panel == 0) return;
   const std::int64_t whole = ir::widest_swizzle(1 << 10) / bytes * groups;
-  unfit(o,
-        std::to_string(wide) + " columns over " + std::to_string(groups) + " warpgroups are " +
-            std::to_string(own) + " for each, and " + type.to_string() + " lies in panels of " +
-            std::to_string(panel) + " columns",
-        "use a multiple of " + std::to_string(whole) + " columns, or at most " +
-            std::to_string(limits.product_columns),
-        b.load);
+  unfit_for_columns(o,
+                    std::to_string(wide) + " columns over " + std::to_string(groups) +
+                        " warpgroups are " + std::to_string(own) + " for each, and " +
+                        type.to_string() + " lies in panels of " + std::to_string(panel) +
+                        " columns",
+                    "use a multiple of " + std::to_string(whole) + " columns, or at most " +
+                        std::to_string(limits.product_columns),
+                    b.load);
 }
 
 void Placement::visit_left(const Operation& o) {
@@ -230,8 +333,8 @@ void Placement::visit_left(const Operation& o) {
   if (a.load) {
     read_by_product(o, a, !a.transposed);
   } else if (by_columns() && (a.transposed || a.columns == wide)) {
-    unfit(o, "its first operand is spread over warpgroups by columns",
-          "use at most 256 columns for what products read");
+    unfit_for_columns(o, "its first operand is spread over warpgroups by columns",
+                      "use at most 256 columns for what products read");
   } else if (a.transposed) {
     const Type& type = kernel.type(a.value);
     if (size_of(type.dtype) != 2) {
@@ -251,11 +354,12 @@ void Placement::visit_right(const Operation& o) {
     return;
   }
   const Type& type = kernel.type(b.value);
-  if (by_columns() || size_of(type.dtype) != 2) {
-    unfit(o, "its second operand is a computed tile, " + type.to_string(),
-          by_columns() ? "use at most 256 columns, so that warpgroups have rows of their own"
-                       : "convert it to bf16 or f16");
+  const std::string computed = "its second operand is a computed tile, " + type.to_string();
+  if (by_columns()) {
+    unfit_for_columns(o, computed,
+                      "use at most 256 columns, so that warpgroups have rows of their own");
   }
+  if (size_of(type.dtype) != 2) unfit(o, computed, "convert it to bf16 or f16");
   exchange(b.value, o);
 }
 
@@ -282,7 +386,10 @@ void Placement::exchange(ValueId value, const Operation& o) {
 bool Placement::crosses(const Operation& o) const {
   if (o.op != Op::transpose && o.op != Op::slice && o.op != Op::reshape) return false;
   const ValueId from = o.operands[0], to = o.results[0];
-  if (o.op == Op::transpose) return divided(from) || divided(to);
+  if (o.op == Op::transpose) {
+    const bool rows_stay = o.attributes.integers(ir::Key::permutation)[0] == 0;
+    return !rows_stay && (divided(from) || divided(to));
+  }
   if (o.op == Op::reshape) return divided(from) != divided(to);
   return divided(from) && kernel.type(from).shape[0] != kernel.type(to).shape[0];
 }
@@ -291,7 +398,7 @@ void Placement::visit_moved(const Operation& o) {
   if (!crosses(o)) return;
   const Type &was = kernel.type(o.operands[0]), &is = kernel.type(o.results[0]);
   const std::int64_t first = o.op == Op::slice ? o.attributes.integers(ir::Key::offsets)[0] : 0;
-  if (o.op == Op::reshape && !is_vector(was)) {
+  if (!is_vector(was) && (o.op == Op::reshape || was.shape.size() > 2)) {
     unfit(o,
           was.to_string() + " to " + is.to_string() +
               ": its rows are spread over warpgroups, and change their places",
@@ -323,12 +430,14 @@ void Placement::visit_reader(const Operation& o) {
       continue;
     }
     read(from->operands[0], *from);
-    // A store takes its elements from wherever they lie.
-    if (o.op == Op::store || o.op == Op::red_tile) continue;
     const std::vector<std::int64_t>& shape = kernel.type(operand).shape;
+    // A store takes its elements from wherever they lie, but for rows of more than one axis that
+    // warpgroups have parts of.
+    const bool simple = shape.size() == 2 || !divided(from->operands[0]);
+    if (simple && (o.op == Op::store || o.op == Op::red_tile)) continue;
     if (by_columns() && std::count(shape.begin(), shape.end(), wide) != 0) {
-      unfit(*from, "of a tile that is spread over warpgroups by columns",
-            "use at most 256 columns");
+      unfit_for_columns(*from, "of a tile that is spread over warpgroups by columns",
+                        "use at most 256 columns");
     }
     turned_[operand] = true;
     visit_moved(*from);

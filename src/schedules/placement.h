@@ -6,6 +6,7 @@
 
 #include "analysis/extents.h"
 #include "ir/ir.h"
+#include "schedules/chosen.h"
 #include "schedules/memory_order.h"
 #include "target/target.h"
 #include "target/warpgroups.h"
@@ -33,8 +34,8 @@ struct Source {
 // that does not fit.
 //
 // Each warpgroup has 64 rows of every tile that has as many rows as the products' results. Where
-// those are 64 and some have more columns than one warpgroup holds, all warpgroups have the same
-// rows, and those tiles are spread by columns.
+// those are 64 and some have more columns than one warpgroup holds, or the kernel's schedule says
+// so, all warpgroups have the same rows, and the widest tiles are spread by columns.
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   Source source_of(ir::ValueId value) const;
@@ -45,6 +46,10 @@ struct Placement {
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
   bool by_columns() const { return wide > 0; }
+  // The operation does not go with tiles that are spread by columns.
+  [[noreturn]] void unfit_for_columns(const ir::Operation& operation, const std::string& why,
+                                      const std::string& fix,
+                                      const ir::Operation* other = nullptr) const;
   // Whether the condition may differ from warp to warp.
   bool nearby(ir::ValueId condition) const;
   // Whether anything is loaded to shared memory inside.
@@ -84,10 +89,13 @@ struct Placement {
   std::int64_t rows = 0;  // of the results of products
   std::int64_t wide = 0;  // columns of the tiles that are spread by columns; 0 where none are
   int groups = 1;         // warpgroups
+  int ctas = 1;           // of a multiprocessor
 
  private:
   void visit_dot(const ir::Operation& dot);
-  void check_registers(const ir::Operation& dot, const ir::Type& result) const;
+  void divide();
+  void divide_columns();
+  void check_registers(const ir::Operation& dot) const;
   void check_multiple(const ir::Operation& dot, const char* axis, std::int64_t size,
                       std::int64_t unit) const;
   void read_by_product(const ir::Operation& dot, const Source& source, bool along_k);
@@ -100,6 +108,7 @@ struct Placement {
   void exchange(ir::ValueId value, const ir::Operation& by);
   void find_columns();
 
+  std::int64_t widest_ = 0;  // columns of the products' results
   std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop, columns,
       turned_;  // of every value
 };

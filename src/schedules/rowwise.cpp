@@ -59,7 +59,8 @@ class RowRetracing final : public Retracer {
     if (memory_.any_meet() || asks || turns_.any())
       all_warps_.emplace(kernel_, 32 * spread_.warps(), 1, tile_.where);
     turns_.declare(kernel_, tile_.where);
-    kernel_.ctas(turns_.any() ? Dim(multiprocessors()) : blocks_of(tile_.grid), 1, tile_.where);
+    const Dim at_once = multiprocessors() * tile_.schedule.ctas.value_or(1);
+    kernel_.ctas(turns_.any() ? at_once : blocks_of(tile_.grid), 1, tile_.where);
   }
 
   void retrace() {
@@ -171,11 +172,30 @@ class RowRetracing final : public Retracer {
 
 }  // namespace
 
-ir::Kernel schedule_rowwise(const ir::Kernel& tile) {
+Scheduled schedule_rowwise(const ir::Kernel& tile) {
+  if (tile.schedule.stages.is_set()) {
+    refused("stages", tile.schedule.stages,
+            "\"" + tile.name + "\" has no products, and its loads go straight to registers")
+        .fix("leave it out")
+        .raise();
+  }
   // What does not fit is said before another kernel is begun.
   const RowSpread spread(tile);
   Recording values(tile);
-  return RowRetracing(spread, values).run();
+  Scheduled made{RowRetracing(spread, values).run(), {}};
+  const Schedule& stated = tile.schedule;
+  const bool columns = spread.by_columns();
+  const TargetLimits& limits = target::target_of(tile).limits;
+  const std::int64_t resident =
+      limits.registers / (limits.lanes * spread.warps() * spread.registers());
+  made.fields = {
+      chosen("stages", stated.stages, "none: loads go straight to registers"),
+      chosen("warpgroups", stated.warpgroups, std::to_string(spread.warps() / target::kGroupWarps)),
+      chosen("partition", stated.partition,
+             ir::value_text(columns ? Partition::columns : Partition::rows)),
+      chosen("ctas", stated.ctas, std::to_string(resident)),
+  };
+  return made;
 }
 
 }  // namespace tilewright::schedules

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ir/ir.h"
+#include "schedules/chosen.h"
 
 namespace tilewright::schedules {
 
@@ -9,6 +10,6 @@ namespace tilewright::schedules {
 // whose warps share every tile. Loads go straight to registers, 16 bytes a lane where they are
 // contiguous; rows are spread over warps before columns are, and what crosses warps is reduced
 // through shared memory. A kernel that does not fit is a usage error at the operation in the way.
-ir::Kernel schedule_rowwise(const ir::Kernel& tile);
+Scheduled schedule_rowwise(const ir::Kernel& tile);
 
 }  // namespace tilewright::schedules

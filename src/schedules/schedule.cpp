@@ -19,12 +19,12 @@ bool has_products(const ir::Kernel& tile) {
 }
 
 // By the names that records of targets list.
-struct Schedule {
+struct Automatic {
   std::string_view name;
   bool (*takes)(const ir::Kernel& tile);
-  ir::Kernel (*make)(const ir::Kernel& tile, std::int64_t reserved);
+  Scheduled (*make)(const ir::Kernel& tile, std::int64_t reserved);
 };
-constexpr Schedule kSchedules[] = {
+constexpr Automatic kSchedules[] = {
     {"warpgroups", has_products, schedule_warpgroups},
     {"rows", [](const ir::Kernel& tile) { return !has_products(tile); },
      [](const ir::Kernel& tile, std::int64_t) { return schedule_rowwise(tile); }},
@@ -32,14 +32,14 @@ constexpr Schedule kSchedules[] = {
 
 }  // namespace
 
-ir::Kernel schedule_for_target(const ir::Kernel& tile, std::int64_t reserved) {
+Scheduled schedule_for_target(const ir::Kernel& tile, std::int64_t reserved) {
   const target::Target& target = target::target_of(tile);
   for (const std::string_view name : target.schedules) {
     const auto* found = std::find_if(std::begin(kSchedules), std::end(kSchedules),
-                                     [&](const Schedule& each) { return each.name == name; });
+                                     [&](const Automatic& each) { return each.name == name; });
     if (found == std::end(kSchedules) || !found->takes(tile)) continue;
-    ir::Kernel scheduled = found->make(tile, reserved);
-    drop_empty_loops(scheduled);
+    Scheduled scheduled = found->make(tile, reserved);
+    drop_empty_loops(scheduled.kernel);
     return scheduled;
   }
   Diagnostic(tile.where, "\"" + tile.name + "\": " + target.name + " has no schedule for it")

@@ -14,6 +14,12 @@ using ir::ValueId;
 
 namespace {
 
+// Of a CTA, where so many share what a multiprocessor has.
+std::int64_t shared_bytes_of_cta(const TargetLimits& limits, int ctas) {
+  return std::min(limits.shared_bytes,
+                  limits.multiprocessor_shared_bytes / ctas - limits.reserved_shared_bytes);
+}
+
 constexpr std::int64_t kBarrierBytes = 1024;  // and what else is small
 constexpr int kMostStages = 4;                // more bring nothing: docs/log
 constexpr std::int64_t kVectorRows = 8;       // of shared memory, for one
@@ -52,8 +58,9 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
 SharedPlan::SharedPlan(const Placement& placement, std::int64_t reserved)
     : placement_(placement),
       reserved_(reserved),
-      limit_(placement.limits.shared_bytes - kBarrierBytes) {
+      limit_(shared_bytes_of_cta(placement.limits, placement.ctas) - kBarrierBytes) {
   plan_rings(placement.kernel.body, 0);
+  check_stages();
   for (const auto& [ring, held] : count_held(placement.kernel.body)) rings_[ring].held = held;
   plan_exchange(placement.kernel.body, {});
   const std::size_t exchanges = buffers_.size();
@@ -225,11 +232,60 @@ std::int64_t SharedPlan::bytes() const {
   return bytes;
 }
 
+// A field for which there is nothing to load in stages.
+void SharedPlan::check_stages() const {
+  const ScheduleField<int>& stages = placement_.kernel.schedule.stages;
+  const bool any =
+      std::any_of(rings_.begin(), rings_.end(), [](const RingPlan& ring) { return ring.in_loop; });
+  if (any || !stages.is_set()) return;
+  refused("stages", stages,
+          "no loop of \"" + placement_.kernel.name +
+              "\" loads tiles to shared memory, as it does for products")
+      .fix("leave it out")
+      .raise();
+}
+
+// With which the loops' rings fit beside all else; 0 where one does not.
+std::int64_t SharedPlan::most_stages() const {
+  std::int64_t others = bytes(), each = 0;
+  for (const RingPlan& ring : rings_) {
+    if (!ring.in_loop) continue;
+    others -= ring.stages * ring.stage_bytes();
+    each += ring.held * ring.stage_bytes();
+  }
+  return each == 0 || others > limit_ ? 0 : (limit_ - others) / each;
+}
+
+std::string SharedPlan::stages_text() const {
+  std::string text;
+  for (const RingPlan& ring : rings_) {
+    if (!ring.in_loop) continue;
+    text += (text.empty() ? "" : ", ") + ring.name + " " + std::to_string(ring.stages);
+  }
+  return text.empty() ? "none: no loop loads tiles to shared memory" : text;
+}
+
 void SharedPlan::refuse() const {
-  Diagnostic error(placement_.kernel.where, "schedule for " + placement_.kernel.target +
-                                                ": tiles of " + std::to_string(bytes()) +
-                                                " bytes, a CTA has " + std::to_string(limit_) +
-                                                " bytes of shared memory");
+  const Schedule& stated = placement_.kernel.schedule;
+  const std::string why = "tiles of " + std::to_string(bytes()) + " bytes, a CTA has " +
+                          std::to_string(limit_) + " bytes of shared memory";
+  const std::int64_t most = most_stages();
+  if (stated.stages.is_set() && most > 0) {
+    refuse_with(refused("stages", stated.stages, why),
+                "state at most " + std::to_string(most) + ", or take smaller blocks" +
+                    (placement_.ctas > 1 ? " or fewer CTAs" : ""));
+  }
+  if (placement_.ctas > 1) {
+    refuse_with(refused("ctas", stated.ctas, why),
+                "state fewer" + std::string(stated.stages.is_set() ? ", or fewer stages" : "") +
+                    ", or take smaller blocks");
+  }
+  refuse_with(
+      Diagnostic(placement_.kernel.where, "schedule for " + placement_.kernel.target + ": " + why),
+      "take smaller blocks");
+}
+
+void SharedPlan::refuse_with(Diagnostic error, const std::string& fix) const {
   for (const RingPlan& ring : rings_) {
     error.note(ring.where, "\"" + ring.name + "\": " + std::to_string(ring.stages) + " x " +
                                std::to_string(ring.stage_bytes()) + " bytes");
@@ -238,18 +294,22 @@ void SharedPlan::refuse() const {
     error.note(buffer.where, "\"" + buffer.name + "\": " + std::to_string(buffer.bytes()) +
                                  " bytes, written and read again");
   }
-  error.fix("take smaller blocks").raise();
+  error.fix(fix).raise();
 }
 
-// First a stage that is loaded while another is read, for loops and then across tiles; then more
-// for loops. Whether all of it fits.
+// What the schedule states for loops. Else first a stage that is loaded while another is read, for
+// loops and then across tiles; then more for loops. Whether all of it fits.
 bool SharedPlan::choose_stages() {
-  for (RingPlan& ring : rings_) ring.stages = ring.held;
+  const ScheduleField<int>& stated = placement_.kernel.schedule.stages;
+  for (RingPlan& ring : rings_) {
+    ring.stages = ring.held * (ring.in_loop ? stated.value_or(1) : 1);
+  }
   const std::int64_t limit = limit_ - reserved_;
   if (bytes() > limit) return false;
   const auto grow = [&](bool in_loop, int most) {
     for (RingPlan& ring : rings_) {
-      if (ring.in_loop != in_loop || ring.stages >= most * ring.held) continue;
+      const bool chosen = in_loop && stated.is_set();
+      if (ring.in_loop != in_loop || chosen || ring.stages >= most * ring.held) continue;
       ++ring.stages;
       if (bytes() > limit) --ring.stages;
     }

@@ -46,6 +46,8 @@ class SharedPlan {
   // `reserved`: bytes that are left to others, as far as rings can do with fewer stages for it.
   SharedPlan(const Placement& placement, std::int64_t reserved = 0);
   const std::vector<RingPlan>& rings() const { return rings_; }
+  // Of the rings that loops fill: "A 4, B 4".
+  std::string stages_text() const;
   std::size_t ring_of(ir::ValueId load) const { return ring_of_.at(load); }
   const std::vector<Buffer>& buffers() const { return buffers_; }
   // Of a tile that every warpgroup reads all of.
@@ -72,7 +74,10 @@ class SharedPlan {
   std::size_t buffer(const Buffer& kind, const std::set<std::size_t>& taken);
   bool loads_ahead() const;
   bool choose_stages();
+  void check_stages() const;
   [[noreturn]] void refuse() const;
+  [[noreturn]] void refuse_with(Diagnostic error, const std::string& fix) const;
+  std::int64_t most_stages() const;
   std::int64_t bytes() const;
 
   const Placement& placement_;

@@ -1,6 +1,6 @@
 #include "schedules/tile_stores.h"
 
-#include <utility>
+#include <vector>
 
 #include "language/explicit_tracing.h"
 
@@ -28,8 +28,10 @@ void TileStores::turned(const Operation& o) {
   const Operation& turn = *placement_.definitions[o.operands[1]];
   const bool divided = placement_.divided(turn.operands[0]);
   const auto put = [&] {
-    Type type = values_.local(turn.operands[0]);
-    std::swap(type.shape[0], type.shape[1]);
+    const Type from = values_.local(turn.operands[0]);
+    Type type = from;
+    const std::vector<std::int64_t>& axes = turn.attributes.integers(ir::Key::permutation);
+    for (std::size_t i = 0; i < axes.size(); ++i) type.shape[i] = from.shape[axes[i]];
     Tracer& tracer = values_.tracer();
     const ValueId tile =
         tracer.emit(Op::transpose, {values_[turn.operands[0]]}, type, turn.attributes, o.where);

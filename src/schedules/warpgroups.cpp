@@ -54,7 +54,7 @@ class LoadAndMath final : public Retracer {
       });
     };
     const int groups = placement_.groups;
-    const RoleRegisters share = role_registers(placement_.limits, groups);
+    const RoleRegisters share = role_registers(placement_.limits, groups, placement_.ctas);
     kernel_.roles({RoleSpec(
                        "load", warps(1), registers(share.loading),
                        [&](Index) { each_tile(true, Index(0)); }, tile_.where),
@@ -77,7 +77,7 @@ class LoadAndMath final : public Retracer {
       answers_.emplace(kernel_, "answers", placement_.groups * kGroupWarps, tile_.where);
     }
     values_.declare();
-    kernel_.ctas(multiprocessors(), 1, tile_.where);
+    kernel_.ctas(multiprocessors() * placement_.ctas, 1, tile_.where);
     loads_.declare_rings(kernel_);
     for (const SharedPlan::Buffer& buffer : plan_.buffers()) {
       buffers_.push_back(SharedTile(kernel_, buffer.name + std::to_string(buffers_.size()),
@@ -254,7 +254,8 @@ class LoadAndMath final : public Retracer {
         return reduce(o);
       case ir::TileOp::reshape:
         if (values_.local(o.operands[0]).elements() != values_.local(o.results[0]).elements()) {
-          unfit(o, "of a tile whose columns are spread over warpgroups", "use at most 256 columns");
+          placement_.unfit_for_columns(o, "of a tile whose columns are spread over warpgroups",
+                                       "use at most 256 columns");
         }
         return again(o);
       case ir::TileOp::splat:
@@ -415,13 +416,23 @@ class LoadAndMath final : public Retracer {
 
 }  // namespace
 
-ir::Kernel schedule_warpgroups(const ir::Kernel& kernel, std::int64_t reserved) {
+Scheduled schedule_warpgroups(const ir::Kernel& kernel, std::int64_t reserved) {
   const ir::Kernel tile = reload(kernel);
   // What does not fit is said before another kernel is begun.
   const Placement placement(tile);
   const SharedPlan plan(placement, reserved);
   RoleValues values(placement);
-  return LoadAndMath(placement, plan, values).run();
+  Scheduled made{LoadAndMath(placement, plan, values).run(), {}};
+  made.kernel.resident = placement.ctas;
+  const Schedule& stated = kernel.schedule;
+  const Partition partition = placement.by_columns() ? Partition::columns : Partition::rows;
+  made.fields = {
+      chosen("stages", stated.stages, plan.stages_text()),
+      chosen("warpgroups", stated.warpgroups, std::to_string(placement.groups)),
+      chosen("partition", stated.partition, ir::value_text(partition)),
+      chosen("ctas", stated.ctas, std::to_string(placement.ctas)),
+  };
+  return made;
 }
 
 }  // namespace tilewright::schedules

@@ -392,7 +392,7 @@ void TileEvaluator<Real>::while_loop(const Operation& operation) {
     if (rounds == launch_.while_limit) {
       Diagnostic(operation.where, "the loop has not ended after " + std::to_string(rounds) +
                                       " rounds, the interpreter's limit")
-          .fix("let its condition become false, or raise the limit")
+          .fix("let its condition become false")
           .raise();
     }
     for (std::size_t k = 1; k < state.size(); ++k) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "support/diagnostic.h"
+#include "support/escape.h"
 
 namespace tilewright {
 namespace {
@@ -24,7 +25,13 @@ constexpr std::array<Record, 9> kTypes = {{{"f32", 4, true},
                                            {"u8", 1, false},
                                            {"bool", 1, false}}};
 
-const Record& record(DType type) { return kTypes[static_cast<std::size_t>(type)]; }
+const Record& record(DType type) {
+  const auto number = static_cast<std::size_t>(type);
+  if (number < kTypes.size()) return kTypes[number];
+  Diagnostic({}, "there is no dtype of number " + std::to_string(number))
+      .fix("take one that tilewright/dtype.h names, such as bf16")
+      .raise();
+}
 
 }  // namespace
 
@@ -40,7 +47,9 @@ DType parse_dtype(std::string_view name) {
     if (kTypes[i].name == name) return static_cast<DType>(i);
     known += (i ? ", " : "") + std::string(kTypes[i].name);
   }
-  Diagnostic({}, "unknown dtype \"" + std::string(name) + "\"").fix("use one of " + known).raise();
+  Diagnostic({}, "unknown dtype \"" + escaped_comment(name) + "\"")
+      .fix("use one of " + known)
+      .raise();
 }
 
 }  // namespace tilewright

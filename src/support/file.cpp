@@ -51,8 +51,16 @@ int write_parts(int descriptor, const std::vector<std::span<const std::byte>>& p
 
 // A pipe, a terminal or /dev/null is written to; renaming onto it would replace it.
 void write_device(const std::string& path, const std::vector<std::span<const std::byte>>& parts) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  // Without O_NONBLOCK, opening a pipe that nobody reads would wait for ever.
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 && errno == ENXIO) {
+    Diagnostic({}, fmt::format("{}: cannot write: nobody reads the pipe", path))
+        .fix("begin to read it first, or name a file")
+        .raise();
+  }
   if (descriptor < 0) fail(path, "cannot write", errno);
+  // The writes themselves wait for a slow reader.
+  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   const int error = write_parts(descriptor, parts);
   ::close(descriptor);
   if (error != 0) fail(path, "cannot write", error);

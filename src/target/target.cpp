@@ -127,6 +127,18 @@ const Target& target_of(const ir::Kernel& kernel) {
   return find_target(kernel.target, kernel.where);
 }
 
+std::int64_t resident_ctas(const ir::Kernel& machine) {
+  const TargetLimits& limits = target_of(machine).limits;
+  const std::int64_t threads = std::max(machine.threads, limits.lanes);
+  const std::int64_t registers = std::min<std::int64_t>(
+      limits.thread_registers, launch_registers(limits, machine.resident * threads));
+  const std::int64_t by_registers = limits.registers / (registers * threads);
+  const std::int64_t by_shared =
+      limits.multiprocessor_shared_bytes / (machine.shared_bytes + limits.reserved_shared_bytes);
+  const std::int64_t by_threads = limits.multiprocessor_threads / threads;
+  return std::max<std::int64_t>(1, std::min({by_registers, by_shared, by_threads}));
+}
+
 }  // namespace tilewright::target
 
 namespace tilewright {
@@ -141,10 +153,11 @@ int launch_registers(const TargetLimits& limits, std::int64_t threads) {
   return static_cast<int>(std::min(share * limits.register_unit, limits.most_role_registers));
 }
 
-RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups) {
-  const std::int64_t groups = std::max<std::int64_t>(computing_groups, 2);
+RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_groups,
+                             std::int64_t ctas) {
+  const std::int64_t groups = std::max<std::int64_t>(computing_groups, ctas == 1 ? 2 : 1);
   const std::int64_t all =
-      (groups + 1) * launch_registers(limits, (groups + 1) * limits.group_threads());
+      (groups + 1) * launch_registers(limits, ctas * (groups + 1) * limits.group_threads());
   const std::int64_t computing =
       (all - limits.least_role_registers) / groups / limits.register_unit * limits.register_unit;
   return {static_cast<int>(all - groups * computing), static_cast<int>(computing)};

@@ -111,4 +111,9 @@ const Target& find_target(std::string_view name, SourceLocation where = {});
 // Of the kernel, which is past the tile form.
 const Target& target_of(const ir::Kernel& kernel);
 
+// CTAs of a machine form that one multiprocessor holds, by its registers, shared memory and
+// threads. The build tells the assembler how many share the registers, so that a thread gets its
+// share.
+std::int64_t resident_ctas(const ir::Kernel& machine);
+
 }  // namespace tilewright::target

@@ -10,14 +10,15 @@
 namespace tilewright::analysis {
 namespace {
 
-// Of one role with the body; `dims` are those that it names.
-ir::Kernel kernel_of(const std::vector<std::string>& dims, const std::string& body) {
+// Of one role with the body; `dims` are those that it names. %0 is the warpgroup.
+ir::Kernel kernel_of(const std::vector<std::string>& dims, const std::string& body,
+                     int warpgroups = 1) {
   std::string text = "kernel \"bounds\" machine\n";
   for (const std::string& dim : dims) text += "dim " + dim + "\n";
-  text +=
-      "grid (8)\nthreads 128\nbody () {\n"
-      "  role {name = \"only\", first_warp = 0, warps = 4, registers = 64} (%0: i32) {\n" +
-      body + "    yield\n  }\n}\n";
+  text += "grid (8)\nthreads " + std::to_string(128 * warpgroups) +
+          "\nbody () {\n  role {name = \"only\", first_warp = 0, warps = " +
+          std::to_string(4 * warpgroups) + ", registers = 64} (%0: i32) {\n" + body +
+          "    yield\n  }\n}\n";
   return ir::parse_text(text, "bounds.tw");
 }
 
@@ -109,6 +110,28 @@ TEST(NotLess, BoundsThatAreMetExactly) {
   EXPECT_FALSE(not_less.proves(15, 3));
   EXPECT_TRUE(not_less.proves(16, 17));
   EXPECT_TRUE(not_less.proves(17, 16));
+}
+
+// The second of two warpgroups has 36 of 100 rows, and a third one would have none.
+TEST(NotLess, KnowsHowManyWarpgroupsThereAre) {
+  for (const int warpgroups : {2, 3}) {
+    const ir::Kernel kernel = kernel_of({"a"}, R"(
+    %1: i32 = constant {value = 64}
+    %2: i32 = constant {value = 100}
+    %3: i32 = constant {value = 0}
+    %4: i32 = dim {dim = dim(a)}
+    %5: i32 = mul %0, %1
+    %6: i32 = add %5, %1
+    %7: i32 = min %6, %2
+    %8: bool = lt %5, %7
+    %9: i32 = select %8, %4, %3
+)",
+                                        warpgroups);
+    NotLess not_less(kernel);
+    EXPECT_TRUE(not_less.proves(0, 3));
+    EXPECT_TRUE(not_less.proves(4, 9));
+    EXPECT_EQ(not_less.proves(9, 4), warpgroups == 2);
+  }
 }
 
 // %1, doubled again and again: each value is looked at once, and factors past 64 bits prove

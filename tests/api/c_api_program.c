@@ -40,7 +40,7 @@ static void multiplies(void) {
   expect_error(tilewright_kernel_run(kernel, tensors, 2, NULL), TILEWRIGHT_ERROR_USAGE,
                "gemm takes 3 tensors, and 2 are given");
   expect_error(tilewright_kernel_run(kernel, NULL, 3, NULL), TILEWRIGHT_ERROR_USAGE,
-               "gemm takes 3 tensors, and 0 are given");
+               "the tensors of gemm are NULL");
   expect_error(tilewright_kernel_run(NULL, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
                "the kernel is NULL");
   tensors[1].dtype = "f16";
@@ -85,10 +85,26 @@ static void refuses(void) {
   tilewright_kernel_destroy(NULL);
 }
 
+/* What is destroyed is known to be, until another kernel takes its place. */
+static void destroyed_kernels(void) {
+  tilewright_kernel* kernel = NULL;
+  expect(tilewright_kernel_create("gemm", NULL, "interpreter", 0, &kernel) == TILEWRIGHT_OK,
+         "create");
+  tilewright_kernel_destroy(kernel);
+  tilewright_kernel_destroy(kernel);
+  expect_error(tilewright_kernel_run(kernel, NULL, 0, NULL), TILEWRIGHT_ERROR_USAGE,
+               "the kernel is not there");
+  expect_error(tilewright_kernel_prepare(kernel), TILEWRIGHT_ERROR_USAGE, "it was destroyed");
+  expect(tilewright_kernel_tensor_count(kernel) == 0, "it takes no tensor");
+  expect(tilewright_kernel_tensor_name(kernel, 0) == NULL, "none has a name");
+  expect(tilewright_kernel_variant_count(kernel) == 0, "it has no variant");
+}
+
 int main(void) {
   expect(strcmp(tilewright_last_error(), "") == 0, "no error before a call");
   expect(tilewright_version()[0] >= '0' && tilewright_version()[0] <= '9', "the version");
   multiplies();
   refuses();
+  destroyed_kernels();
   return failures == 0 ? 0 : 1;
 }

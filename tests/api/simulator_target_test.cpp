@@ -114,5 +114,51 @@ TEST(SimulatorTargetTest, ACopyOfRowsThatEndInsideOf16BytesIsAFault) {
   }
 }
 
+// A GPU would not come to an end.
+TEST(SimulatorTargetTest, AStepThatIsLoadedAndZero) {
+  Kernel kernel("steps");
+  const Tensor step = kernel.in("step", i32, {1}), Y = kernel.out("Y", f32, {32});
+  kernel.grid(1);
+  Var sum{zeros({32})};
+  const Index by = load_index(step(0));
+  for ([[maybe_unused]] Index i : range(0, 4, by)) sum = sum + 1;
+  store(Y(all), sum);
+  const Executable executable = compile(kernel, "sim:sm_90a");
+  HostTensor y = HostTensor::poisoned(f32, {32});
+  for (const int value : {0, -1}) {
+    HostTensor given = HostTensor::from_values(i32, {1}, {static_cast<double>(value)});
+    EXPECT_THAT(test::usage_error_of([&] {
+                  executable.run({ref(given), ref(y)});
+                }),
+                AllOf(HasSubstr("simulator_target_test.cpp"),
+                      HasSubstr("a loop's step is " + std::to_string(value)),
+                      HasSubstr("fix: use a step of at least 1")));
+  }
+  HostTensor given = HostTensor::from_values(i32, {1}, {2});
+  executable.run({ref(given), ref(y)});
+  EXPECT_EQ(y.flat(31), 2);
+}
+
+TEST(SimulatorTargetTest, AKernelThatNeverEnds) {
+  Kernel kernel("endless");
+  const Tensor word = kernel.workspace("word", 1);
+  kernel.ctas(1);
+  kernel.roles({role("waits", warps(1), registers(24), [&] {
+    Cell<Condition> waits{Condition(true)};
+    repeat_while(waits, [&] { waits = load_index(word(0)) == 0; });
+  })});
+  CompileOptions options;
+  options.max_operations = 1000;
+  const Executable executable = compile(kernel, "sim:sm_90a", options);
+  try {
+    executable.run({});
+    FAIL() << "nobody writes the word";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::result);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("warps have executed 1000 operations"),
+                                    HasSubstr("CompileOptions::max_operations")));
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -137,6 +137,27 @@ TEST(FuzzTest, VariablesDoNotTakeOnTilesThatEndEarlier) {
   EXPECT_FALSE(verdict.failed()) << verdict.text;
 }
 
+// Of numbers below zero too.
+TEST(FuzzTest, BoundsOfSingleFunctions) {
+  const auto of = [](ir::Op op, DType dtype, Interval a, Interval b = {}) {
+    const Interval operands[] = {a, b, {}};
+    const Interval result = evaluate(op, operands, dtype, Precision());
+    return std::pair(result.lo, result.hi);
+  };
+  const auto whole = [](double value) { return Interval{value, value}; };
+  using Bounds = std::pair<double, double>;
+  EXPECT_EQ(of(ir::Op::div, i32, whole(-7), whole(2)), Bounds(-4, -4));
+  EXPECT_EQ(of(ir::Op::mod, i32, whole(-7), whole(2)), Bounds(1, 1));
+  EXPECT_EQ(of(ir::Op::ceildiv, i32, whole(-7), whole(2)), Bounds(-3, -3));
+  EXPECT_EQ(of(ir::Op::abs, i32, whole(-7)), Bounds(7, 7));
+  EXPECT_EQ(of(ir::Op::abs, f32, {-3, -2}), Bounds(2, 3));
+  EXPECT_EQ(of(ir::Op::abs, f32, {-3, 2}), Bounds(0, 3));
+  EXPECT_EQ(of(ir::Op::abs, f32, {2, 3}), Bounds(2, 3));
+  EXPECT_EQ(of(ir::Op::neg, f32, {-3, 2}), Bounds(-2, 3));
+  EXPECT_EQ(of(ir::Op::min, f32, {-3, 2}, {-1, 1}), Bounds(-3, 1));
+  EXPECT_EQ(of(ir::Op::max, f32, {-3, 2}, {-1, 1}), Bounds(-1, 2));
+}
+
 // The bounds are as narrow as rounding is, and hang on what cancels.
 TEST(FuzzTest, BoundsFollowFromTheKernel) {
   Kernel kernel("sums");

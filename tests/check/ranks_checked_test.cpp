@@ -10,13 +10,14 @@
 namespace tilewright::checks {
 namespace {
 
-// Of two ranks, each reads the box of the one that the list names.
-std::string said_of_rank(int number, bool checked) {
+// Of two ranks, each reads the box of the one that the list names. The kernel may ask how many
+// there are.
+std::string said_of_rank(int number, bool checked, bool asks) {
   Kernel kernel("pick");
   const Tensor names = kernel.in("names", i32, {1}), Y = kernel.out("Y", f32, {16, 32});
   const Tensor box = kernel.symmetric("box", f32, {16, 32});
   kernel.grid(1);
-  kernel.ranks();
+  if (asks) kernel.ranks();
   const Index who = load_index(names(0));
   store(Y(all, all), load(box.at(who)(all, all)));
   Program program("pick", 2);
@@ -39,11 +40,13 @@ std::string said_of_rank(int number, bool checked) {
   return "";
 }
 
-TEST(RanksChecked, ARankThatIsNotThere) {
+class RanksChecked : public testing::TestWithParam<bool> {};
+
+TEST_P(RanksChecked, ARankThatIsNotThere) {
   for (const bool checked : {false, true}) {
-    for (const int rank : {0, 1}) EXPECT_EQ(said_of_rank(rank, checked), "");
+    for (const int rank : {0, 1}) EXPECT_EQ(said_of_rank(rank, checked, GetParam()), "");
     for (const int rank : {-1, 2}) {
-      const std::string said = said_of_rank(rank, checked);
+      const std::string said = said_of_rank(rank, checked, GetParam());
       // The kernel itself says it, and not who executes it.
       EXPECT_EQ(said.find("\n  check") != std::string::npos, checked) << said;
       if (checked) {
@@ -53,6 +56,8 @@ TEST(RanksChecked, ARankThatIsNotThere) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(AsksForRanks, RanksChecked, testing::Bool());
 
 }  // namespace
 }  // namespace tilewright::checks

@@ -119,6 +119,7 @@ body () {
     tma_load %5, %2, %7, %3, %9, %7, %7 {bytes = 8192, step = 0, multicast = 3}
     tma_load %5, %2, %7, %3, %9, %7, %7 {bytes = 8192, step = 8192, multicast = 3, cache = 2}
     tma_load %5, %2, %7, %3, %8, %7, %7 {bytes = 8192, step = 8192, cache = 1}
+    cluster_copy %2, %2, %7, %3, %8, %7, %9 {bytes = 4096, step = 8192}
     yield
   }
   role {name = "store", first_warp = 1, warps = 1, registers = 24} (%11: i32) {

@@ -312,6 +312,32 @@ TEST(CudaPrinter, CoordinatesOfRegistersWrap) {
   EXPECT_THAT(text, HasSubstr("column_9[i] = i % 2 + i / 4 * 8 + lane % 4 * 2;"));
 }
 
+std::string occurrences(const std::string& text, const std::string& word) {
+  int count = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++count;
+  }
+  return fmt::format("{} {}", count, word);
+}
+
+// Of many vectors a thread asks first whether all of them exist, and loads them then without a
+// branch at each.
+TEST(CudaPrinter, ManyVectorsAreAskedForTogether) {
+  const auto text_of = [](int columns) {
+    return printed(fmt::format(R"(
+    %31: i32 = dim {{dim = dim(rows)}}
+    %32: i32 = constant {{value = {0}}}
+    %30: registers<bf16, {0}> = registers {{name = "row"}}
+    load_registers %30, %0, %12, %12, %31, %32 {{sizes = [256, {0}], layout = register_layout[256x{0}|r:{0}@1:1|l:32@0:1|w:8@0:32]}})",
+                               columns));
+  };
+  const std::string few = text_of(64), many = text_of(128);
+  EXPECT_EQ(occurrences(few, "load_vector_16(row"), "1 load_vector_16(row");
+  EXPECT_EQ(occurrences(many, "load_vector_16(row"), "2 load_vector_16(row");
+  EXPECT_THAT(many, HasSubstr("if (c0 + 0 < e0 && c1 + 127 < e1)"));
+  EXPECT_THAT(many, HasSubstr("first + (i), true);"));
+}
+
 TEST(CudaPrinter, OnlyWhatIsUsedOfThePreludeIsPrinted) {
   const std::string text = printed("mbarrier_wait %11, %12, %12");
   EXPECT_THAT(text, HasSubstr("mbarrier_wait(u32 barrier"));

@@ -55,6 +55,7 @@ const Row kRows[] = {
     {{Op::check}, {"stop_at_check("}, "trap"},
     {{Op::prefetch_map}, {"prefetch_map("}, "prefetch.tensormap"},
     {{Op::tma_load}, {"tma_load_"}, "cp.async.bulk.tensor."},
+    {{Op::cluster_copy}, {"cluster_copy("}, "cp.async.bulk.shared::cluster."},
     {{Op::tma_store}, {"tma_store_"}, "cp.async.bulk.tensor."},
     {{Op::tma_reduce}, {"tma_reduce_"}, "cp.reduce.async.bulk.tensor."},
     {{Op::wgmma_ss}, {"wgmma_ss_"}, "wgmma.mma_async."},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/compile_to_machine.h"
+#include "simulator/red_tiles_kernel.h"
 #include "simulator/tma_reduce_kernel.h"
 #include "tilewright/hopper.h"
 
@@ -36,17 +37,7 @@ Kernel add_product(As how) {
   const Tensor sums = kernel.inout("sums", f32, {32, 128}), C = kernel.inout("C", f32, {64, 64});
   const Tensor apart = kernel.inout("apart", f32, {64, 64});
   kernel.ctas(2);
-  Ring ring(kernel, "operands", stages(1), {{bf16, 64, 64}, {bf16, 64, 64}});
-  const auto load = [&] {
-    ring.produce([&](const Slot& slot) {
-      tma_load(A(all, all), slot[0]);
-      tma_load(B(all, all), slot[1]);
-    });
-  };
-  const auto multiply = [&] {
-    const Slot slot = ring.consume();
-    const Tile product = wait(wgmma(slot[0], slot[1].T()));
-    ring.release(slot);
+  test::multiply_once(kernel, A, B, 64, 64, [&](const Tile& product) {
     if (how == As::product) atomic_add(C(all, all), product);
     if (how == As::columns_apart) atomic_add(apart(all, all), product.T());
     if (how != As::fragments) return;
@@ -55,9 +46,7 @@ Kernel add_product(As how) {
       atomic_add(sums(Block(Index(16 * part), 16, Index(32)), all),
                  fragments(half).reshape({16, 128}));
     }
-  };
-  kernel.roles({role("load", warps(1), registers(24), load),
-                role("math", warpgroups(1), registers(240), multiply)});
+  });
   return kernel;
 }
 

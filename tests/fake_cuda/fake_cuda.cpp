@@ -123,11 +123,13 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** argume
   state.cluster[0] = state.cluster[1] = state.cluster[2] = 1;
   state.shared_bytes = config->shared_bytes;
   state.attribute_count = config->attribute_count;
+  state.cooperative = 0;
   for (unsigned i = 0; i < config->attribute_count; ++i) {
     const cuda::LaunchAttribute& attribute = config->attributes[i];
     if (attribute.id == cuda::kClusterDimension) {
       std::memcpy(state.cluster, &attribute.value.cluster, sizeof state.cluster);
     }
+    if (attribute.id == cuda::kCooperative) state.cooperative = attribute.value.cooperative;
   }
   state.arguments = arguments;
   if (state.executes) state.next_result = state.executes(arguments);

@@ -29,6 +29,7 @@ struct FakeCudaState {
   int memsets;
   int copies;
   unsigned grid[3], block[3], cluster[3];
+  int cooperative;
   unsigned shared_bytes;
   unsigned attribute_count;
   int dynamic_shared_limit;

@@ -238,6 +238,9 @@ TEST(Binding, UnboundAndUnknownDimsAreErrors) {
       ADD_FAILURE() << message;
     } catch (const Error& error) {
       EXPECT_EQ(error.message(), message);
+      if (given.count("blocks") != 0 && given.at("blocks") < 0) {
+        EXPECT_EQ(error.fix(), "give the number of its elements");
+      }
     }
   }
   EXPECT_THROW((void)ir::bind(kernel, good(), 0, kBlocks), Error);

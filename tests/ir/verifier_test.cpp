@@ -276,6 +276,32 @@ body () {
   for (const Case& each : cases) expect_rejected(sample, each);
 }
 
+TEST(Verifier, RejectsBrokenCopiesInACluster) {
+  const char* const sample = R"(kernel "exchange" machine
+grid (2)
+cluster 2
+threads 128
+shared_bytes 16640
+body () {
+  %1: shared<bf16, 1x64x64> = shared {name = "own", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1, offset = 0}
+  %2: shared<bf16, 1x64x64> = shared {name = "others", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1, offset = 8192}
+  %3: mbarriers<1> = mbarriers {name = "full", arrivals = 1, offset = 16384}
+  %4: i32 = constant {value = 0}
+  cluster_copy %1, %2, %4, %3, %4, %4, %4 {bytes = 8192}
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"{bytes = 8192}", "{bytes = 8200}", "8200 bytes, expected a multiple of 16"},
+      {"{bytes = 8192}", "{bytes = 8192, step = 128}",
+       "8192 bytes at offset 0 + 128 of %1 (shared others), which has 8192"},
+      {"{bytes = 8192}", "{bytes = 8192, cache = 1}", "has no attribute \"cache\""},
+      {"{bytes = 8192}", "", "lacks the attribute \"bytes\" (integer)"},
+      {"%3, %4, %4, %4 {", "%3, %4, %4 {", "has 6 operands"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+}
+
 TEST(Verifier, RejectsBrokenScheduledForm) {
   const Case cases[] = {
       {"grid (multiprocessors)", "grid (1, 2)", "the grid has 2 axes, expected 1"},

@@ -41,18 +41,17 @@ class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
   static void simulate(const std::vector<std::string>& settings, std::uint64_t seeds,
                        bool control_only,
                        const std::function<void(const library::ProgramTensors& first,
-                                                const library::ProgramTensors& after)>& body) {
+                                                const library::ProgramTensors& after)>& body,
+                       std::int64_t multiprocessors = simulator::MachineOptions().multiprocessors) {
     std::vector<std::string> all = {"dtype=f16", std::string("dim=") + GetParam()};
     all.insert(all.end(), settings.begin(), settings.end());
     library::Workload work = library::make_workload(find_kernel("attention_backward"), all, {}, 3);
-    const simulator::MachineOptions standard;
     const ScheduleChoice choice = choose_schedule(*work.kernel, work.options, "sm_90a");
     ASSERT_TRUE(choice.schedule != nullptr);
     EXPECT_EQ(choice.schedule->name, "ordered");
     const Program program = build_program(*work.kernel, choice);
     const ir::Program recorded = program.finish();
-    library::ProgramWorkload bound{
-        work, library::bind_workload(recorded, work, standard.multiprocessors)};
+    library::ProgramWorkload bound{work, library::bind_workload(recorded, work, multiprocessors)};
     const auto forms = library::machine_forms(bound.program, "sm_90a");
     const ir::Program without_owned = bound.program;
     for (const std::vector<ir::Kernel>& machine : forms) {
@@ -63,6 +62,7 @@ class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
         SCOPED_TRACE(seed);
         simulator::MachineOptions options;
         options.seed = seed;
+        options.multiprocessors = multiprocessors;
         options.resident = 2 + static_cast<std::int64_t>(seed % 3);
         options.control_only = control_only;
         library::ProgramTensors after;
@@ -90,6 +90,14 @@ TEST_P(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
 TEST_P(SimulatedGradientsDefault, EveryTurnEnds) {
   simulate({"batch=1", "queries=400", "keys=200", "heads=2", "kv_heads=1"}, 20, true,
            [](const library::ProgramTensors&, const library::ProgramTensors&) {});
+}
+
+// A CTA is handed more blocks of rows at the end than the ring has stages, through which their
+// numbers come to the warpgroups.
+TEST_P(SimulatedGradientsDefault, RowsThatFollowEachOtherAreConverted) {
+  simulate(
+      {"batch=1", "queries=1400", "keys=64", "heads=2", "kv_heads=1"}, 2, true,
+      [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));

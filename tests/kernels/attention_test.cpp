@@ -133,6 +133,37 @@ TEST_P(AttentionLengths, CausalSm90) {
   check(problem(129, GetParam(), true), {.machine = true});
 }
 
+Problem in_pairs(Problem p) {
+  p.options.in_pairs = true;
+  return p;
+}
+TEST_P(AttentionLengths, InPairs) {
+  for (const bool causal : {false, true}) {
+    check(in_pairs(problem(GetParam(), 129, causal)), {.machine = true});
+    check(in_pairs(problem(129, GetParam(), causal)), {.machine = true});
+  }
+}
+
+// Several rounds, of which the last is not full, and a tile that has no other beside it.
+TEST(AttentionTest, PairsComeToEveryTileOnce) {
+  for (const int multiprocessors : {2, 6}) {
+    for (const bool causal : {false, true}) {
+      Problem p = in_pairs(problem(600, 150, causal));
+      p.options.heads = p.options.kv_heads = 3;
+      SCOPED_TRACE(std::to_string(multiprocessors) + " multiprocessors");
+      check(p, {.machine = true, .seed = 3, .multiprocessors = multiprocessors});
+    }
+  }
+}
+
+TEST(AttentionTest, PairsWithAWindowAreRefused) {
+  const Attention a = in_pairs(problem(100, 100, true, 40)).options;
+  const std::string error = test::usage_error_of([&] { attention_forward_sm90(a); });
+  EXPECT_NE(error.find("in_pairs is set and window is 40"), std::string::npos) << error;
+  const std::string packed = test::usage_error_of([&] { attention_varlen_forward_sm90(a); });
+  EXPECT_NE(packed.find("in_pairs is set"), std::string::npos) << packed;
+}
+
 TEST(AttentionTest, NothingVisibleIsZeroAndMinusInfinity) {
   // With fewer keys than queries the first queries see none.
   for (const bool machine : {false, true}) {
@@ -193,6 +224,7 @@ TEST_P(AttentionDims, Sm90) {
     p.options.dim_v = GetParam().dim_v;
     p.options = with_sm90_blocks(p.options);
     check(p, {.machine = true, .seed = 1, .multiprocessors = 1});
+    check(in_pairs(p), {.machine = true, .seed = 1, .multiprocessors = 2});
   }
 }
 

@@ -35,7 +35,7 @@ Kernel sums_of_neighbours(bool kept) {
     };
     for (Index i : range(kBlocks)) {
       const Slot own = ring.consume_at(i);
-      const Slot before = ring.consume_at(max(i - 1, 0));
+      const Slot before = ring.consume_at(i - 1);  // of the first block itself
       const Tile sum = load(own[0]).cast(f32) + load(before[0]).cast(f32);
       store(Y(rows.block(i, 64), all), sum);
       if (kept) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "language/misuse.h"
+#include "tilewright/hopper.h"
 #include "tilewright/kernel.h"
 
 // Misuse of the tile level: each error names the user's line, the object, what disagrees and a fix.
@@ -22,6 +23,40 @@ struct Traced {
   Block block = rows.block(grid[0], 64);
   Tile x() { return load(X(block, all)); }
 };
+
+// What belongs to one kernel is never recorded into the next.
+TEST(KernelErrors, AKernelBehindTheNext) {
+  Kernel first("first");
+  const Dim n = first.dim("n");
+  Kernel second("second");
+  const std::pair<const char*, std::function<void()>> uses[] = {
+      {"dim", [&] { first.dim("m"); }},
+      {"{", [&] { first.in("X", f32, {n}); }},
+      {"{", [&] { first.scalar("a", f32); }},
+      {"{", [&] { first.workspace("w", 1); }},
+      {"grid", [&] { first.grid(3); }},
+      {"rank", [&] { first.rank(); }},
+      {"target", [&] { first.target("sm_90a"); }},
+      {"ctas", [&] { first.ctas(3); }},
+      {"roles", [&] { first.roles({role("one", warps(1), registers(24), [] {})}); }},
+      {"NamedBarrier", [&] { NamedBarrier barrier(first, 32); }},
+      {"ClusterBarrier", [&] { ClusterBarrier barrier(first, "met"); }},
+      {"Ring",
+       [&] {
+         Ring ring(first, "ring", stages(2), {{bf16, 64, 64}});
+       }},
+      {"SharedTile", [&] { SharedTile tile(first, "tile", bf16, 64, 64); }},
+      {"SharedIntegers", [&] { SharedIntegers integers(first, "integers", 4); }},
+      {"SharedFragments", [&] { SharedFragments parts(first, "parts", 1, 64); }},
+  };
+  for (const auto& [caret, use] : uses) {
+    SCOPED_TRACE(caret);
+    misuse(caret,
+           {"\"first\" is not being traced any more", "\"second\" begins at", "fix: record all"},
+           use);
+  }
+  EXPECT_EQ(second.grid(1).size(), 1u);  // none of it went there
+}
 
 TEST(KernelErrors, AMovedKernelAndValuesOfOneThatIsGone) {
   Kernel first("first");

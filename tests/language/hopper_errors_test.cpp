@@ -145,6 +145,40 @@ TEST(RingErrors, ReceiversDivideTheGroup) {
   }
 }
 
+TEST(ClusterCopyErrors, StandInAStageOfAMulticastRing) {
+  in_role("cluster_copy(", {"cluster_copy: outside Ring::produce", "fix: "},
+          [](TracedRoles& t) { cluster_copy(t.tile, t.tile, 0); });
+  misuse("cluster_copy(", {"cluster_copy: multicast into a ring that is not", "fix: declare it"},
+         [] {
+           TracedRoles t;
+           t.in_role(
+               [&] { t.ring.produce([&](const Slot& slot) { cluster_copy(t.tile, slot, 0); }); });
+         });
+}
+
+TEST(ClusterCopyErrors, MovesWholePanelsOfOneShape) {
+  const auto copy = [](const std::vector<std::string>& wanted,
+                       const std::function<void(const Slot&, const SharedView&)>& copied) {
+    misuse("cluster_copy(", wanted, [&] {
+      TracedRoles t;
+      t.ring.multicast();
+      const SharedTile wide(t.kernel, "wide", bf16, 64, 128);
+      t.in_role([&] { t.ring.produce([&](const Slot& slot) { copied(slot, wide); }); });
+    });
+  };
+  copy({"view<bf16, 32x64> in panels of 64 to view<bf16, 64x64>", "fix: copy whole panels"},
+       [](const Slot& slot, const SharedView& wide) {
+         cluster_copy(wide.columns(0, 64).rows(0, 32), slot, 0);
+       });
+  copy({"(transposed)", "fix: copy whole panels"}, [](const Slot& slot, const SharedView& wide) {
+    cluster_copy(wide.columns(64, 64).T(), slot, 0);
+  });
+  copy({"view<bf16, 64x32> in panels of 64", "fix: copy whole panels"},
+       [](const Slot& slot, const SharedView& wide) {
+         cluster_copy(wide.columns(0, 32), slot[0].columns(0, 32), 0);
+       });
+}
+
 TEST(LoadErrors, ABoxHasAtMost256Rows) {
   misuse("tma_load(", {"512 rows; one copy takes at most 256", "fix: "}, [] {
     TracedRoles t;
@@ -414,6 +448,17 @@ TEST(BarrierErrors, AnIndexBeyondTheLast) {
     TracedRoles t;
     NamedBarrier turn(t.kernel, 128, 2);
     t.in_role([&] { turn.sync(2); });
+  });
+}
+
+TEST(RoleErrors, NamesAndBodies) {
+  misuse("", {"role \"a\\x0ab\": its name holds a line break", "\"a\\x0ab\" takes 1 warps"}, [&] {
+    TracedRoles t;
+    t.kernel.roles({role("a\nb", warps(1), registers(24), [] {})});
+  });
+  misuse("\"a\"", {"role \"a\": it has no body", "fix: give what its warps do"}, [&] {
+    TracedRoles t;
+    t.kernel.roles({RoleSpec("a", warps(1), registers(24), nullptr)});
   });
 }
 

@@ -37,6 +37,9 @@ static_assert(std::is_convertible_v<const Var&, Tile>);
 static_assert(std::is_assignable_v<Var&, Tile>);
 static_assert(std::is_assignable_v<Var&, const Var&>);
 
+// What is recorded next may move the kernel's own types.
+static_assert(!std::is_reference_v<decltype(std::declval<const Tile&>().shape())>);
+
 // A product in flight is unreadable until it is waited for.
 static_assert(!std::is_constructible_v<TileOperand, Pending>);
 static_assert(!Adds<Pending, Tile>);

@@ -27,7 +27,7 @@ Workload attention(std::vector<std::string> more) {
 Workload solved(Workload workload, const std::vector<std::vector<double>>& outputs) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (!workload.kernel->tensors[i].is_output) continue;
+    if (!workload.parameters[i]->is_output) continue;
     workload.tensors[i] = HostTensor::from_values(workload.tensors[i].dtype(),
                                                   workload.tensors[i].shape(), outputs[next++]);
   }
@@ -48,6 +48,27 @@ TEST(Accuracy, TheReferenceRoundedIsAllowed) {
     const Comparison comparison = compare(solved(workload, reference.values), reference);
     EXPECT_TRUE(comparison.ok()) << dtype << ": " << comparison.text();
   }
+}
+
+// Also where options leave tensors out that stand before the outputs.
+TEST(Accuracy, NamesTheFirstElementOfOtherBits) {
+  Workload workload = make_workload(find_kernel("attention_backward"),
+                                    {"heads=2", "queries=5", "keys=5", "dim=16"}, {}, 3);
+  for (HostTensor& tensor : workload.tensors) {
+    tensor = HostTensor::zeros(tensor.dtype(), tensor.shape());
+  }
+  Workload other = workload;
+  EXPECT_EQ(first_difference(workload, other, "in the first run"), "");
+  other.tensors[0].set({0, 1, 0, 2}, 3);  // an input
+  EXPECT_EQ(first_difference(workload, other, "in the first run"), "");
+  const auto output = [&](std::string_view name) {
+    const auto is_it = [&](const LibraryTensor* each) { return each->name == name; };
+    return std::find_if(other.parameters.begin(), other.parameters.end(), is_it) -
+           other.parameters.begin();
+  };
+  other.tensors[static_cast<std::size_t>(output("dK"))].set({0, 4, 1, 15}, -0.5);
+  EXPECT_EQ(first_difference(workload, other, "in the first run"),
+            "dK[0, 4, 1, 15] is 0, and -0.5 in the first run");
 }
 
 // A key too many, or one too few, at the edge of a mask.

@@ -120,7 +120,8 @@ TEST(KernelSource, RefusesWhatNoCommandCanRun) {
   const auto [i] = kernel.grid(ceil_div(n, 16));
   store(X(n.block(i, 16), all), load(X(n.block(i, 16), all)) + 1);
   const std::string file = written(folder, kernel);
-  EXPECT_THAT(usage_error_of([&] { KernelSource::of_file(file); }),
+  const KernelSource source = KernelSource::of_file(file);
+  EXPECT_THAT(usage_error_of([&] { source.entry().tensors.at(0).values({}, 1, {}); }),
               HasSubstr("X is neither an input nor an output"));
 
   // Attributes that an operation does not have, or lacks: the user's text is wrong, not Tilewright.

@@ -341,8 +341,9 @@ TEST(ScheduleReportTest, WhatTheSameBitsInEveryLaunchCost) {
   EXPECT_NEAR(report.product_flops / work, 1, 1e-6);
   std::map<std::string, double> others;
   for (const auto& each : report.alternatives) others[each.name] = each.product_flops / work;
-  ASSERT_EQ(others.size(), 2u);
+  ASSERT_EQ(others.size(), 3u);
   EXPECT_NEAR(others.at("atomic"), 1, 1e-6);
+  EXPECT_NEAR(others.at("split"), 1, 1e-6);
   EXPECT_NEAR(others.at("tile"), 7.0 / 5, 1e-6);
 }
 

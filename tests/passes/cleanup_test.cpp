@@ -129,7 +129,9 @@ TEST(HoistTest, ADivisionMayOnlyRunWithTheLoop) {
                    "    store %1, %14, %24, %10, %11, %12 {sizes = [0, 64]}\n    yield\n  }\n",
                "%14");
   };
-  expect_unchanged(hoist, loop("", "    %30: i32 = div %12, %2\n"));
+  for (const char* function : {"div", "mod", "ceildiv"}) {
+    expect_unchanged(hoist, loop("", std::string("    %30: i32 = ") + function + " %12, %2\n"));
+  }
   expect_pass(hoist, loop("", "    %30: i32 = div %2, %12\n"),
               loop("  %30: i32 = div %2, %12\n", ""));
 }

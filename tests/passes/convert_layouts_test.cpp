@@ -211,6 +211,19 @@ TEST(ConvertLayoutsTest, AllLieInOnePlace) {
   }
 }
 
+// All read what the last conversion wrote before the next one writes; the first one waits for none.
+TEST(ConvertLayoutsTest, NobodyWaitsBeforeTheFirst) {
+  const auto meetings = [](const std::string& conversions, const std::string& stores) {
+    ir::Kernel kernel = ir::parse_text(role_kernel(kProduct + conversions + stores), "kernel.tw");
+    lower_to_machine(kernel);
+    int count = 0;
+    ir::for_each(kernel.body, [&](const ir::Operation& o) { count += o.op == ir::Op::named_sync; });
+    return count;
+  };
+  EXPECT_EQ(meetings(kLarge, stored_part("%27")), 1);
+  EXPECT_EQ(meetings(kSmall + kLarge, stored_part("%24") + stored_part("%27")), 3);
+}
+
 // A warp that converts what it holds itself waits for no other, which may be at another conversion.
 TEST(ConvertLayoutsTest, SingleWarpsHaveAPlaceOfTheirOwn) {
   const ir::Kernel kernel =

@@ -6,7 +6,7 @@
 
 #include "ptx/launch_test_kernel.h"
 
-// Copies that threads begin and wait for: cp.async, and bulk copies of bytes in a row.
+// Copies that threads begin and wait for: cp.async, and bulk copies of boxes and of bytes in a row.
 namespace tilewright::ptx {
 namespace {
 
@@ -257,6 +257,168 @@ TEST(PtxCopies, RowsOfBytes) {
   EXPECT_EQ(fault_of(replaced(kRow, "[%rd0], 256", "[%rd0], 248")), "misaligned");
   EXPECT_EQ(fault_of(replaced(kRow, "[%rd0], 256", "[%rd0+4], 240")), "misaligned");
   EXPECT_EQ(fault_of(replaced(kRow, "[%rd0], 256", "[%rd0+16], 256")), "out_of_bounds");
+}
+
+// What lay there before is gone while the copy is under way, also where nobody looks at the order.
+TEST(PtxCopies, RowsUnderWayLeaveNothingToRead) {
+  std::string body = replaced(kRow, "fence.proxy.async;",
+                              "shl.b32 %r4, %r0, 2;\nadd.u32 %r4, %r4, %r3;\n"
+                              "st.shared.u32 [%r4], 7;\nfence.proxy.async;");
+  body = replaced(body, "again:",
+                  "shl.b32 %r4, %r0, 2;\nadd.u32 %r4, %r4, %r3;\n"
+                  "ld.shared.u32 %r7, [%r4];\nagain:");
+  LaunchInput input;
+  input.timing = Timing::late;
+  EXPECT_EQ(run_body(body, 64, kShared, input).fault(), "uninitialised");
+}
+
+// Thread 0 stores four words of shared memory twice, to words 0 and 4; `wait` stands behind both.
+std::string stored_twice(std::string_view wait) {
+  return fmt::format(R"(
+st.global.u32 [%rd1], 5;
+mov.u32 %r3, s;
+shl.b32 %r4, %r0, 2;
+add.u32 %r4, %r4, %r3;
+st.shared.u32 [%r4], %r0;
+fence.proxy.async;
+bar.sync 0;
+setp.ne.u32 %p1, %r0, 0;
+@%p1 bra end;
+cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r3], 16;
+cp.async.bulk.commit_group;
+cp.async.bulk.global.shared::cta.bulk_group [%rd0+16], [%r3], 16;
+cp.async.bulk.commit_group;
+{}
+end:)",
+                     wait);
+}
+
+TEST(PtxCopies, StoresAreOverBehindTheWaitForTheirGroup) {
+  const auto fault_behind = [](const std::string& wait) {
+    const std::string text = kernel_text(kShared, stored_twice(wait));
+    const std::string early = run(text, 32, input_of(0)).fault();
+    EXPECT_EQ(early, run(text, 32, input_of(1)).fault()) << wait;
+    return early;
+  };
+  const std::string all = "cp.async.bulk.wait_group 0;\n", first = "cp.async.bulk.wait_group 1;\n";
+  EXPECT_EQ(fault_behind(all), "");
+  EXPECT_EQ(fault_behind(first + "ld.global.u32 %r1, [%rd0+4];\n" + all), "");
+  EXPECT_EQ(fault_behind(first + "ld.global.u32 %r1, [%rd0+20];\n" + all), "race");
+  // Until then they read shared memory.
+  const std::string read = "cp.async.bulk.wait_group.read 0;\n";
+  EXPECT_EQ(fault_behind(read + "st.shared.u32 [%r3], 9;\n" + all), "");
+  EXPECT_EQ(fault_behind("st.shared.u32 [%r3], 9;\n" + all), "race");
+  // Nobody waits for the second group, so that its shared memory may be gone.
+  EXPECT_EQ(fault_behind(first), "bulk");
+}
+
+// Words of 5 in memory become the function of them and of what is brought.
+TEST(PtxCopies, ReductionsOfRows) {
+  const auto reduced = [](const char* how, std::uint32_t memory, std::uint32_t brought,
+                          const char* unawaited = "") {
+    const std::string body = fmt::format(R"(
+st.global.u32 [%rd1], {1:#x};
+mov.u32 %r3, s;
+shl.b32 %r4, %r0, 2;
+add.u32 %r4, %r4, %r3;
+st.shared.u32 [%r4], {2:#x};
+fence.proxy.async;
+bar.sync 0;
+setp.ne.u32 %p1, %r0, 0;
+@%p1 bra end;
+cp.reduce.async.bulk.global.shared::cta.bulk_group.{0} [%rd0], [%r3], 16;
+cp.async.bulk.commit_group;
+{3}
+cp.async.bulk.wait_group 0;
+end:)",
+                                         how, memory, brought, unawaited);
+    const test::Ran ran = run(kernel_text(kShared, body), 32, input_of(1));
+    EXPECT_EQ(ran.fault(), *unawaited == '\0' ? "" : "race") << how;
+    if (*unawaited != '\0') return memory;
+    EXPECT_EQ(ran.out[4], memory);
+    return ran.out[3];
+  };
+  const std::uint32_t minus_one = 0xffffffff;
+  EXPECT_EQ(reduced("add.u32", 5, 7), 12u);
+  EXPECT_EQ(reduced("min.s32", 5, minus_one), minus_one);
+  EXPECT_EQ(reduced("min.u32", 5, minus_one), 5u);
+  EXPECT_EQ(reduced("max.s32", 5, minus_one), 5u);
+  EXPECT_EQ(reduced("max.u32", 5, minus_one), minus_one);
+  EXPECT_EQ(reduced("add.f32", 0x3f800000, 0x40000000), 0x40400000u);         // 1 + 2
+  EXPECT_EQ(reduced("add.noftz.bf16", 0x3f803f80, 0x40003f80), 0x40404000u);  // 1 + 2, 1 + 1
+  EXPECT_EQ(reduced("add.noftz.f16", 0x3c003c00, 0x40003c00), 0x42004000u);
+  reduced("add.u32", 5, 7, "ld.global.u32 %r1, [%rd0+4];");
+}
+
+// A box of 8 rows as it lies in shared memory: chunk c of row r, of 16 bytes, is the row's chunk
+// c ^ r % 8 with a swizzle of 128 bytes, c ^ r / 2 % 4 with one of 64, c ^ r / 4 % 2 with one
+// of 32.
+TEST(PtxCopies, BoxesAreSwizzled) {
+  constexpr int kRows = 8, kStride = 160, kFirst = 16;  // bytes
+  std::vector<std::uint32_t> tensor(kRows * kStride / 4);
+  for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = 1000 + static_cast<unsigned>(i);
+  const auto base = reinterpret_cast<std::uint64_t>(tensor.data());
+  for (const int width : {32, 64, 128}) {
+    SCOPED_TRACE(width);
+    const auto run_at = [&](int place) {
+      std::string text =
+          kernel_text(".shared .align 1024 .b8 s[2048];\n.shared .align 8 .b8 b[16];",
+                      fmt::format(R"(
+mov.b64 %rd4, k_param_1;
+cvta.param.u64 %rd5, %rd4;
+mov.u32 %r3, s;
+add.u32 %r3, %r3, {};
+mov.u32 %r6, b;
+mov.u32 %r7, {};
+mov.u32 %r8, 0;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared.b64 [%r6], 1;
+fence.proxy.async;
+bar.sync 0;
+@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r6], {};
+@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, {{%r7, %r8}}], [%r6];
+again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
+@%p2 bra end;
+bra again;
+end:
+shl.b32 %r4, %r0, 2;
+add.u32 %r4, %r4, %r3;
+ld.shared.u32 %r1, [%r4];
+st.global.u32 [%rd1], %r1;)",
+                                  place, kFirst / 4, kRows * width));
+      text = replaced(text, ".param .u64 k_param_0",
+                      ".param .u64 k_param_0, .param .align 64 .b8 k_param_1[128]");
+      LaunchInput input = input_of(1);
+      TensorMap map;
+      map.name = "tensor";
+      map.base = base;
+      map.rank = 2;
+      map.sizes = {kStride / 4, kRows};
+      map.strides = {4, kStride};
+      map.box = {width / 4, kRows};
+      map.type = Type::u32;
+      map.swizzle = width;
+      input.maps = {map};
+      const auto handle = handle_of(0);
+      input.parameters = {{handle.begin(), handle.end()}};
+      input.memory = {{"tensor", base, base + 4 * tensor.size()}};
+      return run(text, kRows * width / 4, input);
+    };
+    const test::Ran ran = run_at(0);
+    ASSERT_EQ(ran.fault(), "") << ran.report.faults[0].message;
+    const int chunks = width / 16, rows_together = 8 / chunks;
+    for (int row = 0; row < kRows; ++row) {
+      for (int word = 0; word < width / 4; ++word) {
+        const int chunk = (word / 4) ^ (row / rows_together % chunks);
+        const int at = row * width / 4 + chunk * 4 + word % 4;
+        ASSERT_EQ(ran.out[static_cast<std::size_t>(at)],
+                  tensor[static_cast<std::size_t>(row * kStride / 4 + kFirst / 4 + word)])
+            << row << ", " << word;
+      }
+    }
+    // Patterns repeat every 8 rows of a swizzle of 32 bytes, and begin there.
+    EXPECT_EQ(run_at(4 * width).fault(), "misaligned");
+  }
 }
 
 }  // namespace

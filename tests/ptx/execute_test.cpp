@@ -55,6 +55,9 @@ TEST(PtxExecute, FloatsAndConversions) {
   EXPECT_EQ(result("mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f40000000; "
                    "cvt.rn.bf16x2.f32 %r1, %f1, %f2;"),
             0x3f804000u);
+  EXPECT_EQ(real("mov.f32 %f1, 0fc0200000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 2.5f);
+  EXPECT_EQ(result("mov.f32 %f1, 0f80000000; abs.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0u);
+  EXPECT_EQ(result("mov.f32 %f1, 0f00000000; neg.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0x80000000u);
   EXPECT_EQ(result("mov.f32 %f1, 0f40200000; cvt.rni.s32.f32 %r1, %f1;"), 2u);
   EXPECT_EQ(result("mov.f32 %f1, 0fc3480000; cvt.rni.sat.s8.f32 %r1, %f1;"), 0xffffff80u);
   EXPECT_EQ(result("mov.f32 %f1, 0f00000001; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"),
@@ -67,6 +70,162 @@ TEST(PtxExecute, FloatsAndConversions) {
   EXPECT_EQ(real("mov.f32 %f1, 0f4b800000; mov.f32 %f2, 0f3fc00000; add.rn.f32 %f3, %f1, %f2; "
                  "mov.b32 %r1, %f3;"),
             16777218.0f);
+}
+
+// Ties, zeros of both signs, and what a format of 16 bits rounds once.
+TEST(PtxExecute, RoundingAndZeros) {
+  const auto two = [](const char* operation, std::uint32_t a, std::uint32_t b) {
+    return result(
+        fmt::format("mov.f32 %f1, 0f{:08x}; mov.f32 %f2, 0f{:08x}; {} %f3, %f1, %f2; "
+                    "mov.b32 %r1, %f3;",
+                    a, b, operation));
+  };
+  const std::uint32_t zero = 0, minus_zero = 0x80000000;
+  EXPECT_EQ(two("min.f32", zero, minus_zero), minus_zero);
+  EXPECT_EQ(two("min.f32", minus_zero, zero), minus_zero);
+  EXPECT_EQ(two("max.f32", zero, minus_zero), zero);
+  EXPECT_EQ(two("max.f32", minus_zero, zero), zero);
+  // (1 + 2^-23)^2 = 1 + 2^-22 + 2^-46, and (1 + 3 2^-23)^2 is nearer to what lies above.
+  EXPECT_EQ(two("mul.rz.f32", 0x3f800001, 0x3f800001), 0x3f800002u);
+  EXPECT_EQ(two("mul.rz.f32", 0x3f800fff, 0x3f800fff), 0x3f801fffu);
+  EXPECT_EQ(two("mul.rn.f32", 0x3f800fff, 0x3f800fff), 0x3f801fffu + 1);
+  EXPECT_EQ(result("mov.f32 %f1, 0fc0200000; cvt.rzi.s32.f32 %r1, %f1;"),
+            static_cast<std::uint32_t>(-2));
+  EXPECT_EQ(result("mov.f32 %f1, 0fc0200000; cvt.rmi.s32.f32 %r1, %f1;"),
+            static_cast<std::uint32_t>(-3));
+  EXPECT_EQ(result("mov.u32 %r2, 300; cvt.sat.u8.u32 %r1, %r2;"), 255u);
+  EXPECT_EQ(result("mov.u32 %r2, -300; cvt.sat.s8.s32 %r1, %r2;"),
+            static_cast<std::uint32_t>(-128));
+  // The lower of two 8-bit floats comes first: 1 and 2.
+  EXPECT_EQ(result("mov.b16 %h0, 0x4038; cvt.rn.f16x2.e4m3x2 %r1, %h0;"), 0x40003c00u);
+  // 7 * 37 = 259 lies between 258 and 260 of bf16, and 2^-30 decides, which a float would not keep.
+  const auto fused = [](std::uint32_t addend) {
+    return result(
+        fmt::format("mov.b32 %r2, 0x40e040e0; mov.b32 %r3, 0x42144214;\n"
+                    "mov.b32 %r4, {:#x}; fma.rn.bf16x2 %r1, %r2, %r3, %r4;",
+                    addend));
+  };
+  EXPECT_EQ(fused(0xb0803080), 0x43814382u);
+  EXPECT_EQ(fused(0x3080b080), 0x43824381u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.or.s32 %p2, %r0, 0, %p1;\n"
+                   "selp.b32 %r1, 1, 2, %p2;"),
+            1u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.or.s32 %p2, %r0, 5, %p1;\n"
+                   "selp.b32 %r1, 1, 2, %p2;"),
+            1u);
+  EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; setp.lt.and.s32 %p2, %r0, 0, %p1;\n"
+                   "selp.b32 %r1, 1, 2, %p2;"),
+            2u);
+}
+
+// What 8 becomes in each lane's word, and that the old value comes back.
+TEST(PtxExecute, AtomicsOfIntegers) {
+  const auto becomes = [](const std::string& how, const std::string& operands) {
+    return result(
+        fmt::format("mov.u32 %r2, 8; st.global.u32 [%rd1], %r2;\n"
+                    "atom.global.{} %r3, [%rd1], {};\nld.global.u32 %r1, [%rd1];\n"
+                    "setp.ne.u32 %p1, %r3, 8; @%p1 trap;",
+                    how, operands));
+  };
+  EXPECT_EQ(becomes("add.u32", "5"), 13u);
+  EXPECT_EQ(becomes("min.s32", "-5"), static_cast<std::uint32_t>(-5));
+  EXPECT_EQ(becomes("min.u32", "-5"), 8u);
+  EXPECT_EQ(becomes("max.s32", "-5"), 8u);
+  EXPECT_EQ(becomes("max.u32", "-5"), static_cast<std::uint32_t>(-5));
+  EXPECT_EQ(becomes("exch.b32", "5"), 5u);
+  EXPECT_EQ(becomes("cas.b32", "8, 5"), 5u);
+  EXPECT_EQ(becomes("cas.b32", "7, 5"), 8u);
+  EXPECT_EQ(becomes("and.b32", "12"), 8u);
+  EXPECT_EQ(becomes("or.b32", "3"), 11u);
+  EXPECT_EQ(becomes("xor.b32", "12"), 4u);
+  // Counts from 0 to the operand, and back.
+  EXPECT_EQ(becomes("inc.u32", "9"), 9u);
+  EXPECT_EQ(becomes("inc.u32", "8"), 0u);
+  EXPECT_EQ(becomes("dec.u32", "8"), 7u);
+  EXPECT_EQ(becomes("dec.u32", "5"), 5u);
+}
+
+TEST(PtxExecute, LoadsOfBytesKeepTheirSign) {
+  const std::string stored = "mov.u32 %r2, 0x8080; st.global.u32 [%rd1], %r2;\n";
+  EXPECT_EQ(result(stored + "ld.global.s8 %r1, [%rd1];"), 0xffffff80u);
+  EXPECT_EQ(result(stored + "ld.global.u8 %r1, [%rd1];"), 0x80u);
+  EXPECT_EQ(result(stored + "ld.global.s16 %r1, [%rd1];"), 0xffff8080u);
+  EXPECT_EQ(result(stored + "ld.global.u16 %r1, [%rd1];"), 0x8080u);
+}
+
+// Of lane 3, and of the lane that has no other to read from.
+TEST(PtxExecute, WhatLanesDoTogether) {
+  const std::string up = "shfl.sync.up.b32 %r1|%p1, %r0, 1, 0, -1;\n@!%p1 mov.u32 %r1, 99;";
+  EXPECT_EQ(result(up), 2u);
+  EXPECT_EQ(result(up, 0), 99u);
+  EXPECT_EQ(result(up, 1), 0u);
+  const std::string down = "shfl.sync.down.b32 %r1|%p1, %r0, 1, 31, -1;\n@!%p1 mov.u32 %r1, 99;";
+  EXPECT_EQ(result(down), 4u);
+  EXPECT_EQ(result(down, 31), 99u);
+  // Segments of 8 lanes.
+  EXPECT_EQ(result("shfl.sync.idx.b32 %r1, %r0, 2, 0x181f, -1;", 13), 10u);
+  EXPECT_EQ(result("redux.sync.min.s32 %r1, %r0, -1;"), 0u);
+  EXPECT_EQ(result("redux.sync.max.s32 %r1, %r0, -1;"), 31u);
+  EXPECT_EQ(result("redux.sync.add.u32 %r1, %r0, -1;"), 31u * 32 / 2);
+  const auto votes = [](const char* mode, int below) {
+    return result(
+        fmt::format("setp.lt.s32 %p1, %r0, {}; vote.sync.{}.pred %p2, %p1, -1;\n"
+                    "selp.b32 %r1, 1, 0, %p2;",
+                    below, mode));
+  };
+  EXPECT_EQ(votes("all", 32), 1u);
+  EXPECT_EQ(votes("all", 31), 0u);
+  EXPECT_EQ(votes("any", 1), 1u);
+  EXPECT_EQ(votes("any", 0), 0u);
+  EXPECT_EQ(votes("uni", 32), 1u);
+  EXPECT_EQ(votes("uni", 0), 1u);
+  EXPECT_EQ(votes("uni", 7), 0u);
+}
+
+// Matrices of 8 rows of 16 bytes; element c of row r is 16 r + c.
+TEST(PtxExecute, MatricesAreTransposed) {
+  const auto loaded = [](const char* transposed, std::size_t lane) {
+    const std::string body = fmt::format(R"(
+shr.u32 %r2, %r0, 2;
+shl.b32 %r2, %r2, 4;
+and.b32 %r3, %r0, 3;
+shl.b32 %r3, %r3, 1;
+add.u32 %r2, %r2, %r3;
+add.u32 %r3, %r2, 1;
+shl.b32 %r3, %r3, 16;
+or.b32 %r2, %r2, %r3;
+mov.u32 %r4, s;
+shl.b32 %r5, %r0, 2;
+add.u32 %r5, %r5, %r4;
+st.shared.u32 [%r5], %r2;
+bar.warp.sync -1;
+and.b32 %r5, %r0, 7;
+shl.b32 %r5, %r5, 4;
+add.u32 %r5, %r5, %r4;
+ldmatrix.sync.aligned.m8n8.x1{}.shared.b16 {{%r1}}, [%r5];)",
+                                         transposed);
+    const test::Ran ran = run_body(body, 32, ".shared .align 128 .b8 s[128];");
+    EXPECT_EQ(ran.fault(), "");
+    return ran.out[lane];
+  };
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    const std::uint32_t along = lane % 4 * 2, across = lane / 4;
+    EXPECT_EQ(loaded("", lane), (16 * across + along) | (16 * across + along + 1) << 16);
+    EXPECT_EQ(loaded(".trans", lane), (16 * along + across) | (16 * (along + 1) + across) << 16);
+  }
+}
+
+// All that come to a named barrier say the same number of threads.
+TEST(PtxExecute, ThreadsOfANamedBarrierAgree) {
+  const auto fault = [](int second) {
+    return run_body(fmt::format("setp.lt.u32 %p1, %r0, 32; @%p1 bra first;\n"
+                                "bar.sync 1, {};\nbra end;\nfirst: bar.sync 1, 64;\nend:",
+                                second),
+                    64)
+        .fault();
+  };
+  EXPECT_EQ(fault(64), "");
+  EXPECT_EQ(fault(96), "named_barrier");
 }
 
 TEST(PtxExecute, LanesPartAndMeetAgain) {
@@ -118,9 +277,21 @@ TEST(PtxExecute, Faults) {
        "setp.lt.s32 %p1, %r0, 4; @%p1 mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
        "mbarrier.arrive.shared::cta.b64 _, [%r2], 2;",
        "mbarrier"},
+      {"a barrier twice", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;",
+       "mbarrier"},
+      {"a parity that is none", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\nbar.warp.sync -1;\n"
+       "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 3; @!%p2 bra w;",
+       "mbarrier"},
       {"a barrier for some lanes", "", "setp.lt.s32 %p1, %r0, 4; @%p1 bar.sync 0;", "divergence"},
       {"a barrier of other threads", "", "bar.sync 1, 48;", "named_barrier"},
       {"a barrier that others do not reach", "", "bar.sync 1, 64;", "deadlock"},
+      {"another CTA than there is", shared, "mapa.shared::cluster.u32 %r1, %r0, 1;",
+       "out_of_bounds"},
       {"a shuffle without its lane", "",
        "setp.lt.s32 %p1, %r0, 4; @%p1 shfl.sync.idx.b32 %r1, %r0, 9, 31, -1;", "divergence"},
       {"a trap", "", "trap;", "trap"},

@@ -35,7 +35,7 @@ inline Ran run(const std::string& text, std::int64_t threads = 32, LaunchInput i
   std::vector<std::byte> value(8);
   std::memcpy(value.data(), &address, 8);
   input.block = {threads, 1, 1};
-  input.parameters = {value};
+  input.parameters.insert(input.parameters.begin(), value);
   input.memory.push_back({"out", address, address + 4 * static_cast<std::uint64_t>(threads)});
   input.most_operations = 1'000'000;
   ran.report = execute(module.kernels.at(0), input);

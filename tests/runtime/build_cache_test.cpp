@@ -165,6 +165,16 @@ TEST_F(BuildCacheTest, ShowsAndClears) {
   EXPECT_THAT(files_in(cache_.folder()), testing::ElementsAre(cache_.folder() / "notes.txt"));
 }
 
+TEST_F(BuildCacheTest, ASharedFolderStaysShared) {
+  cache_.store(inputs_, parts_);
+  const fs::perms shared = fs::perms::all | fs::perms::sticky_bit;
+  fs::permissions(cache_.folder(), shared);
+  expect_error(ErrorKind::usage, {"its sticky bit is set", "fix: set TILEWRIGHT_CACHE"},
+               [&] { cache_.clear(); });
+  EXPECT_EQ(fs::status(cache_.folder()).permissions(), shared);
+  EXPECT_EQ(cache_.state().entries, 1);
+}
+
 TEST_F(BuildCacheTest, ThreadsAndProcessesPublishAtOnce) {
   const mode_t mask_before = umask(0);
   umask(mask_before);

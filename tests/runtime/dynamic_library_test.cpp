@@ -1,5 +1,7 @@
 #include "runtime/dynamic_library.h"
 
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "common/temporary_folder.h"
@@ -34,6 +36,15 @@ TEST(DynamicLibrary, AFileThatIsNoLibraryIsExplained) {
                [&] {
                  DynamicLibrary::open_first({"the thing", {path}, "buy one"});
                });
+}
+
+TEST(DynamicLibrary, APipeIsRefusedRatherThanWaitedFor) {
+  const test::TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  std::string why;
+  EXPECT_FALSE(DynamicLibrary::try_open(pipe, &why));
+  EXPECT_EQ(why, pipe + ": not a regular file");
 }
 
 TEST(DynamicLibrary, MovesWithItsHandle) {

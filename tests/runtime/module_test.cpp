@@ -72,7 +72,19 @@ TEST_F(ModuleTest, LaunchesWithWhatWasAskedFor) {
   EXPECT_EQ(state_->shared_bytes, 100000U);
   EXPECT_EQ(state_->dynamic_shared_limit, 100000);
   EXPECT_EQ(state_->attribute_count, 1U);
+  EXPECT_EQ(state_->cooperative, 0);
   EXPECT_EQ(state_->arguments, arguments_);
+}
+
+// All CTAs run at once, or the launch fails: some wait for others.
+TEST_F(ModuleTest, ACooperativeLaunchSaysSo) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  shape_.cooperative = true;
+  shape_.cluster = {2, 1, 1};
+  kernel.launch(shape_, Stream(*device_), arguments_);
+  EXPECT_EQ(state_->attribute_count, 2U);
+  EXPECT_EQ(state_->cooperative, 1);
+  EXPECT_THAT(state_->cluster, testing::ElementsAre(2, 1, 1));
 }
 
 TEST_F(ModuleTest, APlainLaunchHasNoAttributes) {

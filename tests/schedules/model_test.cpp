@@ -4,6 +4,7 @@
 
 #include "compiler/compile_to_machine.h"
 #include "ir/program.h"
+#include "schedules/followed_scalars.h"
 #include "schedules/timeline.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
@@ -46,6 +47,24 @@ CtaTimeline follow_all(const ir::Kernel& machine, const ir::Binding& binding, st
   return total;
 }
 
+// As the kernel computes them: quotients are rounded down, whatever the sign.
+TEST(ModelTest, ScalarsOfNegativeNumbers) {
+  const auto number = [](ir::Op op, std::int64_t a, std::int64_t b) {
+    const FollowedScalar result = evaluate_scalar(op, a, b);
+    EXPECT_TRUE(result.known);
+    return result.value;
+  };
+  EXPECT_EQ(number(ir::Op::div, -7, 2), -4);
+  EXPECT_EQ(number(ir::Op::div, -8, 2), -4);
+  EXPECT_EQ(number(ir::Op::div, 7, 2), 3);
+  EXPECT_EQ(number(ir::Op::mod, -7, 3), 2);
+  EXPECT_EQ(number(ir::Op::ceildiv, -7, 2), -3);
+  EXPECT_EQ(number(ir::Op::ceildiv, 7, 2), 4);
+  EXPECT_EQ(number(ir::Op::abs, -7, 0), 7);
+  EXPECT_EQ(number(ir::Op::min, -7, 2), -7);
+  EXPECT_FALSE(evaluate_scalar(ir::Op::div, 7, 0).known);
+}
+
 TEST(ModelTest, TheCtasOfAGemmDoItsWorkOnce) {
   const ir::Kernel machine = machine_of(kernels::gemm_sm90(tiles(128, 256)));
   // 3 x 70 tiles, which 132 CTAs take in turn; 50 steps, of which most are not followed.
@@ -84,7 +103,7 @@ TEST(ModelTest, NumbersOfASingleStageAreFollowed) {
       compiler::compile_to_machine(*program.kernels[1], ir::default_target()).kernel;
   const auto work = [&](std::int64_t queries, std::int64_t keys) {
     const ir::Binding sizes(
-        {{"batch", 3}, {"queries", queries}, {"keys", keys}, {"multiprocessors", 5}});
+        {{"batch", 3}, {"queries", queries}, {"keys", keys}, {"multiprocessors", 5}, {"parts", 1}});
     const double flops = product_flops(machine, sizes, kDevice);
     EXPECT_DOUBLE_EQ(flops, 2 * follow_all(machine, sizes, 5).fma);
     return flops;

@@ -311,6 +311,32 @@ TEST(HopperSchedule, AnOperandInRegistersIsReadBehindItsProduct) {
         {poison({150, 64}), poison({150, 1}, f32)});
 }
 
+// The next operand takes the registers of this one, whose product is waited for first: no copy.
+TEST(HopperSchedule, AnOperandIsMadeWhereTheLastOneLay) {
+  Kernel kernel("delayed");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor Q = kernel.in("Q", bf16, {m, 64}), K = kernel.in("K", bf16, {n, 64});
+  const Tensor V = kernel.in("V", bf16, {n, 64}), Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  const Tile q = load(Q(rows, all));
+  Var y{zeros({rows, 64})}, weights{zeros({rows, 64}).cast(bf16)};
+  for (Block keys : blocks(n, 64)) {
+    y = dot(weights, load(V(keys, all)), y);
+    weights = tanh(dot(q, load(K(keys, all)).T())).cast(bf16);
+  }
+  store(Y(rows, all), y);
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
+  int copies = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    copies += o.op == ir::Op::copy && machine.type(o.operands[0]).dtype == bf16;
+  });
+  EXPECT_EQ(copies, 0);
+  check(kernel, {random({150, 64}, 1), random({256, 64}, 2), random({256, 64}, 3)},
+        {poison({150, 64})});
+}
+
 // The simulated GPU does not model the proxies: that the fence is there is asked of the text.
 TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   Kernel kernel("scaled_product");
@@ -328,7 +354,7 @@ TEST(HopperSchedule, FencesReadsBeforeAStageIsReleased) {
   ir::Kernel tile = kernel.finish();
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(tile, ir::default_target(), {}, rewrites);
-  const ir::Kernel scheduled = schedules::schedule_warpgroups(tile);
+  const ir::Kernel scheduled = schedules::schedule_warpgroups(tile).kernel;
   int reads = 0, releases = 0;
   bool unfenced = false;
   ir::ValueId empty = ir::kNoValue;  // the barriers of X's ring

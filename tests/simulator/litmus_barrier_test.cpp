@@ -19,6 +19,13 @@ TEST(LitmusBarrier, AParityIsOfTheCurrentPhaseOrOfTheOneBefore) {
   const std::string meet = "    warp_sync\n";
   expect_clean(text(kArrive + kArrive + meet + wait(1)));
   expect_fault(text(kArrive + kArrive + meet + wait(0)), {"deadlock", wait(0), "", {}});
+  // PTX has no others, not those that are the same modulo 2 either.
+  for (const int parity : {2, 3}) {
+    expect_fault(text(wait(parity)), {"mbarrier",
+                                      wait(parity),
+                                      "mbarriers {name = \"bar\"",
+                                      {"a parity of 0 or 1: the number of the phase modulo 2"}});
+  }
 }
 
 // One warp completes both phases, and another one waits for the second: before the first is
@@ -309,6 +316,7 @@ TEST(LitmusNamedBarrier, ThreadsAndNumbersAgree) {
   expect_clean(sync("%3", "first = 12, threads = 32"));
   expect_fault(sync("%4", "first = 12, threads = 32"), {"named_barrier", "named_sync", "", {}});
   expect_fault(sync("%0", "first = 1, threads = 48"), {"named_barrier", "named_sync", "", {}});
+  expect_fault(sync("%0", "first = 1, threads = 0"), {"named_barrier", "named_sync", "", {}});
 }
 
 std::string set_registers(int count, int increase) {

@@ -223,6 +223,16 @@ TEST(LitmusLanes, AWaitOfOneLaneIsOneOfTheOthersBehindAWarpSyncAlone) {
   expect_fault(text(""), {"race", "shared_store", "shared_load", {}});
 }
 
+TEST(LitmusLanes, ACopyThatOneLaneWaitsForIsThereForTheOthersBehindAWarpSyncAlone) {
+  const auto text = [](const std::string& sync) {
+    return litmus(
+        role("reader", 0, 1,
+             by_one_lane(copy_tile_in() + "    mbarrier_wait %21, %1, %0\n") + sync + load_tile()));
+  };
+  expect_clean(text("    warp_sync\n"));
+  expect_fault(text(""), {"race", "tma_load", "load_matrix", {}});
+}
+
 TEST(LitmusLanes, AWordThatOneLaneWaitsForIsKnownToTheOthersBehindAWarpSyncAlone) {
   const std::string tell =
       "    store_index %90, %3, %7 {semantics = \"release\", scope = \"gpu\"}\n";
@@ -256,6 +266,27 @@ TEST(LitmusMemory, AWordHandsOnWhatItsLastWriteSays) {
   };
   expect_clean(text("acquire", "release"));
   expect_fault(text("relaxed", "relaxed"), {"race", "shared_store", "shared_load", {}});
+}
+
+// An atomic that reads the word as well carries on what was handed on before it.
+TEST(LitmusMemory, AWordHandsOnThroughAtomicAdditions) {
+  const auto text = [](const char* told) {
+    const std::string tell =
+        fmt::format("    store_index %90, %3, %7 {{semantics = \"{}\", scope = \"gpu\"}}\n", told);
+    const auto await = [](int value, const char* semantics) {
+      return fmt::format(
+          "    wait_flag %90, %3, %{} {{compare = \"eq\", semantics = \"{}\", scope = "
+          "\"gpu\"}}\n",
+          value, semantics);
+    };
+    const std::string count =
+        "    %70: i32 = atomic_add %90, %3, %1 {semantics = \"relaxed\", scope = \"gpu\"}\n";
+    return litmus(role("first", 0, 1, kStore + tell) +
+                  role("second", 1, 1, await(7, "relaxed") + "    warp_sync\n" + count) +
+                  role("third", 2, 1, await(8, "acquire") + kLoad));
+  };
+  expect_clean(text("release"));
+  expect_fault(text("relaxed"), {"race", "shared_store", "shared_load", {}});
 }
 
 TEST(LitmusLanes, AProxyFenceOfOneLaneIsNoneOfTheOthers) {

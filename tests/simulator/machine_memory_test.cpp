@@ -81,10 +81,7 @@ TEST(MachineCopies, BoxesAreClippedAndFilledWithZeros) {
   }
 }
 
-// Rows `first` and on that are below `limit` go from X to the same rows of Y; both maps are ragged
-// on axis 0, which has 40 rows.
-TEST(MachineCopies, ARaggedMapEndsWhereTheCopySays) {
-  const std::string ragged = R"(kernel "ragged" machine
+const std::string kRagged = R"(kernel "ragged" machine
 in X: bf16[40, 2, 64] = %0
 out Y: bf16[40, 2, 64] = %1
 grid (1)
@@ -113,6 +110,10 @@ body () {{
   bulk_wait {{count = 0}}
 }}
 )";
+
+// Rows `first` and on that are below `limit` go from X to the same rows of Y; both maps are ragged
+// on axis 0, which has 40 rows.
+TEST(MachineCopies, ARaggedMapEndsWhereTheCopySays) {
   // Either the whole box is stored, to Y's first rows, so that what was not loaded shows as zeros;
   // or the rows that were loaded, where they were in X.
   const std::string from_start = "%20, %24", same_rows = "%26, %23";
@@ -124,7 +125,7 @@ body () {{
       y.randomise(4);
       const MachineTensor before = y;
       const MachineReport report =
-          run_seed(fmt::format(fmt::runtime(ragged), first, limit, whole ? from_start : same_rows),
+          run_seed(fmt::format(fmt::runtime(kRagged), first, limit, whole ? from_start : same_rows),
                    {&x, &y}, 7);
       ASSERT_TRUE(report.ok()) << first_message(report);
       for (int row = 0; row < 40; ++row) {
@@ -141,6 +142,21 @@ body () {{
         }
       }
     }
+  }
+}
+
+// The map begins as far before its tensor as that is long: a copy may not reach what lies there.
+TEST(MachineCopies, ARaggedMapHasNothingBeforeItsTensor) {
+  for (const int first : {0, -1}) {
+    MachineTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
+    x.randomise(3);
+    const std::string text = fmt::format(fmt::runtime(kRagged), first, 8, "%20, %24");
+    const MachineReport report = run_seed(text, {&x, &y}, 7);
+    EXPECT_EQ(report.ok(), first == 0) << first_message(report);
+    if (report.ok()) continue;
+    EXPECT_EQ(report.faults[0].kind, "out_of_bounds");
+    EXPECT_THAT(report.faults[0].message, HasSubstr("row -1 of X"));
+    EXPECT_EQ(report.faults[0].first.line, line_of(text, "tma_load"));
   }
 }
 

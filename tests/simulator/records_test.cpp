@@ -64,6 +64,10 @@ const std::map<Op, Sample>& samples() {
       {Op::store_words, {words, words}},
       {Op::load_words, {words + "    warp_sync\n" + changed(words, "store_", "load_"), words}},
       {Op::tma_load, {changed(copy_tile_in(), "%25", "%26"), store_tile(), store_box}},
+      {Op::cluster_copy,
+       {"    mbarrier_expect_tx %21, %1 {bytes = 512}\n    cluster_copy %23, %24, %0, %21, %1, %0, "
+        "%0 {bytes = 512}\n",
+        words}},
       {Op::tma_store, {"    tma_store %26, %23, %0, %0, %0\n", store_tile(), store_box}},
       {Op::tma_reduce,
        {"    tma_reduce %26, %23, %0, %0, %0 {function = add}\n", store_tile(), store_box}},
@@ -177,9 +181,10 @@ TEST(Records, SayWhichMemoryIsAccessed) {
     Watch::Kinds said;
     for (const Memory memory : {Memory::global, Memory::shared}) {
       for (const Proxy proxy : {Proxy::generic, Proxy::async}) {
-        // What reads and writes an element does so in one access.
+        // What reads and writes an element does so in one access; a copy reads others.
+        const bool copies = op == Op::cluster_copy;
         if (record.writes(memory, proxy)) said.emplace(memory, proxy, true);
-        if (record.reads(memory, proxy) && !record.writes(memory, proxy))
+        if (record.reads(memory, proxy) && (copies || !record.writes(memory, proxy)))
           said.emplace(memory, proxy, false);
       }
     }

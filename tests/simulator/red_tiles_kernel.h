@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tilewright/hopper.h"
@@ -45,6 +46,27 @@ inline Kernel add_tiles(int columns, bool constant_end = false, Beside beside = 
   kernel.roles({role("first", warps(1), registers(128), add(0)),
                 role("second", warps(1), registers(128), add(1))});
   return kernel;
+}
+
+// The roles of a kernel that multiplies A {64, depth} and B {columns, depth} once; `use` takes the
+// product.
+inline void multiply_once(Kernel& kernel, const Tensor& A, const Tensor& B, int columns, int depth,
+                          const std::function<void(const Tile& product)>& use) {
+  Ring ring(kernel, "operands", stages(1), {{bf16, 64, depth}, {bf16, columns, depth}});
+  const auto load = [&] {
+    ring.produce([&](const Slot& slot) {
+      tma_load(A(all, all), slot[0]);
+      tma_load(B(all, all), slot[1]);
+    });
+  };
+  const auto multiply = [&] {
+    const Slot slot = ring.consume();
+    const Tile product = wait(wgmma(slot[0], slot[1].T()));
+    ring.release(slot);
+    use(product);
+  };
+  kernel.roles({role("load", warps(1), registers(24), load),
+                role("math", warpgroups(1), registers(240), multiply)});
 }
 
 // Where Y lies among other numbers: from element `base`, with rows `stride` apart.

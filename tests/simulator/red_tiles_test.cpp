@@ -95,21 +95,9 @@ Kernel add_fragments(int columns) {
   const Tensor A = kernel.in("A", bf16, {64, kDepth}), B = kernel.in("B", bf16, {columns, kDepth});
   const Tensor sums = kernel.inout("sums", f32, {columns / 2, 128});
   kernel.ctas(2);
-  Ring ring(kernel, "operands", stages(1), {{bf16, 64, kDepth}, {bf16, columns, kDepth}});
-  const auto load = [&] {
-    ring.produce([&](const Slot& slot) {
-      tma_load(A(all, all), slot[0]);
-      tma_load(B(all, all), slot[1]);
-    });
-  };
-  const auto multiply = [&] {
-    const Slot slot = ring.consume();
-    const Tile product = wait(wgmma(slot[0], slot[1].T()));
-    ring.release(slot);
+  test::multiply_once(kernel, A, B, columns, kDepth, [&](const Tile& product) {
     atomic_add(sums(all, all), fragments(product).reshape({columns / 2, 128}));
-  };
-  kernel.roles({role("load", warps(1), registers(24), load),
-                role("math", warpgroups(1), registers(240), multiply)});
+  });
   return kernel;
 }
 
@@ -176,22 +164,11 @@ TEST(RedTiles, FragmentsBesideAProductAreCutByColumns) {
   const Tensor sums = kernel.in("sums", f32, {kColumns / 2, 128});
   const Tensor P = kernel.out("P", f32, {64, kColumns}), C = kernel.out("C", f32, {64, kCut});
   kernel.ctas(1);
-  Ring ring(kernel, "operands", stages(1), {{bf16, 64, kDepth}, {bf16, kColumns, kDepth}});
-  const auto load_operands = [&] {
-    ring.produce([&](const Slot& slot) {
-      tma_load(A(all, all), slot[0]);
-      tma_load(B(all, all), slot[1]);
-    });
-  };
-  const auto multiply = [&] {
-    const Slot slot = ring.consume();
-    store(P(all, all), wait(wgmma(slot[0], slot[1].T())));
-    ring.release(slot);
+  test::multiply_once(kernel, A, B, kColumns, kDepth, [&](const Tile& product) {
+    store(P(all, all), product);
     const Tile whole = from_fragments(load(sums(all, all)).reshape({64 * kColumns}), kColumns);
     store(C(all, all), whole.slice({0, 0}, {64, kCut}));
-  };
-  kernel.roles({role("load", warps(1), registers(24), load_operands),
-                role("math", warpgroups(1), registers(240), multiply)});
+  });
   test::WgmmaData data({bf16, kColumns, kDepth});
   HostTensor summed = HostTensor::zeros(f32, {kColumns / 2, 128});
   ASSERT_EQ(first_fault(simulate(machine_of(add_fragments(kColumns)),

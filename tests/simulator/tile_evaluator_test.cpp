@@ -31,6 +31,7 @@ TEST(ElementwiseTest, FunctionsOfOneFloatAreThoseOfTheStandardLibrary) {
         }
       } else {
         EXPECT_NEAR(got, right, 3e-7 * std::abs(right)) << ir::info(op).name << " " << values[i];
+        EXPECT_EQ(std::signbit(got), std::signbit(right)) << ir::info(op).name << " " << values[i];
       }
     }
   };

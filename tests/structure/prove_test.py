@@ -28,13 +28,14 @@ class NeverReached(unittest.TestCase):
         there = result("schedule=b", True, "equivalent")
         # The number of a register is another one.
         there["answer"]["mutants"][0]["operation"] = "wgmma_wait r9"
-        self.assertEqual(prove.never_reached([result("schedule=a", False, "unreached"), there]), [])
+        self.assertEqual(prove.unreached_texts([result("schedule=a", False, "unreached"), there]),
+                         {})
 
     def test_names_what_none_comes_to(self):
-        lines = prove.never_reached([result("schedule=a", False, "unreached"),
-                                     result("schedule=b", False, "unreached")])
-        self.assertEqual(len(lines), 2)
-        self.assertIn("wgmma_wait at gemm.cpp:7", lines[1] + lines[0])
+        texts = prove.unreached_texts([result("schedule=a", False, "unreached"),
+                                       result("schedule=b", False, "unreached")])
+        self.assertEqual(len(texts), 2)
+        self.assertEqual(texts["wgmma_wait at gemm.cpp:7"], "gemm schedule=a")
 
 
 class Undecided(unittest.TestCase):
@@ -127,6 +128,21 @@ class Tasks(unittest.TestCase):
         for subject in self.subjects:
             for name, numbers in self.chosen([subject]).items():
                 self.assertEqual(numbers, whole[name])
+
+    def test_what_no_chosen_ones_come_to_is_made_with_all_that_have_it(self):
+        unreached = result("a", True, "unreached")
+        text = prove.text_of(unreached["answer"]["mutants"][0])
+        prove.mutants_of = lambda *_: {f"gemm {text}": list(range(7)), "gemm another": [7]}
+        self.chosen(self.subjects)
+        tasks = list(prove.further_tasks(self.arguments, [unreached]))
+        self.assertEqual(len(tasks), len(self.subjects))
+        for key, words in tasks:
+            self.assertNotEqual(key[3], 0)
+            numbers = words[words.index("--mutants") + 1].split(",")
+            self.assertEqual(len(numbers), prove.FURTHER_PLACES)
+            self.assertNotIn("7", numbers)
+        reached = result("b", True, "caught")
+        self.assertEqual(list(prove.further_tasks(self.arguments, [unreached, reached])), [])
 
     def test_lists_those_of_the_names_asked_for_alone(self):
         of_gemm = self.chosen(self.subjects)

@@ -9,8 +9,10 @@
 
 #include <cerrno>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <string_view>
+#include <thread>
 
 #include "common/error_text.h"
 #include "common/temporary_folder.h"
@@ -206,6 +208,28 @@ TEST(WriteFileTest, ADeviceIsWrittenToAndNotReplaced) {
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   EXPECT_EQ(usage_error_of([&] { write_file("/dev/full", {bytes_of("x")}); }),
             "error: /dev/full: cannot write: No space left on device");
+}
+
+TEST(WriteFileTest, APipeThatNobodyReadsIsRefused) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(usage_error_of([&] { write_file(pipe, {bytes_of("x")}); }),
+            "error: " + pipe +
+                ": cannot write: nobody reads the pipe\n"
+                "  fix: begin to read it first, or name a file");
+  // With a reader, who comes a little later, even more than a pipe holds is written.
+  const std::string large(1 << 20, 'y');
+  std::future<std::string> reader = std::async(std::launch::async, content, pipe);
+  for (bool written = false; !written;) {
+    try {
+      write_file(pipe, {bytes_of(large)});
+      written = true;
+    } catch (const Error&) {
+      std::this_thread::yield();
+    }
+  }
+  EXPECT_EQ(reader.get(), large);
 }
 
 TEST(TextFileTest, IsWrittenAndReadWhole) {

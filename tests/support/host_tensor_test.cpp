@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "common/error_text.h"
 #include "tilewright/error.h"
 
 namespace tilewright {
@@ -66,6 +67,9 @@ TEST(HostTensorTest, WrongSizesAndIndicesAreUsageErrors) {
   EXPECT_THROW(HostTensor::zeros(f32, {2, 2}).at({1}), Error);
   EXPECT_THROW(HostTensor::zeros(f32, {2, 2}).at({1, 2}), Error);
   EXPECT_THROW(HostTensor::zeros(f32, {2}).flat(-1), Error);
+  EXPECT_EQ(test::usage_error_of([] { HostTensor::zeros(static_cast<DType>(77), {2}); }),
+            "error: there is no dtype of number 77\n"
+            "  fix: take one that tilewright/dtype.h names, such as bf16");
 }
 
 TEST(HostTensorTest, MoreThanThereIsMemoryIsAnError) {

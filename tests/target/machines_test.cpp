@@ -63,7 +63,7 @@ ir::Kernel product() {
 ir::Kernel compiled(ir::Kernel kernel, const std::string& target) {
   passes::Rewrites rewrites;
   passes::prepare_for_schedule(kernel, target, {}, rewrites);
-  kernel = schedules::schedule_for_target(kernel);
+  kernel = schedules::schedule_for_target(kernel).kernel;
   passes::lower_to_machine(kernel, {}, rewrites);
   return kernel;
 }
@@ -75,6 +75,25 @@ std::int64_t stages_of(const ir::Kernel& machine) {
     stages = std::max(stages, o.attributes.integer(ir::Key::stages));
   }
   return stages;
+}
+
+// What is scarcest decides: registers, shared memory, threads.
+TEST(MachinesTest, AMultiprocessorHoldsAsManyCtasAsAllOfItsResourcesAllow) {
+  ir::Kernel machine;
+  machine.target = "sm_90a";
+  machine.threads = 128;
+  machine.resident = 8;
+  EXPECT_EQ(target::resident_ctas(machine), 8);
+  machine.shared_bytes = 80 << 10;
+  EXPECT_EQ(target::resident_ctas(machine), 2);
+  machine.shared_bytes = 227 << 10;
+  EXPECT_EQ(target::resident_ctas(machine), 1);
+  machine.shared_bytes = 0;
+  machine.threads = 1024;
+  machine.resident = 2;
+  EXPECT_EQ(target::resident_ctas(machine), 2);
+  machine.resident = 1;  // whose threads may take twice as many registers
+  EXPECT_EQ(target::resident_ctas(machine), 1);
 }
 
 TEST(MachinesTest, LessSharedMemoryIsPlannedFor) {

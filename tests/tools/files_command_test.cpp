@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "common/temporary_folder.h"
 #include "tools/run_command.h"
@@ -69,6 +70,61 @@ TEST_F(FilesCommandTest, EveryCommandChecksItsOutput) {
     EXPECT_EQ(answer.status, 2) << line << answer.output;
     EXPECT_THAT(answer.output, HasSubstr("standard output cannot be written")) << line;
   }
+}
+
+// No command gives a value for an inout tensor or a scalar: they are explained all the same.
+TEST_F(FilesCommandTest, ExplainsWhatItCannotRun) {
+  const WithoutNvrtc without;
+  const std::string changed = add_one("dim n\n", "n", "ceil_div(n, 16)");
+  const auto with = [&](const std::string& old, const std::string& now) {
+    std::string text = changed;
+    return text.replace(text.find(old), old.size(), now);
+  };
+  const std::string files[] = {
+      write("inout.tw", with("out C", "inout C")),
+      write("scalar.tw", with("grid (", "scalar s: f32 = %20\ngrid (")),
+  };
+  for (const std::string& file : files) {
+    const Answer explained = tilewright("explain " + file + " --target interpreter --json");
+    EXPECT_EQ(explained.status, 0) << explained.output;
+    EXPECT_EQ(explained.json()["kernel"], "add_one");
+    for (const char* rest : {"run ", "bench "}) {
+      expect_failure(rest + file + " --target interpreter", 2,
+                     {"is neither an input nor an output", "fix: call compile() and run()"});
+    }
+    expect_failure("simulate " + file + " --target sm_90a", 2, {"no command gives a value for it"});
+  }
+}
+
+TEST_F(FilesCommandTest, WarnsOfWhatAGpuDoesNotTake) {
+  const std::string small = add_one("dim n\n", "n", "ceil_div(n, 16)");
+  const std::string large = std::regex_replace(small, std::regex("\\b16\\b"), "65536");
+  const Answer fits = tilewright("run " + write("small.tw", small) + " --target interpreter");
+  EXPECT_EQ(fits.status, 0);
+  EXPECT_THAT(fits.output, Not(HasSubstr("warning")));
+  const Answer warned = tilewright("run " + write("large.tw", large) + " --target interpreter");
+  EXPECT_EQ(warned.status, 0) << warned.output;
+  EXPECT_THAT(warned.output, HasSubstr("warning: add_one does not compile for sm_90a"));
+  EXPECT_THAT(warned.output, HasSubstr("a tile of 65536 elements"));
+}
+
+TEST_F(FilesCommandTest, SaysWhichCommandTakesAFile) {
+  const std::string kernel = write("add.tw", add_one("dim n\n", "n", "ceil_div(n, 16)"));
+  const Answer tuned = tilewright("tune " + kernel + " --target sm_90a --model-only");
+  EXPECT_EQ(tuned.status, 0);
+  EXPECT_THAT(tuned.output, HasSubstr("the compiler's choice"));
+  for (const char* command : {"run", "explain"}) {
+    expect_failure(std::string(command) + " program.twp --target sm_90a", 2,
+                   {"program.twp: a program's file is simulated alone",
+                    "fix: tilewright simulate program.twp --target sm_90a"});
+  }
+}
+
+TEST_F(FilesCommandTest, NumbersThatAreNone) {
+  expect_failure("run gemm --target interpreter --seed 18446744073709551616", 2,
+                 {"--seed", "18446744073709551616 is above 2^64 - 1"});
+  expect_failure("run gemm --target interpreter --timeout nan", 2,
+                 {"--timeout", "nan is no number"});
 }
 
 TEST_F(FilesCommandTest, RunsBenchesAndExplainsAFile) {

@@ -8,6 +8,7 @@
 #include "common/programs.h"
 #include "common/temporary_folder.h"
 #include "examples/all_reduce.h"
+#include "ir/program_text.h"
 #include "ir/text.h"
 #include "runtime/nvrtc_available.h"
 #include "support/file.h"
@@ -117,6 +118,27 @@ TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
   EXPECT_THAT(kernel.output, AllOf(HasSubstr("23 signal before its data"),
                                    HasSubstr("27 a word that is not waited for"),
                                    Not(HasSubstr("undecided, and why:"))));
+}
+
+// Blocks that add in their order meet at a word that the compiler has added to the kernel.
+TEST_F(SimulateProgram, OfKernelsThatAddInOrder) {
+  Kernel sums("sums");
+  const Dim rows = sums.dim("rows");
+  const Tensor X = sums.in("X", f32, {rows, 64}), S = sums.inout("S", f32, {1, 64});
+  const auto [i] = sums.grid(ceil_div(rows, 16));
+  const Index first = 0;
+  add(S(Block(first, 1, 1), all), reduce_sum(load(X(rows.block(i, 16), all)), 0));
+  Program program("ordered_sums");
+  const Dim m = program.dim("m");
+  const Buffer x = program.in("x", f32, {m, 64}), s = program.zeroed("s", f32, {1, 64});
+  const Buffer y = program.out("y", f32, {1, 64});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(sums, {x, s});
+  stream.copy(y, s);
+  write_text(folder_ / "ordered_sums.twp", ir::to_text(program.finish()));
+  const Answer answer = tilewright(simulate_line("ordered_sums.twp") + "--set m=50 --schedules 3");
+  EXPECT_EQ(answer.status, 0) << answer.output;
+  EXPECT_THAT(answer.output, HasSubstr(" 0 faults"));
 }
 
 TEST_F(SimulateProgram, OfTheSizesThatAreSet) {

@@ -23,6 +23,9 @@ struct Attention {
   // sm_90a: heads follow each other whose keys and values fit so many bytes, which stay in L2
   // beside what passes through it. Measured: docs/log/2026-11-21-prototypes.md.
   int l2_bytes = 32 << 20;
+  // sm_90a: two CTAs of a cluster take neighbouring tiles, and each loads half of the keys and
+  // values that both read. For sequences of one length, without a window.
+  bool in_pairs = false;
 };
 
 // in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],

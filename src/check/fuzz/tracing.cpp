@@ -499,7 +499,26 @@ void Tracing::slice(const Step& s) {
 
 void Tracing::transpose(const Step& s) {
   const auto x = pick(s.a, flat);
-  if (x) push(x->tile.T(), {x->axes[1], x->axes[0]}, {x->cuts[1], x->cuts[0]});
+  if (!x) return;
+  if (s.n % 3 == 0) return permute(s, *x);
+  push(x->tile.T(), {x->axes[1], x->axes[0]}, {x->cuts[1], x->cuts[0]});
+}
+
+// In any order of three axes, of which the second has one element.
+void Tracing::permute(const Step& s, const TileValue& x) {
+  const std::vector<std::vector<int>> orders{{0, 2, 1}, {0, 1, 2}, {1, 0, 2},
+                                             {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+  // Rows that warpgroups have parts of stay the first axis.
+  const std::size_t count = recipe_.style == Recipe::Style::products ? 2 : orders.size();
+  const std::vector<int>& order = orders[static_cast<std::size_t>(s.n / 3) % count];
+  const std::vector<std::int64_t>& shape = x.tile.shape();
+  const bool turned =
+      std::find(order.begin(), order.end(), 2) < std::find(order.begin(), order.end(), 0);
+  const std::size_t first = turned ? 1 : 0;
+  push(x.tile.reshape({shape[0], 1, shape[1]})
+           .permute(order)
+           .reshape({shape[first], shape[1 - first]}),
+       {x.axes[first], x.axes[1 - first]}, {x.cuts[first], x.cuts[1 - first]});
 }
 
 void Tracing::scalar(const Step& s) {

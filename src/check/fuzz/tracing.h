@@ -57,6 +57,7 @@ class Tracing {
   void reshape(const Step& step);
   void slice(const Step& step);
   void transpose(const Step& step);
+  void permute(const Step& step, const TileValue& value);
   void scalar(const Step& step);
   void coordinates(const Step& step);
   void loop(const Step& step);

@@ -43,7 +43,7 @@ OperationPrinter printer_of(Family family) {
     case Family::check:
       return print_check;
     case Family::bulk_copy:
-      return print_tma;
+      return print_bulk_copy;
     case Family::prefetch:
       return print_prefetch_map;
     case Family::product:

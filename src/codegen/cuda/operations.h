@@ -78,7 +78,7 @@ TW_PRINTER(global_access);
 TW_PRINTER(words);
 TW_PRINTER(prefetch_map);
 TW_PRINTER(tensor_map);
-TW_PRINTER(tma);
+TW_PRINTER(bulk_copy);
 TW_PRINTER(wgmma);
 TW_PRINTER(wgmma_fence);
 TW_PRINTER(wgmma_commit);

@@ -143,6 +143,12 @@ __device__ __forceinline__ u32 in_cta(u32 address, u32 cta) {
   return remote;
 }
 )"},
+    {"cluster_copy",
+     R"(__device__ __forceinline__ void cluster_copy(u32 to, u32 from, u32 bytes, u32 barrier, u32 cta) {
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               ::"r"(in_cta(to, cta)), "r"(from), "r"(bytes), "r"(in_cta(barrier, cta)) : "memory");
+}
+)"},
     {"load_words", R"(__device__ __forceinline__ void load_words(u32 address, float* r) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(r[0]), "=f"(r[1]), "=f"(r[2]), "=f"(r[3]) : "r"(address) : "memory");
@@ -414,6 +420,7 @@ __device__ __forceinline__ u64 descriptor(u32 high, u32 low, u32 address) {
     {"descriptor_in_cluster",
      R"(// The upper bits of such an address are the CTA's rank in its cluster.
 __device__ __forceinline__ u64 descriptor_in_cluster(u32 high, u32 low, u32 address) {
+  asm volatile("" : "+r"(address));
   return (u64)high << 32 | (low + ((address & 0x3ffff) >> 4));
 }
 )"},

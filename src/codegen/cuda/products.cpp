@@ -148,9 +148,16 @@ void print_prefetch_map(Emitter& emitter, const Operation& operation) {
   emitter.lane_line(fmt::format("prefetch_map({});", emitter.name(operation.operands[0])));
 }
 
-void print_tma(Emitter& emitter, const Operation& operation) {
+void print_bulk_copy(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ValueId>& operands = operation.operands;
+  if (operation.op == Op::cluster_copy) {
+    return emitter.lane_line(
+        fmt::format("cluster_copy({}, {}, {}, {}, {});",
+                    address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
+                    address(emitter, operands[0], operands[5], 0), attributes.integer(Key::bytes),
+                    barrier_address(emitter, operands[3], operands[4]), emitter.name(operands[6])));
+  }
   TmaShape shape;
   shape.operation = ir::info(operation.op).name;
   shape.load = ir::info(operation.op).writes(ir::Memory::shared);

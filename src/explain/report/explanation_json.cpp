@@ -116,6 +116,12 @@ std::string explanation_json(const Explanation& explanation) {
   for (const compiler::Decision& decision : explanation.decisions) {
     decisions.push_back({{"what", decision.what}, {"why", decision.why}});
   }
+  Json fields = Json::object();
+  for (const schedules::ChosenField& field : explanation.fields) {
+    fields[field.name] = {{"value", field.value},
+                          {"by", field.stated ? "author" : "compiler"},
+                          {"where", format_location(field.where)}};
+  }
   Json additions = Json::array();
   for (const compiler::Addition& each : explanation.additions) {
     additions.push_back({{"tensor", each.tensor},
@@ -146,6 +152,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"claims", claims_of(explanation)},
                      {"roofline", roofline_of(explanation.work)},
                      {"schedule", schedule_of(explanation.schedule)},
+                     {"schedule_fields", fields},
                      {"form", fmt::format("{:016x}", explanation.form)},
                      {"decisions", decisions},
                      {"additions", additions},

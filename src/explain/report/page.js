@@ -111,7 +111,10 @@ function numerics() {
     name(each.claim), number(each.found === null ? 'unknown' : count(each.found)),
     make('td', each.holds === false ? 'bad' : '', {},
       (each.holds === null ? 'not assembled' : each.holds ? 'holds' : 'does not hold') + ', ' + each.where)]));
-  for (const [id, list] of [['rewrites', rewrites], ['claims', summary.claims],
+  const fields = Object.entries(summary.schedule_fields);
+  table(byId('fields'), ['field', 'value', 'chosen by'], fields.map(([what, each]) => [
+    name(what), cell(each.value), cell([each.by, each.where].filter(Boolean).join(', '))]));
+  for (const [id, list] of [['rewrites', rewrites], ['claims', summary.claims], ['fields', fields],
     ['approximations', summary.numerics.approximations]]) {
     if (list.length === 0) byId(id).replaceChildren(make('tr', '', {}, cell('none')));
   }

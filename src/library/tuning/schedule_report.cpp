@@ -40,7 +40,9 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
   for (const KernelOption& option : kernel.options) {
     free.set(option.name, options.text(option.name));
   }
-  for (const FamilyMember& member : family_of(kernel, free, target.arch)) {
+  for (FamilyMember& member : family_of(kernel, free, target.arch)) {
+    // With the fields that are stated for it.
+    if (member.name == report.chosen) member.choice = choice;
     try {
       const schedules::Estimate cost = estimate(kernel, member, options, multiprocessors);
       const double flops = product_flops(kernel, member, options, multiprocessors);

@@ -117,11 +117,21 @@ Tuner::~Tuner() = default;
 
 Tuner::Tuner(const LibraryKernel& kernel, std::vector<std::string> settings,
              const compiler::Target& target, const TuneOptions& how)
-    : kernel_(kernel), settings_(std::move(settings)), target_(target), how_(how) {
+    : Tuner(kernel, settings, target, how,
+            family_of(kernel, resolve_options(kernel, settings), target.arch), "") {}
+
+Tuner::Tuner(const LibraryKernel& kernel, std::vector<std::string> settings,
+             const compiler::Target& target, const TuneOptions& how,
+             std::vector<FamilyMember> members, std::string standard)
+    : kernel_(kernel),
+      settings_(std::move(settings)),
+      target_(target),
+      how_(how),
+      members_(std::move(members)),
+      standard_(std::move(standard)) {
   multiprocessors_ = target.kind == compiler::Target::Kind::cuda
                          ? runtime::Device::get(0).info().multiprocessors
                          : ScheduleOptions().multiprocessors;
-  members_ = family_of(kernel, resolve_options(kernel, settings_), target.arch);
 }
 
 std::vector<std::string> Tuner::with(const std::vector<std::string>& sizes) const {
@@ -140,7 +150,9 @@ TuneResult Tuner::rank(const std::vector<std::string>& sizes) const {
   result.options = resolve_options(kernel_, with(sizes));
   ScheduleOptions where;
   where.multiprocessors = multiprocessors_;
-  result.standard = name_of(choose_schedule(kernel_, result.options, target_.arch, where));
+  result.standard = standard_.empty()
+                        ? name_of(choose_schedule(kernel_, result.options, target_.arch, where))
+                        : standard_;
   double fastest = std::numeric_limits<double>::infinity();
   for (const FamilyMember& each : members_) {
     TuneEntry entry;

@@ -42,6 +42,10 @@ class Tuner {
   // `settings` are for all points: facts, and sizes that do not change.
   Tuner(const LibraryKernel& kernel, std::vector<std::string> settings,
         const compiler::Target& target, const TuneOptions& how);
+  // Of these members, which are compared with the one of the name `standard`.
+  Tuner(const LibraryKernel& kernel, std::vector<std::string> settings,
+        const compiler::Target& target, const TuneOptions& how, std::vector<FamilyMember> members,
+        std::string standard);
   ~Tuner();
 
   // The model's ranking at one point.
@@ -71,6 +75,7 @@ class Tuner {
   const TuneOptions how_;
   int multiprocessors_;
   std::vector<FamilyMember> members_;
+  std::string standard_;  // empty: what the rules choose
   std::map<std::string, std::unique_ptr<Built>> built_;
 };
 

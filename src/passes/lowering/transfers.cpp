@@ -169,6 +169,24 @@ void TransferLowering::store(const Operation& o) {
              std::move(attributes), o.where);
 }
 
+// One copy for each panel of the tile, whose rows follow each other.
+void TransferLowering::cluster_copy(const Operation& o) {
+  const View from = views_.at(o.operands[0]), to = views_.at(o.operands[1]);
+  const Type part = code_.type(o.operands[1]);
+  const ValueId source = views_.offset(from, true, o.where),
+                place = views_.offset(to, true, o.where);
+  const std::int64_t start = views_.panel_step(from, o), step = views_.panel_step(to, o);
+  for (std::int64_t panel = 0; panel * to.panels.span < part.shape[1]; ++panel) {
+    const ValueId at =
+        code_.add(source, code_.integer(start + panel * from.panels.distance, o.where), o.where);
+    code_.emit(Op::cluster_copy,
+               {from.shared, to.shared, place, o.operands[2], o.operands[3], at, o.operands[4]},
+               {{Key::step, step + panel * to.panels.distance},
+                {Key::bytes, part.shape[0] * to.panels.span_bytes}},
+               o.where);
+  }
+}
+
 // One copy for each panel of the tile.
 void TransferLowering::tma(const Operation& o) {
   const Op copy = ir::info(o.op).becomes;

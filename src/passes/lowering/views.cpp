@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "ir/padded_panels.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::passes {
@@ -19,7 +20,7 @@ void Views::add(const Operation& o) {
   view.column = o.attributes.integer(Key::column);
   view.transposed = o.attributes.integer(Key::transposed) != 0;
   view.layout = &places_.at(view.shared)->attributes.shared_layout();
-  view.panels = *view.layout->as_panels();
+  view.panels = *ir::padded_panels(*view.layout);
   views_[o.results[0]] = view;
 }
 

@@ -181,6 +181,12 @@ std::vector<Mutant> seed_bytes(const Sites& sites) {
     }
     mutants.push_back(left_out(sites, *site));
   }
+  for (const Site* site : sites.of(Op::cluster_copy)) {
+    const std::int64_t bytes = site->operation->attributes.integer(Key::bytes);
+    mutants.push_back(
+        with_attribute(sites, *site, Key::bytes, bytes - 16,
+                       fmt::format("copies {} bytes instead of {}", bytes - 16, bytes)));
+  }
   return mutants;
 }
 

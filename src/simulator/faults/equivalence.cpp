@@ -317,6 +317,7 @@ std::string peers_are_awaited(const Sites& sites) {
     return false;
   };
   for (const Site& site : sites.all()) {
+    if (site.op() == Op::cluster_copy) return {};
     if (site.op() == Op::tma_load && site.operation->attributes.integer_or(ir::Key::multicast, 0)) {
       return {};
     }

@@ -166,6 +166,17 @@ std::vector<Mutant> seed_multicast(const Sites& sites) {
     mutants.push_back(with_mask(sites, *copy, more,
                                 fmt::format("is for CTAs {:#b} instead of {:#b}", more, mask)));
   }
+  for (const Site* copy : sites.of(Op::cluster_copy)) {
+    mutants.push_back(mutant_at(sites, *copy, "goes to the CTA behind"));
+    mutants.back().edit = [number = copy->number](ir::Kernel& kernel) {
+      const ValueId cta = operation_at(kernel, number).operands.back();
+      const ValueId one = insert_constant(kernel, number, 1);
+      const ValueId all = insert_constant(kernel, number + 1, kernel.cluster);
+      const ValueId next = insert_scalar(kernel, number + 2, Op::add, {cta, one});
+      const ValueId other = insert_scalar(kernel, number + 3, Op::mod, {next, all});
+      operation_at(kernel, number + 4).operands.back() = other;
+    };
+  }
   return mutants;
 }
 

@@ -145,6 +145,7 @@ void order_tensor(Launch& launch, const Warp& warp, const Access& access, const 
 // The CTAs of the cluster that receive a copy, a bit each.
 std::uint64_t receivers_of(const Warp& warp, const Transfer& transfer) {
   const auto rank = static_cast<int>(warp.cta->cluster_rank());
+  if (transfer.source >= 0) return std::uint64_t{1} << warp.integer(transfer.cta);
   if (transfer.multicast == 0) return std::uint64_t{1} << rank;
   const int group = transfer.multicast_group;
   if (group == 0) return transfer.multicast;
@@ -154,22 +155,43 @@ std::uint64_t receivers_of(const Warp& warp, const Transfer& transfer) {
 
 // What every copy names: its box of the tensor, and where that lies in shared memory.
 struct IssuedCopy {
-  const TensorMap& map;
-  std::byte* data;  // of the tensor
+  const TensorMap* map;  // null: from `source` in shared memory
+  std::byte* data;       // of the tensor
   std::int64_t address;
   std::array<std::int64_t, 5> start;
+  std::int64_t source = 0;
 };
+
+// The shared memory from which a copy to another CTA comes. It has to be there until the barrier of
+// that CTA says so.
+void order_source(Launch& launch, const Warp& warp, const Instruction& instruction,
+                  const Access& access, std::int64_t address) {
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  launch.order.shared(warp, access, *warp.cta, transfer.source, address, transfer.bytes);
+  ForeignUse use;
+  use.access = access;
+  use.verb = "read";
+  use.barrier = access.agent;
+  use.phase = access.epoch;
+  use.by_access = false;
+  warp.cta->foreign_uses.add(std::move(use));
+}
 
 // The copy's part that one CTA receives: its accesses, and when it completes.
 void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instruction,
               const IssuedCopy& load, int barrier) {
-  const std::int64_t bytes = load.map.box_bytes();
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  const std::int64_t bytes = transfer.bytes;
   const int agent = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
   const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
   AccessKind kind;
   kind.async = true;
-  order_tensor(launch, warp, launch.order.by_unit(warp, instruction, kind, agent, epoch), load.map,
-               load.data, load.address, load.start);
+  const Access read = launch.order.by_unit(warp, instruction, kind, agent, epoch);
+  if (load.map) {
+    order_tensor(launch, warp, read, *load.map, load.data, load.address, load.start);
+  } else {
+    order_source(launch, warp, instruction, read, load.source);
+  }
   kind.write = true;
   const Access access = launch.order.by_unit(warp, instruction, kind, agent, epoch);
   launch.order.shared(warp, access, cta, instruction.object, load.address, bytes);
@@ -187,13 +209,14 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   event.instruction = &instruction;
   event.destination = &cta;
   event.address = load.address;
+  event.source = load.source;
   event.data = load.data;
   event.coordinates = load.start;
   event.access = access;
   event.barrier = barrier;
   event.phase = cta.barriers[barrier].phase;
-  const bool multicast = launch.kernel.transfers[instruction.detail].multicast != 0;
-  event.timed = launch.timing.issue(warp, instruction, cta, barrier, bytes, multicast);
+  event.timed =
+      launch.timing.issue(warp, instruction, cta, barrier, bytes, transfer.is_for_others());
   if (launch.recorder) launch.recorder->load_issued(event);
   launch.add_event(std::move(event));
 }
@@ -235,10 +258,10 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
         static_cast<Epoch>(warp.store_groups + 1));
   };
   launch.order.shared(warp, group(Agents::Kind::store_reads, {false, true, false}), *warp.cta,
-                      instruction.object, copy.address, copy.map.box_bytes());
+                      instruction.object, copy.address, copy.map->box_bytes());
   // What reads elements to write them does so atomically for the GPU, in any order.
   const bool reduces = ir::info(instruction.op).reads(ir::Memory::global);
-  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), copy.map,
+  order_tensor(launch, warp, group(Agents::Kind::store_writes, {true, true, reduces}), *copy.map,
                copy.data, copy.address, copy.start);
   warp.stores.push_back(store);
   Event event;
@@ -248,17 +271,41 @@ void issue_store(Launch& launch, Warp& warp, const Instruction& instruction,
   launch.add_event(std::move(event));
 }
 
+// From this CTA's shared memory to that of a CTA of the cluster.
+void issue_cluster_copy(Launch& launch, Warp& warp, const Instruction& instruction,
+                        std::int64_t address) {
+  const Transfer& transfer = launch.kernel.transfers[instruction.detail];
+  const std::int64_t source =
+      launch.kernel.allocations[transfer.source].offset + warp.integer(transfer.source_offset);
+  if (!launch.inside(warp, instruction, transfer.source, source, transfer.bytes) ||
+      !launch.aligned(warp, instruction, transfer.source, source, 16) ||
+      !launch.aligned(warp, instruction, instruction.object, address, 16)) {
+    return;
+  }
+  const std::int64_t cta = warp.integer(transfer.cta), ctas = launch.kernel.cluster;
+  if (cta < 0 || cta >= ctas) {
+    launch.log.add({"out_of_bounds",
+                    instruction.where(),
+                    {},
+                    fmt::format("out of bounds: a copy to CTA {} of a cluster of {}\n{}", cta, ctas,
+                                launch.access("copy", instruction, warp)),
+                    {}});
+    return;
+  }
+  launch.check_held(warp, instruction, *warp.cta, transfer.source, source, transfer.bytes);
+  issue_load(launch, warp, instruction, {nullptr, nullptr, address, {}, source});
+}
+
 }  // namespace
 
 void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
   const Transfer& transfer = launch.kernel.transfers[instruction.detail];
-  const TensorMap& map = launch.kernel.maps[transfer.map];
   const std::int64_t address = launch.kernel.allocations[instruction.object].offset +
                                warp.integer(transfer.offset) + transfer.step;
-  if (!launch.inside(warp, instruction, instruction.object, address, map.box_bytes()) ||
-      !valid(launch, warp, instruction, map, address)) {
-    return;
-  }
+  if (!launch.inside(warp, instruction, instruction.object, address, transfer.bytes)) return;
+  if (transfer.map < 0) return issue_cluster_copy(launch, warp, instruction, address);
+  const TensorMap& map = launch.kernel.maps[transfer.map];
+  if (!valid(launch, warp, instruction, map, address)) return;
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
   if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
@@ -267,13 +314,13 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
     launch.fits(warp, instruction, *map.tensor, check, at, map.tensor->shape[check.axis]);
   }
   const bool load = ir::info(instruction.op).writes(ir::Memory::shared);
-  (load ? issue_load : issue_store)(launch, warp, instruction, {map, data, address, start});
+  (load ? issue_load : issue_store)(launch, warp, instruction, {&map, data, address, start});
 }
 
 void finish_load(Launch& launch, const Event& event) {
   if (launch.recorder) launch.recorder->load_finished(event);
   if (launch.provenance) launch.provenance->load(event);
-  const TensorMap& map = launch.kernel.maps[launch.kernel.transfers[event.instruction->detail].map];
+  const Transfer& transfer = launch.kernel.transfers[event.instruction->detail];
   SharedMemory& shared = event.destination->shared;
   const auto put = [&](std::int64_t address, const std::byte* global, std::int64_t skip,
                        std::int64_t bytes) {
@@ -282,9 +329,16 @@ void finish_load(Launch& launch, const Event& event) {
     if (bytes > 0) std::memcpy(chunk + skip, global, bytes);
     shared.put_chunk(address, chunk);
   };
-  if (launch.kernel.valued) for_chunks(map, event.data, event.address, event.coordinates, put);
-  shared.hold(event.address, map.box_bytes());
-  complete_tx(launch, event, map.box_bytes());
+  if (launch.kernel.valued && transfer.map >= 0) {
+    for_chunks(launch.kernel.maps[transfer.map], event.data, event.address, event.coordinates, put);
+  } else if (launch.kernel.valued) {
+    const std::byte* const from = event.issuer->cta->shared.at(event.source);
+    for (std::int64_t at = 0; at < transfer.bytes; at += 16) {
+      shared.put_chunk(event.address + at, from + at);
+    }
+  }
+  shared.hold(event.address, transfer.bytes);
+  complete_tx(launch, event, transfer.bytes);
 }
 
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {

@@ -179,6 +179,7 @@ struct Event {
   // load: one for each CTA that receives the box
   Cta* destination = nullptr;
   std::int64_t address = 0;
+  std::int64_t source = 0;    // in the issuer's shared memory, of what comes from there
   std::byte* data = nullptr;  // element 0 of the tensor
   std::array<std::int64_t, 5> coordinates{};
   Access access;  // the copy's write

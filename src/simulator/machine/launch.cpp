@@ -78,7 +78,7 @@ void Launch::raise_too_long() const {
              fmt::format("kernel {}: warps have executed {} operations, and the end is not reached",
                          kernel.name, max_operations_),
              ErrorKind::result)
-      .fix("take smaller sizes, or raise --max-operations (MachineOptions::max_operations)")
+      .fix("take smaller sizes, or raise --max-operations (CompileOptions::max_operations)")
       .raise();
 }
 
@@ -263,6 +263,12 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
           scalars[instruction.a].i < scalars[instruction.b].i ? warp.pc + 1 : instruction.target;
       return;
     case Code::loop_next:
+      if (scalars[instruction.b].i <= 0) {  // the kernel would not end
+        Diagnostic(instruction.where(),
+                   fmt::format("a loop's step is {}", scalars[instruction.b].i))
+            .fix("use a step of at least 1")
+            .raise();
+      }
       scalars[instruction.a].i += scalars[instruction.b].i;
       warp.pc = instruction.target;
       return;
@@ -462,8 +468,7 @@ void Launch::check_held(const Warp& warp, const Instruction& instruction, const 
   // A copy that has not written them yet, though the phase that announces it may be complete.
   for (const Event& event : world.events) {
     if (event.kind != Event::Kind::load || event.destination != &cta) continue;
-    const Transfer& transfer = kernel.transfers[event.instruction->detail];
-    const std::int64_t end = event.address + kernel.maps[transfer.map].box_bytes();
+    const std::int64_t end = event.address + kernel.transfers[event.instruction->detail].bytes;
     if (address >= end || event.address >= address + bytes) continue;
     const std::string barrier = barrier_name(event.barrier);
     log.add({"race", event.instruction->where(), instruction.where(),

@@ -66,6 +66,7 @@ class Preparation {
   void access_elements(const ir::Operation& operation);
   void access_fragment(const ir::Operation& operation);
   void transfer(const ir::Operation& operation);
+  void tensor_transfer(const ir::Operation& operation, int first, Transfer& made);
   void shared_word(const ir::Operation& operation);
   void word(const ir::Operation& operation);
   void mbarrier(const ir::Operation& operation);

@@ -16,20 +16,37 @@ using ir::Operation;
 void Preparation::transfer(const Operation& operation) {
   const bool load = ir::info(operation.op).completion == ir::Completion::mbarrier;
   Transfer made;
-  made.map = object(operation.operands[0]);
-  made.rank = rank(operation.operands[0]);
   made.offset = operation.operands[2];
   made.step = operation.attributes.integer_or(Key::step, 0);
-  made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
-  made.multicast_group = static_cast<int>(operation.attributes.integer_or(Key::multicast_group, 0));
   if (load) {
     made.barriers = object(operation.operands[3]);
     made.barrier_index = operation.operands[4];
     signals(made.barriers);
     prepared_.barrier_arrays[made.barriers].transactions = true;
   }
-  made.coordinates.assign(operation.operands.begin() + (load ? 5 : 3), operation.operands.end());
+  if (operation.op == Op::cluster_copy) {
+    made.source = object(operation.operands[0]);
+    made.source_offset = operation.operands[5];
+    made.cta = operation.operands[6];
+    made.bytes = operation.attributes.integer(Key::bytes);
+  } else {
+    tensor_transfer(operation, load ? 5 : 3, made);
+  }
+  Instruction& instruction = emit(operation);
+  instruction.object = object(operation.operands[1]);
+  instruction.detail = static_cast<int>(prepared_.transfers.size());
+  prepared_.transfers.push_back(std::move(made));
+}
+
+// By the map that is the first operand; coordinates are those from `first` on.
+void Preparation::tensor_transfer(const Operation& operation, int first, Transfer& made) {
+  made.map = object(operation.operands[0]);
+  made.rank = rank(operation.operands[0]);
+  made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
+  made.multicast_group = static_cast<int>(operation.attributes.integer_or(Key::multicast_group, 0));
+  made.coordinates.assign(operation.operands.begin() + first, operation.operands.end());
   const TensorMap& map = prepared_.maps[made.map];
+  made.bytes = map.box_bytes();
   if (static_cast<int>(made.coordinates.size()) != map.rank) {
     refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
                                   made.coordinates.size(), map.name, map.rank));
@@ -37,12 +54,8 @@ void Preparation::transfer(const Operation& operation) {
   if (map.ragged_axis < 0) {
     std::vector<std::int64_t> box(map.box.begin(), map.box.begin() + map.rank);
     std::reverse(box.begin(), box.end());
-    made.checks = analysis::coordinate_checks(operation, load ? 5 : 3, box, integers_);
+    made.checks = analysis::coordinate_checks(operation, first, box, integers_);
   }
-  Instruction& instruction = emit(operation);
-  instruction.object = object(operation.operands[1]);
-  instruction.detail = static_cast<int>(prepared_.transfers.size());
-  prepared_.transfers.push_back(std::move(made));
 }
 
 void Preparation::signals(int array) {

@@ -415,8 +415,10 @@ const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
   switch (instruction.code) {
     case Code::global_access:
       return global_accesses[instruction.detail].tensor;
-    case Code::bulk_copy:
-      return maps[transfers[instruction.detail].map].tensor;
+    case Code::bulk_copy: {
+      const int map = transfers[instruction.detail].map;
+      return map < 0 ? nullptr : maps[map].tensor;
+    }
     case Code::word:
     case Code::word_wait:
       return &arguments.tensors[words[instruction.detail].tensor];

@@ -211,7 +211,10 @@ struct WordAccess {
 };
 
 struct Transfer {
-  int map = 0;
+  int map = -1;     // of a copy to a CTA of the cluster none
+  int source = -1;  // of such a copy: the allocation that it reads
+  Slot source_offset = 0, cta = 0;
+  std::int64_t bytes = 0;    // that each of the receivers gets, or that leave
   Slot rank = ir::kNoValue;  // as of a global access
   Slot offset = 0;
   std::int64_t step = 0;
@@ -221,6 +224,8 @@ struct Transfer {
   int multicast_group = 0;  // 0: the cluster
   std::vector<Slot> coordinates;
   std::vector<analysis::AxisCheck> checks;  // of coordinates that come from what the launch gives
+  // Whether another CTA's barrier expects the bytes, perhaps after they have come.
+  bool is_for_others() const { return multicast != 0 || source >= 0; }
 };
 
 // A matrix in shared memory as wgmma is told of it.

@@ -148,8 +148,9 @@ ArrayOrigin& Provenance::of(Warp& warp, int array) const {
 }
 
 void Provenance::load(const Event& event) const {
-  const TensorMap& map =
-      launch_.kernel.maps[launch_.kernel.transfers[event.instruction->detail].map];
+  const Transfer& transfer = launch_.kernel.transfers[event.instruction->detail];
+  if (transfer.map < 0) return move(event, transfer.bytes);
+  const TensorMap& map = launch_.kernel.maps[transfer.map];
   const auto copy = std::make_shared<const Origin::Copy>(Origin::Copy{event.access, &map});
   std::array<std::int64_t, 5> start = event.coordinates;
   if (map.ragged_axis >= 0) {
@@ -168,6 +169,17 @@ void Provenance::load(const Event& event) const {
       origin.at[axis] += rest % map.box[axis];
       rest /= map.box[axis];
     }
+  }
+}
+
+void Provenance::move(const Event& event, std::int64_t bytes) const {
+  std::vector<Origin>& to = event.destination->origins;
+  std::vector<Origin>& from = event.issuer->cta->origins;
+  for (std::vector<Origin>* const origins : {&to, &from}) {
+    origins->resize(event.destination->shared.size() / 16 + 1);
+  }
+  for (std::int64_t byte = 0; byte < bytes; byte += 16) {
+    to[(event.address + byte) / 16] = from[(event.source + byte) / 16];
   }
 }
 

@@ -60,6 +60,7 @@ class Provenance {
 
   // A copy has arrived.
   void load(const Event& event) const;
+  void move(const Event& event, std::int64_t bytes) const;
   // Threads have written: nothing is known of these bytes.
   void forget(Cta& cta, std::int64_t address, std::int64_t bytes) const;
   void forget(Warp& warp, int array) const;

@@ -277,6 +277,12 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   }
   const Mbarrier& state = warp.cta->barriers[barrier];
   const std::int64_t parity = warp.integer(instruction.b);
+  if (parity != 0 && parity != 1) {
+    fault(launch, warp, instruction, barrier, fmt::format("is asked for parity {}", parity),
+          "a parity of 0 or 1: the number of the phase modulo 2");
+    ++warp.pc;
+    return;
+  }
   const bool resumed = warp.waits_at == &instruction;
   if (resumed && state.phase > warp.awaited_phase + 1) {
     fault(launch, warp, instruction, barrier,
@@ -286,7 +292,7 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
           "an arrival of the waiting warp between these phases");
   }
   const std::uint64_t current = state.phase & 1;
-  if (current != static_cast<std::uint64_t>(parity & 1)) {
+  if (current != static_cast<std::uint64_t>(parity)) {
     if (launch.world.schedule.times_out()) {
       warp.waits_at = &instruction;
       warp.awaited_phase = state.phase - 1;
@@ -301,7 +307,7 @@ void wait_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction) {
     return;
   }
   warp.barrier = barrier;
-  warp.parity = parity & 1;
+  warp.parity = parity;
   warp.awaited_phase = state.phase;
   launch.block(warp, Warp::State::mbarrier, instruction);
 }
@@ -363,7 +369,7 @@ void wait_for_groups(Launch& launch, Warp& warp, const Instruction& instruction)
 void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
   Cta& cta = *event.destination;
   Mbarrier& state = cta.barriers[event.barrier];
-  const bool multicast = launch.kernel.transfers[event.instruction->detail].multicast != 0;
+  const bool for_others = launch.kernel.transfers[event.instruction->detail].is_for_others();
   if (state.phase != event.phase) {
     return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("was in phase {} when a copy of {} bytes began and is in phase {} "
@@ -372,7 +378,7 @@ void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
                  "an expect_tx of all bytes that the copies of the phase write");
   }
   // Another CTA's copy may arrive before this one's expect_tx; its own must not.
-  if (!multicast && state.tx < bytes) {
+  if (!for_others && state.tx < bytes) {
     return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("expects {} bytes more in phase {}, a copy brings {}", state.tx,
                              state.phase, bytes),

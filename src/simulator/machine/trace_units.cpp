@@ -41,21 +41,29 @@ std::string LaunchTrace::coordinates(const std::array<std::int64_t, 5>& at, int 
 void LaunchTrace::load_issued(const Event& event) {
   const PreparedKernel& kernel = launch_->kernel;
   const Transfer& transfer = kernel.transfers[event.instruction->detail];
-  const TensorMap& map = kernel.maps[transfer.map];
   const WarpState& issuer = state_of(*event.issuer);
   CtaState& to = state_of(*event.destination);
-  const std::int64_t cycles = port_cycles(launch_->kernel, map.box_bytes());
+  const std::int64_t cycles = port_cycles(launch_->kernel, transfer.bytes);
+  std::string name, part;
+  if (transfer.map < 0) {
+    name = fmt::format("CTA {}'s {}", event.issuer->cta->index,
+                       place_of(transfer.source, event.source));
+  } else {
+    const TensorMap& map = kernel.maps[transfer.map];
+    name = map.name;
+    part = coordinates(event.coordinates, map.rank);
+  }
   const std::string place = place_of(event.instruction->object, event.address);
   TraceFlight flight;
   flight.issue = issuer.clock;
   const std::int64_t latency =
       std::max<std::int64_t>(kernel.target->rates.copy_latency - cycles, 0);
   flight.end = to.port.reserve(issuer.clock + latency, cycles) + cycles;
-  flight.name = text(fmt::format("{} to {}", map.name, place));
+  flight.name = text(fmt::format("{} to {}", name, place));
   flight.place = text(place);
-  flight.detail = text(fmt::format("{}{} {} bytes, completes {} phase {}", map.name,
-                                   coordinates(event.coordinates, map.rank), map.box_bytes(),
-                                   launch_->barrier_name(event.barrier), event.phase));
+  flight.detail =
+      text(fmt::format("{}{} {} bytes, completes {} phase {}", name, part, transfer.bytes,
+                       launch_->barrier_name(event.barrier), event.phase));
   flight.iteration = iteration_text(issuer, event.issuer->pc);
   flight.issuer = issuer.index;
   flight.where = event.instruction->where();

@@ -9,6 +9,7 @@
 
 #include "ir/memory_order.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::simulator {
 
@@ -156,9 +157,11 @@ void World::count() const {
 bool World::has_place(const Launch& launch) const {
   // Whole clusters, and one of them however few places there are.
   const std::int64_t size = launch.kernel.cluster;
-  const std::int64_t resident = launch.kernel.cooperative
-                                    ? std::max(options_.resident, options_.multiprocessors)
-                                    : options_.resident;
+  std::int64_t resident = options_.resident;
+  if (launch.kernel.cooperative) {
+    const std::int64_t of_one = target::resident_ctas(*launch.kernel.source);
+    resident = std::max(resident, of_one * options_.multiprocessors);
+  }
   const std::int64_t places = std::max<std::int64_t>((resident + size - 1) / size, 1) * size;
   std::int64_t taken = 0;
   for (const Launch* other : active_) {

@@ -65,6 +65,7 @@ __device__ __forceinline__ void wgmma_wait() {
 }
 // The upper bits of such an address are the CTA's rank in its cluster.
 __device__ __forceinline__ u64 descriptor_in_cluster(u32 high, u32 low, u32 address) {
+  asm volatile("" : "+r"(address));
   return (u64)high << 32 | (low + ((address & 0x3ffff) >> 4));
 }
 __device__ __forceinline__ void wgmma_rs_m64n24k16_bf16(float* d, const u32* a, u64 b, bool accumulate) {

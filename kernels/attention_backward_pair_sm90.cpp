@@ -1,0 +1,397 @@
+#include "kernels/attention_backward_pair_sm90.h"
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_turns.h"
+#include "kernels/attention_backward_wide_parts.h"
+#include "kernels/attention_backward_wide_sm90.h"
+#include "tilewright/hopper.h"
+#include "tilewright/plan_case.h"
+#include "tilewright/ranks.h"
+
+namespace tilewright::kernels {
+namespace wide {
+namespace {
+
+constexpr int kPanel = 64;  // columns of a panel of 128 bytes
+// Places for P and dS in turns. P of a step has the place of dS three steps before, which its
+// readers have read; dS that of P of the step before, which both warpgroups have read.
+constexpr int kPlaces = 4;
+constexpr int kRowNumbers = 4;  // blocks of rows ahead of dQ
+// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ, which computes so many
+// columns at a time.
+constexpr int kMathRegisters = 208, kQueryRegisters = 72, kQueryColumns = 64;
+
+// The two CTAs of a cluster have adjacent blocks of 64 keys and go through the same blocks of
+// queries. Each sends its dS to the other one, and sums half of the columns of dQ over the keys of
+// both, so that it adds half as much to memory. A warpgroup of its own does so: a warp that adds
+// waits for memory, and those of dK and dV go on meanwhile.
+template <typename Keys>
+class PairBackward {
+ public:
+  PairBackward(Kernel& kernel, const Attention& a, bool ordered)
+      : a_(a),
+        half_(half_of(a.dim)),
+        half_v_(half_of(a.dim_v)),
+        scores_(a),
+        sequences_(kernel, a, ordered, /*parts=*/1),
+        Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
+        K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
+        V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
+        dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
+        L_(kernel.in("L", f32, sequences_.of_rows(kRows))),
+        D_(kernel.in("D", f32, sequences_.of_rows(kRows))),
+        sums_(kernel.inout("sums", f32, wide_backward_sums(a, sequences_.kept_blocks(kRows)))),
+        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
+        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
+        words_(plan_case("paired dQ in order", ordered)
+                   ? std::optional(kernel.inout(
+                         "turns", i32, wide_backward_turns(a, sequences_.kept_blocks(kRows))))
+                   : std::nullopt),
+        pairs_(kernel, sequences_.count()),
+        key_ring_(kernel, "keys", stages(2), std::vector<TileShape>{}),
+        k_ring_(kernel, "k", stages(1), {{a.dtype, kHalves * kRows, half_}}),
+        v_ring_(kernel, "v", stages(1), {{a.dtype, kHalves * kRows, half_v_}}),
+        other_k_ring_(kernel, "other_k", stages(1), {{a.dtype, kRows, half_}}),
+        row_ring_(kernel, "rows", stages(kRowNumbers), std::vector<TileShape>{}),
+        q_ring_(kernel, "q", stages(kRowStages),
+                {{a.dtype, kHalves * kRows, half_}, {f32, 8, kRows}}),
+        do_ring_(kernel, "do", stages(1), {{a.dtype, kHalves * kRows, half_v_}, {f32, 8, kRows}}),
+        other_ds_ring_(kernel, "other_ds", stages(1), {{a.dtype, kRows, kRows}}),
+        p_ds_(kernel, "p_ds", a.dtype, kPlaces * kRows, kRows),
+        p_full_(kernel, kMathThreads),
+        ds_full_(kernel, kMathThreads),
+        ds_ready_(kernel, kMathThreads + kQueryThreads + 32, 2),
+        ds_read_(kernel, kMathThreads + kQueryThreads, 2) {
+    key_ring_.numbered(kKeyNumbers);
+    row_ring_.numbered(2);
+    q_ring_.numbered(2);
+    other_ds_ring_.multicast();
+    kernel.ctas(pairs_.ctas(), 2);
+    const RegisterBudget few = registers(24);
+    std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_pairs(); }),
+                                   role("send", warps(1), few, [this] { send(); })};
+    if (words_) {
+      turns_.emplace(kernel, "turn", *words_, kQueryThreads);
+      roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
+      roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
+    }
+    roles.push_back(
+        role("queries", warpgroups(1), registers(kQueryRegisters), [this] { sum_queries(); }));
+    roles.push_back(role("math", warpgroups(kHalves), registers(kMathRegisters),
+                         [this](const Index& group) { compute_pairs(group); }));
+    kernel.roles(roles);
+    kernel.require({no_stack, no_spills});
+  }
+
+ private:
+  using Sequence = typename Keys::One;
+  static constexpr int kMathThreads = kHalves * 128, kQueryThreads = 128;
+
+  static Block own_keys(const Sequence& sequence, const Index& pair) {
+    return sequence.keys.block(pair * 2 + cluster_rank(), kRows);
+  }
+  // Of one of the two CTAs, to load. Instead of a block that does not exist, whose scores the mask
+  // hides, the last one.
+  static Block loaded_keys(const Sequence& sequence, const Index& pair, const Index& rank) {
+    const Index last = max(sequence.keys.blocks(kRows) - 1, 0);
+    return sequence.keys.block(min(pair * 2 + rank, last), kRows);
+  }
+
+  void load_pairs() {
+    pairs_.hand_out([&](const Index& number) {
+      const KeyPlace at = sequences_.place(number);
+      const Sequence sequence = sequences_.of(at.sequence);
+      const Block cols = sequence.keys.block(at.block, 2 * kRows);
+      const auto load = [&] { load_pair(at, sequence, cols); };
+      if constexpr (Keys::kOneLength) {
+        load();
+      } else {
+        when(cols.start() < cols.limit(), load);
+      }
+    });
+    key_ring_.produce(no_keys(kEndOfKeys, 0));
+  }
+
+  // The numbers of a pair's keys say where they are, and how many blocks of rows follow: those that
+  // see something of either block, of all heads that share the keys, in the order of for_rows.
+  void load_pair(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
+    const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
+    const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
+    const Index of_head = last - first, steps = of_head * scores_.group;
+    const auto load_step = [&](const Index& i) {
+      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
+      const Index member = select(at.ascends > 0, by_member, i - by_row * scores_.group);
+      const Index of_member = select(at.ascends > 0, i - by_member * of_head, by_row);
+      const Index row = select(at.ascends > 0, first + of_member, last - 1 - of_member);
+      const Index head = at.kv_head * scores_.group + member;
+      load_queries(sequence, row, head, select(row >= whole_first && row < whole_last, 0, 1));
+      return std::pair(row, head);
+    };
+    const Block own = loaded_keys(sequence, at.block, cluster_rank());
+    const Block other = loaded_keys(sequence, at.block, 1 - cluster_rank());
+    key_ring_.produce(key_numbers(at, steps));
+    // In the order in which the last step of the keys before leaves room.
+    when(steps > 0, [&] { load_step(0); });
+    v_ring_.produce(
+        [&](const Slot& v) { load_halves(sequence, V_, own, at.kv_head, a_.dim_v, v[0]); });
+    when(steps > 0, [&] {
+      load_gradients(sequence, select(at.ascends > 0, first, last - 1), at.kv_head * scores_.group);
+      k_ring_.produce(
+          [&](const Slot& k) { load_halves(sequence, K_, own, at.kv_head, a_.dim, k[0]); });
+      other_k_ring_.produce([&](const Slot& k) {
+        const Block columns = Dim(a_.dim).block(cluster_rank(), half_);
+        tma_load(sequence.rows(K_, other, at.kv_head, columns), k[0]);
+      });
+    });
+    for (Index i : range(1, steps)) {
+      const auto [row, head] = load_step(i);
+      load_gradients(sequence, row, head);
+    }
+  }
+
+  // Each block of rows has its number, that among all that are kept, and whether a mask cuts it.
+  void load_queries(const Sequence& sequence, const Index& row, const Index& head,
+                    const Index& is_cut) {
+    row_ring_.produce({row, sequences_.kept_number(sequence, head, row, kRows)});
+    q_ring_.produce({row, is_cut}, [&](const Slot& slot) {
+      load_halves(sequence, Q_, sequence.queries.block(row, kRows), head, a_.dim, slot[0]);
+      tma_load(statistics_of(sequence, L_, row, head), slot[1].first_row());
+    });
+  }
+  void load_gradients(const Sequence& sequence, const Index& row, const Index& head) {
+    do_ring_.produce([&](const Slot& slot) {
+      load_halves(sequence, dO_, sequence.queries.block(row, kRows), head, a_.dim_v, slot[0]);
+      tma_load(statistics_of(sequence, D_, row, head), slot[1].first_row());
+    });
+  }
+  TensorView statistics_of(const Sequence& sequence, const Tensor& tensor, const Index& row,
+                           const Index& head) const {
+    const Block rows = sequences_.of_rows(kRows).back().block(sequence.kept_number(row), kRows);
+    return sequence.kept_block(tensor, rows, Dim(a_.heads).block(head, 1));
+  }
+
+  void send() {
+    Cell<Index> place(0), turn(0);
+    for_key_blocks(key_ring_, [&](const KeyPlace&, const Index& steps) {
+      for ([[maybe_unused]] Index i : range(steps)) {
+        ds_ready_.sync(turn);
+        other_ds_ring_.produce([&](const Slot& slot) {
+          cluster_copy(p_ds_.rows(kRows * place, kRows), slot, 1 - cluster_rank());
+        });
+        place = (place + 1) % kPlaces;
+        turn = 1 - turn;
+      }
+    });
+  }
+
+  void await_turns() {
+    for_key_blocks(key_ring_, [&](const KeyPlace& at, const Index& steps) {
+      const Sequence sequence = sequences_.of(at.sequence);
+      for ([[maybe_unused]] Index i : range(steps)) {
+        const Slot slot = row_ring_.consume();
+        const Index row = slot.number(0), sum = slot.number(1) * kHalves + cluster_rank();
+        row_ring_.release(slot);
+        turns_->await(sum, turn_of(a_, sequence, at, row));
+      }
+    });
+  }
+  void end_turns() {
+    for_key_blocks(key_ring_, [&](const KeyPlace&, const Index& steps) {
+      for ([[maybe_unused]] Index i : range(steps)) turns_->hand_on();
+    });
+  }
+
+  void sum_queries() {
+    Cell<Index> place(0), turn(0);
+    for_key_blocks(key_ring_, [&](const KeyPlace&, const Index& steps) {
+      when(steps > 0, [&] { sum_pair(steps, place, turn); });
+    });
+  }
+
+  void sum_pair(const Index& steps, Cell<Index>& place, Cell<Index>& turn) {
+    const Slot k = k_ring_.consume(), other_k = other_k_ring_.consume();
+    for ([[maybe_unused]] Index i : range(steps)) {
+      ds_ready_.sync(turn);
+      const Slot other = other_ds_ring_.consume();
+      const SharedView ds = p_ds_.rows(kRows * place, kRows);
+      const auto product = [&](int first) {
+        const auto columns = [&](const SharedView& of) { return of.columns(first, kQueryColumns); };
+        return wgmma(other[0], columns(other_k[0]), wgmma(ds, columns(half(k[0], cluster_rank()))));
+      };
+      std::optional<Sum> sum;
+      for (int first = 0; first < half_; first += kQueryColumns) {
+        const Tile dq = wait(product(first));
+        if (first + kQueryColumns == half_) {
+          other_ds_ring_.release(other);
+          ds_read_.arrive(turn);
+        }
+        if (!sum) sum = begin_sum();
+        add(*sum, first, dq);
+      }
+      if (sum->turn) turns_->end(*sum->turn);
+      place = (place + 1) % kPlaces;
+      turn = 1 - turn;
+    }
+    k_ring_.release(k);
+    other_k_ring_.release(other_k);
+  }
+
+  // The block of rows whose dQ is added to; in order, in the pair's turn.
+  struct Sum {
+    Index rows;
+    std::optional<Turns::Turn> turn;
+  };
+  Sum begin_sum() {
+    if (turns_) {
+      const Turns::Turn turn = turns_->begin();
+      return {turn.sum() / kHalves, turn};
+    }
+    const Slot slot = row_ring_.consume();
+    const Index rows = slot.number(1);
+    row_ring_.release(slot);
+    return {rows, std::nullopt};
+  }
+  // Columns of this CTA's half, from `first` on.
+  void add(const Sum& sum, int first, const Tile& dq) const {
+    const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
+    const Index tile = sum.rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
+    add_to_sums(sums_, lines, tile + first / kSumColumns, dq, sum.turn);
+  }
+
+  void compute_pairs(const Index& group) {
+    Cell<Condition> more(true);
+    Cell<Index> place(0), steps(0);
+    repeat_while(more, [&] {
+      const Slot keys = key_ring_.consume();
+      const Condition is_pair = keys.number() >= 0;
+      when(is_pair, [&] { compute_pair(group, keys, place, steps); });
+      more = is_pair;
+      key_ring_.release(keys);
+    });
+    // What the warpgroup of dQ has arrived at and nobody has waited for.
+    when(steps > 1, [&] { ds_read_.sync(steps % 2); });
+    when(steps > 0, [&] { ds_read_.sync((steps + 1) % 2); });
+  }
+
+  // `place`: where P of the last step lay. `all_steps`: those of all pairs so far.
+  void compute_pair(const Index& group, const Slot& keys, Cell<Index>& place,
+                    Cell<Index>& all_steps) {
+    Var dk{zeros({kRows, half_})}, dv{zeros({kRows, half_v_})};
+    const Index steps = keys.number(3);
+    const auto at_place = [&](int back) {
+      return p_ds_.rows(kRows * ((place + (kPlaces - back)) % kPlaces), kRows);
+    };
+    const Slot v = v_ring_.consume();
+    when(steps > 0, [&] {
+      const Slot k = k_ring_.consume();
+      Cell<Index> held(0);
+      // dK of a step is in flight beside the scores of the next one.
+      Cell<Pending> sum_k(as_pending(Tile(dk))), sum_v(as_pending(Tile(dv)));
+      for (Index i : range(steps)) {
+        const Slot slot = q_ring_.consume();
+        const Pending products = rows_product(k[0], slot[0], group);
+        const Slot gradients = do_ring_.consume();
+        const Pending value_products = rows_product(v[0], gradients[0], group);
+        const Tile l = statistic(slot[1], group);
+        const Pending keys_before = sum_k, values_before = sum_v;
+        retire(keys_before);
+        when(i > 0, [&] { q_ring_.release(held); });
+        const Tile weights = weights_of(
+            scores_, sequences_, {group, keys.number(2), slot.number(0), slot.number(1)},
+            wait(products), l,
+            [&](const Sequence& sequence) { return own_keys(sequence, keys.number(0)); });
+        place = (place + 1) % kPlaces;
+        // dQ of two steps before has been computed: its warpgroup, and the other CTA, have read dS
+        // of three steps before.
+        when(all_steps > 1, [&] { ds_read_.sync(all_steps % 2); });
+        const SharedView p = at_place(0), ds_place = at_place(1);
+        store(own_rows(p, group).T(), weights.cast(a_.dtype));
+        fence_proxy_async();
+        p_full_.sync();
+        const Pending values = wgmma(p.T(), half(gradients[0], group), values_before);
+        const Tile d = statistic(gradients[1], group);
+        const Tile ds = score_gradient(scores_, weights, wait(value_products), l, d);
+        store(own_rows(ds_place, group).T(), ds.cast(a_.dtype));
+        fence_proxy_async();
+        ds_full_.sync();
+        ds_ready_.arrive(all_steps % 2);
+        sum_k = wgmma(ds_place.T(), half(slot[0], group), keys_before);
+        retire(values);
+        do_ring_.release(gradients);
+        sum_v = values;
+        held = slot.stage();
+        all_steps = all_steps + 1;
+      }
+      k_ring_.release(k);
+      dk = wait(sum_k);
+      dv = wait(sum_v);
+      q_ring_.release(held);
+    });
+    const Block own = own_keys(sequences_.of(keys.number(2)), keys.number(0));
+    when(own.start() < own.limit(), [&] {
+      store_gradient(dV_, a_.dim_v, group, keys, dv, v[0]);
+      store_gradient(dK_, a_.dim, group, keys, dk * scores_.product_scale, v[0]);
+    });
+    v_ring_.release(v);
+  }
+
+  // A warpgroup's half of the columns, each warp its rows, through its part of V's place.
+  void store_gradient(const Tensor& to, int dim, const Index& group, const Slot& keys,
+                      const Tile& tile, const SharedView& through) {
+    const Index pair = keys.number(0), kv_head = keys.number(1);
+    const Sequence sequence = sequences_.of(keys.number(2));
+    const Block rows = own_keys(sequence, pair).part(warp_index(), 16);
+    const int panels = half_of(dim) / kPanel, places = half_v_ / kPanel;
+    for (int i = 0; i < panels; ++i) {
+      if (i >= places) bulk_wait_read(0);
+      if (i >= places) warp_sync();
+      const SharedView at = half(through, group).columns(i % places * kPanel, kPanel);
+      store(at, tile.slice({0, i * kPanel}, {kRows, kPanel}).cast(a_.dtype));
+      fence_proxy_async();
+      warp_sync();
+      const Block columns = Dim(dim).block(group * panels + i, kPanel);
+      tma_store(sequence.rows(to, rows, kv_head, columns), at.rows(16 * warp_index(), 16));
+      bulk_commit();
+    }
+    bulk_wait_read(0);
+    warp_sync();
+  }
+
+  const Attention& a_;
+  const int half_, half_v_;
+  AttentionScores scores_;
+  Keys sequences_;
+  Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
+  std::optional<Tensor> words_;
+  PairsOfCtas pairs_;
+  Ring key_ring_, k_ring_, v_ring_, other_k_ring_, row_ring_, q_ring_, do_ring_, other_ds_ring_;
+  SharedTile p_ds_;
+  NamedBarrier p_full_, ds_full_, ds_ready_, ds_read_;
+  std::optional<Turns> turns_;  // in order
+};
+
+}  // namespace
+}  // namespace wide
+
+bool is_paired_backward(const Attention& a) {
+  const auto has_panels = [](int dim) { return wide::half_of(dim) % wide::kPanel == 0; };
+  return wide::half_of(a.dim) == 2 * wide::kPanel && has_panels(a.dim_v);
+}
+
+template <typename Sequences>
+Kernel pair_gradients_sm90(const Attention& a, bool ordered, const std::string& name) {
+  using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
+  Kernel kernel(name);
+  wide::PairBackward<Keys>(kernel, a, ordered);
+  return kernel;
+}
+template Kernel pair_gradients_sm90<Batch>(const Attention&, bool, const std::string&);
+template Kernel pair_gradients_sm90<Packed>(const Attention&, bool, const std::string&);
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright::kernels {
+
+// Whether pairs of CTAs share dQ: their halves of columns are whole panels of shared memory.
+bool is_paired_backward(const Attention& attention);
+
+// As wide_gradients_sm90, by pairs of CTAs. A block of keys of the plan is that of a pair.
+template <typename Sequences>
+Kernel pair_gradients_sm90(const Attention& attention, bool ordered, const std::string& name);
+
+}  // namespace tilewright::kernels
