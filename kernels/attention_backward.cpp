@@ -315,7 +315,7 @@ Program adding_backward(const Attention& a, bool of_lse, Order order, KeySums ke
         const std::vector<Dim> of_sums = plan.sums(a, shapes.kept_blocks(a.block_q));
         const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
                                          : program.zeroed("sums", f32, of_sums);
-        const Dim parts = HeadParts::wanted(a, shapes);
+        const Dim parts = HeadParts::wanted(a, shapes, order);
         const auto shared = shared_sums(a, plan, shapes, parts);
         const Buffer key_sums =
             plan.shares ? program.scratch("key_sums", f32, shared.sums()) : Buffer();

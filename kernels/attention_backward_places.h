@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -193,10 +194,10 @@ struct HeadParts {
 
   // How many parts there should be, of as many members each.
   template <typename Shapes>
-  static Dim wanted(const Attention& a, const Shapes& shapes) {
-    const int group = a.heads / a.kv_heads;
-    const Dim parts = for_machine(a, shapes.kept_key_blocks(a.block_k));
-    return ceil_div(group, ceil_div(group, parts));
+  static Dim wanted(const Attention& a, const Shapes& shapes, Order order) {
+    Dim members = for_machine(a, shapes.kept_key_blocks(a.block_k));
+    if (order == Order::blocks) members = min(members, for_order(a, shapes.mean_queries()));
+    return ceil_div(a.heads / a.kv_heads, members);
   }
 
   // Of the member of a part its number among those that share the keys, and whether it exists.
@@ -213,9 +214,19 @@ struct HeadParts {
   static Dim for_machine(const Attention& a, const Dim& key_blocks) {
     const Dim blocks = max(key_blocks, 1) * 16, machine = multiprocessors() * 15;
     const Dim is_few = min(machine / blocks, 1);
-    return a.causal ? ceil_div(machine * 2, blocks)
-                    : max(is_few * ceil_div(machine * 4, blocks), 1);
+    const Dim parts =
+        a.causal ? ceil_div(machine * 2, blocks) : max(is_few * ceil_div(machine * 4, blocks), 1);
+    return ceil_div(a.heads / a.kv_heads, parts);
   }
+  // In order blocks of keys that wait for each other drift apart, the more, the more members each
+  // goes through. Then all rows of all members pass through L2 again and again. So few members as
+  // leave a block long beside the additions of dK and dV.
+  static Dim for_order(const Attention& a, const Dim& queries) {
+    Dim rows = ceil_div(queries, a.block_q);
+    if (a.window > 0) rows = min(rows, a.window / a.block_q + 2);
+    return ceil_div(kLong, max(rows, 1));
+  }
+  static constexpr int kLong = 64;  // blocks of rows of all members
 };
 
 // Blocks of rows to which all blocks of keys have been dealt: those of `heads` heads from `head`
@@ -224,38 +235,52 @@ struct HeadParts {
 struct FinishedRows {
   Index head, heads, span, place, places;
 };
-// A block of keys and a part of the heads that share it; whether the rows are gone through from the
-// first to the last (1) or from the last to the first (0). `number` is that in the order of the
-// work.
+// How a block of keys goes through the rows of the heads that share it. One member behind the
+// other, each from its first row on, the last keys came first; of each row through all members,
+// from the last row on, or from the first one, the first keys came first.
+enum class Way : std::uint8_t { rows_down, members, rows_up };
+inline Index number_of(Way way) { return static_cast<int>(way); }
+inline Condition is(const Index& number, Way way) { return number == number_of(way); }
+
+// A block of keys and a part of the heads that share it. `number` is that in the order of the work.
 struct KeyPlace {
-  Index number, block, kv_head, sequence, ascends, part;
+  Index number, block, kv_head, sequence, way, part;
+};
+
+// In which order CTAs add to dQ, and whether there are several members.
+struct KeyOrder {
+  bool ordered, shared, causal;
 };
 
 // The blocks of keys of all heads: those of `group` heads follow each other, of which the first
 // blocks come first. A causal mask makes them the longest. Where a group has fewer blocks than
 // there are multiprocessors, the last group's first ones begin late and end alone.
-// In turns they go through the rows from the last one on, and of each row through all members. Of a
-// block with one member only the last group is dealt so: there what is long must not begin last. In
-// the others the last keys come first, and rows in ascending order. Then the blocks that meet at a
-// causal diagonal come to a row a step apart, and nobody waits for his turn. Several members are as
-// many steps. What a group has summed is converted by the next one. Of long sequences a group has
-// two waves of blocks, so that the second does not wait for the group before, and there are eight
-// groups, since the last one is slower. Of many sequences no block is long beside the work: the
-// last group is dealt as the others, and what a span of a group's blocks has summed is converted by
-// the next span. A head is a part of the heads that share keys.
+// In turns blocks with one member are dealt so in the last group alone: there what is long must not
+// begin last. In the others the last keys come first, and rows in ascending order. Then the blocks
+// that meet at a causal diagonal come to a row a step apart, and nobody waits for his turn. Several
+// members of a row are as many steps: then all groups go through the rows from the last one on.
+// What a group has summed is converted by the next one. Of long sequences a group has two waves of
+// blocks, so that the second does not wait for the group before, and there are eight groups, since
+// the last one is slower.
+// Without turns several members go down and up by turns, if there is a mask: a group's blocks begin
+// together at the last row, and where they end, those of the next group begin, so that all are at
+// about the same row, which stays in L2.
+// Of many sequences no block is long beside the work: the last group is dealt as the others, and
+// what a span of a group's blocks has summed is converted by the next span.
+// A head is a part of the heads that share keys.
 class HeadGroups {
  public:
   // `members`: query heads of a head. `sequences`: of different lengths that a head has.
-  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& members, const Dim& fit, bool ordered,
-             const Dim& sequences = 1)
+  HeadGroups(const Dim& of_head, const Dim& heads, const Dim& members, const Dim& fit,
+             const KeyOrder& order, const Dim& sequences = 1)
       : of_head_(of_head),
         heads_(heads),
         many_(min(sequences / kMany, 1)),
-        ascends_(max(many_, max(2 - members, 0))),
-        ordered_(ordered) {
+        by_members_(max(many_, max(2 - members, 0))),
+        order_(order) {
     const Dim blocks = max(of_head, 1), wave = multiprocessors();
     Dim least = max(fit, wave / blocks);
-    if (ordered) {
+    if (order.ordered) {
       const Dim is_long = min(blocks / kLong, 1);
       least = max(least, is_long * min(ceil_div(wave * 2, blocks), heads / 8));
     }
@@ -264,16 +289,21 @@ class HeadGroups {
   }
   Dim count() const { return of_head_ * heads_; }
   struct Place {
-    Index block, head, ascends;
+    Index block, head, way;
   };
   Place place(const Index& number) const {
     const Dim per_group = max(group_ * of_head_, 1);
-    const Index first = number / per_group * group_, in_group = number % per_group;
+    const Index group = number / per_group, first = group * group_, in_group = number % per_group;
     const Index height = min(heads_ - first, group_);
     const Index block = in_group / height, head = first + in_group % height;
-    if (!ordered_) return {block, head, 1};
-    const Index ascends = select(first + height < heads_, ascends_, many_);
-    return {select(ascends > 0, of_head_ - 1 - block, block), head, ascends};
+    const Index down = number_of(Way::rows_down), members = number_of(Way::members);
+    if (!order_.ordered) {
+      if (!order_.shared || !order_.causal) return {block, head, members};
+      return {block, head, select(group % 2 == 0, down, number_of(Way::rows_up))};
+    }
+    const Condition by_members = select(first + height < heads_, by_members_, many_) > 0;
+    return {select(by_members, of_head_ - 1 - block, block), head,
+            select(by_members, members, down)};
   }
 
   // Spans of a group, and of the blocks of a head the first one of a span: the last blocks are the
@@ -303,8 +333,8 @@ class HeadGroups {
  private:
   static constexpr int kLong = 32;  // blocks of keys
   static constexpr int kMany = 8;   // sequences
-  Dim of_head_, heads_, many_, ascends_, group_ = 1, span_ = 1;
-  bool ordered_;
+  Dim of_head_, heads_, many_, by_members_, group_ = 1, span_ = 1;
+  KeyOrder order_;
 };
 
 // Q, dO and sums of dQ of a row of a query head.
@@ -323,13 +353,16 @@ class BatchKeys : public Batch {
         rows_(ceil_div(queries, a.block_q)),
         parts_(a, parts),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
-                fit(a, ordered), ordered) {}
+                fit(a, ordered), {ordered, parts_.group > 1, a.causal}) {}
   const HeadParts& parts() const { return parts_; }
+  // Heads of the keys. The first parts of all of them come first: the next ones then find their
+  // sums of dK and dV in memory, and wait for nobody.
+  Dim key_heads() const { return batch * kv_heads; }
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const auto [block, part_head, ascends] = groups_.place(number);
-    const Index head = part_head / parts_.count;
-    return {number, block, head % kv_heads, head / kv_heads, ascends, part_head % parts_.count};
+    const auto [block, part_head, way] = groups_.place(number);
+    const Index head = part_head % key_heads();
+    return {number, block, head % kv_heads, head / kv_heads, way, part_head / key_heads()};
   }
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
@@ -337,8 +370,8 @@ class BatchKeys : public Batch {
   std::pair<Index, Index> rows_of(const FinishedRows&) const { return {0, rows_}; }
   // Of a member of a part.
   Place block_of_rows(const Index& part_head, const Index& member, const Index& block) const {
-    const Index head = part_head / parts_.count, sequence = head / kv_heads;
-    const Index number = parts_.number(part_head % parts_.count, member);
+    const Index head = part_head % key_heads(), sequence = head / kv_heads;
+    const Index number = parts_.number(part_head / key_heads(), member);
     return {of(sequence), head % kv_heads * parts_.group + number, queries.block(block, block_q_),
             block, 0};
   }
@@ -367,13 +400,16 @@ class PackedKeys : public Packed {
         rows_(query_sequences().tiles(a.block_q)),
         parts_(a, parts),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
-                ordered ? fit(a) : Dim(1), ordered, batch) {}
+                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal}, batch) {}
   const HeadParts& parts() const { return parts_; }
+  // Heads of the keys. The first parts of all of them come first: the next ones then find their
+  // sums of dK and dV in memory, and wait for nobody.
+  Dim key_heads() const { return kv_heads; }
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
-    const auto [tile, part_head, ascends] = groups_.place(number);
+    const auto [tile, part_head, way] = groups_.place(number);
     const auto [sequence, block] = key_sequences().tile(tile, block_k_);
-    return {number, block, part_head / parts_.count, sequence, ascends, part_head % parts_.count};
+    return {number, block, part_head % kv_heads, sequence, way, part_head / kv_heads};
   }
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
@@ -391,7 +427,7 @@ class PackedKeys : public Packed {
     const auto [sequence, block] = query_sequences().tile(number, block_q_);
     const One one = of(sequence);
     const Index head =
-        part_head / parts_.count * parts_.group + parts_.number(part_head % parts_.count, member);
+        part_head % kv_heads * parts_.group + parts_.number(part_head / kv_heads, member);
     return {one, head, one.queries.block(block, block_q_), block, 0};
   }
 

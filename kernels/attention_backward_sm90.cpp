@@ -145,17 +145,15 @@ class Backward {
       tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
       tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
     });
-    const auto load_row = [&](const Index& i, const Index& head) {
+    for_rows(at.way, of_head, members, [&](const Index& i, const Index& member) {
       Index row = first + i;
-      if (plan_.ordered) row = select(at.ascends > 0, row, last - 1 - i);
       if (plan_.rotates) {
         const Index blocks = sequence.keys.blocks(a_.block_k);
         row = first + (i + at.block * of_head / blocks) % of_head;
       }
       const Index is_cut = select(row >= whole_first && row < whole_last, 0, 1);
-      load_rows(at, sequence, row, first_head + head, is_cut);
-    };
-    for_rows(at, of_head, members, load_row);
+      load_rows(at, sequence, row, first_head + member, is_cut);
+    });
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In

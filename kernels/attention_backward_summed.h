@@ -110,7 +110,7 @@ class Summed {
     for (Index i : range(min(share, all - begin))) {
       const Index head = (begin + i) / of_head, member = head % members;
       const Index part_head = rows.head + head / members;
-      when(sequences_.parts().exists(part_head % sequences_.parts().count, member), [&] {
+      when(sequences_.parts().exists(part_head / sequences_.key_heads(), member), [&] {
         give_block(sequences_.block_of_rows(part_head, member, first + (begin + i) % of_head));
       });
     }

@@ -16,7 +16,7 @@ constexpr int kNoKeys = -2, kEndOfKeys = -1;
 // What travels with a block of keys: its place, and how many blocks of rows follow it.
 constexpr int kKeyNumbers = 7;
 inline std::vector<IndexOperand> key_numbers(const KeyPlace& at, const Index& steps) {
-  return {at.block, at.kv_head, at.sequence, steps, at.ascends, at.part, at.number};
+  return {at.block, at.kv_head, at.sequence, steps, at.way, at.part, at.number};
 }
 inline std::vector<IndexOperand> no_keys(int block, const Index& number) {
   return {block, 0, 0, 0, 0, 0, number};
@@ -26,15 +26,16 @@ inline KeyPlace key_place(const Slot& slot) {
           slot.number(2), slot.number(4), slot.number(5)};
 }
 
-// `body` with each block of rows that a block of keys goes through, counted from 0 and of so many
-// members. Ascending, one member comes behind the other, so that its rows are near. Descending, all
-// members of a row do: blocks of keys wait for each other, and are a member apart instead of a row.
-inline void for_rows(const KeyPlace& at, const Index& rows, const Index& members,
+// `body` with each block of rows [0, rows) and member that a block of keys goes through.
+inline void for_rows(const Index& way, const Index& rows, const Index& members,
                      const std::function<void(const Index& row, const Index& member)>& body) {
-  const Condition by_member = at.ascends > 0;
+  const Condition by_member = is(way, Way::members), down = is(way, Way::rows_down);
   const Index outer = select(by_member, members, rows), inner = select(by_member, rows, members);
   for (Index i : range(outer)) {
-    for (Index k : range(inner)) body(select(by_member, k, i), select(by_member, i, k));
+    for (Index k : range(inner)) {
+      const Index row = select(by_member, k, i);
+      body(select(down, rows - 1 - row, row), select(by_member, i, k));
+    }
   }
 }
 
@@ -58,7 +59,7 @@ template <typename Sequence>
 Index turn_of(const Attention& a, const Sequence& sequence, const KeyPlace& at, const Index& row) {
   const Block rows = sequence.queries.block(row, a.block_q);
   const auto [first, last] = sequence.mask.visible(rows, sequence.keys, a.block_k);
-  return select(at.ascends > 0, last - 1 - at.block, at.block - first);
+  return select(is(at.way, Way::members), last - 1 - at.block, at.block - first);
 }
 
 // Sums in memory that CTAs add to in a fixed order. A sum's word counts who has added. The first

@@ -65,6 +65,8 @@ struct BatchShapes {
   // Blocks of so many rows of all heads, and of so many keys.
   Dim kept_blocks(int size) const { return batch * heads * ceil_div(queries, size); }
   Dim kept_key_blocks(int size) const { return batch * kv_heads * ceil_div(keys, size); }
+  // Of a sequence in the mean.
+  Dim mean_queries() const { return queries; }
   Dim batch, queries, keys;
   int heads, kv_heads;
 };
@@ -88,6 +90,7 @@ struct PackedShapes {
   }
   Dim kept_blocks(int size) const { return heads * (total_queries / size + batch); }
   Dim kept_key_blocks(int size) const { return kv_heads * (total_keys / size + batch); }
+  Dim mean_queries() const { return total_queries / max(batch, 1); }
   std::vector<Dim> of_first_rows() const { return {batch + 1}; }
   Dim batch, total_queries, total_keys;
   int heads, kv_heads;

@@ -300,10 +300,12 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.heads = 3;
     c.attention.causal = true;
   });
-  // More than two blocks of keys for each: one part.
-  add_explicit("HeadsInOnePart", 3, 8600, 64, [](BackwardCase& c) {
+  // More than two blocks of keys for each: one part. In groups of a head each, which go through the
+  // rows down and up in no order.
+  add_explicit("HeadsInOnePart", 130, 8600, 64, [](BackwardCase& c) {
     c.batch = 4;
     c.attention.causal = true;
+    c.attention.l2_bytes = 4000;
   });
   add_in(Order::blocks, "SplitHeadsInOnePart", 3, 8600, 64, [&](BackwardCase& c) {
     split(c);
