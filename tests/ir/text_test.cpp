@@ -256,7 +256,8 @@ TEST(Claims, ReadBackAsTheyWere) {
                                  {"<=", ">="},
                                  {"\"K\"", "\"V\""},
                                  {"stack", "spill"},
-                                 {"require stack_bytes == 0\n", ""}}) {
+                                 {"require stack_bytes == 0\n", ""},
+                                 {"require instructions(\"tma_load\") == 4\n", ""}}) {
     const Kernel other = parse_text(replaced(kClaimed, from, to), "");
     EXPECT_FALSE(equal(kernel, other)) << to;
     EXPECT_FALSE(equal(other, kernel)) << to;

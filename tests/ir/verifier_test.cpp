@@ -387,6 +387,13 @@ body () {
       {"%7: view<bf16, 64x64>", "%7: view<bf16, 32x64>", "differ"},
   };
   for (const Case& each : cases) expect_rejected(sample, each);
+  // Without a swizzle panels may differ in their width alone.
+  std::string plain = sample;
+  for (std::size_t at; (at = plain.find("|x3.4.3")) != std::string::npos;) plain.erase(at, 7);
+  ASSERT_NO_THROW(verify(parse_text(plain, "")));
+  expect_rejected(plain.c_str(),
+                  {"[64x64*2|64@0:128,64@1:2], stages = 1}\n  %2",
+                   "[64x64*2|64@0:64,32@1:2,2@1:4096], stages = 1}\n  %2", "have other panels"});
 }
 
 // A fragment is 64 rows of a product's result, whole.
