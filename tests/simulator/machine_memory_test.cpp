@@ -226,6 +226,18 @@ TEST(MachineCopies, RowsThatEndInside16BytesAreFound) {
   }
 }
 
+TEST(MachineCopies, StoresOfWhatNobodyWroteAreFound) {
+  std::string text = copy_text(128, 0, 0, kCommitAndWait);
+  const std::size_t load = text.find("  mbarrier_expect_tx"), store = text.find("  tma_store");
+  text.erase(load, store - load);
+  CopyTensors tensors(64);
+  const MachineReport report = run(text, {&tensors.x, &tensors.y});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults[0].kind, "uninitialised");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("shared box"));
+  EXPECT_EQ(report.faults[0].first.line, line_of(text, "tma_store"));
+}
+
 TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   CopyTensors tensors(32);
   auto& [x, y] = tensors;
