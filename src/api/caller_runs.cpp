@@ -10,6 +10,7 @@
 #include "check/pass_check.h"
 #include "compiler/host_program.h"
 #include "compiler/launch_key.h"
+#include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
 #include "library/program_simulation.h"
@@ -232,6 +233,12 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
       ir::add_owned(own, *forms);
       const compiler::HostMemory memory(own, arguments);
       const auto address = [&](int buffer, int) { return memory.at(buffer); };
+      for (const ir::ProgramOperation& operation : own.operations) {
+        if (operation.kind != ProgramKind::launch) continue;
+        compiler::check_tensor_maps((*forms)[operation.kernel],
+                                    arguments_of(own, operation, 1, address),
+                                    machine.multiprocessors);
+      }
       const simulator::MachineReport report =
           simulator::run_program(own, *forms, address, machine, 1);
       if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();

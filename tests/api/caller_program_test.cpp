@@ -5,6 +5,7 @@
 #include "common/programs.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
+#include "tilewright/hopper.h"
 #include "tilewright/program.h"
 
 // Programs on the tensors and the stream of a caller.
@@ -58,6 +59,44 @@ TEST(CallerProgram, RowsThatAreApart) {
   HostTensor y = HostTensor::poisoned(f32, {5, kColumns});
   executable.run({{x.data(), f32, {5, kColumns}, {64, 1}}, ref(y)}, {1});
   EXPECT_FLOAT_EQ(static_cast<float>(y.at({4, 7})), static_cast<float>(2 * x.at({4, 7})));
+}
+
+// A copy by TMA, which a launch on a GPU refuses for this tensor in the same words.
+TEST(CallerProgram, TensorsThatTmaCannotCopy) {
+  Kernel copy("copy");
+  const Tensor X = copy.in("X", bf16, {64, 64}), Y = copy.out("Y", bf16, {64, 64});
+  copy.ctas(1);
+  SharedTile tile(copy, "tile", bf16, 64, 64);
+  copy.roles({role("copy", warpgroups(1), registers(64), [&] {
+    store(tile, load(X(all, all)));
+    fence_proxy_async();
+    NamedBarrier(copy, 128).sync();
+    tma_store(Y(Dim(64).block(warp_index(), 16), all), tile.rows(16 * warp_index(), 16));
+    bulk_commit();
+    bulk_wait(0);
+  })});
+  Program program("copies");
+  const Buffer x = program.in("x", bf16, {64, 64}), y = program.out("y", bf16, {64, 64});
+  program.rank(0).stream().launch(copy, {x, y});
+  const ProgramExecutable executable = compile(program, "sim:sm_90a");
+  HostTensor from = HostTensor::random_normal(bf16, {64, 64}, 1);
+  HostTensor to = HostTensor::poisoned(bf16, {64, 68});
+  EXPECT_THAT(
+      test::usage_error_of([&] {
+        executable.run({ref(from), {to.data(), bf16, {64, 64}, {68, 1}}});
+      }),
+      AllOf(HasSubstr("caller_program_test.cpp"), HasSubstr("the stride of axis 0 is 68 elements"),
+            HasSubstr("fix: pad axis 1 to 72 elements")));
+  executable.run({ref(from), {to.data(), bf16, {64, 64}, {64, 1}}});
+  EXPECT_EQ(to.flat(63 * 64 + 63), from.at({63, 63}));
+}
+
+// C++ takes the braces for a number of runs.
+TEST(CallerProgram, NoTensors) {
+  ProgramExecutable executable = compile(Called().program, "interpreter");
+  EXPECT_THAT(test::usage_error_of([&] { executable.run({}); }),
+              AllOf(HasSubstr("caller_program_test.cpp"), HasSubstr("0 runs, which run({}) asks"),
+                    HasSubstr("fix: pass the tensors")));
 }
 
 TEST(CallerProgram, TensorsThatDoNotFit) {

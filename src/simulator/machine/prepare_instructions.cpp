@@ -374,10 +374,11 @@ void Preparation::visit(const Operation& operation) {
       return word(operation);
     case Family::mbarrier:
       return mbarrier(operation);
-    case Family::named_barrier: {  // a: index, detail: first, value: threads
+    case Family::named_barrier: {  // a: index, detail: first, value: threads, object: how many
       Instruction& made = emit(operation);
       made.a = operands[0];
       made.detail = static_cast<int>(attributes.integer(Key::first));
+      made.object = static_cast<int>(attributes.integer_or(Key::count, 0));
       made.value = attributes.integer(Key::threads);
       return;
     }
