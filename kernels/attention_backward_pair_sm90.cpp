@@ -124,13 +124,9 @@ class PairBackward {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    const Condition by_members = is(at.way, Way::members), down = is(at.way, Way::rows_down);
     const auto load_step = [&](const Index& i) {
-      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
-      const Index member = select(by_members, by_member, i - by_row * scores_.group);
-      const Index of_member = select(by_members, i - by_member * of_head, by_row);
-      const Index row = select(down, last - 1 - of_member, first + of_member);
-      const Index head = at.kv_head * scores_.group + member;
+      const RowStep step = row_step(at.way, of_head, scores_.group, i);
+      const Index row = first + step.row, head = at.kv_head * scores_.group + step.member;
       load_queries(sequence, row, head, select(row >= whole_first && row < whole_last, 0, 1));
       return std::pair(row, head);
     };
@@ -142,7 +138,8 @@ class PairBackward {
     v_ring_.produce(
         [&](const Slot& v) { load_halves(sequence, V_, own, at.kv_head, a_.dim_v, v[0]); });
     when(steps > 0, [&] {
-      load_gradients(sequence, select(down, last - 1, first), at.kv_head * scores_.group);
+      const Index row = select(is(at.way, Way::rows_down), last - 1, first);
+      load_gradients(sequence, row, at.kv_head * scores_.group);
       k_ring_.produce(
           [&](const Slot& k) { load_halves(sequence, K_, own, at.kv_head, a_.dim, k[0]); });
       other_k_ring_.produce([&](const Slot& k) {

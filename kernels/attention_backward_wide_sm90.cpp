@@ -114,13 +114,10 @@ class WideBackward {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    const Condition by_members = is(at.way, Way::members);
     const auto load_step = [&](const Index& i) {
-      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
-      const Index member = select(by_members, by_member, i - by_row * scores_.group);
-      const Index of_member = select(by_members, i - by_member * of_head, by_row);
-      const Index row = select(is(at.way, Way::rows_down), last - 1 - of_member, first + of_member);
-      load_rows(sequence, row, at.kv_head * scores_.group + member,
+      const RowStep step = row_step(at.way, of_head, scores_.group, i);
+      const Index row = first + step.row;
+      load_rows(sequence, row, at.kv_head * scores_.group + step.member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     };
     // The first rows come while the block before is being stored, which K and V wait for.
