@@ -8,7 +8,7 @@ namespace tilewright {
 namespace {
 
 // Passes nest blocks further, and what is compiled takes time and stack by how deep they lie.
-constexpr int kMaximumNesting = 64;
+constexpr int kMaximumNesting = 128;
 
 // Rewrites operands below `block`.
 void replace_uses(ir::Block& block, const std::map<ir::ValueId, ir::ValueId>& to) {

@@ -177,7 +177,57 @@ TEST_F(CallerProgramOnFake, ScratchIsThereOnceForAStreamAndSize) {
   EXPECT_EQ(state_->live_allocations, 0);
 }
 
+// Two sums that begin as zeros, each used behind another launch, and one that is written first.
+Program sums_from_zero(std::int64_t rows) {
+  Program program("sums");
+  const Buffer x = program.in("x", f32, {rows, kColumns}),
+               y = program.out("y", f32, {rows, kColumns});
+  const Buffer first = program.zeroed("first", f32, {rows, kColumns});
+  const Buffer second = program.zeroed("second", f32, {rows, kColumns});
+  const Buffer again = program.scratch("again", f32, {rows, kColumns});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(add(), {x, first});
+  stream.copy(again, first);
+  stream.zero(again);
+  stream.launch(add(), {first, second});
+  stream.launch(add(), {second, again});
+  stream.copy(y, again);
+  return program;
+}
+
+TEST_F(CallerProgramOnFake, SmallBuffersAreSetToZeroTogether) {
+  char stream = 0;
+  const ProgramExecutable small = compile(sums_from_zero(64), "cuda");
+  small.run(tensors(64), {}, &stream);
+  EXPECT_EQ(state_->memsets, 2) << "of what is written before, in its place";
+  // Of more than 16 MB each has a call of its own.
+  const std::int64_t rows = (20 << 20) / (4 * kColumns);
+  HostTensor x = HostTensor::zeros(f32, {rows, kColumns}), y = x;
+  const ProgramExecutable large = compile(sums_from_zero(rows), "cuda");
+  state_->memsets = 0;
+  large.run({ref(x), ref(y)}, {}, &stream);
+  EXPECT_EQ(state_->memsets, 3);
+}
+
 std::vector<std::byte*> addresses_of_sums;
+
+std::vector<float> values_of_sums;  // that each launch finds in its second tensor, one of each
+
+int note_sums(void** arguments) {
+  values_of_sums.push_back(**static_cast<float**>(arguments[2]));
+  **static_cast<float**>(arguments[2]) = 7;
+  return 0;
+}
+
+TEST_F(CallerProgramOnFake, EachRunBeginsWithZeros) {
+  char stream = 0;
+  const ProgramExecutable executable = compile(sums_from_zero(64), "cuda");
+  values_of_sums.clear();
+  state_->executes = note_sums;
+  for (int i = 0; i < 2; ++i) executable.run(tensors(64), {}, &stream);
+  state_->executes = nullptr;
+  EXPECT_THAT(values_of_sums, testing::ElementsAre(0, 0, 0, 0, 0, 0));
+}
 
 // Of a kernel of two tensors, each with a stride behind it.
 int note_addresses(void** arguments) {

@@ -102,10 +102,10 @@ TEST(Printed, LibraryKernels) {
   }
 }
 
-TEST(Printed, AProgramOfSeveralKernels) {
-  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const LibraryKernel& entry = find_kernel("attention_decode");
-  library::Workload workload = library::make_workload(entry, {"keys=600", "dim=64"}, {}, 1);
+// Of the program's launches, in each of its machine forms.
+void expect_program_agrees(const Entry& named) {
+  const LibraryKernel& entry = find_kernel(named.kernel);
+  library::Workload workload = library::make_workload(entry, named.settings, {}, 1);
   std::vector<ir::TensorShape> shapes;
   for (const HostTensor& tensor : workload.tensors) {
     shapes.push_back(
@@ -124,6 +124,21 @@ TEST(Printed, AProgramOfSeveralKernels) {
        library::machine_forms(program, ir::default_target())) {
     std::vector<HostTensor> buffers = before;
     EXPECT_EQ(text_of(compare_printed(program, machine, buffers, options)), "");
+  }
+}
+
+TEST(Printed, AProgramOfSeveralKernels) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  expect_program_agrees({"attention_decode", {"keys=600", "dim=64"}});
+}
+
+// CTAs ask for words that others write, while copies are under way.
+TEST(Printed, SumsInTheirOrder) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  for (const char* dim : {"dim=64", "dim=256"}) {
+    expect_program_agrees(
+        {"attention_backward",
+         {"schedule=ordered", dim, "queries=130", "keys=200", "heads=1", "batch=1"}});
   }
 }
 

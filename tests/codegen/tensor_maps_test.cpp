@@ -35,6 +35,28 @@ std::int64_t swizzle_bytes(runtime::TensorMapSwizzle swizzle) {
   return -1;
 }
 
+// Reductions compute in it, and no two are alike to them.
+runtime::TensorMapType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return runtime::TensorMapType::f32;
+    case DType::bf16:
+      return runtime::TensorMapType::bf16;
+    case DType::f16:
+      return runtime::TensorMapType::f16;
+    case DType::i32:
+      return runtime::TensorMapType::i32;
+    case DType::i64:
+      return runtime::TensorMapType::i64;
+    case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      break;
+  }
+  return runtime::TensorMapType::u8;
+}
+
 // What they differ in; empty where in nothing.
 std::string difference(const simulator::TensorMap& read, const runtime::TensorMapSpec& encoded) {
   if (encoded.rank != read.rank) return "rank";
@@ -48,6 +70,7 @@ std::string difference(const simulator::TensorMap& read, const runtime::TensorMa
     if (static_cast<std::int64_t>(encoded.strides[axis - 1]) != read.strides[axis]) return "stride";
   }
   if (runtime::size_of(encoded.type) != read.element_bytes) return "element";
+  if (encoded.type != type_of(read.tensor->dtype)) return "type";
   if (swizzle_bytes(encoded.swizzle) != read.swizzle) return "swizzle";
   // What lies outside is zeros in the simulator.
   if (encoded.fill != runtime::TensorMapFill::zero) return "fill";
@@ -182,6 +205,7 @@ TEST(TensorMaps, DifferencesAreNoticed) {
   EXPECT_EQ(changed([](auto& spec) { spec.strides[0] += 16; }), "stride");
   EXPECT_EQ(changed([](auto& spec) { spec.sizes[1] -= 1; }), "size");
   EXPECT_EQ(changed([](auto& spec) { spec.element_strides[0] = 2; }), "element stride");
+  EXPECT_EQ(changed([](auto& spec) { spec.type = runtime::TensorMapType::f16; }), "type");
   EXPECT_EQ(changed([](auto& spec) { spec.swizzle = runtime::TensorMapSwizzle::none; }), "swizzle");
   EXPECT_EQ(changed([](auto& spec) { spec.fill = runtime::TensorMapFill::nan; }), "fill");
 }

@@ -478,10 +478,10 @@ void nest_loops(int count) {
 TEST(KernelErrors, LoopsThatAreNestedTooDeep) {
   {
     Traced t;
-    nest_loops(60);
+    nest_loops(120);
   }
   Traced t;
-  misuse("for (", {"for_loop: blocks are nested more than 64 deep", "fix: put fewer loops"},
+  misuse("for (", {"for_loop: blocks are nested more than 128 deep", "fix: put fewer loops"},
          [&] { nest_loops(3000); });
 }
 
