@@ -292,7 +292,7 @@ void issue_cluster_copy(Launch& launch, Warp& warp, const Instruction& instructi
                     {},
                     fmt::format("out of bounds: a copy to CTA {} of a cluster of {}\n{}", cta, ctas,
                                 launch.access("copy", instruction, warp)),
-                    {}});
+                    fmt::format("the rank of a CTA of the cluster: 0 to {}", ctas - 1)});
     return;
   }
   launch.check_held(warp, instruction, *warp.cta, transfer.source, source, transfer.bytes);

@@ -143,6 +143,8 @@ void Preparation::access_global(const Operation& operation) {
   check_spread(operation, made.spread, array_info(array));
   made.repeated_lane = repeated(made.spread.lane, made.spread.rank);
   made.repeated_warp = repeated(made.spread.warp, made.spread.rank);
+  const bool adds = !loads && ir::info(operation.op).reads(ir::Memory::global);
+  made.atomic = adds && !operation.attributes.has(Key::ordered);
   const std::size_t rank = made.tensor->shape.size();
   const std::vector<std::int64_t>& sizes = operation.attributes.integers(Key::sizes);
   if (sizes.size() != rank || operation.operands.size() != 2 + 2 * rank) {
