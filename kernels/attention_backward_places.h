@@ -11,6 +11,9 @@
 
 namespace tilewright::kernels {
 
+// All blocks of keys read the rows, and each its own keys once: L2 keeps the rows.
+inline constexpr TmaOptions kOfRows{Cache::evict_last}, kOfKeys{Cache::evict_first};
+
 // What a kernel is about. The other's dims have no value.
 enum class Of { queries, keys, both };
 

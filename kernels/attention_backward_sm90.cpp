@@ -26,8 +26,6 @@ constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of 
 constexpr int kLine = 128;      // f32 that a warp adds at a time
 constexpr int kStages = 2;      // of a block of queries, and of dS
 constexpr int kColumnsOfPanel = 64;
-// All blocks of keys read the rows, and each its own keys once: L2 keeps the rows.
-constexpr TmaOptions kOfRows{Cache::evict_last}, kOfKeys{Cache::evict_first};
 
 int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
 // Shared memory has whole panels of columns, of which the last ones may not exist.

@@ -24,7 +24,7 @@ std::array<std::byte, 128> handle_of(std::size_t map) {
   return handle;
 }
 
-const Lanes& Execution::read(const Operand& operand, std::size_t number) {
+const Lanes& Execution::read_other(const Operand& operand, std::size_t number) {
   Lanes& scratch = machine.scratch[number % machine.scratch.size()];
   switch (operand.kind) {
     case Operand::Kind::reg: {
@@ -114,13 +114,10 @@ const Lanes& Execution::read(const Operand& operand, std::size_t number) {
   return scratch;
 }
 
-Lanes& Execution::target(const Operand& operand) {
+Lanes& Execution::target_other(const Operand& operand) {
   static Lanes nowhere;
-  if (operand.kind == Operand::Kind::sink) return nowhere;
-  if (operand.kind != Operand::Kind::reg) unsupported();
-  warp.product_of[operand.index] = 0;
-  warp.fence_of[operand.index] = warp.product_fences + 1;
-  return warp.registers[operand.index];
+  if (operand.kind != Operand::Kind::sink) unsupported();
+  return nowhere;
 }
 
 std::uint64_t Execution::uniform(std::size_t number) {
@@ -480,9 +477,7 @@ void Machine::step(Warp& warp, std::size_t number) {
   }
   Path& path = warp.paths[number];
   path.pc = execution.next;
-  if (instruction.record->name == "ret" || instruction.record->name == "exit") {
-    end_lanes(warp, lanes);
-  }
+  if (execution.ends) end_lanes(warp, lanes);
   arrive_at_join(warp, number);
 }
 

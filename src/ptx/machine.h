@@ -225,15 +225,25 @@ struct Execution {
   const Instruction& instruction;
   std::uint32_t lanes;  // whose guard holds
   bool again = false;   // it waits, and is executed anew
+  bool ends = false;    // its lanes do
   int next = 0;
 
   Cta& cta() const { return *warp.cta; }
   bool has(std::size_t operand) const { return operand < instruction.operands.size(); }
   const Operand& operand(std::size_t number) const { return instruction.operands[number]; }
   const Lanes& read(std::size_t number) { return read(operand(number), number); }
-  const Lanes& read(const Operand& operand, std::size_t scratch);
+  const Lanes& read(const Operand& operand, std::size_t scratch) {
+    const bool is_plain = operand.kind == Operand::Kind::reg && !operand.negated &&
+                          warp.product_of[operand.index] <= warp.groups_over;
+    return is_plain ? warp.registers[operand.index] : read_other(operand, scratch);
+  }
   Lanes& target(std::size_t number) { return target(operand(number)); }
-  Lanes& target(const Operand& operand);
+  Lanes& target(const Operand& operand) {
+    if (operand.kind != Operand::Kind::reg) return target_other(operand);
+    warp.product_of[operand.index] = 0;
+    warp.fence_of[operand.index] = warp.product_fences + 1;
+    return warp.registers[operand.index];
+  }
   // The value that is the same in all lanes.
   std::uint64_t uniform(std::size_t number);
   // The addresses of an operand, before its coordinates.
@@ -244,6 +254,11 @@ struct Execution {
   void record(EventKind kind, std::vector<std::int64_t> values = {}) const;
   [[noreturn]] void fail(const std::string& kind, const std::string& what) const;
   [[noreturn]] void unsupported() const;
+
+ private:
+  // Of what is no register, or one of a product.
+  const Lanes& read_other(const Operand& operand, std::size_t scratch);
+  Lanes& target_other(const Operand& operand);
 };
 
 class Machine {
@@ -318,6 +333,10 @@ std::uint64_t to_bits(T value) {
 // Calls `f(lane)` for each lane of the execution.
 template <typename F>
 void for_lanes(std::uint32_t lanes, F f) {
+  if (lanes == ~std::uint32_t{0}) {  // which makes vectors of many
+    for (int lane = 0; lane < kLanes; ++lane) f(lane);
+    return;
+  }
   for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
 }
 

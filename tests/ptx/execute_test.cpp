@@ -336,6 +336,13 @@ std::string handed_on(std::string_view writes, std::string_view reads,
                                      writes, reads, read));
 }
 
+std::string fault_between(std::string_view writes, std::string_view reads,
+                          std::int64_t cluster = 1) {
+  LaunchInput input = ordered(2);
+  input.cluster = cluster;
+  return run(handed_on(writes, reads), 32, input).fault();
+}
+
 TEST(PtxExecute, RacesOfCtasInGlobalMemory) {
   const test::Ran both =
       run(kernel_text("", "mov.u32 %r1, 1;\nst.global.u32 [%rd1], %r1;"), 32, ordered(2));
@@ -348,13 +355,25 @@ TEST(PtxExecute, RacesOfCtasInGlobalMemory) {
       run(handed_on("", "", "ld.relaxed.gpu.global.u32 %r3, [%rd0];"), 32, ordered(2)).fault(),
       "race");
   EXPECT_EQ(run(kernel_text("", "red.global.add.u32 [%rd0], 1;"), 32, ordered(3)).fault(), "");
+  EXPECT_EQ(fault_between("ld.relaxed.gpu.global.u32 %r4, [%rd0+4]; bra end;",
+                          "st.relaxed.gpu.global.u32 [%rd0+4], 1; bra end;"),
+            "");
+  // Bytes of a word are apart.
+  EXPECT_EQ(fault_between("st.global.u8 [%rd0+4], 1; ld.global.u8 %r4, [%rd0+5]; bra end;",
+                          "st.global.u8 [%rd0+6], 1; bra end;"),
+            "");
+  EXPECT_EQ(
+      fault_between("ld.global.u8 %r4, [%rd0+5]; bra end;", "st.global.u8 [%rd0+5], 1; bra end;"),
+      "race");
 }
 
-std::string fault_between(std::string_view writes, std::string_view reads,
-                          std::int64_t cluster = 1) {
-  LaunchInput input = ordered(2);
-  input.cluster = cluster;
-  return run(handed_on(writes, reads), 32, input).fault();
+// The same of two warps of one CTA.
+std::string fault_between_warps(std::string_view writes, std::string_view reads) {
+  std::string text = handed_on(writes, reads);
+  const std::string_view by_cta = "mov.u32 %r2, %ctaid.x;", first = "setp.ne.u32 %p0, %r0, 0;";
+  text.replace(text.find(by_cta), by_cta.size(), "shr.u32 %r2, %r0, 5;");
+  text.replace(text.find(first), first.size(), "and.b32 %r2, %r0, 31; setp.ne.u32 %p0, %r2, 0;");
+  return run(text, 64, ordered(1)).fault();
 }
 
 TEST(PtxExecute, ReleasesAndFencesHandOn) {
@@ -396,13 +415,76 @@ TEST(PtxExecute, ScopesIncludeEachOther) {
                             "ld.acquire.cluster.global.u32 %r4, [%rd0+4];", cluster),
               cluster == 2 ? "" : "race");
   }
+  // Within a CTA the narrowest is enough.
+  EXPECT_EQ(fault_between_warps("st.release.cta.global.u32 [%rd0+4], 1;",
+                                "ld.acquire.cta.global.u32 %r4, [%rd0+4];"),
+            "");
+  EXPECT_EQ(fault_between_warps("fence.acq_rel.cta; st.relaxed.cta.global.u32 [%rd0+4], 1;",
+                                "ld.relaxed.cta.global.u32 %r4, [%rd0+4]; fence.acq_rel.cta;"),
+            "");
+  EXPECT_EQ(fault_between_warps("st.relaxed.cta.global.u32 [%rd0+4], 1;",
+                                "ld.relaxed.cta.global.u32 %r4, [%rd0+4];"),
+            "race");
+  // Strong accesses of one CTA are weak to another.
+  for (const auto& [written, read] :
+       {std::pair("gpu", "gpu"), {"cta", "gpu"}, {"gpu", "cta"}, {"cta", "cta"}}) {
+    const bool include = std::string_view(written) == "gpu" && std::string_view(read) == "gpu";
+    EXPECT_EQ(fault_between(fmt::format("st.relaxed.{}.global.u32 [%rd0+4], 1; bra end;", written),
+                            fmt::format("ld.relaxed.{}.global.u32 %r4, [%rd0+4]; bra end;", read)),
+              include ? "" : "race");
+  }
+  EXPECT_EQ(fault_between("st.relaxed.gpu.global.u32 [%rd0+4], 1; bra end;",
+                          "ld.global.u32 %r4, [%rd0+4]; bra end;"),
+            "race");
+  // What a narrower fence has seen does not go with a wider one.
+  const std::string add = "red.relaxed.gpu.global.add.u32 [%rd0+4], 1;";
+  const std::string two =
+      "fence.acq_rel.gpu;" + add + "st.global.u32 [%rd0+16], 7; fence.acq_rel.cta;" + add;
+  EXPECT_EQ(fault_between(two, acquire), "");
+  EXPECT_EQ(fault_between(two, acquire + "ld.global.u32 %r5, [%rd0+16];"), "race");
   // Atomics of one CTA are none to another.
-  const std::string add = "red.relaxed.{}.global.add.u32 [%rd0], 1;";
+  const std::string numbers = "red.relaxed.{}.global.add.u32 [%rd0], 1;";
   const auto sums = [&](const char* scope) {
-    return run(kernel_text("", fmt::format(fmt::runtime(add), scope)), 32, ordered(2)).fault();
+    return run(kernel_text("", fmt::format(fmt::runtime(numbers), scope)), 32, ordered(2)).fault();
   };
   EXPECT_EQ(sums("gpu"), "");
   EXPECT_EQ(sums("cta"), "race");
+  const std::string vectors = "red.relaxed.{}.global.add.v2.f32 [%rd0], {{%f0, %f1}};";
+  const auto vector_sums_of = [&](const char* scope) {
+    return run(kernel_text("", fmt::format(fmt::runtime(vectors), scope)), 32, ordered(2)).fault();
+  };
+  EXPECT_EQ(vector_sums_of("gpu"), "");
+  EXPECT_EQ(vector_sums_of("cta"), "race");
+}
+
+// CTAs of two clusters hand on by one word. A fence of the cluster lets the last CTA know of its
+// neighbour alone.
+TEST(PtxExecute, EachClusterHandsOnToItsOwn) {
+  const auto fault = [](int writer) {
+    LaunchInput input = ordered(4);
+    input.cluster = 2;
+    return run(kernel_text("", fmt::format(R"(
+setp.ne.u32 %p0, %r0, 0;
+@%p0 bra end;
+mov.u32 %r2, %ctaid.x;
+setp.eq.u32 %p1, %r2, 3;
+@%p1 bra reader;
+setp.eq.u32 %p2, %r2, {};
+@%p2 st.global.u32 [%rd0], 7;
+fence.acq_rel.cluster;
+red.relaxed.gpu.global.add.u32 [%rd0+4], 1;
+bra end;
+reader:
+ld.relaxed.gpu.global.u32 %r4, [%rd0+4];
+fence.acq_rel.cluster;
+ld.global.u32 %r3, [%rd0];
+end:)",
+                                           writer)),
+               32, input)
+        .fault();
+  };
+  EXPECT_EQ(fault(2), "");
+  EXPECT_EQ(fault(0), "race");
 }
 
 TEST(PtxExecute, RacesOfWarpsInGlobalMemory) {
