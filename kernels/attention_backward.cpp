@@ -371,8 +371,9 @@ Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order or
 
 Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
-  a.block_k = plan_case("128 keys", std::max(a.dim, a.dim_v) <= 128) ? 128 : 64;
-  a.block_q = 64;
+  const int dim = std::max(a.dim, a.dim_v);
+  a.block_k = plan_case("128 keys", dim <= 128) ? 128 : 64;
+  a.block_q = plan_case("128 queries", dim <= 64) ? 128 : 64;
   return a;
 }
 
