@@ -11,6 +11,9 @@
 
 namespace tilewright::kernels {
 
+// All blocks of keys read the rows, and each its own keys once: L2 keeps the rows.
+inline constexpr TmaOptions kOfRows{Cache::evict_last}, kOfKeys{Cache::evict_first};
+
 // What a kernel is about. The other's dims have no value.
 enum class Of { queries, keys, both };
 
@@ -44,6 +47,10 @@ class Batch : public BatchShapes {
     }
     // Among those of a head that are kept, the block that is the sequence's own `block`.
     Index kept_number(const Index& block) const { return block; }
+    // A block of queries that may reach beyond the last one: what is behind is read as zero.
+    Block queries_or_zeros(const Index& row, int size) const {
+      return Block(row * size, size, row * size + size);
+    }
   };
   One of(const Index& sequence) const {
     return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window)};
@@ -122,6 +129,8 @@ class Packed : public PackedShapes {
     TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
       return tensor(one_head, block);
     }
+    // Behind the last query the next sequence begins, which no block may reach.
+    Block queries_or_zeros(const Index& row, int size) const { return queries.block(row, size); }
     // As Ragged::tile numbers them, but that those before the first sequence count.
     Index kept_number(const Index& block) const {
       return queries.begin() / multiple + sequence + block;

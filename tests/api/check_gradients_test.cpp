@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "tilewright/asynchronous.h"
 #include "tilewright/error.h"
 
 // A layer of a user's, Y = X W^T and its gradients, and what may be wrong with it.
@@ -279,6 +282,148 @@ TEST(CheckGradients, ScalarsAreGiven) {
   options.scalars = {{"factor", 0.3}};
   const GradientReport report = check_gradients(forward, backward, options);
   EXPECT_TRUE(report.ok()) << report.text();
+}
+
+// Elementwise passes over {rows, 8} in f32: each is given the tiles of its inputs.
+using Elementwise = std::function<Tile(const std::vector<Tile>& inputs)>;
+struct Result {
+  std::string name;
+  Elementwise of;
+};
+Kernel elementwise(const char* name, const std::vector<std::string>& inputs,
+                   const std::vector<Result>& results) {
+  Kernel kernel(name);
+  const Dim count = kernel.dim("rows");
+  std::vector<Tensor> in, out;
+  for (const std::string& each : inputs) in.push_back(kernel.in(each, f32, {count, 8}));
+  for (const Result& each : results) out.push_back(kernel.out(each.name, f32, {count, 8}));
+  const auto [x] = kernel.grid(ceil_div(count, 8));
+  const Block block = count.block(x, 8);
+  std::vector<Tile> tiles;
+  for (const Tensor& each : in) tiles.push_back(load(each(block, all)));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    store(out[i](block, all), results[i].of(tiles));
+  }
+  return kernel;
+}
+
+Elementwise product(std::size_t a, std::size_t b) {
+  return [a, b](const std::vector<Tile>& in) { return in[a] * in[b]; };
+}
+
+// Inputs that were alike would hide which of them a gradient is made of.
+TEST(CheckGradients, InputsDifferFromEachOther) {
+  const Kernel forward = elementwise("forward", {"A", "B"}, {{"Y", product(0, 1)}});
+  const Kernel right =
+      elementwise("right", {"A", "B", "dY"}, {{"dA", product(2, 1)}, {"dB", product(2, 0)}});
+  const Kernel swapped =
+      elementwise("swapped", {"A", "B", "dY"}, {{"dA", product(2, 0)}, {"dB", product(2, 1)}});
+  EXPECT_TRUE(check_gradients(forward, right, rows(20)).ok());
+  const GradientReport report = check_gradients(forward, swapped, rows(20));
+  EXPECT_FALSE(report.gradients[0].ok());
+  EXPECT_FALSE(report.gradients[1].ok());
+}
+
+// A direction may lie across what is wrong: the worst of several counts.
+TEST(CheckGradients, TheWorstOfItsDirectionsCounts) {
+  Backward wrong;
+  wrong.factor_x = 1.001;
+  double last = 0;
+  std::vector<double> errors;
+  for (const int directions : {1, 2, 4, 16}) {
+    GradientOptions options = rows(20);
+    options.directions = directions;
+    errors.push_back(
+        check_gradients(linear_forward(), linear_backward(wrong), options).gradients[0].error);
+    EXPECT_GE(errors.back(), last);
+    last = errors.back();
+  }
+  EXPECT_GT(errors.back(), errors.front());
+}
+
+TEST(CheckGradients, TheToleranceIsTheCallers) {
+  Backward wrong;
+  wrong.factor_w = 1 + 1e-5;
+  GradientOptions options = rows(37);
+  for (const double tolerance : {1e-4, 1e-7}) {
+    options.tolerance = tolerance;
+    const GradientReport report =
+        check_gradients(linear_forward(), linear_backward(wrong), options);
+    EXPECT_EQ(report.gradients[1].allowed, tolerance);
+    EXPECT_EQ(report.gradients[1].ok(), tolerance > 1e-5);
+  }
+}
+
+// Beside a large constant, whose gradient nobody asks for, a small one is held to its own size.
+TEST(CheckGradients, ASmallGradientIsNotForgivenForALargeLoss) {
+  constexpr double kSmall = 0.01;
+  const auto scaled = [](std::size_t input, double factor) {
+    return [input, factor](const std::vector<Tile>& in) { return in[input] * factor; };
+  };
+  const Kernel forward =
+      elementwise("forward", {"X", "C"},
+                  {{"Y", [](const std::vector<Tile>& in) { return in[0] * kSmall + in[1]; }}});
+  GradientOptions options = rows(20);
+  options.constants = {"C"};
+  for (const double wrong : {1.0, 1 + 3e-5}) {
+    const Kernel backward = elementwise("backward", {"dY"}, {{"dX", scaled(0, kSmall * wrong)}});
+    EXPECT_EQ(check_gradients(forward, backward, options).ok(), wrong == 1) << wrong;
+  }
+}
+
+// Of outputs that stay infinite nothing is asked; what is no number is never right.
+TEST(CheckGradients, InfiniteOutputsAreLeftOutAndNoNumbersAreWrong) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Kernel forward = elementwise(
+      "forward", {"X", "C"}, {{"Y", [](const std::vector<Tile>& in) {
+                                 return where(in[1] < 0.0, zeros({8, 8}) - kInfinity, in[0] * 2.0);
+                               }}});
+  const auto backward = [](double hidden) {
+    return elementwise("backward", {"C", "dY"},
+                       {{"dX", [hidden](const std::vector<Tile>& in) {
+                           return where(in[0] < 0.0, sqrt(zeros({8, 8}) + hidden), in[1] * 2.0);
+                         }}});
+  };
+  GradientOptions options = rows(20);
+  options.constants = {"C"};
+  const GradientReport right = check_gradients(forward, backward(0), options);
+  EXPECT_TRUE(right.ok()) << right.text();
+  EXPECT_FALSE(check_gradients(forward, backward(-1), options).ok()) << "NaN";
+  EXPECT_FALSE(check_gradients(forward, backward(kInfinity), options).ok()) << "infinity";
+  const Kernel no_number = elementwise(
+      "no_number", {"X"}, {{"Y", [](const std::vector<Tile>& in) { return sqrt(in[0]); }}});
+  const Kernel any =
+      elementwise("any", {"dY"}, {{"dX", [](const std::vector<Tile>& in) { return in[0] * 1.0; }}});
+  EXPECT_THAT(error_of([&] { check_gradients(no_number, any, rows(20)); }),
+              HasSubstr("no_number leaves NaN in Y"));
+}
+
+// The interpreter, which differentiates, has neither roles nor streams beside each other.
+TEST(CheckGradients, ProgramsOfOtherThanTileLevelKernelsInTurnAreRefused) {
+  const auto program = [](const Kernel& kernel, bool beside) {
+    Program made("forward");
+    const Dim count = made.dim("rows");
+    const Buffer X = made.in("X", bf16, {count, kIn}), W = made.in("W", bf16, {kOut, kIn});
+    const Buffer Y = made.out("Y", bf16, {count, kOut});
+    made.rank(0).stream().launch(kernel, {X, W, Y});
+    if (beside) made.rank(0).stream("beside").zero(Y);
+    return made;
+  };
+  EXPECT_THAT(error_of([&] {
+                check_gradients(program(linear_forward(), true), linear_backward(), rows(20));
+              }),
+              HasSubstr("1 rank and 2 streams"));
+  Kernel explicit_level("explicit_level");
+  const Dim count = explicit_level.dim("rows");
+  explicit_level.in("X", bf16, {count, kIn});
+  explicit_level.in("W", bf16, {kOut, kIn});
+  explicit_level.out("Y", bf16, {count, kOut});
+  explicit_level.ctas(1);
+  explicit_level.roles({role("all", warps(4), registers(128), [] {})});
+  EXPECT_THAT(error_of([&] {
+                check_gradients(program(explicit_level, false), linear_backward(), rows(20));
+              }),
+              HasSubstr("explicit_level is written at the explicit level"));
 }
 
 }  // namespace

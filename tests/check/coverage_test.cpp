@@ -1,11 +1,15 @@
 #include "check/coverage.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "check/shrunken_sizes.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/text.h"
 #include "library/library_build.h"
 #include "tilewright/library.h"
 
@@ -85,6 +89,71 @@ TEST_F(CoverageTest, TellsDivisionsWithARemainderFromThoseWithout) {
   EXPECT_GT(met(many, kRemainder), met(step, kRemainder));
   EXPECT_GT(met(many, kManyParts), met(step, kManyParts));
   EXPECT_GT(met(step, kEqual), 0);
+}
+
+// A kernel of two warps that computes one function of two numbers.
+Coverage of_function(const char* function, std::int64_t a, std::int64_t b) {
+  const ir::Kernel machine = ir::parse_text(
+      fmt::format("kernel \"edges\" machine\ngrid (1)\ncluster 1\nthreads 64\nresident 1\n"
+                  "shared_bytes 0\nbody () {{\n  %0: i32 = constant {{value = {}}}\n"
+                  "  %1: i32 = constant {{value = {}}}\n  %2: {} = {} %0, %1\n}}\n",
+                  a, b, std::string_view(function) == "lt" ? "bool" : "i32", function),
+      "");
+  std::int64_t operations = 0;
+  return coverage_of(machine, {}, 1, 0, operations);
+}
+
+TEST(Coverage, KnowsTheEdgesOfFunctions) {
+  struct Case {
+    const char* function;
+    std::int64_t a, b;
+    std::uint32_t edges;
+  };
+  for (const Case& each : std::vector<Case>{{"lt", 4, 4, kEqual},
+                                            {"lt", 3, 4, kOneLess},
+                                            {"min", 5, 4, kOneMore},
+                                            {"max", 2, 4, kNoEdge},
+                                            {"lt", 6, 4, kNoEdge},
+                                            {"add", 4, 4, kNoEdge},
+                                            {"div", 0, 7, kNoPart},
+                                            {"div", 3, 7, kNoPart | kRemainder},
+                                            {"div", 7, 7, kOnePart | kDivides},
+                                            {"div", 8, 7, kOnePart | kRemainder | kOneMore},
+                                            {"mod", 13, 7, kOnePart | kRemainder | kOneLess},
+                                            {"div", 21, 7, kFewParts | kDivides},
+                                            {"div", 5, 2, kFewParts | kRemainder},
+                                            {"div", 28, 7, kManyParts | kDivides}}) {
+    EXPECT_EQ(of_function(each.function, each.a, each.b).edges[2], each.edges)
+        << each.a << " " << each.function << " " << each.b;
+  }
+}
+
+// Whether a run shows that a divisor is one too large, or that a quotient is not rounded up.
+TEST(Coverage, KnowsWhichNumbersTell) {
+  const auto divisor_tells = [](const char* function, std::int64_t a, std::int64_t b) {
+    return bool(of_function(function, a, b).divisor_tells[2]);
+  };
+  EXPECT_TRUE(divisor_tells("div", 28, 7)) << "4 and 3";
+  EXPECT_FALSE(divisor_tells("div", 8, 7)) << "once both times";
+  EXPECT_TRUE(divisor_tells("mod", 8, 7)) << "1 and 0";
+  EXPECT_FALSE(divisor_tells("mod", 3, 7)) << "3 both times";
+  const auto remainder_tells = [](std::int64_t a, std::int64_t b) {
+    return bool(of_function("div", a, b).remainder_tells[2]);
+  };
+  EXPECT_TRUE(remainder_tells(13 + 7, 8)) << "13 are two parts, and one whole one";
+  EXPECT_FALSE(remainder_tells(16 + 7, 8)) << "16 are two parts either way";
+}
+
+// Each warp comes to it once. Another run adds what it has more of.
+TEST(Coverage, CountsTheTurnsOfOneWarp) {
+  const Coverage once = of_function("add", 1, 2);
+  EXPECT_EQ(once.turns[2], 1u);
+  Coverage often = once;
+  often.turns[2] = 5;
+  EXPECT_EQ(once.gain(often), 4u);
+  EXPECT_EQ(often.gain(once), 0u);
+  often.edges[2] |= kEqual | kOneLess;
+  EXPECT_EQ(once.gain(often), 6u);
 }
 
 // A window is an edge: some candidates lie at it, one off, and several times as far.

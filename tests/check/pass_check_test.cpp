@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <ostream>
+#include <set>
+#include <string>
+#include <variant>
 
 #include "library/accuracy.h"
 #include "tilewright/library.h"
@@ -96,6 +101,80 @@ TEST(PassCheckTest, NamesThePass) {
                                                testing::HasSubstr(spoilt.named)));
     }
   }
+}
+
+constexpr double kScale = 0.375;
+
+// Y = kScale A B.
+Kernel scaled_product() {
+  Kernel kernel("scaled_product");
+  const Dim depth = kernel.dim("depth");
+  const Tensor A = kernel.in("A", bf16, {64, depth}), B = kernel.in("B", bf16, {64, depth});
+  const Tensor Y = kernel.out("Y", f32, {64, 64});
+  kernel.grid(1);
+  Var sum{zeros({64, 64})};
+  for (Block part : blocks(depth, 64)) {
+    sum = dot(load(A(all, part)), load(B(all, part)).T(), sum);
+  }
+  store(Y(all, all), sum * kScale);
+  return kernel;
+}
+
+// Whether the check notices what `spoil` does to a kernel of the form, behind some pass.
+bool notices(ir::Form form, const std::function<void(ir::Kernel&)>& spoil) {
+  const Kernel kernel = scaled_product();
+  HostTensor a = HostTensor::random_normal(bf16, {64, 128}, 1);
+  HostTensor b = HostTensor::random_normal(bf16, {64, 128}, 2);
+  const auto check = [&](const Spoil& how) {
+    HostTensor y = HostTensor::poisoned(f32, {64, 64});
+    const Arguments arguments{{{"A", bf16, {64, 128}, {128, 1}, a.data()},
+                               {"B", bf16, {64, 128}, {128, 1}, b.data()},
+                               {"Y", f32, {64, 64}, {64, 1}, y.data()}},
+                              {}};
+    check_passes(kernel.finish(), ir::default_target(), arguments, Numerics(), how);
+  };
+  std::set<std::string> passes;
+  check([&](std::string_view pass, ir::Kernel& after) {
+    if (after.form == form) passes.emplace(pass);
+  });
+  EXPECT_FALSE(passes.empty());
+  return std::any_of(passes.begin(), passes.end(), [&](const std::string& pass) {
+    try {
+      check([&](std::string_view each, ir::Kernel& after) {
+        if (each == pass && after.form == form) spoil(after);
+      });
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("behind pass"));
+      return true;
+    }
+    return false;
+  });
+}
+
+std::function<void(ir::Kernel&)> scaled_by(double factor) {
+  return [factor](ir::Kernel& kernel) {
+    ir::for_each(kernel.body, [&](ir::Operation& o) {
+      if (o.op != ir::Op::constant) return;
+      const double* value = std::get_if<double>(o.attributes.find(ir::Key::value));
+      if (value && *value == kScale) o.attributes.set(ir::Key::value, kScale * factor);
+    });
+  };
+}
+
+// Passes keep every bit, but where the order of sums, or a rewrite, may change rounding.
+TEST(PassCheckTest, NoticesSmallChanges) {
+  EXPECT_TRUE(notices(ir::Form::tile, scaled_by(1.0001)));
+  EXPECT_TRUE(notices(ir::Form::machine, scaled_by(1.0001)));
+  EXPECT_TRUE(notices(ir::Form::scheduled, scaled_by(1.1)));
+  EXPECT_FALSE(notices(ir::Form::scheduled, scaled_by(1.001)));
+  EXPECT_TRUE(notices(ir::Form::tile, scaled_by(NAN)));
+}
+
+// What one execution has stored, the next does not find.
+TEST(PassCheckTest, NoticesAStoreThatIsLeftOut) {
+  EXPECT_TRUE(notices(ir::Form::tile, [](ir::Kernel& kernel) {
+    std::erase_if(kernel.body.body, [](const ir::Operation& o) { return o.op == ir::Op::store; });
+  }));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "tilewright/plan_case.h"
 
@@ -81,6 +83,54 @@ TEST(PlanCoverTest, ComesToEachCaseAndEachPair) {
   }
   EXPECT_LT(covers[0].settings.size(), 8u) << "a cover of pairs is smaller than the product";
   EXPECT_THAT(missing_cases(covers), IsEmpty());
+}
+
+TEST(PlanCoverTest, CountsCasesAndPairs) {
+  const std::vector<LibraryKernel> kernels = {
+      branching([](std::int64_t width, bool) { plan_case("wide", width > 50); }, {"0", "99"})};
+  const std::vector<PlanCover> covers = cover_plans(kernels, kTarget, kDraws, 0);
+  EXPECT_EQ(covers[0].cases, 4u) << "wide or not, flag=true or false";
+  EXPECT_EQ(covers[0].pairs, 4u) << "each width with each flag";
+}
+
+// So that what a kernel is by itself is among few that are drawn of many.
+TEST(PlanCoverTest, TheFirstDrawIsTheStandard) {
+  std::vector<std::string> widths;
+  for (int width = 51; width <= 99; ++width) widths.push_back(std::to_string(width));
+  const std::vector<LibraryKernel> kernels = {
+      branching([](std::int64_t width, bool) { plan_case("wide", width > 50); }, widths)};
+  const std::vector<PlanCover> covers = cover_plans(kernels, kTarget, 1, 0);
+  ASSERT_EQ(covers[0].settings.size(), 1u);
+  EXPECT_THAT(covers[0].settings[0].settings, ElementsAre("schedule=tile"));
+  EXPECT_THAT(covers[0].settings[0].cases, Contains("not wide"));
+}
+
+// The definition and the explicit schedules each come to all of theirs, and every schedule is
+// there.
+TEST(PlanCoverTest, SchedulesAreCoveredBesideTheDefinition) {
+  std::vector<LibraryKernel> kernels = {
+      branching([](std::int64_t width, bool) { plan_case("wide", width > 50); }, {"0", "99"})};
+  for (const char* name : {"one", "another"}) {
+    kernels[0].schedules.push_back({name, kTarget, "", kernels[0].build});
+  }
+  const std::vector<PlanCover> covers = cover_plans(kernels, kTarget, kDraws, 0);
+  EXPECT_EQ(covers[0].cases, 8u) << "four of each of the two levels";
+  const auto has = [&](const std::string& schedule, const std::vector<std::string>& cases) {
+    return std::any_of(covers[0].settings.begin(), covers[0].settings.end(),
+                       [&](const PlanSetting& each) {
+                         const bool is_tile = each.settings.front() == "schedule=tile";
+                         return (schedule.empty() ? !is_tile : each.settings.front() == schedule) &&
+                                holds_all(each, cases);
+                       });
+  };
+  for (const char* wide : {"wide", "not wide"}) {
+    for (const char* flag : {"flag=false", "flag=true"}) {
+      EXPECT_TRUE(has("schedule=tile", {wide, flag})) << wide << ", " << flag;
+      EXPECT_TRUE(has("", {wide, flag})) << wide << ", " << flag;
+    }
+  }
+  EXPECT_TRUE(has("schedule=one", {}));
+  EXPECT_TRUE(has("schedule=another", {}));
 }
 
 TEST(PlanCoverTest, NamesTheCaseThatNoSettingComesTo) {

@@ -11,6 +11,7 @@
 #include "compiler/launch_plan.h"
 #include "library/library_build.h"
 #include "simulator/machine/prepared_kernel.h"
+#include "tilewright/hopper.h"
 #include "tilewright/library.h"
 
 // The simulator copies by its own reading of a tensor_map, a launch by what it encodes for the
@@ -154,6 +155,32 @@ TEST(TensorMaps, AreReadAsTheyAreEncodedInOddSizes) {
             2);
   EXPECT_GT(compare(find_kernel("attention_varlen_forward"), {"batch=3", "dim=80", "dim_v=64"}), 2);
   EXPECT_GT(compare(find_kernel("gemm"), {"m=33", "n=72", "k=40"}), 1);
+}
+
+// Reductions compute in them.
+TEST(TensorMaps, HaveTheTypesOfTheirTensors) {
+  const auto type_of = [](DType dtype) {
+    Kernel kernel("copy");
+    const Tensor Y = kernel.out("Y", dtype, {32, 32});
+    kernel.ctas(1);
+    SharedTile tile(kernel, "tile", dtype, 32, 32);
+    kernel.roles({role("store", warps(1), registers(24), [&] { tma_store(Y(all, all), tile); })});
+    const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
+    Arguments arguments;
+    auto* const data = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 36);
+    arguments.tensors.push_back({"Y", dtype, {32, 32}, {32, 1}, data});
+    return compiler::plan_launch(program.machine, program.source.parameters, arguments,
+                                 kMultiprocessors)
+        .maps.at(0)
+        .spec.type;
+  };
+  using Type = runtime::TensorMapType;
+  EXPECT_EQ(type_of(f32), Type::f32);
+  EXPECT_EQ(type_of(f16), Type::f16);
+  EXPECT_EQ(type_of(bf16), Type::bf16);
+  EXPECT_EQ(type_of(i32), Type::i32);
+  EXPECT_EQ(type_of(i64), Type::i64);
+  for (const DType dtype : {f8e4m3, i8, u8}) EXPECT_EQ(type_of(dtype), Type::u8);
 }
 
 TEST(TensorMaps, DifferencesAreNoticed) {

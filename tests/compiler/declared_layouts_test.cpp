@@ -174,8 +174,12 @@ TEST(DeclaredLayouts, MapsThatAreNone) {
   test::misuse(caret, {"with 8 behind each row"}, [&] { declare({.padding = 8, .swizzle = 64}); });
   test::misuse(caret, {"panels of 24 of 64 columns", "that divide the columns"},
                [&] { declare({.panel = 24}); });
+  test::misuse(caret, {"panels of 4 of 64 columns", "a multiple of 16 bytes"},
+               [&] { declare({.panel = 4}); });
+  test::misuse(caret, {"panels of -8 of 64 columns"}, [&] { declare({.panel = -8}); });
   test::misuse(caret, {"a padding of 4 bf16", "a multiple of 16 bytes"},
                [&] { declare({.padding = 4}); });
+  test::misuse(caret, {"a padding of -8 bf16"}, [&] { declare({.padding = -8}); });
 }
 
 TEST(DeclaredLayouts, TilesInRegistersLieAsTheyAreDeclared) {

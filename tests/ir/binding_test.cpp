@@ -5,6 +5,8 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/text.h"
 
@@ -132,6 +134,14 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
          s[1].strides = {INT64_MAX / 4, 1};
        },
        "gemm: b with sizes {32, 64} spans more than 2^63 bytes"},
+      {[](Shapes& s) {
+         s[2].strides = {1, 1};
+       },
+       "gemm: c is stored to, and its strides {1, 1} put c[0, 1] and c[1, 0] in one place"},
+      {[](Shapes& s) {
+         s[2].strides = {63, 1};
+       },
+       "gemm: c is stored to, and its strides {63, 1} put c[1, 0] and c[0, 63] in one place"},
       {[](Shapes& s) { s.pop_back(); }, "gemm: 2 tensors are given, but there is also C"},
       {[](Shapes& s) { s.push_back(s[0]); }, "gemm: 4 tensors are given, but there are only 3"},
   };
@@ -159,6 +169,50 @@ Error error_of(const std::function<void()>& action) {
   }
   ADD_FAILURE() << "no error";
   return Error(ErrorKind::internal, {}, "", "");
+}
+
+// Each bound, one off, and an axis of two elements, along which there is one step.
+TEST(Binding, BoundsAreExact) {
+  const Kernel kernel = parse_text(
+      "kernel \"exact\" tile\ndim n at_least(2) at_most(6)\nin X: f32[n, 2] = %0\n"
+      "grid ((n - 3))\nbody (%1: i32) {\n}\n",
+      "");
+  const auto bound = [&](std::int64_t n, std::vector<std::int64_t> strides) {
+    return ir::bind(kernel, {{"x", DType::f32, {n, 2}, std::move(strides)}}, 1);
+  };
+  EXPECT_EQ(bound(3, {}).evaluate(kernel.grid[0]), 0);
+  EXPECT_EQ(bound(6, {7, 1}).evaluate(kernel.grid[0]), 3);
+  const auto message = [&](std::int64_t n, const std::vector<std::int64_t>& strides) {
+    return error_of([&] { (void)bound(n, strides); }).message();
+  };
+  EXPECT_EQ(message(7, {}),
+            "exact: the dim n is 7 by axis 0 of x, but the kernel declares it at most 6");
+  EXPECT_EQ(message(1, {}),
+            "exact: the dim n is 1 by axis 0 of x, but the kernel declares it at least 2");
+  EXPECT_EQ(message(2, {}), "exact: the grid has (n - 3) = -1 blocks");
+  EXPECT_EQ(message(4, {2, 2}),
+            "exact: axis 1 of x has stride 2, expected 1 on the innermost axis");
+}
+
+// What is known is held against the declarations before all of it is.
+TEST(Binding, ChecksWhatIsKnownOfALaunch) {
+  const Kernel kernel = parse_text(kHeader, "");
+  const auto shapes = [](std::int64_t m, std::int64_t n, std::int64_t columns) {
+    return std::vector<TensorShape>{{"a", DType::bf16, {m, 64}, {}},
+                                    {"b", DType::bf16, {n, columns}, {}},
+                                    {"c", DType::f32, {m, kUnknownSize}, {}}};
+  };
+  EXPECT_NO_THROW(check_known(kernel, shapes(kUnknownSize, 32, 64)));
+  EXPECT_NO_THROW(check_known(kernel, shapes(256, kUnknownSize, kUnknownSize)));
+  const auto message = [&](const std::vector<TensorShape>& given) {
+    return error_of([&] { check_known(kernel, given); }).message();
+  };
+  EXPECT_EQ(message(shapes(260, kUnknownSize, 64)),
+            "gemm: the dim m is 260 by axis 0 of a, but the kernel declares it a multiple of 8");
+  EXPECT_EQ(message(shapes(kUnknownSize, 16, 64)),
+            "gemm: axis 1 of a has size 64, but A is declared with (n * 2) = 32 there");
+  EXPECT_EQ(message(shapes(kUnknownSize, 32, 63)),
+            "gemm: axis 1 of b has size 63, but B is declared with 64 there");
 }
 
 TEST(Binding, ExpressionsThatHaveNoValueNameTheKernel) {

@@ -125,6 +125,13 @@ TEST(RegisterLayout, ReduceAndShufflesSumEveryRow) {
   }
 }
 
+// Lanes that hold the same between those that differ have no part in the sum, and take up room.
+TEST(RegisterLayout, ShufflesReachOverLanesThatHoldTheSame) {
+  const RegisterLayout rows = RegisterLayout::parse("[4x2|l:2@1:1,4*,4@0:1]");
+  EXPECT_EQ(rows.shuffle_distances(0), (std::vector<int>{8, 16}));
+  EXPECT_EQ(rows.shuffle_distances(1), (std::vector<int>{1}));
+}
+
 TEST(RegisterLayout, ReduceOfTheAccumulatorIsAQuad) {
   const RegisterLayout layout = wgmma_accumulator(64, 128);
   EXPECT_EQ(layout.shuffle_distances(1), (std::vector<int>{1, 2}));

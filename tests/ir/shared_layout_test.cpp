@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/layout.h"
+#include "ir/padded_panels.h"
 
 namespace tilewright::ir {
 namespace {
@@ -87,6 +88,33 @@ TEST(SharedLayout, PanelsAreRecognised) {
       << "rows are padded";
   EXPECT_FALSE(SharedLayout::parse("[64x64*2|64@0:128,64@1:2|x2.4.3]").as_panels().has_value())
       << "the swizzle is narrower than the rows";
+}
+
+TEST(SharedLayout, PanelsMayHaveRowsThatLieApart) {
+  const auto one = padded_panels(SharedLayout::parse("[16x64*2|16@0:144,64@1:2]"));
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->rows, 16);
+  EXPECT_EQ(one->span, 64);
+  EXPECT_EQ(one->span_bytes, 144);
+  EXPECT_EQ(one->count, 1);
+  EXPECT_GE(one->distance, 15 * 144 + 128) << "behind the last row's last element";
+  const auto two = padded_panels(SharedLayout::parse("[16x64*2|16@0:80,32@1:2,2@1:1280]"));
+  ASSERT_TRUE(two.has_value());
+  EXPECT_EQ(two->span, 32);
+  EXPECT_EQ(two->span_bytes, 80);
+  EXPECT_EQ(two->count, 2);
+  EXPECT_EQ(two->distance, 1280);
+  // Side by side they are the panels that TMA takes, whatever their swizzle.
+  const SharedLayout swizzled = SharedLayout::panels(64, 128, 2, 128);
+  EXPECT_EQ(padded_panels(swizzled)->swizzle_bytes, 128);
+  EXPECT_EQ(padded_panels(swizzled)->distance, swizzled.as_panels()->distance);
+  for (const char* other : {"[64x64*2|64@0:128,64@1:2|x2.4.3]",  // a swizzle narrower than rows
+                            "[16x64*2|16@0:80,16@1:2,2@1:1280,2@1:4096]",  // panels of panels
+                            "[16x64*2|16@0:2,64@1:48]",                    // columns lie apart
+                            "[16x64*2|8@0:144,2@0:4096,64@1:2]",           // rows in two heaps
+                            "[64*2|64@0:2]"}) {
+    EXPECT_FALSE(padded_panels(SharedLayout::parse(other)).has_value()) << other;
+  }
 }
 
 TEST(SharedLayout, ImpossiblePanelsAreErrors) {

@@ -212,6 +212,29 @@ TEST(Equality, SeesEveryDifference) {
   }
   EXPECT_TRUE(
       equal(kernel, parse_text(replaced(kTileSample, "\"sums.cpp\":8", "\"x.cpp\":9"), "")));
+  const Kernel machine = parse_text(kMachineSample, "");
+  for (const auto& [from, to] : {std::pair{"threads 256", "threads 384"},
+                                 {"resident 2", "resident 1"},
+                                 {"cluster 1", "cluster 2"},
+                                 {"shared_bytes 16400", "shared_bytes 16408"}}) {
+    EXPECT_FALSE(equal(machine, parse_text(replaced(kMachineSample, from, to), ""))) << to;
+  }
+}
+
+// A field that is not stated is the compiler's choice, which may be another value.
+TEST(Equality, SeesWhatSchedulesState) {
+  const auto kernel = [](const std::string& schedule) {
+    return parse_text("kernel \"k\" tile\ngrid (1)\n" + schedule + "body (%0: i32) {\n}\n", "");
+  };
+  const Kernel stated = kernel("schedule stages = 3\nschedule partition = rows\n");
+  EXPECT_TRUE(equal(stated, parse_text(to_text(stated), "")));
+  for (const char* other :
+       {"", "schedule stages = 3\n", "schedule stages = 2\nschedule partition = rows\n",
+        "schedule stages = 3\nschedule partition = columns\n",
+        "schedule stages = 3\nschedule partition = rows\nschedule ctas = 1\n"}) {
+    EXPECT_FALSE(equal(stated, kernel(other))) << other;
+    EXPECT_FALSE(equal(kernel(other), stated)) << other;
+  }
 }
 
 const std::string kClaimed =
@@ -233,8 +256,11 @@ TEST(Claims, ReadBackAsTheyWere) {
                                  {"<=", ">="},
                                  {"\"K\"", "\"V\""},
                                  {"stack", "spill"},
-                                 {"require stack_bytes == 0\n", ""}}) {
-    EXPECT_FALSE(equal(kernel, parse_text(replaced(kClaimed, from, to), ""))) << to;
+                                 {"require stack_bytes == 0\n", ""},
+                                 {"require instructions(\"tma_load\") == 4\n", ""}}) {
+    const Kernel other = parse_text(replaced(kClaimed, from, to), "");
+    EXPECT_FALSE(equal(kernel, other)) << to;
+    EXPECT_FALSE(equal(other, kernel)) << to;
   }
 }
 

@@ -133,6 +133,10 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"store %1", "store %0", "the tile is f32, but X is bf16"},
       {"out Y: f32", "in Y: f32", "store: writes Y, which is an input"},
       {"{value = 0.0}", "{value = 0}", "the value is an integer, but the result is f32"},
+      {"%21: bool = lt %3, %4", "%30: bool = constant {value = 2}\n  %21: bool = lt %3, %4",
+       "the value is 2, expected 0 or 1 for bool"},
+      {"%16: tile<f32, 64x64> = cast", "%16: tile<bool, 64x64> = cast",
+       "cast to bool; compare with zero instead"},
   };
   for (const Case& each : cases) expect_rejected(kTileSample, each);
 }
@@ -308,12 +312,20 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
       {"stages = 2", "stages = 3", "tiles is shared<bf16, 2x64x64>, but its stages and layout say"},
       {"2x64x64> = shared", "2x64x32> = shared", "its stages and layout say {2, 64, 64}"},
       {"arrivals = 1}", "arrivals = 0}", "full expects 0 arrivals a phase"},
+      {"arrivals = 1}", "arrivals = 1048576}",
+       "full expects 1048576 arrivals a phase, expected 1 to 2^20 - 1"},
+      {"{bytes = 16384}", "{bytes = 1048576}", "1048576 bytes, expected 0 to 2^20 - 1"},
+      {"box = [64, 64]", "box = [48, 64]", "which are no whole boxes of 3072 elements"},
       {"box = [64, 64]", "box = [64]", "a box of rank 1, but A has rank 2"},
       {"box = [64, 64]", "box = [64, 128]",
        "rows of 256 bytes, more than the swizzle's span of 128"},
       {"swizzle = 128", "swizzle = 16", "a swizzle of 16 bytes, expected 0, 32, 64 or 128"},
       {"view %3, %8, %7\n", "view %3, %9, %7\n", "stage 64 of the 2 of %3 (shared tiles)"},
+      {"%8: i32 = constant {value = 1}", "%8: i32 = constant {value = 2}",
+       "stage 2 of the 2 of %3 (shared tiles)"},
       {"view %3, %7, %7\n", "view %3, %7, %8\n", "64 rows from 1 of the 64 of %3 (shared tiles)"},
+      {"%11: view<bf16, 64x64> = view %3, %7, %7", "%11: view<bf16, 32x64> = view %3, %7, %8",
+       "32 rows from 1 of the 64 of %3 (shared tiles), expected a multiple of 8 inside"},
       {"{transposed = 1}", "{column = 8}", "64 columns from 8 of the 64 of %3 (shared tiles)"},
       {"tma_load_tile %5, %11, %4, %7, %7, %7", "tma_load_tile %5, %11, %4, %7, %7",
        "1 coordinates, but the map of A has 2"},
@@ -326,6 +338,8 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
        "1 indices, but A has rank 2"},
       {"tma_load_tile %5, %11, %4, %7", "tma_load_tile %5, %11, %4, %9",
        "index 64 of the 2 barriers of %4 (mbarriers full)"},
+      {"mbarrier_wait %4, %7, %7", "%40: i32 = constant {value = 2}\n    mbarrier_wait %4, %40, %7",
+       "index 2 of the 2 barriers of %4 (mbarriers full)"},
       {"%16: pending<f32, 64x64>", "%16: pending<f32, 64x32>",
        "gives pending<f32, 64x32>, expected pending<f32, 64x64>"},
       {"wait %16", "wait %14", "operand 0 is %14 (view), which is view<bf16, 64x64>"},
@@ -341,6 +355,69 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
   for (const Case& each : cases) {
     expect_rejected(kScheduledSample, each);
   }
+}
+
+TEST(Verifier, RejectsBrokenCopiesOfTilesInACluster) {
+  const char* const sample = R"(kernel "exchange" scheduled
+grid (2)
+cluster 2
+threads 128
+body () {
+  %1: shared<bf16, 1x64x64> = shared {name = "own", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1}
+  %2: shared<bf16, 1x64x64> = shared {name = "others", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1}
+  %3: mbarriers<1> = mbarriers {name = "full", arrivals = 1}
+  %4: i32 = constant {value = 0}
+  role {name = "send", first_warp = 0, warps = 1, registers = 24} (%5: i32) {
+    elect () {
+      %6: view<bf16, 64x64> = view %1, %4, %4
+      %7: view<bf16, 64x64> = view %2, %4, %4
+      cluster_copy_tile %6, %7, %3, %4, %4
+      yield
+    }
+    yield
+  }
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1}\n  %2",
+       "[64x64*2|64@0:64,32@1:2,2@1:4096|x2.4.3], stages = 1}\n  %2", "have other panels"},
+      {"[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1}\n  %2",
+       "[64x64*2|64@0:128,64@1:2], stages = 1}\n  %2", "have other panels"},
+      {"%7: view<bf16, 64x64>", "%7: view<bf16, 32x64>", "differ"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
+  // Without a swizzle panels may differ in their width alone.
+  std::string plain = sample;
+  for (std::size_t at; (at = plain.find("|x3.4.3")) != std::string::npos;) plain.erase(at, 7);
+  ASSERT_NO_THROW(verify(parse_text(plain, "")));
+  expect_rejected(plain.c_str(),
+                  {"[64x64*2|64@0:128,64@1:2], stages = 1}\n  %2",
+                   "[64x64*2|64@0:64,32@1:2,2@1:4096], stages = 1}\n  %2", "have other panels"});
+}
+
+// A fragment is 64 rows of a product's result, whole.
+TEST(Verifier, RejectsFragmentsThatDoNotFitTheirPlace) {
+  const char* const sample = R"(kernel "fragments" scheduled
+grid (1)
+threads 128
+body () {
+  %1: shared<f32, 1x1x2048> = shared {name = "sums", layout = shared_layout[1x2048*4|2048@1:4], stages = 1}
+  %2: i32 = constant {value = 0}
+  role {name = "all", first_warp = 0, warps = 4} (%3: i32) {
+    %4: tile<f32, 64x32> = load_fragment %1, %2
+    store_fragment %4, %1, %2
+    yield
+  }
+}
+)";
+  ASSERT_NO_THROW(verify(parse_text(sample, "")));
+  const Case cases[] = {
+      {"tile<f32, 64x32>", "tile<f32, 64x16>", "tile<f32, 64x16> in places of"},
+      {"tile<f32, 64x32>", "tile<f32, 128x16>", "tile<f32, 128x16> in places of"},
+      {"tile<f32, 64x32>", "tile<i32, 64x32>", "tile<i32, 64x32> in places of"},
+  };
+  for (const Case& each : cases) expect_rejected(sample, each);
 }
 
 TEST(Verifier, RejectsProductsThatDoNotMeet) {
@@ -361,6 +438,11 @@ body () {
       {"{transposed = 1}", "", "inner dimensions differ: %3 (view) {64, 64} x %4 (view) {256, 64}"},
   };
   for (const Case& each : cases) expect_rejected(sample, each);
+  std::string narrow = sample;
+  const std::string wide_a = "%3: view<bf16, 64x64>", wide_b = "%4: view<bf16, 256x64>";
+  narrow.replace(narrow.find(wide_a), wide_a.size(), "%3: view<bf16, 64x24>");
+  expect_rejected(narrow.c_str(), {wide_b.c_str(), "%4: view<bf16, 256x24>",
+                                   "k is 24, expected a multiple of 16 for bf16"});
 }
 
 TEST(Verifier, RejectsBrokenMachineForm) {
@@ -384,6 +466,8 @@ TEST(Verifier, RejectsBrokenMachineForm) {
       {"maps = maps[[2:2:1]]", "maps = maps[[1:32:1]]",
        "takes element 2 to register 2 of %15 (registers row), which has 2"},
       {"masks = [1, 2]", "masks = [1, 32]", "the mask 32, expected 1 to 31"},
+      {"    reduce_lanes", "    copy %15, %13 {offset = 31}\n    reduce_lanes",
+       "copies 2 elements from element 31 of 32"},
       {"function = cast", "function = neg", "neg gives f32, but the destination is bf16"},
       {"bytes = 8192, step = 0", "bytes = 4096",
        "bytes says 4096, but the box of its map has 8192"},

@@ -53,6 +53,8 @@ class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
     const ir::Program recorded = program.finish();
     library::ProgramWorkload bound{work, library::bind_workload(recorded, work, multiprocessors)};
     const auto forms = library::machine_forms(bound.program, "sm_90a");
+    library::Reference reference;
+    if (!control_only) reference = library::reference_of(work);
     const ir::Program without_owned = bound.program;
     for (const std::vector<ir::Kernel>& machine : forms) {
       bound.program = without_owned;
@@ -71,6 +73,11 @@ class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
         ASSERT_TRUE(report.ok()) << report.faults.front().message;
         if (seed == 0) first = after;
         body(first, after);
+        if (control_only) continue;
+        library::ProgramWorkload got = bound;
+        got.take(after);
+        const library::Comparison comparison = library::compare(got.workload, reference);
+        EXPECT_TRUE(comparison.ok()) << comparison.text();
       }
     }
   }
@@ -97,6 +104,14 @@ TEST_P(SimulatedGradientsDefault, EveryTurnEnds) {
 TEST_P(SimulatedGradientsDefault, RowsThatFollowEachOtherAreConverted) {
   simulate(
       {"batch=1", "queries=1400", "keys=64", "heads=2", "kv_heads=1"}, 2, true,
+      [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2);
+}
+
+// Each CTA, or pair of them, goes through several blocks of keys, so that every ring wraps between
+// these, and what one leaves is what the next one finds.
+TEST_P(SimulatedGradientsDefault, BlocksOfKeysFollowEachOther) {
+  simulate(
+      {"batch=1", "queries=130", "keys=400", "heads=2", "kv_heads=2", "causal=true"}, 2, false,
       [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2);
 }
 

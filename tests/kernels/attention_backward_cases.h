@@ -117,7 +117,8 @@ inline std::vector<GradientCall> gradient_calls() {
   const std::vector<std::pair<const char*, const char*>> dims = {
       {"16", "16"},   {"32", "32"},   {"48", "64"},   {"64", "32"},   {"80", "80"},
       {"96", "96"},   {"96", "64"},   {"112", "128"}, {"128", "112"}, {"128", "16"},
-      {"256", "256"}, {"192", "128"}, {"160", "160"}, {"144", "80"},  {"64", "160"}};
+      {"256", "256"}, {"192", "128"}, {"160", "160"}, {"144", "80"},  {"64", "160"},
+      {"256", "128"}, {"256", "192"}};
   for (const auto& [dim, dim_v] : dims) {
     for (const auto& [schedule, title] : {std::pair("ordered", "Ordered"), {"atomic", "Atomic"}}) {
       const std::vector<std::string> settings = {std::string("schedule=") + schedule,

@@ -246,5 +246,171 @@ TEST(Mask, BlocksOfRowsThatSeeColumns) {
   EXPECT_GT(whole, 0);
 }
 
+// What stands in packed axes: nothing, the queries of all sequences, which see the same keys, or
+// both.
+enum class Packs { none, queries, both };
+constexpr int kHeads = 2;  // rows of scores of each query
+
+// What the mask says of each block of queries: visible, then full; and how many keys of each block
+// it leaves to a query, past the sequence's end too, by apply and by apply_transposed.
+Kernel columns_of_rows(Packs packs, bool diagonal, int window) {
+  Kernel kernel("columns_of_rows");
+  const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
+  const Dim sequences = kernel.dim("sequences"), row_blocks = kernel.dim("row_blocks"),
+            blocks = kernel.dim("blocks");
+  kernel.in("Q", f32, {queries});
+  kernel.in("K", f32, {keys});
+  const Tensor first_queries = kernel.in("first_queries", i32, {sequences + 1}),
+               first_keys = kernel.in("first_keys", i32, {sequences + 1});
+  const Tensor C = kernel.out("C", i32, {sequences, row_blocks, 4});
+  const Tensor left = kernel.inout("left", f32, {queries, kHeads, blocks}),
+               left_transposed = kernel.inout("left_transposed", f32, {queries, blocks});
+  const auto [x, y] = kernel.grid(row_blocks, sequences);
+  const bool packed = packs != Packs::none;
+  const Sequence own_queries = packed ? Ragged(queries, first_queries).of(y) : Sequence(queries);
+  const Sequence own_keys = packs == Packs::both ? Ragged(keys, first_keys).of(y) : Sequence(keys);
+  const Mask mask = diagonal ? causal(own_queries, own_keys, window) : everything();
+  const Block rows = own_queries.block(x, kRows);
+  const auto [first, last] = mask.visible(rows, own_keys, kColumns);
+  const auto [whole_first, whole_last] = mask.full(rows, own_keys, kColumns);
+  const Index found[] = {first, last, whole_first, whole_last};
+  for (int i = 0; i < 4; ++i) store(C(y, x, Dim(4).block(i, 1)), Tile({1}, found[i]));
+  for (Index j : range(blocks)) {
+    const Block cols = own_keys.block(j, kColumns);
+    const Tile seen = exp2(mask.apply(zeros({kHeads * kRows, kColumns}), rows, cols));
+    store(left(rows, all, blocks.block(j, 1)), reduce_sum(seen, 1).reshape({kRows, kHeads, 1}));
+    const Tile seen_transposed = exp2(mask.apply_transposed(zeros({kColumns, kRows}), rows, cols));
+    store(left_transposed(rows, blocks.block(j, 1)),
+          reduce_sum(seen_transposed, 0).reshape({kRows, 1}));
+  }
+  return kernel;
+}
+
+struct ColumnsFound {
+  HostTensor ranges, left, left_transposed;
+  std::vector<int> first_queries;
+};
+
+// Sequences of these numbers of queries and keys, with rows before the first and behind the last.
+ColumnsFound columns_found(const Kernel& kernel, const std::vector<std::pair<int, int>>& lengths,
+                           Packs packs) {
+  const auto sequences = static_cast<std::int64_t>(lengths.size());
+  const int unused = packs == Packs::none ? 0 : 3;
+  std::vector<int> query_ends{unused}, key_ends{unused};
+  int longest_queries = 0, longest_keys = 0;
+  for (const auto& [queries, keys] : lengths) {
+    query_ends.push_back(query_ends.back() + queries);
+    key_ends.push_back(key_ends.back() + keys);
+    longest_queries = std::max(longest_queries, queries);
+    longest_keys = std::max(longest_keys, keys);
+  }
+  HostTensor first_queries = HostTensor::zeros(i32, {sequences + 1}),
+             first_keys = HostTensor::zeros(i32, {sequences + 1});
+  for (std::int64_t i = 0; i <= sequences; ++i) {
+    first_queries.set({i}, query_ends[static_cast<std::size_t>(i)]);
+    first_keys.set({i}, key_ends[static_cast<std::size_t>(i)]);
+  }
+  const int queries = query_ends.back() + unused,
+            keys = packs == Packs::both ? key_ends.back() + unused : longest_keys;
+  const std::int64_t blocks = longest_keys / kColumns + 2;
+  HostTensor Q = HostTensor::zeros(f32, {queries}), K = HostTensor::zeros(f32, {keys});
+  // Of one sequence that is the whole axis no block begins past the end.
+  const int row_blocks = (longest_queries + kRows - 1) / kRows + (packs == Packs::none ? 0 : 1);
+  ColumnsFound found{HostTensor::zeros(i32, {sequences, row_blocks, 4}),
+                     HostTensor::poisoned(f32, {queries, kHeads, blocks}),
+                     HostTensor::poisoned(f32, {queries, blocks}), query_ends};
+  compile(kernel, "interpreter")
+      .run({ref(Q), ref(K), ref(first_queries), ref(first_keys), ref(found.ranges), ref(found.left),
+            ref(found.left_transposed)});
+  return found;
+}
+
+// `packs_keys`: of a block of rows past a sequence's end there is nothing to visit either.
+void expect_columns(const RowsCase& each, const ColumnsFound& all, std::int64_t sequence,
+                    bool packs_keys) {
+  SCOPED_TRACE(testing::Message() << (each.diagonal ? "causal" : "everything") << ", window "
+                                  << each.window << ", " << each.queries << " x " << each.keys);
+  const int count = (each.keys + kColumns - 1) / kColumns;
+  for (std::int64_t rows = 0; rows < all.ranges.shape()[1]; ++rows) {
+    const auto found = [&](int i) { return static_cast<int>(all.ranges.at({sequence, rows, i})); };
+    const auto inside = [&](int cols, int i) { return cols >= found(i) && cols < found(i + 1); };
+    const int block = static_cast<int>(rows);
+    const bool exists = block * kRows < each.queries;
+    for (int cols = 0; cols < count; ++cols) {
+      if (exists || packs_keys) {
+        ASSERT_EQ(inside(cols, 0), each.visible(block, cols)) << rows << ", " << cols;
+      }
+      if (!exists) continue;  // what no rows see in full says nothing
+      ASSERT_EQ(inside(cols, 2), each.full(block, cols)) << rows << ", " << cols;
+    }
+    ASSERT_LE(0, found(0)) << rows;
+    ASSERT_LE(found(0), found(1)) << rows;
+    ASSERT_LE(found(1), count) << rows;
+  }
+  const int first = all.first_queries[static_cast<std::size_t>(sequence)];
+  for (int row = 0; row < each.queries; ++row) {
+    for (std::int64_t cols = 0; cols < all.left_transposed.shape()[1]; ++cols) {
+      int seen = 0;
+      for (int i = 0; i < kColumns; ++i) {
+        const int column = static_cast<int>(cols) * kColumns + i;
+        seen += column < each.keys && each.sees(row, column);
+      }
+      for (int head = 0; head < kHeads; ++head) {
+        ASSERT_EQ(all.left.at({first + row, head, cols}), seen) << row << ", " << cols;
+      }
+      ASSERT_EQ(all.left_transposed.at({first + row, cols}), seen) << row << ", " << cols;
+    }
+  }
+}
+
+TEST(Mask, BlocksOfColumnsThatRowsSee) {
+  std::vector<std::pair<int, int>> lengths, with_many_keys;
+  for (const int queries : {0, 1, kRows - 1, kRows, kRows + 1, 5 * kRows - 3}) {
+    for (const int keys : {0, 1, kColumns - 1, kColumns, kColumns + 1, kRows, 71}) {
+      lengths.emplace_back(queries, keys);
+    }
+    with_many_keys.emplace_back(queries, 71);
+  }
+  for (const auto& [diagonal, window] :
+       {std::pair(false, 0), std::pair(true, 0), std::pair(true, 1), std::pair(true, kColumns),
+        std::pair(true, kRows + kColumns - 1), std::pair(true, 40)}) {
+    const auto expect = [&](const ColumnsFound& found, const std::pair<int, int>& length,
+                            std::size_t sequence, bool packs_keys) {
+      expect_columns({diagonal, window, length.first, length.second}, found,
+                     static_cast<std::int64_t>(sequence), packs_keys);
+    };
+    for (const Packs packs : {Packs::both, Packs::queries}) {
+      const auto& those = packs == Packs::both ? lengths : with_many_keys;
+      const ColumnsFound found =
+          columns_found(columns_of_rows(packs, diagonal, window), those, packs);
+      for (std::size_t i = 0; i < those.size() && !HasFatalFailure(); ++i) {
+        expect(found, those[i], i, packs == Packs::both);
+      }
+    }
+    const Kernel plain = columns_of_rows(Packs::none, diagonal, window);
+    for (const auto& length : lengths) {
+      if (HasFatalFailure()) return;
+      expect(columns_found(plain, {length}, Packs::none), length, 0, false);
+    }
+  }
+}
+
+// Rows of scores are shared out among queries evenly, or not at all.
+TEST(Mask, ScoresOfAPartOfAQueryAreRefused) {
+  Kernel kernel("uneven");
+  const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
+  kernel.in("Q", f32, {queries});
+  kernel.in("K", f32, {keys});
+  const auto [x] = kernel.grid(1);
+  const Block rows = queries.block(x, kRows), cols = keys.block(0, kColumns);
+  try {
+    causal(queries, keys).apply(zeros({kRows + kRows / 2, kColumns}), rows, cols);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.message().find("scores of 24 rows for 16 queries"), std::string::npos)
+        << error.message();
+  }
+}
+
 }  // namespace
 }  // namespace tilewright

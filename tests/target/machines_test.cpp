@@ -94,6 +94,19 @@ TEST(MachinesTest, AMultiprocessorHoldsAsManyCtasAsAllOfItsResourcesAllow) {
   EXPECT_EQ(target::resident_ctas(machine), 2);
   machine.resident = 1;  // whose threads may take twice as many registers
   EXPECT_EQ(target::resident_ctas(machine), 1);
+  machine.threads = 1;  // a warp has all of its lanes
+  machine.resident = 64;
+  EXPECT_EQ(target::resident_ctas(machine), 64);
+  machine.threads = 96;  // 2,048 of them, though there are registers for 28 such CTAs
+  machine.resident = 22;
+  EXPECT_EQ(target::resident_ctas(machine), 21);
+  // Each CTA has 1 KiB of shared memory more than it asks for.
+  machine.threads = 128;
+  machine.resident = 4;
+  machine.shared_bytes = (228 << 10) / 4 - 512;
+  EXPECT_EQ(target::resident_ctas(machine), 3);
+  machine.shared_bytes -= 512;
+  EXPECT_EQ(target::resident_ctas(machine), 4);
 }
 
 TEST(MachinesTest, LessSharedMemoryIsPlannedFor) {

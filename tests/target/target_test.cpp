@@ -72,6 +72,23 @@ TEST(TargetTest, RecordsAgreeWithThemselves) {
   }
 }
 
+// Each is one that some instruction makes: without it that one is refused.
+TEST(TargetTest, EveryMoveIsMissedWhereItIsNot) {
+  for (const Target* target : targets()) {
+    for (const Move& move : target->moves) {
+      Target without = *target;
+      std::erase(without.moves, move);
+      bool missed = false;
+      for (std::size_t i = 0; i < ir::kOperationCount; ++i) {
+        const ir::OpInfo& record = ir::info(static_cast<ir::Op>(i));
+        EXPECT_FALSE(target->has(record) && target->missing_move(record)) << record.name;
+        missed = missed || without.missing_move(record) == move;
+      }
+      EXPECT_TRUE(missed) << target->space(move.from).name << " to " << target->space(move.to).name;
+    }
+  }
+}
+
 TEST(TargetTest, InstructionsHaveUnits) {
   const Target& target = find_target("sm_90a");
   const auto unit_of = [&](ir::Op op, std::optional<ir::Op> function = {}) {

@@ -17,11 +17,14 @@ struct Case {
   const char* message;
 };
 
-void expect_rejected(const char* sample, const Case& each) {
-  std::string text = sample;
-  const std::size_t at = text.find(each.from);
-  ASSERT_NE(at, std::string::npos) << each.from;
-  text.replace(at, std::string(each.from).size(), each.to);
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+void expect_rejected(const std::string& sample, const Case& each) {
+  const std::string text = with(sample, each.from, each.to);
   try {
     verify(ir::parse_text(text, "broken.tw"));
     ADD_FAILURE() << "accepted: " << each.to;
@@ -45,10 +48,18 @@ TEST(TargetVerifyTest, RejectsWhatTheScheduledFormMayNotAskFor) {
       {"threads 256", "threads 160", "load has warps 4 to 7, but the CTA has 5"},
       {"threads 256", "cluster 17\nthreads 256", "a cluster of 17 CTAs, expected 1 to 16"},
       {"first_warp = 0", "first_warp = 2", "math works by warpgroups but has 4 warps from warp 2"},
+      {"first_warp = 4, warps = 4", "first_warp = 5, warps = 4",
+       "load has warps 5 to 8, but the CTA has 8"},
+      {"first_warp = 0, warps = 4", "first_warp = 0, warps = 3",
+       "math works by warpgroups but has 3 warps from warp 0"},
       {"first_warp = 0", "first_warp = 4", "math and load share warps: 4 to 7 and 4 to 7"},
+      {"first_warp = 4, warps = 4", "first_warp = 3, warps = 4",
+       "math and load share warps: 0 to 3 and 3 to 6"},
       {"registers = 240", "registers = 241", "241 registers a thread, expected a multiple of 8"},
       {"first = 1, threads = 128", "first = 16, threads = 128",
        "barriers 16 to 16, expected 1 to 15"},
+      {"first = 1, threads = 128", "first = 8, count = 9, threads = 128",
+       "barriers 8 to 16, expected 1 to 15"},
       {"named_sync %7 {first = 1", "named_sync %8 {first = 15", "barrier 15 + 1, expected 1 to 15"},
   };
   for (const Case& each : cases) expect_rejected(ir::kScheduledSample, each);
@@ -65,6 +76,12 @@ TEST(TargetVerifyTest, RejectsWhatTheMachineFormMayNotAskFor) {
       {"shared_bytes 16400", "shared_bytes 232449",
        "232449 bytes of shared memory, expected at most 232448"},
       {"offset = 16384}", "offset = 16376}", "full and tiles overlap: bytes 16376 to 16391"},
+      {"offset = 0}\n  %4: mbarriers<2> = mbarriers {name = \"full\", arrivals = 1, offset = "
+       "16384}",
+       "offset = 0}\n  %4: mbarriers<2> = mbarriers {name = \"full\", arrivals = 1, offset = "
+       "16384}\n"
+       "  %90: mbarriers<1> = mbarriers {name = \"more\", arrivals = 1, offset = 16392}",
+       "more and full overlap: bytes 16392 to 16399 and 16384 to 16399"},
       {"count = 24", "count = 25",
        "25 registers a thread, expected a multiple of 8 from 24 to 256"},
       {"increase = 0}", "increase = 0, first_warp = 4}",
@@ -72,10 +89,30 @@ TEST(TargetVerifyTest, RejectsWhatTheMachineFormMayNotAskFor) {
       {"  role {name = \"load\"",
        "  set_max_registers {count = 24, increase = 0, first_warp = 2}\n  role {name = \"load\"",
        "outside the roles with first_warp 2, expected the first warp of a warpgroup"},
+      {"  role {name = \"load\"",
+       "  set_max_registers {count = 24, increase = 0, first_warp = 8}\n  role {name = \"load\"",
+       "outside the roles with first_warp 8, expected the first warp of a warpgroup"},
       {"resident 2", "resident 11",
        "11 CTAs of 256 threads share 65536 registers, expected at least 24 a thread"},
   };
   for (const Case& each : cases) expect_rejected(ir::kMachineSample, each);
+  // Whichever of the two comes first.
+  expect_rejected(
+      with(ir::kMachineSample, "shared_bytes 16400", "shared_bytes 17408"),
+      {"offset = 16384}",
+       "offset = 16384}\n  %90: shared<bf16, 1x8x64> = shared {name = \"late\", layout = "
+       "shared_layout[8x64*2|8@0:128,64@1:2], stages = 1, offset = 15872}",
+       "late and full overlap: bytes 15872 to 16895 and 16384 to 16399"});
+}
+
+// The second role has registers, and with the first one's there are too many.
+TEST(TargetVerifyTest, RejectsRolesThatTakeMoreRegistersThanThereAre) {
+  const std::string text = with(with(ir::kScheduledSample, "threads 256", "threads 512"),
+                                "first_warp = 4, warps = 4, registers = 24",
+                                "first_warp = 4, warps = 8, registers = 136");
+  EXPECT_NO_THROW(verify(ir::parse_text(text, "")));
+  expect_rejected(text, {"registers = 136", "registers = 144",
+                         "the roles so far take 67584 registers of 65536"});
 }
 
 TEST(TargetVerifyTest, RejectsCopiesOutsideTheirShapes) {
@@ -93,6 +130,9 @@ body () {
       {"box = [64, 64]", "box = [64, 4]", "rows of 8 bytes, expected a multiple of 16"},
   };
   for (const Case& each : cases) expect_rejected(sample, each);
+  expect_rejected(
+      with(sample, "bf16[512, 512]", "bf16[8, 8, 8, 8, 8, 64]"),
+      {"box = [64, 64]", "box = [1, 1, 1, 1, 8, 64]", "a box of rank 6, expected at most 5"});
 }
 
 TEST(TargetVerifyTest, RejectsProductsOutsideTheirShapes) {
@@ -128,6 +168,27 @@ body () {
   rejected("32", "256", "m is 32, expected a multiple of 64");
   rejected("64", "264", "n is 264, expected a multiple of 8 up to 256");
   rejected("64", "252", "n is 252, expected a multiple of 8");
+}
+
+TEST(TargetVerifyTest, RejectsInstructionsOutsideTheirShapes) {
+  const char* sample = R"(kernel "instruction" machine
+grid (1)
+threads 128
+shared_bytes 16384
+body () {
+  %0: shared<bf16, 2x64x64> = shared {name = "tiles", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 2, offset = 0}
+  %1: i32 = constant {value = 0}
+  %2: bool = constant {value = 0}
+  role {name = "math", first_warp = 0, warps = 4} (%3: i32) {
+    %4: registers<f32, 32> = registers {name = "sums"}
+    wgmma_ss %4, %0, %1, %0, %1, %2 {n = 64, k = 16, descriptor_a = 70368744177665, descriptor_b = 70368744177665}
+    yield
+  }
+}
+)";
+  ASSERT_NO_THROW(verify(ir::parse_text(sample, "")));
+  expect_rejected(with(sample, "registers<f32, 32>", "registers<f32, 30>"),
+                  {"n = 64", "n = 60", "n is 60, expected a multiple of 8 up to 256"});
 }
 
 // Which rows a warpgroup has is nothing that a kernel says before it knows that there are any.
