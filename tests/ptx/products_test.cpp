@@ -111,7 +111,7 @@ TEST(PtxProducts, RegistersAreFenced) {
 
 // The first of two groups is there when one may be pending, the second is not.
 TEST(PtxProducts, AreThereOnceTheirGroupIsWaitedFor) {
-  const auto fault = [](int pending, int number) {
+  const auto fault = [](std::string_view pending, int number) {
     std::string body = of_warpgroup("wgmma.fence.sync.aligned;");
     const std::size_t first = body.find("wgmma.mma_async"), wait = body.find("wgmma.wait_group");
     std::string second = body.substr(first, wait - first);
@@ -134,11 +134,28 @@ TEST(PtxProducts, AreThereOnceTheirGroupIsWaitedFor) {
     }
     return ran.fault();
   };
-  EXPECT_EQ(fault(0, 2), "");
-  EXPECT_EQ(fault(0, 6), "");
-  EXPECT_EQ(fault(1, 2), "");
-  EXPECT_EQ(fault(1, 6), "wgmma");
-  EXPECT_EQ(fault(2, 2), "wgmma");
+  EXPECT_EQ(fault("0", 2), "");
+  EXPECT_EQ(fault("0", 6), "");
+  EXPECT_EQ(fault("1", 2), "");
+  EXPECT_EQ(fault("1", 6), "wgmma");
+  EXPECT_EQ(fault("2", 2), "wgmma");
+  // What is over stays so.
+  EXPECT_EQ(fault("0; wgmma.wait_group.sync.aligned 1", 6), "");
+}
+
+// Until its group is waited for, a product reads its operands.
+TEST(PtxProducts, OperandsAreLeftAloneUntilTheWait) {
+  const auto fault = [](bool behind) {
+    std::string body = of_warpgroup("wgmma.fence.sync.aligned;");
+    const std::string_view wait = "wgmma.wait_group.sync.aligned 0;\n";
+    const std::size_t at = body.find(wait) + (behind ? wait.size() : 0);
+    body.insert(at, "bar.sync 0;\nst.shared.u32 [%r3], 7;\n");
+    LaunchInput input;
+    input.check_order = true;
+    return run_body(body, 128, ".shared .align 128 .b8 s[4096];", input).fault();
+  };
+  EXPECT_EQ(fault(true), "");
+  EXPECT_EQ(fault(false), "race");
 }
 
 // A warp does not end before its products do.
