@@ -37,6 +37,21 @@ body () {
     %19: i32 = for_loop %0, %4, %14, %0 (%20: i32, %21: i32) {
       yield %20
     }
+    %22: i32 = constant {value = 3}
+    %23: i32 = constant {value = 12}
+    %24: i32 = mod %6, %22
+    %25: i32 = div %6, %23
+    %26: i32 = add %6, %14
+    %27: i32 = div %26, %22
+    %28: bool = lt %1, %2
+    %29: i32 = if_then %28 () {
+      yield %22
+    } () {
+      yield %22
+    }
+    %30: i32 = for_loop %22, %11, %14, %22 (%31: i32, %32: i32) {
+      yield %1
+    }
     yield
   }
 }
@@ -59,6 +74,12 @@ body () {
   EXPECT_EQ(different(15), 8);  // to an end in one of two turns
   EXPECT_EQ(different(20), 1);  // a loop of different lengths has the same index in each turn,
   EXPECT_EQ(different(19), 2);  // and ends in different ones
+  // Where clusters do not begin at multiples of the divisor, which CTAs agree hangs on the cluster.
+  EXPECT_EQ(different(24), 8);  // the CTA's number mod 3,
+  EXPECT_EQ(different(25), 8);  // by 12,
+  EXPECT_EQ(different(27), 8);  // and the next one's by 3
+  EXPECT_EQ(different(29), 8);  // what is chosen by the rank
+  EXPECT_EQ(different(32), 8);  // a number at first, then the rank
 }
 
 }  // namespace

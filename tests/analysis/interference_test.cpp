@@ -83,6 +83,47 @@ TEST(InterferenceTest, ARunningProductKeepsItsOperands) {
   EXPECT_FALSE(r.between(operand, r.result(ir::Op::add))) << "made behind the wait";
 }
 
+// Retiring waits for the product, and so for its operands, as a wait does.
+TEST(InterferenceTest, ARetiredProductKeepsItsOperands) {
+  const Role r(
+      "    %15: tile<bf16, 64x64> = cast %14\n"
+      "    %16: pending<f32, 64x64> = wgmma %15, %12\n"
+      "    %17: tile<f32, 64x64> = exp2 %14\n"
+      "    %18: tile<bf16, 64x64> = cast %17\n"
+      "    retire %16\n"
+      "    %20: tile<f32, 64x64> = cast %18\n" +
+      kStore);
+  EXPECT_TRUE(r.between(r.result(ir::Op::cast), r.result(ir::Op::cast, 1)));
+  EXPECT_FALSE(r.between(r.result(ir::Op::cast), r.result(ir::Op::cast, 2)));
+}
+
+// A product that adds to one in flight is waited for with it.
+TEST(InterferenceTest, AChainOfProductsKeepsTheFirstOnesOperands) {
+  const Role r(
+      "    %15: tile<bf16, 64x64> = cast %14\n"
+      "    %16: pending<f32, 64x64> = wgmma %15, %12\n"
+      "    %17: pending<f32, 64x64> = wgmma %12, %12, %16\n"
+      "    %18: tile<f32, 64x64> = exp2 %14\n"
+      "    %19: tile<bf16, 64x64> = cast %18\n"
+      "    %21: tile<f32, 64x64> = wait %17\n"
+      "    %22: tile<f32, 64x64> = cast %19\n"
+      "    %20: tile<f32, 64x64> = add %21, %22\n" +
+      kStore);
+  EXPECT_TRUE(r.between(r.result(ir::Op::cast), r.result(ir::Op::cast, 1)));
+}
+
+// Each of several values that a loop begins with is there until it does.
+TEST(InterferenceTest, ALoopBeginsWithAllOfItsValues) {
+  const Role r(
+      "    %15: tile<f32, 64x64> = exp2 %14\n"
+      "    %16: tile<f32, 64x64> = neg %14\n"
+      "    %20: tile<f32, 64x64>, %17: tile<f32, 64x64> = for_loop %10, %11, %11, %16, %15 "
+      "(%18: i32, %19: tile<f32, 64x64>, %21: tile<f32, 64x64>) {\n"
+      "      yield %21, %19\n    }\n" +
+      kStore);
+  EXPECT_TRUE(r.between(r.result(ir::Op::exp2), r.result(ir::Op::neg)));
+}
+
 TEST(InterferenceTest, ALoopKeepsWhatItsNextRoundReads) {
   const Role r(
       "    %15: tile<f32, 64x64> = exp2 %14\n"

@@ -84,6 +84,10 @@ TEST(SharedLayout, PanelsAreRecognised) {
   EXPECT_EQ(panels->count, 4);
   EXPECT_EQ(panels->distance, 96 * 64);
   EXPECT_EQ(panels->swizzle_bytes, 64);
+  // They may lie further apart than their rows take.
+  EXPECT_EQ(
+      SharedLayout::parse("[64x128*2|64@0:128,64@1:2,2@1:16384|x3.4.3]").as_panels()->distance,
+      16384);
   EXPECT_FALSE(SharedLayout::parse("[64x64*2|64@0:144,64@1:2]").as_panels().has_value())
       << "rows are padded";
   EXPECT_FALSE(SharedLayout::parse("[64x64*2|64@0:128,64@1:2|x2.4.3]").as_panels().has_value())

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -114,6 +115,16 @@ TEST(StatedSchedule, OverlapIsLeftOutOrKept) {
   EXPECT_TRUE(left.otherwise.has_value());
   EXPECT_FALSE(with.otherwise.has_value());
   EXPECT_FALSE(without.otherwise.has_value());
+  // There is something to leave out.
+  const auto says_nothing_to_leave_out =
+      Contains(AllOf(Field(&compiler::Decision::warns, true),
+                     Field(&compiler::Decision::what, HasSubstr("overlap = false"))));
+  EXPECT_THAT(without.decisions, testing::Not(says_nothing_to_leave_out));
+  // Where the compiler does not, for want of registers, an author may.
+  const Kernel wide = test::stated_attention(64, 128, 256);
+  const std::uint64_t kept = ir::form_hash(compiled(wide, {}).kernel);
+  EXPECT_EQ(kept, ir::form_hash(compiled(wide, {.overlap = false}).kernel));
+  EXPECT_NE(kept, ir::form_hash(compiled(wide, {.overlap = true}).kernel));
 }
 
 TEST(StatedSchedule, WarpsOfAKernelWithoutProducts) {
@@ -230,6 +241,11 @@ TEST(StatedSchedule, CtasThatAddInOrderRunTogether) {
        HostTensor::zeros(f32, {200, 136})},
       2,
       1e-3};
+  const Kernel without_products = test::add_column_sums(Order::blocks);
+  for (const Kernel* each : {&given.kernel, &without_products}) {
+    EXPECT_EQ(compiled(*each, {.ctas = 2}).kernel.grid[0].to_string(),
+              (multiprocessors() * 2).to_string());
+  }
   std::vector<HostTensor> wanted;
   expect_same_results(given, {.ctas = 2}, wanted);
   expect_same_results(given, {.stages = 1, .ctas = 3}, wanted);
@@ -348,6 +364,12 @@ TEST(StatedSchedule, PartitionsThatProductsForbid) {
                    test::stated_attention(64, 64, 64), {.partition = Partition::columns});
   refused_schedule("partition", {"a row of the largest tile, of 32 elements, lies in one warp"},
                    test::stated_softmax(32, 32), {.partition = Partition::columns});
+  Kernel cube("cube");
+  cube.grid(1);
+  const Tensor X = cube.in("X", f32, {8, 16, 64}), Y = cube.out("Y", f32, {8, 16, 64});
+  store(Y(all, all, all), load(X(all, all, all)) * 2);
+  refused_schedule("partition", {"the largest tile has 3 axes", "fix: leave it out"}, cube,
+                   {.partition = Partition::columns});
 }
 
 TEST(StatedSchedule, CtasForWhichThereIsNoRoom) {
@@ -360,6 +382,15 @@ TEST(StatedSchedule, CtasForWhichThereIsNoRoom) {
                    test::stated_softmax(4, 1024), {.warpgroups = 1, .ctas = 1});
   refused_schedule("ctas", {"ctas = 16: a tile of 32768 elements", "fix: state fewer"},
                    test::stated_softmax(8, 4096), {.ctas = 16});
+  // There are registers for them.
+  refused_schedule("ctas",
+                   {"ctas = 9: of 256 threads", "room for 2048 threads", "fix: state fewer"},
+                   test::stated_softmax(4, 1024), {.warpgroups = 2, .ctas = 9});
+}
+
+TEST(StatedSchedule, WarpgroupsForWhichThereIsNoRoom) {
+  refused_schedule("warpgroups", {"warpgroups = 1: a tile of 32768 elements", "fix: state more"},
+                   test::stated_softmax(8, 4096), {.warpgroups = 1});
 }
 
 TEST(StatedSchedule, NothingIsIgnored) {
