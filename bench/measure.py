@@ -9,6 +9,7 @@ import torch
 
 FLUSH_BYTES = 256 << 20  # several times the L2 cache
 SLEEP_CYCLES = 1_000_000  # the GPU waits about half a millisecond while the host queues
+LONGEST_SLEEP = 1 << 28  # cycles: more than a tenth of a second
 
 
 def add_arguments(parser):
@@ -71,61 +72,58 @@ class Pairs:
     high: float
 
 
+class Queue:
+    """Runs on the GPU, each with a cold L2 cache, and queued before the GPU is there.
+
+    A run that the host queues too slowly would be charged with the host's time. Such a run is made
+    again, behind a longer wait."""
+
+    def __init__(self, sleep_cycles=SLEEP_CYCLES):
+        self.sleep_cycles = sleep_cycles
+        self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+
+    def run(self, launch):
+        """The events before and behind the run."""
+        while True:
+            start = torch.cuda.Event(enable_timing=True)
+            end = torch.cuda.Event(enable_timing=True)
+            torch.cuda._sleep(self.sleep_cycles)
+            self.flush.zero_()
+            start.record()
+            launch()
+            end.record()
+            if not start.query():
+                return start, end
+            if self.sleep_cycles >= LONGEST_SLEEP:
+                raise RuntimeError("the host takes longer to queue a run than the GPU waits")
+            torch.cuda.synchronize()
+            self.sleep_cycles *= 2
+
+
 def time_pairs(ours, peer, rounds):
-    """Each run starts with a cold L2 cache, and is queued before the one in front of it ends."""
-    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-
-    def queue(launch):
-        start = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(SLEEP_CYCLES)
-        flush.zero_()
-        start.record()
-        launch()
-        end.record()
-        return start, end
-
+    """Both in every round, as in time_rounds, and the ratios of the rounds."""
     for _ in range(5):
         ours()
         peer()
-    torch.cuda.synchronize()
-    events = []
-    for index in range(rounds):
-        # Who comes first alternates: neither always finds the cooler chip.
-        if index % 2 == 0:
-            events.append((queue(ours), queue(peer)))
-        else:
-            second = queue(peer)
-            events.append((queue(ours), second))
-    torch.cuda.synchronize()
-    seconds = [tuple(start.elapsed_time(end) * 1e-3 for start, end in pair) for pair in events]
-    ratios = sorted(b / a for a, b in seconds)
+    seconds = time_rounds({"ours": ours, "peer": peer}, rounds)
+    ratios = sorted(b / a for a, b in zip(seconds["ours"], seconds["peer"]))
     tail = rounds // 10
-    return Pairs(statistics.median(a for a, _ in seconds), statistics.median(b for _, b in seconds),
+    return Pairs(statistics.median(seconds["ours"]), statistics.median(seconds["peer"]),
                  statistics.median(ratios), ratios[tail], ratios[-1 - tail])
 
 
 def time_rounds(launches, rounds, sleep_cycles=SLEEP_CYCLES):
-    """The times of each in every round, in seconds; a round runs all of them, with a cold L2 cache,
-    and queued before the GPU is there, as in time_pairs: else some 0.5 us more."""
-    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+    """The times of each in every round, in seconds; a round runs all of them."""
+    queue = Queue(sleep_cycles)
     for launch in launches.values():
         launch()
     torch.cuda.synchronize()
     seconds = {name: [] for name in launches}
     order = list(launches)
     for index in range(rounds):
-        events = {}
-        # Nobody always follows the same one.
-        for name in order[::-1] if index % 2 else order:
-            start = torch.cuda.Event(enable_timing=True)
-            end = torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(sleep_cycles)
-            flush.zero_()
-            start.record()
-            launches[name]()
-            end.record()
-            events[name] = start, end
+        # Nobody always follows the same one: neither always finds the cooler chip.
+        events = {name: queue.run(launches[name])
+                  for name in (order[::-1] if index % 2 else order)}
         torch.cuda.synchronize()
         for name, (start, end) in events.items():
             seconds[name].append(start.elapsed_time(end) * 1e-3)

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
@@ -76,17 +77,18 @@ Tile gradient_of(const AttentionScores& scores, const Weights& of, const Tile& v
   return scores.is_capped() ? gradient * (1 - of.capped * of.capped) : gradient;
 }
 
+// `multiple`: of the rows that statistics have.
 template <typename Sequences>
-Kernel query_gradient(const Attention& a, const std::string& name) {
+Kernel query_gradient(const Attention& a, int multiple, const std::string& name) {
   Kernel kernel(name);
   const AttentionScores scores(a);
-  const Sequences sequences(kernel, a, Of::both);
+  const Sequences sequences(kernel, a, Of::both, multiple);
   const Tensor Q = kernel.in("Q", a.dtype, sequences.of_queries(a.dim));
   const Tensor K = kernel.in("K", a.dtype, sequences.of_keys(a.dim));
   const Tensor V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
   const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
-  const Tensor L = kernel.in("L", f32, sequences.of_rows());
-  const Tensor D = kernel.in("D", f32, sequences.of_rows());
+  const Tensor L = kernel.in("L", f32, sequences.of_rows(multiple));
+  const Tensor D = kernel.in("D", f32, sequences.of_rows(multiple));
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   const auto at = sequences.block_of_queries(kernel, a.block_q);
   const Block& rows = at.block;
@@ -94,7 +96,7 @@ Kernel query_gradient(const Attention& a, const std::string& name) {
 
   const Tile q = load(at.rows(Q, rows, at.head)), grad = load(at.rows(dO, rows, at.head));
   const auto numbers = [&](const Tensor& tensor) {
-    return load(at.row_numbers(tensor, rows, at.head)).reshape({rows.size(), 1});
+    return load(at.kept(tensor, rows, at.head)).reshape({rows.size(), 1});
   };
   const Tile l = numbers(L), d = numbers(D);
   Var acc{zeros({rows, a.dim})};
@@ -118,15 +120,15 @@ template <typename Sequences>
 Kernel key_gradients(const Attention& a, const Sums& sums, const std::string& name) {
   Kernel kernel(name);
   const AttentionScores scores(a);
-  const Sequences sequences(kernel, a, Of::both);
+  const Sequences sequences(kernel, a, Of::both, a.block_q);
   const Tensor Q = kernel.in("Q", a.dtype, sequences.of_queries(a.dim));
   const Tensor K = kernel.in("K", a.dtype, sequences.of_keys(a.dim));
   const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
-  const Tensor L = kernel.in("L", f32, sequences.of_rows());
+  const Tensor L = kernel.in("L", f32, sequences.of_rows(a.block_q));
   std::optional<Tensor> V, D, dK, dV;
   if (sums.of_keys) {
     V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
-    D = kernel.in("D", f32, sequences.of_rows());
+    D = kernel.in("D", f32, sequences.of_rows(a.block_q));
     dK = kernel.out("dK", a.dtype, sequences.of_keys(a.dim));
   }
   if (sums.of_values) dV = kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v));
@@ -143,13 +145,18 @@ Kernel key_gradients(const Attention& a, const Sums& sums, const std::string& na
   if (sums.of_values) dv.emplace(zeros({cols, a.dim_v}));
   for (Index member : range(scores.group)) {
     const Index head = at.head * scores.group + member;
-    for (Block rows : at.mask.row_blocks(cols, at.queries, a.block_q)) {
+    const auto [first, last] = at.mask.visible_rows(cols, at.queries, a.block_q);
+    for (Index row : range(first, last)) {
+      const Block rows = at.queries_or_zeros(row, a.block_q);
       const Tile q = load(at.rows(Q, rows, head)), grad = load(at.rows(dO, rows, head));
+      const Block kept = sequences.of_rows(a.block_q).back().block(at.kept_number(row), a.block_q);
+      const Block one_head = Dim(a.heads).block(head, 1);
       const auto numbers = [&](const Tensor& tensor) {
-        return load(at.row_numbers(tensor, rows, head)).reshape({1, rows.size()});
+        return load(at.kept_block(tensor, kept, one_head));
       };
+      // Keys that do not exist reach nothing but their own gradients, which nobody stores.
       const Weights weights = weights_of(scores, dot(k, q.T()), numbers(L), [&](const Tile& s) {
-        return at.mask.apply_transposed(s, rows, cols);
+        return a.causal ? at.mask.apply_transposed(s, rows, cols) : s;
       });
       if (sums.of_values) *dv = dot(weights.weights.cast(a.dtype), grad, *dv);
       if (sums.of_keys) {
@@ -248,13 +255,17 @@ template <typename Sequences>
 Program deterministic_backward(const Attention& a, bool of_lse, const Caller& caller) {
   const std::string name(caller.function);
   return backward<Sequences>(
-      a, of_lse, 1, caller,
+      a, of_lse, a.block_q, caller,
       [&](Program&, const auto&, const Stream& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const auto run = [&](const Kernel& kernel, const std::vector<Part>& parts) {
           stream.launch(kernel, with_offsets(Of::both, parts));
         };
-        run(query_gradient<Sequences>(a, name + "_queries"), {b.Q, b.K, b.V, b.dO, b.L, b.D, b.dQ});
+        // Its sums are of queries, as the others' are of keys: so are its blocks.
+        Attention turned = a;
+        std::swap(turned.block_q, turned.block_k);
+        run(query_gradient<Sequences>(turned, a.block_q, name + "_queries"),
+            {b.Q, b.K, b.V, b.dO, b.L, b.D, b.dQ});
         // Of 64 keys for each warpgroup: its registers hold f32 sums of so many columns beside
         // scores.
         constexpr int kColumns = 256;
@@ -360,8 +371,9 @@ Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order or
 
 Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
-  a.block_k = plan_case("128 keys", std::max(a.dim, a.dim_v) <= 128) ? 128 : 64;
-  a.block_q = 64;
+  const int dim = std::max(a.dim, a.dim_v);
+  a.block_k = plan_case("128 keys", dim <= 128) ? 128 : 64;
+  a.block_q = plan_case("128 queries", dim <= 64) ? 128 : 64;
   return a;
 }
 

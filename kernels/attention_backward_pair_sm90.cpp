@@ -23,9 +23,8 @@ constexpr int kPanel = 64;  // columns of a panel of 128 bytes
 // readers have read; dS that of P of the step before, which both warpgroups have read.
 constexpr int kPlaces = 4;
 constexpr int kRowNumbers = 4;  // blocks of rows ahead of dQ
-// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ, which computes so many
-// columns at a time.
-constexpr int kMathRegisters = 208, kQueryRegisters = 72, kQueryColumns = 64;
+// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ.
+constexpr int kMathRegisters = 192, kQueryRegisters = 104;
 
 // The two CTAs of a cluster have adjacent blocks of 64 keys and go through the same blocks of
 // queries. Each sends its dS to the other one, and sums half of the columns of dQ over the keys of
@@ -39,20 +38,8 @@ class PairBackward {
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
         scores_(a),
-        sequences_(kernel, a, ordered, /*parts=*/1),
-        Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
-        K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
-        V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
-        dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
-        L_(kernel.in("L", f32, sequences_.of_rows(kRows))),
-        D_(kernel.in("D", f32, sequences_.of_rows(kRows))),
-        sums_(kernel.inout("sums", f32, wide_backward_sums(a, sequences_.kept_blocks(kRows)))),
-        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
-        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
-        words_(plan_case("paired dQ in order", ordered)
-                   ? std::optional(kernel.inout(
-                         "turns", i32, wide_backward_turns(a, sequences_.kept_blocks(kRows))))
-                   : std::nullopt),
+        sequences_(kernel, a, ordered, /*parts=*/1, /*ctas=*/2),
+        tensors_(kernel, a, sequences_, ordered),
         pairs_(kernel, sequences_.count()),
         key_ring_(kernel, "keys", stages(2), std::vector<TileShape>{}),
         k_ring_(kernel, "k", stages(1), {{a.dtype, kHalves * kRows, half_}}),
@@ -76,8 +63,8 @@ class PairBackward {
     const RegisterBudget few = registers(24);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_pairs(); }),
                                    role("send", warps(1), few, [this] { send(); })};
-    if (words_) {
-      turns_.emplace(kernel, "turn", *words_, kQueryThreads);
+    if (plan_case("paired dQ in order", ordered)) {
+      turns_.emplace(kernel, "turn", *tensors_.turns, kQueryThreads);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
     }
@@ -124,13 +111,10 @@ class PairBackward {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    const Condition by_members = is(at.way, Way::members), down = is(at.way, Way::rows_down);
+    const Index first_head = at.kv_head * scores_.group;
     const auto load_step = [&](const Index& i) {
-      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
-      const Index member = select(by_members, by_member, i - by_row * scores_.group);
-      const Index of_member = select(by_members, i - by_member * of_head, by_row);
-      const Index row = select(down, last - 1 - of_member, first + of_member);
-      const Index head = at.kv_head * scores_.group + member;
+      const RowStep step = row_step(at.way, of_head, scores_.group, i);
+      const Index row = first + step.row, head = first_head + step.member;
       load_queries(sequence, row, head, select(row >= whole_first && row < whole_last, 0, 1));
       return std::pair(row, head);
     };
@@ -139,15 +123,18 @@ class PairBackward {
     key_ring_.produce(key_numbers(at, steps));
     // In the order in which the last step of the keys before leaves room.
     when(steps > 0, [&] { load_step(0); });
-    v_ring_.produce(
-        [&](const Slot& v) { load_halves(sequence, V_, own, at.kv_head, a_.dim_v, v[0]); });
+    v_ring_.produce([&](const Slot& v) {
+      load_halves(sequence, tensors_.V, own, at.kv_head, a_.dim_v, v[0], kOfKeys);
+    });
     when(steps > 0, [&] {
-      load_gradients(sequence, select(down, last - 1, first), at.kv_head * scores_.group);
-      k_ring_.produce(
-          [&](const Slot& k) { load_halves(sequence, K_, own, at.kv_head, a_.dim, k[0]); });
+      const Index row = select(is(at.way, Way::rows_down), last - 1, first);
+      load_gradients(sequence, row, first_head);
+      k_ring_.produce([&](const Slot& k) {
+        load_halves(sequence, tensors_.K, own, at.kv_head, a_.dim, k[0], kOfKeys);
+      });
       other_k_ring_.produce([&](const Slot& k) {
         const Block columns = Dim(a_.dim).block(cluster_rank(), half_);
-        tma_load(sequence.rows(K_, other, at.kv_head, columns), k[0]);
+        tma_load(sequence.rows(tensors_.K, other, at.kv_head, columns), k[0], kOfKeys);
       });
     });
     for (Index i : range(1, steps)) {
@@ -161,14 +148,16 @@ class PairBackward {
                     const Index& is_cut) {
     row_ring_.produce({row, sequences_.kept_number(sequence, head, row, kRows)});
     q_ring_.produce({row, is_cut}, [&](const Slot& slot) {
-      load_halves(sequence, Q_, sequence.queries.block(row, kRows), head, a_.dim, slot[0]);
-      tma_load(statistics_of(sequence, L_, row, head), slot[1].first_row());
+      load_halves(sequence, tensors_.Q, sequence.queries.block(row, kRows), head, a_.dim, slot[0],
+                  kOfRows);
+      tma_load(statistics_of(sequence, tensors_.L, row, head), slot[1].first_row());
     });
   }
   void load_gradients(const Sequence& sequence, const Index& row, const Index& head) {
     do_ring_.produce([&](const Slot& slot) {
-      load_halves(sequence, dO_, sequence.queries.block(row, kRows), head, a_.dim_v, slot[0]);
-      tma_load(statistics_of(sequence, D_, row, head), slot[1].first_row());
+      load_halves(sequence, tensors_.dO, sequence.queries.block(row, kRows), head, a_.dim_v,
+                  slot[0], kOfRows);
+      tma_load(statistics_of(sequence, tensors_.D, row, head), slot[1].first_row());
     });
   }
   TensorView statistics_of(const Sequence& sequence, const Tensor& tensor, const Index& row,
@@ -177,16 +166,20 @@ class PairBackward {
     return sequence.kept_block(tensor, rows, Dim(a_.heads).block(head, 1));
   }
 
+  // Where P of the `step`-th step lies, and dS of that step: in the place of P of the step before.
+  SharedView p_of(const Index& step) const {
+    return p_ds_.rows(kRows * ((step + 1) % kPlaces), kRows);
+  }
+  SharedView ds_of(const Index& step) const { return p_ds_.rows(kRows * (step % kPlaces), kRows); }
+
   void send() {
-    Cell<Index> place(0), turn(0);
+    Cell<Index> step(0);
     for_key_blocks(key_ring_, [&](const KeyPlace&, const Index& steps) {
       for ([[maybe_unused]] Index i : range(steps)) {
-        ds_ready_.sync(turn);
-        other_ds_ring_.produce([&](const Slot& slot) {
-          cluster_copy(p_ds_.rows(kRows * place, kRows), slot, 1 - cluster_rank());
-        });
-        place = (place + 1) % kPlaces;
-        turn = 1 - turn;
+        ds_ready_.sync(step % 2);
+        other_ds_ring_.produce(
+            [&](const Slot& slot) { cluster_copy(ds_of(step), slot, 1 - cluster_rank()); });
+        step = step + 1;
       }
     });
   }
@@ -209,137 +202,128 @@ class PairBackward {
   }
 
   void sum_queries() {
-    Cell<Index> place(0), turn(0);
+    Cell<Index> step(0);
     for_key_blocks(key_ring_, [&](const KeyPlace&, const Index& steps) {
-      when(steps > 0, [&] { sum_pair(steps, place, turn); });
+      when(steps > 0, [&] { sum_pair(steps, step); });
     });
   }
 
-  void sum_pair(const Index& steps, Cell<Index>& place, Cell<Index>& turn) {
+  void sum_pair(const Index& steps, Cell<Index>& step) {
     const Slot k = k_ring_.consume(), other_k = other_k_ring_.consume();
+    const SharedView columns = half(k[0], cluster_rank());
     for ([[maybe_unused]] Index i : range(steps)) {
-      ds_ready_.sync(turn);
+      ds_ready_.sync(step % 2);
       const Slot other = other_ds_ring_.consume();
-      const SharedView ds = p_ds_.rows(kRows * place, kRows);
-      const auto product = [&](int first) {
-        const auto columns = [&](const SharedView& of) { return of.columns(first, kQueryColumns); };
-        return wgmma(other[0], columns(other_k[0]), wgmma(ds, columns(half(k[0], cluster_rank()))));
-      };
-      std::optional<Sum> sum;
-      for (int first = 0; first < half_; first += kQueryColumns) {
-        const Tile dq = wait(product(first));
-        if (first + kQueryColumns == half_) {
-          other_ds_ring_.release(other);
-          ds_read_.arrive(turn);
-        }
-        if (!sum) sum = begin_sum();
-        add(*sum, first, dq);
-      }
-      if (sum->turn) turns_->end(*sum->turn);
-      place = (place + 1) % kPlaces;
-      turn = 1 - turn;
+      const Tile dq = wait(wgmma(other[0], other_k[0], wgmma(ds_of(step), columns)));
+      other_ds_ring_.release(other);
+      ds_read_.arrive(step % 2);
+      add(dq);
+      step = step + 1;
     }
     k_ring_.release(k);
     other_k_ring_.release(other_k);
   }
 
-  // The block of rows whose dQ is added to; in order, in the pair's turn.
-  struct Sum {
-    Index rows;
-    std::optional<Turns::Turn> turn;
-  };
-  Sum begin_sum() {
+  // To this CTA's half of the columns of a block of rows; in order, in the pair's turn.
+  void add(const Tile& dq) {
     if (turns_) {
       const Turns::Turn turn = turns_->begin();
-      return {turn.sum() / kHalves, turn};
+      add_to(turn.sum() / kHalves, dq, turn);
+      turns_->end(turn);
+      return;
     }
     const Slot slot = row_ring_.consume();
     const Index rows = slot.number(1);
     row_ring_.release(slot);
-    return {rows, std::nullopt};
+    add_to(rows, dq, std::nullopt);
   }
-  // Columns of this CTA's half, from `first` on.
-  void add(const Sum& sum, int first, const Tile& dq) const {
+  void add_to(const Index& rows, const Tile& dq, const std::optional<Turns::Turn>& turn) const {
     const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
-    const Index tile = sum.rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
-    add_to_sums(sums_, lines, tile + first / kSumColumns, dq, sum.turn);
+    const Index tile = rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
+    add_to_sums(tensors_.sums, lines, tile, dq, turn);
   }
 
   void compute_pairs(const Index& group) {
     Cell<Condition> more(true);
-    Cell<Index> place(0), steps(0);
+    Cell<Index> step(0);
     repeat_while(more, [&] {
       const Slot keys = key_ring_.consume();
       const Condition is_pair = keys.number() >= 0;
-      when(is_pair, [&] { compute_pair(group, keys, place, steps); });
+      when(is_pair, [&] { compute_pair(group, keys, step); });
       more = is_pair;
       key_ring_.release(keys);
     });
     // What the warpgroup of dQ has arrived at and nobody has waited for.
-    when(steps > 1, [&] { ds_read_.sync(steps % 2); });
-    when(steps > 0, [&] { ds_read_.sync((steps + 1) % 2); });
+    when(step > 1, [&] { ds_read_.sync(step % 2); });
+    when(step > 0, [&] { ds_read_.sync((step + 1) % 2); });
   }
 
-  // `place`: where P of the last step lay. `all_steps`: those of all pairs so far.
-  void compute_pair(const Index& group, const Slot& keys, Cell<Index>& place,
-                    Cell<Index>& all_steps) {
+  // The sums of the keys, and the block of rows that the product for dK still reads: it is in
+  // flight beside the scores of the next step.
+  struct KeySums {
+    Cell<Pending> k, v;
+    Cell<Index> held;
+  };
+
+  void compute_pair(const Index& group, const Slot& keys, Cell<Index>& step) {
     Var dk{zeros({kRows, half_})}, dv{zeros({kRows, half_v_})};
     const Index steps = keys.number(3);
-    const auto at_place = [&](int back) {
-      return p_ds_.rows(kRows * ((place + (kPlaces - back)) % kPlaces), kRows);
-    };
     const Slot v = v_ring_.consume();
     when(steps > 0, [&] {
       const Slot k = k_ring_.consume();
-      Cell<Index> held(0);
-      // dK of a step is in flight beside the scores of the next one.
-      Cell<Pending> sum_k(as_pending(Tile(dk))), sum_v(as_pending(Tile(dv)));
+      KeySums sums{Cell<Pending>(as_pending(Tile(dk))), Cell<Pending>(as_pending(Tile(dv))),
+                   Cell<Index>(0)};
       for (Index i : range(steps)) {
-        const Slot slot = q_ring_.consume();
-        const Pending products = rows_product(k[0], slot[0], group);
-        const Slot gradients = do_ring_.consume();
-        const Pending value_products = rows_product(v[0], gradients[0], group);
-        const Tile l = statistic(slot[1], group);
-        const Pending keys_before = sum_k, values_before = sum_v;
-        retire(keys_before);
-        when(i > 0, [&] { q_ring_.release(held); });
-        const Tile weights = weights_of(
-            scores_, sequences_, {group, keys.number(2), slot.number(0), slot.number(1)},
-            wait(products), l,
-            [&](const Sequence& sequence) { return own_keys(sequence, keys.number(0)); });
-        place = (place + 1) % kPlaces;
-        // dQ of two steps before has been computed: its warpgroup, and the other CTA, have read dS
-        // of three steps before.
-        when(all_steps > 1, [&] { ds_read_.sync(all_steps % 2); });
-        const SharedView p = at_place(0), ds_place = at_place(1);
-        store(own_rows(p, group).T(), weights.cast(a_.dtype));
-        fence_proxy_async();
-        p_full_.sync();
-        const Pending values = wgmma(p.T(), half(gradients[0], group), values_before);
-        const Tile d = statistic(gradients[1], group);
-        const Tile ds = score_gradient(scores_, weights, wait(value_products), l, d);
-        store(own_rows(ds_place, group).T(), ds.cast(a_.dtype));
-        fence_proxy_async();
-        ds_full_.sync();
-        ds_ready_.arrive(all_steps % 2);
-        sum_k = wgmma(ds_place.T(), half(slot[0], group), keys_before);
-        retire(values);
-        do_ring_.release(gradients);
-        sum_v = values;
-        held = slot.stage();
-        all_steps = all_steps + 1;
+        compute_step(group, keys, k, v, step, sums, i > 0);
+        step = step + 1;
       }
       k_ring_.release(k);
-      dk = wait(sum_k);
-      dv = wait(sum_v);
-      q_ring_.release(held);
+      dk = wait(sums.k);
+      dv = wait(sums.v);
+      q_ring_.release(sums.held);
     });
     const Block own = own_keys(sequences_.of(keys.number(2)), keys.number(0));
     when(own.start() < own.limit(), [&] {
-      store_gradient(dV_, a_.dim_v, group, keys, dv, v[0]);
-      store_gradient(dK_, a_.dim, group, keys, dk * scores_.product_scale, v[0]);
+      store_gradient(tensors_.dV, a_.dim_v, group, keys, dv, v[0]);
+      store_gradient(tensors_.dK, a_.dim, group, keys, dk * scores_.product_scale, v[0]);
     });
     v_ring_.release(v);
+  }
+
+  void compute_step(const Index& group, const Slot& keys, const Slot& k, const Slot& v,
+                    const Index& step, KeySums& sums, const Condition& has_before) {
+    const Slot rows = q_ring_.consume();
+    const Pending products = rows_product(k[0], rows[0], group);
+    const Tile l = statistic(rows[1], group);
+    const Pending keys_before = sums.k, values_before = sums.v;
+    retire(keys_before);
+    when(has_before, [&] { q_ring_.release(sums.held); });
+    const Tile weights =
+        weights_of(scores_, sequences_, {group, keys.number(2), rows.number(0), rows.number(1)},
+                   wait(products), l,
+                   [&](const Sequence& sequence) { return own_keys(sequence, keys.number(0)); });
+    // dQ of two steps before has been computed: its warpgroup, and the other CTA, have read dS of
+    // three steps before, which had this place.
+    when(step > 1, [&] { ds_read_.sync(step % 2); });
+    const SharedView p = p_of(step), ds = ds_of(step);
+    store(own_rows(p, group).T(), weights.cast(a_.dtype));
+    fence_proxy_async();
+    p_full_.sync();
+    // dO has one place, and comes late: the exponentials do not wait for it.
+    const Slot gradients = do_ring_.consume();
+    const Pending value_products = rows_product(v[0], gradients[0], group);
+    const Pending values = wgmma(p.T(), half(gradients[0], group), values_before);
+    const Tile d = statistic(gradients[1], group);
+    const Tile gradient = score_gradient(scores_, weights, wait(value_products), l, d);
+    store(own_rows(ds, group).T(), gradient.cast(a_.dtype));
+    fence_proxy_async();
+    ds_full_.sync();
+    ds_ready_.arrive(step % 2);
+    sums.k = wgmma(ds.T(), half(rows[0], group), keys_before);
+    retire(values);
+    do_ring_.release(gradients);
+    sums.v = values;
+    sums.held = rows.stage();
   }
 
   // A warpgroup's half of the columns, each warp its rows, through its part of V's place.
@@ -368,8 +352,7 @@ class PairBackward {
   const int half_, half_v_;
   AttentionScores scores_;
   Keys sequences_;
-  Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
-  std::optional<Tensor> words_;
+  Tensors<Keys> tensors_;
   PairsOfCtas pairs_;
   Ring key_ring_, k_ring_, v_ring_, other_k_ring_, row_ring_, q_ring_, do_ring_, other_ds_ring_;
   SharedTile p_ds_;

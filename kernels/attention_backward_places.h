@@ -11,6 +11,9 @@
 
 namespace tilewright::kernels {
 
+// All blocks of keys read the rows, and each its own keys once: L2 keeps the rows.
+inline constexpr TmaOptions kOfRows{Cache::evict_last}, kOfKeys{Cache::evict_first};
+
 // What a kernel is about. The other's dims have no value.
 enum class Of { queries, keys, both };
 
@@ -44,6 +47,10 @@ class Batch : public BatchShapes {
     }
     // Among those of a head that are kept, the block that is the sequence's own `block`.
     Index kept_number(const Index& block) const { return block; }
+    // A block of queries that may reach beyond the last one: what is behind is read as zero.
+    Block queries_or_zeros(const Index& row, int size) const {
+      return Block(row * size, size, row * size + size);
+    }
   };
   One of(const Index& sequence) const {
     return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window)};
@@ -122,6 +129,8 @@ class Packed : public PackedShapes {
     TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
       return tensor(one_head, block);
     }
+    // Behind the last query the next sequence begins, which no block may reach.
+    Block queries_or_zeros(const Index& row, int size) const { return queries.block(row, size); }
     // As Ragged::tile numbers them, but that those before the first sequence count.
     Index kept_number(const Index& block) const {
       return queries.begin() / multiple + sequence + block;
@@ -247,9 +256,11 @@ struct KeyPlace {
   Index number, block, kv_head, sequence, way, part;
 };
 
-// In which order CTAs add to dQ, and whether there are several members.
+// In which order CTAs add to dQ, whether there are several members, and the CTAs of a block of
+// keys.
 struct KeyOrder {
   bool ordered, shared, causal;
+  int ctas;
 };
 
 // The blocks of keys of all heads: those of `group` heads follow each other, of which the first
@@ -278,7 +289,7 @@ class HeadGroups {
         many_(min(sequences / kMany, 1)),
         by_members_(max(many_, max(2 - members, 0))),
         order_(order) {
-    const Dim blocks = max(of_head, 1), wave = multiprocessors();
+    const Dim blocks = max(of_head, 1), wave = multiprocessors() / order.ctas;
     Dim least = max(fit, wave / blocks);
     if (order.ordered) {
       const Dim is_long = min(blocks / kLong, 1);
@@ -347,13 +358,13 @@ inline int bytes_of_row(const Attention& a) {
 class BatchKeys : public Batch {
  public:
   static constexpr bool kOneLength = true;
-  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts)
+  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
         rows_(ceil_div(queries, a.block_q)),
         parts_(a, parts),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
-                fit(a, ordered), {ordered, parts_.group > 1, a.causal}) {}
+                fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas}) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
   // sums of dK and dV in memory, and wait for nobody.
@@ -393,14 +404,14 @@ class BatchKeys : public Batch {
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
-  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts)
+  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
       : Packed(kernel, a, Of::both, a.block_q),
         block_q_(a.block_q),
         block_k_(a.block_k),
         rows_(query_sequences().tiles(a.block_q)),
         parts_(a, parts),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
-                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal}, batch) {}
+                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas}, batch) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
   // sums of dK and dV in memory, and wait for nobody.

@@ -142,8 +142,8 @@ class Backward {
     const Index of_head = last - first, members = parts.members_of(at.part);
     const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
     kv_ring_.produce(key_numbers(at, of_head * members), [&](const Slot& kv) {
-      tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0]);
-      tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1]);
+      tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0], kOfKeys);
+      tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1], kOfKeys);
     });
     for_rows(at.way, of_head, members, [&](const Index& i, const Index& member) {
       Index row = first + i;
@@ -168,8 +168,8 @@ class Backward {
     const Index given =
         plan_.ordered ? select(turn_of(a_, sequence, at, row) == 0, -1 - tile, tile) : tile;
     ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
-      tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0]);
-      tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1]);
+      tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0], kOfRows);
+      tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1], kOfRows);
       tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
       tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
     });

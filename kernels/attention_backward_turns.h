@@ -39,6 +39,17 @@ inline void for_rows(const Index& way, const Index& rows, const Index& members,
   }
 }
 
+// The `step`-th of them.
+struct RowStep {
+  Index row, member;
+};
+inline RowStep row_step(const Index& way, const Index& rows, int members, const Index& step) {
+  const Condition by_member = is(way, Way::members), down = is(way, Way::rows_down);
+  const Index before = step / max(rows, 1), by_row = step / members;
+  const Index row = select(by_member, step - before * rows, by_row);
+  return {select(down, rows - 1 - row, row), select(by_member, before, step - by_row * members)};
+}
+
 // By a warp beside those that compute: `body` with each place, and how many blocks of rows follow
 // it.
 inline void for_key_blocks(Ring& ring,

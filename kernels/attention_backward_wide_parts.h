@@ -4,6 +4,7 @@
 
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_turns.h"
+#include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -30,11 +31,34 @@ inline SharedView half(const SharedView& tile, const IndexOperand& which) {
   return tile.rows(kRows * which.index, kRows);
 }
 
+// The tensors of a kernel, in the order in which a program gives them. Statistics and sums have
+// whole blocks of rows.
+template <typename Keys>
+struct Tensors {
+  Tensors(Kernel& kernel, const Attention& a, const Keys& sequences, bool ordered)
+      : Q(kernel.in("Q", a.dtype, sequences.of_queries(a.dim))),
+        K(kernel.in("K", a.dtype, sequences.of_keys(a.dim))),
+        V(kernel.in("V", a.dtype, sequences.of_keys(a.dim_v))),
+        dO(kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v))),
+        L(kernel.in("L", f32, sequences.of_rows(kRows))),
+        D(kernel.in("D", f32, sequences.of_rows(kRows))),
+        sums(kernel.inout("sums", f32, wide_backward_sums(a, sequences.kept_blocks(kRows)))),
+        dK(kernel.out("dK", a.dtype, sequences.of_keys(a.dim))),
+        dV(kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v))) {
+    if (!ordered) return;
+    turns = kernel.inout("turns", i32, wide_backward_turns(a, sequences.kept_blocks(kRows)));
+  }
+
+  Tensor Q, K, V, dO, L, D, sums, dK, dV;
+  std::optional<Tensor> turns;  // in order: the words of the sums
+};
+
 template <typename Sequence>
 void load_halves(const Sequence& sequence, const Tensor& from, const Block& rows, const Index& head,
-                 int dim, const SharedView& to) {
+                 int dim, const SharedView& to, const TmaOptions& options) {
   for (int i = 0; i < kHalves; ++i) {
-    tma_load(sequence.rows(from, rows, head, Dim(dim).block(i, half_of(dim))), half(to, i));
+    const Block columns = Dim(dim).block(i, half_of(dim));
+    tma_load(sequence.rows(from, rows, head, columns), half(to, i), options);
   }
 }
 

@@ -38,19 +38,7 @@ class WideBackward {
         early_(early_of(a)),
         scores_(a),
         sequences_(kernel, a, ordered, /*parts=*/1),
-        Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
-        K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
-        V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
-        dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
-        L_(kernel.in("L", f32, sequences_.of_rows(kRows))),
-        D_(kernel.in("D", f32, sequences_.of_rows(kRows))),
-        sums_(kernel.inout("sums", f32, wide_backward_sums(a, sequences_.kept_blocks(kRows)))),
-        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
-        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
-        words_(plan_case("wide dQ in order", ordered)
-                   ? std::optional(kernel.inout(
-                         "turns", i32, wide_backward_turns(a, sequences_.kept_blocks(kRows))))
-                   : std::nullopt),
+        tensors_(kernel, a, sequences_, ordered),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(1),
@@ -70,11 +58,11 @@ class WideBackward {
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(24);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
-    if (words_) {
+    if (plan_case("wide dQ in order", ordered)) {
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       for (int part = 0; part < parts_of(a); ++part) {
         const std::string number = std::to_string(part);
-        turns_.emplace_back(kernel, "turn" + number, *words_, kHalves * 128);
+        turns_.emplace_back(kernel, "turn" + number, *tensors_.turns, kHalves * 128);
         roles.push_back(role("end_turns" + number, warps(1), few,
                              [this, part] { end_turns(turns_[static_cast<std::size_t>(part)]); }));
       }
@@ -114,20 +102,17 @@ class WideBackward {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, steps = of_head * scores_.group;
-    const Condition by_members = is(at.way, Way::members);
     const auto load_step = [&](const Index& i) {
-      const Index by_member = i / max(of_head, 1), by_row = i / scores_.group;
-      const Index member = select(by_members, by_member, i - by_row * scores_.group);
-      const Index of_member = select(by_members, i - by_member * of_head, by_row);
-      const Index row = select(is(at.way, Way::rows_down), last - 1 - of_member, first + of_member);
-      load_rows(sequence, row, at.kv_head * scores_.group + member,
+      const RowStep step = row_step(at.way, of_head, scores_.group, i);
+      const Index row = first + step.row;
+      load_rows(sequence, row, at.kv_head * scores_.group + step.member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     };
     // The first rows come while the block before is being stored, which K and V wait for.
     when(steps > 0, [&] { load_step(0); });
     kv_ring_.produce(key_numbers(at, steps), [&](const Slot& kv) {
-      load_halves(sequence, V_, cols, at.kv_head, a_.dim_v, kv[0]);
-      load_halves(sequence, K_, cols, at.kv_head, a_.dim, kv[1]);
+      load_halves(sequence, tensors_.V, cols, at.kv_head, a_.dim_v, kv[0], kOfKeys);
+      load_halves(sequence, tensors_.K, cols, at.kv_head, a_.dim, kv[1], kOfKeys);
     });
     for (Index i : range(1, steps)) load_step(i);
   }
@@ -141,10 +126,10 @@ class WideBackward {
     const Block one = Dim(a_.heads).block(head, 1);
     const Index kept = sequences_.kept_number(sequence, head, row, kRows);
     ring_.produce({row, kept, is_cut}, [&](const Slot& slot) {
-      load_halves(sequence, Q_, rows, head, a_.dim, slot[0]);
-      load_halves(sequence, dO_, rows, head, a_.dim_v, slot[1]);
-      tma_load(sequence.kept_block(L_, statistics, one), slot[2].first_row());
-      tma_load(sequence.kept_block(D_, statistics, one), slot[3].first_row());
+      load_halves(sequence, tensors_.Q, rows, head, a_.dim, slot[0], kOfRows);
+      load_halves(sequence, tensors_.dO, rows, head, a_.dim_v, slot[1], kOfRows);
+      tma_load(sequence.kept_block(tensors_.L, statistics, one), slot[2].first_row());
+      tma_load(sequence.kept_block(tensors_.D, statistics, one), slot[3].first_row());
     });
   }
 
@@ -276,7 +261,7 @@ class WideBackward {
   void add(const Place& place, const Index& group, int first, const Tile& dq) const {
     const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
     const Index tile = place.rows * sum_tiles(a_) + group * (half_ / kSumColumns);
-    add_to_sums(sums_, lines, tile + first / kSumColumns, dq, place.turn);
+    add_to_sums(tensors_.sums, lines, tile + first / kSumColumns, dq, place.turn);
   }
 
   // Through V and K, which no product reads any more.
@@ -294,8 +279,8 @@ class WideBackward {
                 own.rows(16 * warp_index(), 16));
       bulk_commit();
     };
-    put(dV_, a_.dim_v, kv[0], dv);
-    put(dK_, a_.dim, kv[1], dk * scores_.product_scale);
+    put(tensors_.dV, a_.dim_v, kv[0], dv);
+    put(tensors_.dK, a_.dim, kv[1], dk * scores_.product_scale);
     bulk_wait_read(0);
     kv_ring_.release(kv);
   }
@@ -304,8 +289,7 @@ class WideBackward {
   const int half_, half_v_, early_;
   AttentionScores scores_;
   Keys sequences_;
-  Tensor Q_, K_, V_, dO_, L_, D_, sums_, dK_, dV_;
-  std::optional<Tensor> words_;
+  Tensors<Keys> tensors_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;

@@ -13,6 +13,7 @@
 #include "support/diagnostic.h"
 #include "support/file.h"
 #include "tilewright/error.h"
+#include "workload.h"
 
 namespace tilewright::tools {
 namespace {

@@ -446,7 +446,8 @@ class CommandLine {
            },
            "How a tile-level kernel (of the library: --set schedule=tile) is compiled: any of "
            "stages=2,warpgroups=2,partition=rows|columns,ctas=2,overlap=true|false; what is not "
-           "stated the compiler chooses (docs/schedules.md). The same as --set schedule.stages=2")
+           "stated the compiler chooses (docs/schedules.md). The same as --set schedule.stages=2; "
+           "of a program's kernel NAME.stages=2")
         ->type_name("FIELD=VALUE,...")
         ->delimiter(',')
         ->allow_extra_args(false);

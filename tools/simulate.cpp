@@ -97,6 +97,12 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
 
 int simulate(const Request& request) {
   if (request.kernel.ends_with(".ptx")) return simulate_ptx(request);
+  if (!request.launch.empty()) {
+    Diagnostic({}, fmt::format("--launch {} is of a FILE.ptx, and {} is none", request.launch,
+                               request.kernel))
+        .fix("leave it out: --set gives the sizes")
+        .raise();
+  }
   // "sim:sm_90a" is the same as "sm_90a" here.
   const std::string name =
       request.target.rfind("sim:", 0) == 0 ? request.target.substr(4) : request.target;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 #include "check/pass_check.h"
 #include "compiler/host_program.h"
 #include "compiler/launch_key.h"
+#include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
 #include "library/program_simulation.h"
@@ -19,11 +21,40 @@
 namespace tilewright {
 namespace {
 
-using ProgramKind = ir::ProgramOperation::Kind;
+using ir::ProgramOperation;
+using ProgramKind = ProgramOperation::Kind;
 using TargetKind = compiler::Target::Kind;
 
 // Of each buffer of scratch in the stream's memory.
 constexpr std::size_t kScratchAlignment = 256;
+// What is set to zero with others, long before its use. More bytes take so long that a call of
+// their own costs nothing beside, and then they are still in L2 for who comes behind.
+constexpr std::size_t kZeroedTogether = 16 << 20;
+
+std::size_t bytes_of(const ir::ProgramBuffer& buffer) {
+  const auto bytes = static_cast<std::size_t>(buffer.bytes());
+  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
+bool touches(const ProgramOperation& operation, int buffer) {
+  if (operation.kind == ProgramKind::launch) {
+    return std::any_of(operation.tensors.begin(), operation.tensors.end(),
+                       [&](const ir::ProgramPart& part) { return part.buffer == buffer; });
+  }
+  return operation.to.buffer == buffer ||
+         (operation.kind == ProgramKind::copy && operation.from.buffer == buffer);
+}
+
+// The operation that sets all of a buffer to zero before any other comes to it, or none.
+const ProgramOperation* first_zeros(const ir::Program& program, int buffer) {
+  for (const ProgramOperation& operation : program.operations) {
+    if (!touches(operation, buffer)) continue;
+    const bool zeroes_all =
+        operation.kind == ProgramKind::zero && operation.to.sizes == program.buffers[buffer].shape;
+    return zeroes_all ? &operation : nullptr;
+  }
+  return nullptr;
+}
 
 std::size_t tensors_passed(const ir::Kernel& kernel) {
   return static_cast<std::size_t>(
@@ -79,6 +110,14 @@ void check_outputs_are_written(const ir::Program& program) {
 }
 
 }  // namespace
+
+// Where each buffer lies in the stream's memory, whose first `zeroed` bytes a run sets to zero
+// before anything else, instead of the operations `zeroed_before`.
+struct CallerRuns::ScratchPlaces {
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0, zeroed = 0;
+  std::set<const ProgramOperation*> zeroed_before;
+};
 
 // What one run queues, in order.
 struct CallerRuns::Prepared {
@@ -194,6 +233,12 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
       ir::add_owned(own, *forms);
       const compiler::HostMemory memory(own, arguments);
       const auto address = [&](int buffer, int) { return memory.at(buffer); };
+      for (const ir::ProgramOperation& operation : own.operations) {
+        if (operation.kind != ProgramKind::launch) continue;
+        compiler::check_tensor_maps((*forms)[operation.kernel],
+                                    arguments_of(own, operation, 1, address),
+                                    machine.multiprocessors);
+      }
       const simulator::MachineReport report =
           simulator::run_program(own, *forms, address, machine, 1);
       if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
@@ -203,12 +248,40 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
   compiler::for_each_launch(
       program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
         if (target_.kind == TargetKind::passes) {
-          return checks::check_passes(kernel, target_.arch, given, options_.numerics);
+          // Each execution has workspaces of its own.
+          Arguments passed = given;
+          passed.tensors.resize(tensors_passed(kernel));
+          return checks::check_passes(kernel, target_.arch, passed, options_.numerics);
         }
         simulator::InterpreterOptions options;
         options.threads = 0;
         simulator::interpret(kernel, given, options);
       });
+}
+
+// Small buffers that begin as zeros come first, side by side: one call sets them all to zero.
+CallerRuns::ScratchPlaces CallerRuns::places_of_scratch(const ir::Program& program) const {
+  ScratchPlaces places;
+  places.offsets.resize(program.buffers.size());
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    if (!is_scratch_[i]) continue;
+    const std::size_t bytes = bytes_of(program.buffers[i]);
+    const ProgramOperation* const zeros = first_zeros(program, static_cast<int>(i));
+    if (zeros == nullptr || bytes > kZeroedTogether) {
+      others.push_back(i);
+      continue;
+    }
+    places.zeroed_before.insert(zeros);
+    places.offsets[i] = places.zeroed;
+    places.zeroed += bytes;
+  }
+  places.bytes = places.zeroed;
+  for (const std::size_t i : others) {
+    places.offsets[i] = places.bytes;
+    places.bytes += bytes_of(program.buffers[i]);
+  }
+  return places;
 }
 
 std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(
@@ -223,26 +296,26 @@ std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(
 
   const Arguments arguments = compiler::make_arguments(signature_, tensors, scalars);
   const ir::Program program = bound(arguments, stream.device().info().multiprocessors);
-  std::vector<std::size_t> offsets(program.buffers.size(), 0);
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-    if (!is_scratch_[i]) continue;
-    offsets[i] = bytes;
-    bytes += (static_cast<std::size_t>(program.buffers[i].bytes()) + kScratchAlignment - 1) /
-             kScratchAlignment * kScratchAlignment;
-  }
-  std::byte* const own = scratch(stream, bytes);
+  const ScratchPlaces places = places_of_scratch(program);
+  std::byte* const own = scratch(stream, places.bytes);
   std::vector<std::byte*> addresses;
   std::size_t next = 0;
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     addresses.push_back(program.buffers[i].is_passed() ? arguments.tensors[next++].data
-                                                       : own + offsets[i]);
+                                                       : own + places.offsets[i]);
   }
   const auto address = [&](int buffer, int) { return addresses[buffer]; };
 
   const auto made = std::make_shared<Prepared>();
   made->key = key;
+  if (places.zeroed > 0) {
+    Prepared::Step step;
+    step.zeros = true;
+    step.rows.push_back({own, nullptr, static_cast<std::int64_t>(places.zeroed), 1, 0, 0});
+    made->steps.push_back(std::move(step));
+  }
   for (const ir::ProgramOperation& operation : program.operations) {
+    if (places.zeroed_before.contains(&operation)) continue;
     Prepared::Step step;
     if (operation.kind == ProgramKind::launch) {
       step.kernel = compiled_[operation.kernel];

@@ -34,6 +34,8 @@ class CallerRuns {
 
  private:
   struct Prepared;
+  struct ScratchPlaces;
+  ScratchPlaces places_of_scratch(const ir::Program& program) const;
   ir::Program bound(const Arguments& arguments, std::int64_t multiprocessors) const;
   void run_on_host(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars) const;
   // Both with the mutex held.

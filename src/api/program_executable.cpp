@@ -238,6 +238,12 @@ void ProgramExecutable::load(const ProgramMemory& memory) {
 
 void ProgramExecutable::run(int runs) {
   State& state = held(state_, "ProgramExecutable");
+  if (runs == 0) {
+    Diagnostic(state.recorded.where,
+               fmt::format("program {}: 0 runs, which run({{}}) asks for too", state.recorded.name))
+        .fix("pass the tensors of a caller's run; of loaded memory ask for one run or more")
+        .raise();
+  }
   ir::check_count(state.recorded, "runs", runs);
   state.require_memory();
   for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);

@@ -130,25 +130,29 @@ class Prover {
     const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
     Runs runs(cases_, change, kernels_);
     if (Found found = run_order(runs)) return found;
-    return run_on(runs, cases_.size());
+    return run_on(runs, cases_.size(), false);
   }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
     target::verify(changed[seeded.kernel]);
     Runs runs(cases_, unchanged, changed);
+    const bool is_of_values = shows_in_values(*result.kind) || draws(changed);
+    // What changes computations alone shows in values first.
+    if (!result.mutant.computations.empty()) {
+      if (Found found = run_cheapest(runs)) return found;
+    }
     if (Found found = run_order(runs)) return found;
     if (!result.mutant.equivalent.empty()) return judge_rule(runs, result);
     if (!is_reached(seeded, result.mutant)) {
       result.verdict = Verdict::unreached;
       return {};
     }
-    const bool is_of_values = shows_in_values(*result.kind) || draws(changed);
-    return run_on(runs, is_of_values ? cases_.size() : kFewCases);
+    return run_on(runs, is_of_values ? cases_.size() : kFewCases, is_of_values);
   }
   // Of what a rule calls equivalent.
   Found judge_rule(Runs& runs, MutantResult& result) const {
-    Found found = run_values(runs, 1);
+    Found found = run_once(0, runs.programs[0], runs.kernels, options_.seed, true);
     if (found) return found;
     result.verdict = Verdict::equivalent;
     result.reason = result.mutant.equivalent;
@@ -173,23 +177,26 @@ class Prover {
     return {};
   }
   // Then so many cases with values, and many schedules without where something hangs on the order
-  // of the work. A wrong result says nothing of where it comes from: another schedule may. What
-  // leaves all accesses in order leaves the results, so that a change of order has few with values.
-  Found run_on(Runs& runs, std::size_t valued) const {
-    Found mismatch = run_values(runs, valued);
-    if (mismatch && mismatch.fault.kind != "mismatch") return mismatch;
-    const std::int64_t most = runs.timing.empty() || mismatch ? options_.few : options_.more;
+  // of the work. A wrong result of what is no fault of values says nothing of where it comes from:
+  // another schedule may. What leaves all accesses in order leaves the results, so that a change of
+  // order has few with values.
+  Found run_on(Runs& runs, std::size_t valued, bool is_of_values) const {
+    Found mismatch = run_values(runs, valued, is_of_values);
+    if (mismatch && (is_of_values || mismatch.fault.kind != "mismatch")) return mismatch;
+    const std::int64_t most =
+        runs.timing.empty() || mismatch || is_of_values ? options_.few : options_.more;
     if (Found found = run_schedules(runs, most)) return found;
     mismatch.timing = std::move(runs.timing);
     return mismatch;
   }
-  Found run_values(Runs& runs, std::size_t valued) const {
+  Found run_values(Runs& runs, std::size_t valued, bool is_of_values) const {
     Found mismatch;
-    for (std::size_t number = 0; number < std::min(valued, cases_.size()); ++number) {
+    for (std::size_t place = 0; place < std::min(valued, cases_.size()); ++place) {
+      const std::size_t number = is_of_values ? cheapest_first_[place] : place;
       for (std::int64_t i = 0; i < schedules_of(number); ++i) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
-        if (found && found.fault.kind != "mismatch") return found;
+        if (found && (is_of_values || found.fault.kind != "mismatch")) return found;
         runs.note(number, found);
         if (found && !mismatch) mismatch = std::move(found);
         // The one run stands for all.
@@ -197,6 +204,15 @@ class Prover {
       }
     }
     return mismatch;
+  }
+  // With values, of the cheapest cases one schedule.
+  Found run_cheapest(const Runs& runs) const {
+    for (std::size_t place = 0; place < std::min(kFewCases, cases_.size()); ++place) {
+      const std::size_t number = cheapest_first_[place];
+      Found found = run_once(number, runs.programs[number], runs.kernels, options_.seed, true);
+      if (found) return found;
+    }
+    return {};
   }
   // Without values: `most` of each case, or what there is time for. Of the cheapest cases there are
   // `few` in any case.

@@ -23,6 +23,7 @@ namespace tilewright::compiler {
 namespace {
 
 constexpr const char* kOverlap = "overlap_products";
+constexpr const char* kIssue = "issue_products";
 constexpr const char* kChecks = "check_accesses";
 constexpr std::int64_t kLeastReserved = 1024;  // bytes, so that few schedules are made
 
@@ -92,9 +93,8 @@ class Compilation {
       passes::lower_to_machine(form.kernel, record_, rewrites_);
     }
     form.applied = std::move(rewrites_.applied);
-    const auto overlapped = form.applied.find(kOverlap);
-    if (overlapped != form.applied.end() && overlapped->second > 0) {
-      decisions_.push_back({kOverlap, counted(overlapped->second, "product") +
+    if (const int loops = overlapped(form.applied)) {
+      decisions_.push_back({kOverlap, "products of " + counted(loops, "loop") +
                                           " in flight while what others read is computed"});
       if (!schedule_.overlap.is_set()) {
         form.otherwise = options_;
@@ -110,12 +110,20 @@ class Compilation {
  private:
   bool is_tile() const { return traced_.form == ir::Form::tile; }
 
+  // How many loops have products in flight for which other work was moved.
+  static int overlapped(const std::map<std::string, int>& applied) {
+    int loops = 0;
+    for (const char* pass : {kOverlap, kIssue}) {
+      const auto at = applied.find(pass);
+      if (at != applied.end()) loops = std::max(loops, at->second);
+    }
+    return loops;
+  }
+
   std::string overlap_text() const {
-    const auto overlapped = rewrites_.applied.find(kOverlap);
-    const bool any = overlapped != rewrites_.applied.end() && overlapped->second > 0;
-    return any                          ? "true"
-           : rewrites_.overlap_products ? "none: no loop has products for it"
-                                        : "false";
+    return overlapped(rewrites_.applied) ? "true"
+           : rewrites_.overlap_products  ? "none: no loop has products for it"
+                                         : "false";
   }
 
   // How many loops the pass would change if it were left to the compiler.
@@ -126,7 +134,7 @@ class Compilation {
     kernel.schedule = schedule_;
     kernel.schedule.overlap = {};
     passes::prepare_for_schedule(kernel, target_, {}, rewrites);
-    return rewrites.applied[kOverlap];
+    return overlapped(rewrites.applied);
   }
 
   void check_overlap() {
@@ -134,7 +142,7 @@ class Compilation {
     if (!stated.is_set()) return;
     const std::string why = fmt::format(
         "no loop of {} sums products of what it computes from other products", traced_.name);
-    if (stated.value() && rewrites_.applied[kOverlap] == 0) {
+    if (stated.value() && overlapped(rewrites_.applied) == 0) {
       schedules::refused("overlap", stated, why).fix("leave it out").raise();
     }
     if (!stated.value() && could_overlap() == 0) {

@@ -67,12 +67,21 @@ class Planner {
   }
 
   LaunchPlan run(const std::vector<codegen::LaunchParameter>& parameters) {
-    if (outputs_are_empty(kernel_, arguments_) || !set_grid()) {
+    if (is_empty_launch()) {
       plan_.empty = true;
       return std::move(plan_);
     }
     for (const codegen::LaunchParameter& parameter : parameters) add(parameter);
     return std::move(plan_);
+  }
+
+  void check_maps() {
+    if (is_empty_launch()) return;
+    const int count = static_cast<int>(map_operations().size());
+    for (int number = 0; number < count; ++number) {
+      if (map_parameter(number).is_owned()) continue;  // the runtime's
+      map_spec(number, map_tensor(number).data);
+    }
   }
 
  private:
@@ -132,6 +141,8 @@ class Planner {
   const TensorArgument& tensor(std::size_t parameter) const {
     return arguments_.tensors[number_[parameter]];
   }
+
+  bool is_empty_launch() { return outputs_are_empty(kernel_, arguments_) || !set_grid(); }
 
   // False when there is no CTA to launch.
   bool set_grid() {
@@ -259,34 +270,42 @@ class Planner {
     }
   }
 
-  const ir::Operation& map_operation(int number) {
+  const std::vector<const ir::Operation*>& map_operations() {
     if (map_operations_.empty()) {
       ir::for_each(kernel_.body, [this](const ir::Operation& operation) {
         if (operation.op == ir::Op::tensor_map) map_operations_.push_back(&operation);
       });
     }
-    return *map_operations_[static_cast<std::size_t>(number)];
+    return map_operations_;
+  }
+
+  const ir::Operation& map_operation(int number) {
+    return *map_operations()[static_cast<std::size_t>(number)];
+  }
+
+  const ir::Parameter& map_parameter(int number) {
+    return *kernel_.parameter_of(map_operation(number).operands[0]);
   }
 
   // That of the parameter whose tensor the map describes.
   const TensorArgument& map_tensor(int number) {
-    const ir::Parameter* parameter = kernel_.parameter_of(map_operation(number).operands[0]);
-    const auto index = static_cast<std::size_t>(parameter - kernel_.parameters.data());
-    if (parameter->is_symmetric()) check_peers(index);
+    const ir::Parameter& parameter = map_parameter(number);
+    const auto index = static_cast<std::size_t>(&parameter - kernel_.parameters.data());
+    if (parameter.is_symmetric()) check_peers(index);
     return tensor(index);
   }
 
   // `data` is element 0 in the rank whose map it is.
   runtime::TensorMapSpec map_spec(int number, std::byte* data) {
     const ir::Operation& operation = map_operation(number);
-    const ir::Parameter* parameter = kernel_.parameter_of(operation.operands[0]);
+    const ir::Parameter& parameter = map_parameter(number);
     const TensorArgument& argument = map_tensor(number);
     const std::vector<std::int64_t>& box = operation.attributes.integers(ir::Key::box);
     const int rank = static_cast<int>(argument.shape.size());
     const std::int64_t element = size_of(argument.dtype);
 
     runtime::TensorMapSpec spec;
-    spec.name = parameter->name;
+    spec.name = parameter.name;
     spec.where = operation.where;
     spec.type = map_type(argument.dtype);
     spec.swizzle = map_swizzle(operation.attributes.integer(ir::Key::swizzle));
@@ -302,7 +321,7 @@ class Planner {
       // that a dense tensor would have.
       std::int64_t stride = argument.strides[axis] * element;
       if (argument.shape[axis] <= 1) stride = (dense + 15) / 16 * 16;
-      if (i > 0) spec.strides[i - 1] = checked_stride(operation, *parameter, axis, stride);
+      if (i > 0) spec.strides[i - 1] = checked_stride(operation, parameter, axis, stride);
       dense = stride * static_cast<std::int64_t>(spec.sizes[i]);
     }
     runtime::check(spec);
@@ -387,6 +406,19 @@ LaunchPlan plan_launch(const ir::Kernel& machine,
                        const std::vector<codegen::LaunchParameter>& parameters,
                        const Arguments& arguments, std::int64_t multiprocessors) {
   return Planner(machine, arguments, multiprocessors).run(parameters);
+}
+
+void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
+                       std::int64_t multiprocessors) {
+  Arguments complete = arguments;
+  std::size_t tensors = 0;
+  for (const ir::Parameter& parameter : machine.parameters) {
+    if (!parameter.is_tensor() || tensors++ < complete.tensors.size()) continue;
+    if (!parameter.is_owned()) break;  // that they are too few is told
+    const std::vector<std::int64_t> shape = parameter.constant_shape();
+    complete.tensors.push_back({parameter.name, parameter.dtype, shape, row_major_strides(shape)});
+  }
+  Planner(machine, complete, multiprocessors).check_maps();
 }
 
 }  // namespace tilewright::compiler

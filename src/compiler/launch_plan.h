@@ -35,4 +35,9 @@ LaunchPlan plan_launch(const ir::Kernel& machine,
                        const std::vector<codegen::LaunchParameter>& parameters,
                        const Arguments& arguments, std::int64_t multiprocessors);
 
+// Refuses what a launch on a GPU would of the tensors that TMA copies: their base, their strides.
+// The arguments may leave out what is not the caller's.
+void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
+                       std::int64_t multiprocessors);
+
 }  // namespace tilewright::compiler

@@ -15,7 +15,7 @@ std::vector<ir::Kernel> simulated_forms(const ir::Kernel& kernel, std::string_vi
                                         const MachineOptions& options = {});
 
 // Executes the machine form on the virtual GPU. A launch whose outputs are all empty does nothing,
-// as on the GPU.
+// and one whose tensors TMA cannot copy is refused, as on the GPU.
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options);
 

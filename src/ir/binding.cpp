@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/overlap.h"
+#include "support/arguments.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
@@ -161,6 +163,9 @@ class Solver {
     if (partial_) return;
     check_strides(parameter, shape);
     check_extent(parameter, shape);
+    if (parameter.kind == Parameter::Kind::out || parameter.kind == Parameter::Kind::inout) {
+      check_overlap(parameter, shape);
+    }
   }
 
   // An axis of at most one element is never stepped along, so its stride says nothing.
@@ -198,6 +203,24 @@ class Solver {
                        fmt::join(shape.sizes, ", ")),
            "check the sizes and strides that the launch passes");
     }
+  }
+
+  // What is stored to one of two such elements shows in the other.
+  void check_overlap(const Parameter& parameter, const TensorShape& shape) const {
+    if (shape.strides.empty()) return;
+    if (std::count(shape.sizes.begin(), shape.sizes.end(), 0) != 0) return;
+    const auto elements = overlap(shape.sizes, shape.strides);
+    if (!elements) return;
+    const auto text = [](const ElementIndex& index) {
+      return fmt::format("[{}]", fmt::join(index, ", "));
+    };
+    fail(parameter.where,
+         fmt::format("{} is stored to, and its strides {{{}}} put {}{} and {}{} in one place",
+                     shape.name, fmt::join(shape.strides, ", "), shape.name, text(elements->first),
+                     shape.name, text(elements->second)),
+         fmt::format("pass strides that keep elements apart; those of a contiguous tensor are "
+                     "{{{}}}",
+                     fmt::join(row_major_strides(shape.sizes), ", ")));
   }
 
   void bind_axis(const Parameter& parameter, const TensorShape& shape, std::size_t axis) {

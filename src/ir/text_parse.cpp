@@ -15,7 +15,7 @@ namespace tilewright::ir {
 namespace {
 
 // Deeper than any kernel, shallow enough that hostile text cannot exhaust the stack.
-constexpr int kMaximumNesting = 100;
+constexpr int kMaximumNesting = 160;  // what passes make of a kernel, too
 
 class KernelParser {
  public:

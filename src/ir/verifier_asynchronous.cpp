@@ -285,6 +285,8 @@ void verify_named_barrier(const VerifierContext& context) {
                   "{} chooses among barriers, expected their count", context.operand_text(0));
   const std::int64_t index = context.constant_operand(0).value_or(0);
   context.require(index >= 0, "barrier {} + {}", first, index);
+  context.require(!context.attributes().has(Key::count) || index < count,
+                  "index {}, expected one below the count, {}", index, count);
   context.require(threads >= 32 && threads % 32 == 0 && threads <= context.kernel().threads,
                   "{} threads, expected a multiple of 32 up to the CTA's {}", threads,
                   context.kernel().threads);

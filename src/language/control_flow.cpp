@@ -7,6 +7,9 @@
 namespace tilewright {
 namespace {
 
+// Passes nest blocks further, and what is compiled takes time and stack by how deep they lie.
+constexpr int kMaximumNesting = 128;
+
 // Rewrites operands below `block`.
 void replace_uses(ir::Block& block, const std::map<ir::ValueId, ir::ValueId>& to) {
   ir::for_each(block, [&](ir::Operation& operation) {
@@ -43,6 +46,13 @@ void Tracer::assign(int slot, ir::ValueId value, SourceLocation where) {
 ir::ValueId Tracer::read(int slot, SourceLocation) { return cells_[slot].value; }
 
 void Tracer::push(ir::Op op, std::vector<ir::ValueId> operands, SourceLocation where) {
+  if (depth() > kMaximumNesting) {
+    Diagnostic(where, std::string(ir::info(op).name) + ": blocks are nested more than " +
+                          std::to_string(kMaximumNesting) + " deep")
+        .note(frames_.back().where, "the one around it is opened")
+        .fix("put fewer loops and conditions inside each other")
+        .raise();
+  }
   Frame frame;
   frame.op = op;
   frame.operands = std::move(operands);

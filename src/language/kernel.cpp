@@ -236,8 +236,11 @@ void add(const TensorView& view, const Tile& tile, Order order, SourceLocation w
   }
   const ResolvedView to = resolve(tracer, view, "add", where);
   check_is_inout(to, "add", where);
-  tracer.note_access(*to.parameter, Tracer::Access::addition, "add", where);
-  record_addition(tracer, to, tile, order == Order::blocks, "add", where);
+  const bool ordered = order == Order::blocks;
+  tracer.note_access(*to.parameter,
+                     ordered ? Tracer::Access::addition_in_order : Tracer::Access::addition_in_any,
+                     "add", where);
+  record_addition(tracer, to, tile, ordered, "add", where);
 }
 
 Index load_index(const TensorView& element, SourceLocation where) {

@@ -11,6 +11,7 @@
 #include "ir/program.h"
 #include "ir/text.h"
 #include "language/names.h"
+#include "language/program_schedules.h"
 #include "support/diagnostic.h"
 
 namespace tilewright {
@@ -331,7 +332,7 @@ void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
   launch.kind = ProgramOperation::Kind::launch;
   launch.stream = number_;
   launch.where = where;
-  launch.kernel = find_kernel(program, kernel);
+  launch.kernel = find_kernel(program, ProgramSchedules::stated(kernel));
   launch.scalars = scalars;
   for (const Part& part : tensors) {
     launch.tensors.push_back(resolve(program, part.program_, part.buffer_, part.rank_, rank,

@@ -19,12 +19,28 @@ std::vector<ir::Mode> modes_of(const std::vector<RegisterMap::Digit>& digits) {
   return modes;
 }
 
-ir::RegisterLayout layout_of(const RegisterMap& map, const std::vector<std::int64_t>& shape,
-                             const char* what, SourceLocation where) {
+// Warps that the role does not have would hold part of the tile.
+void check_warps(const Tracer::Role& role, std::int64_t warps, const char* what,
+                 SourceLocation where) {
+  if (role.warps % warps == 0) return;
+  const std::string have = std::to_string(role.warps);
+  Diagnostic(where, std::string(what) + ": the map is of " + std::to_string(warps) +
+                        " warps, and the role \"" + role.name + "\" has " + have)
+      .token(what)
+      .fix("let the digits of warps make " + have + ", or a divisor of it")
+      .raise();
+}
+
+ir::RegisterLayout layout_of(const Tracer& tracer, const RegisterMap& map,
+                             const std::vector<std::int64_t>& shape, const char* what,
+                             SourceLocation where) {
   const ir::RegisterLayout layout{shape, modes_of(map.registers), modes_of(map.lanes),
                                   modes_of(map.warps)};
   const auto problem = layout.problem();
-  if (!problem) return layout.canonical();
+  if (!problem) {
+    check_warps(*tracer.role(), layout.warp_count(), what, where);
+    return layout.canonical();
+  }
   std::string extents;
   for (const std::int64_t size : shape) {
     extents += (extents.empty() ? "" : ", ") + std::to_string(size);
@@ -46,8 +62,8 @@ RegisterMap RegisterMap::product(int columns) {
 Tile load(const TensorView& from, const RegisterMap& map, SourceLocation where) {
   Tracer& tracer = in_role("load", where);
   const ir::ValueId loaded = tracer.use(load(from, where).handle(), "load", where);
-  tracer.body().back().attributes.set(Key::layout,
-                                      layout_of(map, tracer.type(loaded).shape, "load", where));
+  tracer.body().back().attributes.set(
+      Key::layout, layout_of(tracer, map, tracer.type(loaded).shape, "load", where));
   return Tile(tracer.handle(loaded));
 }
 
@@ -55,7 +71,7 @@ Tile in_registers(const Tile& tile, const RegisterMap& map, SourceLocation where
   Tracer& tracer = in_role("in_registers", where);
   const ir::ValueId from = tracer.use(tile.handle(), "in_registers", where);
   const ir::Type type = tracer.type(from);
-  const ir::RegisterLayout layout = layout_of(map, type.shape, "in_registers", where);
+  const ir::RegisterLayout layout = layout_of(tracer, map, type.shape, "in_registers", where);
   return Tile(
       tracer.handle(tracer.emit(Op::convert, {from}, type, {{Key::layout, layout}}, where)));
 }

@@ -11,6 +11,8 @@ using ir::Type;
 
 namespace {
 
+constexpr std::int64_t kMaximumPadding = 1 << 16;  // bytes
+
 // What the author declares, or the widest swizzle.
 ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
                                SourceLocation where) {
@@ -44,9 +46,11 @@ ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
              " columns of " + dtype,
          "take panels of a multiple of 16 bytes that divide the columns");
   }
-  if (map.padding < 0 || map.padding * bytes % 16 != 0) {
-    fail("a padding of " + std::to_string(map.padding) + " " + dtype,
-         "take a multiple of 16 bytes, so that rows begin at one");
+  const std::int64_t padding = map.padding;
+  if (padding < 0 || padding * bytes % 16 != 0 || padding * bytes > kMaximumPadding) {
+    fail("a padding of " + std::to_string(padding) + " " + dtype,
+         "take a multiple of 16 bytes, so that rows begin at one, and at most " +
+             std::to_string(kMaximumPadding));
   }
   if (map.swizzle != 0) {
     return ir::SharedLayout::panels(tile.rows, tile.columns, bytes, map.swizzle, where);
@@ -54,7 +58,7 @@ ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
   ir::SharedLayout layout;
   layout.shape = {tile.rows, tile.columns};
   layout.element_bytes = bytes;
-  const std::int64_t row = std::int64_t{panel + map.padding} * bytes;
+  const std::int64_t row = (panel + padding) * bytes;
   layout.modes = {ir::distribute(tile.rows, 0, row), ir::distribute(panel, 1, bytes),
                   ir::distribute(tile.columns / panel, 1, tile.rows * row)};
   return layout.canonical();

@@ -304,7 +304,16 @@ void Tracer::note_access(const ir::Parameter& tensor, Access access, const char*
   if (kernel_.form == ir::Form::scheduled) return;
   const auto [first, is_first] = accesses_.try_emplace(tensor.value, access, where);
   if (is_first || first->second.first == access) return;
-  const bool adds = access == Access::addition;
+  if (access != Access::other && first->second.first != Access::other) {
+    Diagnostic(
+        with_caller(at_.file ? at_ : where),
+        std::string(what) + ": " + tensor.name + " is added to in the blocks' order and in any")
+        .token(what)
+        .note(first->second.second, "it is also added to")
+        .fix("give all that adds to it the same Order: one in any order leaves the others none")
+        .raise();
+  }
+  const bool adds = access != Access::other;
   Diagnostic(with_caller(at_.file ? at_ : where),
              std::string(what) + ": the kernel " + (adds ? "loads or stores " : "also adds to ") +
                  tensor.name)

@@ -117,7 +117,7 @@ class Tracer {
 
   // At the tile level a tensor that is added to is not accessed otherwise: blocks of the grid that
   // run at once would find some of the additions. Raises where it is.
-  enum class Access : std::uint8_t { addition, other };
+  enum class Access : std::uint8_t { addition_in_order, addition_in_any, other };
   void note_access(const ir::Parameter& tensor, Access access, const char* what,
                    SourceLocation where);
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ir/schedule.h"
+#include "language/program_schedules.h"
 #include "library/stated_schedule.h"
 #include "support/diagnostic.h"
 
@@ -108,14 +108,12 @@ Kernel build_choice(const LibraryKernel& kernel, const ScheduleChoice& choice) {
 
 Program build_program(const LibraryKernel& kernel, const ScheduleChoice& choice) {
   check_choice(kernel, /*as_program=*/true);
-  for (const ir::StatedField& field : ir::stated_fields(library::stated_schedule(choice.options))) {
-    Diagnostic({}, fmt::format("schedule: {} = {}: {} is a program of several kernels", field.name,
-                               field.value, kernel.name))
-        .fix("state it with each of its kernels: Kernel::schedule")
-        .raise();
-  }
-  return choice.schedule == nullptr ? kernel.build_program(choice.options)
-                                    : choice.schedule->build_program(choice.options);
+  const library::ProgramFields fields(choice.options);
+  const ProgramSchedules schedules([&](const ir::Kernel& launched) { return fields.of(launched); });
+  Program built = choice.schedule == nullptr ? kernel.build_program(choice.options)
+                                             : choice.schedule->build_program(choice.options);
+  fields.check(built.finish());
+  return built;
 }
 
 }  // namespace tilewright

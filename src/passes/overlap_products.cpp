@@ -7,7 +7,7 @@
 #include "analysis/definitions.h"
 #include "ir/builder.h"
 #include "ir/cloner.h"
-#include "target/target.h"
+#include "passes/tile_registers.h"
 
 namespace tilewright::passes {
 namespace {
@@ -167,28 +167,18 @@ class Rotation {
   // What is live while the first products run beside the delayed ones, in registers of a thread: a
   // warpgroup of 128 threads holds 64 rows.
   bool fits() const {
-    std::int64_t row_bytes = 0, rows = 0;
+    std::int64_t live = 0, rows = 0;
     const auto add = [&](ValueId value) {
       const ir::Type& type = kernel_.type(value);
       if (!type.is_tile() || type.shape.size() != 2) return;
       rows = std::max(rows, type.shape[0]);
-      row_bytes += type.shape[1] * size_of(type.dtype);
+      live += tile_registers(kernel_, type);
     };
     for (const Operation* o : front_) add(o->results[0]);
     for (const ValueId value : loop_.results) add(value);
     for (const Delayed& d : delayed_) add(d.product->operands[0]);
-    const TargetLimits& limits = target::target_of(kernel_).limits;
-    const std::int64_t live =
-        row_bytes * limits.group_rows / (limits.group_threads() * kRegisterBytes);
-    const RoleRegisters share =
-        role_registers(limits, rows / limits.group_rows, kernel_.schedule.ctas.value_or(1));
-    return live + kOtherRegisters <= share.computing;
+    return live <= registers_for_tiles(kernel_, rows);
   }
-
-  static constexpr std::int64_t kRegisterBytes = 4;
-  // Addresses, stages, what masks compare and what is on its way from scores to weights: 160
-  // registers hold 130 of tiles without spills, and 240 hold 178.
-  static constexpr std::int64_t kOtherRegisters = 30;
 
   std::vector<ValueId> prologue(Builder& builder, ValueId low,
                                 const std::vector<ValueId>& initial) {

@@ -17,6 +17,7 @@
 #include "passes/eliminate_dead.h"
 #include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
+#include "passes/issue_products.h"
 #include "passes/materialise_extents.h"
 #include "passes/order_lanes.h"
 #include "passes/overlap_products.h"
@@ -78,6 +79,7 @@ constexpr Pass kPasses[] = {
     {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
     {"overlap_products", overlap_products, &Rewrites::overlap_products},
+    {"issue_products", issue_products, &Rewrites::overlap_products},
     {"peel_masks", peel_masks},
     {"separate_columns", separate_columns},
     // From the schedule to the machine form.

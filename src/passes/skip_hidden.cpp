@@ -118,8 +118,10 @@ class Cutting {
         loads_.push_back(&o);
       } else {
         // Rows of a row or a column are loaded where they are read.
-        fits &= kernel_.type(o.results[0]).shape.size() < 2 ||
-                kernel_.type(o.results[0]).shape[0] != own_.rows;
+        const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
+        fits &= shape.size() < 2 || shape[0] != own_.rows;
+        // A schedule may copy a row to shared memory for all warpgroups.
+        if (shape.size() == 2 && shape[0] == 1) loads_.push_back(&o);
       }
     }
     return fits && nested == 0 && !loads_.empty();
@@ -264,7 +266,7 @@ class Cutting {
   const analysis::OwnRows& own_;
   const Operation& loop_;
   const ir::Block& body_;
-  std::vector<const Operation*> loads_;  // that products read
+  std::vector<const Operation*> loads_;  // for all warpgroups
   std::optional<analysis::Extents::Bound> exist_;
   std::vector<Linear> slacks_;  // >= 0 where a mask hides everything
 };

@@ -70,6 +70,18 @@ void hold(Execution& x, std::uint64_t address, std::int64_t bytes) {
   touch(x, *cta, at, bytes, Accessor::store);
 }
 
+// Whether a strong load finds at these addresses what it found there before, so that it waits.
+bool finds_the_same(Execution& x, Space space, const Lanes& addresses, std::int64_t bytes) {
+  std::vector<std::byte> found;
+  for_lanes(x.lanes, [&](int lane) {
+    const auto* const at = reinterpret_cast<const std::byte*>(&addresses[lane]);
+    const std::byte* const word = x.machine.memory(x, space, addresses[lane], bytes, lane);
+    found.insert(found.end(), at, at + sizeof(addresses[lane]));
+    found.insert(found.end(), word, word + bytes);
+  });
+  return polls_in_vain(x, found.data(), found.size());
+}
+
 // Loads and stores that order others, as the machine form counts them: of one word. An atomic one
 // that says nothing is relaxed.
 void record_word(Execution& x, EventKind kind, std::uint64_t address, std::int64_t value) {
@@ -77,7 +89,12 @@ void record_word(Execution& x, EventKind kind, std::uint64_t address, std::int64
   const Instruction& i = x.instruction;
   const int semantics = std::max(semantics_of(i), kind == EventKind::word_add ? 1 : 0);
   std::vector<std::int64_t> values{semantics, scope_of(i), word};
-  if (kind != EventKind::word_read) values.push_back(value);
+  if (kind != EventKind::word_read) {
+    values.push_back(value);
+  } else if (const std::vector<Event>& events = *x.warp.events;
+             !events.empty() && events.back().kind == kind && events.back().values == values) {
+    return;  // what is asked again and again is said once
+  }
   x.record(kind, std::move(values));
 }
 
@@ -89,7 +106,10 @@ void load_lanes(Execution& x) {
   const int bytes = size_of(i.type);
   const std::size_t parts = parts_of(to);
   const std::int64_t all = bytes * static_cast<std::int64_t>(parts);
-  if (semantics_of(i) != 0) record_word(x, EventKind::word_read, addresses[x.first_lane()], 0);
+  if (semantics_of(i) != 0) {
+    if (finds_the_same(x, space, addresses, all)) return;
+    record_word(x, EventKind::word_read, addresses[x.first_lane()], 0);
+  }
   std::array<std::array<std::byte, 32>, kLanes> read{};
   if (all > 32) x.unsupported();
   for_lanes(x.lanes, [&](int lane) {
@@ -179,6 +199,36 @@ T combined(Execution& x, T old, T value, T other) {
   x.unsupported();
 }
 
+// The bits of what the word becomes.
+std::uint64_t becomes(Execution& x, std::uint64_t old, std::uint64_t value, std::uint64_t other) {
+  std::uint64_t result = 0;
+  const auto compute = [&]<typename T>(T) {
+    result = to_bits(combined(x, from_bits<T>(old), from_bits<T>(value), from_bits<T>(other)));
+  };
+  if (x.instruction.type == Type::f32) {
+    compute(float{});
+  } else if (x.instruction.type == Type::f64) {
+    compute(double{});
+  } else {
+    with_integer(x, x.instruction.type, compute);
+  }
+  return result;
+}
+
+// Whether no lane's word becomes another, as where a lock is taken already.
+bool changes_nothing(Execution& x, Space space, const Lanes& addresses, const Lanes& values,
+                     const Lanes& others) {
+  const int bytes = size_of(x.instruction.type);
+  bool same = true;
+  for_lanes(x.lanes, [&](int lane) {
+    std::uint64_t old = 0;
+    std::memcpy(&old, x.machine.memory(x, space, addresses[lane], bytes, lane),
+                static_cast<std::size_t>(bytes));
+    same = same && becomes(x, old, values[lane], others[lane]) == old;
+  });
+  return same;
+}
+
 // Whether it is another warp's turn to change the word.
 bool is_early(Execution& x, std::uint64_t address) {
   const auto found = x.machine.turns.find(address);
@@ -197,12 +247,16 @@ void update(Execution& x, bool returns) {
   const Space space = space_of(i);
   const std::size_t at = returns ? 1 : 0;
   const Lanes addresses = x.addresses(x.operand(at));
-  x.again = is_early(x, addresses[x.first_lane()]);
-  if (x.again) return;
   const Lanes values = x.read(at + 1);
   const Lanes others = x.has(at + 2) ? x.read(at + 2) : values;
   Lanes olds{};
   const int bytes = size_of(i.type);
+  if (returns && changes_nothing(x, space, addresses, values, others) &&
+      finds_the_same(x, space, addresses, bytes)) {
+    return;
+  }
+  x.again = is_early(x, addresses[x.first_lane()]);
+  if (x.again) return;
   for_lanes(x.lanes, [&](int lane) {
     std::byte* word = x.machine.memory(x, space, addresses[lane], bytes, lane);
     // Atomics do not race with each other, and are not held against other accesses.
@@ -215,18 +269,7 @@ void update(Execution& x, bool returns) {
       hand_on_by_word(x, addresses[lane], order);
     }
     std::memcpy(&olds[lane], word, static_cast<std::size_t>(bytes));
-    std::uint64_t result = 0;
-    const auto compute = [&]<typename T>(T) {
-      result = to_bits(combined(x, from_bits<T>(olds[lane]), from_bits<T>(values[lane]),
-                                from_bits<T>(others[lane])));
-    };
-    if (i.type == Type::f32) {
-      compute(float{});
-    } else if (i.type == Type::f64) {
-      compute(double{});
-    } else {
-      with_integer(x, i.type, compute);
-    }
+    const std::uint64_t result = becomes(x, olds[lane], values[lane], others[lane]);
     std::memcpy(word, &result, static_cast<std::size_t>(bytes));
   });
   const std::uint32_t first = x.first_lane();

@@ -9,7 +9,7 @@ namespace tilewright::ptx {
 namespace {
 
 void branch(Execution&) {}  // Machine::step takes it
-void end(Execution&) {}     // and ends the lanes
+void end(Execution& x) { x.ends = true; }
 
 void trap(Execution& x) { x.fail("trap", "is executed"); }
 void no_effect(Execution&) {}

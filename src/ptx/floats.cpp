@@ -12,7 +12,7 @@ namespace {
 using ir::Op;
 
 float flushed(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+  return std::abs(value) < std::numeric_limits<float>::min() ? std::copysign(0.0f, value) : value;
 }
 double flushed(double value) { return value; }
 
@@ -71,16 +71,23 @@ void compute(Execution& x, int count, F f) {
   const Lanes& b = count > 1 ? x.read(2) : a;
   const Lanes& c = count > 2 ? x.read(3) : a;
   Lanes& d = x.target(0);
-  for_lanes(x.lanes, [&](int lane) {
-    const auto whole = [&]<typename T>(T) {
-      const auto value = [&](const Lanes& of) { return entering(x, from_bits<T>(of[lane])); };
-      d[lane] = to_bits(finished<T>(x, f(value(a), value(b), value(c))));
-    };
-    if (type == Type::f32) return whole(float{});
-    if (type == Type::f64) return whole(double{});
-    if (x.instruction.has(Modifier::ftz) || x.instruction.has(Modifier::sat)) x.unsupported();
-    d[lane] = halves(type, a[lane], b[lane], c[lane], f);
-  });
+  const bool plain = !x.instruction.has(Modifier::ftz) && !x.instruction.has(Modifier::sat);
+  const auto whole = [&]<typename T>(T) {
+    const auto value = [](const Lanes& of, int lane) { return from_bits<T>(of[lane]); };
+    if (plain) {
+      return for_lanes(x.lanes, [&](int lane) {
+        d[lane] = to_bits(canonical<T>(f(value(a, lane), value(b, lane), value(c, lane))));
+      });
+    }
+    for_lanes(x.lanes, [&](int lane) {
+      const auto in = [&](const Lanes& of) { return entering(x, value(of, lane)); };
+      d[lane] = to_bits(finished<T>(x, f(in(a), in(b), in(c))));
+    });
+  };
+  if (type == Type::f32) return whole(float{});
+  if (type == Type::f64) return whole(double{});
+  if (!plain) x.unsupported();
+  for_lanes(x.lanes, [&](int lane) { d[lane] = halves(type, a[lane], b[lane], c[lane], f); });
 }
 
 // The nearest value moved to the one towards zero, by the sign of what it is too small by.
@@ -174,28 +181,26 @@ void tanh_of(Execution& x) { approximate(x, Op::tanh); }
 void sine(Execution& x) { approximate(x, Op::sin); }
 void cosine(Execution& x) { approximate(x, Op::cos); }
 
-struct Order {
-  bool less, equal, unordered;
-};
+// How two values may stand to each other.
+enum Relation : unsigned { kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8 };
 
-// Whether the comparison that the name says holds.
-bool holds(Execution& x, Order order) {
+// Those in which the comparison that the name says holds.
+unsigned relations(Execution& x) {
   const Instruction& i = x.instruction;
-  const auto has = [&](Modifier modifier) { return i.has(modifier); };
-  const bool greater = !order.less && !order.equal && !order.unordered;
-  if (has(Modifier::num)) return !order.unordered;
-  if (has(Modifier::isnan)) return order.unordered;
-  if (order.unordered) {
-    return has(Modifier::equ) || has(Modifier::neu) || has(Modifier::ltu) || has(Modifier::leu) ||
-           has(Modifier::gtu) || has(Modifier::geu);
-  }
-  if (has(Modifier::eq) || has(Modifier::equ)) return order.equal;
-  if (has(Modifier::ne) || has(Modifier::neu)) return !order.equal;
-  if (has(Modifier::lt) || has(Modifier::ltu)) return order.less;
-  if (has(Modifier::le) || has(Modifier::leu)) return order.less || order.equal;
-  if (has(Modifier::gt) || has(Modifier::gtu)) return greater;
-  if (has(Modifier::ge) || has(Modifier::geu)) return greater || order.equal;
-  x.unsupported();
+  if (i.has(Modifier::num)) return kLess | kEqual | kGreater;
+  if (i.has(Modifier::isnan)) return kUnordered;
+  const auto either = [&](Modifier ordered, Modifier unordered, unsigned relations) {
+    if (i.has(unordered)) return relations | kUnordered;
+    return i.has(ordered) ? relations : 0u;
+  };
+  const unsigned all = either(Modifier::eq, Modifier::equ, kEqual) |
+                       either(Modifier::ne, Modifier::neu, kLess | kGreater) |
+                       either(Modifier::lt, Modifier::ltu, kLess) |
+                       either(Modifier::le, Modifier::leu, kLess | kEqual) |
+                       either(Modifier::gt, Modifier::gtu, kGreater) |
+                       either(Modifier::ge, Modifier::geu, kGreater | kEqual);
+  if (all == 0) x.unsupported();
+  return all;
 }
 
 void set_predicate(Execution& x) {
@@ -205,20 +210,22 @@ void set_predicate(Execution& x) {
   const Operand& to = x.operand(0);
   Lanes& p = x.target(to);
   Lanes* const q = to.second >= 0 ? &x.warp.registers[to.second] : nullptr;
+  const unsigned wanted = relations(x);
+  const auto combined = [&](bool value, int lane) {
+    if (!c) return value;
+    const bool other = (*c)[lane] & 1;
+    return i.has(Modifier::and_)  ? value && other
+           : i.has(Modifier::or_) ? value || other
+                                  : value != other;
+  };
   const auto compare = [&]<typename T>(T) {
     for_lanes(x.lanes, [&](int lane) {
       T u = from_bits<T>(a[lane]), v = from_bits<T>(b[lane]);
       if constexpr (std::is_floating_point_v<T>) u = entering(x, u), v = entering(x, v);
-      const bool is = holds(x, {u < v, u == v, u != u || v != v});
-      const auto combined = [&](bool value) {
-        if (!c) return value;
-        const bool other = (*c)[lane] & 1;
-        return i.has(Modifier::and_)  ? value && other
-               : i.has(Modifier::or_) ? value || other
-                                      : value != other;
-      };
-      p[lane] = combined(is);
-      if (q) (*q)[lane] = combined(!is);
+      const unsigned relation = u < v ? kLess : u == v ? kEqual : u > v ? kGreater : kUnordered;
+      const bool is = (wanted & relation) != 0;
+      p[lane] = combined(is, lane);
+      if (q) (*q)[lane] = combined(!is, lane);
     });
   };
   if (i.type == Type::f32) return compare(float{});

@@ -24,7 +24,7 @@ std::array<std::byte, 128> handle_of(std::size_t map) {
   return handle;
 }
 
-const Lanes& Execution::read(const Operand& operand, std::size_t number) {
+const Lanes& Execution::read_other(const Operand& operand, std::size_t number) {
   Lanes& scratch = machine.scratch[number % machine.scratch.size()];
   switch (operand.kind) {
     case Operand::Kind::reg: {
@@ -114,13 +114,10 @@ const Lanes& Execution::read(const Operand& operand, std::size_t number) {
   return scratch;
 }
 
-Lanes& Execution::target(const Operand& operand) {
+Lanes& Execution::target_other(const Operand& operand) {
   static Lanes nowhere;
-  if (operand.kind == Operand::Kind::sink) return nowhere;
-  if (operand.kind != Operand::Kind::reg) unsupported();
-  warp.product_of[operand.index] = 0;
-  warp.fence_of[operand.index] = warp.product_fences + 1;
-  return warp.registers[operand.index];
+  if (operand.kind != Operand::Kind::sink) unsupported();
+  return nowhere;
 }
 
 std::uint64_t Execution::uniform(std::size_t number) {
@@ -309,40 +306,46 @@ void Machine::run() {
     order.resize(static_cast<std::size_t>(count));
     std::iota(order.begin(), order.end(), 0);
   }
-  constexpr std::int64_t kTurn = 4096;
   for (std::size_t next = 0;;) {
     while (next < order.size() && static_cast<std::int64_t>(clusters_.size()) < input.resident) {
       start(order[next++]);
     }
     if (clusters_.empty()) return;
-    bool any = false;
-    for (const auto& cluster : clusters_) {
-      for (const auto& cta : cluster->ctas) {
-        for (Warp& warp : cta->warps) {
-          // Short turns and long ones, so that any warp may be far ahead of any other.
-          if (input.seed != 0 && random.below(2) == 0) continue;
-          const std::int64_t most = random.below(2) == 0 ? 8 : 128;
-          any = run_warp(warp, input.seed == 0 ? kTurn : 1 + random.below(most)) || any;
-        }
-      }
-    }
+    const bool by_chance = input.seed != 0;
+    const bool any = run_round(by_chance);
     std::erase_if(clusters_, [](const auto& cluster) { return cluster->live == 0; });
-    if (any || clusters_.empty() || input.seed != 0) {
-      if (any || clusters_.empty()) continue;
-      // By chance nobody had a turn.
-      for (const auto& cluster : clusters_) {
-        for (const auto& cta : cluster->ctas) {
-          for (Warp& warp : cta->warps) any = run_warp(warp, 1) || any;
-        }
-      }
-      if (any) continue;
-    }
-    if (under_way.empty()) deadlock();
-    const std::size_t which = input.seed == 0 ? 0 : random.below(under_way.size());
-    const UnderWay next_over = under_way[which];
-    under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(which));
-    next_over.finish();
+    if (any || clusters_.empty()) continue;
+    if (by_chance && run_round(false)) continue;  // nobody had a turn
+    if (!finish_one() && !poll_again()) deadlock();
   }
+}
+
+bool Machine::run_round(bool by_chance) {
+  constexpr std::int64_t kTurn = 4096;
+  bool any = false;
+  for (const auto& cluster : clusters_) {
+    for (const auto& cta : cluster->ctas) {
+      for (Warp& warp : cta->warps) {
+        std::int64_t turn = kTurn;
+        if (by_chance) {
+          if (random.below(2) == 0) continue;
+          // Short turns and long ones, so that any warp may be far ahead of any other.
+          turn = 1 + random.below(random.below(2) == 0 ? 8 : 128);
+        }
+        any = run_warp(warp, turn) || any;
+      }
+    }
+  }
+  return any;
+}
+
+bool Machine::finish_one() {
+  if (under_way.empty()) return false;
+  const std::size_t which = input.seed == 0 ? 0 : random.below(under_way.size());
+  const UnderWay next_over = under_way[which];
+  under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(which));
+  next_over.finish();
+  return true;
 }
 
 void Machine::deadlock() {
@@ -474,9 +477,7 @@ void Machine::step(Warp& warp, std::size_t number) {
   }
   Path& path = warp.paths[number];
   path.pc = execution.next;
-  if (instruction.record->name == "ret" || instruction.record->name == "exit") {
-    end_lanes(warp, lanes);
-  }
+  if (execution.ends) end_lanes(warp, lanes);
   arrive_at_join(warp, number);
 }
 

@@ -61,6 +61,13 @@ struct NamedBarrier {
   Clock arriving = {}, complete = {};
 };
 
+// What lanes were answered where they asked for a word or a barrier that others change.
+struct Poll {
+  int pc = 0;
+  std::uint32_t lanes = 0;
+  std::uint64_t seen = 0;  // a hash of it
+};
+
 // Lanes that are at the same place. Where they part, each part has a path of its own until it comes
 // to `join`, where the path above goes on.
 struct Path {
@@ -70,7 +77,6 @@ struct Path {
   int above = -1;
   int below = 0;             // paths that this one waits for
   bool over = false;         // its place is free
-  int tried = -1;            // the wait that has just failed
   std::uint64_t ticket = 0;  // of a barrier at which it has arrived; 0: none
 };
 
@@ -126,6 +132,7 @@ struct Warp {
   int index = 0;
   std::uint32_t live = 0;
   std::vector<Path> paths;
+  std::vector<Poll> polls;
   std::vector<Lanes> registers;
   // Of each register: the group of the product that writes it or reads it, 0 for none.
   std::vector<std::int64_t> product_of;
@@ -218,15 +225,25 @@ struct Execution {
   const Instruction& instruction;
   std::uint32_t lanes;  // whose guard holds
   bool again = false;   // it waits, and is executed anew
+  bool ends = false;    // its lanes do
   int next = 0;
 
   Cta& cta() const { return *warp.cta; }
   bool has(std::size_t operand) const { return operand < instruction.operands.size(); }
   const Operand& operand(std::size_t number) const { return instruction.operands[number]; }
   const Lanes& read(std::size_t number) { return read(operand(number), number); }
-  const Lanes& read(const Operand& operand, std::size_t scratch);
+  const Lanes& read(const Operand& operand, std::size_t scratch) {
+    const bool is_plain = operand.kind == Operand::Kind::reg && !operand.negated &&
+                          warp.product_of[operand.index] <= warp.groups_over;
+    return is_plain ? warp.registers[operand.index] : read_other(operand, scratch);
+  }
   Lanes& target(std::size_t number) { return target(operand(number)); }
-  Lanes& target(const Operand& operand);
+  Lanes& target(const Operand& operand) {
+    if (operand.kind != Operand::Kind::reg) return target_other(operand);
+    warp.product_of[operand.index] = 0;
+    warp.fence_of[operand.index] = warp.product_fences + 1;
+    return warp.registers[operand.index];
+  }
   // The value that is the same in all lanes.
   std::uint64_t uniform(std::size_t number);
   // The addresses of an operand, before its coordinates.
@@ -237,6 +254,11 @@ struct Execution {
   void record(EventKind kind, std::vector<std::int64_t> values = {}) const;
   [[noreturn]] void fail(const std::string& kind, const std::string& what) const;
   [[noreturn]] void unsupported() const;
+
+ private:
+  // Of what is no register, or one of a product.
+  const Lanes& read_other(const Operand& operand, std::size_t scratch);
+  Lanes& target_other(const Operand& operand);
 };
 
 class Machine {
@@ -277,12 +299,21 @@ class Machine {
   void step(Warp& warp, std::size_t path);
   void arrive_at_join(Warp& warp, std::size_t path);
   void end_lanes(Warp& warp, std::uint32_t lanes);
+  // Each warp has its turn, or with `by_chance` perhaps. Whether any did something.
+  bool run_round(bool by_chance);
+  // Ends one of those that are under way; false where there is none.
+  bool finish_one();
+  // Answers those that wait for another answer once more (polls.cpp), since they may count their
+  // tries. False where nobody does, or all has been as it is now: it would go on so for ever.
+  bool poll_again();
   [[noreturn]] void deadlock();
 
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::vector<Region> memory_;                     // ascending
   std::vector<std::vector<std::byte>> variables_;  // of the module, by symbol
   std::int64_t shared_bytes_ = 0;
+  // How often there was nothing but polls, and a hash of what was so at one of these times.
+  std::uint64_t stuck_ = 0, stuck_state_ = 0;
 };
 
 // Bits of a value in a lane.
@@ -302,6 +333,10 @@ std::uint64_t to_bits(T value) {
 // Calls `f(lane)` for each lane of the execution.
 template <typename F>
 void for_lanes(std::uint32_t lanes, F f) {
+  if (lanes == ~std::uint32_t{0}) {  // which makes vectors of many
+    for (int lane = 0; lane < kLanes; ++lane) f(lane);
+    return;
+  }
   for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
 }
 
@@ -356,6 +391,10 @@ void take_from_word(Execution& x, std::uint64_t address, const WordOrder& order)
 void hand_on_by_word(Execution& x, std::uint64_t address, const WordOrder& order);
 // A fence of this scope.
 void fence_words(Execution& x, int scope);
+
+// polls.cpp
+// Whether the lanes have been answered the same by this instruction before: then they wait.
+bool polls_in_vain(Execution& x, const void* answer, std::size_t bytes);
 
 // mbarriers.cpp
 struct BarrierPlace {

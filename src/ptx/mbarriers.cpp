@@ -129,9 +129,8 @@ void wait_parity(Execution& x) {
   if (parity > 1) x.fail("mbarrier", fmt::format("for parity {}", parity));
   const Mbarrier& barrier = barrier_at(x, place);
   const bool complete = static_cast<std::int64_t>(barrier.phase & 1) != parity;
-  x.again = !complete && x.path.tried == x.path.pc;
-  if (x.again) return;
-  x.path.tried = complete ? -1 : x.path.pc;
+  const std::uint64_t phase[] = {addresses[first], barrier.phase};
+  if (!complete && polls_in_vain(x, phase, sizeof(phase))) return;
   if (complete) {
     x.record(EventKind::mbarrier_wait, {static_cast<std::int64_t>(place.at), parity});
     acquire(x, barrier.complete);

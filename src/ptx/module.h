@@ -52,10 +52,21 @@ enum class Type : std::uint8_t {
   e4m3x2,
   e5m2x2
 };
-std::string_view name_of(Type type);
-// Bytes of one element in memory.
-int size_of(Type type);
-bool is_signed(Type type);
+struct TypeInfo {
+  std::string_view name;
+  int bytes;  // of one element in memory
+};
+// In the order of Type.
+inline constexpr TypeInfo kTypes[] = {
+    {"none", 0}, {"pred", 1},  {"b8", 1},     {"b16", 2},    {"b32", 4}, {"b64", 8}, {"u8", 1},
+    {"u16", 2},  {"u32", 4},   {"u64", 8},    {"s8", 1},     {"s16", 2}, {"s32", 4}, {"s64", 8},
+    {"f16", 2},  {"f16x2", 4}, {"bf16", 2},   {"bf16x2", 4}, {"f32", 4}, {"f64", 8}, {"tf32", 4},
+    {"e4m3", 1}, {"e5m2", 1},  {"e4m3x2", 2}, {"e5m2x2", 2}};
+constexpr std::string_view name_of(Type type) {
+  return kTypes[static_cast<std::size_t>(type)].name;
+}
+constexpr int size_of(Type type) { return kTypes[static_cast<std::size_t>(type)].bytes; }
+constexpr bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }
 
 enum class Space : std::uint8_t { generic, global, shared, local, param };
 

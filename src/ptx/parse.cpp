@@ -13,22 +13,6 @@
 namespace tilewright::ptx {
 namespace {
 
-struct TypeName {
-  std::string_view name;
-  Type type;
-  int bytes;
-};
-constexpr TypeName kTypes[] = {
-    {"pred", Type::pred, 1}, {"b8", Type::b8, 1},         {"b16", Type::b16, 2},
-    {"b32", Type::b32, 4},   {"b64", Type::b64, 8},       {"u8", Type::u8, 1},
-    {"u16", Type::u16, 2},   {"u32", Type::u32, 4},       {"u64", Type::u64, 8},
-    {"s8", Type::s8, 1},     {"s16", Type::s16, 2},       {"s32", Type::s32, 4},
-    {"s64", Type::s64, 8},   {"f16", Type::f16, 2},       {"f16x2", Type::f16x2, 4},
-    {"bf16", Type::bf16, 2}, {"bf16x2", Type::bf16x2, 4}, {"f32", Type::f32, 4},
-    {"f64", Type::f64, 8},   {"tf32", Type::tf32, 4},     {"e4m3", Type::e4m3, 1},
-    {"e5m2", Type::e5m2, 1}, {"e4m3x2", Type::e4m3x2, 2}, {"e5m2x2", Type::e5m2x2, 2},
-};
-
 constexpr std::string_view kModifierNames[] = {
 #define TW_MODIFIER(name, text) text,
 #include "ptx/modifiers.def"
@@ -46,11 +30,12 @@ constexpr std::string_view kSpecialNames[] = {
     "%smid",
 };
 
-const TypeName* find_type(std::string_view name) {
-  for (const TypeName& each : kTypes) {
-    if (each.name == name) return &each;
+// none: it names no type.
+Type find_type(std::string_view name) {
+  for (std::size_t i = 1; i < std::size(kTypes); ++i) {
+    if (kTypes[i].name == name) return static_cast<Type>(i);
   }
-  return nullptr;
+  return Type::none;
 }
 
 bool has_word(std::string_view list, std::string_view word) {
@@ -145,9 +130,10 @@ class Parser {
       if (token.is(".align")) {
         made.alignment = scan_.integer("an alignment");
       } else if (token.text.starts_with('.') && token.text.size() > 1) {
-        const TypeName* found = find_type(token.text.substr(1));
-        if (found) type = found->type;
-        if (!found && !token.is(".ptr") && !token.is(".global") && !token.is(".shared")) {
+        const Type found = find_type(token.text.substr(1));
+        if (found != Type::none) type = found;
+        if (found == Type::none && !token.is(".ptr") && !token.is(".global") &&
+            !token.is(".shared")) {
           scan_.fail(token.line, fmt::format("{} is no type", token.text));
         }
       } else {
@@ -297,8 +283,9 @@ class Parser {
 
   void registers() {
     const std::string_view word = scan_.word("a type");
-    const TypeName* type = word.size() > 1 ? find_type(word.substr(1)) : nullptr;
-    if (!type) scan_.fail(scan_.peek().line, fmt::format("{} is no type of registers", word));
+    const Type type = word.size() > 1 ? find_type(word.substr(1)) : Type::none;
+    if (type == Type::none)
+      scan_.fail(scan_.peek().line, fmt::format("{} is no type of registers", word));
     constexpr std::int64_t kMost = 1 << 20;
     do {
       const int line = scan_.peek().line;
@@ -309,9 +296,9 @@ class Parser {
         if (count < 0 || kernel_.registers + count > kMost) {
           scan_.fail(line, fmt::format("more than {} registers", kMost));
         }
-        for (std::int64_t i = 0; i < count; ++i) add_register(name + std::to_string(i), type->type);
+        for (std::int64_t i = 0; i < count; ++i) add_register(name + std::to_string(i), type);
       } else {
-        add_register(name, type->type);
+        add_register(name, type);
       }
     } while (scan_.accept(","));
     scan_.expect(";");
@@ -379,13 +366,13 @@ class Parser {
       if (has_word(made.record->modifiers, word)) {
         const auto* found = std::find(std::begin(kModifierNames), std::end(kModifierNames), word);
         made.modifiers.set(static_cast<std::size_t>(found - std::begin(kModifierNames)));
-      } else if (const TypeName* type = find_type(word);
-                 type && has_word(made.record->types, word)) {
+      } else if (const Type type = find_type(word);
+                 type != Type::none && has_word(made.record->types, word)) {
         // Of three types the last two are the same, and of four the first and the last.
         if (made.type == Type::none) {
-          made.type = type->type;
+          made.type = type;
         } else if (made.second == Type::none) {
-          made.second = type->type;
+          made.second = type;
         }
       } else if (!shape(made, word)) {
         return word.empty() ? std::string_view(".") : word;
@@ -538,27 +525,9 @@ class Parser {
 }  // namespace
 
 bool is_known_word(std::string_view word) {
-  return find_type(word) != nullptr ||
+  return find_type(word) != Type::none ||
          std::find(std::begin(kModifierNames), std::end(kModifierNames), word) !=
              std::end(kModifierNames);
-}
-
-std::string_view name_of(Type type) {
-  for (const TypeName& each : kTypes) {
-    if (each.type == type) return each.name;
-  }
-  return "none";
-}
-
-int size_of(Type type) {
-  for (const TypeName& each : kTypes) {
-    if (each.type == type) return each.bytes;
-  }
-  return 0;
-}
-
-bool is_signed(Type type) {
-  return type == Type::s8 || type == Type::s16 || type == Type::s32 || type == Type::s64;
 }
 
 const Kernel* Module::find(std::string_view name) const {

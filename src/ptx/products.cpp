@@ -44,35 +44,67 @@ Matrix decode(Execution& x, std::uint64_t descriptor, bool transposed, int eleme
   return {field(0), field(16), field(32), kRowBytes[swizzle], swizzle != 0, transposed, element};
 }
 
-float decode_element(Type type, const std::byte* from) {
-  if (type != Type::bf16 && type != Type::f16) {
-    return f8e4m3_to_float(static_cast<std::uint8_t>(*from));
+void decode_elements(Type type, const std::byte* from, int count, float* to) {
+  const auto halves = [&](float (*decode)(std::uint16_t)) {
+    for (int i = 0; i < count; ++i) {
+      std::uint16_t half = 0;
+      std::memcpy(&half, from + 2 * i, 2);
+      to[i] = decode(half);
+    }
+  };
+  if (type == Type::bf16) return halves(bf16_to_float);
+  if (type == Type::f16) return halves(f16_to_float);
+  for (int i = 0; i < count; ++i) to[i] = f8e4m3_to_float(static_cast<std::uint8_t>(from[i]));
+}
+
+// So many bytes that lie in a row stay together, whatever the swizzle.
+constexpr int kPiece = 16;
+
+// Checks them for a product, and gives where they are.
+const std::byte* piece(Execution& x, std::uint64_t address) {
+  Cta& cta = x.cta();
+  const std::uint64_t at = address - kSharedBase;
+  if (at + kPiece > cta.shared.size()) {
+    x.fail("out_of_bounds", fmt::format("of shared {:#x}", address));
   }
-  std::uint16_t half = 0;
-  std::memcpy(&half, from, 2);
-  return type == Type::bf16 ? bf16_to_float(half) : f16_to_float(half);
+  std::uint8_t all[kPiece];
+  std::memset(all, 1, kPiece);
+  if (std::memcmp(cta.held.data() + at, all, kPiece) != 0) {
+    x.fail("uninitialised",
+           fmt::format("of {} bytes at shared {:#x}, which has not been written", kPiece, address));
+  }
+  touch(x, cta, at, kPiece, Accessor::product, static_cast<std::uint32_t>(x.warp.product_groups));
+  return cta.shared.data() + at;
 }
 
 // Calls `put(mn, k, value)` for the rows of an operand.
 template <typename Put>
 void read_matrix(Execution& x, const Matrix& matrix, int first, int rows, int k, Put put) {
-  Cta& cta = x.cta();
-  const auto size = static_cast<std::uint64_t>(cta.shared.size());
-  for (int mn = 0; mn < rows; ++mn) {
-    for (int i = 0; i < k; ++i) {
-      const std::uint64_t at = matrix.address(first + mn, i) - kSharedBase;
-      if (at + static_cast<std::uint64_t>(matrix.element) > size) {
-        x.fail("out_of_bounds", fmt::format("of shared {:#x}", at + kSharedBase));
+  const int elements = kPiece / matrix.element;
+  const int across = matrix.transposed ? k : rows, along = matrix.transposed ? rows : k;
+  float values[kPiece];
+  for (int j = 0; j < across; ++j) {
+    for (int i = 0; i < along; i += elements) {
+      const std::uint64_t address =
+          matrix.transposed ? matrix.address(first + i, j) : matrix.address(first + j, i);
+      decode_elements(x.instruction.second, piece(x, address), elements, values);
+      for (int e = 0; e < elements; ++e) {
+        matrix.transposed ? put(i + e, j, values[e]) : put(j, i + e, values[e]);
       }
-      if (!cta.held[at]) {
-        x.fail("uninitialised",
-               fmt::format("of shared {:#x}, which has not been written", at + kSharedBase));
-      }
-      touch(x, cta, at, matrix.element, Accessor::product,
-            static_cast<std::uint32_t>(x.warp.product_groups));
-      put(mn, i, decode_element(x.instruction.second, cta.shared.data() + at));
     }
   }
+}
+
+// f32 in registers, and as the simulator's products take them.
+void floats_of(const Lanes& lanes, float* to) {
+  std::uint32_t bits[kLanes];
+  for (int lane = 0; lane < kLanes; ++lane) bits[lane] = static_cast<std::uint32_t>(lanes[lane]);
+  std::memcpy(to, bits, sizeof(bits));
+}
+void set_floats(Lanes& lanes, const float* from) {
+  std::uint32_t bits[kLanes];
+  std::memcpy(bits, from, sizeof(bits));
+  for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = bits[lane];
 }
 
 bool immediate(Execution& x, std::size_t operand) {
@@ -100,8 +132,8 @@ std::vector<float> values_of(Execution& x, const Operand& registers, Type type) 
     for (int e = 0; e < packed; ++e) {
       for (int lane = 0; lane < kLanes; ++lane) {
         const std::uint64_t bits = lanes[lane] >> 8 * element * e;
-        values[(r * packed + e) * kLanes + lane] =
-            decode_element(type, reinterpret_cast<const std::byte*>(&bits));
+        decode_elements(type, reinterpret_cast<const std::byte*>(&bits), 1,
+                        &values[(r * packed + e) * kLanes + lane]);
       }
     }
   }
@@ -148,14 +180,11 @@ void product(Execution& x) {
   }
   std::vector<float> sums(static_cast<std::size_t>(n / 2) * kLanes);
   for (std::size_t r = 0; accumulate && r < d.parts.size(); ++r) {
-    const Lanes& lanes = x.warp.registers[d.parts[r].index];
-    for (int lane = 0; lane < kLanes; ++lane)
-      sums[r * kLanes + lane] = from_bits<float>(lanes[lane]);
+    floats_of(x.warp.registers[d.parts[r].index], &sums[r * kLanes]);
   }
   simulator::multiply_fragment(n, k, rows.data(), b.data(), accumulate, sums.data());
   for (std::size_t r = 0; r < d.parts.size(); ++r) {
-    Lanes& lanes = x.target(d.parts[r]);
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = to_bits(sums[r * kLanes + lane]);
+    set_floats(x.target(d.parts[r]), &sums[r * kLanes]);
     x.warp.product_of[d.parts[r].index] = x.warp.product_groups;
     x.warp.fence_of[d.parts[r].index] = 0;
   }
@@ -193,17 +222,9 @@ void warp_product(Execution& x) {
     }
   }
   std::vector<float> sums(std::size_t{4} * kLanes);
-  for (std::size_t r = 0; r < 4; ++r) {
-    const Lanes& lanes = x.read(c.parts[r], 0);
-    for (int lane = 0; lane < kLanes; ++lane) {
-      sums[r * kLanes + lane] = from_bits<float>(lanes[lane]);
-    }
-  }
+  for (std::size_t r = 0; r < 4; ++r) floats_of(x.read(c.parts[r], 0), &sums[r * kLanes]);
   simulator::multiply_fragment(kColumns, kDepth, rows.data(), columns.data(), true, sums.data());
-  for (std::size_t r = 0; r < 4; ++r) {
-    Lanes& lanes = x.target(d.parts[r]);
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = to_bits(sums[r * kLanes + lane]);
-  }
+  for (std::size_t r = 0; r < 4; ++r) set_floats(x.target(d.parts[r]), &sums[r * kLanes]);
 }
 
 void fence_products(Execution& x) {

@@ -107,7 +107,7 @@ Placement::Placement(const ir::Kernel& kernel)
   });
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::discard) {
-      read_by_products[o.operands[0]] = true;
+      read_by_products[o.operands[0]] = kernel.type(o.operands[0]).shape[0] != 1;
     } else {
       visit_reader(o);
     }
@@ -150,9 +150,21 @@ Source Placement::source_of(ValueId value) const {
   return source;
 }
 
+bool Placement::row_in_ring(const Operation& load) const {
+  const Type& type = kernel.type(load.results[0]);
+  const ir::Parameter& tensor = *kernel.parameter_of(load.operands[0]);
+  const auto whole_copies = [&](std::int64_t elements) {
+    return elements * size_of(type.dtype) % limits.copy_bytes == 0;
+  };
+  return type.shape.size() == 2 && type.shape[0] == 1 && in_loop[load.results[0]] &&
+         tensor.kind == ir::Parameter::Kind::in && type.shape[1] <= limits.copy_extent &&
+         whole_copies(type.shape[1]) && whole_copies(tensor.shape.back().range().multiple) &&
+         extents.clips_boxes(load);
+}
+
 bool Placement::in_ring(const Operation& load) const {
   const Type& type = kernel.type(load.results[0]);
-  if (read_by_products[load.results[0]]) return true;
+  if (read_by_products[load.results[0]] || row_in_ring(load)) return true;
   return !memory.after_store(load) && in_loop[load.results[0]] && type.shape.size() == 2 &&
          type.shape[0] == rows && type.shape[1] % 16 == 0 &&
          copies_rows(*kernel.parameter_of(load.operands[0])) && extents.clips_boxes(load);
@@ -459,7 +471,7 @@ void Placement::read(ValueId value, const Operation& o) {
   const Operation* from = definitions[value];
   if (!from || from->op != Op::load) return;
   read_elsewhere[value] = true;
-  if (in_ring(*from) && kernel.type(value).shape[0] != rows) {
+  if (in_ring(*from) && !row_in_ring(*from) && kernel.type(value).shape[0] != rows) {
     unfit(o,
           "reads a loaded tile of " + std::to_string(kernel.type(value).shape[0]) +
               " rows that lies in shared memory for products of " + std::to_string(rows),

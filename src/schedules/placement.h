@@ -58,6 +58,9 @@ struct Placement {
   // each warpgroup reads its rows. Others go straight to registers, and so does what may have been
   // stored before: copies do not wait for stores.
   bool in_ring(const ir::Operation& load) const;
+  // A row that a loop loads for all warpgroups, where it is sure that TMA may copy it: so it takes
+  // no registers before it is read.
+  bool row_in_ring(const ir::Operation& load) const;
   bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
   // Whether other operations than products read it.
   bool in_registers(ir::ValueId load) const { return read_elsewhere.at(load); }

@@ -9,6 +9,8 @@
 #include "schedules/memory_order.h"
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
+#include "target/target.h"
+#include "target/warpgroups.h"
 #include "tilewright/asynchronous.h"
 
 namespace tilewright::schedules {

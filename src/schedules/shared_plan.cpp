@@ -97,7 +97,7 @@ void SharedPlan::plan_rings(const ir::Block& block, int loops) {
         RingPlan ring;
         ring.name = placement_.kernel.parameter_of(o.operands[0])->name;
         ring.dtype = type.dtype;
-        ring.rows = static_cast<int>(type.shape[0]);
+        ring.rows = static_cast<int>(placement_.row_in_ring(o) ? kVectorRows : type.shape[0]);
         ring.columns = static_cast<int>(type.shape[1]);
         ring.where = o.where;
         rings_.push_back(ring);

@@ -49,6 +49,9 @@ void TileLoads::load(const Operation& o) {
     const auto rows = static_cast<int>(placement_.kernel.type(result).shape[0]);
     return ring.produce(
         [&](const Slot& slot) {
+          if (placement_.row_in_ring(o)) {
+            return tma_load(values_.view(o, 1, {}), slot[0].first_row(), {}, o.where);
+          }
           if (rows <= kRowsOfCopy) return tma_load(values_.view(o, 1, {}), slot, {}, o.where);
           int runs = 2;
           while (rows > runs * kRowsOfCopy || rows % (runs * kUnit) != 0) ++runs;
@@ -64,7 +67,9 @@ void TileLoads::load(const Operation& o) {
   }
   slots_.insert_or_assign(result, std::make_unique<Slot>(ring.consume(o.where)));
   if (!placement_.in_registers(result)) return;
-  const SharedView rows = stage(result).rows(values_.row_part() * kGroupRows, kGroupRows);
+  const SharedView rows = placement_.row_in_ring(o)
+                              ? stage(result).first_row()
+                              : stage(result).rows(values_.row_part() * kGroupRows, kGroupRows);
   values_[result] = values_.id(tilewright::load(rows, o.where));
   read_.push_back(result);
 }

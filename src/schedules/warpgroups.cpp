@@ -118,7 +118,8 @@ class LoadAndMath final : public Retracer {
       if (block_turns_.end_at(o)) end_turn(o);
       for (const ValueId result : o.results) exchange_.put(result, o);
       for (const ValueId load : ends[&o]) {
-        if (loads_.holds(load) && placement_.in_products(load)) products_.release_behind(load, o);
+        const bool in_registers = placement_.in_registers(load) && !placement_.in_products(load);
+        if (loads_.holds(load) && !in_registers) products_.release_behind(load, o);
       }
     }
     products_.finish_from(before, block.body.back());

@@ -430,6 +430,20 @@ Box TileEvaluator<Real>::box(const Operation& operation, std::size_t first) cons
   return box;
 }
 
+namespace {
+
+[[noreturn]] void refuse_element(const Operation& operation, const TensorArgument& tensor,
+                                 const std::vector<std::int64_t>& at) {
+  Diagnostic(operation.where, std::string(ir::info(operation.op).name) + ": element " +
+                                  shape_text(at) + " is outside " + tensor.name +
+                                  ", whose shape is " + shape_text(tensor.shape))
+      .token(tensor.name)
+      .fix("ask first whether it lies inside: when(index >= 0 && index < extent)")
+      .raise();
+}
+
+}  // namespace
+
 template <typename Real>
 void TileEvaluator<Real>::refuse_access(const Operation& operation,
                                         const analysis::AxisCheck& check,
@@ -456,13 +470,7 @@ template <typename Real>
 void TileEvaluator<Real>::load(const Operation& operation) {
   const Box box = this->box(operation, 1);
   Value tile = make(operation.results[0]);
-  if (tile.rank() == 0 && !index_exists(box)) {
-    Diagnostic(operation.where, "load: element " + shape_text(box.starts) + " is outside " +
-                                    box.tensor->name + ", whose shape is " +
-                                    shape_text(box.tensor->shape))
-        .token(box.tensor->name)
-        .raise();
-  }
+  if (tile.rank() == 0 && !index_exists(box)) refuse_element(operation, *box.tensor, box.starts);
   tile.extents() = existing_extents(box);
   read_box<Real>(box, tile);
   set(operation.results[0], std::move(tile));
@@ -479,12 +487,7 @@ void TileEvaluator<Real>::load_index(const Operation& operation) {
     exists = exists && at[axis] >= 0 && at[axis] < tensor.shape[axis];
     element += at[axis] * tensor.strides[axis];
   }
-  if (!exists) {
-    Diagnostic(operation.where, "load_index: element " + shape_text(at) + " is outside " +
-                                    tensor.name + ", whose shape is " + shape_text(tensor.shape))
-        .token(tensor.name)
-        .raise();
-  }
+  if (!exists) refuse_element(operation, tensor, at);
   std::int32_t number = 0;
   std::memcpy(&number, tensor.data + element * 4, sizeof(number));
   set(operation.results[0], integer_value(operation.results[0], number, operation));

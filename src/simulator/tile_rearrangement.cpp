@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ir/type_rules.h"
+#include "support/arguments.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::simulator {

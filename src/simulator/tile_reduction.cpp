@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/arguments.h"
 #include "support/number_formats.h"
 
 namespace tilewright::simulator {

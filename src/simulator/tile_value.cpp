@@ -92,12 +92,6 @@ std::string shape_text(const std::vector<std::int64_t>& extents) {
   return result + "}";
 }
 
-std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
 bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& extents) {
   for (std::size_t i = index.size(); i-- > 0;) {
     if (++index[i] < extents[i]) return true;

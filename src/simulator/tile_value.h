@@ -69,7 +69,6 @@ class Value {
 
 // "{64, 32}"
 std::string shape_text(const std::vector<std::int64_t>& extents);
-std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 
 // Steps `index` to the next element of `extents`, last axis fastest; false after the last one.
 bool advance(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& extents);

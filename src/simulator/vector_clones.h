@@ -3,13 +3,23 @@
 // TW_VECTOR_CLONES before a function compiles it for the vectors of several generations of x86-64,
 // of which the loader picks what the machine has; TW_INLINE before what it calls makes that part of
 // each clone. TW_INDEPENDENT before a loop says that its iterations write what no other one reads.
-#if defined(__x86_64__) && defined(__clang__)
+// There are no clones under the thread sanitizer: the loader asks which to take before the
+// sanitizer has begun, and what it asks is instrumented too.
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TW_THREAD_SANITIZER
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define TW_THREAD_SANITIZER
+#endif
+
+#if !defined(__x86_64__) || defined(TW_THREAD_SANITIZER)
+#define TW_VECTOR_CLONES
+#elif defined(__clang__)
 #define TW_VECTOR_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
-#elif defined(__x86_64__)
+#else
 #define TW_VECTOR_CLONES \
   __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#else
-#define TW_VECTOR_CLONES
 #endif
 
 #define TW_INLINE inline __attribute__((always_inline))

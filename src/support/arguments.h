@@ -35,4 +35,11 @@ struct Arguments {
   int rank = 0, ranks = 1, epoch = 1;
 };
 
+// Of a dense tensor, in elements.
+inline std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
 }  // namespace tilewright

@@ -83,14 +83,39 @@ size_t token_offset(std::string_view line, std::string_view token) {
   return anywhere == std::string_view::npos ? 0 : anywhere;
 }
 
+// Of a character of several UTF-8 bytes, one behind the first.
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
 // Tabs are kept, and a character of several UTF-8 bytes counts once, so that the caret lines up.
 std::string padding_under(std::string_view text) {
   std::string padding;
   for (const char c : text) {
-    const bool continuation = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-    if (!continuation) padding += c == '\t' ? '\t' : ' ';
+    if (!is_continuation(c)) padding += c == '\t' ? '\t' : ' ';
   }
   return padding;
+}
+
+// What a person reads of a line: of a long one, what lies around the caret.
+struct ShownLine {
+  std::string before, from;  // of the caret
+};
+
+ShownLine shown(std::string_view line, std::size_t column) {
+  constexpr std::size_t kBefore = 160, kFrom = 80;
+  column = std::min(column, line.size());
+  ShownLine part{std::string(line.substr(0, column)), std::string(line.substr(column))};
+  if (line.size() <= kBefore + kFrom) return part;
+  if (part.before.size() > kBefore) {
+    std::size_t begin = part.before.size() - kBefore;
+    while (begin < part.before.size() && is_continuation(part.before[begin])) ++begin;
+    part.before = "..." + part.before.substr(begin);
+  }
+  if (part.from.size() > kFrom) {
+    std::size_t end = kFrom;
+    while (end < part.from.size() && is_continuation(part.from[end])) ++end;
+    part.from = part.from.substr(0, end) + "...";
+  }
+  return part;
 }
 
 }  // namespace
@@ -140,8 +165,9 @@ std::string Diagnostic::render() const {
   if (!text.empty()) text += ": ";
   text += "error: " + message_;
   const auto show = [&text](const std::string& line, std::size_t column) {
-    const std::string_view before = std::string_view(line).substr(0, column);
-    text += "\n    " + escaped_lines(line) + "\n    " + padding_under(escaped_lines(before)) + '^';
+    const ShownLine part = shown(line, column);
+    const std::string before = escaped_lines(part.before);
+    text += "\n    " + before + escaped_lines(part.from) + "\n    " + padding_under(before) + '^';
   };
   if (!line_.empty()) {
     show(line_, column_);

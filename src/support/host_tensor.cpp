@@ -19,15 +19,30 @@ std::string braces(const std::vector<std::int64_t>& numbers) {
   return text + "}";
 }
 
+[[noreturn]] void refuse_tensor(const std::string& problem, const std::string& fix) {
+  Diagnostic({}, problem).fix(fix).raise();
+}
+
 std::int64_t checked_elements(DType dtype, const std::vector<std::int64_t>& shape) {
+  if (dtype == DType::boolean) {
+    refuse_tensor("a tensor of bool, which has no place in memory", "use u8 or i32: 0 and 1");
+  }
   std::int64_t bytes = size_of(dtype);
   for (const std::int64_t extent : shape) {
-    if (extent < 0) Diagnostic({}, "a tensor's shape " + braces(shape) + " is negative").raise();
+    if (extent < 0) {
+      refuse_tensor("a tensor's shape " + braces(shape) + " is negative",
+                    "sizes are zero or positive");
+    }
     if (__builtin_mul_overflow(bytes, extent, &bytes)) {
-      Diagnostic({}, "a tensor of shape " + braces(shape) + " does not fit 64 bits").raise();
+      refuse_tensor("a tensor of shape " + braces(shape) + " does not fit 64 bits",
+                    "check the order and the unit of its sizes");
     }
   }
   return bytes / size_of(dtype);
+}
+
+std::string indices_up_to(std::int64_t count) {
+  return count == 0 ? "there is no element" : "count from 0 to " + std::to_string(count - 1);
 }
 
 std::int64_t nearest_integer(DType dtype, double value) {
@@ -85,10 +100,10 @@ HostTensor HostTensor::from_bytes(DType dtype, std::vector<std::int64_t> shape,
   const std::size_t expected = static_cast<std::size_t>(checked_elements(dtype, shape)) *
                                static_cast<std::size_t>(size_of(dtype));
   if (bytes.size() != expected) {
-    Diagnostic({}, "a tensor of " + std::string(name_of(dtype)) + " " + braces(shape) + " has " +
-                       std::to_string(expected) + " bytes, but " + std::to_string(bytes.size()) +
-                       " are given")
-        .raise();
+    refuse_tensor("a tensor of " + std::string(name_of(dtype)) + " " + braces(shape) + " has " +
+                      std::to_string(expected) + " bytes, but " + std::to_string(bytes.size()) +
+                      " are given",
+                  "give " + std::to_string(size_of(dtype)) + " for each element of the shape");
   }
   HostTensor tensor;
   tensor.dtype_ = dtype;
@@ -101,10 +116,10 @@ HostTensor HostTensor::from_values(DType dtype, std::vector<std::int64_t> shape,
                                    const std::vector<double>& values) {
   HostTensor tensor = zeros(dtype, std::move(shape));
   if (static_cast<std::int64_t>(values.size()) != tensor.elements()) {
-    Diagnostic({}, "a tensor of shape " + braces(tensor.shape_) + " has " +
-                       std::to_string(tensor.elements()) + " elements, but " +
-                       std::to_string(values.size()) + " values are given")
-        .raise();
+    refuse_tensor("a tensor of shape " + braces(tensor.shape_) + " has " +
+                      std::to_string(tensor.elements()) + " elements, but " +
+                      std::to_string(values.size()) + " values are given",
+                  "give one for each element, row by row");
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
     tensor.set_flat(static_cast<std::int64_t>(i), values[i]);
@@ -127,15 +142,20 @@ std::int64_t HostTensor::elements() const {
 }
 
 std::int64_t HostTensor::flat_index(const std::vector<std::int64_t>& indices) const {
-  bool inside = indices.size() == shape_.size();
-  std::int64_t index = 0;
-  for (std::size_t i = 0; inside && i < shape_.size(); ++i) {
-    inside = indices[i] >= 0 && indices[i] < shape_[i];
-    index = index * shape_[i] + indices[i];
+  const auto outside = [&](const std::string& fix) {
+    refuse_tensor("element " + braces(indices) + " is outside a tensor of shape " + braces(shape_),
+                  fix);
+  };
+  if (indices.size() != shape_.size()) {
+    outside("give an index for each of its axes, of which there are " +
+            std::to_string(shape_.size()));
   }
-  if (!inside) {
-    Diagnostic({}, "element " + braces(indices) + " is outside a tensor of shape " + braces(shape_))
-        .raise();
+  std::int64_t index = 0;
+  for (std::size_t i = 0; i < shape_.size(); ++i) {
+    if (indices[i] < 0 || indices[i] >= shape_[i]) {
+      outside("along axis " + std::to_string(i) + ": " + indices_up_to(shape_[i]));
+    }
+    index = index * shape_[i] + indices[i];
   }
   return index;
 }
@@ -150,12 +170,11 @@ void HostTensor::set(const std::vector<std::int64_t>& indices, double value) {
 
 double HostTensor::flat(std::int64_t index) const {
   if (index < 0 || index >= elements()) {
-    Diagnostic({}, "element " + std::to_string(index) + " is outside a tensor of " +
-                       std::to_string(elements()) + " elements")
-        .raise();
+    refuse_tensor("element " + std::to_string(index) + " is outside a tensor of " +
+                      std::to_string(elements()) + " elements",
+                  indices_up_to(elements()));
   }
   const std::byte* source = data() + index * size_of(dtype_);
-  if (dtype_ == DType::boolean) return *source != std::byte{0};
   if (is_integer(dtype_)) return static_cast<double>(to_integer(dtype_, source));
   float value = 0;
   to_float(dtype_, source, &value, 1);
@@ -165,9 +184,7 @@ double HostTensor::flat(std::int64_t index) const {
 void HostTensor::set_flat(std::int64_t index, double value) {
   flat(index);  // checks the index
   std::byte* target = data() + index * size_of(dtype_);
-  if (dtype_ == DType::boolean) {
-    *target = std::byte{value != 0};
-  } else if (is_integer(dtype_)) {
+  if (is_integer(dtype_)) {
     from_integer(dtype_, nearest_integer(dtype_, value), target);
   } else {
     const float narrow = static_cast<float>(value);

@@ -5,6 +5,7 @@
 #include "common/programs.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
+#include "tilewright/hopper.h"
 #include "tilewright/program.h"
 
 // Programs on the tensors and the stream of a caller.
@@ -58,6 +59,64 @@ TEST(CallerProgram, RowsThatAreApart) {
   HostTensor y = HostTensor::poisoned(f32, {5, kColumns});
   executable.run({{x.data(), f32, {5, kColumns}, {64, 1}}, ref(y)}, {1});
   EXPECT_FLOAT_EQ(static_cast<float>(y.at({4, 7})), static_cast<float>(2 * x.at({4, 7})));
+}
+
+// A copy by TMA, which a launch on a GPU refuses for this tensor in the same words.
+TEST(CallerProgram, TensorsThatTmaCannotCopy) {
+  Kernel copy("copy");
+  const Tensor X = copy.in("X", bf16, {64, 64}), Y = copy.out("Y", bf16, {64, 64});
+  copy.ctas(1);
+  SharedTile tile(copy, "tile", bf16, 64, 64);
+  copy.roles({role("copy", warpgroups(1), registers(64), [&] {
+    store(tile, load(X(all, all)));
+    fence_proxy_async();
+    NamedBarrier(copy, 128).sync();
+    tma_store(Y(Dim(64).block(warp_index(), 16), all), tile.rows(16 * warp_index(), 16));
+    bulk_commit();
+    bulk_wait(0);
+  })});
+  Program program("copies");
+  const Buffer x = program.in("x", bf16, {64, 64}), y = program.out("y", bf16, {64, 64});
+  program.rank(0).stream().launch(copy, {x, y});
+  const ProgramExecutable executable = compile(program, "sim:sm_90a");
+  HostTensor from = HostTensor::random_normal(bf16, {64, 64}, 1);
+  HostTensor to = HostTensor::poisoned(bf16, {64, 68});
+  EXPECT_THAT(
+      test::usage_error_of([&] {
+        executable.run({ref(from), {to.data(), bf16, {64, 64}, {68, 1}}});
+      }),
+      AllOf(HasSubstr("caller_program_test.cpp"), HasSubstr("the stride of axis 0 is 68 elements"),
+            HasSubstr("fix: pad axis 1 to 72 elements")));
+  executable.run({ref(from), {to.data(), bf16, {64, 64}, {64, 1}}});
+  EXPECT_EQ(to.flat(63 * 64 + 63), from.at({63, 63}));
+}
+
+TEST(CallerProgram, KernelsWithAWorkspace) {
+  Kernel counts("counts");
+  const Tensor Y = counts.out("Y", f32, {64, 64}), word = counts.workspace("word", 1);
+  counts.ctas(1);
+  counts.roles({role("math", warpgroups(1), registers(64), [&] {
+    store(Y(all, all), full({64, 64}, 3));
+    when(warp_index() == 0, [&] {
+      atomic_add(word(0), 1);
+      atomic_add(word(0), -1);
+    });
+  })});
+  Program program("p");
+  program.rank(0).stream().launch(counts, {program.out("y", f32, {64, 64})});
+  for (const char* target : {"sim:sm_90a", "passes:sm_90a"}) {
+    HostTensor y = HostTensor::poisoned(f32, {64, 64});
+    compile(program, target).run({ref(y)});
+    EXPECT_EQ(y.at({63, 63}), 3) << target;
+  }
+}
+
+// C++ takes the braces for a number of runs.
+TEST(CallerProgram, NoTensors) {
+  ProgramExecutable executable = compile(Called().program, "interpreter");
+  EXPECT_THAT(test::usage_error_of([&] { executable.run({}); }),
+              AllOf(HasSubstr("caller_program_test.cpp"), HasSubstr("0 runs, which run({}) asks"),
+                    HasSubstr("fix: pass the tensors")));
 }
 
 TEST(CallerProgram, TensorsThatDoNotFit) {
@@ -138,7 +197,57 @@ TEST_F(CallerProgramOnFake, ScratchIsThereOnceForAStreamAndSize) {
   EXPECT_EQ(state_->live_allocations, 0);
 }
 
+// Two sums that begin as zeros, each used behind another launch, and one that is written first.
+Program sums_from_zero(std::int64_t rows) {
+  Program program("sums");
+  const Buffer x = program.in("x", f32, {rows, kColumns}),
+               y = program.out("y", f32, {rows, kColumns});
+  const Buffer first = program.zeroed("first", f32, {rows, kColumns});
+  const Buffer second = program.zeroed("second", f32, {rows, kColumns});
+  const Buffer again = program.scratch("again", f32, {rows, kColumns});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(add(), {x, first});
+  stream.copy(again, first);
+  stream.zero(again);
+  stream.launch(add(), {first, second});
+  stream.launch(add(), {second, again});
+  stream.copy(y, again);
+  return program;
+}
+
+TEST_F(CallerProgramOnFake, SmallBuffersAreSetToZeroTogether) {
+  char stream = 0;
+  const ProgramExecutable small = compile(sums_from_zero(64), "cuda");
+  small.run(tensors(64), {}, &stream);
+  EXPECT_EQ(state_->memsets, 2) << "of what is written before, in its place";
+  // Of more than 16 MB each has a call of its own.
+  const std::int64_t rows = (20 << 20) / (4 * kColumns);
+  HostTensor x = HostTensor::zeros(f32, {rows, kColumns}), y = x;
+  const ProgramExecutable large = compile(sums_from_zero(rows), "cuda");
+  state_->memsets = 0;
+  large.run({ref(x), ref(y)}, {}, &stream);
+  EXPECT_EQ(state_->memsets, 3);
+}
+
 std::vector<std::byte*> addresses_of_sums;
+
+std::vector<float> values_of_sums;  // that each launch finds in its second tensor, one of each
+
+int note_sums(void** arguments) {
+  values_of_sums.push_back(**static_cast<float**>(arguments[2]));
+  **static_cast<float**>(arguments[2]) = 7;
+  return 0;
+}
+
+TEST_F(CallerProgramOnFake, EachRunBeginsWithZeros) {
+  char stream = 0;
+  const ProgramExecutable executable = compile(sums_from_zero(64), "cuda");
+  values_of_sums.clear();
+  state_->executes = note_sums;
+  for (int i = 0; i < 2; ++i) executable.run(tensors(64), {}, &stream);
+  state_->executes = nullptr;
+  EXPECT_THAT(values_of_sums, testing::ElementsAre(0, 0, 0, 0, 0, 0));
+}
 
 // Of a kernel of two tensors, each with a stride behind it.
 int note_addresses(void** arguments) {

@@ -114,6 +114,29 @@ TEST(SimulatorTargetTest, ACopyOfRowsThatEndInsideOf16BytesIsAFault) {
   }
 }
 
+// What a launch on a GPU refuses, in the same words.
+TEST(SimulatorTargetTest, TensorsThatTmaCannotCopy) {
+  std::vector<float> memory(64 * 68);
+  HostTensor y = HostTensor::poisoned(f32, {64, 64});
+  const Executable executable = compile(product(1), "sim:sm_90a");
+  const auto error = [&](std::size_t first, std::int64_t stride) {
+    auto* const data = reinterpret_cast<std::byte*>(memory.data()) + first * 2;
+    return test::usage_error_of([&] {
+      executable.run({{data, bf16, {64, 64}, {stride, 1}}, ref(y)});
+    });
+  };
+  EXPECT_THAT(
+      error(0, 68),
+      AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("tma_load(X(all, all), slot)"),
+            HasSubstr("tensor X: the stride of axis 0 is 68 elements (136 bytes), and TMA "
+                      "takes multiples of 16 bytes"),
+            HasSubstr("fix: pad axis 1 to 72 elements")));
+  EXPECT_THAT(error(1, 64),
+              AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("(it is 2 past one)"),
+                    HasSubstr("fix: start the tensor at a multiple of 8 elements")));
+  executable.run({{memory.data(), bf16, {64, 64}, {72, 1}}, ref(y)});
+}
+
 // A GPU would not come to an end.
 TEST(SimulatorTargetTest, AStepThatIsLoadedAndZero) {
   Kernel kernel("steps");

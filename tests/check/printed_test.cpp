@@ -102,10 +102,10 @@ TEST(Printed, LibraryKernels) {
   }
 }
 
-TEST(Printed, AProgramOfSeveralKernels) {
-  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  const LibraryKernel& entry = find_kernel("attention_decode");
-  library::Workload workload = library::make_workload(entry, {"keys=600", "dim=64"}, {}, 1);
+// Of the program's launches, in each of its machine forms.
+void expect_program_agrees(const Entry& named) {
+  const LibraryKernel& entry = find_kernel(named.kernel);
+  library::Workload workload = library::make_workload(entry, named.settings, {}, 1);
   std::vector<ir::TensorShape> shapes;
   for (const HostTensor& tensor : workload.tensors) {
     shapes.push_back(
@@ -125,6 +125,52 @@ TEST(Printed, AProgramOfSeveralKernels) {
     std::vector<HostTensor> buffers = before;
     EXPECT_EQ(text_of(compare_printed(program, machine, buffers, options)), "");
   }
+}
+
+TEST(Printed, AProgramOfSeveralKernels) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  expect_program_agrees({"attention_decode", {"keys=600", "dim=64"}});
+}
+
+// CTAs ask for words that others write, while copies are under way.
+TEST(Printed, SumsInTheirOrder) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  for (const char* dim : {"dim=64", "dim=256"}) {
+    expect_program_agrees(
+        {"attention_backward",
+         {"schedule=ordered", dim, "queries=130", "keys=200", "heads=1", "batch=1"}});
+  }
+}
+
+// What shows where the printed additions change what they add by so much.
+std::string difference_of_sums(Order order, const char* factor) {
+  Kernel kernel("sums");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 64}), Y = kernel.inout("Y", f32, {64, 64});
+  const auto [at] = kernel.grid(ceil_div(rows, 64));
+  add(Y(all, all), load(X(rows.block(at, 64), all)), order);
+  const ir::Kernel machine = compiler::machine_forms(kernel.finish(), "sm_90a").back().kernel;
+  codegen::CudaSource source = codegen::print(machine);
+  const std::string added = "\"f\"(r[0])", changed = std::string("\"f\"(r[0] * ") + factor + ")";
+  std::size_t places = 0;
+  for (std::size_t i = source.text.find(added); i != std::string::npos;
+       i = source.text.find(added, i + changed.size()), ++places) {
+    source.text.replace(i, added.size(), changed);
+  }
+  EXPECT_GT(places, 0u);
+  HostTensor x = HostTensor::random_normal(f32, {200, 64}, 1), y = HostTensor::zeros(f32, {64, 64});
+  return text_of(compare_printed(machine, source.parameters, printed_ptx(machine, source),
+                                 compiler::make_arguments(machine, {ref(x), ref(y)}, {}),
+                                 options_for(machine)));
+}
+
+TEST(Printed, SumsInAnyOrderMayRoundDifferently) {
+  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  EXPECT_EQ(difference_of_sums(Order::any, "1.0f"), "");
+  EXPECT_EQ(difference_of_sums(Order::any, "1.0000001f"), "");
+  EXPECT_THAT(difference_of_sums(Order::any, "1.0001f"), testing::StartsWith("result"));
+  EXPECT_EQ(difference_of_sums(Order::blocks, "1.0f"), "");
+  EXPECT_THAT(difference_of_sums(Order::blocks, "1.0000001f"), testing::StartsWith("result"));
 }
 
 // The list names blocks of X, of which there are two.

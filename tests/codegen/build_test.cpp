@@ -421,15 +421,18 @@ body () {
   t.line(R"(role {name = "math", first_warp = 0, warps = 4} (%19: i32) {
   %30: registers<f32, 12> = registers {name = "sums"}
   wgmma_fence %30)");
-  const std::int64_t descriptor =
-      (std::int64_t{3} << 62 | std::int64_t{16} << 32) >> 14 & ((std::int64_t{1} << 50) - 1);
+  // Of groups of 8 rows that lie so many times 16 bytes apart.
+  const auto descriptor = [](std::int64_t stride) {
+    return (std::int64_t{3} << 62 | stride << 32) >> 14 & ((std::int64_t{1} << 50) - 1);
+  };
   for (int i = 0; i < 3; ++i) {
     const int k = i == 2 ? 32 : 16;
-    for (int transposed = 0; transposed < (i == 2 ? 1 : 2); ++transposed) {
+    for (int majors = 0; majors < (i == 2 ? 1 : 4); ++majors) {
       t.line(fmt::format(
           "wgmma_ss %30, %{0}, %10, %{0}, %10, {1} {{n = 24, k = {2}, descriptor_a = {3}, "
-          "descriptor_b = {3}, transpose_a = {4}, transpose_b = {4}}}",
-          20 + i, transposed ? "%11" : "%12", k, descriptor, transposed));
+          "descriptor_b = {4}, transpose_a = {5}, transpose_b = {6}}}",
+          20 + i, majors == 0 ? "%12" : "%11", k, descriptor(16), descriptor(32), majors % 2,
+          majors / 2));
     }
   }
   t.line("wgmma_commit\nwgmma_wait %30 {count = 0}");
@@ -441,7 +444,7 @@ body () {
     t.line(fmt::format("wgmma_fence %30, {}", a));
     t.line(fmt::format(
         "wgmma_rs %30, {}, %{}, %10, %11 {{n = 24, k = {}, register = 0, descriptor_b = {}}}", a,
-        20 + i, i == 2 ? 32 : 16, descriptor));
+        20 + i, i == 2 ? 32 : 16, descriptor(16)));
     t.line(fmt::format("wgmma_commit\nwgmma_wait %30, {} {{count = 0}}", a));
   }
   t.line(R"(%90: i32 = constant {value = 64}

@@ -11,6 +11,7 @@
 #include "compiler/launch_plan.h"
 #include "library/library_build.h"
 #include "simulator/machine/prepared_kernel.h"
+#include "tilewright/hopper.h"
 #include "tilewright/library.h"
 
 // The simulator copies by its own reading of a tensor_map, a launch by what it encodes for the
@@ -34,6 +35,28 @@ std::int64_t swizzle_bytes(runtime::TensorMapSwizzle swizzle) {
   return -1;
 }
 
+// Reductions compute in it, and no two are alike to them.
+runtime::TensorMapType type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return runtime::TensorMapType::f32;
+    case DType::bf16:
+      return runtime::TensorMapType::bf16;
+    case DType::f16:
+      return runtime::TensorMapType::f16;
+    case DType::i32:
+      return runtime::TensorMapType::i32;
+    case DType::i64:
+      return runtime::TensorMapType::i64;
+    case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      break;
+  }
+  return runtime::TensorMapType::u8;
+}
+
 // What they differ in; empty where in nothing.
 std::string difference(const simulator::TensorMap& read, const runtime::TensorMapSpec& encoded) {
   if (encoded.rank != read.rank) return "rank";
@@ -47,6 +70,7 @@ std::string difference(const simulator::TensorMap& read, const runtime::TensorMa
     if (static_cast<std::int64_t>(encoded.strides[axis - 1]) != read.strides[axis]) return "stride";
   }
   if (runtime::size_of(encoded.type) != read.element_bytes) return "element";
+  if (encoded.type != type_of(read.tensor->dtype)) return "type";
   if (swizzle_bytes(encoded.swizzle) != read.swizzle) return "swizzle";
   // What lies outside is zeros in the simulator.
   if (encoded.fill != runtime::TensorMapFill::zero) return "fill";
@@ -133,6 +157,28 @@ TEST(TensorMaps, AreReadAsTheyAreEncodedInOddSizes) {
   EXPECT_GT(compare(find_kernel("gemm"), {"m=33", "n=72", "k=40"}), 1);
 }
 
+// Also those that no kernel of the library copies.
+TEST(TensorMaps, HaveTheTypesOfTheirTensors) {
+  const auto encoded = [](DType dtype) {
+    Kernel kernel("copy");
+    const Tensor Y = kernel.out("Y", dtype, {32, 32});
+    kernel.ctas(1);
+    SharedTile tile(kernel, "tile", dtype, 32, 32);
+    kernel.roles({role("store", warps(1), registers(24), [&] { tma_store(Y(all, all), tile); })});
+    const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
+    Arguments arguments;
+    auto* const data = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 36);
+    arguments.tensors.push_back({"Y", dtype, {32, 32}, {32, 1}, data});
+    return compiler::plan_launch(program.machine, program.source.parameters, arguments,
+                                 kMultiprocessors)
+        .maps.at(0)
+        .spec.type;
+  };
+  for (const DType dtype : {f32, f16, bf16, i32, i64, f8e4m3, i8, u8}) {
+    EXPECT_EQ(encoded(dtype), type_of(dtype)) << name_of(dtype);
+  }
+}
+
 TEST(TensorMaps, DifferencesAreNoticed) {
   const LibraryKernel& entry = find_kernel("gemm");
   const OptionValues options = resolve_options(entry, {});
@@ -155,6 +201,7 @@ TEST(TensorMaps, DifferencesAreNoticed) {
   EXPECT_EQ(changed([](auto& spec) { spec.strides[0] += 16; }), "stride");
   EXPECT_EQ(changed([](auto& spec) { spec.sizes[1] -= 1; }), "size");
   EXPECT_EQ(changed([](auto& spec) { spec.element_strides[0] = 2; }), "element stride");
+  EXPECT_EQ(changed([](auto& spec) { spec.type = runtime::TensorMapType::f16; }), "type");
   EXPECT_EQ(changed([](auto& spec) { spec.swizzle = runtime::TensorMapSwizzle::none; }), "swizzle");
   EXPECT_EQ(changed([](auto& spec) { spec.fill = runtime::TensorMapFill::nan; }), "fill");
 }

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "compiler/compile_to_machine.h"
+#include "ir/program.h"
 #include "simulator/red_tiles_kernel.h"
 #include "simulator/tma_reduce_kernel.h"
 #include "tilewright/hopper.h"
+#include "tilewright/library.h"
 
 // What `explain` says of sums that are added in any order.
 namespace tilewright {
@@ -66,6 +69,31 @@ TEST(Additions, ByTmaToo) {
 TEST(Additions, WhatNoOrderChangesIsNone) {
   EXPECT_THAT(additions_of(accumulate(f16, Reduction::min, 64)), ElementsAre());
   EXPECT_THAT(additions_of(accumulate(i32, Reduction::add, 32)), ElementsAre());
+}
+
+// What attention backward promises of its bits: in turns nothing is added in any order.
+TEST(Additions, OfAttentionBackwardAreInOrder) {
+  const LibraryKernel& entry = find_kernel("attention_backward");
+  const auto orders = [&](const std::vector<std::string>& settings) {
+    std::set<bool> found;
+    const OptionValues options = resolve_options(entry, settings);
+    const ir::Program program =
+        build_program(entry, choose_schedule(entry, options, "sm_90a")).finish();
+    for (const auto& kernel : program.kernels) {
+      const ir::Kernel machine = compiler::compile_to_machine(*kernel, ir::default_target()).kernel;
+      for (const compiler::Addition& each : compiler::additions_in(machine)) {
+        found.insert(each.ordered);
+      }
+    }
+    return found;
+  };
+  for (const char* dim : {"dim=64", "dim=128", "dim=192", "dim=256"}) {
+    SCOPED_TRACE(dim);
+    EXPECT_THAT(orders({dim, "schedule=ordered"}), ElementsAre(true));
+    EXPECT_THAT(orders({dim, "schedule=atomic"}), ElementsAre(false));
+  }
+  EXPECT_THAT(orders({"kv_heads=1", "schedule=ordered"}), ElementsAre(true));
+  EXPECT_THAT(orders({"kv_heads=1", "schedule=atomic"}), ElementsAre(false));
 }
 
 TEST(Additions, OfStoresThereAreNone) {

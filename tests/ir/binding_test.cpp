@@ -134,6 +134,14 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
          s[1].strides = {INT64_MAX / 4, 1};
        },
        "gemm: b with sizes {32, 64} spans more than 2^63 bytes"},
+      {[](Shapes& s) {
+         s[2].strides = {1, 1};
+       },
+       "gemm: c is stored to, and its strides {1, 1} put c[0, 1] and c[1, 0] in one place"},
+      {[](Shapes& s) {
+         s[2].strides = {63, 1};
+       },
+       "gemm: c is stored to, and its strides {63, 1} put c[1, 0] and c[0, 63] in one place"},
       {[](Shapes& s) { s.pop_back(); }, "gemm: 2 tensors are given, but there is also C"},
       {[](Shapes& s) { s.push_back(s[0]); }, "gemm: 4 tensors are given, but there are only 3"},
   };

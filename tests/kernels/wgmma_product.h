@@ -28,13 +28,14 @@ struct WgmmaCase {
 inline void PrintTo(const WgmmaCase& each, std::ostream* out) { *out << each.name(); }
 
 // A {64, k} and B {n, k} are contiguous along k, At and Bt are their transposes: K-major and
-// MN-major operands. C holds one matrix for each product.
+// MN-major operands. C holds one matrix for each product, and each CTA computes one: ptxas keeps
+// the accumulators of products that only follow each other all at once.
 inline Kernel wgmma_products(const WgmmaCase& c) {
   Kernel kernel("wgmma_products");
   const Tensor A = kernel.in("A", c.dtype, {64, c.k}), B = kernel.in("B", c.dtype, {c.n, c.k});
   const Tensor At = kernel.in("At", c.dtype, {c.k, 64}), Bt = kernel.in("Bt", c.dtype, {c.k, c.n});
   const Tensor C = kernel.out("C", f32, {static_cast<int>(c.products().size()), 64, c.n});
-  kernel.ctas(1);
+  kernel.ctas(static_cast<int>(c.products().size()));
   std::vector<TileShape> tiles = {{c.dtype, 64, c.k}, {c.dtype, c.n, c.k}};
   if (c.transposes()) {
     tiles.push_back({c.dtype, c.k, 64});
@@ -54,15 +55,18 @@ inline Kernel wgmma_products(const WgmmaCase& c) {
     const Slot slot = ring.consume();
     const SharedView &a = slot[0], b = slot[1].T();
     int next = 0;
-    const auto save = [&](const Pending& product) { store(C(next++, all, all), wait(product)); };
-    save(wgmma(a, b));
-    save(wgmma(load(a), b));
+    const auto save = [&](const auto& product) {
+      when(cta_index() == next, [&] { store(C(next, all, all), wait(product())); });
+      ++next;
+    };
+    save([&] { return wgmma(a, b); });
+    save([&] { return wgmma(load(a), b); });
     if (c.transposes()) {
       const SharedView a_mn = slot[2].T(), &b_mn = slot[3];
-      save(wgmma(a, b_mn));
-      save(wgmma(load(a), b_mn));
-      save(wgmma(a_mn, b));
-      save(wgmma(a_mn, b_mn));
+      save([&] { return wgmma(a, b_mn); });
+      save([&] { return wgmma(load(a), b_mn); });
+      save([&] { return wgmma(a_mn, b); });
+      save([&] { return wgmma(a_mn, b_mn); });
     }
     ring.release(slot);
   };

@@ -153,6 +153,16 @@ TEST(AddErrors, WhatIsAlsoLoadedOrStored) {
            });
 }
 
+TEST(AddErrors, TwoOrdersOfOneTensor) {
+  in_block("add(",
+           {"add: Sums is added to in the blocks' order and in any", "it is also added to at",
+            "fix: give all that adds to it the same Order"},
+           [](TracedSums& t) {
+             add(t.Sums(t.block, all), zeros({64, 64}), Order::any);
+             add(t.Sums(t.block, all), zeros({64, 64}));
+           });
+}
+
 TEST(AddErrors, AtTheExplicitLevel) {
   in_math("add(", {"add: it has no place at the explicit level", "fix: use atomic_add(view, tile)"},
           [](TracedSums& t) {

@@ -470,6 +470,21 @@ TEST(KernelErrors, OneGrid) {
          [&] { t.kernel.grid(4); });
 }
 
+void nest_loops(int count) {
+  if (count == 0) return;
+  for ([[maybe_unused]] Index i : range(0, 2)) nest_loops(count - 1);
+}
+
+TEST(KernelErrors, LoopsThatAreNestedTooDeep) {
+  {
+    Traced t;
+    nest_loops(120);
+  }
+  Traced t;
+  misuse("for (", {"for_loop: blocks are nested more than 128 deep", "fix: put fewer loops"},
+         [&] { nest_loops(3000); });
+}
+
 TEST(KernelErrors, IntegersOf32Bits) {
   Traced t;
   misuse("[&] {", {"the integer 1099511627776 does not fit 32 bits", "fix: "},

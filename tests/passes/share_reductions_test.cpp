@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/assign_layouts.h"
+#include "passes/explicit_kernel.h"
 #include "passes/pass_case.h"
 
 namespace tilewright::passes {
@@ -62,6 +63,31 @@ TEST(ShareReductionsTest, GroupsMeetInAPlaceForEachShape) {
   EXPECT_EQ(all[0].operands[1], all[2].operands[1]);
   EXPECT_NE(all[0].operands[1], all[1].operands[1]);
   EXPECT_EQ(all[0].attributes.integer(ir::Key::first), all[1].attributes.integer(ir::Key::first));
+}
+
+// A place is written once outside of loops: nobody reads it before. In a loop all have read the
+// last turn's parts before the next one's are written.
+TEST(ShareReductionsTest, WarpsMeetAsOftenAsTheyHaveTo) {
+  const auto meetings = [](bool in_loop) {
+    test::ExplicitKernel k;
+    const ir::Kernel machine = k.lower([&] {
+      const Slot slot = k.ring.consume();
+      const Tile product = wait(k.product(slot));
+      k.ring.release(slot);
+      Var most{reduce_max(product, 0)};
+      if (in_loop) {
+        most = zeros({1, 64});
+        for ([[maybe_unused]] Index i : range(2)) most = most + reduce_max(product + most, 0);
+      }
+      k.save(product + most);
+    });
+    int count = 0;
+    ir::for_each(machine.body,
+                 [&](const ir::Operation& o) { count += o.op == ir::Op::named_sync; });
+    return count;
+  };
+  EXPECT_EQ(meetings(false), 1);
+  EXPECT_EQ(meetings(true), 2);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -14,9 +13,9 @@ namespace tilewright::ptx {
 namespace {
 
 using test::kernel_text;
+using test::ordered;
 using test::run;
 using test::run_body;
-using testing::HasSubstr;
 
 std::uint32_t result(const std::string& body, std::size_t lane = 3) {
   const test::Ran ran = run_body(body);
@@ -317,103 +316,6 @@ TEST(PtxExecute, BarriersOrderWarps) {
     ASSERT_EQ(ran.fault(), "");
     EXPECT_EQ(ran.out[70], 42u);
   }
-}
-
-LaunchInput ordered(std::int64_t ctas) {
-  LaunchInput input;
-  input.grid = {ctas, 1, 1};
-  input.check_order = true;
-  return input;
-}
-
-// Thread 0 of CTA 0 writes a word that thread 0 of CTA 1 reads, with `writes` and `reads` between.
-std::string handed_on(std::string_view writes, std::string_view reads,
-                      std::string_view read = "ld.global.u32 %r3, [%rd0];") {
-  return kernel_text("", fmt::format("setp.ne.u32 %p0, %r0, 0;\n@%p0 bra end;\n"
-                                     "mov.u32 %r2, %ctaid.x;\nsetp.ne.u32 %p1, %r2, 0;\n"
-                                     "@%p1 bra reader;\nst.global.u32 [%rd0], 7;\n{}\nbra end;\n"
-                                     "reader:\n{}\n{}\nst.global.u32 [%rd0+8], %r3;\nend:",
-                                     writes, reads, read));
-}
-
-TEST(PtxExecute, RacesOfCtasInGlobalMemory) {
-  const test::Ran both =
-      run(kernel_text("", "mov.u32 %r1, 1;\nst.global.u32 [%rd1], %r1;"), 32, ordered(2));
-  ASSERT_EQ(both.fault(), "race");
-  EXPECT_THAT(both.report.faults[0].message,
-              HasSubstr("out +0x0, which warp 0 of CTA 0 writes in line"));
-  EXPECT_EQ(run(handed_on("", ""), 32, ordered(2)).fault(), "race");
-  // Strong accesses of the same word do not race.
-  EXPECT_EQ(
-      run(handed_on("", "", "ld.relaxed.gpu.global.u32 %r3, [%rd0];"), 32, ordered(2)).fault(),
-      "race");
-  EXPECT_EQ(run(kernel_text("", "red.global.add.u32 [%rd0], 1;"), 32, ordered(3)).fault(), "");
-}
-
-std::string fault_between(std::string_view writes, std::string_view reads,
-                          std::int64_t cluster = 1) {
-  LaunchInput input = ordered(2);
-  input.cluster = cluster;
-  return run(handed_on(writes, reads), 32, input).fault();
-}
-
-TEST(PtxExecute, ReleasesAndFencesHandOn) {
-  const std::string release = "st.release.gpu.global.u32 [%rd0+4], 1;",
-                    relaxed = "st.relaxed.gpu.global.u32 [%rd0+4], 1;",
-                    acquire = "ld.acquire.gpu.global.u32 %r4, [%rd0+4];",
-                    read = "ld.relaxed.gpu.global.u32 %r4, [%rd0+4];",
-                    add = "atom.relaxed.gpu.global.add.u32 %r4, [%rd0+4], 1;",
-                    both = "atom.acq_rel.gpu.global.add.u32 %r4, [%rd0+4], 1;",
-                    fence = "fence.acq_rel.gpu;", membar = "membar.gl;";
-  EXPECT_EQ(fault_between(release, acquire), "");
-  EXPECT_EQ(fault_between(both, both), "");
-  EXPECT_EQ(fault_between(fence + relaxed, acquire), "");
-  EXPECT_EQ(fault_between(membar + relaxed, acquire), "");
-  EXPECT_EQ(fault_between(release, read + fence), "");
-  EXPECT_EQ(fault_between(membar + add, add + membar), "");
-  // Either half alone hands on nothing, and neither does a fence on the wrong side.
-  EXPECT_EQ(fault_between(relaxed, acquire), "race");
-  EXPECT_EQ(fault_between(release, read), "race");
-  EXPECT_EQ(fault_between(add, add), "race");
-  EXPECT_EQ(fault_between(relaxed + fence, acquire), "race");
-  EXPECT_EQ(fault_between(release, fence + read), "race");
-  // Another word does not, nor one that is written anew.
-  EXPECT_EQ(fault_between(release, "ld.acquire.gpu.global.u32 %r4, [%rd0+12];"), "race");
-  EXPECT_EQ(fault_between(release + relaxed, acquire), "race");
-  EXPECT_EQ(fault_between(release + add, acquire), "");
-}
-
-TEST(PtxExecute, ScopesIncludeEachOther) {
-  const std::string release = "st.release.gpu.global.u32 [%rd0+4], 1;",
-                    acquire = "ld.acquire.gpu.global.u32 %r4, [%rd0+4];";
-  EXPECT_EQ(fault_between("st.release.cta.global.u32 [%rd0+4], 1;", acquire), "race");
-  EXPECT_EQ(fault_between(release, "ld.acquire.cta.global.u32 %r4, [%rd0+4];"), "race");
-  EXPECT_EQ(fault_between("fence.acq_rel.cta; st.relaxed.gpu.global.u32 [%rd0+4], 1;", acquire),
-            "race");
-  EXPECT_EQ(fault_between(release, "ld.relaxed.gpu.global.u32 %r4, [%rd0+4]; membar.cta;"), "race");
-  for (const std::int64_t cluster : {1, 2}) {
-    EXPECT_EQ(fault_between("st.release.cluster.global.u32 [%rd0+4], 1;",
-                            "ld.acquire.cluster.global.u32 %r4, [%rd0+4];", cluster),
-              cluster == 2 ? "" : "race");
-  }
-  // Atomics of one CTA are none to another.
-  const std::string add = "red.relaxed.{}.global.add.u32 [%rd0], 1;";
-  const auto sums = [&](const char* scope) {
-    return run(kernel_text("", fmt::format(fmt::runtime(add), scope)), 32, ordered(2)).fault();
-  };
-  EXPECT_EQ(sums("gpu"), "");
-  EXPECT_EQ(sums("cta"), "race");
-}
-
-TEST(PtxExecute, RacesOfWarpsInGlobalMemory) {
-  const auto exchanged = [](std::string_view between) {
-    return kernel_text("", fmt::format("st.global.u32 [%rd1], %r0;\n{}\nxor.b32 %r2, %r0, 32;\n"
-                                       "mul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd2, %rd0, %rd2;\n"
-                                       "ld.global.u32 %r3, [%rd2];",
-                                       between));
-  };
-  EXPECT_EQ(run(exchanged(""), 64, ordered(1)).fault(), "race");
-  EXPECT_EQ(run(exchanged("bar.sync 0;"), 64, ordered(1)).fault(), "");
 }
 
 // Threads t, t + 8, t + 16, ... add t + 1, t + 2, ... to the words of one vector of `words`.

@@ -21,6 +21,14 @@ inline std::string kernel_text(std::string_view declarations, std::string_view b
   return text + std::string(body) + "\nret;\n}\n";
 }
 
+// Of so many CTAs, whose accesses have to be ordered.
+inline LaunchInput ordered(std::int64_t ctas) {
+  LaunchInput input;
+  input.grid = {ctas, 1, 1};
+  input.check_order = true;
+  return input;
+}
+
 struct Ran {
   LaunchReport report;
   std::vector<std::uint32_t> out;

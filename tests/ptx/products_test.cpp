@@ -109,6 +109,63 @@ TEST(PtxProducts, RegistersAreFenced) {
   EXPECT_EQ(fault(twice), "");
 }
 
+// The first of two groups is there when one may be pending, the second is not.
+TEST(PtxProducts, AreThereOnceTheirGroupIsWaitedFor) {
+  const auto fault = [](std::string_view pending, int number) {
+    std::string body = of_warpgroup("wgmma.fence.sync.aligned;");
+    const std::size_t first = body.find("wgmma.mma_async"), wait = body.find("wgmma.wait_group");
+    std::string second = body.substr(first, wait - first);
+    for (int r = 3; r >= 0; --r) {
+      const std::string name = fmt::format("%f{}", r);
+      second.replace(second.find(name), name.size(), fmt::format("%f{}", r + 4));
+    }
+    body.replace(body.find("mov.f32 %f1, %f0;"), 0,
+                 "mov.f32 %f4, %f0;\nmov.f32 %f5, %f0;\n"
+                 "mov.f32 %f6, %f0;\nmov.f32 %f7, %f0;\n");
+    const std::size_t end = body.find("wgmma.wait_group");
+    body.erase(end);
+    body += second + fmt::format(
+                         "wgmma.wait_group.sync.aligned {};\nadd.f32 %f8, %f{}, %f{};\n"
+                         "wgmma.wait_group.sync.aligned 0;\nmov.b32 %r1, %f8;",
+                         pending, number, number);
+    const test::Ran ran = run_body(body, 128, ".shared .align 128 .b8 s[4096];");
+    if (ran.fault().empty()) {
+      EXPECT_EQ(std::bit_cast<float>(ran.out[77]), 10);
+    }
+    return ran.fault();
+  };
+  EXPECT_EQ(fault("0", 2), "");
+  EXPECT_EQ(fault("0", 6), "");
+  EXPECT_EQ(fault("1", 2), "");
+  EXPECT_EQ(fault("1", 6), "wgmma");
+  EXPECT_EQ(fault("2", 2), "wgmma");
+  // What is over stays so.
+  EXPECT_EQ(fault("0; wgmma.wait_group.sync.aligned 1", 6), "");
+}
+
+// Until its group is waited for, a product reads its operands.
+TEST(PtxProducts, OperandsAreLeftAloneUntilTheWait) {
+  const auto fault = [](bool behind) {
+    std::string body = of_warpgroup("wgmma.fence.sync.aligned;");
+    const std::string_view wait = "wgmma.wait_group.sync.aligned 0;\n";
+    const std::size_t at = body.find(wait) + (behind ? wait.size() : 0);
+    body.insert(at, "bar.sync 0;\nst.shared.u32 [%r3], 7;\n");
+    LaunchInput input;
+    input.check_order = true;
+    return run_body(body, 128, ".shared .align 128 .b8 s[4096];", input).fault();
+  };
+  EXPECT_EQ(fault(true), "");
+  EXPECT_EQ(fault(false), "race");
+}
+
+// A warp does not end before its products do.
+TEST(PtxProducts, AreWaitedForBeforeTheEnd) {
+  std::string body = of_warpgroup("wgmma.fence.sync.aligned;");
+  body.erase(body.find("wgmma.wait_group"));
+  EXPECT_EQ(run_body(body + "mov.u32 %r1, 0;", 128, ".shared .align 128 .b8 s[4096];").fault(),
+            "wgmma");
+}
+
 // Patterns start where an address says, which is a multiple of 1024: of another one a field says
 // how far it is off, and nothing here makes such addresses.
 TEST(PtxProducts, NoBaseOffset) {

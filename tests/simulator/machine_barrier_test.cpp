@@ -140,6 +140,19 @@ TEST(MachineLitmus, NamedBarrierCountsThatDisagreeAreFound) {
   EXPECT_GT(report.faults[0].second.line, 0);
 }
 
+// A GPU would meet at no barrier at all.
+TEST(MachineLitmus, NamedBarrierOutOfItsRangeIsFound) {
+  const std::string text =
+      barrier_litmus(barrier_role("a", 0, 1, 50,
+                                  "    named_sync %50 {first = 1, threads = 32, count = 2}\n"
+                                  "    %60: i32 = add %50, %2\n"
+                                  "    named_sync %60 {first = 1, threads = 32, count = 2}\n"));
+  const MachineReport report = run_litmus(text);
+  ASSERT_EQ(kind_of(report), "named_barrier");
+  EXPECT_THAT(report.faults[0].message, HasSubstr("named barrier 3: index 2 of 2 barriers"));
+  EXPECT_EQ(report.faults[0].missing, "an index from 0 to 1");
+}
+
 TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
   const std::string text =
       barrier_litmus(barrier_role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +

@@ -278,6 +278,10 @@ TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   const std::string rows = copy_text(128, 0, 0, kCommitAndWait);
   const MachineReport strided = run_machine(ir::parse_text(rows, "kernel.tw"), arguments, {});
   EXPECT_THAT(first_message(strided), HasSubstr("a stride of 408 bytes, not a multiple of 16"));
+  arguments.tensors[0] = apart.x.argument();
+  arguments.tensors[0].data += 2;
+  const MachineReport shifted = run_machine(ir::parse_text(rows, "kernel.tw"), arguments, {});
+  EXPECT_THAT(first_message(shifted), HasSubstr("begins 2 bytes past a multiple of 16"));
 }
 
 // Each warp of a CTA writes its 16 x 32 part of {64, 32} coordinates (row * 32 + column, in f16)

@@ -120,6 +120,24 @@ TEST_F(DiagnosticTest, CaretStandsAtTheStartWhenTheTokenIsAbsent) {
   EXPECT_EQ(Diagnostic({"a.cpp", 3}, "m").render(), "a.cpp:3: error: m\n    y = x;\n    ^");
 }
 
+TEST_F(DiagnosticTest, OfALongLineWhatLiesAroundTheCaret) {
+  const std::string filler(400000, 'x');
+  write("long.cpp", "first" + filler + " here " + filler + "last");
+  const std::string text = Diagnostic({"long.cpp", 3}, "m").token("here").render();
+  EXPECT_EQ(text, "long.cpp:3: error: m\n    ..." + filler.substr(0, 159) + " here " +
+                      filler.substr(0, 75) + "...\n    " + std::string(163, ' ') + '^');
+  // Whole characters: of two bytes each, the cut would fall into one.
+  std::string umlauts;
+  for (int i = 0; i < 300; ++i) umlauts += "ä";
+  write("long.cpp", "y" + umlauts + "here" + umlauts);
+  const std::string wide = Diagnostic({"long.cpp", 3}, "m").token("here").render();
+  EXPECT_EQ(wide, "long.cpp:3: error: m\n    ..." + umlauts.substr(0, 160) + "here" +
+                      umlauts.substr(0, 76) + "...\n    " + std::string(83, ' ') + '^');
+  write("long.cpp", "here" + std::string(236, 'x'));
+  EXPECT_EQ(Diagnostic({"long.cpp", 3}, "m").render(),
+            "long.cpp:3: error: m\n    here" + std::string(236, 'x') + "\n    ^");
+}
+
 TEST_F(DiagnosticTest, CaretCountsCharactersAndKeepsTabs) {
   write("a.cpp", "\xC3\xA9\xE2\x82\xAC\tdot(x);\r");
   EXPECT_EQ(Diagnostic({"a.cpp", 3}, "m").token("dot").render(),

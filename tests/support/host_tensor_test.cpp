@@ -1,14 +1,19 @@
 #include "tilewright/host_tensor.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "common/error_text.h"
 #include "tilewright/error.h"
 
 namespace tilewright {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 TEST(HostTensorTest, ElementsAreRowMajorAndRoundedToTheDtype) {
   HostTensor tensor = HostTensor::zeros(bf16, {2, 3});
@@ -51,6 +56,33 @@ TEST(HostTensorTest, RandomNormalDependsOnTheSeedAloneAndHasUnitVariance) {
   }
   EXPECT_NEAR(sum / 9999, 0, 0.05);
   EXPECT_NEAR(squares / 9999, 1, 0.05);
+}
+
+TEST(HostTensorTest, MistakesSayWhatToWrite) {
+  HostTensor tensor = HostTensor::zeros(f32, {2, 3});
+  const auto refused = [](const std::function<void()>& action) {
+    return test::usage_error_of(action);
+  };
+  EXPECT_THAT(refused([&] {
+                tensor.at({1, 3});
+              }),
+              AllOf(HasSubstr("element {1, 3} is outside a tensor of shape {2, 3}"),
+                    HasSubstr("fix: along axis 1: count from 0 to 2")));
+  EXPECT_THAT(refused([&] { tensor.set({1}, 0); }), HasSubstr("of which there are 2"));
+  EXPECT_THAT(refused([&] { tensor.flat(6); }), HasSubstr("fix: count from 0 to 5"));
+  EXPECT_THAT(refused([&] { HostTensor().set_flat(0, 1); }), HasSubstr("fix: there is no element"));
+  EXPECT_THAT(refused([] {
+                HostTensor::zeros(f32, {2, -3});
+              }),
+              AllOf(HasSubstr("{2, -3} is negative"), HasSubstr("fix: ")));
+  EXPECT_THAT(refused([] { HostTensor::zeros(f32, {1L << 40, 1L << 40}); }), HasSubstr("fix: "));
+  EXPECT_THAT(
+      refused([] { HostTensor::from_values(f32, {2}, {1}); }),
+      AllOf(HasSubstr("has 2 elements, but 1 values"), HasSubstr("fix: give one for each")));
+  EXPECT_THAT(refused([] { HostTensor::from_bytes(f32, {2}, {}); }),
+              AllOf(HasSubstr("has 8 bytes, but 0"), HasSubstr("fix: give 4 for each element")));
+  EXPECT_THAT(refused([] { HostTensor::zeros(DType::boolean, {2}); }),
+              AllOf(HasSubstr("a tensor of bool"), HasSubstr("fix: use u8 or i32")));
 }
 
 TEST(HostTensorTest, EqualityNeedsDtypeShapeAndBytes) {

@@ -234,7 +234,7 @@ TEST_F(FilesCommandTest, LoopsInLoops) {
   for (int i = 0; i < 100'000; ++i)
     deep += "for_loop %3, %3, %3 (%" + std::to_string(i + 9) + ": i32) {\n";
   expect_failure("simulate " + write("deep.tw", deep) + " --target sm_90a", 2,
-                 {"deep.tw:104", "nested more than 100 deep"});
+                 {"deep.tw:164", "nested more than 160 deep"});
 }
 
 TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {

@@ -54,7 +54,30 @@ TEST(ScheduleOption, WhatCannotBeIsNamed) {
   expect_failure("explain gemm --target sm_90a --schedule stages=2", 2,
                  {"is written at the explicit level", "schedule=tile"});
   expect_failure("explain attention_backward --target sm_90a --schedule stages=2", 2,
-                 {"attention_backward is a program of several kernels"});
+                 {"attention_backward_sm90 has no kernel of the tile level", "set schedule=tile"});
+}
+
+// Of a program whose kernel has to be named where several may be meant.
+TEST(ScheduleOption, NamesAKernelOfAProgram) {
+  const WithoutNvrtc none;
+  const std::string backward = "attention_backward --target sm_90a --set schedule=tile ";
+  const std::string named = "--schedule attention_backward_keys.stages=2";
+  const Answer answer = tilewright("explain " + backward + named);
+  EXPECT_NE(answer.output.find("Q 2, dO 2, L 2, D 2"), std::string::npos) << answer.output;
+  const std::string small =
+      "--set queries=64 --set keys=64 --set heads=1 --set batch=1 --set dim=64 ";
+  const Answer run = tilewright(
+      "run attention_backward --target sim:sm_90a --check --set schedule=tile " + small + named);
+  EXPECT_EQ(run.status, 0) << run.output;
+  expect_failure("explain " + backward + "--schedule stages=2", 2,
+                 {"schedule: stages = 2: attention_backward has 2 kernels of the tile level with",
+                  "name one of attention_backward_queries", "attention_backward_keys",
+                  "--set schedule.attention_backward_queries.stages=2"});
+  expect_failure("explain " + backward + "--schedule attention_backward_main.stages=2", 2,
+                 {"attention_backward has no kernel 'attention_backward_main' of the tile level"});
+  expect_failure(
+      "explain " + kGemm + "--schedule gemm.stages=2", 2,
+      {"it names a kernel of a program, and this is no program", "state schedule.stages"});
 }
 
 TEST(ScheduleOption, TuneSearchesTheFields) {

@@ -321,6 +321,11 @@ TEST(CommandTest, RunsOnTheSimulatedGpu) {
   EXPECT_EQ(answer.json()["ok"], true);
 }
 
+TEST(CommandTest, ALaunchFileIsOfPtxAlone) {
+  expect_failure("simulate gemm --target sm_90a --launch gemm.json", 2,
+                 {"--launch gemm.json is of a FILE.ptx, and gemm is none", "fix: "});
+}
+
 TEST(CommandTest, SimulatesEmptyLaunches) {
   EXPECT_EQ(tilewright("simulate attention_forward --target sm_90a --set queries=0").status, 0);
 }

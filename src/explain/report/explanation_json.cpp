@@ -1,5 +1,6 @@
 #include "explain/report/explanation_json.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "support/diagnostic.h"

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "compiler/compile_to_machine.h"
 #include "ir/schedule.h"
 #include "ir/text.h"
 #include "library/schedule_rules.h"

@@ -226,6 +226,7 @@ std::vector<Mutant> seed_named_barriers(const Sites& sites) {
           sites, *site, Key::first, other,
           fmt::format("meets at barrier {} instead of {}", other, attributes.integer(Key::first))));
     }
+    if (site->op() == Op::named_sync) mutants.push_back(left_out(sites, *site));
   }
   return mutants;
 }

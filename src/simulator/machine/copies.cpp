@@ -69,9 +69,9 @@ void combine(const Elementwise& how, std::int64_t bytes, const std::byte* brough
   }
 }
 
-// Whether hardware takes the map and the address; else a fault.
+// Whether hardware takes the map of the tensor at `data` and the address; else a fault.
 bool valid(Launch& launch, const Warp& warp, const Instruction& instruction, const TensorMap& map,
-           std::int64_t address) {
+           const std::byte* data, std::int64_t address) {
   const auto refuse = [&](const std::string& what) {
     launch.log.add({"tensor_map",
                     instruction.where(),
@@ -97,6 +97,9 @@ bool valid(Launch& launch, const Warp& warp, const Instruction& instruction, con
       return refuse(fmt::format("a stride of {} bytes, not a multiple of 16: pad its rows",
                                 map.strides[axis]));
     }
+  }
+  if (const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(data) % 16; past != 0) {
+    return refuse(fmt::format("the tensor begins {} bytes past a multiple of 16", past));
   }
   const std::int64_t alignment = map.swizzle == 0 ? 128 : map.swizzle * 8;
   if (address % alignment != 0) {
@@ -289,7 +292,7 @@ void issue_cluster_copy(Launch& launch, Warp& warp, const Instruction& instructi
                     {},
                     fmt::format("out of bounds: a copy to CTA {} of a cluster of {}\n{}", cta, ctas,
                                 launch.access("copy", instruction, warp)),
-                    {}});
+                    fmt::format("the rank of a CTA of the cluster: 0 to {}", ctas - 1)});
     return;
   }
   launch.check_held(warp, instruction, *warp.cta, transfer.source, source, transfer.bytes);
@@ -305,10 +308,10 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
   if (!launch.inside(warp, instruction, instruction.object, address, transfer.bytes)) return;
   if (transfer.map < 0) return issue_cluster_copy(launch, warp, instruction, address);
   const TensorMap& map = launch.kernel.maps[transfer.map];
-  if (!valid(launch, warp, instruction, map, address)) return;
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
+  if (!data || !valid(launch, warp, instruction, map, data, address)) return;
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
-  if (!data || !begins_inside(launch, warp, instruction, map, start)) return;
+  if (!begins_inside(launch, warp, instruction, map, start)) return;
   for (const analysis::AxisCheck& check : transfer.checks) {
     const std::int64_t at = start[map.rank - 1 - check.axis];
     launch.fits(warp, instruction, *map.tensor, check, at, map.tensor->shape[check.axis]);

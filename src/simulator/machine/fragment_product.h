@@ -10,12 +10,10 @@ namespace tilewright::simulator {
 // 8 + l % 4 * 2 + i % 2, and the operands are kept so that they meet it without being moved.
 //
 // A: [k][16 rows][4 times the element], for the four lanes of a row.
-constexpr std::size_t spread_a(int row, int k) {
-  return static_cast<std::size_t>(k * 64 + row * 4);
-}
+constexpr std::size_t spread_a(unsigned row, unsigned k) { return k * 64 + row * 4; }
 // B: [k][n / 8][column % 2][column % 8 / 2], for the four lanes.
-constexpr std::size_t spread_b(int n, int column, int k) {
-  return static_cast<std::size_t>(k * n + column / 8 * 8 + column % 2 * 4 + column % 8 / 2);
+constexpr std::size_t spread_b(unsigned n, unsigned column, unsigned k) {
+  return k * n + column / 8 * 8 + column % 2 * 4 + column % 8 / 2;
 }
 
 // A from registers: lane l holds of 32-bit register j (of four) row l / 4 + 8 (j & 1) and the

@@ -10,11 +10,7 @@ namespace {
 // No strides mean row-major.
 Arguments with_strides(Arguments arguments) {
   for (TensorArgument& tensor : arguments.tensors) {
-    if (!tensor.strides.empty()) continue;
-    tensor.strides.assign(tensor.shape.size(), 1);
-    for (std::size_t axis = tensor.shape.size(); axis-- > 1;) {
-      tensor.strides[axis - 1] = tensor.strides[axis] * tensor.shape[axis];
-    }
+    if (tensor.strides.empty()) tensor.strides = row_major_strides(tensor.shape);
   }
   return arguments;
 }

@@ -143,6 +143,8 @@ void Preparation::access_global(const Operation& operation) {
   check_spread(operation, made.spread, array_info(array));
   made.repeated_lane = repeated(made.spread.lane, made.spread.rank);
   made.repeated_warp = repeated(made.spread.warp, made.spread.rank);
+  const bool adds = !loads && ir::info(operation.op).reads(ir::Memory::global);
+  made.atomic = adds && !operation.attributes.has(Key::ordered);
   const std::size_t rank = made.tensor->shape.size();
   const std::vector<std::int64_t>& sizes = operation.attributes.integers(Key::sizes);
   if (sizes.size() != rank || operation.operands.size() != 2 + 2 * rank) {
@@ -374,10 +376,11 @@ void Preparation::visit(const Operation& operation) {
       return word(operation);
     case Family::mbarrier:
       return mbarrier(operation);
-    case Family::named_barrier: {  // a: index, detail: first, value: threads
+    case Family::named_barrier: {  // a: index, detail: first, value: threads, object: how many
       Instruction& made = emit(operation);
       made.a = operands[0];
       made.detail = static_cast<int>(attributes.integer(Key::first));
+      made.object = static_cast<int>(attributes.integer_or(Key::count, 0));
       made.value = attributes.integer(Key::threads);
       return;
     }

@@ -53,8 +53,9 @@ PreparedKernel Preparation::run() {
         .raise();
   }
   if (prepared_.ctas % prepared_.cluster != 0) {
-    Diagnostic(kernel_.where, fmt::format("kernel {}: {} CTAs are no whole clusters of {}",
+    Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, no multiple of its cluster of {}",
                                           kernel_.name, prepared_.ctas, prepared_.cluster))
+        .fix(fmt::format("round the number of CTAs up to a multiple of {}", prepared_.cluster))
         .raise();
   }
   prepared_.shared_bytes = kernel_.shared_bytes;

@@ -182,6 +182,9 @@ struct GlobalAccess {
   Spread spread;
   // Lanes, warps that hold what an earlier one holds too: of these, stores leave it to that one.
   std::vector<bool> repeated_lane, repeated_warp;
+  // Additions in any order, which do not race with each other. Those that the kernel says it orders
+  // are held to that.
+  bool atomic = false;
 };
 
 struct MatrixStore {

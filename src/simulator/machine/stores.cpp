@@ -125,8 +125,8 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
       }
     }
   }
-  // What reads elements to write them does so atomically for the GPU, in any order.
-  launch.order.global(warp, launch.order.by_threads(warp, instruction, {!loads, false, adds}),
+  launch.order.global(warp,
+                      launch.order.by_threads(warp, instruction, {!loads, false, access.atomic}),
                       launch.order.bytes);
 }
 

@@ -391,7 +391,8 @@ void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
 
 void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction) {
   const bool sync = instruction.op != ir::Op::named_arrive;
-  const std::int64_t number = instruction.detail + warp.integer(instruction.a);
+  const std::int64_t index = warp.integer(instruction.a);
+  const std::int64_t number = instruction.detail + index;
   const auto report = [&](const std::string& what, SourceLocation second, std::string missing) {
     launch.log.add({"named_barrier", instruction.where(), second,
                     fmt::format("named barrier {}: {}\n{}", number, what,
@@ -399,6 +400,12 @@ void named_barrier(Launch& launch, Warp& warp, const Instruction& instruction) {
                     std::move(missing)});
   };
   ++warp.pc;
+  // The printed code compares the index with each of its barriers, and meets at none else.
+  const int count = instruction.object;
+  if (count != 0 && (index < 0 || index >= count)) {
+    return report(fmt::format("index {} of {} barriers", index, count), {},
+                  fmt::format("an index from 0 to {}", count - 1));
+  }
   if (number < 0 || number > 15) return report("not one of 0 to 15", {}, {});
   if (instruction.value < 32 || instruction.value % 32 != 0) {
     return report(fmt::format("{} threads, not a multiple of 32", instruction.value), {}, {});

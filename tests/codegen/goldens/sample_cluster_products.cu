@@ -100,11 +100,27 @@ __device__ __forceinline__ void wgmma_ss_m64n24k16_bf16(float* d, u64 a, u64 b, 
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
       : "l"(a), "l"(b), "r"((int)accumulate));
 }
+__device__ __forceinline__ void wgmma_ss_m64n24k16_bf16_ta(float* d, u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "setp.ne.b32 p, %14, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n24k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13, p, 1, 1, 1, 0; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
+      : "l"(a), "l"(b), "r"((int)accumulate));
+}
 __device__ __forceinline__ void wgmma_ss_m64n24k16_bf16_ta_tb(float* d, u64 a, u64 b, bool accumulate) {
   asm volatile(
       "{ .reg .pred p;\n"
       "setp.ne.b32 p, %14, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n24k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13, p, 1, 1, 1, 1; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
+      : "l"(a), "l"(b), "r"((int)accumulate));
+}
+__device__ __forceinline__ void wgmma_ss_m64n24k16_bf16_tb(float* d, u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "setp.ne.b32 p, %14, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n24k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13, p, 1, 1, 0, 1; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
       : "l"(a), "l"(b), "r"((int)accumulate));
 }
@@ -116,11 +132,27 @@ __device__ __forceinline__ void wgmma_ss_m64n24k16_f16(float* d, u64 a, u64 b, b
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
       : "l"(a), "l"(b), "r"((int)accumulate));
 }
+__device__ __forceinline__ void wgmma_ss_m64n24k16_f16_ta(float* d, u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "setp.ne.b32 p, %14, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13, p, 1, 1, 1, 0; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
+      : "l"(a), "l"(b), "r"((int)accumulate));
+}
 __device__ __forceinline__ void wgmma_ss_m64n24k16_f16_ta_tb(float* d, u64 a, u64 b, bool accumulate) {
   asm volatile(
       "{ .reg .pred p;\n"
       "setp.ne.b32 p, %14, 0;\n"
       "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13, p, 1, 1, 1, 1; }"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
+      : "l"(a), "l"(b), "r"((int)accumulate));
+}
+__device__ __forceinline__ void wgmma_ss_m64n24k16_f16_tb(float* d, u64 a, u64 b, bool accumulate) {
+  asm volatile(
+      "{ .reg .pred p;\n"
+      "setp.ne.b32 p, %14, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11}, %12, %13, p, 1, 1, 0, 1; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
       : "l"(a), "l"(b), "r"((int)accumulate));
 }
@@ -132,7 +164,7 @@ __device__ __forceinline__ void wgmma_ss_m64n24k32_f8e4m3(float* d, u64 a, u64 b
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
       : "l"(a), "l"(b), "r"((int)accumulate));
 }
-extern "C" __device__ unsigned long long tilewright_form = 0x7a06e60836aa9f34;
+extern "C" __device__ unsigned long long tilewright_form = 0x0f25341fa520ba63;
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(128, 1)
 products(float* Y_0, i64 Y_0_stride0) {
   extern __shared__ __align__(1024) u8 dynamic_shared[];
@@ -154,75 +186,83 @@ products(float* Y_0, i64 Y_0_stride0) {
     pin(sums_8);
     wgmma_fence();
     // kernel.tw:17
-    wgmma_ss_m64n24k16_bf16(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_4), descriptor_in_cluster(0xc0000010, 0x0, tile_4), false);
+    wgmma_ss_m64n24k16_bf16(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_4), descriptor_in_cluster(0xc0000020, 0x0, tile_4), false);
     // kernel.tw:18
-    wgmma_ss_m64n24k16_bf16_ta_tb(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_4), descriptor_in_cluster(0xc0000010, 0x0, tile_4), true);
+    wgmma_ss_m64n24k16_bf16_ta(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_4), descriptor_in_cluster(0xc0000020, 0x0, tile_4), true);
     // kernel.tw:19
-    wgmma_ss_m64n24k16_f16(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_5), descriptor_in_cluster(0xc0000010, 0x0, tile_5), false);
+    wgmma_ss_m64n24k16_bf16_tb(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_4), descriptor_in_cluster(0xc0000020, 0x0, tile_4), true);
     // kernel.tw:20
-    wgmma_ss_m64n24k16_f16_ta_tb(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_5), descriptor_in_cluster(0xc0000010, 0x0, tile_5), true);
+    wgmma_ss_m64n24k16_bf16_ta_tb(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_4), descriptor_in_cluster(0xc0000020, 0x0, tile_4), true);
     // kernel.tw:21
-    wgmma_ss_m64n24k32_f8e4m3(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_6), descriptor_in_cluster(0xc0000010, 0x0, tile_6), false);
+    wgmma_ss_m64n24k16_f16(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_5), descriptor_in_cluster(0xc0000020, 0x0, tile_5), false);
     // kernel.tw:22
-    wgmma_commit();
+    wgmma_ss_m64n24k16_f16_ta(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_5), descriptor_in_cluster(0xc0000020, 0x0, tile_5), true);
     // kernel.tw:23
+    wgmma_ss_m64n24k16_f16_tb(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_5), descriptor_in_cluster(0xc0000020, 0x0, tile_5), true);
+    // kernel.tw:24
+    wgmma_ss_m64n24k16_f16_ta_tb(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_5), descriptor_in_cluster(0xc0000020, 0x0, tile_5), true);
+    // kernel.tw:25
+    wgmma_ss_m64n24k32_f8e4m3(sums_8, descriptor_in_cluster(0xc0000010, 0x0, tile_6), descriptor_in_cluster(0xc0000020, 0x0, tile_6), false);
+    // kernel.tw:26
+    wgmma_commit();
+    // kernel.tw:27
     wgmma_wait<0>();
     pin(sums_8);
-    // kernel.tw:24
+    // kernel.tw:28
     u32 a_9[4];
-    // kernel.tw:26
+    // kernel.tw:30
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       a_9[i / 2] = pack_bf16(from_bf16(0x3fc0u), from_bf16(0x3fc0u));
-    // kernel.tw:27
+    // kernel.tw:31
     pin(sums_8);
     pin(a_9);
     wgmma_fence();
-    // kernel.tw:28
+    // kernel.tw:32
     wgmma_rs_m64n24k16_bf16(sums_8, a_9 + 0, descriptor_in_cluster(0xc0000010, 0x0, tile_4), true);
-    // kernel.tw:29
+    // kernel.tw:33
     wgmma_commit();
-    // kernel.tw:30
+    // kernel.tw:34
     wgmma_wait<0>();
     pin(sums_8);
     pin(a_9);
-    // kernel.tw:31
+    // kernel.tw:35
     u32 a_11[4];
-    // kernel.tw:33
+    // kernel.tw:37
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       a_11[i / 2] = pack_f16(from_f16(0x3e00u), from_f16(0x3e00u));
-    // kernel.tw:34
+    // kernel.tw:38
     pin(sums_8);
     pin(a_11);
     wgmma_fence();
-    // kernel.tw:35
+    // kernel.tw:39
     wgmma_rs_m64n24k16_f16(sums_8, a_11 + 0, descriptor_in_cluster(0xc0000010, 0x0, tile_5), true);
-    // kernel.tw:36
+    // kernel.tw:40
     wgmma_commit();
-    // kernel.tw:37
+    // kernel.tw:41
     wgmma_wait<0>();
     pin(sums_8);
     pin(a_11);
-    // kernel.tw:38
+    // kernel.tw:42
     u32 a_13[4];
-    // kernel.tw:40
+    // kernel.tw:44
     #pragma unroll
     for (int i = 0; i < 16; i += 4)
       a_13[i / 4] = pack_e4m3(from_e4m3(0x3cu), from_e4m3(0x3cu), from_e4m3(0x3cu), from_e4m3(0x3cu));
-    // kernel.tw:41
+    // kernel.tw:45
     pin(sums_8);
     pin(a_13);
     wgmma_fence();
-    // kernel.tw:42
+    // kernel.tw:46
     wgmma_rs_m64n24k32_f8e4m3(sums_8, a_13 + 0, descriptor_in_cluster(0xc0000010, 0x0, tile_6), true);
-    // kernel.tw:43
+    // kernel.tw:47
     wgmma_commit();
-    // kernel.tw:44
+    // kernel.tw:48
     wgmma_wait<0>();
     pin(sums_8);
     pin(a_13);
-    // kernel.tw:47
+    // kernel.tw:51
     {
       const int c0 = lane / 4 + warp * 16;
       const int e0 = 64;

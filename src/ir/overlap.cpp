@@ -1,0 +1,71 @@
+#include "ir/overlap.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace tilewright::ir {
+namespace {
+
+struct Axis {
+  std::size_t number = 0;
+  std::int64_t size = 1, stride = 1;
+  std::int64_t reach = 0;  // of the axes of smaller strides together
+};
+
+// Steps along the axes that add up to nothing, not all of them 0: where one goes ahead and another
+// back, two elements meet.
+class ZeroSum {
+ public:
+  ZeroSum(const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& strides)
+      : steps_(sizes.size()) {
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] > 1) axes_.push_back({i, sizes[i], strides[i]});
+    }
+    std::sort(axes_.begin(), axes_.end(),
+              [](const Axis& a, const Axis& b) { return a.stride < b.stride; });
+    for (std::size_t i = 1; i < axes_.size(); ++i) {
+      axes_[i].reach = axes_[i - 1].reach + (axes_[i - 1].size - 1) * axes_[i - 1].stride;
+    }
+  }
+
+  bool find() { return find(axes_.size(), 0, false); }
+  const ElementIndex& steps() const { return steps_; }
+
+ private:
+  // Whether the `count` axes of the smallest strides can add up to -sum.
+  bool find(std::size_t count, std::int64_t sum, bool moved) {
+    if (count == 0) return moved && sum == 0;
+    const Axis& axis = axes_[count - 1];
+    // What the smaller axes can make up for. The first axis that moves goes ahead.
+    const std::int64_t most = std::min((axis.reach - sum) / axis.stride + 1, axis.size - 1);
+    const std::int64_t least =
+        moved ? std::max((-axis.reach - sum) / axis.stride - 1, 1 - axis.size) : 0;
+    for (std::int64_t step = least; step <= most; ++step) {
+      const std::int64_t next = sum + step * axis.stride;
+      if (next > axis.reach || next < -axis.reach) continue;
+      steps_[axis.number] = step;
+      if (find(count - 1, next, moved || step != 0)) return true;
+    }
+    steps_[axis.number] = 0;
+    return false;
+  }
+
+  std::vector<Axis> axes_;  // of several elements, by their strides
+  ElementIndex steps_;
+};
+
+}  // namespace
+
+std::optional<std::pair<ElementIndex, ElementIndex>> overlap(
+    const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& strides) {
+  ZeroSum sum(sizes, strides);
+  if (!sum.find()) return std::nullopt;
+  std::pair<ElementIndex, ElementIndex> elements;
+  for (const std::int64_t step : sum.steps()) {
+    elements.first.push_back(std::max<std::int64_t>(step, 0));
+    elements.second.push_back(std::max<std::int64_t>(-step, 0));
+  }
+  return elements;
+}
+
+}  // namespace tilewright::ir
