@@ -23,9 +23,8 @@ constexpr int kPanel = 64;  // columns of a panel of 128 bytes
 // readers have read; dS that of P of the step before, which both warpgroups have read.
 constexpr int kPlaces = 4;
 constexpr int kRowNumbers = 4;  // blocks of rows ahead of dQ
-// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ, which computes so many
-// columns at a time.
-constexpr int kMathRegisters = 208, kQueryRegisters = 72, kQueryColumns = 64;
+// Registers of a thread: of the warpgroups of dK and dV, and of that of dQ.
+constexpr int kMathRegisters = 192, kQueryRegisters = 104;
 
 // The two CTAs of a cluster have adjacent blocks of 64 keys and go through the same blocks of
 // queries. Each sends its dS to the other one, and sums half of the columns of dQ over the keys of
@@ -39,7 +38,7 @@ class PairBackward {
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
         scores_(a),
-        sequences_(kernel, a, ordered, /*parts=*/1),
+        sequences_(kernel, a, ordered, /*parts=*/1, /*ctas=*/2),
         tensors_(kernel, a, sequences_, ordered),
         pairs_(kernel, sequences_.count()),
         key_ring_(kernel, "keys", stages(2), std::vector<TileShape>{}),
@@ -211,51 +210,37 @@ class PairBackward {
 
   void sum_pair(const Index& steps, Cell<Index>& step) {
     const Slot k = k_ring_.consume(), other_k = other_k_ring_.consume();
+    const SharedView columns = half(k[0], cluster_rank());
     for ([[maybe_unused]] Index i : range(steps)) {
       ds_ready_.sync(step % 2);
       const Slot other = other_ds_ring_.consume();
-      const auto product = [&](int first) {
-        const auto columns = [&](const SharedView& of) { return of.columns(first, kQueryColumns); };
-        return wgmma(other[0], columns(other_k[0]),
-                     wgmma(ds_of(step), columns(half(k[0], cluster_rank()))));
-      };
-      std::optional<Sum> sum;
-      for (int first = 0; first < half_; first += kQueryColumns) {
-        const Tile dq = wait(product(first));
-        if (first + kQueryColumns == half_) {
-          other_ds_ring_.release(other);
-          ds_read_.arrive(step % 2);
-        }
-        if (!sum) sum = begin_sum();
-        add(*sum, first, dq);
-      }
-      if (sum->turn) turns_->end(*sum->turn);
+      const Tile dq = wait(wgmma(other[0], other_k[0], wgmma(ds_of(step), columns)));
+      other_ds_ring_.release(other);
+      ds_read_.arrive(step % 2);
+      add(dq);
       step = step + 1;
     }
     k_ring_.release(k);
     other_k_ring_.release(other_k);
   }
 
-  // The block of rows whose dQ is added to; in order, in the pair's turn.
-  struct Sum {
-    Index rows;
-    std::optional<Turns::Turn> turn;
-  };
-  Sum begin_sum() {
+  // To this CTA's half of the columns of a block of rows; in order, in the pair's turn.
+  void add(const Tile& dq) {
     if (turns_) {
       const Turns::Turn turn = turns_->begin();
-      return {turn.sum() / kHalves, turn};
+      add_to(turn.sum() / kHalves, dq, turn);
+      turns_->end(turn);
+      return;
     }
     const Slot slot = row_ring_.consume();
     const Index rows = slot.number(1);
     row_ring_.release(slot);
-    return {rows, std::nullopt};
+    add_to(rows, dq, std::nullopt);
   }
-  // Columns of this CTA's half, from `first` on.
-  void add(const Sum& sum, int first, const Tile& dq) const {
+  void add_to(const Index& rows, const Tile& dq, const std::optional<Turns::Turn>& turn) const {
     const Dim lines = wide_backward_sums(a_, sequences_.kept_blocks(kRows))[0];
-    const Index tile = sum.rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
-    add_to_sums(tensors_.sums, lines, tile + first / kSumColumns, dq, sum.turn);
+    const Index tile = rows * sum_tiles(a_) + cluster_rank() * (half_ / kSumColumns);
+    add_to_sums(tensors_.sums, lines, tile, dq, turn);
   }
 
   void compute_pairs(const Index& group) {

@@ -256,9 +256,11 @@ struct KeyPlace {
   Index number, block, kv_head, sequence, way, part;
 };
 
-// In which order CTAs add to dQ, and whether there are several members.
+// In which order CTAs add to dQ, whether there are several members, and the CTAs of a block of
+// keys.
 struct KeyOrder {
   bool ordered, shared, causal;
+  int ctas;
 };
 
 // The blocks of keys of all heads: those of `group` heads follow each other, of which the first
@@ -287,7 +289,7 @@ class HeadGroups {
         many_(min(sequences / kMany, 1)),
         by_members_(max(many_, max(2 - members, 0))),
         order_(order) {
-    const Dim blocks = max(of_head, 1), wave = multiprocessors();
+    const Dim blocks = max(of_head, 1), wave = multiprocessors() / order.ctas;
     Dim least = max(fit, wave / blocks);
     if (order.ordered) {
       const Dim is_long = min(blocks / kLong, 1);
@@ -356,13 +358,13 @@ inline int bytes_of_row(const Attention& a) {
 class BatchKeys : public Batch {
  public:
   static constexpr bool kOneLength = true;
-  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts)
+  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
         rows_(ceil_div(queries, a.block_q)),
         parts_(a, parts),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
-                fit(a, ordered), {ordered, parts_.group > 1, a.causal}) {}
+                fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas}) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
   // sums of dK and dV in memory, and wait for nobody.
@@ -402,14 +404,14 @@ class BatchKeys : public Batch {
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
-  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts)
+  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
       : Packed(kernel, a, Of::both, a.block_q),
         block_q_(a.block_q),
         block_k_(a.block_k),
         rows_(query_sequences().tiles(a.block_q)),
         parts_(a, parts),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
-                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal}, batch) {}
+                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas}, batch) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
   // sums of dK and dV in memory, and wait for nobody.

@@ -248,7 +248,10 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
   compiler::for_each_launch(
       program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
         if (target_.kind == TargetKind::passes) {
-          return checks::check_passes(kernel, target_.arch, given, options_.numerics);
+          // Each execution has workspaces of its own.
+          Arguments passed = given;
+          passed.tensors.resize(tensors_passed(kernel));
+          return checks::check_passes(kernel, target_.arch, passed, options_.numerics);
         }
         simulator::InterpreterOptions options;
         options.threads = 0;

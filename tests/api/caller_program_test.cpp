@@ -91,6 +91,26 @@ TEST(CallerProgram, TensorsThatTmaCannotCopy) {
   EXPECT_EQ(to.flat(63 * 64 + 63), from.at({63, 63}));
 }
 
+TEST(CallerProgram, KernelsWithAWorkspace) {
+  Kernel counts("counts");
+  const Tensor Y = counts.out("Y", f32, {64, 64}), word = counts.workspace("word", 1);
+  counts.ctas(1);
+  counts.roles({role("math", warpgroups(1), registers(64), [&] {
+    store(Y(all, all), full({64, 64}, 3));
+    when(warp_index() == 0, [&] {
+      atomic_add(word(0), 1);
+      atomic_add(word(0), -1);
+    });
+  })});
+  Program program("p");
+  program.rank(0).stream().launch(counts, {program.out("y", f32, {64, 64})});
+  for (const char* target : {"sim:sm_90a", "passes:sm_90a"}) {
+    HostTensor y = HostTensor::poisoned(f32, {64, 64});
+    compile(program, target).run({ref(y)});
+    EXPECT_EQ(y.at({63, 63}), 3) << target;
+  }
+}
+
 // C++ takes the braces for a number of runs.
 TEST(CallerProgram, NoTensors) {
   ProgramExecutable executable = compile(Called().program, "interpreter");

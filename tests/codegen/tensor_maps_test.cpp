@@ -157,9 +157,9 @@ TEST(TensorMaps, AreReadAsTheyAreEncodedInOddSizes) {
   EXPECT_GT(compare(find_kernel("gemm"), {"m=33", "n=72", "k=40"}), 1);
 }
 
-// Reductions compute in them.
+// Also those that no kernel of the library copies.
 TEST(TensorMaps, HaveTheTypesOfTheirTensors) {
-  const auto type_of = [](DType dtype) {
+  const auto encoded = [](DType dtype) {
     Kernel kernel("copy");
     const Tensor Y = kernel.out("Y", dtype, {32, 32});
     kernel.ctas(1);
@@ -174,13 +174,9 @@ TEST(TensorMaps, HaveTheTypesOfTheirTensors) {
         .maps.at(0)
         .spec.type;
   };
-  using Type = runtime::TensorMapType;
-  EXPECT_EQ(type_of(f32), Type::f32);
-  EXPECT_EQ(type_of(f16), Type::f16);
-  EXPECT_EQ(type_of(bf16), Type::bf16);
-  EXPECT_EQ(type_of(i32), Type::i32);
-  EXPECT_EQ(type_of(i64), Type::i64);
-  for (const DType dtype : {f8e4m3, i8, u8}) EXPECT_EQ(type_of(dtype), Type::u8);
+  for (const DType dtype : {f32, f16, bf16, i32, i64, f8e4m3, i8, u8}) {
+    EXPECT_EQ(encoded(dtype), type_of(dtype)) << name_of(dtype);
+  }
 }
 
 TEST(TensorMaps, DifferencesAreNoticed) {

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "ir/text.h"
@@ -82,6 +85,66 @@ TEST(ClusterCopy, IsOrderedByFencesAndTheStagesConsumption) {
   EXPECT_EQ(overwritten.kind, "race") << overwritten.message;
   EXPECT_THAT(overwritten.message,
               AllOf(HasSubstr("write  cluster_copy"), HasSubstr("shared others")));
+}
+
+// The exchange, whose copy has a constant as one of its operands, and perhaps fewer bytes.
+ir::Kernel with_operand(std::size_t operand, std::int64_t value, std::int64_t bytes_less = 0) {
+  ir::Kernel machine = lowered(exchange());
+  const std::function<void(ir::Block&)> visit = [&](ir::Block& block) {
+    for (std::size_t i = 0; i < block.body.size(); ++i) {
+      for (ir::Block& inner : block.body[i].blocks) visit(inner);
+      if (block.body[i].op != ir::Op::cluster_copy) continue;
+      ir::Operation constant;
+      constant.op = ir::Op::constant;
+      constant.attributes.set(ir::Key::value, value);
+      constant.results = {machine.add_value(ir::Type::scalar(i32))};
+      ir::Operation& copy = block.body[i];
+      copy.operands[operand] = constant.results[0];
+      copy.attributes.set(ir::Key::bytes, copy.attributes.integer(ir::Key::bytes) - bytes_less);
+      block.body.insert(block.body.begin() + static_cast<std::ptrdiff_t>(i++), constant);
+    }
+  };
+  visit(machine.body);
+  return machine;
+}
+
+TEST(ClusterCopy, StaysInItsPlacesAndItsCluster) {
+  constexpr std::size_t kPlace = 2, kSource = 5, kCta = 6;  // operations.def
+  constexpr std::int64_t kTile = kExchangedRows * kExchangedColumns * 2;
+  const auto expect = [](std::size_t operand, std::int64_t value, const char* kind,
+                         const char* message, std::int64_t bytes_less = 0) {
+    const simulator::MachineReport report =
+        execute(with_operand(operand, value, bytes_less), 0).report;
+    ASSERT_FALSE(report.ok()) << message;
+    EXPECT_EQ(report.faults.front().kind, kind) << report.faults.front().message;
+    EXPECT_THAT(report.faults.front().message, HasSubstr(message));
+  };
+  expect(kSource, kTile + 16, "out_of_bounds", "shared own");
+  expect(kPlace, 16, "out_of_bounds", "shared others");
+  expect(kSource, 8, "misaligned", "shared own");
+  expect(kPlace, 8, "misaligned", "shared others", 16);
+  expect(kPlace, -16, "out_of_bounds", "shared others");
+  expect(kCta, 2, "out_of_bounds", "a copy to CTA 2 of a cluster of 2");
+  expect(kCta, -1, "out_of_bounds", "a copy to CTA -1 of a cluster of 2");
+}
+
+// What nobody has written is not worth sending.
+TEST(ClusterCopy, SendsWhatWasWritten) {
+  ir::Kernel machine = lowered(exchange());
+  const std::function<void(ir::Block&)> leave_out_stores = [&](ir::Block& block) {
+    for (ir::Operation& o : block.body) {
+      for (ir::Block& inner : o.blocks) leave_out_stores(inner);
+    }
+    std::erase_if(block.body, [](const ir::Operation& o) {
+      return ir::info(o.op).writes(ir::Memory::shared) && o.op != ir::Op::cluster_copy;
+    });
+  };
+  leave_out_stores(machine.body);
+  const simulator::MachineReport report = execute(machine, 0).report;
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults.front().kind, "uninitialised") << report.faults.front().message;
+  EXPECT_THAT(report.faults.front().message,
+              AllOf(HasSubstr("shared own"), HasSubstr("cluster_copy")));
 }
 
 // Waits, arrivals, bytes and CTAs, and the meeting before the end.

@@ -235,6 +235,14 @@ TEST(MachineCopies, AddressesThatHardwareRefusesAreFound) {
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "tensor_map");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared address 0x100 is not a multiple of 512"));
+  // Without a swizzle the place of a copy begins at a multiple of 128 bytes.
+  CopyTensors plain(64);
+  std::string unaligned = copy_text(0, 0, 0, kCommitAndWait);
+  unaligned = changed(unaligned, "stages = 1, offset = 0", "stages = 1, offset = 64");
+  unaligned = changed(unaligned, "shared_bytes 2056", "shared_bytes 4104");
+  unaligned = changed(unaligned, "offset = 2048", "offset = 4096");
+  EXPECT_THAT(first_message(run(unaligned, {&plain.x, &plain.y})),
+              HasSubstr("shared address 0x40 is not a multiple of 128"));
   const auto refusal = [&](const std::string& box, int swizzle) {
     std::string other = copy_text(128, 0, 0, kCommitAndWait);
     other = changed(other, "box = [16, 64], swizzle = 128",
