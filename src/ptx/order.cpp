@@ -87,7 +87,7 @@ void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, Accesso
   const auto own = static_cast<std::size_t>(x.warp.number);
   for (std::uint64_t byte = at; byte < at + static_cast<std::uint64_t>(bytes); ++byte) {
     Touched& touched = cta.touched[byte];
-    std::uint32_t* const reads = cta.reads.data() + byte * warps * kReaders;
+    std::uint32_t* reads = cta.reads.data() + byte * warps * kReaders;
     if (touched.writer >= 0) {
       const auto writer = static_cast<std::size_t>(touched.writer);
       if (known(Agent::threads, writer) < touched.epoch) {
@@ -106,13 +106,15 @@ void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, Accesso
       touched.read_line = x.instruction.line;
       continue;
     }
-    for (std::size_t i = 0; i < warps * kReaders; ++i) {
-      const auto agent = static_cast<Agent>(i / warps);
-      if (reads[i] > known(agent, i % warps)) {
-        refuse("race", "reads", i % warps, touched.read_line, byte,
-               agent == Agent::threads ? "barrier" : "wait for its group");
+    for (std::size_t agent = 0; agent < kReaders; ++agent, reads += warps) {
+      const std::uint32_t* const over = x.warp.clock.data() + agent * all + base;
+      for (std::size_t warp = 0; warp < warps; ++warp) {
+        if (reads[warp] > over[warp]) {
+          refuse("race", "reads", warp, touched.read_line, byte,
+                 static_cast<Agent>(agent) == Agent::threads ? "barrier" : "wait for its group");
+        }
+        reads[warp] = 0;
       }
-      reads[i] = 0;
     }
     touched.writer = x.warp.number;
     touched.epoch = known(Agent::threads, own);

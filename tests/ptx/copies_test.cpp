@@ -360,6 +360,10 @@ TEST(PtxCopies, WhatOneWarpWaitsForIsOverForThatWarp) {
   EXPECT_EQ(fault_of_two_warps(sum, met + met), "");
   const std::string wait = "@!%p1 cp.async.bulk.wait_group 0;";
   EXPECT_EQ(fault_of_two_warps(sum, met + also + met + asks + wait), "race");
+  // Additions of threads mind a store, and no sum.
+  const std::string adds = "@!%p1 red.relaxed.gpu.global.add.u32 [%rd0], 1;\n";
+  EXPECT_EQ(fault_of_two_warps(store, met + adds + met), "race");
+  EXPECT_EQ(fault_of_two_warps(sum, met + adds + met), "");
   // A bulk copy finds what another has left, with no fence.
   EXPECT_EQ(fault_of(R"(
 st.global.u32 [%rd1], 0;
