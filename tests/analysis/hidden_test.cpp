@@ -16,7 +16,7 @@ namespace {
 
 constexpr ir::ValueId kLoaded = 4, kMask = 9;
 
-ir::Kernel kernel(const std::string& operations) {
+ir::Kernel kernel_with_mask(const std::string& operations) {
   return ir::parse_text(
       "kernel \"hidden\" tile\nin A: f32[64, 64] = %0\ngrid (1)\nbody (%1: i32) {\n"
       "  %2: i32 = constant {value = 0}\n  %3: i32 = constant {value = 64}\n"
@@ -34,7 +34,7 @@ ir::Kernel kernel(const std::string& operations) {
 class Where {
  public:
   explicit Where(const std::string& operations, bool everywhere = false)
-      : kernel_(kernel(operations)),
+      : kernel_(kernel_with_mask(operations)),
         definitions_(definitions(kernel_)),
         hidden_(
             kernel_, definitions_, [](ir::ValueId value) { return value == kMask; }, everywhere) {}
