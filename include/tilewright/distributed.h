@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -128,6 +129,39 @@ class Group {
 
  private:
   std::shared_ptr<Members> members_;
+};
+
+// Memory that every rank has, of the same size, and that all ranks of one machine reach: each maps
+// what the others have made, so that every rank's is there by its address. It is handed over as
+// file descriptors, and has no name by which it could stay behind: it lives while somebody maps it.
+// Ranks may end in any order.
+class SymmetricArena {
+ public:
+  enum class Memory { host, gpu };
+
+  // By all ranks, with the same bytes, more than 0, and the same name. The memory is shared memory
+  // of the host, of zeros; or that of the GPU of this number, of anything, which the GPUs of the
+  // other ranks reach too. Raises Error(usage) for sizes that differ, and ranks on other machines;
+  // Error(unavailable), in all ranks, where one has no room, or does not reach another one's.
+  SymmetricArena(const Group& group, std::size_t bytes, std::string name, Memory memory,
+                 int device = 0);
+  // No other rank is waited for. Work on a GPU that uses it has ended by then.
+  ~SymmetricArena();
+  SymmetricArena(SymmetricArena&&) noexcept;
+  SymmetricArena& operator=(SymmetricArena&&) noexcept;
+
+  std::size_t size() const;
+  const Group& group() const;
+  // The first byte of that rank's, in this process. Error(usage) for no such rank.
+  std::byte* at(int rank) const;
+  // By all ranks, in the same order: the offset, the same in all of them, of so many bytes that
+  // nobody has yet, at a multiple of the alignment, a power of two. Nothing is given back. Raises
+  // Error(usage) where it is full, and where ranks ask for different things.
+  std::size_t allocate(std::size_t bytes, std::string_view name, std::size_t alignment = 256);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace tilewright

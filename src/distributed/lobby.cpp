@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "distributed/packing.h"
+#include "distributed/system_file.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
 
@@ -352,7 +353,8 @@ Member introduce(int rank) {
   // Local sockets are those of a network namespace.
   char space[64] = {};
   if (readlink("/proc/self/ns/net", space, sizeof space - 1) < 0) space[0] = '\0';
-  own.machine = try_read_text("/proc/sys/kernel/random/boot_id").value_or(own.host) + space;
+  const std::string boot = read_system_file("/proc/sys/kernel/random/boot_id");
+  own.machine = (boot.empty() ? own.host : boot) + space;
   own.local.name = draw_name();
   return own;
 }

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "common/processes.h"
+#include "distributed/lobby.h"
 #include "distributed/ranks.h"
 #include "distributed/socket.h"
+#include "distributed/system_file.h"
 #include "runtime/runtime_test.h"
 
 namespace tilewright {
@@ -132,6 +134,13 @@ TEST(Rendezvous, NamesTheMpiThatIsNotThere) {
   const ScopedVariable library("TILEWRIGHT_MPI", "/nowhere/libmpi.so");
   runtime::expect_error(ErrorKind::unavailable, {"TILEWRIGHT_MPI", "/nowhere/libmpi.so"},
                         [] { Rendezvous::mpi(); });
+}
+
+// Whose local sockets this process reaches: of this start of this machine, in this namespace.
+TEST(Rendezvous, MachinesAreToldApart) {
+  const std::string boot = distributed::read_system_file("/proc/sys/kernel/random/boot_id");
+  ASSERT_EQ(boot.size(), 37U);
+  EXPECT_THAT(distributed::introduce(0).machine, AllOf(StartsWith(boot), HasSubstr("net:[")));
 }
 
 TEST(Rendezvous, AlonePassesEverything) {
