@@ -95,13 +95,13 @@ class RankOfGroup final : public ProgramRanks {
       for (const runtime::Stream* stream : streams)
         events.emplace_back(stream->device(), runtime::Event::Timing::off);
     } else {
-      wait_for(run - static_cast<std::int64_t>(runs_in_flight_.size()), events);
+      wait_for(run - static_cast<std::int64_t>(runs_in_flight_.size()), events, streams);
     }
     for (std::size_t i = 0; i < streams.size(); ++i) events[i].record(*streams[i]);
   }
 
   void finish(std::int64_t run, const Streams& streams) override {
-    wait_for(run, events_of(run));
+    wait_for(run, events_of(run), streams);
     for (const runtime::Stream* stream : streams) stream->synchronize();
     meet(fmt::format("the end of run {}", run));
   }
@@ -134,26 +134,23 @@ class RankOfGroup final : public ProgramRanks {
   }
 
   // Polls, since nothing else ends a wait for the word of a rank that has died.
-  void wait_for(std::int64_t run, const std::vector<runtime::Event>& events) {
+  void wait_for(std::int64_t run, const std::vector<runtime::Event>& events,
+                const Streams& streams) {
     const std::string what = fmt::format("the end of run {} of {}", run, name_);
     const Clock::time_point deadline = Clock::now() + group_.patience();
     try {
       Pause pause;
-      while (!have_come(events)) {
+      while (!std::all_of(events.begin(), events.end(),
+                          [](const runtime::Event& event) { return event.has_come(); })) {
         group_.require_all(what);
         if (Clock::now() >= deadline) raise_late(what);
         pause();
       }
     } catch (const Error& error) {
       failure_ = error;
-      release(events);
+      release(streams);
       throw;
     }
-  }
-
-  static bool have_come(const std::vector<runtime::Event>& events) {
-    return std::all_of(events.begin(), events.end(),
-                       [](const runtime::Event& event) { return event.has_come(); });
   }
 
   [[noreturn]] void raise_late(const std::string& what) const {
@@ -169,18 +166,23 @@ class RankOfGroup final : public ProgramRanks {
   }
 
   // Whoever waits for a word of this rank goes on, so that its streams come to their end. What they
-  // compute is of no use. By the copy engine: waiting kernels may fill the GPU.
-  void release(const std::vector<runtime::Event>& events) noexcept {
+  // compute is of no use. By the copy engine, since waiting kernels may fill the GPU; again and
+  // again, since other ranks that live may still write.
+  void release(const Streams& streams) noexcept {
     is_stuck_ = true;
+    const Clock::time_point deadline = Clock::now() + kForWhatIsReleased;
     try {
-      for (const Signals& signals : signals_) {
-        runtime::copy_async(arena_->at(group_.rank()) + signals.offset, words_->data(),
-                            signals.bytes, rescue_);
+      while (is_stuck_ && Clock::now() < deadline) {
+        for (const Signals& signals : signals_) {
+          runtime::copy_async(arena_->at(group_.rank()) + signals.offset, words_->data(),
+                              signals.bytes, rescue_);
+        }
+        rescue_.synchronize();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        is_stuck_ = !std::all_of(streams.begin(), streams.end(), [](const runtime::Stream* stream) {
+          return runtime::is_idle(*stream);
+        });
       }
-      const Clock::time_point deadline = Clock::now() + kForWhatIsReleased;
-      Pause pause;
-      while (!have_come(events) && Clock::now() < deadline) pause();
-      is_stuck_ = !have_come(events);
     } catch (const Error&) {
       // The first failure is the one to report.
     }

@@ -61,6 +61,16 @@ std::string unique_name(const Device& device) {
   return fmt::format("GPU-{:02x}", fmt::join(bytes, ""));
 }
 
+bool is_idle(const Stream& stream) {
+  const CudaDriver& driver = stream.device().driver();
+  stream.device().make_current();
+  const cuda::Result result =
+      driver_function<cuda::Result(cuda::Stream)>(driver, "cuStreamQuery")(stream.handle());
+  if (result == cuda::kErrorNotReady) return false;
+  check_cuda(driver, result, "cuStreamQuery");
+  return true;
+}
+
 void write_word(const Stream& stream, void* word, std::int32_t value) {
   queue("cuStreamWriteValue32_v2", stream, word, value, kWriteDefault);
 }

@@ -15,6 +15,9 @@ void reach_peer(const Device& device, const Device& other);
 // hexadecimal digits.
 std::string unique_name(const Device& device);
 
+// Whether all that was queued has ended. Also reports what failed.
+bool is_idle(const Stream& stream);
+
 // Sets the word, once what came before in the stream is there for everybody.
 void write_word(const Stream& stream, void* word, std::int32_t value);
 // What follows in the stream waits until the word is at least the value, by the sign of the

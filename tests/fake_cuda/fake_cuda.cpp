@@ -234,6 +234,9 @@ int cuStreamSynchronize(CUstream_st* stream) {
   usleep(1000u * static_cast<unsigned>(fake_cuda_state.synchronise_milliseconds));
   return take_result();
 }
+int cuStreamQuery(CUstream_st* stream) {
+  return fake_cuda::is_idle(stream) ? 0 : cuda::kErrorNotReady;
+}
 int cuStreamIsCapturing(CUstream_st*, int* status) {
   *status = fake_cuda_state.capturing;
   return 0;

@@ -23,6 +23,10 @@ class Queue {
   }
 
   bool is_ending() const { return is_ending_; }
+  bool is_idle() {
+    const std::lock_guard lock(mutex_);
+    return queue_.empty() && !is_busy_;
+  }
   void add(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(work));
@@ -116,6 +120,11 @@ cuda::Stream new_queue() { return static_cast<cuda::Stream>(const_cast<void*>(qu
 bool end_queue(cuda::Stream stream) { return queues().take(stream) != nullptr; }
 void drain(cuda::Stream stream) {
   if (const auto queue = queues().find(stream)) queue->drain();
+}
+
+bool is_idle(cuda::Stream stream) {
+  const auto queue = queues().find(stream);
+  return !queue || queue->is_idle();
 }
 
 void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value) {

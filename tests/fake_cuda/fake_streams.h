@@ -17,6 +17,7 @@ cuda::Stream new_queue();
 // False for what is no queue. Work that waits for a word is given up.
 bool end_queue(cuda::Stream stream);
 void drain(cuda::Stream stream);
+bool is_idle(cuda::Stream stream);
 // Until the word is at least the value, or the queue ends.
 void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value);
 
