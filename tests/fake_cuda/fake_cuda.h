@@ -33,6 +33,7 @@ struct FakeCudaState {
   int live_handles;  // streams, events and modules
   int allocations;   // so far
   int launches;
+  int ended_queues_with_work;
   int memsets;
   int copies;
   unsigned grid[3], block[3], cluster[3];
