@@ -518,11 +518,11 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, const 
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take a multiple of 16 up to 128") + kOtherSchedule);
+                  std::string("take a multiple of 16 up to 256") + kOtherTarget);
   }
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherSchedule);
+                  std::string("take bf16 or f16") + kOtherTarget);
   }
   if (a.block_q != backward_rows(a) || a.block_k != kGroups * kGroupRows) {
     caller.refuse(
