@@ -7,24 +7,19 @@
 #include <string>
 
 #include "ir/text.h"
-#include "passes/pipeline.h"
 #include "simulator/cluster_copy_kernel.h"
 #include "simulator/faults/fault_kinds.h"
 #include "simulator/machine/machine.h"
+#include "simulator/one_launch.h"
 #include "target/target.h"
 
 // Copies between the shared memories of a cluster: what arrives, and what orders it.
 namespace tilewright {
 namespace {
 
+using test::lowered;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-ir::Kernel lowered(const Kernel& kernel) {
-  ir::Kernel machine = kernel.finish();
-  passes::lower_to_machine(machine);
-  return machine;
-}
 
 struct Execution {
   simulator::MachineReport report;
@@ -34,12 +29,7 @@ struct Execution {
 Execution execute(const ir::Kernel& machine, std::uint64_t seed) {
   const std::vector<std::int64_t> shape{kPairedCtas * kTurns * kExchangedRows, kExchangedColumns};
   Execution run{{}, HostTensor::random_normal(bf16, shape, 1), HostTensor::poisoned(bf16, shape)};
-  Arguments arguments;
-  arguments.tensors.push_back({"X", bf16, shape, run.X.strides(), run.X.data()});
-  arguments.tensors.push_back({"Y", bf16, shape, run.Y.strides(), run.Y.data()});
-  simulator::MachineOptions options;
-  options.seed = seed;
-  run.report = simulator::run_machine(machine, arguments, options);
+  run.report = test::launch_once(machine, {{"X", &run.X}, {"Y", &run.Y}}, seed);
   return run;
 }
 
