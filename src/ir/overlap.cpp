@@ -99,6 +99,7 @@ struct Layout {
 }  // namespace
 
 bool share_elements(const TensorArgument& a, const TensorArgument& b) {
+  if (a.data == nullptr || b.data == nullptr) return false;
   const Layout x(a), y(b);
   if (x.empty || y.empty || x.end <= y.first || y.end <= x.first) return false;
   if (x.first == y.first || (x.dense && y.dense)) return true;

@@ -93,6 +93,8 @@ TEST(Overlap, OfTwoTensors) {
   EXPECT_LT(missed, shared / 2);
   const TensorArgument none{"t", DType::f32, {0, 4}, {4, 1}, memory};
   EXPECT_FALSE(share_elements(none, none));
+  const TensorArgument nowhere{"t", DType::f32, {2, 4}, {4, 1}, nullptr};
+  EXPECT_FALSE(share_elements(nowhere, nowhere));
 }
 
 TEST(Overlap, OfLargeTensors) {
