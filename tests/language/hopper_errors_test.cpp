@@ -150,6 +150,37 @@ TEST(ClusterCopyErrors, MovesWholePanelsOfOneShape) {
        [](const Slot& slot, const SharedView& wide) {
          cluster_copy(wide.columns(0, 32), slot[0].columns(0, 32), 0);
        });
+  // As many elements in other rows.
+  copy({"view<bf16, 32x128> in panels of 64 to view<bf16, 64x64>"},
+       [](const Slot& slot, const SharedView& wide) { cluster_copy(wide.rows(0, 32), slot, 0); });
+  misuse("cluster_copy(", {"in panels of 32 to view<bf16, 64x64> in panels of 64"}, [] {
+    TracedRoles t;
+    t.ring.multicast();
+    const SharedTile narrow(t.kernel, "narrow", bf16, 64, 64, SharedMap{.swizzle = 64});
+    t.in_role([&] { t.ring.produce([&](const Slot& slot) { cluster_copy(narrow, slot, 0); }); });
+  });
+}
+
+TEST(SharedErrors, SwizzlesThatThereAreNot) {
+  for (const int swizzle : {-32, 16, 96, 256}) {
+    misuse("\"tile\"",
+           {"a swizzle of " + std::to_string(swizzle) + " bytes", "fix: take 0, 32, 64 or 128"},
+           [&] {
+             Kernel kernel("k");
+             SharedTile tile(kernel, "tile", bf16, 64, 64, SharedMap{.swizzle = swizzle});
+           });
+  }
+}
+
+TEST(SharedErrors, ATileOfAnotherShapeIsStored) {
+  in_role("store(", {"the tile is tile<bf16, 32x64>, the shared view", "fix: both must agree"},
+          [](TracedRoles& t) {
+            store(t.tile, zeros({32, 64}).cast(bf16));
+          });
+  in_role("store(", {"the tile is tile<f32, 64x64>, the shared view", "fix: both must agree"},
+          [](TracedRoles& t) {
+            store(t.tile, zeros({64, 64}));
+          });
 }
 
 TEST(LoadErrors, ABoxHasAtMost256Rows) {

@@ -137,6 +137,30 @@ TEST(ClusterCopy, SendsWhatWasWritten) {
               AllOf(HasSubstr("shared own"), HasSubstr("cluster_copy")));
 }
 
+// A CTA that ends takes along what a copy may still read of it.
+TEST(ClusterCopy, ItsSourceStaysUntilItIsRead) {
+  ir::Kernel machine = lowered(exchange());
+  ir::Block* last_block = nullptr;
+  std::size_t last = 0;
+  const std::function<void(ir::Block&)> find = [&](ir::Block& block) {
+    for (std::size_t i = 0; i < block.body.size(); ++i) {
+      if (block.body[i].op == ir::Op::cluster_sync) last_block = &block, last = i;
+      for (ir::Block& inner : block.body[i].blocks) find(inner);
+    }
+  };
+  find(machine.body);
+  ASSERT_NE(last_block, nullptr);
+  last_block->body.erase(last_block->body.begin() + static_cast<std::ptrdiff_t>(last));
+  const simulator::MachineReport report = execute(machine, 0).report;
+  ASSERT_FALSE(report.ok());
+  bool found = false;
+  for (const simulator::Fault& fault : report.faults) {
+    found = found || (fault.kind == "exit" &&
+                      fault.message.find("read   cluster_copy") != std::string::npos);
+  }
+  EXPECT_TRUE(found) << report.faults.front().message;
+}
+
 // Waits, arrivals, bytes and CTAs, and the meeting before the end.
 TEST(ClusterCopy, SeededFaultsAreFound) {
   const ir::Kernel machine = lowered(exchange());
