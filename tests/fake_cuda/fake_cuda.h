@@ -41,7 +41,8 @@ struct FakeCudaState {
   unsigned shared_bytes;
   unsigned attribute_count;
   int dynamic_shared_limit;
-  void** arguments;  // of the last launch
+  int large_clusters;  // whether they were asked for
+  void** arguments;    // of the last launch
   void* map_base;
   FakeTensorMap map;  // the last one
 };
