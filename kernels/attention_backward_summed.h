@@ -71,15 +71,17 @@ class Summed {
     const Condition own = group == slot.stage() % groups_;
     rows.is_own_ = own;
     ring_.release(slot);
+    for (Var& sum : rows.sums_) sum = zeros({64, tiles_.width()});
     // What nobody has come to was not written.
-    const Index limit = select(place >= 0 && own, tiles_.lines, 0);
-    const int lines = tiles_.lines_of_tile, width = tiles_.width();
-    Index tile = place;
-    for (Var& sum : rows.sums_) {
-      sum = from_fragments(
-          load(tiles_.sums(Block(tile * lines, lines, limit), all)).reshape({64 * width}), width);
-      tile = tile + 1;
-    }
+    when(place >= 0 && own, [&] {
+      const int lines = tiles_.lines_of_tile, width = tiles_.width();
+      Index tile = place;
+      for (Var& sum : rows.sums_) {
+        sum = from_fragments(
+            load(tiles_.sums(tiles_.lines.block(tile, lines), all)).reshape({64 * width}), width);
+        tile = tile + 1;
+      }
+    });
   }
 
   // The blocks of rows from this one up to their end. `put` stores the warpgroup's tiles of one,
