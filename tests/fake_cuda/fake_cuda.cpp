@@ -4,6 +4,8 @@
 
 #include "fake_cuda/fake_cuda.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -204,6 +206,62 @@ int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
   *milliseconds = 1.5F;
   return 0;
 }
+// Shared memory: a handle is a file in memory, and an address range is the host's own.
+constexpr size_t kPage = size_t{2} << 20;
+int cuMemGetAllocationGranularity(size_t* bytes, const void*, int) {
+  *bytes = kPage;
+  return 0;
+}
+int cuMemCreate(uint64_t* handle, size_t bytes, const void*, uint64_t) {
+  if (const int failed = take_result()) return failed;
+  if (bytes % kPage != 0) return 1;
+  if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
+  const int file = memfd_create("fake-gpu", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return 2;
+  *handle = static_cast<uint64_t>(file);
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemRelease(uint64_t handle) {
+  close(static_cast<int>(handle));
+  --fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemExportToShareableHandle(void* to, uint64_t handle, int, uint64_t) {
+  *static_cast<int*>(to) = fcntl(static_cast<int>(handle), F_DUPFD_CLOEXEC, 0);
+  return 0;
+}
+int cuMemImportFromShareableHandle(uint64_t* handle, void* from, int) {
+  const int file = static_cast<int>(reinterpret_cast<uintptr_t>(from));
+  *handle = static_cast<uint64_t>(fcntl(file, F_DUPFD_CLOEXEC, 0));
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemAddressReserve(uint64_t* address, size_t bytes, size_t, uint64_t, uint64_t) {
+  *address = reinterpret_cast<uint64_t>(
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ++fake_cuda_state.live_handles;
+  return 0;
+}
+int cuMemAddressFree(uint64_t address, size_t bytes) {
+  munmap(reinterpret_cast<void*>(address), bytes);
+  --fake_cuda_state.live_handles;
+  return 0;
+}
+int cuMemMap(uint64_t address, size_t bytes, size_t, uint64_t handle, uint64_t) {
+  void* const at = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_FIXED, static_cast<int>(handle), 0);
+  return at == MAP_FAILED ? 1 : 0;
+}
+int cuMemUnmap(uint64_t address, size_t bytes) {
+  mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+       -1, 0);
+  return 0;
+}
+int cuMemSetAccess(uint64_t, size_t, const void*, size_t) {
+  return fake_cuda_state.reaches_nobody != 0 ? cuda::kErrorInvalidDevice : 0;
+}
+
 int cuTensorMapEncodeTiled(void*, int type, uint32_t rank, void* base, const uint64_t* sizes,
                            const uint64_t* strides, const uint32_t* box,
                            const uint32_t* element_strides, int interleave, int swizzle,

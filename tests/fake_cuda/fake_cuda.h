@@ -19,6 +19,7 @@ struct FakeCudaState {
   int max_threads;                    // of a block, by what the kernels were compiled for
   int synchronise_milliseconds;       // that waiting for a stream takes
   int capturing;                      // whether all streams are
+  int reaches_nobody;                 // whether no device maps shared memory
   int next_result;                    // returned once, by the next call of those that can fail
   int (*executes)(void** arguments);  // stands for the kernel: what waiting for the stream returns
   // Counted or recorded by the driver.
