@@ -258,7 +258,8 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     std::vector<checks::ProgramCase> cases;
     std::vector<std::string> sizes;
     for (const OperationCut& cut : operation.cuts) {
-      cases.push_back({cut.made.program, cut.options, cut.made.before(), cut.valued});
+      cases.push_back(
+          {cut.made.program, cut.options, cut.made.before(), cut.valued, cut.one_cluster});
       sizes.push_back(cut.sizes);
     }
     return simulate_program_faults(request, cases, operation.forms, title, sizes,

@@ -110,6 +110,7 @@ class Group {
 
   int rank() const;
   int size() const;
+  std::chrono::milliseconds patience() const;
   // The numbers of the ranks on this machine, in order.
   std::vector<int> local_ranks() const;
 

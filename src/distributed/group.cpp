@@ -148,6 +148,7 @@ Group::Group(const Rendezvous& rendezvous, const GroupOptions& options)
 
 int Group::rank() const { return members_->rank(); }
 int Group::size() const { return members_->size(); }
+std::chrono::milliseconds Group::patience() const { return members_->patience(); }
 
 std::vector<int> Group::local_ranks() const {
   std::vector<int> ranks;

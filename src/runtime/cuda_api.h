@@ -38,6 +38,7 @@ constexpr Result kErrorNotInitialized = 3;
 constexpr Result kErrorNoDevice = 100;
 constexpr Result kErrorInvalidDevice = 101;
 constexpr Result kErrorNotFound = 500;
+constexpr Result kErrorNotReady = 600;
 
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
@@ -173,6 +174,7 @@ struct AccessDescription {
   X(cuEventCreate, "cuEventCreate", (cuda::Event* event, unsigned flags)) \
   X(cuEventDestroy, "cuEventDestroy_v2", (cuda::Event event)) \
   X(cuEventRecord, "cuEventRecord", (cuda::Event event, cuda::Stream stream)) \
+  X(cuEventQuery, "cuEventQuery", (cuda::Event event)) \
   X(cuEventSynchronize, "cuEventSynchronize", (cuda::Event event)) \
   X(cuEventElapsedTime, "cuEventElapsedTime", (float* milliseconds, cuda::Event start, cuda::Event end)) \
   X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", (void* map, int element_type, uint32_t rank, void* base, const uint64_t* sizes, const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill))

@@ -1,6 +1,9 @@
 #include "runtime/peers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
 
 #include "runtime/cuda_api.h"
 #include "support/diagnostic.h"
@@ -46,6 +49,26 @@ void reach_peer(const Device& device, const Device& other) {
   const cuda::Result result = driver_function<cuda::Result(cuda::Context, unsigned)>(
       driver, "cuCtxEnablePeerAccess")(other.context(), 0);
   if (result != kAlreadyEnabled) check_cuda(driver, result, "cuCtxEnablePeerAccess");
+}
+
+std::string unique_name(const Device& device) {
+  std::array<unsigned char, 16> bytes = {};
+  const CudaDriver& driver = device.driver();
+  check_cuda(driver,
+             driver_function<cuda::Result(void*, cuda::Device)>(driver, "cuDeviceGetUuid_v2")(
+                 bytes.data(), device.ordinal()),
+             "cuDeviceGetUuid");
+  return fmt::format("GPU-{:02x}", fmt::join(bytes, ""));
+}
+
+bool is_idle(const Stream& stream) {
+  const CudaDriver& driver = stream.device().driver();
+  stream.device().make_current();
+  const cuda::Result result =
+      driver_function<cuda::Result(cuda::Stream)>(driver, "cuStreamQuery")(stream.handle());
+  if (result == cuda::kErrorNotReady) return false;
+  check_cuda(driver, result, "cuStreamQuery");
+  return true;
 }
 
 void write_word(const Stream& stream, void* word, std::int32_t value) {

@@ -43,6 +43,7 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(cuda::kErrorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuda::kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
   EXPECT_EQ(cuda::kErrorInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuda::kErrorNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda::kErrorNotFound, CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(int{cuda::kMultiprocessorCount}, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   EXPECT_EQ(int{cuda::kL2CacheSize}, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
