@@ -23,7 +23,6 @@ namespace {
 constexpr int kTileRows = 64;  // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;     // f32 that a warp adds at a time
 constexpr int kStages = 2;     // of a block of queries, and of dS
-constexpr int kNone = -1;      // instead of a stage
 
 // Shared memory has whole panels of columns, of which the last ones may not exist.
 int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
@@ -59,8 +58,7 @@ class Backward {
                               : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
-        // The next block's V and K come while dV and dK leave through those of the block before.
-        kv_ring_(kernel, "kv", stages(kStages),
+        kv_ring_(kernel, "kv", stages(1),
                  {{a.dtype, a.block_k, shared_columns(a.dim_v)},
                   {a.dtype, a.block_k, shared_columns(a.dim)}}),
         ring_(kernel, "rows", stages(kStages),
@@ -69,8 +67,10 @@ class Backward {
                {f32, 1, a.block_q},
                {f32, 1, a.block_q}}),
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
+        dv_out_(kernel, "dv_out", a.dtype, a.block_k, shared_columns(a.dim_v)),
         ds_full_(kernel, "ds_full"),
-        keys_read_(kernel, "keys_read") {
+        ds_read_(kernel, "ds_read"),
+        own_math_(kernel, 128, kGroups) {
     kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(3);
     kernel.ctas(multiprocessors());
@@ -78,7 +78,7 @@ class Backward {
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
       turns_.emplace(kernel, "turn", *words_, kGroups * 128);
-      queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_);
+      queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
       roles.push_back(role("give_summed", warps(1), few, [this] { queries_->give_all(kv_ring_); }));
@@ -87,7 +87,6 @@ class Backward {
       const Dim first_word = plan.ordered ? sequences_.kept_blocks(a.block_q) : Dim(0);
       shared_.emplace(key_sums(), *key_sums_, *words_, first_word);
     }
-    if (plan.adds_together) own_math_.emplace(kernel, 128, kGroups);
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -96,8 +95,6 @@ class Backward {
 
  private:
   using Sequence = typename Keys::One;
-
-  using Rows = typename QueryGradients<Keys>::Rows;
 
   const Dim& parts() const { return sequences_.parts().count; }
   SharedSumsShape key_sums() const { return shared_sums(a_, plan_, sequences_, parts()); }
@@ -190,39 +187,30 @@ class Backward {
   }
 
   void compute_blocks(const Index& group) {
-    if (queries_) queries_->clear(group);
+    clear_outputs(group);
     Cell<Condition> more(true);
-    Cell<Index> leaving(kNone);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      std::optional<Rows> rows;
-      if (queries_) rows.emplace(queries_->summed());
       when(
           kv.number() >= 0,
           [&] {
-            compute_block(group, kv, leaving, rows);
-            leaving = kv.stage();
+            compute_block(group, kv);
             more = true;
           },
           [&] {
             more = kv.number() != kEndOfKeys;
-            await_copies(group, leaving);
             kv_ring_.release(kv);
-            if (rows) queries_->next(group, *rows);
           });
-      if (rows) queries_->convert(group, *rows);
+      if (queries_) queries_->convert(group);
     });
     bulk_wait(0);
   }
 
-  // Until what the block of keys before has stored has left shared memory: dK and dV lie in its
-  // stage, dQ where dS will.
-  void await_copies(const Index& group, Cell<Index>& leaving) {
-    const Index stage = leaving;
+  // Until what the block of keys before has stored has left shared memory: dV, and dK and dQ from
+  // where dS will lie.
+  void await_copies(const Index& group) {
     bulk_wait_read(0);
-    kv_ring_.release_if(stage != kNone, stage);
-    leaving = kNone;
-    if (queries_) queries_->meet(group);
+    own_math_.sync(group);
   }
 
   // Of the step before: the stage of its dS, and the first tile of its dQ.
@@ -230,11 +218,11 @@ class Backward {
     Cell<Index> stage{0}, tile{0};
   };
 
-  void compute_block(const Index& group, const Slot& kv, Cell<Index>& leaving,
-                     std::optional<Rows>& rows) {
+  void compute_block(const Index& group, const Slot& kv) {
     const SharedView v = own_rows(group, kv[0]).columns(0, a_.dim_v);
     const SharedView k = own_rows(group, kv[1]).columns(0, a_.dim);
     Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
+    const KeyPlace at = key_place(kv);
     const Index steps = kv.number(3);
     const auto has_rows = [&] {
       Before before;
@@ -244,7 +232,7 @@ class Backward {
         const Index own_tile = slot.number(1);
         const Gradients now = gradients(group, kv, k, v, slot, has_before);
         if (has_before && !plan_.meets_early) ds_full_.wait();
-        if (!has_before) await_copies(group, leaving);
+        if (!has_before) await_copies(group);
         store(own_gradient(slot.stage(), group), now.scores);
         std::optional<Pending> sum_q;
         if (has_before && plan_.alternates) add_alone(group, kv, before);
@@ -266,35 +254,40 @@ class Backward {
       };
       step(false);
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
-      end_steps(group, kv, before, dk, dv, rows);
+      end_steps(group, kv, before, [&] {
+        if (!shared_) put_values(group, at, dv);
+      });
     };
     when(steps > 0, has_rows, [&] {
-      await_copies(group, leaving);
-      begin_outputs(group, kv, dv, rows);
-      if (!shared_) put_keys(group, kv, scaled(dk));
+      kv_ring_.release(kv);
+      await_copies(group);
+      if (!shared_) put_values(group, at, dv);
     });
-    if (shared_) add_shared(group, kv, dk, dv, rows);
+    if (shared_) {
+      add_shared(group, at, dk, dv);
+    } else {
+      put_keys(group, at, dk);
+    }
   }
 
-  // The last product of dQ, beside which dV leaves, and dK behind it.
-  void end_steps(const Index& group, const Slot& kv, const Before& before, const Tile& dk,
-                 const Tile& dv, std::optional<Rows>& rows) {
+  // The last product of dQ, beside which dV leaves. Behind it the next keys may come.
+  void end_steps(const Index& group, const Slot& kv, const Before& before,
+                 const std::function<void()>& put_values) {
     ds_full_.wait();
-    std::optional<Pending> sum_q;
-    if (!plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
-    begin_outputs(group, kv, dv, rows);
-    std::optional<Tile> keys;
-    if (!shared_) keys = scaled(dk);
-    if (sum_q) {
-      const Tile dq = wait(*sum_q);
-      keys_read_.arrive();
-      add(group, before.tile, dq);
-    } else {
+    if (plan_.alternates) {
+      put_values();
       add_alone(group, kv, before);
-      keys_read_.arrive();
+      kv_ring_.release(kv);
+      ds_read_.arrive();
+    } else {
+      const Pending sum_q = query_gradient(group, kv, before.stage);
+      put_values();
+      const Tile dq = wait(sum_q);
+      kv_ring_.release(kv);
+      ds_read_.arrive();
+      add(group, before.tile, dq);
     }
-    keys_read_.wait();
-    if (keys) put_keys(group, kv, *keys);
+    ds_read_.wait();
   }
 
   struct Gradients {
@@ -370,7 +363,7 @@ class Backward {
 
   // The warpgroups' tiles of a block of rows.
   void add(const Index& group, const Index& tile, const Tile& dq) {
-    if (plan_.adds_together) own_math_->sync(group);
+    if (plan_.adds_together) own_math_.sync(group);
     when_due(tile, [&](const Index& place) { add_tile(place, group, dq); });
   }
   // The tile of one of them. There are as many stages as warpgroups.
@@ -402,46 +395,57 @@ class Backward {
         [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
-  // dV is complete before the last product of dQ, as are the first sums that are converted. Where
-  // heads share keys both wait: registers have no room for them beside dK and what it is added to.
-  void begin_outputs(const Index& group, const Slot& kv, const Tile& dv,
-                     std::optional<Rows>& rows) {
-    if (shared_) return;
-    put_values(group, kv, dv.cast(a_.dtype));
-    if (rows) queries_->next(group, *rows);
-  }
-  void add_shared(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv,
-                  std::optional<Rows>& rows) {
-    const KeyPlace at = key_place(kv);
+  void add_shared(const Index& group, const KeyPlace& at, const Tile& dk, const Tile& dv) {
     const Index number =
         sequences_.kept_keys(sequences_.of(at.sequence), at.kv_head, at.block, a_.block_k);
     shared_->add({number, at.part}, group, /*of_keys=*/false, dv,
-                 [&](const Tile& sum) { put_values(group, kv, sum.cast(a_.dtype)); });
+                 [&](const Tile& sum) { put_values(group, at, sum); });
     shared_->add({number, at.part}, group, /*of_keys=*/true, dk,
-                 [&](const Tile& sum) { put_keys(group, kv, scaled(sum)); });
-    if (rows) queries_->next(group, *rows);
+                 [&](const Tile& sum) { put_keys(group, at, sum); });
   }
-  Tile scaled(const Tile& dk) const { return (dk * scores_.product_scale).cast(a_.dtype); }
 
-  // Through V and K, which no product reads any more. A warp copies the 16 rows that it has stored.
-  void put_values(const Index& group, const Slot& kv, const Tile& dv) const {
-    put(group, kv, dV_, kv[0], dv);
+  // Through a place of its own, and for dK that of dS, which no product reads any more. A warp
+  // copies the 16 rows that it has stored.
+  void put_values(const Index& group, const KeyPlace& at, const Tile& dv) const {
+    put(group, at, dV_, dv, [&](int panel) { return values_panel(group, panel); });
   }
-  void put_keys(const Index& group, const Slot& kv, const Tile& dk) const {
-    put(group, kv, dK_, kv[1], dk);
+  void put_keys(const Index& group, const KeyPlace& at, const Tile& dk) const {
+    put(group, at, dK_, dk * scores_.product_scale,
+        [&](int panel) { return panel_of(ds_, group, panel); });
   }
-  void put(const Index& group, const Slot& kv, const Tensor& to, const SharedView& through,
-           const Tile& tile) const {
-    const KeyPlace at = key_place(kv);
+  SharedView values_panel(const Index& group, int panel) const {
+    return dv_out_.rows(kGroupRows * group, kGroupRows)
+        .columns(kColumnsOfPanel * panel, kColumnsOfPanel);
+  }
+  void put(const Index& group, const KeyPlace& at, const Tensor& to, const Tile& tile,
+           const std::function<SharedView(int panel)>& through) const {
     const Sequence sequence = sequences_.of(at.sequence);
+    const Block keys = keys_of(sequence, at.block).part(4 * group + warp_index(), 16);
     const int dim = static_cast<int>(tile.shape()[1]);
-    const SharedView own = own_rows(group, through);
-    store(own.columns(0, dim), tile);
+    const Tile rounded = tile.cast(a_.dtype);
+    for (int i = 0; i < panels_of(dim); ++i) {
+      const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
+      store(through(i).columns(0, width), rounded.slice({0, first}, {kGroupRows, width}));
+    }
     fence_proxy_async();
     warp_sync();
-    const Block keys = keys_of(sequence, at.block).part(4 * group + warp_index(), 16);
-    tma_store(sequence.rows(to, keys, at.kv_head, columns(dim)), own.rows(16 * warp_index(), 16));
+    for (int i = 0; i < panels_of(dim); ++i) {
+      tma_store(sequence.rows(to, keys, at.kv_head, Dim(dim).block(i, kColumnsOfPanel)),
+                through(i).rows(16 * warp_index(), 16));
+    }
     bulk_commit();
+  }
+  // Before the first of all. A copy reads whole panels, of columns that do not exist too.
+  void clear_outputs(const Index& group) const {
+    const Tile none = zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype);
+    if (a_.dim % kColumnsOfPanel != 0) {
+      for (int i = 0; i < std::max(panels_of(a_.dim), plan_.tiles(a_)); ++i) {
+        store(panel_of(ds_, group, i), none);
+      }
+    }
+    if (a_.dim_v % kColumnsOfPanel != 0) {
+      for (int i = 0; i < panels_of(a_.dim_v); ++i) store(values_panel(group, i), none);
+    }
   }
   static SharedView own_rows(const Index& group, const SharedView& keys) {
     return keys.rows(kGroupRows * group, kGroupRows);
@@ -458,13 +462,13 @@ class Backward {
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
-  SharedTile ds_;
-  ClusterBarrier ds_full_, keys_read_;
+  SharedTile ds_, dv_out_;
+  ClusterBarrier ds_full_, ds_read_;
+  NamedBarrier own_math_;  // of a warpgroup
   std::optional<SharedSums> shared_;
   // In order.
   std::optional<Turns> turns_;
   std::optional<QueryGradients<Keys>> queries_;
-  std::optional<NamedBarrier> own_math_;  // of a warpgroup
 };
 
 }  // namespace
