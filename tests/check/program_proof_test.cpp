@@ -113,6 +113,19 @@ TEST(ProgramProofTest, AWaitForNothingIsAnEquivalent) {
   EXPECT_EQ(results[0].verdict, Verdict::equivalent);
 }
 
+// Nor do orders say what zeros are for.
+TEST(ProgramProofTest, ZerosThatNoResultShowsAreUndecided) {
+  Program program("overwritten");
+  const Buffer x = program.buffer("x", f32, {test::kRows, test::kColumns});
+  const Buffer y = program.zeroed("y", f32, {test::kRows, test::kColumns});
+  const Stream stream = program.rank(0).stream("main");
+  stream.copy(y, x);
+  const std::vector<MutantResult> results = prove(program, 5);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].kind->number, 31);
+  EXPECT_EQ(results[0].verdict, Verdict::undecided);
+}
+
 // That nothing hangs on the order of the work says nothing of what is computed.
 TEST(ProgramProofTest, AChangeOfValuesThatNoInputShowsIsUndecided) {
   Kernel kernel("floor");

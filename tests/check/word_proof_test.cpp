@@ -5,6 +5,8 @@
 #include <string>
 
 #include "check/program_proof.h"
+#include "common/programs.h"
+#include "common/ranks_kernels.h"
 #include "library/program_simulation.h"
 #include "tilewright/hopper.h"
 #include "tilewright/ranks.h"
@@ -94,6 +96,21 @@ TEST(WordProof, AWaitThatHangsOnWhoIsFirstIsNoEquivalent) {
   }
   EXPECT_GT(verdicts[Verdict::caught], 0);
   EXPECT_GT(verdicts[Verdict::undecided], 0);
+}
+
+// Two ranks' kernels signal each other: no launch knows of all that comes to the words.
+TEST(WordProof, WhatAnotherLaunchAddsHangsOnTheOrder) {
+  const Program program = test::message_in_each_rank();
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(program.finish(), ir::default_target()).front();
+  ir::Program owned = program.finish();
+  ir::add_owned(owned, machine);
+  simulator::MachineOptions how;
+  how.timing = true;
+  const simulator::MachineReport report = library::simulate_program(
+      owned, machine, program_case(owned, how, 0).before, nullptr, how, 2);
+  EXPECT_TRUE(report.ok());
+  EXPECT_THAT(report.words, HasSubstr("what a word of global memory holds"));
 }
 
 // CTAs take numbers from a counter, which need not order anything.

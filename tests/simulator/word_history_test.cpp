@@ -86,6 +86,9 @@ TEST(WordHistory, WhatIsHandedOver) {
   // Without the number there may be lanes that still wait for it.
   EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + load + answer}), Told::never);
   EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + answer}), Told::always);
+  // The lanes of another warp do not meet with them.
+  EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + load + answer, wait(0)}),
+            Told::always);
 }
 
 TEST(WordHistory, AWaitForAllThatIsAdded) {
