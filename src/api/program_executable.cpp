@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,7 +31,7 @@ struct ProgramExecutable::State {
   compiler::Target target;
   CompileOptions options;
   std::unique_ptr<CallerRuns> caller;  // once somebody calls
-  std::mutex mutex;                    // of that
+  std::mutex mutex;                    // of that, and of runs on callers' tensors
   std::vector<ir::Kernel> machine;
   std::optional<ir::Program> program;  // bound to the sizes of the memory that is loaded
   std::vector<const runtime::Device*> devices;
@@ -39,22 +40,31 @@ struct ProgramExecutable::State {
   std::vector<runtime::Stream> streams;
   std::vector<runtime::Event> events;  // of the program
   std::vector<runtime::Event> ends;    // of each stream's run
-  std::int64_t runs = 0;               // since load
+  std::vector<runtime::Event> begins;  // of each rank's run on a caller's stream
+  std::int64_t runs = 0;               // since load, or with a caller's sizes
   DimValues sizes;
+  // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
+  std::vector<std::vector<std::byte*>> passed;
+  std::vector<std::int64_t> passed_sizes;
 
   std::byte* address(int buffer, int rank) const {
+    if (!passed.empty() && passed[rank][buffer]) return passed[rank][buffer];
     return static_cast<std::byte*>(buffers[rank][buffer].data());
   }
   const CallerRuns& callers();
   void find_devices();
   void build();
   void bind(const DimValues& sizes);
+  void allocate(const ir::Program& bound, bool with_passed);
+  void pass(const Arguments& arguments);
   void require_memory();
   void require_devices() const;
   void clear() const;  // all memory to zeros
   void check_launches() const;
-  void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
+  void queue(const ir::ProgramOperation& operation, const runtime::Stream& stream,
+             std::int64_t run) const;
   void queue_run(std::int64_t run) const;
+  void queue_run(std::int64_t run, const std::vector<void*>& callers) const;
 };
 
 const CallerRuns& ProgramExecutable::State::callers() {
@@ -104,24 +114,82 @@ void ProgramExecutable::State::build() {
 void ProgramExecutable::State::bind(const DimValues& sizes) {
   ir::Program made = ir::bind_program(recorded, sizes, devices.front()->info().multiprocessors);
   ir::add_owned(made, machine);
-  program.reset();
-  buffers.clear();
-  for (int rank = 0; rank < made.ranks; ++rank) {
-    std::vector<runtime::DeviceBuffer>& own = buffers.emplace_back();
-    for (std::size_t i = 0; i < made.buffers.size(); ++i) {
-      own.emplace_back(*devices[rank], static_cast<std::size_t>(made.buffers[i].bytes()),
-                       name_of(made, static_cast<int>(i), rank));
-    }
-  }
+  passed.clear();
+  passed_sizes.clear();
+  allocate(made, /*with_passed=*/true);
   program = std::move(made);
   clear();
   check_launches();
 }
 
+void ProgramExecutable::State::allocate(const ir::Program& bound, bool with_passed) {
+  program.reset();
+  buffers.clear();
+  for (int rank = 0; rank < bound.ranks; ++rank) {
+    std::vector<runtime::DeviceBuffer>& own = buffers.emplace_back();
+    for (std::size_t i = 0; i < bound.buffers.size(); ++i) {
+      const bool is_own = with_passed || !bound.buffers[i].is_passed();
+      own.emplace_back(*devices[rank],
+                       is_own ? static_cast<std::size_t>(bound.buffers[i].bytes()) : 0,
+                       name_of(bound, static_cast<int>(i), rank));
+    }
+  }
+}
+
+namespace {
+
+// Of what a program is bound to.
+std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
+  std::vector<std::int64_t> sizes;
+  for (const TensorArgument& tensor : arguments.tensors) {
+    sizes.push_back(static_cast<std::int64_t>(tensor.shape.size()));
+    sizes.insert(sizes.end(), tensor.shape.begin(), tensor.shape.end());
+    sizes.insert(sizes.end(), tensor.strides.begin(), tensor.strides.end());
+  }
+  for (const double scalar : arguments.scalars) {
+    sizes.push_back(std::bit_cast<std::int64_t>(scalar));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+// The tensors of a caller's run; memory beside them where their sizes are new.
+void ProgramExecutable::State::pass(const Arguments& arguments) {
+  std::vector<std::int64_t> wanted = sizes_of(arguments);
+  const bool is_new = !program || wanted != passed_sizes;
+  if (is_new) {
+    std::vector<ir::TensorShape> shapes;
+    for (const TensorArgument& tensor : arguments.tensors) {
+      shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+    }
+    ir::Program made = ir::bind_program(recorded, shapes, devices.front()->info().multiprocessors,
+                                        arguments.scalars);
+    ir::add_owned(made, machine);
+    for (const runtime::Event& end : ends) end.synchronize();
+    allocate(made, /*with_passed=*/false);
+    program = std::move(made);
+    clear();
+    runs = 0;
+    passed_sizes = std::move(wanted);
+  }
+  ir::check_memory(ir::signature_of(recorded), arguments.tensors);
+  std::vector<std::vector<std::byte*>> places;
+  std::size_t next = 0;
+  for (int rank = 0; rank < program->ranks; ++rank) {
+    std::vector<std::byte*>& own = places.emplace_back();
+    for (const ir::ProgramBuffer& buffer : program->buffers) {
+      own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
+    }
+  }
+  if (!is_new && places == passed) return;
+  passed = std::move(places);
+  check_launches();
+}
+
 void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
-                                     std::int64_t run) const {
+                                     const runtime::Stream& stream, std::int64_t run) const {
   const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
-  const runtime::Stream& stream = streams[operation.stream];
   const int rank = program->streams[operation.stream].rank;
   const std::int32_t value = ir::word_value(operation.value, run);
   switch (operation.kind) {
@@ -196,8 +264,41 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
       if (i != j && same_rank) streams[i].wait(ends[j]);
     }
   }
-  for (const ir::ProgramOperation& operation : program->operations) queue(operation, run);
+  for (const ir::ProgramOperation& operation : program->operations) {
+    queue(operation, streams[operation.stream], run);
+  }
   for (std::size_t i = 0; i < streams.size(); ++i) ends[i].record(streams[i]);
+}
+
+// Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
+// they have ended.
+void ProgramExecutable::State::queue_run(std::int64_t run,
+                                         const std::vector<void*>& callers) const {
+  std::vector<runtime::Stream> first;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
+    first.push_back(runtime::Stream::borrow(*devices[rank], handle));
+  }
+  std::vector<const runtime::Stream*> queues;
+  std::vector<bool> has_first(devices.size(), false), has_others(devices.size(), false);
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const int rank = program->streams[i].rank;
+    queues.push_back(has_first[rank] ? &streams[i] : &first[rank]);
+    if (has_first[rank]) {
+      if (!has_others[rank]) begins[rank].record(first[rank]);
+      has_others[rank] = true;
+      streams[i].wait(begins[rank]);
+    }
+    has_first[rank] = true;
+  }
+  for (const ir::ProgramOperation& operation : program->operations) {
+    queue(operation, *queues[operation.stream], run);
+  }
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    const int rank = program->streams[i].rank;
+    ends[i].record(*queues[i]);
+    if (queues[i] != &first[rank]) first[rank].wait(ends[i]);
+  }
 }
 
 ProgramExecutable::ProgramExecutable(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -215,10 +316,27 @@ void ProgramExecutable::prepare(const std::vector<TensorRef>& tensors,
   held(state_, "ProgramExecutable").callers().prepare(tensors, scalars, stream);
 }
 
+void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
+                                    const std::vector<void*>& streams,
+                                    const std::vector<double>& scalars) {
+  State& state = held(state_, "ProgramExecutable");
+  state.require_devices();
+  if (!streams.empty() && streams.size() != state.devices.size()) {
+    Diagnostic(state.recorded.where,
+               fmt::format("program {}: {} streams for {}", state.recorded.name, streams.size(),
+                           ir::ranks_text(state.recorded.ranks)))
+        .fix("pass one for each rank, or none")
+        .raise();
+  }
+  const std::lock_guard lock(state.mutex);
+  state.pass(compiler::make_arguments(ir::signature_of(state.recorded), tensors, scalars));
+  state.queue_run(++state.runs, streams);
+}
+
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = held(state_, "ProgramExecutable");
   state.require_devices();
-  if (!state.program || memory.sizes() != state.sizes) {
+  if (!state.program || !state.passed.empty() || memory.sizes() != state.sizes) {
     state.bind(memory.sizes());
     state.sizes = memory.sizes();
   }
@@ -293,6 +411,9 @@ ProgramExecutable compile(const Program& program, std::string_view target,
   }
   for (const int rank : rank_of_event) {
     state->events.emplace_back(*state->devices[rank], runtime::Event::Timing::off);
+  }
+  for (const runtime::Device* device : state->devices) {
+    state->begins.emplace_back(*device, runtime::Event::Timing::off);
   }
   for (const ir::ProgramStream& stream : recorded.streams) {
     state->streams.emplace_back(*state->devices[stream.rank]);
