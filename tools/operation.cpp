@@ -100,6 +100,7 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
     const bool no_values = wanted == OperationSizes::further || request.control_only;
     const library::Drawn drawn = no_values ? library::Drawn::zeros : library::Drawn::normal;
     made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count, drawn));
+    made.cuts.back().one_cluster = count == checks::largest_cluster(made.forms.front());
   };
   for (const std::int64_t count : multiprocessors) {
     for (const std::vector<std::string>& sizes : choices) add(sizes, count);

@@ -20,7 +20,8 @@ struct OperationCut {
   // What its buffers hold before it runs, where `made` has zeros since that takes time to make.
   std::function<library::ProgramTensors()> valued = {};
   simulator::MachineOptions options;
-  std::string sizes;  // empty: as the command says
+  std::string sizes;         // empty: as the command says
+  bool one_cluster = false;  // at a time executes each launch
 };
 
 struct Operation {

@@ -275,7 +275,8 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     std::vector<checks::ProgramCase> cases;
     std::vector<std::string> sizes;
     for (const OperationCut& cut : operation.cuts) {
-      cases.push_back({cut.made.program, cut.options, cut.made.before(), cut.valued});
+      cases.push_back(
+          {cut.made.program, cut.options, cut.made.before(), cut.valued, cut.one_cluster});
       sizes.push_back(cut.sizes);
     }
     // Over ranks those about signals: the pieces of the kernels are proven in kernels of one GPU.

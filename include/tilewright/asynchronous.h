@@ -252,24 +252,6 @@ void atomic_add(const TensorView& view, const Tile& tile, Order order = Order::a
 void store(const SharedView& to, const TileOperand& tile, SourceLocation where = here());
 Tile load(const SharedView& from, SourceLocation where = here());
 
-// Which elements of a tile a thread holds, for authors who declare it. Digit d of a register's, a
-// lane's or a warp's number, the fastest first, adds d * stride to the coordinate on an axis. On
-// axis kEvery it says nothing: those hold the same.
-struct RegisterMap {
-  static constexpr int kEvery = -1;
-  struct Digit {
-    int size, axis, stride;
-  };
-  std::vector<Digit> registers, lanes, warps;
-  // As a product's result of so many columns lies.
-  static RegisterMap product(int columns);
-};
-// Tiles that lie so; the axes are the tile's. A load from global memory comes to lie so at once.
-// Another tile that lies otherwise passes through shared memory, once, with a barrier that all
-// warps which hold it reach. Raises for a map that does not have each element, or has not 32 lanes.
-Tile load(const TensorView& from, const RegisterMap& map, SourceLocation where = here());
-Tile in_registers(const Tile& tile, const RegisterMap& map, SourceLocation where = here());
-
 // `count` hardware barriers over `threads` threads each: whole warps, at most the CTA's. A CTA has
 // 15 of them, of which reductions over several warps take some.
 class NamedBarrier {

@@ -78,6 +78,28 @@ class Tensor {
 Tile load(const TensorView& view, SourceLocation where = here());
 // Only elements that exist are written.
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
+// Which elements of a tile a thread holds, for authors who declare it. Digit d of a register's, a
+// lane's or a warp's number, the fastest first, adds d * stride to the coordinate on an axis. On
+// axis kEvery it says nothing: those hold the same.
+struct RegisterMap {
+  static constexpr int kEvery = -1;
+  struct Digit {
+    int size, axis, stride;
+  };
+  std::vector<Digit> registers, lanes, warps;
+  // As a product's result of so many columns lies, 64 rows for each warpgroup.
+  static RegisterMap product(int columns, int rows = 64);
+};
+// Tiles that lie so, at both levels; the axes are the tile's. What the tile holds stays the same. A
+// load from global memory comes to lie so at once. Another tile that lies otherwise passes through
+// shared memory, once, with a barrier that all warps which hold it reach. At the explicit level the
+// warps are a role's. At the tile level they are all that compute: where there are products, every
+// four of them have the part of the tile that the schedule gives their warpgroup, and there a map
+// of others raises when the kernel is compiled. Raises Error(usage) for a map that does not have
+// each element, or has not 32 lanes, and for more elements than a thread has registers for.
+Tile load(const TensorView& from, const RegisterMap& map, SourceLocation where = here());
+Tile in_registers(const Tile& tile, const RegisterMap& map, SourceLocation where = here());
+
 // In which order the blocks of the grid add to a tensor.
 enum class Order : std::uint8_t {
   blocks,  // that of their numbers, x fastest: the same bits in every launch

@@ -30,6 +30,7 @@ namespace tilewright {
 namespace ir {
 struct Program;
 }
+class Group;
 class Program;
 
 // The values of a program's dims, by name.
@@ -320,7 +321,11 @@ class ProgramExecutable {
 
  private:
   friend ProgramExecutable compile(const Program&, std::string_view, const CompileOptions&);
+  friend ProgramExecutable compile(const Program&, std::string_view, const Group&,
+                                   const CompileOptions&);
   struct State;
+  static std::unique_ptr<State> recorded_state(const Program& program, std::string_view target,
+                                               const CompileOptions& options);
   explicit ProgramExecutable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
@@ -329,6 +334,19 @@ class ProgramExecutable {
 // GPU of a program of one rank is that of the options. Raises Error(unavailable) where there are
 // fewer GPUs than ranks, or GPUs that do not reach each other's memory.
 ProgramExecutable compile(const Program& program, std::string_view target,
+                          const CompileOptions& options = {});
+
+// The same over the processes of a group (tilewright/distributed.h), each of which runs its rank's
+// part on the GPU of its options, another one in each; the target is cuda. compile, load and run
+// are then done by all ranks in the same order, with memory of the same sizes and as many runs. Of
+// the memory load and store move what is of this process's rank. All ranks have ended the runs when
+// run returns; between runs the host waits for nothing but room in the driver's queues. A run is
+// waited for as long as the group is patient. Raises besides
+//   Error(usage) where the group has not as many ranks as the program, two ranks use one GPU, or
+//     ranks have recorded different programs;
+//   Error(unavailable) with the ranks that have died meanwhile. Waits for words are then ended, so
+//     that the GPU comes to rest, and the executable raises the same error ever after.
+ProgramExecutable compile(const Program& program, std::string_view target, const Group& group,
                           const CompileOptions& options = {});
 
 }  // namespace tilewright

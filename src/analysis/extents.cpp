@@ -222,7 +222,9 @@ void Extents::tile(const Operation& o) {
     case ir::TileOp::iota:
     case ir::TileOp::any:
     case ir::TileOp::complete:  // of the scheduled form
+      return;
     case ir::TileOp::convert:
+      if (!o.attributes.has(Key::offsets)) bounds_[result] = bounds_[o.operands[0]];
       return;
   }
 }

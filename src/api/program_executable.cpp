@@ -1,15 +1,18 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "api/build_options.h"
 #include "api/caller_runs.h"
+#include "api/program_ranks.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
@@ -25,7 +28,6 @@ namespace tilewright {
 
 using Kind = ir::ProgramOperation::Kind;
 
-// Ranks are GPUs 0, 1, ... of this process.
 struct ProgramExecutable::State {
   ir::Program recorded;
   compiler::Target target;
@@ -33,38 +35,43 @@ struct ProgramExecutable::State {
   std::unique_ptr<CallerRuns> caller;  // once somebody calls
   std::mutex mutex;                    // of that, and of runs on callers' tensors
   std::vector<ir::Kernel> machine;
-  std::optional<ir::Program> program;  // bound to the sizes of the memory that is loaded
-  std::vector<const runtime::Device*> devices;
-  std::vector<std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;  // of each rank
-  std::vector<std::vector<runtime::DeviceBuffer>> buffers;                      // of each rank
-  std::vector<runtime::Stream> streams;
-  std::vector<runtime::Event> events;  // of the program
-  std::vector<runtime::Event> ends;    // of each stream's run
-  std::vector<runtime::Event> begins;  // of each rank's run on a caller's stream
-  std::int64_t runs = 0;               // since load, or with a caller's sizes
+  std::optional<ir::Program> program;   // bound to the sizes of the memory that is loaded
+  std::unique_ptr<ProgramRanks> ranks;  // null: on another target than cuda
+  // Of each rank that this process runs; so are the streams and events, by their numbers.
+  std::map<int, std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;
+  std::map<int, runtime::Stream> streams;
+  std::map<int, runtime::Event> events;  // of the program
+  std::map<int, runtime::Event> ends;    // of each stream's run
+  std::map<int, runtime::Event> begins;  // of each rank's run on a caller's stream
+  std::int64_t runs = 0;                 // since load, or with a caller's sizes
   DimValues sizes;
   // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
   std::vector<std::vector<std::byte*>> passed;
   std::vector<std::int64_t> passed_sizes;
 
-  std::byte* address(int buffer, int rank) const {
+  std::byte* at(int buffer, int rank) const {
     if (!passed.empty() && passed[rank][buffer]) return passed[rank][buffer];
-    return static_cast<std::byte*>(buffers[rank][buffer].data());
+    return ranks->at(buffer, rank);
   }
   const CallerRuns& callers();
-  void find_devices();
   void build();
+  void make_streams();
+  void run_on(std::unique_ptr<ProgramRanks> made);
   void bind(const DimValues& sizes);
-  void allocate(const ir::Program& bound, bool with_passed);
+  void bind_passed(const Arguments& arguments);
   void pass(const Arguments& arguments);
   void require_memory();
   void require_devices() const;
-  void clear() const;  // all memory to zeros
+  void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
   void check_launches() const;
   void queue(const ir::ProgramOperation& operation, const runtime::Stream& stream,
              std::int64_t run) const;
   void queue_run(std::int64_t run) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers) const;
+  ProgramRanks::Streams own_streams() const;
+  // What the buffers that are passed hold in each rank of this process, by `move`.
+  template <typename Move>
+  void for_each_tensor(const Move& move) const;
 };
 
 const CallerRuns& ProgramExecutable::State::callers() {
@@ -72,7 +79,7 @@ const CallerRuns& ProgramExecutable::State::callers() {
   if (!caller) {
     std::vector<const compiler::CompiledKernel*> compiled;
     if (!kernels.empty()) {
-      for (const auto& kernel : kernels.front()) compiled.push_back(kernel.get());
+      for (const auto& kernel : kernels.begin()->second) compiled.push_back(kernel.get());
     }
     caller = std::make_unique<CallerRuns>(recorded, target, build_options(options).machine,
                                           std::move(compiled));
@@ -80,60 +87,55 @@ const CallerRuns& ProgramExecutable::State::callers() {
   return *caller;
 }
 
-void ProgramExecutable::State::find_devices() {
-  if (runtime::Device::count() < recorded.ranks) {
-    Diagnostic(recorded.where,
-               fmt::format("program {} has {} ranks, and there are {} GPUs", recorded.name,
-                           recorded.ranks, runtime::Device::count()),
-               ErrorKind::unavailable)
-        .fix("a machine with a GPU for each rank, or simulate() the program, which needs none")
-        .raise();
-  }
-  for (int rank = 0; rank < recorded.ranks; ++rank) {
-    devices.push_back(&runtime::Device::get(recorded.ranks == 1 ? options.device : rank));
-  }
-  for (const runtime::Device* device : devices) {
-    for (const runtime::Device* other : devices) runtime::reach_peer(*device, *other);
-  }
-}
-
 void ProgramExecutable::State::build() {
-  kernels.resize(devices.size());
   for (const auto& kernel : recorded.kernels) {
     const compiler::BuiltKernel built =
         compiler::build_kernel(*kernel, target.arch, build_options(options));
     machine.push_back(built.program.machine);
-    for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-      kernels[rank].push_back(
-          std::make_unique<compiler::CompiledKernel>(built.program, built.build, *devices[rank]));
+    if (!ranks) continue;
+    for (const int rank : ranks->own()) {
+      kernels[rank].push_back(std::make_unique<compiler::CompiledKernel>(built.program, built.build,
+                                                                         ranks->device(rank)));
     }
+  }
+}
+
+void ProgramExecutable::State::run_on(std::unique_ptr<ProgramRanks> made) {
+  ranks = std::move(made);
+  build();
+  make_streams();
+}
+
+void ProgramExecutable::State::make_streams() {
+  constexpr auto kUntimed = runtime::Event::Timing::off;
+  for (std::size_t i = 0; i < recorded.streams.size(); ++i) {
+    const int rank = recorded.streams[i].rank;
+    if (!ranks->runs(rank)) continue;
+    streams.emplace(i, ranks->device(rank));
+    ends.emplace(std::piecewise_construct, std::tuple(i), std::tie(ranks->device(rank), kUntimed));
+    begins.try_emplace(rank, ranks->device(rank), kUntimed);
+  }
+  for (const ir::ProgramOperation& operation : recorded.operations) {
+    const int rank = recorded.streams[operation.stream].rank;
+    if (operation.kind != Kind::record || !ranks->runs(rank)) continue;
+    events.emplace(std::piecewise_construct, std::tuple(operation.event),
+                   std::tie(ranks->device(rank), kUntimed));
   }
 }
 
 // Memory of these sizes, and launches that are known to fit it.
 void ProgramExecutable::State::bind(const DimValues& sizes) {
-  ir::Program made = ir::bind_program(recorded, sizes, devices.front()->info().multiprocessors);
+  const runtime::Device& device = ranks->device(ranks->own().front());
+  ir::Program made = ir::bind_program(recorded, sizes, device.info().multiprocessors);
   ir::add_owned(made, machine);
   passed.clear();
   passed_sizes.clear();
-  allocate(made, /*with_passed=*/true);
-  program = std::move(made);
-  clear();
-  check_launches();
-}
-
-void ProgramExecutable::State::allocate(const ir::Program& bound, bool with_passed) {
   program.reset();
-  buffers.clear();
-  for (int rank = 0; rank < bound.ranks; ++rank) {
-    std::vector<runtime::DeviceBuffer>& own = buffers.emplace_back();
-    for (std::size_t i = 0; i < bound.buffers.size(); ++i) {
-      const bool is_own = with_passed || !bound.buffers[i].is_passed();
-      own.emplace_back(*devices[rank],
-                       is_own ? static_cast<std::size_t>(bound.buffers[i].bytes()) : 0,
-                       name_of(bound, static_cast<int>(i), rank));
-    }
-  }
+  ranks->allocate(made);
+  program = std::move(made);
+  clear(*program);
+  check_launches();
+  ranks->meet("the memory");
 }
 
 namespace {
@@ -154,25 +156,33 @@ std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
 
 }  // namespace
 
+// The same beside a caller's tensors, of which the memory is there.
+void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
+  std::vector<ir::TensorShape> shapes;
+  for (const TensorArgument& tensor : arguments.tensors) {
+    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+  }
+  ir::Program made = ir::bind_program(recorded, shapes, ranks->device(0).info().multiprocessors,
+                                      arguments.scalars);
+  ir::add_owned(made, machine);
+  for (const auto& [number, end] : ends) end.synchronize();
+  ir::Program own = made;
+  for (ir::ProgramBuffer& buffer : own.buffers) {
+    if (buffer.is_passed()) buffer.shape.assign(1, 0);
+  }
+  program.reset();
+  ranks->allocate(own);
+  program = std::move(made);
+  passed.clear();
+  clear(own);
+  runs = 0;
+}
+
 // The tensors of a caller's run; memory beside them where their sizes are new.
 void ProgramExecutable::State::pass(const Arguments& arguments) {
   std::vector<std::int64_t> wanted = sizes_of(arguments);
-  const bool is_new = !program || wanted != passed_sizes;
-  if (is_new) {
-    std::vector<ir::TensorShape> shapes;
-    for (const TensorArgument& tensor : arguments.tensors) {
-      shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
-    }
-    ir::Program made = ir::bind_program(recorded, shapes, devices.front()->info().multiprocessors,
-                                        arguments.scalars);
-    ir::add_owned(made, machine);
-    for (const runtime::Event& end : ends) end.synchronize();
-    allocate(made, /*with_passed=*/false);
-    program = std::move(made);
-    clear();
-    runs = 0;
-    passed_sizes = std::move(wanted);
-  }
+  if (!program || wanted != passed_sizes) bind_passed(arguments);
+  passed_sizes = std::move(wanted);
   ir::check_memory(ir::signature_of(recorded), arguments.tensors);
   std::vector<std::vector<std::byte*>> places;
   std::size_t next = 0;
@@ -182,20 +192,20 @@ void ProgramExecutable::State::pass(const Arguments& arguments) {
       own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
     }
   }
-  if (!is_new && places == passed) return;
+  if (places == passed) return;
   passed = std::move(places);
   check_launches();
 }
 
 void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
                                      const runtime::Stream& stream, std::int64_t run) const {
-  const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
   const int rank = program->streams[operation.stream].rank;
+  const auto at = [this](int buffer, int of) { return this->at(buffer, of); };
   const std::int32_t value = ir::word_value(operation.value, run);
   switch (operation.kind) {
     case Kind::launch:
-      return kernels[rank][operation.kernel]->launch(stream,
-                                                     arguments_of(*program, operation, run, at));
+      return kernels.at(rank)[operation.kernel]->launch(stream,
+                                                        arguments_of(*program, operation, run, at));
     case Kind::copy:
       return ir::for_each_rows(
           argument_of(*program, operation.to, at), argument_of(*program, operation.from, at),
@@ -214,15 +224,15 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
     case Kind::wait:
       return runtime::wait_word(stream, argument_of(*program, operation.to, at).data, value);
     case Kind::record:
-      return events[operation.event].record(stream);
+      return events.at(operation.event).record(stream);
     case Kind::wait_event:
-      return stream.wait(events[operation.event]);
+      return stream.wait(events.at(operation.event));
   }
 }
 
 void ProgramExecutable::State::require_memory() {
   require_devices();
-  if (program) return;
+  if (program && passed.empty()) return;
   if (recorded.dims.empty()) return bind({});
   Diagnostic(recorded.where, fmt::format("program {}: its dims have no values", recorded.name))
       .fix("load a ProgramMemory of the sizes to run")
@@ -230,7 +240,7 @@ void ProgramExecutable::State::require_memory() {
 }
 
 void ProgramExecutable::State::require_devices() const {
-  if (!devices.empty()) return;
+  if (ranks) return;
   Diagnostic(recorded.where, fmt::format("program {}: target {}, and memory of a program's own is "
                                          "on cuda",
                                          recorded.name, target.name))
@@ -238,36 +248,42 @@ void ProgramExecutable::State::require_devices() const {
       .raise();
 }
 
-void ProgramExecutable::State::clear() const {
-  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    const runtime::Stream stream(*devices[rank]);
-    for (const runtime::DeviceBuffer& buffer : buffers[rank]) buffer.fill(0, stream);
+void ProgramExecutable::State::clear(const ir::Program& of) const {
+  for (const int rank : ranks->own()) {
+    const runtime::Stream stream(ranks->device(rank));
+    for (std::size_t i = 0; i < of.buffers.size(); ++i) {
+      const auto bytes = static_cast<std::size_t>(of.buffers[i].bytes());
+      runtime::zero_rows_async(ranks->at(static_cast<int>(i), rank), 0, bytes, 1, stream);
+    }
     stream.synchronize();
   }
 }
 
 // While nothing is queued: who waits for a launch that fails then would wait forever.
 void ProgramExecutable::State::check_launches() const {
-  const auto at = [this](int buffer, int rank) { return address(buffer, rank); };
+  const auto at = [this](int buffer, int rank) { return this->at(buffer, rank); };
   for (const ir::ProgramOperation& operation : program->operations) {
-    if (operation.kind != Kind::launch) continue;
     const int rank = program->streams[operation.stream].rank;
-    kernels[rank][operation.kernel]->check(arguments_of(*program, operation, 1, at));
+    if (operation.kind != Kind::launch || !ranks->runs(rank)) continue;
+    kernels.at(rank)[operation.kernel]->check(arguments_of(*program, operation, 1, at));
   }
 }
 
 // A rank's streams begin behind the ends of all of them in the run before.
 void ProgramExecutable::State::queue_run(std::int64_t run) const {
-  for (std::size_t i = 0; i < streams.size() && run > 1; ++i) {
-    for (std::size_t j = 0; j < streams.size(); ++j) {
+  for (const auto& [i, stream] : streams) {
+    if (run == 1) break;
+    for (const auto& [j, end] : ends) {
       const bool same_rank = program->streams[i].rank == program->streams[j].rank;
-      if (i != j && same_rank) streams[i].wait(ends[j]);
+      if (i != j && same_rank) stream.wait(end);
     }
   }
   for (const ir::ProgramOperation& operation : program->operations) {
-    queue(operation, streams[operation.stream], run);
+    const auto stream = streams.find(operation.stream);
+    if (stream != streams.end()) queue(operation, stream->second, run);
   }
-  for (std::size_t i = 0; i < streams.size(); ++i) ends[i].record(streams[i]);
+  for (const auto& [i, stream] : streams) ends.at(i).record(stream);
+  ranks->note_queued(run, own_streams());
 }
 
 // Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
@@ -275,29 +291,43 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
 void ProgramExecutable::State::queue_run(std::int64_t run,
                                          const std::vector<void*>& callers) const {
   std::vector<runtime::Stream> first;
-  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+  for (const int rank : ranks->own()) {
     auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
-    first.push_back(runtime::Stream::borrow(*devices[rank], handle));
+    first.push_back(runtime::Stream::borrow(ranks->device(rank), handle));
   }
-  std::vector<const runtime::Stream*> queues;
-  std::vector<bool> has_first(devices.size(), false), has_others(devices.size(), false);
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    const int rank = program->streams[i].rank;
-    queues.push_back(has_first[rank] ? &streams[i] : &first[rank]);
-    if (has_first[rank]) {
-      if (!has_others[rank]) begins[rank].record(first[rank]);
-      has_others[rank] = true;
-      streams[i].wait(begins[rank]);
-    }
-    has_first[rank] = true;
+  std::map<int, const runtime::Stream*> queues;
+  std::vector<int> streams_of(first.size(), 0);
+  for (const auto& [number, stream] : streams) {
+    const int rank = program->streams[number].rank;
+    queues[number] = streams_of[rank] == 0 ? &first[rank] : &stream;
+    if (streams_of[rank] == 1) begins.at(rank).record(first[rank]);
+    if (streams_of[rank]++ > 0) stream.wait(begins.at(rank));
   }
   for (const ir::ProgramOperation& operation : program->operations) {
-    queue(operation, *queues[operation.stream], run);
+    queue(operation, *queues.at(operation.stream), run);
   }
-  for (std::size_t i = 0; i < streams.size(); ++i) {
-    const int rank = program->streams[i].rank;
-    ends[i].record(*queues[i]);
-    if (queues[i] != &first[rank]) first[rank].wait(ends[i]);
+  for (const auto& [number, queue] : queues) {
+    const int rank = program->streams[number].rank;
+    ends.at(number).record(*queue);
+    if (queue != &first[rank]) first[rank].wait(ends.at(number));
+  }
+}
+
+ProgramRanks::Streams ProgramExecutable::State::own_streams() const {
+  ProgramRanks::Streams all;
+  for (const auto& [number, stream] : streams) all.push_back(&stream);
+  return all;
+}
+
+template <typename Move>
+void ProgramExecutable::State::for_each_tensor(const Move& move) const {
+  for (const int rank : ranks->own()) {
+    const runtime::Stream stream(ranks->device(rank));
+    for (std::size_t i = 0; i < program->buffers.size(); ++i) {
+      if (!program->buffers[i].is_passed()) continue;
+      move(rank, i, ranks->at(static_cast<int>(i), rank), stream);
+    }
+    stream.synchronize();
   }
 }
 
@@ -321,12 +351,17 @@ void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
                                     const std::vector<double>& scalars) {
   State& state = held(state_, "ProgramExecutable");
   state.require_devices();
-  if (!streams.empty() && streams.size() != state.devices.size()) {
-    Diagnostic(state.recorded.where,
-               fmt::format("program {}: {} streams for {}", state.recorded.name, streams.size(),
-                           ir::ranks_text(state.recorded.ranks)))
-        .fix("pass one for each rank, or none")
+  const auto fail = [&](const std::string& what, const std::string& fix) {
+    Diagnostic(state.recorded.where, fmt::format("program {}: {}", state.recorded.name, what))
+        .fix(fix)
         .raise();
+  };
+  if (state.ranks->own().size() != static_cast<std::size_t>(state.ranks->count())) {
+    fail("other processes run some of its ranks", "load a ProgramMemory, run and store it");
+  }
+  if (!streams.empty() && streams.size() != state.ranks->own().size()) {
+    fail(fmt::format("{} streams for {}", streams.size(), ir::ranks_text(state.recorded.ranks)),
+         "pass one for each rank, or none");
   }
   const std::lock_guard lock(state.mutex);
   state.pass(compiler::make_arguments(ir::signature_of(state.recorded), tensors, scalars));
@@ -341,16 +376,14 @@ void ProgramExecutable::load(const ProgramMemory& memory) {
     state.sizes = memory.sizes();
   }
   ir::check_tensors(*state.program, memory.tensors);
-  state.clear();
-  for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
-    const runtime::Stream stream(*state.devices[rank]);
-    for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
-      const HostTensor& tensor = memory.tensors[rank][i];
-      if (state.program->buffers[i].is_passed())
-        state.buffers[rank][i].upload(tensor.data(), tensor.size_bytes(), stream);
-    }
-    stream.synchronize();
-  }
+  // No rank still runs, and none runs before all have loaded.
+  state.ranks->meet("the beginning of load");
+  state.clear(*state.program);
+  state.for_each_tensor([&](int rank, std::size_t i, std::byte* at, const runtime::Stream& stream) {
+    const HostTensor& tensor = memory.tensors[static_cast<std::size_t>(rank)][i];
+    runtime::copy_async(at, tensor.data(), tensor.size_bytes(), stream);
+  });
+  state.ranks->meet("the end of load");
   state.runs = 0;
 }
 
@@ -365,60 +398,59 @@ void ProgramExecutable::run(int runs) {
   ir::check_count(state.recorded, "runs", runs);
   state.require_memory();
   for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);
-  for (const runtime::Stream& stream : state.streams) stream.synchronize();
+  state.ranks->finish(state.runs, state.own_streams());
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
   State& state = held(state_, "ProgramExecutable");
   state.require_memory();
   ir::check_tensors(*state.program, memory.tensors);
-  for (std::size_t rank = 0; rank < state.devices.size(); ++rank) {
-    const runtime::Stream stream(*state.devices[rank]);
-    for (std::size_t i = 0; i < memory.tensors[rank].size(); ++i) {
-      HostTensor& tensor = memory.tensors[rank][i];
-      state.buffers[rank][i].download(tensor.data(), tensor.size_bytes(), stream);
-    }
-    stream.synchronize();
-  }
+  state.for_each_tensor([&](int rank, std::size_t i, std::byte* at, const runtime::Stream& stream) {
+    HostTensor& tensor = memory.tensors[static_cast<std::size_t>(rank)][i];
+    runtime::copy_async(tensor.data(), at, tensor.size_bytes(), stream);
+  });
+}
+
+std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
+    const Program& program, std::string_view target, const CompileOptions& options) {
+  auto state = std::make_unique<State>();
+  state->target = compiler::parse_target(target, options.device);
+  state->options = options;
+  state->recorded = program.finish();
+  compiler::dump_program(state->recorded);
+  return state;
 }
 
 ProgramExecutable compile(const Program& program, std::string_view target,
                           const CompileOptions& options) {
-  auto state = std::make_unique<ProgramExecutable::State>();
-  state->target = compiler::parse_target(target, options.device);
-  state->options = options;
-  state->recorded = program.finish();
-  const ir::Program& recorded = state->recorded;
-  compiler::dump_program(recorded);
+  auto state = ProgramExecutable::recorded_state(program, target, options);
   switch (state->target.kind) {
     case compiler::Target::Kind::interpreter:
     case compiler::Target::Kind::simulator:
     case compiler::Target::Kind::passes:
       state->callers();
-      return ProgramExecutable(std::move(state));
+      break;
     case compiler::Target::Kind::architecture:
       state->build();
-      return ProgramExecutable(std::move(state));
+      break;
     case compiler::Target::Kind::cuda:
+      state->run_on(ranks_of_this_process(state->recorded, options.device));
       break;
   }
-  state->find_devices();
-  state->build();
-  std::vector<int> rank_of_event(recorded.events);
-  for (const ir::ProgramOperation& operation : recorded.operations) {
-    if (operation.kind != Kind::record) continue;
-    rank_of_event[operation.event] = recorded.streams[operation.stream].rank;
+  return ProgramExecutable(std::move(state));
+}
+
+ProgramExecutable compile(const Program& program, std::string_view target, const Group& group,
+                          const CompileOptions& options) {
+  auto state = ProgramExecutable::recorded_state(program, target, options);
+  if (state->target.kind != compiler::Target::Kind::cuda) {
+    Diagnostic(state->recorded.where,
+               fmt::format("program {}: target {}, and a group runs programs on cuda",
+                           state->recorded.name, state->target.name))
+        .fix("cuda; or compile without a group")
+        .raise();
   }
-  for (const int rank : rank_of_event) {
-    state->events.emplace_back(*state->devices[rank], runtime::Event::Timing::off);
-  }
-  for (const runtime::Device* device : state->devices) {
-    state->begins.emplace_back(*device, runtime::Event::Timing::off);
-  }
-  for (const ir::ProgramStream& stream : recorded.streams) {
-    state->streams.emplace_back(*state->devices[stream.rank]);
-    state->ends.emplace_back(*state->devices[stream.rank], runtime::Event::Timing::off);
-  }
+  state->run_on(rank_of_group(state->recorded, group, options.device));
   return ProgramExecutable(std::move(state));
 }
 

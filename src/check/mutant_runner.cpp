@@ -165,7 +165,7 @@ WorkloadNumbers MutantRunner::that_may_reach(const simulator::Mutant& mutant) {
 
 bool MutantRunner::unusual_reaches(const simulator::Mutant& mutant) {
   const ir::Kernel probe = mutant.probe(machine_);
-  for (const Change& change : changes_of_inputs()) {
+  for (const InputChange& change : changes_of_inputs()) {
     for (const std::size_t i : usual_) {
       Unusual* const unusual = unusual_of(i, change);
       if (unusual && !launch(probe, unusual->workload, i, with_seed(options_.seed)).ok()) {
@@ -230,7 +230,7 @@ MutantRun MutantRunner::run_equivalent(const ir::Kernel& kernel) {
 MutantRun MutantRunner::run_unusual(const ir::Kernel& kernel, const WorkloadNumbers& workloads,
                                     bool check_order) {
   const WorkloadNumbers ordered = cheapest_first(workloads);
-  for (const Change& change : changes_of_inputs()) {
+  for (const InputChange& change : changes_of_inputs()) {
     for (const std::size_t i : ordered) {
       Unusual* const unusual = unusual_of(i, change);
       if (!unusual) continue;
@@ -385,46 +385,26 @@ const MutantRunner::Executed& MutantRunner::executed_of(std::size_t number) {
   return *made;
 }
 
-std::vector<MutantRunner::Change> MutantRunner::changes_of_inputs() const {
-  constexpr double kFar = 256;  // exp(-kFar) is 0 in f32; e4m3 reaches to 448
+std::vector<InputChange> MutantRunner::changes_of_inputs() const {
   const library::Workload& usual = workloads_.front();
-  std::vector<Change> changes;
+  std::vector<InputChange> changes;
   for (std::size_t input = 0; input < usual.tensors.size(); ++input) {
-    const HostTensor& tensor = usual.tensors[input];
-    if (usual.parameters[input]->is_output || !is_float(tensor.dtype())) continue;
-    for (const double shift : {-kFar, kFar}) changes.push_back({input, shift});
-    for (std::size_t axis = 0; axis + 1 < tensor.shape().size(); ++axis) {
-      changes.push_back({input, 0, axis});
-    }
+    if (usual.parameters[input]->is_output) continue;
+    const std::vector<InputChange> more = changes_of_input(usual.tensors[input], input);
+    changes.insert(changes.end(), more.begin(), more.end());
   }
   return changes;
 }
 
-MutantRunner::Unusual* MutantRunner::unusual_of(std::size_t number, const Change& change) {
+MutantRunner::Unusual* MutantRunner::unusual_of(std::size_t number, const InputChange& change) {
   const auto [made, is_new] =
       unusual_.try_emplace(std::tuple(number, change.input, change.shift, change.axis));
   std::optional<Unusual>& unusual = made->second;
   if (!is_new) return unusual ? &*unusual : nullptr;
-  constexpr double kGrowth = 2;
-  const library::Workload& usual = workloads_[number];
-  const std::string& name = usual.parameters[change.input]->name;
-  const std::vector<std::int64_t>& shape = usual.tensors[change.input].shape();
-  const std::int64_t extent = shape.empty() ? 1 : shape[change.axis];
-  const std::int64_t inner =
-      std::accumulate(shape.begin() + std::min(change.axis + 1, shape.size()), shape.end(),
-                      std::int64_t{1}, std::multiplies<>());
-  if (change.shift == 0 && extent == 1) return nullptr;
   unusual.emplace();
-  unusual->workload = usual;
-  unusual->how = change.shift != 0 ? fmt::format("{} lies {} from zero", name, change.shift)
-                                   : fmt::format("{} grows along axis {}", name, change.axis);
-  HostTensor& tensor = unusual->workload.tensors[change.input];
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    const double value = tensor.flat(i), at = static_cast<double>(i / inner % extent);
-    const double factor =
-        1 + kGrowth * at / static_cast<double>(std::max<std::int64_t>(extent - 1, 1));
-    tensor.set_flat(i, change.shift != 0 ? value + change.shift : value * factor);
-  }
+  unusual->workload = workloads_[number];
+  unusual->how = describe(change, unusual->workload.parameters[change.input]->name);
+  apply(change, unusual->workload.tensors[change.input]);
   unusual->reference = reference_of(unusual->workload);
   if (run_values(machine_, number, *unusual, /*check_order=*/false).clean()) {
     unusual->bits = bits_of(unusual->workload);

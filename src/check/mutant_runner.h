@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "check/fault_proof.h"
+#include "check/input_changes.h"
 #include "ir/ir.h"
 #include "library/accuracy.h"
 #include "library/workload.h"
@@ -92,12 +93,6 @@ class MutantRunner {
                         std::int64_t schedules, std::int64_t of_further);
 
  private:
-  // Of a floating input: what is added to it, or else the axis along which it grows.
-  struct Change {
-    std::size_t input = 0;
-    double shift = 0;
-    std::size_t axis = 0;
-  };
   // Inputs that are not drawn as usual.
   struct Unusual {
     library::Workload workload;
@@ -134,9 +129,9 @@ class MutantRunner {
   // Raises OwnFault where the kernel without a change makes something else than its reference says.
   std::size_t own_bits(std::size_t number);
   const Executed& executed_of(std::size_t number);
-  std::vector<Change> changes_of_inputs() const;
+  std::vector<InputChange> changes_of_inputs() const;
   // Null: the kernel itself is wrong there, or nothing is changed.
-  Unusual* unusual_of(std::size_t number, const Change& change);
+  Unusual* unusual_of(std::size_t number, const InputChange& change);
   library::Workload& made_workload(std::size_t number);
   simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number,
                                   const simulator::MachineOptions& machine);

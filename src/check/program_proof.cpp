@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "check/input_changes.h"
 #include "compiler/simulation.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/program_faults.h"
@@ -26,7 +27,8 @@ struct Found {
   std::size_t number = 0;  // of the case
   std::uint64_t seed = 0;
   std::int64_t operations = 0;  // executed by warps
-  std::string timing = {};      // what hangs on the order of the work; empty: nothing
+  // What hangs on the order of the work, or on who comes first to a word; empty: nothing.
+  std::string timing = {}, words = {};
   explicit operator bool() const { return !fault.kind.empty(); }
 };
 
@@ -80,20 +82,29 @@ class Prover {
 
   // The program with a change, bound to the sizes of each case, and what its runs have shown.
   struct Runs {
-    Runs(const std::vector<ProgramCase>& cases, const Change& change,
+    Runs(const std::vector<ProgramCase>& all_cases, const Change& change,
          const std::vector<ir::Kernel>& its_kernels)
-        : kernels(its_kernels), hangs(cases.size(), draws(its_kernels)) {
+        : cases(all_cases), kernels(its_kernels), hangs(cases.size(), draws(its_kernels)) {
       for (const ProgramCase& each : cases) programs.push_back(change(each.program));
     }
     void note(std::size_t number, const Found& found) {
-      if (found.timing.empty()) return;
-      timing = found.timing;
+      if (found.timing.empty() && found.words.empty()) return;
       hangs[number] = true;
+      if (timing.empty()) timing = found.timing;
+      if (timing.empty() && cases[number].one_cluster) timing = found.words;
+      if (words.empty()) words = found.words;
     }
+    const std::vector<ProgramCase>& cases;
     const std::vector<ir::Kernel>& kernels;
     std::vector<ir::Program> programs;
     std::vector<bool> hangs;  // cases in which something hangs on the order of the work
-    std::string timing;       // what does
+    // What does; and what clusters find in words that they share.
+    std::string timing, words;
+  };
+
+  struct Unusual {
+    std::string how;
+    library::ProgramTensors before, wanted;
   };
 
   void judge_one_way(const Seeded& seeded, MutantResult& result) const {
@@ -130,7 +141,7 @@ class Prover {
     const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
     Runs runs(cases_, change, kernels_);
     if (Found found = run_order(runs)) return found;
-    return run_on(runs, cases_.size(), false);
+    return run_on(runs, cases_.size(), false, /*by_one_cluster=*/false);
   }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
@@ -144,11 +155,17 @@ class Prover {
     }
     if (Found found = run_order(runs)) return found;
     if (!result.mutant.equivalent.empty()) return judge_rule(runs, result);
-    if (!is_reached(seeded, result.mutant)) {
+    const std::optional<std::size_t> alone = reached_by(seeded, result.mutant, true);
+    const std::optional<std::size_t> reached =
+        alone ? alone : reached_by(seeded, result.mutant, false);
+    if (!reached) {
       result.verdict = Verdict::unreached;
       return {};
     }
-    return run_on(runs, is_of_values ? cases_.size() : kFewCases, is_of_values);
+    Found found = run_on(runs, is_of_values ? cases_.size() : kFewCases, is_of_values,
+                         /*by_one_cluster=*/alone.has_value());
+    const bool shows_in_values = is_of_values && !draws(changed);
+    return found || !shows_in_values ? found : run_unusual(runs, *reached);
   }
   // Of what a rule calls equivalent.
   Found judge_rule(Runs& runs, MutantResult& result) const {
@@ -158,13 +175,16 @@ class Prover {
     result.reason = result.mutant.equivalent;
     return {};
   }
-  // Whether any case comes to the mutant.
-  bool is_reached(const Seeded& seeded, const simulator::Mutant& mutant) const {
+  // The cheapest case that comes to the mutant, of one cluster or of more.
+  std::optional<std::size_t> reached_by(const Seeded& seeded, const simulator::Mutant& mutant,
+                                        bool one_cluster) const {
     std::vector<ir::Kernel> probed = kernels_;
     probed[seeded.kernel] = mutant.probe(kernels_[seeded.kernel]);
-    return std::any_of(cheapest_first_.begin(), cheapest_first_.end(), [&](std::size_t number) {
-      return bool(run_once(number, cases_[number].program, probed, options_.seed, false));
-    });
+    for (const std::size_t number : cheapest_first_) {
+      if (cases_[number].one_cluster != one_cluster) continue;
+      if (run_once(number, cases_[number].program, probed, options_.seed, false)) return number;
+    }
+    return std::nullopt;
   }
 
   // Of all cases one schedule without values, which most faults need none of.
@@ -180,9 +200,12 @@ class Prover {
   // of the work. A wrong result of what is no fault of values says nothing of where it comes from:
   // another schedule may. What leaves all accesses in order leaves the results, so that a change of
   // order has few with values.
-  Found run_on(Runs& runs, std::size_t valued, bool is_of_values) const {
+  // One cluster takes all numbers from a word in their order. More of them share these out: a few
+  // schedules draw how, where what there is to show of a change shows `by_one_cluster`.
+  Found run_on(Runs& runs, std::size_t valued, bool is_of_values, bool by_one_cluster) const {
     Found mismatch = run_values(runs, valued, is_of_values);
     if (mismatch && (is_of_values || mismatch.fault.kind != "mismatch")) return mismatch;
+    if (runs.timing.empty() && !by_one_cluster) runs.timing = runs.words;
     const std::int64_t most =
         runs.timing.empty() || mismatch || is_of_values ? options_.few : options_.more;
     if (Found found = run_schedules(runs, most)) return found;
@@ -205,6 +228,27 @@ class Prover {
     }
     return mismatch;
   }
+  // On inputs that are not drawn as usual, of one case.
+  Found run_unusual(const Runs& runs, std::size_t number) const {
+    for (const Unusual& unusual : unusual_of(number)) {
+      library::ProgramTensors after;
+      simulator::MachineReport report = report_of([&] {
+        return library::simulate_program(runs.programs[number], runs.kernels, unusual.before,
+                                         &after, without_order(number), options_.launches);
+      });
+      Found found{{}, number, options_.seed, report.operations};
+      if (!report.ok()) {
+        found.fault = std::move(report.faults.front());
+      } else {
+        found.fault =
+            mismatch(library::compare_buffers(runs.programs[number], after, unusual.wanted));
+      }
+      if (!found) continue;
+      found.fault.message += "\n  where " + unusual.how;
+      return found;
+    }
+    return {};
+  }
   // With values, of the cheapest cases one schedule.
   Found run_cheapest(const Runs& runs) const {
     for (std::size_t place = 0; place < std::min(kFewCases, cases_.size()); ++place) {
@@ -214,16 +258,18 @@ class Prover {
     }
     return {};
   }
-  // Without values: `most` of each case, or what there is time for. Of the cheapest cases there are
-  // `few` in any case.
+  // Without values, of the cases in which something hangs on the order of the work: `most` of each,
+  // or what there is time for. Of the cheapest of them there are `few` in any case.
   Found run_schedules(const Runs& runs, std::int64_t most) const {
+    std::vector<std::size_t> hanging;
+    std::copy_if(cheapest_first_.begin(), cheapest_first_.end(), std::back_inserter(hanging),
+                 [&](std::size_t number) { return runs.hangs[number]; });
     std::int64_t operations = 0;  // of all cases together
     for (std::int64_t i = 1; i < most; ++i) {
-      for (std::size_t place = 0; place < cheapest_first_.size(); ++place) {
+      for (std::size_t place = 0; place < hanging.size(); ++place) {
         const bool is_due = i < options_.few && place < kFewCases;
         if (!is_due && operations >= options_.operations) break;
-        const std::size_t number = cheapest_first_[place];
-        if (!runs.hangs[number]) continue;
+        const std::size_t number = hanging[place];
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
@@ -249,14 +295,24 @@ class Prover {
                                        values ? &after : nullptr, machine, options_.launches);
     });
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
-    Found clean{{}, number, seed, report.operations, std::move(report.timing)};
-    if (clean.timing.empty()) clean.timing = std::move(report.words);
+    Found clean{
+        {}, number, seed, report.operations, std::move(report.timing), std::move(report.words)};
     if (!values) return clean;
     const library::Comparison comparison =
         library::compare_buffers(program, after, wanted_of(number));
-    if (comparison.ok()) return clean;
-    clean.fault = {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
+    clean.fault = mismatch(comparison);
     return clean;
+  }
+  static simulator::Fault mismatch(const library::Comparison& comparison) {
+    if (comparison.ok()) return {};
+    return {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
+  }
+  simulator::MachineOptions without_order(std::size_t number) const {
+    simulator::MachineOptions machine = cases_[number].machine;
+    machine.seed = options_.seed;
+    machine.check_order = false;
+    machine.max_operations = most_operations(operations_of(number));
+    return machine;
   }
 
   std::int64_t bytes_of(std::size_t number) const {
@@ -314,6 +370,38 @@ class Prover {
     return own.wanted;
   }
 
+  // Inputs that are not drawn as usual, but for those on which another order of the work alone
+  // makes the program itself differ.
+  const std::vector<Unusual>& unusual_of(std::size_t number) const {
+    Own& own = own_[number];
+    std::call_once(own.unusually, [&] {
+      const ir::Program& program = cases_[number].program;
+      for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+        if (program.buffers[i].kind != ir::ProgramBuffer::Kind::in) continue;
+        for (const InputChange& change : changes_of_input(before_of(number, true)[0][i], i)) {
+          Unusual unusual;
+          unusual.how = describe(change, program.buffers[i].name);
+          unusual.before = before_of(number, true);
+          apply(change, unusual.before[0][i]);
+          library::ProgramTensors again;
+          const auto run = [&](std::uint64_t seed, library::ProgramTensors& after) {
+            simulator::MachineOptions machine = without_order(number);
+            machine.seed = seed;
+            return report_of([&] {
+                     return library::simulate_program(program, kernels_, unusual.before, &after,
+                                                      machine, options_.launches);
+                   })
+                .ok();
+          };
+          const bool ok = run(options_.seed, unusual.wanted) && run(options_.seed + 1, again);
+          if (!ok || !library::compare_buffers(program, again, unusual.wanted).ok()) continue;
+          own.unusual.push_back(std::move(unusual));
+        }
+      }
+    });
+    return own.unusual;
+  }
+
   static void catch_mutant(MutantResult& result, Found found) {
     const auto& classes = result.kind->classes;
     result.verdict = Verdict::caught;
@@ -331,9 +419,10 @@ class Prover {
   std::vector<std::size_t> cheapest_first_;  // cases
   // What the program does without a change, once it is asked for.
   struct Own {
-    std::once_flag ordered, drawn, valued;
+    std::once_flag ordered, drawn, valued, unusually;
     std::int64_t operations = 0;
     library::ProgramTensors before, wanted;
+    std::vector<Unusual> unusual;
   };
   mutable std::vector<Own> own_;
 };

@@ -31,6 +31,8 @@ struct ProgramCase {
   // What they hold before runs with values, where that takes time to make and `before` has lengths
   // and numbers alone.
   std::function<library::ProgramTensors()> valued = {};
+  // Whether one cluster at a time executes each launch.
+  bool one_cluster = false;
 };
 // On what a ProgramMemory of the next seed holds.
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,

@@ -513,6 +513,12 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                         which);
 }
 
+std::int64_t largest_cluster(const std::vector<ir::Kernel>& machine) {
+  std::int64_t ctas = 1;
+  for (const ir::Kernel& kernel : machine) ctas = std::max(ctas, kernel.cluster);
+  return ctas;
+}
+
 std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
                                                    const std::vector<ir::Kernel>& machine,
                                                    std::int64_t usual) {
@@ -534,8 +540,11 @@ std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
                                          return hangs(part.starts) || hangs(part.sizes);
                                        });
                   });
-  if (!divides || least >= usual) return {least};
-  return {least, usual};
+  std::vector<std::int64_t> counts{least};
+  if (divides && least < usual) counts.push_back(usual);
+  const std::int64_t one_cluster = largest_cluster(machine);
+  if (one_cluster < least) counts.push_back(one_cluster);
+  return counts;
 }
 
 namespace {

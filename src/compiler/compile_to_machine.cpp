@@ -141,7 +141,9 @@ class Compilation {
     const ScheduleField<bool>& stated = schedule_.overlap;
     if (!stated.is_set()) return;
     const std::string why = fmt::format(
-        "no loop of {} sums products of what it computes from other products", traced_.name);
+        "no loop of {} sums products of what it computes from other products, or has products that "
+        "can begin earlier than they are written",
+        traced_.name);
     if (stated.value() && overlapped(rewrites_.applied) == 0) {
       schedules::refused("overlap", stated, why).fix("leave it out").raise();
     }

@@ -326,15 +326,17 @@ class Planner {
     }
     runtime::check(spec);
     if (const ir::Attribute* ragged = operation.attributes.find(ir::Key::ragged)) {
-      add_ragged_axis(spec, rank - 1 - static_cast<int>(std::get<std::int64_t>(*ragged)));
+      const auto axis = static_cast<int>(std::get<std::int64_t>(*ragged));
+      add_ragged_axis(spec, rank - 1 - axis, argument.shape[static_cast<std::size_t>(axis)]);
     }
     return spec;
   }
 
   // The axis on which a copy says where it ends (operations.def). The address before the tensor is
   // never touched: every copy adds at least what was subtracted.
-  static void add_ragged_axis(runtime::TensorMapSpec& spec, int axis) {
-    const std::uint64_t rows = spec.sizes[axis], stride = spec.strides[axis - 1];
+  static void add_ragged_axis(runtime::TensorMapSpec& spec, int axis, std::int64_t of_tensor) {
+    const auto rows = static_cast<std::uint64_t>(of_tensor);
+    const std::uint64_t stride = spec.strides[axis - 1];
     spec.sizes[spec.rank] = rows + 1;
     spec.strides[spec.rank - 1] = stride;
     spec.box[spec.rank] = 1;

@@ -52,7 +52,9 @@ std::vector<std::string> field_names() {
 
 std::string value_text(int value) { return std::to_string(value); }
 std::string value_text(Partition value) {
-  return std::string(kPartitions[static_cast<std::size_t>(value)]);
+  const auto number = static_cast<std::size_t>(value);
+  if (number >= std::size(kPartitions)) return fmt::format("Partition({})", number);
+  return std::string(kPartitions[number]);
 }
 std::string value_text(bool value) { return value ? "true" : "false"; }
 
@@ -98,6 +100,15 @@ void state_field(Schedule& schedule, std::string_view name, std::string_view val
 }
 
 void check_ranges(const Schedule& schedule) {
+  const ScheduleField<Partition>& partition = schedule.partition;
+  Partition known{};
+  if (partition.is_set() && !read(value_text(partition.value()), known)) {
+    Diagnostic(partition.where(),
+               fmt::format("schedule: partition = {}", value_text(partition.value())))
+        .token("partition")
+        .fix(fmt::format("state {}", wanted(known)))
+        .raise();
+  }
   for (const StatedField& field : stated_fields(schedule)) {
     for (const Range& range : kRanges) {
       int value = 0;

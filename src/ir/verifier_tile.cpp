@@ -36,12 +36,15 @@ void verify_access(const VerifierContext& context, std::size_t first, const Type
                   tensor.name, name_of(tensor.dtype));
 }
 
-// A layout of the result's shape, in the scheduled form.
+// A layout of the result's shape: in the scheduled form, and where an author declares it.
 void verify_chosen_layout(const VerifierContext& context) {
-  if (!context.attributes().has(Key::layout)) return;
+  const bool declared = context.operation().op == Op::convert;
+  const bool tile_form = context.kernel().form == Form::tile;
+  if (!context.attributes().has(Key::layout)) {
+    return context.require(!declared || !tile_form, "has no layout in the tile form");
+  }
   const RegisterLayout& layout = context.attributes().register_layout();
-  context.require(context.kernel().form == Form::scheduled, "has a layout in the {} form",
-                  name_of(context.kernel().form));
+  context.require(declared || !tile_form, "has a layout in the tile form");
   if (const auto problem = layout.problem()) {
     context.fail("layout {}: {}", layout.to_string(), *problem);
   }
@@ -181,6 +184,12 @@ void verify_tile(const VerifierContext& context) {
     case TileOp::reshape:
       return verify_reshape(context);
     case TileOp::convert:
+      if (context.kernel().form == Form::tile) {
+        context.require(!context.attributes().has(Key::offsets) &&
+                            !context.attributes().has(Key::first) && context.operand_count() == 1,
+                        "of the scheduled form");
+        return require_type(context, context.result(), context.operand(0));
+      }
       if (!context.attributes().has(Key::offsets)) return verify_reshape(context);
       return verify_slice(context);
     case TileOp::slice:

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "passes/drop_conversions.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
@@ -32,6 +33,7 @@ class LayoutAssignment {
     do {
       changed_ = false;
       propagate(kernel_.body);
+      if (!changed_) lie_as_declared();
       if (!changed_) choose();
       if (!changed_) settle();
       if (!changed_) stretch();
@@ -205,6 +207,21 @@ class LayoutAssignment {
     const int axis = static_cast<int>(to.size()) - 1;
     made.registers.insert(made.registers.begin(), ir::Mode{to.back(), axis, 1});
     return made.canonical();
+  }
+
+  // What only a conversion reads, whose result is to lie in a certain way, lies so itself.
+  void lie_as_declared() {
+    std::map<ValueId, int> readers;
+    ir::for_each(kernel_.body, [&](const Operation& o) {
+      for (const ValueId operand : o.operands) ++readers[operand];
+    });
+    ir::for_each(kernel_.body, [&](const Operation& o) {
+      if (changed_ || o.op != Op::convert || !o.attributes.has(Key::layout)) return;
+      const ValueId from = o.operands[0];
+      if (o.attributes.has(Key::offsets) || known(from) || readers.at(from) > 1) return;
+      if (kernel_.type(from).shape != kernel_.type(o.results[0]).shape) return;
+      set(from, layout(o.results[0]), operand(o, 0));
+    });
   }
 
   // What is converted without need stays as it is.
@@ -566,6 +583,7 @@ std::optional<LayoutConflict> find_layout_conflict(ir::Kernel& kernel) {
 
 void assign_layouts(ir::Kernel& kernel) {
   if (const auto conflict = find_layout_conflict(kernel)) conflict->raise();
+  drop_conversions(kernel, true);
 }
 
 }  // namespace tilewright::passes

@@ -66,7 +66,7 @@ class CheckingAccesses {
     } else if (record.family == ir::Family::word || record.family == ir::Family::word_wait) {
       const std::size_t rank = parameter(o.operands[0]).shape.size();
       for (const AxisCheck& axis : analysis::word_checks(o, rank, integers_)) {
-        check_index(at, o.operands[0], axis, o.operands[1 + axis.axis], {});
+        check_index(at, o.operands[0], axis, o.operands[1 + axis.axis]);
       }
     } else if (record.family == ir::Family::bulk_copy &&
                record.touches(ir::Memory::global, ir::Proxy::async)) {
@@ -78,7 +78,7 @@ class CheckingAccesses {
 
   void check_axis(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start,
                   ValueId limit) {
-    if (axis.size == 0) return check_index(at, tensor, axis, start, limit);
+    if (axis.size == 0) return check_index(at, tensor, axis, start);
     check_begin(at, tensor, axis, start, limit);
     if (!axis.loaded_end) return;
     // The end of what is accessed: the limit, or where the block ends.
@@ -88,14 +88,11 @@ class CheckingAccesses {
     emit(at, BoundsFault::end, tensor, axis, holds, {start, limit});
   }
 
-  void check_index(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start,
-                   std::optional<ValueId> limit) {
+  void check_index(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start) {
     const Dim extent = this->extent(tensor, axis);
     const auto known = number(start);
     if (known && *known >= 0 && extent.is_constant() && *known < extent.constant()) return;
-    ValueId holds = both(at, le(at, Dim(0), start), lt(at, start, extent));
-    // A schedule may put whole tiles behind the grid, of which nothing is accessed.
-    if (axis.source == ir::kNoValue && limit) holds = any(at, {le(at, *limit, start), holds});
+    const ValueId holds = both(at, le(at, Dim(0), start), lt(at, start, extent));
     emit(at, BoundsFault::index, tensor, axis, holds, {start});
   }
 

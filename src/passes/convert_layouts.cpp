@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "passes/assign_layouts.h"
+#include "passes/drop_conversions.h"
 
 namespace tilewright::passes {
 namespace {
@@ -28,20 +29,28 @@ class Converting {
   explicit Converting(ir::Kernel& kernel) : kernel_(kernel) {}
 
   int run() {
+    int left = 0;
     for (int made = 0; made < kMost; ++made) {
       const std::vector<Type> types = kernel_.types;
       std::optional<LayoutConflict> conflict = find_layout_conflict(kernel_);
-      if (!conflict) drop_needless();
+      if (!conflict) drop_conversions(kernel_, false);  // those that were not needed after all
+      left = count();
       kernel_.types = types;
       // What cannot be resolved, assign_layouts reports.
       if (!conflict || !resolve(std::move(*conflict))) break;
     }
-    int left = 0;
-    ir::for_each(kernel_.body, [&](const Operation& o) { left += o.op == Op::convert; });
     return left;
   }
 
  private:
+  int count() const {
+    int conversions = 0;
+    ir::for_each(kernel_.body, [&](const Operation& o) {
+      conversions += o.op == Op::convert && !moves_nothing(kernel_, o);
+    });
+    return conversions;
+  }
+
   bool resolve(LayoutConflict conflict) {
     if (conflict.at == At::nothing) return false;
     if (const Operation* product = narrow_product()) {
@@ -208,28 +217,6 @@ class Converting {
       chosen = true;
     });
     return chosen;
-  }
-
-  // Those whose operand lies as the result does, after all.
-  void drop_needless() {
-    std::map<ValueId, ValueId> instead;
-    drop_needless(kernel_.body, instead);
-  }
-  void drop_needless(ir::Block& block, std::map<ValueId, ValueId>& instead) {
-    std::vector<Operation> kept;
-    for (Operation& o : block.body) {
-      for (ValueId& operand : o.operands) {
-        if (const auto at = instead.find(operand); at != instead.end()) operand = at->second;
-      }
-      if (o.op == Op::convert && !o.attributes.has(Key::offsets) &&
-          kernel_.type(o.operands[0]).layout == kernel_.type(o.results[0]).layout) {
-        instead[o.results[0]] = o.operands[0];
-        continue;
-      }
-      for (ir::Block& inner : o.blocks) drop_needless(inner, instead);
-      kept.push_back(std::move(o));
-    }
-    block.body = std::move(kept);
   }
 
   ir::Kernel& kernel_;

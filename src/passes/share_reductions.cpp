@@ -48,8 +48,10 @@ class ReductionSharing {
     for (Operation& role : kernel_.body.body) {
       if (role.op != Op::role) continue;
       const std::int64_t warps = role.attributes.integer(Key::warps);
-      first_barrier_ = all_barrier_ = 0;
+      first_barriers_.clear();
+      all_barrier_ = 0;
       together_.clear();
+      conversions_.clear();
       ir::for_each(role.blocks[0], [&](Operation& o) {
         if (o.op == Op::convert) {
           convert(o, warps);
@@ -57,7 +59,7 @@ class ReductionSharing {
           reduce(o, warps);
         }
       });
-      scratch_ += 2;
+      for (const auto& [kind, conversions] : conversions_) place(kind.first, conversions);
     }
     kernel_.body.body.insert(kernel_.body.body.begin(), std::make_move_iterator(places_.begin()),
                              std::make_move_iterator(places_.end()));
@@ -71,8 +73,8 @@ class ReductionSharing {
     constexpr const char* kWhy = "reduce: the parts of its axis lie in several warps";
     constexpr const char* kFix = "use fewer named barriers, or reduce along the other axis";
     const std::int64_t together = exchange->groups;
-    take_barrier(o, together > 1 ? 1 : groups, together > 1 ? all_barrier_ : first_barrier_, kWhy,
-                 kFix);
+    take_barrier(o, together > 1 ? 1 : groups,
+                 together > 1 ? all_barrier_ : first_barriers_[groups], kWhy, kFix);
     const std::vector<std::int64_t> shape{together * exchange->parts, exchange->elements};
     const DType dtype = kernel_.type(o.results[0]).dtype;
     // Warpgroups may be in copies of a loop that passes have split: they meet in one place.
@@ -87,20 +89,42 @@ class ReductionSharing {
     add_place(o, "reduction", groups, ir::SharedLayout::row_major(shape, size_of(dtype)));
   }
 
-  // Conversions follow each other, so that all of a role lie in the same memory; those of single
-  // warps, which wait for no others, have a place of their own.
+  // Conversions follow each other, so that all of a role lie in the same memory. Only those of as
+  // many groups of warps do, each of which waits for itself alone; and of single warps, which wait
+  // for no others, those in which a warp has the same part of the memory.
   void convert(Operation& o, std::int64_t role_warps) {
     const Conversion made = conversion(kernel_, o);
     const std::int64_t groups = role_warps / made.written.warp_count();
-    if (!made.within_warps) {
-      take_barrier(o, groups, first_barrier_, "a tile changes places between warps",
+    std::string part;
+    if (made.within_warps) {
+      RegisterLayout warps = made.written;
+      warps.registers = warps.lanes = {};
+      part = made.shared.to_string() + warps.to_string();
+    } else {
+      take_barrier(o, groups, first_barriers_[groups], "a tile changes places between warps",
                    "use fewer named barriers");
     }
-    add_place(o, "conversion", groups, made.shared);
-    places_.back().attributes.set(Key::scratch, scratch_ + (made.within_warps ? 1 : 0));
+    conversions_[{groups, part}].push_back(&o);
   }
 
-  // One for each group of warps that shares its tiles, or `first` if they are taken already.
+  // Each group of warps has as much room as the largest of them takes.
+  void place(std::int64_t groups, const std::vector<Operation*>& conversions) {
+    std::int64_t most = 0;
+    for (const Operation* o : conversions) {
+      most = std::max(most, conversion(kernel_, *o).shared.size_bytes());
+    }
+    for (Operation* o : conversions) {
+      const ir::SharedLayout shared = conversion(kernel_, *o).shared;
+      const std::int64_t bytes = shared.size_bytes();
+      add_place(*o, "conversion", (groups * most + bytes - 1) / bytes, shared);
+      places_.back().attributes.set(Key::scratch, scratch_);
+      o->attributes.set(Key::bytes, most);
+    }
+    ++scratch_;
+  }
+
+  // One for each group of warps that shares its tiles, or from `first` on if they are taken
+  // already.
   void take_barrier(Operation& o, std::int64_t groups, std::int64_t& first, const std::string& why,
                     const char* fix) {
     if (first == 0) {
@@ -137,11 +161,13 @@ class ReductionSharing {
   ir::Kernel& kernel_;
   std::vector<Operation> places_;
   std::int64_t next_barrier_ = 1;
-  // Of this role; 0 while it has none.
-  std::int64_t first_barrier_ = 0;
+  // Of this role, by how many groups of warps it makes; 0 while there is none.
+  std::map<std::int64_t, std::int64_t> first_barriers_;
   std::int64_t all_barrier_ = 0;  // of all its warpgroups
   std::map<std::pair<DType, std::vector<std::int64_t>>, ValueId> together_;
-  std::int64_t scratch_ = 1;  // of this role's conversions
+  // Of this role, those that share memory: of so many groups of warps, and which part a warp has.
+  std::map<std::pair<std::int64_t, std::string>, std::vector<Operation*>> conversions_;
+  std::int64_t scratch_ = 1;  // the next one's number
 };
 
 }  // namespace

@@ -100,13 +100,7 @@ CudaDriver::CudaDriver(const LibraryRequest& request)
   if (library.bind(cuDriverGetVersion, "cuDriverGetVersion")) cuDriverGetVersion(&version);
 
   const auto bind = [this](auto& function, const char* symbol) {
-    if (library.bind(function, symbol)) return;
-    Diagnostic({},
-               fmt::format("the NVIDIA driver {} (CUDA {}) has no {}", library.path(),
-                           cuda_version_text(version), symbol),
-               ErrorKind::unavailable)
-        .fix("install a driver for CUDA 12.0 or newer (525.60 or later)")
-        .raise();
+    if (!library.bind(function, symbol)) raise_missing_function(*this, symbol);
   };
 #define TILEWRIGHT_BIND(member, symbol, parameters) bind(member, symbol);
   TILEWRIGHT_CUDA_DRIVER_FUNCTIONS(TILEWRIGHT_BIND)
@@ -114,6 +108,15 @@ CudaDriver::CudaDriver(const LibraryRequest& request)
 
   const cuda::Result started = cuInit(0);
   if (started != cuda::kErrorNoDevice) check_cuda(*this, started, "cuInit");
+}
+
+void raise_missing_function(const CudaDriver& driver, const char* symbol) {
+  Diagnostic({},
+             fmt::format("the NVIDIA driver {} (CUDA {}) has no {}", driver.library.path(),
+                         cuda_version_text(driver.version), symbol),
+             ErrorKind::unavailable)
+      .fix("install a driver for CUDA 12.0 or newer (525.60 or later)")
+      .raise();
 }
 
 LibraryRequest cuda_driver_request() {

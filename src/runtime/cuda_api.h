@@ -36,7 +36,9 @@ constexpr Result kSuccess = 0;
 constexpr Result kErrorOutOfMemory = 2;
 constexpr Result kErrorNotInitialized = 3;
 constexpr Result kErrorNoDevice = 100;
+constexpr Result kErrorInvalidDevice = 101;
 constexpr Result kErrorNotFound = 500;
+constexpr Result kErrorNotReady = 600;
 
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
@@ -44,6 +46,7 @@ enum DeviceAttribute : int {
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
   kMaxSharedMemoryPerBlockOptin = 97,
+  kPosixDescriptorSupported = 103,
 };
 
 enum FunctionAttribute : int {
@@ -105,6 +108,33 @@ constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;
 
+// Memory apart from where it is mapped, which other processes may map too.
+namespace memory {
+
+using Handle = uint64_t;
+constexpr int kPinned = 1, kDevice = 1, kReadWrite = 3, kMinimumGranularity = 0;
+constexpr int kPosixDescriptor = 1;
+
+struct Location {
+  int type, id;
+};
+
+struct AllocationProperties {
+  int type, handle_types;
+  Location location;
+  void* windows;
+  unsigned char compression, rdma;
+  unsigned short usage;
+  unsigned char reserved[4];
+};
+
+struct AccessDescription {
+  Location location;
+  int flags;
+};
+
+}  // namespace memory
+
 }  // namespace cuda
 
 // member, exported symbol, parameters
@@ -144,10 +174,14 @@ constexpr unsigned kHostAllocPortable = 1;
   X(cuEventCreate, "cuEventCreate", (cuda::Event* event, unsigned flags)) \
   X(cuEventDestroy, "cuEventDestroy_v2", (cuda::Event event)) \
   X(cuEventRecord, "cuEventRecord", (cuda::Event event, cuda::Stream stream)) \
+  X(cuEventQuery, "cuEventQuery", (cuda::Event event)) \
   X(cuEventSynchronize, "cuEventSynchronize", (cuda::Event event)) \
   X(cuEventElapsedTime, "cuEventElapsedTime", (float* milliseconds, cuda::Event start, cuda::Event end)) \
   X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled", (void* map, int element_type, uint32_t rank, void* base, const uint64_t* sizes, const uint64_t* strides, const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int l2_promotion, int oob_fill))
 // clang-format on
+
+struct CudaDriver;
+[[noreturn]] void raise_missing_function(const CudaDriver& driver, const char* symbol);
 
 struct CudaDriver {
   // Throws Error(unavailable) when the library or one of its functions is missing, or when it
@@ -161,6 +195,15 @@ struct CudaDriver {
   TILEWRIGHT_CUDA_DRIVER_FUNCTIONS(TILEWRIGHT_DECLARE)
 #undef TILEWRIGHT_DECLARE
 };
+
+// A function beyond those above, asked for where it is needed: who does without also does with a
+// driver that has none. Throws Error(unavailable) where it is missing.
+template <typename Function>
+Function* driver_function(const CudaDriver& driver, const char* symbol) {
+  Function* function = nullptr;
+  if (!driver.library.bind(function, symbol)) raise_missing_function(driver, symbol);
+  return function;
+}
 
 // Where the driver is looked for. $TILEWRIGHT_CUDA_DRIVER, when set, is the only place.
 LibraryRequest cuda_driver_request();

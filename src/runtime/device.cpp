@@ -167,6 +167,13 @@ void Event::synchronize() const {
              "cuEventSynchronize");
 }
 
+bool Event::has_come() const {
+  const cuda::Result result = device_->driver().cuEventQuery(handle_);
+  if (result == cuda::kErrorNotReady) return false;
+  check_cuda(device_->driver(), result, "cuEventQuery");
+  return true;
+}
+
 double Event::elapsed_seconds(const Event& start, const Event& end) {
   float milliseconds = 0;
   check_cuda(start.device_->driver(),

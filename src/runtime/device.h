@@ -97,6 +97,8 @@ class Event {
   CUevent_st* handle() const { return handle_; }
   void record(const Stream& stream) const;
   void synchronize() const;
+  // Whether it was reached, or never recorded. Also reports what failed before it.
+  bool has_come() const;
   // Both events have timing and were reached.
   static double elapsed_seconds(const Event& start, const Event& end);
 

@@ -1,6 +1,9 @@
 #include "runtime/peers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
 
 #include "runtime/cuda_api.h"
 #include "support/diagnostic.h"
@@ -11,30 +14,17 @@ namespace {
 constexpr cuda::Result kAlreadyEnabled = 704;
 constexpr unsigned kWaitAtLeast = 0, kWriteDefault = 0;
 
-// Asked for when it is needed: who runs on one GPU needs none of these.
-template <typename Function>
-Function* bound(const CudaDriver& driver, const char* symbol) {
-  Function* function = nullptr;
-  if (!driver.library.bind(function, symbol)) {
-    Diagnostic({}, fmt::format("the NVIDIA driver {} has no {}", driver.library.path(), symbol),
-               ErrorKind::unavailable)
-        .fix("install a driver for CUDA 12.0 or newer (525.60 or later)")
-        .raise();
-  }
-  return function;
-}
-
 using WordFunction = cuda::Result(cuda::Stream, cuda::DevicePointer, std::uint32_t, unsigned);
 
 void queue(const char* symbol, const Stream& stream, void* word, std::int32_t value,
            unsigned flags) {
   const CudaDriver& driver = stream.device().driver();
   stream.device().make_current();
-  check_cuda(
-      driver,
-      bound<WordFunction>(driver, symbol)(stream.handle(), reinterpret_cast<std::uintptr_t>(word),
-                                          static_cast<std::uint32_t>(value), flags),
-      symbol);
+  check_cuda(driver,
+             driver_function<WordFunction>(driver, symbol)(
+                 stream.handle(), reinterpret_cast<std::uintptr_t>(word),
+                 static_cast<std::uint32_t>(value), flags),
+             symbol);
 }
 
 }  // namespace
@@ -44,8 +34,8 @@ void reach_peer(const Device& device, const Device& other) {
   const CudaDriver& driver = device.driver();
   int can = 0;
   check_cuda(driver,
-             bound<cuda::Result(int*, cuda::Device, cuda::Device)>(driver, "cuDeviceCanAccessPeer")(
-                 &can, device.ordinal(), other.ordinal()),
+             driver_function<cuda::Result(int*, cuda::Device, cuda::Device)>(
+                 driver, "cuDeviceCanAccessPeer")(&can, device.ordinal(), other.ordinal()),
              "cuDeviceCanAccessPeer");
   if (can == 0) {
     Diagnostic({},
@@ -56,9 +46,29 @@ void reach_peer(const Device& device, const Device& other) {
         .raise();
   }
   device.make_current();
-  const cuda::Result result = bound<cuda::Result(cuda::Context, unsigned)>(
+  const cuda::Result result = driver_function<cuda::Result(cuda::Context, unsigned)>(
       driver, "cuCtxEnablePeerAccess")(other.context(), 0);
   if (result != kAlreadyEnabled) check_cuda(driver, result, "cuCtxEnablePeerAccess");
+}
+
+std::string unique_name(const Device& device) {
+  std::array<unsigned char, 16> bytes = {};
+  const CudaDriver& driver = device.driver();
+  check_cuda(driver,
+             driver_function<cuda::Result(void*, cuda::Device)>(driver, "cuDeviceGetUuid_v2")(
+                 bytes.data(), device.ordinal()),
+             "cuDeviceGetUuid");
+  return fmt::format("GPU-{:02x}", fmt::join(bytes, ""));
+}
+
+bool is_idle(const Stream& stream) {
+  const CudaDriver& driver = stream.device().driver();
+  stream.device().make_current();
+  const cuda::Result result =
+      driver_function<cuda::Result(cuda::Stream)>(driver, "cuStreamQuery")(stream.handle());
+  if (result == cuda::kErrorNotReady) return false;
+  check_cuda(driver, result, "cuStreamQuery");
+  return true;
 }
 
 void write_word(const Stream& stream, void* word, std::int32_t value) {

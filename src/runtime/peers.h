@@ -1,14 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "runtime/device.h"
 
-// What GPUs of one process and their streams have to do with each other.
+// What GPUs and their streams have to do with each other.
 namespace tilewright::runtime {
 
 // From here on `device` reaches the memory of `other`. Error(unavailable) where it cannot.
 void reach_peer(const Device& device, const Device& other);
+
+// The same GPU has the same in all processes, whatever CUDA_VISIBLE_DEVICES is: "GPU-" and 32
+// hexadecimal digits.
+std::string unique_name(const Device& device);
+
+// Whether all that was queued has ended. Also reports what failed.
+bool is_idle(const Stream& stream);
 
 // Sets the word, once what came before in the stream is there for everybody.
 void write_word(const Stream& stream, void* word, std::int32_t value);

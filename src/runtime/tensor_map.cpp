@@ -13,8 +13,7 @@ constexpr uint64_t kMaxSize = uint64_t{1} << 32;
 constexpr uint64_t kMaxStride = uint64_t{1} << 40;
 constexpr uint32_t kMaxBox = 256;
 constexpr uint32_t kMaxElementStride = 8;
-constexpr const char* kOtherCopy =
-    ", or copy this tensor without TMA (the cp.async variant of the schedule)";
+constexpr const char* kOtherCopy = ", or pass a copy of it that lies so";
 
 [[noreturn]] void fail(const TensorMapSpec& spec, const std::string& why, const std::string& fix) {
   Diagnostic(spec.where, fmt::format("tensor map of {}: {}", spec.name, why))

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/definitions.h"
+#include "schedules/declared_maps.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::schedules {
@@ -73,6 +74,7 @@ Placement::Placement(const ir::Kernel& kernel)
       memory(kernel),
       extents(kernel),
       definitions(analysis::definitions(kernel)),
+      declares(declares_maps(kernel)),
       read_by_products(kernel.types.size(), false),
       read_elsewhere(kernel.types.size(), false),
       exchanges(kernel.types.size(), false),
@@ -523,7 +525,7 @@ void Placement::find_columns() {
         const std::vector<std::int64_t> column{rows, 1};
         if (kernel.type(result).shape == column) mark(o.operands[0]);
         if (kernel.type(o.operands[0]).shape == column) mark(result);
-      } else if (ir::info(o.op).elementwise() && is_vector(result)) {
+      } else if ((ir::info(o.op).elementwise() || is_declared(o)) && is_vector(result)) {
         bool any = columns[result];
         for (const ValueId operand : o.operands) any |= columns[operand];
         if (!any) return;

@@ -88,6 +88,7 @@ struct Placement {
   const MemoryOrder memory;
   const analysis::Extents extents;
   std::vector<const ir::Operation*> definitions;
+  const bool declares;    // whether the author says of tiles how they lie
   bool agrees = false;    // whether warps have to agree on a condition that tiles decide
   std::int64_t rows = 0;  // of the results of products
   std::int64_t wide = 0;  // columns of the tiles that are spread by columns; 0 where none are

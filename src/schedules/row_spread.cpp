@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "schedules/declared_maps.h"
 #include "schedules/placement.h"
 
 namespace tilewright::schedules {
@@ -38,7 +39,8 @@ bool fits(const TargetLimits& limits, const Size& size, int ctas) {
          size.registers >= limits.least_role_registers;
 }
 
-// Those that the schedule states, or all that the compiler chooses among.
+// Those that the schedule states, or that maps are declared for, or all that the compiler chooses
+// among.
 std::vector<Size> sizes_of(const ir::Kernel& kernel) {
   const TargetLimits& limits = target::target_of(kernel).limits;
   const ScheduleField<int>& stated = kernel.schedule.warpgroups;
@@ -52,6 +54,8 @@ std::vector<Size> sizes_of(const ir::Kernel& kernel) {
           .raise();
     }
     sizes.push_back(size_of_cta(limits, groups * target::kGroupWarps, ctas));
+  } else if (const std::int64_t warps = declared_warps(kernel); warps != 0) {
+    sizes.push_back(size_of_cta(limits, static_cast<int>(warps), ctas));
   } else {
     for (const int warps : kUsualWarps) {
       const Size size = size_of_cta(limits, warps, ctas);
@@ -83,6 +87,17 @@ void check_ctas(const ir::Kernel& kernel, const Size& size) {
               " always share a multiprocessor's")
       .fix("state " + std::to_string(fit) + " or more, or more warpgroups")
       .raise();
+}
+
+// The most that a declared map gives each thread.
+std::int64_t declared_elements(const ir::Kernel& kernel) {
+  std::int64_t most = 0;
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (is_declared(o)) {
+      most = std::max(most, o.attributes.register_layout().register_count());
+    }
+  });
+  return most;
 }
 
 // {rows, columns}; a tile of one axis is a row.
@@ -132,6 +147,7 @@ RowSpread::RowSpread(const ir::Kernel& kernel) {
   check_ctas(kernel, *best);
   warps_ = best->warps;
   registers_ = best->registers;
+  held = std::max(held, declared_elements(kernel));
   if (held <= kFewElements && !ctas.is_set()) {
     // One computed tile, all that is loaded, and what addresses and sums take.
     const std::int64_t wanted = held + loaded_registers(kernel, kernel.body) + 48;

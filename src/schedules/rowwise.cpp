@@ -6,6 +6,7 @@
 
 #include "language/explicit_tracing.h"
 #include "schedules/block_turns.h"
+#include "schedules/declared_maps.h"
 #include "schedules/memory_order.h"
 #include "schedules/retracing.h"
 #include "schedules/row_spread.h"
@@ -26,7 +27,12 @@ constexpr std::int64_t kLoadedRegisters = 64;  // a thread, filled by loads ahea
 class RowRetracing final : public Retracer {
  public:
   RowRetracing(const RowSpread& spread, Recording& values)
-      : Retracer(values), spread_(spread), memory_(tile_), turns_(tile_), values_(values) {}
+      : Retracer(values),
+        spread_(spread),
+        memory_(tile_),
+        declares_(declares_maps(tile_)),
+        turns_(tile_),
+        values_(values) {}
 
   ir::Kernel run() {
     declare();
@@ -39,11 +45,12 @@ class RowRetracing final : public Retracer {
                       tile_.where)},
                   tile_.where);
     ir::Kernel scheduled = kernel_.finish();
-    // Tiles are told how to lie where they begin; the others follow from their operands. A constant
-    // that is smaller than the largest tile may begin a sum of which each lane keeps its part.
+    // Tiles are told how to lie where they begin; the others follow from their operands, or all
+    // from those that the author says it of. A constant that is smaller than the largest tile may
+    // begin a sum of which each lane keeps its part.
     ir::for_each(scheduled.body, [&](Operation& o) {
       if (o.op == Op::role) o.attributes.set(Key::threads, std::int64_t{32 * spread_.warps()});
-      if (o.op != Op::load && o.op != Op::iota && o.op != Op::splat) return;
+      if (declares_ || (o.op != Op::load && o.op != Op::iota && o.op != Op::splat)) return;
       const std::vector<std::int64_t>& shape = scheduled.type(o.results[0]).shape;
       if (o.op == Op::splat && shape != spread_.largest()) return;
       const ir::RegisterLayout layout = spread_.layout(shape);
@@ -127,6 +134,9 @@ class RowRetracing final : public Retracer {
       return tilewright::store(values_.view(o, 2), values_.tile(o.operands[1]), o.where);
     }
     if (o.op == Op::red_tile) return add(o);
+    if (is_declared(o)) {
+      return repeat(o, {{Key::layout, declared_for_cta(tile_, o, spread_.warps())}});
+    }
     const bool reads = o.op == Op::load || o.op == Op::load_index;
     if (reads && memory_.after_store(o)) all_warps_->sync();
     repeat(o, o.attributes);
@@ -151,8 +161,8 @@ class RowRetracing final : public Retracer {
   // Whether each element is read and written by one thread alone.
   bool keeps_to_itself(const Operation& load) const {
     const std::vector<std::int64_t>& shape = tile_.type(load.results[0]).shape;
-    if (load.op != Op::load || memory_.after_store(load) || memory_.stored_elsewhere(load) ||
-        shape != spread_.largest()) {
+    if (declares_ || load.op != Op::load || memory_.after_store(load) ||
+        memory_.stored_elsewhere(load) || shape != spread_.largest()) {
       return false;
     }
     const ir::RegisterLayout layout = spread_.layout(shape);
@@ -166,6 +176,7 @@ class RowRetracing final : public Retracer {
 
   const RowSpread& spread_;
   const MemoryOrder memory_;
+  const bool declares_;  // whether the author says of tiles how they lie
   BlockTurns turns_;
   Recording& values_;
   std::optional<Index> group_;   // warpgroup

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "schedules/declared_maps.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::schedules {
@@ -173,6 +174,12 @@ void SharedPlan::plan_exchange(const ir::Block& block, std::set<std::size_t> tak
 
 // 16-bit rows of a matrix, clipped where the tensor ends, as TMA does it. Each warp sends rows of
 // its own, which it is not sure to have where tiles are turned.
+// What is declared to lie in some way is stored from there.
+bool SharedPlan::declared(ir::ValueId value) const {
+  const Operation* made = placement_.definitions[value];
+  return made && is_declared(*made);
+}
+
 void SharedPlan::plan_staging(const StagingSize& size) {
   staging_.clear();
   if (placement_.turns()) return;
@@ -183,8 +190,8 @@ void SharedPlan::plan_staging(const StagingSize& size) {
     const ir::Type& type = placement_.kernel.type(o.operands[1]);
     if (size_of(type.dtype) != 2 || type.shape.size() != 2 || type.shape[0] != placement_.rows ||
         type.shape[1] % 16 != 0 || o.attributes.integers(Key::sizes).back() == 0 ||
-        placement_.turned_in_registers(o.operands[1]) || !placement_.extents.clips_boxes(o) ||
-        placement_.memory.read_back(o) ||
+        placement_.turned_in_registers(o.operands[1]) || declared(o.operands[1]) ||
+        !placement_.extents.clips_boxes(o) || placement_.memory.read_back(o) ||
         !placement_.copies_rows(*placement_.kernel.parameter_of(o.operands[0]))) {
       return;
     }

@@ -69,6 +69,7 @@ class SharedPlan {
   void plan_rings(const ir::Block& block, int loops);
   std::map<std::size_t, int> count_held(const ir::Block& block);
   void plan_exchange(const ir::Block& block, std::set<std::size_t> taken);
+  bool declared(ir::ValueId value) const;
   void plan_staging(const StagingSize& size);
   // The first buffer of the kind that is not taken.
   std::size_t buffer(const Buffer& kind, const std::set<std::size_t>& taken);

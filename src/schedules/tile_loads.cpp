@@ -27,9 +27,11 @@ void TileLoads::meet(const Operation& load, bool needed) {
   const bool spread = placement_.by_columns()
                           ? values_.spread_by_columns(placement_.kernel.type(value))
                           : placement_.has_rows(value);
-  // Only tiles as wide as products may be are sure to lie in warps by rows, each element once.
+  // Only tiles as wide as products may be are sure to lie in warps by rows, each element once, and
+  // only where nobody says otherwise.
   const std::vector<std::int64_t>& shape = placement_.kernel.type(value).shape;
-  const bool by_rows = spread && shape.size() == 2 && shape[1] % 8 == 0 && !placement_.turns();
+  const bool by_rows = spread && shape.size() == 2 && shape[1] % 8 == 0 && !placement_.turns() &&
+                       !placement_.declares;
   if (placement_.memory.stored_elsewhere(load) || !by_rows) return (*all_groups_)->sync();
   warp_sync(load.where);
 }

@@ -72,7 +72,8 @@ void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, boo
     bulk_wait_read(plan.in_flight, o.where);
     warp_sync(o.where);
     tilewright::store(buffer.rows(values_.group() * kGroupRows, kGroupRows),
-                      columns(o.operands[1], piece * plan.columns, plan.columns, o), o.where);
+                      by_rows(columns(o.operands[1], piece * plan.columns, plan.columns, o), o),
+                      o.where);
     fence_proxy_async(o.where);
     warp_sync(o.where);
     // Each warp sends its own rows: it waits for no other.
@@ -82,6 +83,12 @@ void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, boo
               o.where);
     bulk_commit(o.where);
   }
+}
+
+// Each warp sends the rows that it wrote itself, also of a tile that is declared to lie otherwise.
+Tile TileStores::by_rows(const Tile& tile, const Operation& o) const {
+  if (!placement_.declares) return tile;
+  return in_registers(tile, RegisterMap::product(static_cast<int>(tile.shape()[1])), o.where);
 }
 
 // Some columns of a tile; of a converted one they are converted piece by piece.

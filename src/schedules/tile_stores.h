@@ -24,6 +24,7 @@ class TileStores {
   // By the threads.
   void write(const ir::Operation& o, const TensorView& view, const Tile& tile) const;
   void staged(const ir::Operation& o, const SharedPlan::Staging& plan, bool by_columns);
+  Tile by_rows(const Tile& tile, const ir::Operation& o) const;
   Tile columns(ir::ValueId value, int first, int count, const ir::Operation& o);
 
   const Placement& placement_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "schedules/block_turns.h"
+#include "schedules/declared_maps.h"
 #include "schedules/group_exchange.h"
 #include "schedules/products_in_flight.h"
 #include "schedules/reload.h"
@@ -263,8 +264,9 @@ class LoadAndMath final : public Retracer {
       case ir::TileOp::transpose:
       case ir::TileOp::slice:
         return again(o);
-      case ir::TileOp::complete:  // these are of the scheduled form
       case ir::TileOp::convert:
+        return declared(o);
+      case ir::TileOp::complete:  // of the scheduled form
         return;
     }
   }
@@ -275,6 +277,12 @@ class LoadAndMath final : public Retracer {
     const auto known = [&](ValueId v) { return values_.known(v); };
     if (values_.loading() && !std::all_of(o.operands.begin(), o.operands.end(), known)) return;
     repeat(o, o.attributes);
+  }
+
+  // The tile lies as the author says, each warpgroup's part of it in that warpgroup.
+  void declared(const Operation& o) {
+    const Type local = values_.local(o.results[0]);
+    repeat(o, {{Key::layout, declared_for_group(tile_, o, local, placement_.groups)}});
   }
 
   // Along an axis that warpgroups have parts of, they tell each other.

@@ -141,8 +141,9 @@ void TileEvaluator<Real>::tile(const Operation& operation) {
     case ir::TileOp::reshape:
       return set(operation.results[0], reshape_tile(operation, operand(operation, 0),
                                                     kernel_.types[operation.results[0]]));
+    case ir::TileOp::convert:  // where it lies changes nothing
+      return set(operation.results[0], operand(operation, 0));
     case ir::TileOp::complete:
-    case ir::TileOp::convert:
       return refuse(operation);
   }
 }

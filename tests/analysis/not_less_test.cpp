@@ -180,6 +180,33 @@ TEST(NotLess, KnowsTheIndicesOfLoops) {
   EXPECT_FALSE(not_less.proves({5, 1}, {8, 5}));
   EXPECT_TRUE(not_less.proves(9, 2));
   EXPECT_FALSE(not_less.proves(4, 9));
+  // The index is below n, and may be n - 1.
+  EXPECT_TRUE(not_less.proves(5, 9, -1));
+  EXPECT_FALSE(not_less.proves(5, 9, -2));
+}
+
+// Quotients are compared where they have one divisor, and with nothing beside that is not known.
+TEST(NotLess, ComparesQuotientsOfOneDivisor) {
+  const ir::Kernel kernel = kernel_of({"a", "b", "rows"}, R"(
+    %1: i32 = constant {value = 64}
+    %2: i32 = constant {value = 128}
+    %3: i32 = dim {dim = dim(rows)}
+    %4: i32 = div %3, %1
+    %5: i32 = div %3, %2
+    %6: i32 = ceildiv %3, %2
+    %7: i32 = dim {dim = dim(ceil_div(rows, 128))}
+    %8: i32 = sub %3, %2
+    %9: i32 = div %8, %2
+    %10: i32 = dim {dim = dim(a)}
+    %11: i32 = dim {dim = dim(b)}
+)");
+  NotLess not_less(kernel);
+  EXPECT_FALSE(not_less.proves(5, 4));
+  EXPECT_FALSE(not_less.proves(4, 5));  // more rows would be needed than none
+  EXPECT_TRUE(not_less.proves(7, 6));
+  EXPECT_TRUE(not_less.proves(6, 7));
+  EXPECT_TRUE(not_less.proves({5, 10}, {9, 10}));
+  EXPECT_FALSE(not_less.proves({5, 10}, {9, 11}));
 }
 
 }  // namespace

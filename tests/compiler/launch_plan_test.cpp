@@ -23,10 +23,10 @@ constexpr std::int64_t kMultiprocessors = 132;
 // Rows of sequences of X go through shared memory to Y.
 TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
   Kernel kernel("copy");
-  const Dim rows = kernel.dim("rows"), batch = kernel.dim("batch");
+  const Dim rows = kernel.dim("rows"), batch = kernel.dim("batch"), copied = kernel.dim("copied");
   const Tensor X = kernel.in("X", bf16, {rows, 2, 64});
   const Tensor offsets = kernel.in("offsets", i32, {batch + 1});
-  const Tensor Y = kernel.out("Y", bf16, {rows, 2, 64});
+  const Tensor Y = kernel.out("Y", bf16, {copied, 2, 64});
   const Ragged ragged(rows, offsets);
   kernel.ctas(1);
   Ring ring(kernel, "x", stages(1), {{bf16, 64, 64}});
@@ -38,7 +38,7 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
                      }),
                 role("store", warps(1), registers(24), [&] {
                   const Slot slot = ring.consume();
-                  tma_store(Y(rows.block(0, 64), 1, all), slot);
+                  tma_store(Y(copied.block(0, 64), 1, all), slot);
                   bulk_commit();
                   bulk_wait(0);
                   ring.release(slot);
@@ -63,6 +63,13 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
   EXPECT_EQ(x.base, data(0x100000 - 100 * 640));
   EXPECT_EQ(y.rank, 3);
   EXPECT_EQ(y.base, data(0x200000));
+  // Without rows nothing lies before the address either.
+  Arguments empty = given;
+  empty.tensors[0] = {"X", bf16, {0, 2, 64}, {320, 128, 1}, nullptr};
+  const runtime::TensorMapSpec none =
+      plan_launch(program.machine, program.source.parameters, empty, kMultiprocessors).maps[0].spec;
+  EXPECT_EQ(none.sizes[3], 1u);
+  EXPECT_EQ(none.base, data(0x300000));
   given.tensors[0].data = nullptr;
   EXPECT_THAT(usage_error_of([&] {
                 plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);

@@ -1,14 +1,17 @@
 // A driver without a GPU, for the tests of the runtime's own behaviour: host memory stands for the
-// device's, nothing is executed, and what was asked for is recorded. Also an NVRTC that only tells
-// its version.
+// device's, no kernel is executed, and what was asked for is recorded. Also an NVRTC that only
+// tells its version.
 
 #include "fake_cuda/fake_cuda.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
 
+#include "fake_cuda/fake_streams.h"
 #include "runtime/cuda_api.h"
 
 namespace cuda = tilewright::runtime::cuda;
@@ -87,6 +90,15 @@ int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int) {
   }
   return 0;
 }
+int cuDeviceCanAccessPeer(int* can, int, int) {
+  *can = 1;
+  return 0;
+}
+int cuCtxEnablePeerAccess(CUctx_st*, unsigned) { return 0; }
+int cuDeviceGetUuid_v2(void* bytes, int device) {
+  std::memset(bytes, device, 16);
+  return 0;
+}
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
   *bytes = size_t{80} << 30;
   return 0;
@@ -133,6 +145,10 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** argume
   }
   state.arguments = arguments;
   if (state.executes) state.next_result = state.executes(arguments);
+  if (state.takes) {
+    void* const taken = state.takes(arguments);
+    fake_cuda::submit(config->stream, [taken] { fake_cuda_state.executes_taken(taken); });
+  }
   return 0;
 }
 int cuMemGetInfo_v2(size_t* free, size_t* total) {
@@ -159,51 +175,155 @@ int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   return 0;
 }
 int cuMemFreeHost(void* pointer) { return cuMemFree_v2(reinterpret_cast<uint64_t>(pointer)); }
-int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st*) {
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st* stream) {
   ++fake_cuda_state.copies;
-  std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  fake_cuda::submit(stream, [=] {
+    std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+  });
   return 0;
 }
-int cuMemcpy2DAsync_v2(const cuda::Copy2D* copy, CUstream_st*) {
+int cuMemcpy2DAsync_v2(const cuda::Copy2D* copy, CUstream_st* stream) {
   ++fake_cuda_state.copies;
-  for (size_t row = 0; row < copy->rows; ++row) {
-    std::memcpy(reinterpret_cast<void*>(copy->to.device + row * copy->to.pitch),
-                reinterpret_cast<void*>(copy->from.device + row * copy->from.pitch),
-                copy->bytes_of_row);
-  }
+  fake_cuda::submit(stream, [copy = *copy] {
+    for (size_t row = 0; row < copy.rows; ++row) {
+      std::memcpy(reinterpret_cast<void*>(copy.to.device + row * copy.to.pitch),
+                  reinterpret_cast<void*>(copy.from.device + row * copy.from.pitch),
+                  copy.bytes_of_row);
+    }
+  });
   return 0;
 }
-int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st*) {
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, CUstream_st* stream) {
   ++fake_cuda_state.memsets;
-  std::memset(reinterpret_cast<void*>(to), value, bytes);
+  fake_cuda::submit(stream, [=] { std::memset(reinterpret_cast<void*>(to), value, bytes); });
   return 0;
 }
 int cuMemsetD2D8Async(uint64_t to, size_t pitch, unsigned char value, size_t bytes, size_t rows,
-                      CUstream_st*) {
-  for (size_t row = 0; row < rows; ++row) {
-    std::memset(reinterpret_cast<void*>(to + row * pitch), value, bytes);
-  }
+                      CUstream_st* stream) {
+  fake_cuda::submit(stream, [=] {
+    for (size_t row = 0; row < rows; ++row) {
+      std::memset(reinterpret_cast<void*>(to + row * pitch), value, bytes);
+    }
+  });
   return 0;
 }
-int cuStreamCreate(CUstream_st** stream, unsigned) { return new_handle(stream); }
-int cuStreamDestroy_v2(CUstream_st* stream) { return free_handle(stream); }
-int cuStreamSynchronize(CUstream_st*) {
+int cuStreamCreate(CUstream_st** stream, unsigned) {
+  if (fake_cuda_state.has_queues == 0) return new_handle(stream);
+  *stream = fake_cuda::new_queue();
+  ++fake_cuda_state.live_handles;
+  return 0;
+}
+int cuStreamDestroy_v2(CUstream_st* stream) {
+  if (!fake_cuda::end_queue(stream)) return free_handle(stream);
+  --fake_cuda_state.live_handles;
+  return 0;
+}
+int cuStreamWriteValue32_v2(CUstream_st* stream, uint64_t word, uint32_t value, unsigned) {
+  fake_cuda::submit(stream, [=] {
+    __atomic_store_n(reinterpret_cast<uint32_t*>(word), value, __ATOMIC_RELEASE);
+  });
+  return 0;
+}
+int cuStreamWaitValue32_v2(CUstream_st* stream, uint64_t word, uint32_t value, unsigned) {
+  fake_cuda::wait_for_word(stream, reinterpret_cast<const void*>(word),
+                           static_cast<int32_t>(value));
+  return 0;
+}
+int cuStreamSynchronize(CUstream_st* stream) {
+  fake_cuda::drain(stream);
   usleep(1000u * static_cast<unsigned>(fake_cuda_state.synchronise_milliseconds));
   return take_result();
+}
+int cuStreamQuery(CUstream_st* stream) {
+  return fake_cuda::is_idle(stream) ? 0 : cuda::kErrorNotReady;
 }
 int cuStreamIsCapturing(CUstream_st*, int* status) {
   *status = fake_cuda_state.capturing;
   return 0;
 }
-int cuStreamWaitEvent(CUstream_st*, CUevent_st*, unsigned) { return 0; }
-int cuEventCreate(CUevent_st** event, unsigned) { return new_handle(event); }
-int cuEventDestroy_v2(CUevent_st* event) { return free_handle(event); }
-int cuEventRecord(CUevent_st*, CUstream_st*) { return 0; }
+int cuStreamWaitEvent(CUstream_st* stream, CUevent_st* event, unsigned) {
+  fake_cuda::wait_for_event(stream, event);
+  return 0;
+}
+int cuEventCreate(CUevent_st** event, unsigned) {
+  if (fake_cuda_state.has_queues == 0) return new_handle(event);
+  *event = fake_cuda::new_event();
+  ++fake_cuda_state.live_handles;
+  return 0;
+}
+int cuEventDestroy_v2(CUevent_st* event) {
+  if (!fake_cuda::end_event(event)) return free_handle(event);
+  --fake_cuda_state.live_handles;
+  return 0;
+}
+int cuEventRecord(CUevent_st* event, CUstream_st* stream) {
+  fake_cuda::record(event, stream);
+  return 0;
+}
+int cuEventQuery(CUevent_st* event) {
+  return fake_cuda::has_come(event) ? 0 : cuda::kErrorNotReady;
+}
 int cuEventSynchronize(CUevent_st*) { return 0; }
 int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
   *milliseconds = 1.5F;
   return 0;
 }
+// Shared memory: a handle is a file in memory, and an address range is the host's own.
+constexpr size_t kPage = size_t{2} << 20;
+int cuMemGetAllocationGranularity(size_t* bytes, const void*, int) {
+  *bytes = kPage;
+  return 0;
+}
+int cuMemCreate(uint64_t* handle, size_t bytes, const void*, uint64_t) {
+  if (const int failed = take_result()) return failed;
+  if (bytes % kPage != 0) return 1;
+  if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
+  const int file = memfd_create("fake-gpu", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) return 2;
+  *handle = static_cast<uint64_t>(file);
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemRelease(uint64_t handle) {
+  close(static_cast<int>(handle));
+  --fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemExportToShareableHandle(void* to, uint64_t handle, int, uint64_t) {
+  *static_cast<int*>(to) = fcntl(static_cast<int>(handle), F_DUPFD_CLOEXEC, 0);
+  return 0;
+}
+int cuMemImportFromShareableHandle(uint64_t* handle, void* from, int) {
+  const int file = static_cast<int>(reinterpret_cast<uintptr_t>(from));
+  *handle = static_cast<uint64_t>(fcntl(file, F_DUPFD_CLOEXEC, 0));
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuMemAddressReserve(uint64_t* address, size_t bytes, size_t, uint64_t, uint64_t) {
+  *address = reinterpret_cast<uint64_t>(
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ++fake_cuda_state.live_handles;
+  return 0;
+}
+int cuMemAddressFree(uint64_t address, size_t bytes) {
+  munmap(reinterpret_cast<void*>(address), bytes);
+  --fake_cuda_state.live_handles;
+  return 0;
+}
+int cuMemMap(uint64_t address, size_t bytes, size_t, uint64_t handle, uint64_t) {
+  void* const at = mmap(reinterpret_cast<void*>(address), bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_FIXED, static_cast<int>(handle), 0);
+  return at == MAP_FAILED ? 1 : 0;
+}
+int cuMemUnmap(uint64_t address, size_t bytes) {
+  mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+       -1, 0);
+  return 0;
+}
+int cuMemSetAccess(uint64_t, size_t, const void*, size_t) {
+  return fake_cuda_state.reaches_nobody != 0 ? cuda::kErrorInvalidDevice : 0;
+}
+
 int cuTensorMapEncodeTiled(void*, int type, uint32_t rank, void* base, const uint64_t* sizes,
                            const uint64_t* strides, const uint32_t* box,
                            const uint32_t* element_strides, int interleave, int swizzle,

@@ -19,8 +19,15 @@ struct FakeCudaState {
   int max_threads;                    // of a block, by what the kernels were compiled for
   int synchronise_milliseconds;       // that waiting for a stream takes
   int capturing;                      // whether all streams are
+  int reaches_nobody;                 // whether no device maps shared memory
   int next_result;                    // returned once, by the next call of those that can fail
   int (*executes)(void** arguments);  // stands for the kernel: what waiting for the stream returns
+  // Whether new streams are queues, whose work is done while the test goes on, by threads.
+  int has_queues;
+  // Stands for the kernel in a queue: what it takes of the arguments when it is launched, and what
+  // it does with that when its turn comes.
+  void* (*takes)(void** arguments);
+  void (*executes_taken)(void* taken);
   // Counted or recorded by the driver.
   int live_allocations;
   int live_handles;  // streams, events and modules

@@ -210,6 +210,20 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.window = 20;
     c.target = "sim:sm_90a";
   });
+  // Tensors without rows, of which blocks that no sequence has are loaded all the same.
+  const auto add_empty = [&](const std::string& name, std::int64_t queries, std::int64_t keys) {
+    add(name, queries, keys, [&](BackwardCase& c) {
+      c.batch = 1;
+      c.query_starts = {0, static_cast<double>(queries)};
+      c.key_starts = {0, static_cast<double>(keys)};
+      c.attention = backward_attention(2, 1, 64, 64);
+      c.attention.dtype = bf16;
+      c.target = "sim:sm_90a";
+    });
+  };
+  add_empty("PackedNoQueriesOnTheSimulator", 0, 70);
+  add_empty("PackedNoKeysOnTheSimulator", 70, 0);
+  add_empty("PackedNothingOnTheSimulator", 0, 0);
   add("PackedAll", 200, 150, [&](BackwardCase& c) {
     packed(c);
     c.attention.window = 20;

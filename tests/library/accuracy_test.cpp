@@ -156,6 +156,26 @@ TEST(Accuracy, NothingButZerosIsNoMeasure) {
   EXPECT_GT(share(wrong), 1);
 }
 
+// It is what sums in f32 leave, however fine the output's dtype is.
+TEST(Accuracy, WhatCancelsIsRoundedInF32) {
+  const Workload workload = make_workload(
+      find_kernel("attention_backward"),
+      {"heads=6", "kv_heads=2", "queries=129", "keys=1", "dim=16", "dtype=f16"}, {}, 0);
+  const Reference reference = reference_of(workload);
+  const auto share = [&](double error) {
+    std::vector<std::vector<double>> outputs = reference.values;
+    for (const std::size_t gradient : {0, 1}) {  // dQ and dK
+      for (double& value : outputs[gradient]) {
+        EXPECT_EQ(value, 0);
+        value = error;
+      }
+    }
+    return compare(solved(workload, outputs), reference).share();
+  };
+  EXPECT_LT(share(2e-6), 1);
+  EXPECT_GT(share(1e-5), 1);
+}
+
 TEST(Accuracy, OneWrongElementIsNamed) {
   const Workload workload = make_workload(find_kernel("gemm"), {"m=2", "n=3", "k=4"}, {}, 0);
   const Reference reference = reference_of(workload);

@@ -96,7 +96,7 @@ std::string masked_loop(const std::string& condition) {
 }
 
 struct Loops {
-  int loops = 0, selects = 0;
+  int loops = 0, selects = 0, minima = 0, maxima = 0;
 };
 Loops count(const std::string& text) {
   ir::Kernel k = test::parsed(text);
@@ -107,6 +107,8 @@ Loops count(const std::string& text) {
   ir::for_each(k.body, [&](const ir::Operation& o) {
     found.loops += o.op == ir::Op::for_loop;
     found.selects += o.op == ir::Op::select;
+    found.minima += o.op == ir::Op::min;
+    found.maxima += o.op == ir::Op::max;
   });
   return found;
 }
@@ -139,6 +141,21 @@ TEST(PeelMasks, ALowerBoundCutsTheBeginning) {
   const Loops both = count(masked_loop("lt %28, %27"));
   EXPECT_EQ(both.loops, 2);
   EXPECT_EQ(both.selects, 1);
+  // Where whole blocks begin is no less than where the loop does, and no more than where it ends.
+  EXPECT_EQ(both.minima, 1);
+  EXPECT_EQ(both.maxima, 1);
+}
+
+TEST(PeelMasks, OfOtherStepsNothingIsPeeled) {
+  std::string by_four = masked_loop("lt %27, %28");
+  const std::string step = "for_loop %10, %11, %13";
+  expect_unchanged(peel_masks,
+                   by_four.replace(by_four.find(step), step.size(), "for_loop %10, %11, %14"));
+}
+
+// A mask that is the same in every iteration, and hides something in each.
+TEST(PeelMasks, WhatHidesInEveryIterationStays) {
+  expect_unchanged(peel_masks, masked_loop("lt %25, %25"));
 }
 
 TEST(PeelMasks, WhatIsNotLinearStays) { expect_unchanged(peel_masks, masked_loop("eq %27, %28")); }

@@ -109,6 +109,26 @@ TEST(PtxProducts, RegistersAreFenced) {
   EXPECT_EQ(fault(twice), "");
 }
 
+// So are those that A lies in.
+TEST(PtxProducts, OperandsInRegistersAreFenced) {
+  const auto fault = [](std::string_view before, std::string_view behind) {
+    std::string body = of_warpgroup(fmt::format("mov.u32 %r4, 0;\nmov.u32 %r5, 0;\n"
+                                                "mov.u32 %r6, 0;\nmov.u32 %r7, 0;\n{}",
+                                                before),
+                                    behind);
+    const std::string_view shared = "%rd3, %rd3, %p1, 1, 1, 0, 0;";
+    body.replace(body.find(shared), shared.size(), "{%r4, %r5, %r6, %r7}, %rd3, %p1, 1, 1, 0;");
+    const test::Ran ran = run_body(body, 128, ".shared .align 128 .b8 s[4096];");
+    if (ran.fault().empty()) {
+      EXPECT_EQ(std::bit_cast<float>(ran.out[77]), 5);
+    }
+    return ran.fault();
+  };
+  const char* const fence = "wgmma.fence.sync.aligned;";
+  EXPECT_EQ(fault(fence, ""), "");
+  EXPECT_EQ(fault(fence, "mov.u32 %r7, 0;"), "wgmma");
+}
+
 // The first of two groups is there when one may be pending, the second is not.
 TEST(PtxProducts, AreThereOnceTheirGroupIsWaitedFor) {
   const auto fault = [](std::string_view pending, int number) {
@@ -141,6 +161,26 @@ TEST(PtxProducts, AreThereOnceTheirGroupIsWaitedFor) {
   EXPECT_EQ(fault("2", 2), "wgmma");
   // What is over stays so.
   EXPECT_EQ(fault("0; wgmma.wait_group.sync.aligned 1", 6), "");
+}
+
+// What is moved to another register before the wait is no result there either.
+TEST(PtxProducts, AreNotThereWhereTheyWereMoved) {
+  const auto fault = [](bool waited) {
+    std::string body = of_warpgroup("wgmma.fence.sync.aligned;");
+    const std::string_view wait = "wgmma.wait_group.sync.aligned 0;\n",
+                           move = "mov.f32 %f8, %f2;\n";
+    body.insert(body.find(wait), move);
+    body.insert(body.find(wait) + (waited ? wait.size() : 0), "add.f32 %f8, %f8, %f8;\n");
+    const std::string_view last = "mov.b32 %r1, %f2;";
+    body.replace(body.find(last), last.size(), "mov.b32 %r1, %f8;");
+    const test::Ran ran = run_body(body, 128, ".shared .align 128 .b8 s[4096];");
+    if (ran.fault().empty()) {
+      EXPECT_EQ(std::bit_cast<float>(ran.out[77]), 10);
+    }
+    return ran.fault();
+  };
+  EXPECT_EQ(fault(true), "");
+  EXPECT_EQ(fault(false), "wgmma");
 }
 
 // Until its group is waited for, a product reads its operands.

@@ -28,12 +28,22 @@ static_assert(offsetof(cuda::Copy2D, to.device) == offsetof(CUDA_MEMCPY2D, dstDe
 static_assert(offsetof(cuda::Copy2D, to.pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
 static_assert(offsetof(cuda::Copy2D, bytes_of_row) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
 static_assert(offsetof(cuda::Copy2D, rows) == offsetof(CUDA_MEMCPY2D, Height));
+static_assert(sizeof(cuda::memory::Handle) == sizeof(CUmemGenericAllocationHandle));
+static_assert(sizeof(cuda::memory::AllocationProperties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(cuda::memory::AllocationProperties, location) ==
+              offsetof(CUmemAllocationProp, location));
+static_assert(offsetof(cuda::memory::AllocationProperties, compression) ==
+              offsetof(CUmemAllocationProp, allocFlags));
+static_assert(sizeof(cuda::memory::AccessDescription) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(cuda::memory::AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
 static_assert(sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 
 TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(cuda::kErrorNotInitialized, CUDA_ERROR_NOT_INITIALIZED);
   EXPECT_EQ(cuda::kErrorOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuda::kErrorNoDevice, CUDA_ERROR_NO_DEVICE);
+  EXPECT_EQ(cuda::kErrorInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuda::kErrorNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda::kErrorNotFound, CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(int{cuda::kMultiprocessorCount}, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   EXPECT_EQ(int{cuda::kL2CacheSize}, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
@@ -41,6 +51,13 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(int{cuda::kComputeCapabilityMinor}, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   EXPECT_EQ(int{cuda::kMaxSharedMemoryPerBlockOptin},
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  EXPECT_EQ(int{cuda::kPosixDescriptorSupported},
+            CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+  EXPECT_EQ(cuda::memory::kPinned, CU_MEM_ALLOCATION_TYPE_PINNED);
+  EXPECT_EQ(cuda::memory::kDevice, CU_MEM_LOCATION_TYPE_DEVICE);
+  EXPECT_EQ(cuda::memory::kReadWrite, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  EXPECT_EQ(cuda::memory::kMinimumGranularity, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  EXPECT_EQ(cuda::memory::kPosixDescriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   EXPECT_EQ(int{cuda::kMaxThreadsPerBlock}, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
   EXPECT_EQ(int{cuda::kSharedSizeBytes}, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
   EXPECT_EQ(int{cuda::kNumRegs}, CU_FUNC_ATTRIBUTE_NUM_REGS);

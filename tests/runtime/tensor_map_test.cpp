@@ -53,7 +53,7 @@ TEST(TensorMapCheck, NamesAMisalignedBase) {
 TEST(TensorMapCheck, NamesABadStride) {
   TensorMapSpec spec = valid();
   spec.strides[1] = 2056;
-  expect_refused(spec, {"stride of axis 2", "2056 bytes", "pad it to 2064 bytes", "cp.async"});
+  expect_refused(spec, {"stride of axis 2", "2056 bytes", "pad it to 2064 bytes", "pass a copy"});
   spec.strides[1] = uint64_t{1} << 40;
   expect_refused(spec, {"stride of axis 2", "1099511627776"});
 }

@@ -6,6 +6,7 @@
 #include "common/loaded_bounds.h"
 #include "compiler/compile_to_machine.h"
 #include "ir/text.h"
+#include "tilewright/asynchronous.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 
@@ -113,6 +114,40 @@ TEST(LoadedBounds, ReachingOutOnPurposeStaysLegal) {
     SCOPED_TRACE(name_of(target));
     EXPECT_EQ(said(kernel, target, {0}, 32), "");
     EXPECT_EQ(said(kernel, target, {120}, 32), "");
+  }
+}
+
+// An index that the kernel counts itself is held against the axis as one that a launch gives.
+TEST(LoadedBounds, ACountedIndexPastTheEnd) {
+  Kernel kernel("rows_in_turn");
+  const Dim rows = kernel.dim("rows"), out = kernel.dim("out");
+  kernel.in("names", i32, {kernel.dim("count")});
+  const Tensor X = kernel.in("X", bf16, {rows, 64}), Y = kernel.inout("Y", f32, {out, 64});
+  const auto [i] = kernel.grid(2);
+  store(Y(i + 2, all), load(X(i + 126, all)).cast(f32));
+  for (const BoundsTarget& target : kBoundsTargets) {
+    SCOPED_TRACE(name_of(target));
+    EXPECT_EQ(said(kernel, target, {0}, 4), "");
+    EXPECT_THAT(said(kernel, target, {0}, 3),
+                AllOf(HasSubstr("index 3 on axis 0 of Y, which has 3"),
+                      HasSubstr("loaded_bounds_test.cpp"), Not(HasSubstr("the launch gives"))));
+  }
+}
+
+// At the explicit level too, whose kernels the interpreter does not run.
+TEST(LoadedBounds, ACountedIndexOfAnExplicitKernel) {
+  Kernel kernel("one_row_each");
+  const Dim rows = kernel.dim("rows"), out = kernel.dim("out");
+  kernel.in("names", i32, {kernel.dim("count")});
+  const Tensor X = kernel.in("X", bf16, {rows, 64}), Y = kernel.inout("Y", f32, {out, 64});
+  kernel.ctas(2);
+  kernel.roles({role("copy", warps(1), registers(40), [&] {
+    store(Y(cta_index() + 7, all), load(X(cta_index(), all)).cast(f32));
+  })});
+  for (const BoundsTarget& target : {kBoundsTargets[1], kBoundsTargets[2]}) {
+    SCOPED_TRACE(name_of(target));
+    EXPECT_EQ(said(kernel, target, {0}, 9), "");
+    EXPECT_THAT(said(kernel, target, {0}, 8), HasSubstr("index 8 on axis 0 of Y, which has 8"));
   }
 }
 

@@ -333,6 +333,9 @@ TEST(StatedSchedule, NumbersThatNothingCouldBeCompiledWith) {
                [] { test::stated_gemm(64, 64).schedule({.stages = 0}); });
   test::misuse("warpgroups", {"schedule: warpgroups = 9", "fix: state 1 to 8"},
                [] { test::stated_gemm(64, 64).schedule({.warpgroups = 9}); });
+  test::misuse(
+      "partition", {"schedule: partition = Partition(7)", "fix: state rows or columns"},
+      [] { test::stated_gemm(64, 64).schedule({.partition = static_cast<Partition>(7)}); });
   test::misuse("ctas", {"schedule: ctas = -1", "fix: state 1 to 16"},
                [] { compile(test::stated_gemm(64, 64), "interpreter", Schedule{.ctas = -1}); });
 }
@@ -394,7 +397,9 @@ TEST(StatedSchedule, WarpgroupsForWhichThereIsNoRoom) {
 }
 
 TEST(StatedSchedule, NothingIsIgnored) {
-  refused_schedule("overlap", {"overlap = true: no loop of stated_gemm", "fix: leave it out"},
+  refused_schedule("overlap",
+                   {"overlap = true: no loop of stated_gemm",
+                    "or has products that can begin earlier", "fix: leave it out"},
                    test::stated_gemm(128, 128), {.overlap = true});
   refused_schedule("overlap", {"overlap = true: no loop of stated_softmax"},
                    test::stated_softmax(4, 1024), {.overlap = true});

@@ -45,7 +45,9 @@ TEST(Timing, NothingHangsOnItInAPipeline) {
 
 // Both take a number from a word.
 TEST(Timing, WhatAWordHolds) {
-  const std::string take = "    %60: i32 = atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n";
+  const std::string take =
+      "    %60: i32 = atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n"
+      "    shared_store %22, %5, %60\n";
   const std::string add = "    atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n";
   const auto words = [&](const std::string& text, bool timing = true) {
     MachineOptions options;

@@ -189,8 +189,9 @@ class Evaluation {
       }
       case ir::TileOp::reshape:
         return reshape(o);
-      case ir::TileOp::complete:  // these are of the scheduled form
       case ir::TileOp::convert:
+        return operand(o, 0);
+      case ir::TileOp::complete:  // of the scheduled form
         break;
     }
     refuse(o);

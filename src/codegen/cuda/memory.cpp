@@ -167,35 +167,12 @@ void print_words(Emitter& emitter, const Operation& operation) {
 
 constexpr std::int64_t kFewElements = 4;
 
-void print_shared_elements(Emitter& emitter, const Operation& operation) {
-  const ir::Attributes& attributes = operation.attributes;
-  const ir::RegisterLayout& layout = attributes.register_layout();
-  const ValueId array = operation.operands[0];
-  const DType dtype = emitter.type(array).dtype;
-  const std::int64_t count = emitter.type(array).elements();
-  const std::int64_t row_bytes = attributes.integer(Key::row_bytes);
+// Where in its tile an element of a register lies, from its coordinates `row` and `column`.
+std::string shared_place(const ir::Attributes& attributes, int bytes) {
   const std::int64_t mask = attributes.integer(Key::swizzle_mask);
   const std::int64_t divisor = attributes.integer_or(Key::swizzle_divisor, 1);
   const std::int64_t panel_columns = attributes.integer(Key::panel_columns);
-  const int bytes = size_of(dtype);
-  const int rank = static_cast<int>(layout.shape.size());
-  const auto coordinate = [&](int axis) {
-    return axis < 0 ? "0"
-                    : sum_text({index_text(coordinate_terms(layout.registers, axis), "i", count),
-                                thread_coordinate(emitter, layout, axis)});
-  };
-  const std::int64_t vector = attributes.integer_or(Key::vector, 1);
-  emitter.line("#pragma unroll");
-  emitter.open(fmt::format("for (int i = 0; i < {}; {})", count,
-                           vector == 1 ? "++i" : fmt::format("i += {}", vector)));
-  emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
-  // Of few elements the places are sooner computed again than kept over a loop.
-  const std::string column = coordinate(rank - 1);
-  emitter.line(fmt::format("const int column = {};",
-                           count <= kFewElements ? fmt::format("here({})", column) : column));
-  std::vector<std::string> terms{
-      emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
-      std::to_string(attributes.integer_or(Key::step, 0)), fmt::format("row * {}", row_bytes)};
+  std::vector<std::string> terms{fmt::format("row * {}", attributes.integer(Key::row_bytes))};
   std::string inner = "column";
   if (panel_columns > 0) {
     terms.push_back(
@@ -208,7 +185,61 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                       ? inner
                       : fmt::format("(({}) ^ (({} & {}) * 16))", inner,
                                     divisor == 1 ? "row" : fmt::format("row / {}", divisor), mask));
-  emitter.line(fmt::format("const u32 address = {};", sum_text(terms)));
+  return sum_text(terms);
+}
+
+void print_shared_elements(Emitter& emitter, const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const ir::RegisterLayout& layout = attributes.register_layout();
+  const ValueId array = operation.operands[0];
+  const DType dtype = emitter.type(array).dtype;
+  const std::int64_t count = emitter.type(array).elements();
+  const std::int64_t panel_columns = attributes.integer(Key::panel_columns);
+  const int bytes = size_of(dtype);
+  const int rank = static_cast<int>(layout.shape.size());
+  const auto of_register = [&](int axis) {
+    return axis < 0 ? "0" : index_text(coordinate_terms(layout.registers, axis), "i", count);
+  };
+  const auto of_thread = [&](int axis) {
+    return axis < 0 ? "0" : thread_coordinate(emitter, layout, axis);
+  };
+  const std::string base =
+      sum_text({emitter.name(operation.operands[1]), offset_text(emitter, operation.operands[2]),
+                std::to_string(attributes.integer_or(Key::step, 0))});
+  // Of few elements the places are sooner computed again than kept over a loop.
+  const bool few = count <= kFewElements;
+  // Then an address is a thread's plus a constant, which needs no register of its own. As one
+  // expression NVVM makes each a register, since the bits of both parts never overlap.
+  const bool is_linear = !few && attributes.integer(Key::swizzle_mask) == 0 &&
+                         (panel_columns == 0 || layout.shape[rank - 1] <= panel_columns);
+  const auto linear = [&](const auto& part) {
+    const auto scaled = [](const std::string& index, std::int64_t by) {
+      return index == "0" ? index : fmt::format("({}) * {}", index, by);
+    };
+    return sum_text({scaled(part(rank - 2), attributes.integer(Key::row_bytes)),
+                     scaled(part(rank - 1), bytes)});
+  };
+  const std::int64_t vector = attributes.integer_or(Key::vector, 1);
+  if (is_linear) {
+    emitter.open("");
+    emitter.line(fmt::format("const u32 begin = here({});", sum_text({base, linear(of_thread)})));
+  }
+  emitter.line("#pragma unroll");
+  emitter.open(fmt::format("for (int i = 0; i < {}; {})", count,
+                           vector == 1 ? "++i" : fmt::format("i += {}", vector)));
+  if (is_linear) {
+    emitter.line(fmt::format("const u32 address = begin + {};", linear(of_register)));
+  } else {
+    const auto coordinate = [&](int axis) {
+      return sum_text({of_register(axis), of_thread(axis)});
+    };
+    const std::string column = coordinate(rank - 1);
+    emitter.line(fmt::format("const int row = {};", coordinate(rank - 2)));
+    emitter.line(
+        fmt::format("const int column = {};", few ? fmt::format("here({})", column) : column));
+    emitter.line(
+        fmt::format("const u32 address = {};", sum_text({base, shared_place(attributes, bytes)})));
+  }
   const std::string_view type = memory_type(dtype);
   const int per_register = packing(dtype);
   if (vector > 1) {
@@ -228,6 +259,7 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                     target, per_register, target, type, per_register, 8 * bytes));
   }
   emitter.close();
+  if (is_linear) emitter.close();
 }
 
 }  // namespace tilewright::codegen

@@ -29,7 +29,7 @@ void ConversionLowering::convert(const Operation& o, bool in_loop) {
   };
   const auto access = [&](Op op, ValueId tile, const ir::RegisterLayout& layout,
                           std::int64_t offset) {
-    ValueId place = code_.scale(group, made.shared.size_bytes(), o.where);
+    ValueId place = code_.scale(group, o.attributes.integer(Key::bytes), o.where);
     if (offset != 0) place = code_.add(place, code_.integer(offset, o.where), o.where);
     code_.emit(op, {code_.array(tile), o.operands[1], place},
                {{Key::layout, layout},

@@ -69,6 +69,7 @@ class Preparation {
   void tensor_transfer(const ir::Operation& operation, int first, Transfer& made);
   void shared_word(const ir::Operation& operation);
   void word(const ir::Operation& operation);
+  void find_uses_of_words();
   void mbarrier(const ir::Operation& operation);
   // Whose tensor or map the operand is; none: this rank's.
   Slot rank(ir::ValueId value) const { return rank_[value]; }

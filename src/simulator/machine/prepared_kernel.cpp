@@ -71,6 +71,7 @@ PreparedKernel Preparation::run() {
   prepared_.registers_of_warp.assign(prepared_.warps, 0);
   block(kernel_.body);
   emit(Code::end, nullptr);
+  find_uses_of_words();
   check_places();
   return std::move(prepared_);
 }

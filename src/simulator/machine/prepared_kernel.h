@@ -211,6 +211,11 @@ struct WordAccess {
   MemoryOrder order{Semantics::weak, Scope::gpu};
   Compare compare = Compare::ge;  // of wait_flag
   Slot value = ir::kNoValue, result = ir::kNoValue;
+  bool takes = false;  // the kernel uses the result
+  // Of a word that counts who leaves: this one does, and the last one finds so much there; or it
+  // takes back, as the last one, what all have added.
+  Slot last_finds = ir::kNoValue;
+  bool takes_back = false;
 };
 
 struct Transfer {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "simulator/machine/world.h"
@@ -43,6 +44,10 @@ const WordAccess& access_of(const Launch& launch, const Instruction& instruction
 
 std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& instruction,
                         const TensorArgument& tensor, Slot rank) {
+  // A tensor without elements may have no memory. Nothing of it is accessed, and what is loaded is
+  // zero.
+  alignas(16) static std::byte nothing[16];
+  if (std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0) return nothing;
   if (rank == ir::kNoValue) return tensor.data;
   const std::int64_t number = warp.integer(rank);
   if (number < 0 || number >= launch.arguments.ranks) {

@@ -84,12 +84,10 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
   if (!data) return;
   for (const analysis::AxisCheck& check : access.checks) {
-    const std::int64_t start = warp.integer(access.starts[check.axis]);
-    const std::int64_t limit = warp.integer(access.limits[check.axis]);
-    // A schedule may put whole tiles behind the grid, of which nothing is accessed. Where a number
-    // comes from a launch, that is an error all the same.
-    if (check.source == ir::kNoValue && limit <= start) continue;
-    if (!launch.fits(warp, instruction, tensor, check, start, limit)) return;
+    if (!launch.fits(warp, instruction, tensor, check, warp.integer(access.starts[check.axis]),
+                     warp.integer(access.limits[check.axis]))) {
+      return;
+    }
   }
   const std::size_t rank = tensor.shape.size();
   const int size = size_of(tensor.dtype);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
@@ -103,8 +104,9 @@ void Timing::meet(const Warp& warp, const Instruction& instruction, NamedBarrier
   barrier.arrivals.push_back({&warp, warp.lanes.generic[own_agent(warp, false)]});
 }
 
-void Timing::end(const Cta& cta) const {
+void Timing::end(const Cta& cta) {
   if (!enabled_) return;
+  for (const Warp& each : cta.warps) find_who_left(each);
   for (std::size_t i = 0; i < cta.barriers.size(); ++i) {
     const Mbarrier& state = cta.barriers[i];
     if (!state.initialised || (state.pending == state.expected && state.tx == 0)) continue;
@@ -115,22 +117,83 @@ void Timing::end(const Cta& cta) const {
   }
 }
 
-void Timing::word(const Warp& warp, const Access& access, const std::byte* word) const {
-  if (!enabled_ || !launch_.report.words.empty()) return;
-  // An addition alone is the same in any order.
-  const auto takes = [](const Instruction& instruction) {
-    return instruction.code == Code::word_wait || !instruction.operation->results.empty();
-  };
+WordStep Timing::step_of(const Warp& warp, const Access& access, const std::byte* word) const {
+  const Instruction& instruction = *access.instruction;
+  const WordAccess& detail = launch_.kernel.words[instruction.detail];
+  WordStep step;
+  step.by = access;
+  step.takes = detail.takes;
+  step.waits = instruction.code == Code::word_wait;
+  step.changes = access.write;
+  step.adds = step.changes && ir::info(instruction.op).reads(ir::Memory::global);
+  if (step.adds) step.added = static_cast<std::int32_t>(warp.integer(detail.value));
+  step.leaves = detail.last_finds != ir::kNoValue;
+  step.takes_back = detail.takes_back;
+  const Semantics semantics = detail.order.semantics;
+  step.releases = semantics == Semantics::release || semantics == Semantics::acq_rel ||
+                  (warp.fences && !warp.fences->released.empty());
+  step.for_so_much = step.waits && detail.compare == Compare::ge;
+  if (step.for_so_much) {
+    std::int32_t value = 0;
+    std::memcpy(&value, word, sizeof(value));
+    step.spare = std::int64_t{value} - static_cast<std::int32_t>(warp.integer(detail.value));
+  }
+  return step;
+}
+
+bool Timing::meets_others(const Warp& warp, const Access& access, const std::byte* word) const {
   const auto address = reinterpret_cast<std::uint64_t>(word);
   const std::uint64_t block = address - address % ShadowBlock::kBytes;
   const Bytes bytes{std::uint64_t{1} << (address - block) / ShadowBlock::kCell,
                     static_cast<std::uint16_t>(0xf << address % ShadowBlock::kCell)};
+  bool meets = false;
   launch_.world.memory.shadow(block).for_conflicts(access, bytes, [&](const Access& earlier) {
-    if (!takes(*access.instruction) && !takes(*earlier.instruction)) return;
-    if (launch_.order.is_ordered(warp, earlier, access)) return;
-    launch_.report.words = fmt::format("what a word of global memory holds at {}",
-                                       format_location(access.instruction->where()));
+    const Code code = earlier.instruction->code;
+    const bool is_own = (code == Code::word || code == Code::word_wait) &&
+                        launch_.world.actor(earlier.cluster).launch == &launch_;
+    meets = meets || (!is_own && !launch_.order.is_ordered(warp, earlier, access));
   });
+  return meets;
+}
+
+void Timing::word(const Warp& warp, const Access& access, const std::byte* word) {
+  if (!enabled_ || !launch_.report.words.empty()) return;
+  find_who_left(warp);
+  const WordStep step = step_of(warp, access, word);
+  WordHistory& history = words_[word];
+  if (step.leaves) {
+    const WordAccess& detail = launch_.kernel.words[access.instruction->detail];
+    left_.push_back({&warp, &history, history.count(), detail.last_finds});
+  }
+  const auto is_ordered = [&](const Access& other) {
+    return launch_.order.is_ordered(warp, other, access);
+  };
+  if (history.add(step, is_ordered) || meets_others(warp, access, word)) {
+    tell_of_words(access.instruction->where());
+  }
+}
+
+void Timing::find_who_left(const Warp& warp) {
+  const auto is_found = [&](const Left& each) {
+    if (each.warp != &warp) return false;
+    each.word->set_last_finds(each.step, warp.integer(each.last_finds));
+    return true;
+  };
+  left_.erase(std::remove_if(left_.begin(), left_.end(), is_found), left_.end());
+}
+
+void Timing::end() {
+  if (!enabled_) return;
+  const bool hangs = std::any_of(words_.begin(), words_.end(), [](const auto& each) {
+    return each.second.hangs_on_who_is_last();
+  });
+  if (hangs) tell_of_words(launch_.kernel.source->where);
+}
+
+void Timing::tell_of_words(SourceLocation where) const {
+  if (!launch_.report.words.empty()) return;
+  launch_.report.words =
+      fmt::format("what a word of global memory holds at {}", format_location(where));
 }
 
 void Timing::registers(const Warp& warp, const Instruction& instruction) const {

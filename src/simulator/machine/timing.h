@@ -2,8 +2,12 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
+#include "ir/ir.h"
 #include "simulator/machine/clock.h"
+#include "simulator/machine/word_history.h"
 #include "tilewright/error.h"
 
 // Whether what happens on the virtual GPU hangs on the order that the seed drew.
@@ -35,13 +39,13 @@ struct Cta;
 struct Instruction;
 struct NamedBarrier;
 struct PassedWait;
-struct Access;
 struct Warp;
 class Launch;
 
 // Words that CTAs change at the same time, such as a counter from which each takes the number of
 // its next tile, stand in the report by themselves: given what each access finds, the argument
-// holds.
+// holds. A wait until a word that only grows is large enough is none of them, nor is who comes last
+// to a word that counts (word_history.h).
 //
 // Keeps clocks of what has happened in time: also by way of copies, which order nothing but what
 // they write. Says in the report what hangs on the order, the first such thing alone.
@@ -65,9 +69,11 @@ class Timing {
   // Before the warp comes to a barrier of warps.
   void meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const;
   // The CTA ends. A phase that has begun and is not over may be one that a longer launch waits for.
-  void end(const Cta& cta) const;
+  void end(const Cta& cta);
+  // The launch is over, or cannot go on.
+  void end();
   // Before the access to a word, which others may read or change at the same time.
-  void word(const Warp& warp, const Access& access, const std::byte* word) const;
+  void word(const Warp& warp, const Access& access, const std::byte* word);
   // Asks for registers, or gives some back, once more.
   void registers(const Warp& warp, const Instruction& instruction) const;
 
@@ -75,9 +81,25 @@ class Timing {
   int agent(const Cta& cta, int barrier) const;
   int own_agent(const Warp& warp, bool elected) const;
   void tell(SourceLocation where, const std::string& what) const;
+  WordStep step_of(const Warp& warp, const Access& access, const std::byte* word) const;
+  // Whether other launches, streams or copies touch the word, and nothing orders the access with
+  // them.
+  bool meets_others(const Warp& warp, const Access& access, const std::byte* word) const;
 
+  // What the warp has left, and since then compares with what it has found.
+  void find_who_left(const Warp& warp);
+  void tell_of_words(SourceLocation where) const;
+
+  struct Left {
+    const Warp* warp = nullptr;
+    WordHistory* word = nullptr;
+    std::size_t step = 0;
+    ir::ValueId last_finds = ir::kNoValue;
+  };
   Launch& launch_;
   bool enabled_;
+  std::unordered_map<const std::byte*, WordHistory> words_;
+  std::vector<Left> left_;
 };
 
 }  // namespace tilewright::simulator

@@ -189,12 +189,13 @@ void World::settle() {
     if (waiting.empty()) break;
     waiting[waiting.size() == 1 ? 0 : random.below(waiting.size())]->start_next();
   }
-  const std::vector<Launch*> ended(
+  std::vector<Launch*> ended(
       std::stable_partition(active_.begin(), active_.end(),
                             [](const Launch* launch) { return !launch->is_over(); }),
       active_.end());
   active_.resize(active_.size() - ended.size());
-  for (const Launch* launch : ended) {
+  for (Launch* launch : ended) {
+    launch->timing.end();
     if (streams) streams->launch_over(*launch);
   }
 }

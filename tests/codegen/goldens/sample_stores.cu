@@ -432,52 +432,58 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:48
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      store_shared_8(address, held_26 + i);
+    {
+      const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 4;
+        store_shared_8(address, held_26 + i);
+      }
     }
     // kernel.tw:49
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      load_shared_8(address, held_26 + i);
+    {
+      const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 4;
+        load_shared_8(address, held_26 + i);
+      }
     }
     // kernel.tw:50
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      store_shared_16(address, held_26 + i);
+    {
+      const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 4;
+        store_shared_16(address, held_26 + i);
+      }
     }
     // kernel.tw:51
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      load_shared_16(address, held_26 + i);
+    {
+      const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 4;
+        load_shared_16(address, held_26 + i);
+      }
     }
     // kernel.tw:52
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      store_shared(address, held_26[i]);
+    {
+      const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 4;
+        store_shared(address, held_26[i]);
+      }
     }
     // kernel.tw:53
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f32_14 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      held_26[i] = load_shared<float>(address);
+    {
+      const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 4;
+        held_26[i] = load_shared<float>(address);
+      }
     }
     // kernel.tw:54
     float held_28[2];
@@ -700,68 +706,76 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:80
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared_4(address, held_32 + i / 2);
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 2;
+        store_shared_4(address, held_32 + i / 2);
+      }
     }
     // kernel.tw:81
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      load_shared_4(address, held_32 + i / 2);
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 2;
+        load_shared_4(address, held_32 + i / 2);
+      }
     }
     // kernel.tw:82
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared_8(address, held_32 + i / 2);
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 2;
+        store_shared_8(address, held_32 + i / 2);
+      }
     }
     // kernel.tw:83
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      load_shared_8(address, held_32 + i / 2);
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 2;
+        load_shared_8(address, held_32 + i / 2);
+      }
     }
     // kernel.tw:84
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared_16(address, held_32 + i / 2);
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 2;
+        store_shared_16(address, held_32 + i / 2);
+      }
     }
     // kernel.tw:85
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      load_shared_16(address, held_32 + i / 2);
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 2;
+        load_shared_16(address, held_32 + i / 2);
+      }
     }
     // kernel.tw:86
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared(address, (u16)(held_32[i / 2] >> i % 2 * 16));
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 2;
+        store_shared(address, (u16)(held_32[i / 2] >> i % 2 * 16));
+      }
     }
     // kernel.tw:87
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      held_32[i / 2] = (i % 2 == 0 ? 0 : held_32[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
+    {
+      const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 2;
+        held_32[i / 2] = (i % 2 == 0 ? 0 : held_32[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
+      }
     }
     // kernel.tw:88
     {
@@ -1009,68 +1023,76 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:121
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared_4(address, held_38 + i / 2);
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 2;
+        store_shared_4(address, held_38 + i / 2);
+      }
     }
     // kernel.tw:122
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      load_shared_4(address, held_38 + i / 2);
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 2;
+        load_shared_4(address, held_38 + i / 2);
+      }
     }
     // kernel.tw:123
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared_8(address, held_38 + i / 2);
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 2;
+        store_shared_8(address, held_38 + i / 2);
+      }
     }
     // kernel.tw:124
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      load_shared_8(address, held_38 + i / 2);
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 2;
+        load_shared_8(address, held_38 + i / 2);
+      }
     }
     // kernel.tw:125
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared_16(address, held_38 + i / 2);
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 2;
+        store_shared_16(address, held_38 + i / 2);
+      }
     }
     // kernel.tw:126
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      load_shared_16(address, held_38 + i / 2);
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 2;
+        load_shared_16(address, held_38 + i / 2);
+      }
     }
     // kernel.tw:127
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      store_shared(address, (u16)(held_38[i / 2] >> i % 2 * 16));
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 2;
+        store_shared(address, (u16)(held_38[i / 2] >> i % 2 * 16));
+      }
     }
     // kernel.tw:128
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f16_16 + row * 32 + column / 16 * 1024 + column % 16 * 2;
-      held_38[i / 2] = (i % 2 == 0 ? 0 : held_38[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
+    {
+      const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 2;
+        held_38[i / 2] = (i % 2 == 0 ? 0 : held_38[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
+      }
     }
     // kernel.tw:129
     {
@@ -1261,52 +1283,58 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:154
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared_4(address, held_44 + i / 4);
+    {
+      const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 1;
+        store_shared_4(address, held_44 + i / 4);
+      }
     }
     // kernel.tw:155
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      load_shared_4(address, held_44 + i / 4);
+    {
+      const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 1;
+        load_shared_4(address, held_44 + i / 4);
+      }
     }
     // kernel.tw:156
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared_8(address, held_44 + i / 4);
+    {
+      const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 1;
+        store_shared_8(address, held_44 + i / 4);
+      }
     }
     // kernel.tw:157
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      load_shared_8(address, held_44 + i / 4);
+    {
+      const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 1;
+        load_shared_8(address, held_44 + i / 4);
+      }
     }
     // kernel.tw:158
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared(address, (u8)(held_44[i / 4] >> i % 4 * 8));
+    {
+      const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 1;
+        store_shared(address, (u8)(held_44[i / 4] >> i % 4 * 8));
+      }
     }
     // kernel.tw:159
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      held_44[i / 4] = (i % 4 == 0 ? 0 : held_44[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
+    {
+      const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 1;
+        held_44[i / 4] = (i % 4 == 0 ? 0 : held_44[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
+      }
     }
     // kernel.tw:160
     u32 held_46[1];
@@ -1472,52 +1500,58 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:177
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      store_shared_8(address, held_50 + i);
+    {
+      const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 4;
+        store_shared_8(address, held_50 + i);
+      }
     }
     // kernel.tw:178
-    #pragma unroll
-    for (int i = 0; i < 8; i += 2) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      load_shared_8(address, held_50 + i);
+    {
+      const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        const u32 address = begin + (i) * 4;
+        load_shared_8(address, held_50 + i);
+      }
     }
     // kernel.tw:179
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      store_shared_16(address, held_50 + i);
+    {
+      const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 4;
+        store_shared_16(address, held_50 + i);
+      }
     }
     // kernel.tw:180
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      load_shared_16(address, held_50 + i);
+    {
+      const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 4;
+        load_shared_16(address, held_50 + i);
+      }
     }
     // kernel.tw:181
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      store_shared(address, held_50[i]);
+    {
+      const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 4;
+        store_shared(address, held_50[i]);
+      }
     }
     // kernel.tw:182
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i32_18 + row * 64 + column / 16 * 1024 + column % 16 * 4;
-      held_50[i] = load_shared<int>(address);
+    {
+      const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 4;
+        held_50[i] = load_shared<int>(address);
+      }
     }
     // kernel.tw:183
     int held_52[2];
@@ -1650,20 +1684,22 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:200
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i64_19 + row * 128 + column / 16 * 1024 + column % 16 * 8;
-      store_shared(address, held_56[i]);
+    {
+      const u32 begin = here(i64_19 + (lane / 2 + warp % 4 * 16) * 128 + (lane % 2 * 8) * 8);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 8;
+        store_shared(address, held_56[i]);
+      }
     }
     // kernel.tw:201
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i64_19 + row * 128 + column / 16 * 1024 + column % 16 * 8;
-      held_56[i] = load_shared<i64>(address);
+    {
+      const u32 begin = here(i64_19 + (lane / 2 + warp % 4 * 16) * 128 + (lane % 2 * 8) * 8);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 8;
+        held_56[i] = load_shared<i64>(address);
+      }
     }
     // kernel.tw:202
     i64 held_58[2];
@@ -1815,52 +1851,58 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:219
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared_4(address, held_62 + i / 4);
+    {
+      const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 1;
+        store_shared_4(address, held_62 + i / 4);
+      }
     }
     // kernel.tw:220
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      load_shared_4(address, held_62 + i / 4);
+    {
+      const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 1;
+        load_shared_4(address, held_62 + i / 4);
+      }
     }
     // kernel.tw:221
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared_8(address, held_62 + i / 4);
+    {
+      const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 1;
+        store_shared_8(address, held_62 + i / 4);
+      }
     }
     // kernel.tw:222
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      load_shared_8(address, held_62 + i / 4);
+    {
+      const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 1;
+        load_shared_8(address, held_62 + i / 4);
+      }
     }
     // kernel.tw:223
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared(address, (u8)(held_62[i / 4] >> i % 4 * 8));
+    {
+      const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 1;
+        store_shared(address, (u8)(held_62[i / 4] >> i % 4 * 8));
+      }
     }
     // kernel.tw:224
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = i8_20 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      held_62[i / 4] = (i % 4 == 0 ? 0 : held_62[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
+    {
+      const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 1;
+        held_62[i / 4] = (i % 4 == 0 ? 0 : held_62[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
+      }
     }
     // kernel.tw:225
     u32 held_64[1];
@@ -2011,52 +2053,58 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     // kernel.tw:242
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared_4(address, held_68 + i / 4);
+    {
+      const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 1;
+        store_shared_4(address, held_68 + i / 4);
+      }
     }
     // kernel.tw:243
-    #pragma unroll
-    for (int i = 0; i < 8; i += 4) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      load_shared_4(address, held_68 + i / 4);
+    {
+      const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        const u32 address = begin + (i) * 1;
+        load_shared_4(address, held_68 + i / 4);
+      }
     }
     // kernel.tw:244
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared_8(address, held_68 + i / 4);
+    {
+      const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 1;
+        store_shared_8(address, held_68 + i / 4);
+      }
     }
     // kernel.tw:245
-    #pragma unroll
-    for (int i = 0; i < 8; i += 8) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      load_shared_8(address, held_68 + i / 4);
+    {
+      const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        const u32 address = begin + (i) * 1;
+        load_shared_8(address, held_68 + i / 4);
+      }
     }
     // kernel.tw:246
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      store_shared(address, (u8)(held_68[i / 4] >> i % 4 * 8));
+    {
+      const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 1;
+        store_shared(address, (u8)(held_68[i / 4] >> i % 4 * 8));
+      }
     }
     // kernel.tw:247
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const int row = lane / 2 + warp % 4 * 16;
-      const int column = i + lane % 2 * 8;
-      const u32 address = u8_21 + row * 16 + column / 16 * 1024 + column % 16 * 1;
-      held_68[i / 4] = (i % 4 == 0 ? 0 : held_68[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
+    {
+      const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
+      #pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const u32 address = begin + (i) * 1;
+        held_68[i / 4] = (i % 4 == 0 ? 0 : held_68[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
+      }
     }
     // kernel.tw:248
     u32 held_70[1];

@@ -1,0 +1,242 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "api/program_ranks.h"
+#include "ir/program_text.h"
+#include "runtime/peers.h"
+#include "support/diagnostic.h"
+#include "support/hash.h"
+
+namespace tilewright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The driver takes about a thousand operations of a stream before a call waits, and then a rank
+// that has died would keep the call for ever.
+constexpr std::int64_t kMostOperations = 512;
+constexpr std::int64_t kMostRuns = 64;
+// More than any word that is waited for, by the sign of the difference, in the first 10^9 runs.
+constexpr unsigned char kByteThatEndsWaits = 0x3F;
+constexpr std::chrono::seconds kForWhatIsReleased{5};
+
+// Not for long at first: a run may be short.
+class Pause {
+ public:
+  void operator()() {
+    if (++times_ < 1000) return std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+
+ private:
+  int times_ = 0;
+};
+
+class RankOfGroup final : public ProgramRanks {
+ public:
+  RankOfGroup(std::vector<const runtime::Device*> devices, const Group& group, std::string name)
+      : ProgramRanks(std::move(devices)),
+        group_(group),
+        name_("program " + std::move(name)),
+        own_(device(group.rank())),
+        rescue_(own_) {}
+  ~RankOfGroup() override {
+    // What still runs must find its memory: the process will not last.
+    if (is_stuck_) new std::optional<SymmetricArena>(std::move(arena_));
+  }
+
+  void allocate(const ir::Program& bound) override {
+    require_same(bound);
+    arena_.reset();
+    offsets_.clear();
+    signals_.clear();
+    std::size_t end = 0, most = 0;
+    for (const ir::ProgramBuffer& buffer : bound.buffers) {
+      constexpr std::size_t kAlignment = 1024;
+      const std::size_t start = (end + kAlignment - 1) / kAlignment * kAlignment;
+      const auto bytes = static_cast<std::size_t>(buffer.bytes());
+      offsets_.push_back(start);
+      end = start + bytes;
+      if (buffer.kind != ir::ProgramBuffer::Kind::signals) continue;
+      signals_.push_back({start, bytes});
+      most = std::max(most, bytes);
+    }
+    arena_.emplace(group_, std::max(end, std::size_t{1}), name_, SymmetricArena::Memory::gpu,
+                   own_.ordinal());
+    words_.emplace(own_, most);
+    if (most > 0) std::memset(words_->data(), kByteThatEndsWaits, most);
+    const auto operations = static_cast<std::int64_t>(bound.operations.size());
+    runs_in_flight_.resize(static_cast<std::size_t>(std::clamp(
+        kMostOperations / std::max(operations, std::int64_t{1}), std::int64_t{1}, kMostRuns)));
+    for (std::vector<runtime::Event>& events : runs_in_flight_) events.clear();
+  }
+
+  std::byte* at(int buffer, int rank) const override {
+    return arena_->at(rank) + offsets_[static_cast<std::size_t>(buffer)];
+  }
+
+  void meet(std::string_view where) override {
+    require_no_failure();
+    group_.barrier(fmt::format("{} of {}", where, name_));
+  }
+
+  void note_queued(std::int64_t run, const Streams& streams) override {
+    require_no_failure();
+    std::vector<runtime::Event>& events = events_of(run);
+    if (events.empty()) {
+      for (const runtime::Stream* stream : streams)
+        events.emplace_back(stream->device(), runtime::Event::Timing::off);
+    } else {
+      wait_for(run - static_cast<std::int64_t>(runs_in_flight_.size()), events, streams);
+    }
+    for (std::size_t i = 0; i < streams.size(); ++i) events[i].record(*streams[i]);
+  }
+
+  void finish(std::int64_t run, const Streams& streams) override {
+    wait_for(run, events_of(run), streams);
+    for (const runtime::Stream* stream : streams) stream->synchronize();
+    meet(fmt::format("the end of run {}", run));
+  }
+
+ private:
+  struct Signals {
+    std::size_t offset, bytes;
+  };
+
+  // Else the ranks' words would mean different things.
+  void require_same(const ir::Program& bound) {
+    const std::string own = content_hash(to_text(bound));
+    const std::vector<std::string> all = group_.all_gather(own, "the sizes of " + name_);
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank] == own) continue;
+      Diagnostic(bound.where, fmt::format("{}: rank {} has recorded another one than rank {}, or "
+                                          "for other sizes or another GPU ({})",
+                                          name_, rank, group_.rank(), ir::values_text(bound.bound)))
+          .fix("record the same in all ranks, and load memory of the same sizes")
+          .raise();
+    }
+  }
+
+  std::vector<runtime::Event>& events_of(std::int64_t run) {
+    return runs_in_flight_[static_cast<std::size_t>(run) % runs_in_flight_.size()];
+  }
+
+  void require_no_failure() const {
+    if (failure_) throw *failure_;
+  }
+
+  // Polls, since nothing else ends a wait for the word of a rank that has died.
+  void wait_for(std::int64_t run, const std::vector<runtime::Event>& events,
+                const Streams& streams) {
+    const std::string what = fmt::format("the end of run {} of {}", run, name_);
+    const Clock::time_point deadline = Clock::now() + group_.patience();
+    try {
+      Pause pause;
+      while (!std::all_of(events.begin(), events.end(),
+                          [](const runtime::Event& event) { return event.has_come(); })) {
+        group_.require_all(what);
+        if (Clock::now() >= deadline) raise_late(what);
+        pause();
+      }
+    } catch (const Error& error) {
+      failure_ = error;
+      release(streams);
+      throw;
+    }
+  }
+
+  [[noreturn]] void raise_late(const std::string& what) const {
+    Diagnostic({},
+               fmt::format("{} has not come in rank {} within the group's patience of {} ms, "
+                           "and no rank has died",
+                           what, group_.rank(), group_.patience().count()),
+               ErrorKind::unavailable)
+        .fix(
+            "as many runs in all ranks; simulate() the program, which finds deadlocks; or raise "
+            "the patience")
+        .raise();
+  }
+
+  // Whoever waits for a word of this rank goes on, so that its streams come to their end. What they
+  // compute is of no use. By the copy engine, since waiting kernels may fill the GPU; again and
+  // again, since other ranks that live may still write.
+  void release(const Streams& streams) noexcept {
+    is_stuck_ = true;
+    const Clock::time_point deadline = Clock::now() + kForWhatIsReleased;
+    try {
+      while (is_stuck_ && Clock::now() < deadline) {
+        for (const Signals& signals : signals_) {
+          runtime::copy_async(arena_->at(group_.rank()) + signals.offset, words_->data(),
+                              signals.bytes, rescue_);
+        }
+        rescue_.synchronize();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        is_stuck_ = !std::all_of(streams.begin(), streams.end(), [](const runtime::Stream* stream) {
+          return runtime::is_idle(*stream);
+        });
+      }
+    } catch (const Error&) {
+      // The first failure is the one to report.
+    }
+  }
+
+  const Group group_;
+  const std::string name_;
+  const runtime::Device& own_;
+  const runtime::Stream rescue_;
+  std::optional<SymmetricArena> arena_;
+  std::vector<std::size_t> offsets_;                         // of the buffers
+  std::vector<Signals> signals_;                             // those that hold words
+  std::optional<runtime::PinnedBuffer> words_;               // which end all waits
+  std::vector<std::vector<runtime::Event>> runs_in_flight_;  // the ends of the streams of each
+  std::optional<Error> failure_;                             // behind it nothing runs
+  bool is_stuck_ = false;
+};
+
+void require_ranks(const ir::Program& recorded, const Group& group) {
+  if (recorded.ranks == group.size()) return;
+  Diagnostic(recorded.where, fmt::format("program {} has {} ranks, and the group {}", recorded.name,
+                                         recorded.ranks, group.size()))
+      .fix("as many processes as the program has ranks")
+      .raise();
+}
+
+// Two ranks of one GPU would wait for each other's kernels, of which one may not run.
+void require_own_device(const ir::Program& recorded, const Group& group,
+                        const runtime::Device& device) {
+  const std::vector<std::string> all =
+      group.all_gather(runtime::unique_name(device), "compile of program " + recorded.name);
+  std::map<std::string, std::size_t> rank_of;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto [first, is_new] = rank_of.emplace(all[rank], rank);
+    if (is_new) continue;
+    Diagnostic(recorded.where, fmt::format("program {}: ranks {} and {} are on the same GPU, {}",
+                                           recorded.name, first->second, rank, all[rank]))
+        .fix(
+            "CompileOptions::device: in each process the number of its own GPU, such as "
+            "rank_environment()->local_rank")
+        .raise();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<ProgramRanks> rank_of_group(const ir::Program& recorded, const Group& group,
+                                            int device) {
+  require_ranks(recorded, group);
+  const runtime::Device& own = runtime::Device::get(device);
+  require_own_device(recorded, group, own);
+  std::vector<const runtime::Device*> devices(static_cast<std::size_t>(group.size()));
+  devices[static_cast<std::size_t>(group.rank())] = &own;
+  return std::make_unique<RankOfGroup>(std::move(devices), group, recorded.name);
+}
+
+}  // namespace tilewright

@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+
+#include <bit>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/members.h"
+#include "distributed/packing.h"
+#include "distributed/shared_block.h"
+#include "support/diagnostic.h"
+#include "support/held.h"
+#include "tilewright/distributed.h"
+
+namespace tilewright {
+namespace {
+
+using distributed::Frame;
+using distributed::SharedBlock;
+using distributed::SharedMemory;
+
+std::string of_rank(const std::string& name, int rank) {
+  return fmt::format("{} of rank {}", name, rank);
+}
+
+void require_local(const Group& group, const std::string& name) {
+  for (const distributed::Member& member : group.members()->list()) {
+    if (group.members()->is_local(member.rank)) continue;
+    Diagnostic({}, fmt::format("{}: {} is on another machine than rank {}", name, name_of(member),
+                               group.rank()))
+        .fix("an arena for the ranks of one machine")
+        .raise();
+  }
+}
+
+// What each rank asks for is what this one does.
+void require_same(const Group& group, const std::string& operation, const std::string& asked,
+                  const std::vector<std::string>& all) {
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const std::string& other = all[static_cast<std::size_t>(rank)];
+    if (other == asked) continue;
+    Diagnostic({}, fmt::format("{}: rank {} asks for {}, and rank {} for {}", operation, rank,
+                               other, group.rank(), asked))
+        .fix("the same in all ranks")
+        .raise();
+  }
+}
+
+// Of an error of this rank alone all ranks learn, and raise it: else they would wait for it.
+class SharedFailure {
+ public:
+  template <typename Action>
+  void attempt(const Action& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      own_ = error;
+    }
+  }
+  std::string text() const { return own_ ? own_->message() : ""; }
+
+  // `texts`: of each rank, "" for none.
+  void raise_any(const std::vector<std::string>& texts) const {
+    if (own_) throw *own_;
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      if (texts[rank].empty()) continue;
+      Diagnostic({}, fmt::format("rank {}: {}", rank, texts[rank]), ErrorKind::unavailable)
+          .fix("look for the error of that rank")
+          .raise();
+    }
+  }
+
+ private:
+  std::optional<Error> own_;
+};
+
+// Makes this rank's block, and maps those of the others.
+std::vector<std::unique_ptr<SharedBlock>> share(const Group& group, const SharedMemory& memory,
+                                                std::size_t bytes, const std::string& name) {
+  const std::string operation = "arena " + name;
+  const std::string asked = fmt::format("{} bytes", bytes);
+  const int own = group.rank();
+  std::vector<std::unique_ptr<SharedBlock>> blocks(static_cast<std::size_t>(group.size()));
+  std::unique_ptr<SharedBlock>& own_block = blocks[static_cast<std::size_t>(own)];
+  FileDescriptor shared;
+  SharedFailure making;
+  making.attempt([&] {
+    own_block = memory.make(bytes, of_rank(name, own));
+    shared = own_block->share();
+  });
+  std::vector<Frame> frames =
+      group.members()->exchange(distributed::pack({asked, making.text()}), operation, shared.get());
+
+  std::vector<std::string> sizes, failures;
+  for (const Frame& frame : frames) {
+    const auto fields = distributed::unpack(frame.payload).value_or(std::vector<std::string>(2));
+    sizes.push_back(fields.front());
+    failures.push_back(fields.back());
+  }
+  require_same(group, operation, asked, sizes);
+  making.raise_any(failures);
+
+  SharedFailure mapping;
+  mapping.attempt([&] {
+    for (int rank = 0; rank < group.size(); ++rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      if (rank != own) blocks[at] = memory.map(frames[at].attached, bytes, of_rank(name, rank));
+    }
+  });
+  mapping.raise_any(group.all_gather(mapping.text(), operation));
+  return blocks;
+}
+
+std::unique_ptr<SharedMemory> memory_of(SymmetricArena::Memory memory, int device) {
+  return memory == SymmetricArena::Memory::host ? distributed::host_memory()
+                                                : distributed::device_memory(device);
+}
+
+}  // namespace
+
+struct SymmetricArena::State {
+  const Group group;
+  const std::string name;
+  const std::size_t bytes;
+  const std::vector<std::unique_ptr<SharedBlock>> blocks;
+  std::size_t used = 0;
+};
+
+SymmetricArena::SymmetricArena(const Group& group, std::size_t bytes, std::string name,
+                               Memory memory, int device) {
+  if (bytes == 0) {
+    Diagnostic({}, fmt::format("arena {}: 0 bytes", name)).fix("at least one byte").raise();
+  }
+  require_local(group, "arena " + name);
+  auto blocks = share(group, *memory_of(memory, device), bytes, name);
+  state_.reset(new State{group, std::move(name), bytes, std::move(blocks)});
+}
+
+SymmetricArena::~SymmetricArena() = default;
+SymmetricArena::SymmetricArena(SymmetricArena&&) noexcept = default;
+SymmetricArena& SymmetricArena::operator=(SymmetricArena&&) noexcept = default;
+
+std::size_t SymmetricArena::size() const { return held(state_, "SymmetricArena").bytes; }
+const Group& SymmetricArena::group() const { return held(state_, "SymmetricArena").group; }
+
+std::byte* SymmetricArena::at(int rank) const {
+  const State& state = held(state_, "SymmetricArena");
+  if (rank < 0 || rank >= state.group.size()) {
+    Diagnostic({},
+               fmt::format("arena {}: rank {} of {} ranks", state.name, rank, state.group.size()))
+        .fix(fmt::format("a rank from 0 to {}", state.group.size() - 1))
+        .raise();
+  }
+  return state.blocks[static_cast<std::size_t>(rank)]->data();
+}
+
+std::size_t SymmetricArena::allocate(std::size_t bytes, std::string_view name,
+                                     std::size_t alignment) {
+  State& state = held(state_, "SymmetricArena");
+  const std::string operation = fmt::format("{} of arena {}", name, state.name);
+  if (!std::has_single_bit(alignment)) {
+    Diagnostic({}, fmt::format("{}: an alignment of {}", operation, alignment))
+        .fix("a power of two")
+        .raise();
+  }
+  const std::string asked = fmt::format("{} bytes at multiples of {}", bytes, alignment);
+  require_same(state.group, operation, asked, state.group.all_gather(asked, operation));
+  const std::size_t offset = (state.used + alignment - 1) / alignment * alignment;
+  if (offset > state.bytes || bytes > state.bytes - offset) {
+    Diagnostic({}, fmt::format("{} asks for {} bytes, and of {} bytes {} are left", operation,
+                               bytes, state.bytes, state.bytes - std::min(offset, state.bytes)))
+        .fix("a larger arena")
+        .raise();
+  }
+  state.used = offset + bytes;
+  return offset;
+}
+
+}  // namespace tilewright

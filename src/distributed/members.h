@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "distributed/links.h"
+#include "support/file_descriptor.h"
+#include "tilewright/distributed.h"
+
+namespace tilewright {
+
+// What a Group stands for: operations of all ranks, over the links between them.
+class Group::Members {
+ public:
+  Members(distributed::Meeting meeting, int rank, std::vector<FileDescriptor> connections,
+          const GroupOptions& options);
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(links_.members().size()); }
+  const std::vector<distributed::Member>& list() const { return links_.members(); }
+  bool is_local(int rank) const;
+  distributed::Links& links() { return links_; }
+  std::chrono::milliseconds patience() const { return patience_; }
+
+  // What each rank gives, and a descriptor of each that it may then use, if `attached` is one: then
+  // all ranks are on one machine.
+  std::vector<distributed::Frame> exchange(std::string_view own, std::string_view name,
+                                           int attached = -1);
+
+ private:
+  std::vector<distributed::Frame> try_exchange(std::string_view own, std::string_view name,
+                                               int attached);
+  distributed::Frame receive(int from, std::string_view name, distributed::Clock::time_point until);
+  [[noreturn]] void raise_not_come(int first, std::string_view name);
+
+  const int rank_;
+  const std::chrono::milliseconds patience_;
+  distributed::Links links_;
+  std::optional<Error> failure_;  // behind it the ranks no longer do the same
+};
+
+}  // namespace tilewright

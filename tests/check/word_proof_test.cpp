@@ -1,0 +1,144 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "check/program_proof.h"
+#include "library/program_simulation.h"
+#include "tilewright/hopper.h"
+#include "tilewright/ranks.h"
+
+// Which faults are equivalent where CTAs share words of memory.
+namespace tilewright::checks {
+namespace {
+
+using testing::HasSubstr;
+using Verdict = MutantResult::Verdict;
+
+constexpr MemoryOrder kRelease{Semantics::release, Scope::gpu};
+constexpr MemoryOrder kAcquire{Semantics::acquire, Scope::gpu};
+constexpr MemoryOrder kBoth{Semantics::acq_rel, Scope::gpu};
+
+// A kernel of X and C alone as a program, and how many multiprocessors execute each case.
+std::vector<MutantResult> prove(const Kernel& kernel, int kind, const std::vector<int>& counts,
+                                ProofOptions options) {
+  Program program(kernel.name());
+  const Buffer x = program.buffer("x", bf16, {64, 32}), c = program.buffer("c", bf16, {64, 32});
+  program.rank(0).stream("main").launch(kernel, {x, c});
+  const ir::Program recorded = program.finish();
+  const std::vector<ir::Kernel> machine =
+      library::machine_forms(recorded, ir::default_target()).front();
+  std::vector<ProgramCase> cases;
+  for (const int count : counts) {
+    ir::Program bound = ir::bind_program(recorded, DimValues(), count);
+    ir::add_owned(bound, machine);
+    simulator::MachineOptions how;
+    how.multiprocessors = how.resident = count;
+    cases.push_back(program_case(bound, how, 0));
+    cases.back().one_cluster = count == 1;
+  }
+  const auto listed = list_mutants(cases.front().program, machine, /*all_of_kernels=*/true);
+  options.mutants.emplace();
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (listed[i].kind->number == kind) options.mutants->insert(i);
+  }
+  return prove_program(cases, machine, options, {}, {}, /*all_of_kernels=*/true);
+}
+
+// CTA 1 reads what a warp of CTA 0 has left, and has waited for two words. The first one says that
+// this warp has come, or another one: without the second wait it hangs on who is first. No schedule
+// in which it is the right one makes an equivalent of that.
+TEST(WordProof, AWaitThatHangsOnWhoIsFirstIsNoEquivalent) {
+  Kernel kernel("either");
+  const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
+  const Tensor met = kernel.workspace("met", 1), told = kernel.workspace("told", 1);
+  const Tensor left = kernel.scratch("left", 16, 32);
+  const Block own = Dim(64).block(0, 16);
+  kernel.ctas(2);
+  kernel.roles({role("math", warps(1), registers(64),
+                     [&] {
+                       when(
+                           cta_index() == 0,
+                           [&] {
+                             store(left(all, all), load(X(own, all)).cast(f32));
+                             warp_sync();
+                             atomic_add(met(0), 1, kRelease);
+                             atomic_add(told(0), 1, kRelease);
+                           },
+                           [&] {
+                             wait_flag(met(0), Compare::ge, 1, kAcquire);
+                             wait_flag(told(0), Compare::ge, 1, kAcquire);
+                             store(C(own, all), load(left(all, all)).cast(bf16));
+                             wait_flag(met(0), Compare::ge, 2, kAcquire);
+                             warp_sync();
+                             atomic_add(met(0), -2);
+                             atomic_add(told(0), -1);
+                           });
+                     }),
+                role("other", warps(1), registers(64),
+                     [&] { when(cta_index() == 0, [&] { atomic_add(met(0), 1, kRelease); }); })});
+  ProofOptions options;
+  options.schedules = options.launches = options.few = 1;
+  options.more = 0;
+  std::map<Verdict, int> verdicts;
+  for (options.seed = 0; options.seed < 16; ++options.seed) {
+    for (const MutantResult& result : prove(kernel, 23, {2}, options)) {
+      if (result.mutant.change != "left out") continue;
+      if (result.mutant.operation.find("told") == std::string::npos) continue;
+      ++verdicts[result.verdict];
+      EXPECT_NE(result.verdict, Verdict::equivalent) << result.reason;
+      if (result.verdict != Verdict::undecided) continue;
+      EXPECT_THAT(result.reason, HasSubstr("what a word of global memory holds"));
+    }
+  }
+  EXPECT_GT(verdicts[Verdict::caught], 0);
+  EXPECT_GT(verdicts[Verdict::undecided], 0);
+}
+
+// CTAs take numbers from a counter, which need not order anything.
+TEST(WordProof, OneClusterTakesAllNumbersInTheirOrder) {
+  Kernel kernel("shared_out");
+  const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
+  const Tensor next = kernel.workspace("next", 1), seldom = kernel.workspace("seldom", 1);
+  kernel.ctas(multiprocessors());
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    // In no run of one cluster.
+    when(cta_index() == 1, [&] {
+      atomic_add(seldom(0), 1, kBoth);
+      atomic_add(seldom(0), -1);
+    });
+    Cell<Index> number(cta_index());
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Index now = number;
+      more = now < 4;
+      when(now < 4, [&] {
+        const Block rows = Dim(64).block(now, 16);
+        store(C(rows, all), load(X(rows, all)));
+        const Index fetched = atomic_add(next(0), 1, kBoth);
+        when(fetched == 3, [&] { atomic_add(next(0), -4); });
+        number = fetched + cta_count();
+      });
+    });
+  })});
+  ProofOptions options;
+  options.schedules = options.launches = 2;
+  options.more = 4;
+  const auto verdicts = [&](const std::vector<int>& counts) {
+    std::map<std::string, Verdict> of_words;
+    for (const MutantResult& result : prove(kernel, 35, counts, options)) {
+      const bool is_next = result.mutant.operation.find("next") != std::string::npos;
+      of_words[is_next ? "next" : "seldom"] = result.verdict;
+    }
+    return of_words;
+  };
+  using Verdicts = std::map<std::string, Verdict>;
+  EXPECT_EQ(verdicts({2}),
+            (Verdicts{{"next", Verdict::undecided}, {"seldom", Verdict::undecided}}));
+  EXPECT_EQ(verdicts({2, 1}),
+            (Verdicts{{"next", Verdict::equivalent}, {"seldom", Verdict::undecided}}));
+}
+
+}  // namespace
+}  // namespace tilewright::checks

@@ -1,0 +1,237 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <fstream>
+#include <random>
+#include <thread>
+
+#include "common/processes.h"
+#include "distributed/ranks.h"
+#include "support/random.h"
+
+namespace tilewright {
+namespace {
+
+using test::FileRanks;
+using test::kPatience;
+using test::kShortPatience;
+using test::open_descriptors;
+using test::Processes;
+using test::rank_of;
+using test::Voice;
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Never comes: of processes that the test ends.
+void stay() {
+  for (;;) pause();
+}
+
+TEST(Group, GathersLargeAndEmptyStrings) {
+  const FileRanks job;
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 3);
+    const std::string own(static_cast<std::size_t>(rank) << 20, static_cast<char>('a' + rank));
+    const auto all = group.all_gather(own, "texts");
+    for (int from = 0; from < 3; ++from) {
+      const bool is_whole = all[from] == std::string(static_cast<std::size_t>(from) << 20,
+                                                     static_cast<char>('a' + from));
+      voice.say(is_whole ? "whole " : "broken ");
+    }
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "whole whole whole ");
+}
+
+TEST(Group, AnotherOperationIsNamed) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice&) {
+    job.join(rank, 2).barrier(rank == 0 ? "the first step" : "the second step");
+  });
+  EXPECT_THAT(ranks.said(0), StartsWith("usage: error: rank 1 is at the second step, and rank 0 at "
+                                        "the first step"));
+  EXPECT_THAT(ranks.said(1), HasSubstr("rank 0 is at the first step"));
+}
+
+TEST(Group, ARankThatDoesNotComeToABarrierIsNamed) {
+  const FileRanks job;
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 3, kShortPatience);
+    if (rank == 1) stay();
+    try {
+      group.barrier("the end");
+    } catch (const Error&) {
+      // Behind an error it is the same error again.
+      try {
+        group.barrier("something else");
+      } catch (const Error& again) {
+        voice.say(again.what());
+        stay();
+      }
+    }
+  });
+  for (const int rank : {0, 2}) {
+    ranks.wait_for(rank, "fix:");
+    ranks.signal(rank, SIGKILL);
+    EXPECT_THAT(ranks.said(rank), HasSubstr("rank 1 did not come to the end within 1.5 s"));
+  }
+}
+
+TEST(Group, ARankThatIsKilledIsNamedByAllOthers) {
+  const FileRanks job;
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 3);
+    voice.say("joined");
+    if (rank == 1) stay();
+    group.barrier();
+  });
+  for (int rank = 0; rank < 3; ++rank) ranks.wait_for(rank, "joined");
+  ranks.signal(1, SIGKILL);
+  const std::string name = "rank 1 (process " + std::to_string(ranks.process(1));
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(ranks.said(rank), AllOf(StartsWith("joinedunavailable: error: lost " + name),
+                                        HasSubstr("waits for barrier")));
+  }
+}
+
+// As workers that a data loader has forked: they keep its connections open.
+TEST(Group, ARankIsMissedAlsoWhereItsChildrenLive) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 2);
+    if (rank == 0) return group.barrier();
+    const pid_t child = fork();
+    if (child == 0) stay();
+    voice.say(std::to_string(child) + "\n");
+    stay();
+  });
+  ranks.wait_for(1, "\n");
+  ranks.signal(1, SIGKILL);
+  EXPECT_THAT(ranks.said(0), HasSubstr("its process has ended"));
+  kill(std::stoi(ranks.said_so_far(1)), SIGKILL);
+}
+
+// What the parent has is the parent's.
+TEST(Group, AForkedChildThatEndsEndsNothing) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    auto group = std::make_unique<Group>(job.join(rank, 2));
+    const pid_t child = fork();
+    if (child == 0) {
+      group.reset();
+      _exit(0);
+    }
+    waitpid(child, nullptr, 0);
+    voice.say(test::roll_call(*group));
+  });
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
+  EXPECT_EQ(ranks.said(1), "1: 0 1");
+}
+
+TEST(Group, ARankThatIsStoppedIsMissedByItsSilence) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    GroupOptions options = rank_of(rank, 2);
+    // Only the one that stops is silent for so long.
+    if (rank == 0) options.silence = kShortPatience;
+    const Group group = job.join(options);
+    voice.say("joined");
+    if (rank == 1) stay();
+    group.barrier();
+  });
+  ranks.wait_for(1, "joined");
+  ranks.signal(1, SIGSTOP);
+  EXPECT_THAT(ranks.said(0), HasSubstr("nothing has come from it for 1.5 s"));
+}
+
+TEST(Group, ARankThatLeavesIsNoLoss) {
+  const FileRanks job;
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 3);
+    if (rank == 1) return;
+    if (rank == 2) group.all_gather("", "something");
+    try {
+      group.all_gather("", "something");
+    } catch (const Error& error) {
+      voice.say(std::to_string(group.lost().size()) + " lost: " + error.what());
+    }
+  });
+  EXPECT_THAT(ranks.said(0), AllOf(StartsWith("0 lost"), HasSubstr("rank 1 (process "),
+                                   HasSubstr("has left the group, and rank 0 waits for it in")));
+}
+
+// Also by those to whom the news comes second.
+TEST(Group, TheFirstThatWasLostIsNamedByAll) {
+  const FileRanks job;
+  Processes ranks(4, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 4);
+    voice.say("joined");
+    if (rank == 3) stay();
+    group.barrier();
+  });
+  for (int rank = 0; rank < 4; ++rank) ranks.wait_for(rank, "joined");
+  ranks.signal(3, SIGKILL);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_THAT(ranks.said(rank), HasSubstr("error: lost rank 3 (process "));
+  }
+}
+
+TEST(Group, LeavesNothingOpen) {
+  const FileRanks job;
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    const int before = open_descriptors();
+    for (int round = 0; round < 5; ++round) {
+      const Group group = job.join(rank, 3);
+      group.barrier();
+    }
+    voice.say(open_descriptors() == before ? "as before" : "more");
+  });
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "as before");
+  EXPECT_TRUE(job.left_nothing());
+}
+
+// The lines that name what a process of the test has made.
+std::string left_in(const std::string& list, const Processes& ranks, int count) {
+  std::ifstream file(list);
+  std::string line, left;
+  while (std::getline(file, line)) {
+    for (int rank = 0; rank < count; ++rank) {
+      const std::string name = "tilewright-" + std::to_string(ranks.process(rank)) + "-";
+      if (line.find(name) != std::string::npos) left += line + "\n";
+    }
+  }
+  return left;
+}
+
+// At any moment: while they look for each other, while they wait for each other, while they leave.
+TEST(Group, RanksThatAreKilledAtRandomAreNamedAndLeaveNothing) {
+  constexpr int kRounds = 10, kRanks = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    const FileRanks job;
+    std::mt19937 random(static_cast<unsigned>(round));
+    const int victim = static_cast<int>(random() % kRanks);
+    const auto moment = std::chrono::microseconds(random() % 40'000);
+    Processes ranks(kRanks, [&](int rank, const Voice& voice) {
+      voice.say("here ");
+      const Group group = job.join(rank, kRanks, std::chrono::seconds(3));
+      voice.say("joined ");
+      for (;;) group.barrier();
+    });
+    const bool is_early = round % 4 == 0;
+    for (int rank = 0; rank < kRanks; ++rank) ranks.wait_for(rank, is_early ? "here" : "joined");
+    std::this_thread::sleep_for(moment);
+    ranks.signal(victim, SIGKILL);
+    const std::string name = "rank " + std::to_string(victim);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank == victim) continue;
+      EXPECT_THAT(ranks.said(rank), AllOf(HasSubstr("unavailable: "), HasSubstr(name)))
+          << "round " << round;
+    }
+    EXPECT_EQ(left_in("/proc/net/unix", ranks, kRanks), "") << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

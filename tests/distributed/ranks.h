@@ -1,0 +1,58 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "common/processes.h"
+#include "common/temporary_folder.h"
+#include "tilewright/distributed.h"
+
+namespace tilewright::test {
+
+// Long enough for a machine that is busy with other things.
+constexpr std::chrono::milliseconds kPatience{60'000};
+// Where a test waits for it to be over.
+constexpr std::chrono::milliseconds kShortPatience{1'500};
+
+inline GroupOptions rank_of(int rank, int size, std::chrono::milliseconds patience = kPatience) {
+  GroupOptions options;
+  options.rank = rank;
+  options.size = size;
+  options.patience = patience;
+  options.silence = kPatience;
+  return options;
+}
+
+// "2: 0 1 2": who this is, and what all ranks have given.
+inline std::string roll_call(const Group& group) {
+  const auto all = group.all_gather(std::to_string(group.rank()), "roll call");
+  return fmt::format("{}: {}", group.rank(), fmt::join(all, " "));
+}
+
+// Ranks that meet by a file of the test's own.
+class FileRanks {
+ public:
+  std::string path() const { return (folder_.path() / "rendezvous").string(); }
+  Group join(int rank, int size, std::chrono::milliseconds patience = kPatience) const {
+    return Group(Rendezvous::file(path()), rank_of(rank, size, patience));
+  }
+  Group join(const GroupOptions& options) const { return Group(Rendezvous::file(path()), options); }
+  bool left_nothing() const { return std::filesystem::is_empty(folder_.path()); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+inline int open_descriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace tilewright::test

@@ -1,0 +1,289 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <fstream>
+#include <thread>
+
+#include "common/processes.h"
+#include "distributed/lobby.h"
+#include "distributed/ranks.h"
+#include "distributed/socket.h"
+#include "distributed/system_file.h"
+#include "runtime/runtime_test.h"
+
+namespace tilewright {
+namespace {
+
+using distributed::Endpoint;
+using runtime::ScopedVariable;
+using test::FileRanks;
+using test::kPatience;
+using test::kShortPatience;
+using test::Processes;
+using test::rank_of;
+using test::roll_call;
+using test::Voice;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// One that nobody listens at just now.
+int free_port() {
+  Endpoint endpoint{false, "127.0.0.1", 0};
+  const FileDescriptor listener = distributed::listen_at(endpoint);
+  return endpoint.port;
+}
+
+void wait_until_there(const std::string& path) {
+  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Each key is a file.
+KeyValueStore store_in(const std::string& folder) {
+  KeyValueStore store;
+  store.set = [folder](const std::string& key, const std::string& value) {
+    std::ofstream(folder + "/new") << value;
+    std::filesystem::rename(folder + "/new", folder + "/" + key);
+  };
+  store.get = [folder](const std::string& key) {
+    std::ifstream file(folder + "/" + key);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  store.wait = [folder](const std::string& key, std::chrono::milliseconds) {
+    wait_until_there(folder + "/" + key);
+  };
+  return store;
+}
+
+// Three processes meet by what `make` makes in each.
+void expect_all_meet(const std::function<Rendezvous()>& make) {
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    const Group group(make(), rank_of(rank, 3));
+    group.barrier();
+    voice.say(roll_call(group));
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(ranks.said(rank), std::to_string(rank) + ": 0 1 2");
+  }
+}
+
+TEST(Rendezvous, ByAFile) {
+  const FileRanks job;
+  expect_all_meet([&] { return Rendezvous::file(job.path()); });
+  EXPECT_TRUE(job.left_nothing());
+}
+
+TEST(Rendezvous, BySockets) {
+  const int port = free_port();
+  expect_all_meet([&] { return Rendezvous::socket("127.0.0.1", port, "a word"); });
+}
+
+TEST(Rendezvous, ByTheCallersStore) {
+  const test::TemporaryFolder folder;
+  expect_all_meet([&] { return Rendezvous::store(store_in(folder.path().string())); });
+}
+
+TEST(Rendezvous, ByTheEnvironmentOfTorchrun) {
+  const ScopedVariable job("TORCHELASTIC_RUN_ID", std::to_string(getpid())),
+      port("MASTER_PORT", "29500"), address("MASTER_ADDR", "127.0.0.1");
+  Processes ranks(2, [](int rank, const Voice& voice) {
+    const ScopedVariable number("RANK", std::to_string(rank)), size("WORLD_SIZE", "2");
+    voice.say(roll_call(Group(Rendezvous::environment())));
+  });
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
+  EXPECT_EQ(ranks.said(1), "1: 0 1");
+}
+
+TEST(Rendezvous, ByAnAddressOfTheEnvironmentWhereThereAreSeveralMachines) {
+  const ScopedVariable job("TORCHELASTIC_RUN_ID", std::to_string(getpid())),
+      address("MASTER_ADDR", "127.0.0.1"), port("MASTER_PORT", std::to_string(free_port() - 1)),
+      local("LOCAL_WORLD_SIZE", "1"), own("LOCAL_RANK", "0");
+  Processes ranks(2, [](int rank, const Voice& voice) {
+    const ScopedVariable number("RANK", std::to_string(rank)), size("WORLD_SIZE", "2");
+    GroupOptions options;
+    options.address = "127.0.0.1";
+    voice.say(roll_call(Group(Rendezvous::environment(), options)));
+  });
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
+  EXPECT_EQ(ranks.said(1), "1: 0 1");
+}
+
+class MpiLibraries : public testing::TestWithParam<const char*> {};
+
+TEST_P(MpiLibraries, SayWhoIsWhoAndWhereRankZeroIs) {
+  const test::TemporaryFolder folder;
+  const ScopedVariable library("TILEWRIGHT_MPI", GetParam()),
+      where("FAKE_MPI_FOLDER", folder.path().string()), size("FAKE_MPI_SIZE", "3");
+  Processes ranks(3, [](int rank, const Voice& voice) {
+    const ScopedVariable number("FAKE_MPI_RANK", std::to_string(rank));
+    for (int round = 0; round < 2; ++round) {
+      voice.say(roll_call(Group(Rendezvous::mpi())) + "\n");
+    }
+  });
+  for (int rank = 0; rank < 3; ++rank) {
+    const std::string all = std::to_string(rank) + ": 0 1 2\n";
+    EXPECT_EQ(ranks.said(rank), all + all);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Rendezvous, MpiLibraries,
+                         testing::Values(TILEWRIGHT_FAKE_OPEN_MPI, TILEWRIGHT_FAKE_MPICH));
+
+TEST(Rendezvous, NamesTheMpiThatIsNotThere) {
+  const ScopedVariable library("TILEWRIGHT_MPI", "/nowhere/libmpi.so");
+  runtime::expect_error(ErrorKind::unavailable, {"TILEWRIGHT_MPI", "/nowhere/libmpi.so"},
+                        [] { Rendezvous::mpi(); });
+}
+
+// Whose local sockets this process reaches: of this start of this machine, in this namespace.
+TEST(Rendezvous, MachinesAreToldApart) {
+  const std::string boot = distributed::read_system_file("/proc/sys/kernel/random/boot_id");
+  ASSERT_EQ(boot.size(), 37U);
+  EXPECT_THAT(distributed::introduce(0).machine, AllOf(StartsWith(boot), HasSubstr("net:[")));
+}
+
+TEST(Rendezvous, AlonePassesEverything) {
+  const FileRanks job;
+  const Group group = job.join(0, 1);
+  group.barrier();
+  EXPECT_EQ(roll_call(group), "0: 0");
+  EXPECT_EQ(group.local_ranks(), std::vector<int>{0});
+}
+
+TEST(Rendezvous, NamesTheRanksThatDoNotCome) {
+  const FileRanks job;
+  Processes ranks(2, [&](int number, const Voice&) { job.join(2 * number, 4, kShortPatience); });
+  for (int number = 0; number < 2; ++number) {
+    EXPECT_THAT(ranks.said(number), HasSubstr("unavailable: error: ranks 1, 3 of 4 did not come"));
+  }
+  EXPECT_TRUE(job.left_nothing());
+}
+
+TEST(Rendezvous, NamesRankZeroWhereItDoesNotCome) {
+  const FileRanks job;
+  Processes ranks(1, [&](int, const Voice&) { job.join(1, 2, std::chrono::milliseconds(50)); });
+  EXPECT_THAT(ranks.said(0), HasSubstr("rank 0 did not come to the file " + job.path() +
+                                       " within 0.05 s: it has not said where it is"));
+  const int port = free_port();
+  Processes by_socket(1, [&](int, const Voice&) {
+    Group(Rendezvous::socket("127.0.0.1", port, "a word"),
+          rank_of(1, 2, std::chrono::milliseconds(50)));
+  });
+  EXPECT_THAT(by_socket.said(0), HasSubstr("nobody listens there"));
+}
+
+TEST(Rendezvous, AnotherTokenIsTurnedAwayAndTheOthersMeet) {
+  const int port = free_port();
+  Processes ranks(3, [&](int number, const Voice& voice) {
+    const bool is_wrong = number == 2;
+    const Group group(Rendezvous::socket("127.0.0.1", port, is_wrong ? "another word" : "a word"),
+                      rank_of(number > 0 ? 1 : 0, 2));
+    voice.say(roll_call(group));
+  });
+  EXPECT_THAT(ranks.said(2), StartsWith("usage: error: rank 1 has another token than rank 0"));
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
+  EXPECT_EQ(ranks.said(1), "1: 0 1");
+}
+
+TEST(Rendezvous, AnotherSizeEndsTheJob) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice&) { job.join(rank, rank == 0 ? 2 : 4); });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(ranks.said(rank),
+                HasSubstr("rank 1 says that there are 4 ranks, and rank 0 says 2"));
+  }
+}
+
+TEST(Rendezvous, ARankThatComesTwiceEndsTheJob) {
+  const FileRanks job;
+  Processes ranks(3, [&](int number, const Voice&) { job.join(number > 0 ? 1 : 0, 3); });
+  EXPECT_THAT(ranks.said(0), AllOf(HasSubstr("usage: error: rank 1 has come twice: process "),
+                                   HasSubstr(std::to_string(ranks.process(1))),
+                                   HasSubstr(std::to_string(ranks.process(2)))));
+}
+
+TEST(Rendezvous, TwoJobsWithOneFile) {
+  const FileRanks job;
+  Processes first(1, [&](int, const Voice& voice) { voice.say(roll_call(job.join(0, 2))); });
+  wait_until_there(job.path());
+  Processes second(1, [&](int, const Voice&) { job.join(0, 2); });
+  EXPECT_THAT(second.said(0), AllOf(HasSubstr("usage: error: the file " + job.path()),
+                                    HasSubstr("rank 0 of another job waits there")));
+  Processes rest(1, [&](int, const Voice& voice) { voice.say(roll_call(job.join(1, 2))); });
+  EXPECT_EQ(first.said(0), "0: 0 1");
+  EXPECT_EQ(rest.said(0), "1: 0 1");
+}
+
+TEST(Rendezvous, TwoJobsWithOnePort) {
+  Endpoint endpoint{false, "127.0.0.1", 0};
+  const FileDescriptor first = distributed::listen_at(endpoint);
+  runtime::expect_error(
+      ErrorKind::usage,
+      {"tcp:127.0.0.1:" + std::to_string(endpoint.port), "is taken", "rank 0 of another job"},
+      [&] { Group(Rendezvous::socket("127.0.0.1", endpoint.port, "a word"), rank_of(0, 2)); });
+}
+
+TEST(Rendezvous, AFileOfAJobThatWasKilledIsReplaced) {
+  const FileRanks job;
+  {
+    Processes killed(1, [&](int, const Voice&) { job.join(0, 2); });
+    wait_until_there(job.path());
+  }
+  ASSERT_FALSE(job.left_nothing());
+  expect_all_meet([&] { return Rendezvous::file(job.path()); });
+  EXPECT_TRUE(job.left_nothing());
+}
+
+TEST(Rendezvous, AFileOfSomethingElseStays) {
+  const FileRanks job;
+  std::ofstream(job.path()) << "a diary";
+  runtime::expect_error(ErrorKind::usage, {job.path(), "not one of a rendezvous"},
+                        [&] { job.join(0, 2); });
+  EXPECT_EQ(std::filesystem::file_size(job.path()), 7U);
+}
+
+TEST(Rendezvous, StrangersDoNotDisturb) {
+  const int port = free_port();
+  Processes ranks(1, [&](int, const Voice& voice) {
+    voice.say(roll_call(Group(Rendezvous::socket("127.0.0.1", port, "a word"), rank_of(0, 2))));
+  });
+  std::string why;
+  FileDescriptor silent, talkative;
+  const Endpoint lobby{false, "127.0.0.1", port};
+  const auto deadline = distributed::Clock::now() + kPatience;
+  while (!silent) silent = distributed::connect_to(lobby, deadline, why);
+  talkative = distributed::connect_to(lobby, deadline, why);
+  ASSERT_GT(send(talkative.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 0);
+  Processes rest(1, [&](int, const Voice& voice) {
+    voice.say(roll_call(Group(Rendezvous::socket("127.0.0.1", port, "a word"), rank_of(1, 2))));
+  });
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
+  EXPECT_EQ(rest.said(0), "1: 0 1");
+}
+
+TEST(Rendezvous, ListensAtNoOtherAddress) {
+  Endpoint endpoint{false, "127.0.0.1", 0};
+  const FileDescriptor listener = distributed::listen_at(endpoint);
+  sockaddr_in bound = {};
+  socklen_t bytes = sizeof bound;
+  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &bytes), 0);
+  EXPECT_EQ(bound.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+  runtime::expect_error(ErrorKind::usage, {"tcp:192.0.2.1:7", "this machine's interfaces"},
+                        [] { Group(Rendezvous::socket("192.0.2.1", 7, "a word"), rank_of(0, 2)); });
+}
+
+TEST(Rendezvous, WhatIsNoRankIsRefused) {
+  const FileRanks job;
+  runtime::expect_error(ErrorKind::usage, {"rank 2 of 2 ranks"}, [&] { job.join(2, 2); });
+  runtime::expect_error(ErrorKind::usage, {"rank 0 of 0 ranks"}, [&] { job.join(0, 0); });
+  runtime::expect_error(ErrorKind::usage, {"no launcher has said"},
+                        [&] { Group(Rendezvous::file(job.path())); });
+  runtime::expect_error(ErrorKind::usage, {"port 0"},
+                        [] { Rendezvous::socket("127.0.0.1", 0, "a word"); });
+  runtime::expect_error(ErrorKind::usage, {"without a token"},
+                        [] { Rendezvous::socket("127.0.0.1", 1, ""); });
+}
+
+}  // namespace
+}  // namespace tilewright

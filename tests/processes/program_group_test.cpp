@@ -1,0 +1,232 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <random>
+#include <thread>
+
+#include "common/processes.h"
+#include "distributed/ranks.h"
+#include "fake_cuda/fake_cuda.h"
+#include "runtime/cuda_api.h"
+#include "runtime/runtime_test.h"
+#include "tilewright/program.h"
+
+// Programs whose ranks are processes, on a driver whose queues threads work off.
+namespace tilewright {
+namespace {
+
+using runtime::ScopedVariable;
+using test::FileRanks;
+using test::Processes;
+using test::Voice;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::int64_t kRows = 3, kColumns = 5;
+
+// In each run every rank pushes its rows to the next, which copies what has come: z holds what the
+// rank before has had in x. In the rank of `silent` nobody says that the rows have come.
+struct Ring {
+  explicit Ring(int ranks, int silent = -1, const char* name = "ring") : program(name, ranks) {
+    x = program.buffer("x", i32, {kRows, kColumns});
+    y = program.buffer("y", i32, {kRows, kColumns});
+    z = program.buffer("z", i32, {kRows, kColumns});
+    const Buffer arrived = program.signals("arrived", 1), taken = program.signals("taken", 1);
+    program.on_each_rank([&](const Rank& rank) {
+      const Stream push = rank.stream("push"), take = rank.stream("take");
+      push.wait(taken[0], program.run() - 1);
+      push.copy(y.on(rank.next()), x);
+      if (rank.number() != silent) push.write(arrived.on(rank.next())[0], program.run());
+      take.wait(arrived[0], program.run());
+      take.copy(z, y);
+      const Event copied = take.record();
+      push.wait(copied);
+      take.write(taken.on(rank.next(-1))[0], program.run());
+    });
+  }
+  Program program;
+  Buffer x, y, z;
+};
+
+class ProgramGroup : public testing::Test {
+ protected:
+  static void prepare() {
+    auto* const state =
+        static_cast<FakeCudaState*>(runtime::cuda_driver().library.find("fake_cuda_state"));
+    state->device_count = 4;
+    state->has_queues = 1;
+  }
+
+  static ProgramExecutable build(const Ring& ring, const Group& group) {
+    CompileOptions options;
+    options.device = group.rank();
+    return compile(ring.program, "cuda", group, options);
+  }
+
+  // What x holds is told by the rank.
+  static ProgramMemory memory_of(const Ring& ring, int ranks) {
+    ProgramMemory memory(ring.program);
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
+        memory.at(ring.x, rank).set_flat(i, 100 * (rank + 1) + static_cast<double>(i));
+      }
+    }
+    return memory;
+  }
+
+  static bool has_come_from(const HostTensor& z, int rank) {
+    for (std::int64_t i = 0; i < kRows * kColumns; ++i) {
+      if (z.flat(i) != 100 * (rank + 1) + static_cast<double>(i)) return false;
+    }
+    return true;
+  }
+
+ private:
+  const ScopedVariable driver_{"TILEWRIGHT_CUDA_DRIVER", TILEWRIGHT_FAKE_CUDA};
+};
+
+TEST_F(ProgramGroup, RunsAsItDoesInOneProcess) {
+  constexpr int kRanks = 3;
+  const FileRanks job;
+  Processes processes(kRanks + 1, [&](int rank, const Voice& voice) {
+    prepare();
+    const Ring ring(kRanks);
+    ProgramMemory memory = memory_of(ring, kRanks);
+    if (rank == kRanks) {  // all ranks in one process
+      ProgramExecutable alone = compile(ring.program, "cuda");
+      alone.load(memory);
+      alone.run(5);
+      alone.store(memory);
+      for (int of = 0; of < kRanks; ++of) {
+        voice.say(has_come_from(memory.at(ring.z, of), (of + kRanks - 1) % kRanks) ? "right "
+                                                                                   : "wrong ");
+      }
+      return;
+    }
+    ProgramExecutable executable = build(ring, job.join(rank, kRanks));
+    for (int round = 0; round < 2; ++round) {
+      executable.load(memory);
+      executable.run(40);
+      executable.run(1);
+      executable.store(memory);
+      const int from = (rank + kRanks - 1) % kRanks;
+      voice.say(has_come_from(memory.at(ring.z, rank), from) ? "right " : "wrong ");
+      // Of the others nothing is moved.
+      voice.say(has_come_from(memory.at(ring.z, from), (from + kRanks - 1) % kRanks) ? "moved "
+                                                                                     : "own ");
+    }
+  });
+  EXPECT_EQ(processes.said(kRanks), "right right right ");
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(processes.said(rank), "right own right own ");
+  }
+}
+
+TEST_F(ProgramGroup, ARankThatDiesIsNamedAndTheOthersComeToRest) {
+  constexpr int kRanks = 3;
+  for (unsigned round = 0; round < 4; ++round) {
+    const FileRanks job;
+    std::mt19937 random(round);
+    const int victim = static_cast<int>(random() % kRanks);
+    Processes processes(kRanks, [&](int rank, const Voice& voice) {
+      prepare();
+      const Ring ring(kRanks);
+      ProgramMemory memory = memory_of(ring, kRanks);
+      const Group group = job.join(rank, kRanks);
+      const int before = test::open_descriptors();
+      {
+        ProgramExecutable executable = build(ring, group);
+        executable.load(memory);
+        voice.say("runs ");
+        try {
+          for (;;) executable.run(20);
+        } catch (const Error& error) {
+          voice.say(error.what());
+        }
+        try {
+          executable.run(1);
+        } catch (const Error& error) {
+          voice.say(std::string(" again: ") + error.what());
+        }
+      }
+      voice.say(test::open_descriptors() == before ? " closed" : " open");
+    });
+    for (int rank = 0; rank < kRanks; ++rank) processes.wait_for(rank, "runs");
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
+    processes.signal(victim, SIGKILL);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (rank == victim) continue;
+      const std::string name = "error: lost rank " + std::to_string(victim);
+      EXPECT_THAT(processes.said(rank), AllOf(StartsWith("runs " + name), HasSubstr("program ring"),
+                                              HasSubstr(" again: " + name), HasSubstr(" closed")))
+          << "round " << round;
+    }
+  }
+}
+
+TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice&) {
+    prepare();
+    const Ring ring(2, /*silent=*/0);
+    ProgramExecutable executable =
+        build(ring, job.join(rank, 2, rank == 1 ? test::kShortPatience : test::kPatience));
+    executable.run(1);
+  });
+  EXPECT_THAT(processes.said(1),
+              HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
+                        "group's patience of 1500 ms, and no rank has died"));
+  EXPECT_THAT(processes.said(0), HasSubstr("rank 1 (process "));
+}
+
+TEST_F(ProgramGroup, OtherProgramsAreNamed) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice&) {
+    prepare();
+    const Ring ring(2, /*silent=*/rank == 0 ? -1 : 1);
+    build(ring, job.join(rank, 2)).run(1);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(processes.said(rank),
+                AllOf(StartsWith("usage: "), HasSubstr("program_group_test.cpp"),
+                      HasSubstr("program ring: rank " + std::to_string(1 - rank) +
+                                " has recorded another one than rank " + std::to_string(rank))));
+  }
+}
+
+TEST_F(ProgramGroup, TwoRanksOfOneGpuAreAnError) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice&) {
+    prepare();
+    const Ring ring(2);
+    compile(ring.program, "cuda", job.join(rank, 2));
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(processes.said(rank),
+                AllOf(StartsWith("usage: "), HasSubstr("ranks 0 and 1 are on the same GPU, GPU-00"),
+                      HasSubstr("rank_environment()->local_rank")));
+  }
+}
+
+TEST_F(ProgramGroup, OtherSizesOfTheGroupAndOtherTargetsAreErrors) {
+  const FileRanks job;
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    const Ring ring(2);
+    const Group group = job.join(0, 1);
+    for (const char* target : {"cuda", "interpreter"}) {
+      try {
+        compile(ring.program, target, group);
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+    }
+  });
+  EXPECT_THAT(processes.said(0), AllOf(HasSubstr("program ring has 2 ranks, and the group 1"),
+                                       HasSubstr("a group runs programs on cuda")));
+}
+
+}  // namespace
+}  // namespace tilewright
