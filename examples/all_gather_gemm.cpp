@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "example.h"
+#include "tilewright/distributed.h"
 #include "tilewright/program.h"
 
 using namespace tilewright;
@@ -104,7 +105,7 @@ std::vector<double> reference(const Layer& layer, LayerProgram& made, ProgramMem
 
 int main(int argc, char** argv) {
   try {
-    bool on_gpus = false, usage = argc % 2 == 0;
+    bool on_gpus = false, in_processes = false, usage = argc % 2 == 0;
     std::optional<int> ranks;
     for (int i = 1; i + 1 < argc; i += 2) {
       const std::string option = argv[i], value = argv[i + 1];
@@ -112,21 +113,30 @@ int main(int argc, char** argv) {
         ranks = std::atoi(value.c_str());
       } else if (option == "--target" && value == "cuda") {
         on_gpus = true;
+      } else if (option == "--target" && value == "processes") {
+        on_gpus = in_processes = true;
       } else {
         usage = true;
       }
     }
     if (usage) {
-      std::fprintf(stderr, "usage: %s [--ranks N] [--target cuda]\n", argv[0]);
+      std::fprintf(stderr, "usage: %s [--ranks N] [--target cuda|processes]\n", argv[0]);
       return 2;
     }
     Layer layer;
     if (on_gpus) layer.ranks = 2;
     if (ranks) layer.ranks = *ranks;
+    // Started by torchrun or mpirun, once for each rank.
+    std::optional<Group> group;
+    if (in_processes) group.emplace(Rendezvous::environment());
+    if (group) layer.ranks = group->size();
     LayerProgram made = all_gather_gemm(layer);
     ProgramMemory memory(made.program);
     if (on_gpus) {
-      ProgramExecutable executable = compile(made.program, "cuda");
+      CompileOptions options;
+      if (group) options.device = rank_environment()->local_rank;
+      ProgramExecutable executable =
+          group ? compile(made.program, "cuda", *group, options) : compile(made.program, "cuda");
       executable.load(memory);
       executable.run(10);
       executable.store(memory);
@@ -142,11 +152,16 @@ int main(int argc, char** argv) {
     }
     double worst = 0;
     for (int rank = 0; rank < layer.ranks; ++rank) {
+      if (group && rank != group->rank()) continue;
       worst = std::max(worst, examples::relative_error(memory.at(made.Y, rank),
                                                        reference(layer, made, memory, rank)));
     }
     std::printf("all_gather_gemm: %d ranks, %s; relative RMS error %.2e against float64\n",
-                layer.ranks, on_gpus ? "on GPUs" : "simulated without a fault", worst);
+                layer.ranks,
+                in_processes ? "each a process"
+                : on_gpus    ? "on GPUs"
+                             : "simulated without a fault",
+                worst);
     return worst < 4e-3 ? 0 : 1;  // bf16 rounds the result by 2^-9 at most
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -281,11 +281,12 @@ Program deterministic_backward(const Attention& a, bool of_lse, const Caller& ca
       });
 }
 
-// dQ is summed in memory.
+// dQ is summed in memory. dK and dV of heads that share keys may be summed there too.
 template <typename Sequences>
-Program wide_backward(const Attention& a, bool of_lse, Order order, const Caller& caller) {
+Program wide_backward(const Attention& a, bool of_lse, Order order, KeySums keys,
+                      const Caller& caller) {
   check_wide_backward(a, caller);
-  const bool is_ordered = order == Order::blocks;
+  const WideBackwardPlan plan = wide_backward_plan(a, order, keys);
   const std::string name(caller.function);
   return backward<Sequences>(
       a, of_lse, a.block_q, caller,
@@ -293,19 +294,30 @@ Program wide_backward(const Attention& a, bool of_lse, Order order, const Caller
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
         const std::vector<Dim> of_sums = wide_backward_sums(a, blocks);
-        const Buffer sums = is_ordered ? program.scratch("sums", f32, of_sums)
-                                       : program.zeroed("sums", f32, of_sums);
+        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
+                                         : program.zeroed("sums", f32, of_sums);
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
         std::vector<Part> summed = {sums};
-        if (is_ordered) {
+        if (plan.ordered) {
           const Buffer turns = program.zeroed("turns", i32, wide_backward_turns(a, blocks));
           all.push_back(turns);
           summed.push_back(turns);
         }
         summed.push_back(b.dQ);
-        stream.launch(wide_gradients_sm90<Sequences>(a, is_ordered, name),
-                      with_offsets(Of::both, all));
-        stream.launch(wide_query_gradient_of_sums<Sequences>(a, is_ordered, name + "_queries"),
+        // For the machine alone: parts for the order lose here (docs/log).
+        const Dim parts = HeadParts::wanted(a, shapes, Order::any, wide_backward_ctas(a));
+        const SharedSumsShape shared(a, shapes.kept_key_blocks(a.block_k), parts, order, keys);
+        const Buffer key_sums =
+            plan.shares ? program.scratch("key_sums", f32, shared.sums()) : Buffer();
+        if (plan.shares) {
+          all.insert(all.end(), {key_sums, program.zeroed("key_turns", i32, {shared.words()})});
+        }
+        stream.launch(wide_gradients_sm90<Sequences>(a, plan, name), with_offsets(Of::both, all));
+        if (plan.sums_keys_apart()) {
+          stream.launch(key_gradients_of_sums<Sequences>(a, name + "_keys"),
+                        with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+        }
+        stream.launch(wide_query_gradient_of_sums<Sequences>(a, plan.ordered, name + "_queries"),
                       with_offsets(Of::queries, summed));
       });
 }
@@ -315,7 +327,7 @@ template <typename Sequences>
 Program adding_backward(const Attention& a, bool of_lse, Order order, KeySums keys,
                         const Caller& caller) {
   if (plan_case("more than 128 columns", is_wide_backward(a))) {
-    return wide_backward<Sequences>(a, of_lse, order, caller);
+    return wide_backward<Sequences>(a, of_lse, order, keys, caller);
   }
   const BackwardPlan plan = backward_plan(a, order, keys, caller);
   const std::string name(caller.function);

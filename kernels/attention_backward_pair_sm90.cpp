@@ -33,13 +33,13 @@ constexpr int kMathRegisters = 192, kQueryRegisters = 104;
 template <typename Keys>
 class PairBackward {
  public:
-  PairBackward(Kernel& kernel, const Attention& a, bool ordered)
+  PairBackward(Kernel& kernel, const Attention& a, const WideBackwardPlan& plan)
       : a_(a),
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
         scores_(a),
-        sequences_(kernel, a, ordered, /*parts=*/1, /*ctas=*/2),
-        tensors_(kernel, a, sequences_, ordered),
+        sequences_(kernel, a, plan.ordered, parts_of(kernel, plan), /*ctas=*/2),
+        tensors_(kernel, a, sequences_, plan),
         pairs_(kernel, sequences_.count()),
         key_ring_(kernel, "keys", stages(2), std::vector<TileShape>{}),
         k_ring_(kernel, "k", stages(1), {{a.dtype, kHalves * kRows, half_}}),
@@ -63,7 +63,7 @@ class PairBackward {
     const RegisterBudget few = registers(24);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_pairs(); }),
                                    role("send", warps(1), few, [this] { send(); })};
-    if (plan_case("paired dQ in order", ordered)) {
+    if (plan_case("paired dQ in order", plan.ordered)) {
       turns_.emplace(kernel, "turn", *tensors_.turns, kQueryThreads);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
@@ -110,11 +110,11 @@ class PairBackward {
   void load_pair(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
-    const Index of_head = last - first, steps = of_head * scores_.group;
-    const Index first_head = at.kv_head * scores_.group;
+    const Members members = members_of(tensors_, sequences_.parts(), at);
+    const Index of_head = last - first, steps = of_head * members.count;
     const auto load_step = [&](const Index& i) {
-      const RowStep step = row_step(at.way, of_head, scores_.group, i);
-      const Index row = first + step.row, head = first_head + step.member;
+      const RowStep step = row_step(at.way, of_head, members.count, i);
+      const Index row = first + step.row, head = members.first + step.member;
       load_queries(sequence, row, head, select(row >= whole_first && row < whole_last, 0, 1));
       return std::pair(row, head);
     };
@@ -128,7 +128,7 @@ class PairBackward {
     });
     when(steps > 0, [&] {
       const Index row = select(is(at.way, Way::rows_down), last - 1, first);
-      load_gradients(sequence, row, first_head);
+      load_gradients(sequence, row, members.first);
       k_ring_.produce([&](const Slot& k) {
         load_halves(sequence, tensors_.K, own, at.kv_head, a_.dim, k[0], kOfKeys);
       });
@@ -282,12 +282,7 @@ class PairBackward {
       dv = wait(sums.v);
       q_ring_.release(sums.held);
     });
-    const Block own = own_keys(sequences_.of(keys.number(2)), keys.number(0));
-    when(own.start() < own.limit(), [&] {
-      store_gradient(tensors_.dV, a_.dim_v, group, keys, dv, v[0]);
-      store_gradient(tensors_.dK, a_.dim, group, keys, dk * scores_.product_scale, v[0]);
-    });
-    v_ring_.release(v);
+    store_pair(group, keys, v, dk, dv);
   }
 
   void compute_step(const Index& group, const Slot& keys, const Slot& k, const Slot& v,
@@ -326,24 +321,57 @@ class PairBackward {
     sums.held = rows.stage();
   }
 
-  // A warpgroup's half of the columns, each warp its rows, through its part of V's place.
-  void store_gradient(const Tensor& to, int dim, const Index& group, const Slot& keys,
-                      const Tile& tile, const SharedView& through) {
+  // A part of the heads that share keys adds its sums to the others', if there are several.
+  void store_pair(const Index& group, const Slot& keys, const Slot& v, const Tile& dk,
+                  const Tile& dv) {
+    const Sequence sequence = sequences_.of(keys.number(2));
+    const Block own = own_keys(sequence, keys.number(0));
+    const SharedSums::Put put_values = [&](const Tile& panel, int column) {
+      store_panel(tensors_.dV, a_.dim_v, group, keys, panel, column / kPanel, v[0]);
+    };
+    const SharedSums::Put put_keys = [&](const Tile& panel, int column) {
+      store_panel(tensors_.dK, a_.dim, group, keys, panel * scores_.product_scale, column / kPanel,
+                  v[0]);
+    };
+    when(own.start() < own.limit(), [&] {
+      if (!tensors_.key_sums) {
+        const auto panels = [](const Tile& tile, int columns, const SharedSums::Put& put) {
+          for (int column = 0; column < columns; column += kPanel) {
+            put(tile.slice({0, column}, {kRows, kPanel}), column);
+          }
+        };
+        panels(dv, half_v_, put_values);
+        panels(dk, half_, put_keys);
+        return;
+      }
+      const SharedSums::Place at = {
+          sequences_.kept_keys(sequence, keys.number(1), keys.number(0), a_.block_k),
+          keys.number(5)};
+      const Index tile = kHalves * cluster_rank() + group;
+      tensors_.key_sums->add(at, tile, /*of_keys=*/false, dv, put_values);
+      tensors_.key_sums->add(at, tile, /*of_keys=*/true, dk, put_keys);
+    });
+    v_ring_.release(v);
+  }
+
+  // The `number`-th panel of a warpgroup's half of the columns, each warp its rows, through its
+  // part of V's place.
+  void store_panel(const Tensor& to, int dim, const Index& group, const Slot& keys,
+                   const Tile& panel, int number, const SharedView& through) {
     const Index pair = keys.number(0), kv_head = keys.number(1);
     const Sequence sequence = sequences_.of(keys.number(2));
     const Block rows = own_keys(sequence, pair).part(warp_index(), 16);
     const int panels = half_of(dim) / kPanel, places = half_v_ / kPanel;
-    for (int i = 0; i < panels; ++i) {
-      if (i >= places) bulk_wait_read(0);
-      if (i >= places) warp_sync();
-      const SharedView at = half(through, group).columns(i % places * kPanel, kPanel);
-      store(at, tile.slice({0, i * kPanel}, {kRows, kPanel}).cast(a_.dtype));
-      fence_proxy_async();
-      warp_sync();
-      const Block columns = Dim(dim).block(group * panels + i, kPanel);
-      tma_store(sequence.rows(to, rows, kv_head, columns), at.rows(16 * warp_index(), 16));
-      bulk_commit();
-    }
+    if (number >= places) bulk_wait_read(0);
+    if (number >= places) warp_sync();
+    const SharedView at = half(through, group).columns(number % places * kPanel, kPanel);
+    store(at, panel.cast(a_.dtype));
+    fence_proxy_async();
+    warp_sync();
+    const Block columns = Dim(dim).block(group * panels + number, kPanel);
+    tma_store(sequence.rows(to, rows, kv_head, columns), at.rows(16 * warp_index(), 16));
+    bulk_commit();
+    if (number + 1 < panels) return;
     bulk_wait_read(0);
     warp_sync();
   }
@@ -369,13 +397,16 @@ bool is_paired_backward(const Attention& a) {
 }
 
 template <typename Sequences>
-Kernel pair_gradients_sm90(const Attention& a, bool ordered, const std::string& name) {
+Kernel pair_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
+                           const std::string& name) {
   using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  wide::PairBackward<Keys>(kernel, a, ordered);
+  wide::PairBackward<Keys>(kernel, a, plan);
   return kernel;
 }
-template Kernel pair_gradients_sm90<Batch>(const Attention&, bool, const std::string&);
-template Kernel pair_gradients_sm90<Packed>(const Attention&, bool, const std::string&);
+template Kernel pair_gradients_sm90<Batch>(const Attention&, const WideBackwardPlan&,
+                                           const std::string&);
+template Kernel pair_gradients_sm90<Packed>(const Attention&, const WideBackwardPlan&,
+                                            const std::string&);
 
 }  // namespace tilewright::kernels

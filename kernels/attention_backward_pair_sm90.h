@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "kernels/attention_backward_wide_sm90.h"
 #include "tilewright/kernels/attention.h"
 
 namespace tilewright::kernels {
@@ -11,6 +12,7 @@ bool is_paired_backward(const Attention& attention);
 
 // As wide_gradients_sm90, by pairs of CTAs. A block of keys of the plan is that of a pair.
 template <typename Sequences>
-Kernel pair_gradients_sm90(const Attention& attention, bool ordered, const std::string& name);
+Kernel pair_gradients_sm90(const Attention& attention, const WideBackwardPlan& plan,
+                           const std::string& name);
 
 }  // namespace tilewright::kernels

@@ -201,10 +201,10 @@ struct HeadParts {
   Dim count;
   Dim members;  // query heads of a part, of which the last one may have fewer
 
-  // How many parts there should be, of as many members each.
+  // How many parts there should be, of as many members each. `ctas`: those of a block of keys.
   template <typename Shapes>
-  static Dim wanted(const Attention& a, const Shapes& shapes, Order order) {
-    Dim members = for_machine(a, shapes.kept_key_blocks(a.block_k));
+  static Dim wanted(const Attention& a, const Shapes& shapes, Order order, int ctas = 1) {
+    Dim members = for_machine(a, shapes.kept_key_blocks(a.block_k) * ctas);
     if (order == Order::blocks) members = min(members, for_order(a, shapes.mean_queries()));
     return ceil_div(a.heads / a.kv_heads, members);
   }

@@ -1,6 +1,17 @@
 #include "kernels/attention_backward_shared.h"
 
+#include "kernels/attention_backward_pair_sm90.h"
+#include "kernels/attention_backward_wide_parts.h"
+#include "kernels/attention_backward_wide_sm90.h"
+
 namespace tilewright::kernels {
+
+KeyTiles KeyTiles::of(const Attention& a) {
+  constexpr int kAll = 128, kPanel = 64;
+  if (!is_wide_backward(a)) return {2, 1, a.dim, a.dim_v, kAll};
+  return {wide::kHalves * wide_backward_ctas(a), wide::kHalves, wide::half_of(a.dim),
+          wide::half_of(a.dim_v), is_paired_backward(a) ? kPanel : kAll};
+}
 
 template <typename Sequences>
 Kernel key_gradients_of_sums(const Attention& a, const std::string& name) {
@@ -16,18 +27,21 @@ Kernel key_gradients_of_sums(const Attention& a, const std::string& name) {
   // Of one part there are no sums.
   const auto at = sequences.block_of_keys(kernel, a.block_k, min(parts - 1, 1));
   const Index block = sequences.kept_keys(at, at.head, at.number, a.block_k);
-  const auto put = [&](const Tensor& to, bool of_keys, double scale) {
-    for (int warpgroup = 0; warpgroup < SharedSumsShape::kWarpgroups; ++warpgroup) {
-      const Block lines = shape.place(block, warpgroup, of_keys);
+  const auto put = [&](const Tensor& to, int dim, bool of_keys, double scale) {
+    const int width = shape.piece(of_keys), pieces = shape.width(of_keys) / width;
+    for (int piece = 0; piece < shape.tiles.warpgroups * pieces; ++piece) {
+      const int warpgroup = piece / pieces, column = piece % pieces * width;
+      const Block lines = shape.place(block, warpgroup, of_keys, column);
       Var sum{zeros({lines.size(), kLine})};
       for (Index part : range(parts)) sum = sum + load(sums(part, lines, all));
-      const Tile tile = from_fragments((sum * scale).reshape({lines.size() * kLine}),
-                                       lines.size() * kLine / kKeys);
-      store(at.rows(to, at.block.part(warpgroup, kKeys), at.head), tile.cast(a.dtype));
+      const Tile tile = from_fragments((sum * scale).reshape({kKeys * width}), width);
+      const Block keys = at.block.part(warpgroup / shape.tiles.of_keys, kKeys);
+      const int of_row = warpgroup % shape.tiles.of_keys * pieces + piece % pieces;
+      store(at.rows(to, keys, at.head, Dim(dim).block(of_row, width)), tile.cast(a.dtype));
     }
   };
-  put(dV, false, 1);
-  put(dK, true, AttentionScores(a).product_scale);
+  put(dV, a.dim_v, false, 1);
+  put(dK, a.dim, true, AttentionScores(a).product_scale);
   return kernel;
 }
 template Kernel key_gradients_of_sums<Batch>(const Attention&, const std::string&);

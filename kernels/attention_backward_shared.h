@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,18 +12,25 @@
 
 namespace tilewright::kernels {
 
+// How warpgroups divide dK and dV of a block of keys: so many have the columns of 64 keys, each of
+// them as many. They add at most `columns` at a time: what is loaded takes registers beside both.
+struct KeyTiles {
+  int warpgroups, of_keys, dim, dim_v, columns;
+  static KeyTiles of(const Attention& attention);
+};
+
 // What is summed in memory of dK and dV, where `parts` of the heads that share keys go through the
 // same blocks of keys. Nothing, where there is one part.
 struct SharedSumsShape {
-  static constexpr int kWarpgroups = 2, kKeys = 64, kLine = 128;  // keys of a warpgroup; f32
-  static constexpr int kWarps = 4 * kWarpgroups;
+  static constexpr int kKeys = 64, kLine = 128;  // keys of a warpgroup; f32
 
   SharedSumsShape(const Attention& a, const Dim& key_blocks, const Dim& parts, Order order,
                   KeySums keys)
       : parts(parts),
         blocks(key_blocks * min(parts - 1, 1)),
-        lines_of_keys(lines_of(a.dim)),
-        lines_of_values(lines_of(a.dim_v)),
+        tiles(KeyTiles::of(a)),
+        lines_of_keys(lines_of(tiles.dim)),
+        lines_of_values(lines_of(tiles.dim_v)),
         order(order),
         apart(keys == KeySums::apart) {}
 
@@ -33,20 +41,25 @@ struct SharedSumsShape {
   Dim lines() const { return (apart ? blocks : ceil_div(blocks, parts)) * lines_of_block(); }
   // i32, which count who has added: for each warp, of dV and of dK. In no order each has another
   // one behind it, which says who comes next.
-  Dim words() const { return apart ? Dim(0) : blocks * (kWarps * 2 * words_of_warp()); }
+  Dim words() const { return apart ? Dim(0) : blocks * (warps() * 2 * words_of_warp()); }
   int words_of_warp() const { return order == Order::any ? 2 : 1; }
 
+  int warps() const { return 4 * tiles.warpgroups; }
   static int lines_of(int dim) { return kKeys * dim / kLine; }
   int lines_of_warpgroup() const { return lines_of_values + lines_of_keys; }
-  int lines_of_block() const { return kWarpgroups * lines_of_warpgroup(); }
-  // Of a block of keys the warpgroup's sums of dV or dK, in the slice that has them.
-  Block place(const Index& block, const Index& warpgroup, bool of_keys) const {
-    const Index first = (block * kWarpgroups + warpgroup) * lines_of_warpgroup();
-    return {of_keys ? first + lines_of_values : first, of_keys ? lines_of_keys : lines_of_values,
+  int lines_of_block() const { return tiles.warpgroups * lines_of_warpgroup(); }
+  int width(bool of_keys) const { return of_keys ? tiles.dim : tiles.dim_v; }
+  int piece(bool of_keys) const { return std::min(tiles.columns, width(of_keys)); }
+  // Of a block of keys the warpgroup's sums of dV or dK, a piece of the columns from `column` on,
+  // in the slice that has them.
+  Block place(const Index& block, const Index& warpgroup, bool of_keys, int column) const {
+    const Index first = (block * tiles.warpgroups + warpgroup) * lines_of_warpgroup();
+    return {first + (of_keys ? lines_of_values : 0) + lines_of(column), lines_of(piece(of_keys)),
             Index(lines())};
   }
 
   Dim parts, blocks;  // blocks of keys that are divided
+  KeyTiles tiles;
   int lines_of_keys, lines_of_values;
   Order order;
   bool apart;
@@ -65,27 +78,46 @@ class SharedSums {
   struct Place {
     Index block, part;  // the number of the block of keys
   };
-  // A warpgroup's tile of dV or dK. `put` takes what is complete, warp by warp.
+  // A warpgroup's tile of dV or dK. `put` takes what is complete, warp by warp: pieces of the
+  // columns, each from a column on.
+  using Put = std::function<void(const Tile&, int column)>;
   void add(const Place& at, const Index& group, bool of_keys, const Tile& tile,
-           const std::function<void(const Tile&)>& put) const {
+           const Put& put) const {
     if (!shape_.apart) return add_in_turn(at, group, of_keys, tile, put);
     when(
         Index(shape_.parts) > 1,
         [&] {
-          const TensorView own = sums_(at.part, shape_.place(at.block, group, of_keys), all);
-          tilewright::store(own, lines_of(tile));
+          for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
+            const Block own = shape_.place(at.block, group, of_keys, column);
+            tilewright::store(sums_(at.part, own, all), lines_of(piece));
+          });
         },
-        [&] { put(tile); });
+        [&] { for_pieces(of_keys, tile, put); });
+  }
+
+  // Where a piece has all columns.
+  void add(const Place& at, const Index& group, bool of_keys, const Tile& tile,
+           const std::function<void(const Tile&)>& put) const {
+    add(at, group, of_keys, tile, Put([&](const Tile& whole, int) { put(whole); }));
   }
 
  private:
+  void for_pieces(bool of_keys, const Tile& tile, const Put& each) const {
+    const int columns = shape_.piece(of_keys);
+    for (int column = 0; column < shape_.width(of_keys); column += columns) {
+      const bool whole = columns == shape_.width(of_keys);
+      each(whole ? tile : tile.slice({0, column}, {SharedSumsShape::kKeys, columns}), column);
+    }
+  }
+
   void add_in_turn(const Place& at, const Index& group, bool of_keys, const Tile& tile,
-                   const std::function<void(const Tile&)>& put) const {
+                   const Put& put) const {
     const Index parts(shape_.parts);
-    const TensorView view =
-        sums_(at.block % parts, shape_.place(at.block / parts, group, of_keys), all);
+    const auto view = [&](int column) {
+      return sums_(at.block % parts, shape_.place(at.block / parts, group, of_keys, column), all);
+    };
     const Index warp =
-        (at.block * 2 + (of_keys ? 1 : 0)) * SharedSumsShape::kWarps + group * 4 + warp_index();
+        (at.block * 2 + (of_keys ? 1 : 0)) * shape_.warps() + group * 4 + warp_index();
     const Index word = first_word_ + warp * shape_.words_of_warp();
     Cell<Index> next(at.part);
     if (shape_.order == Order::any) {
@@ -100,14 +132,25 @@ class SharedSums {
     when(
         turn == parts - 1,
         [&] {
-          Var sum{tile};
-          when(turn > 0, [&] { sum = sum + tile_of(load(view)); });
-          put(sum);
+          for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
+            Var sum{piece};
+            when(turn > 0, [&] { sum = sum + tile_of(load(view(column))); });
+            put(sum, column);
+          });
         },
         [&] {
           when(
-              turn == 0, [&] { tilewright::store(view, lines_of(tile)); },
-              [&] { atomic_add(view, lines_of(tile), shape_.order); });
+              turn == 0,
+              [&] {
+                for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
+                  tilewright::store(view(column), lines_of(piece));
+                });
+              },
+              [&] {
+                for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
+                  atomic_add(view(column), lines_of(piece), shape_.order);
+                });
+              });
           atomic_add(words_(word), 1, {Semantics::release, Scope::gpu});
         });
   }

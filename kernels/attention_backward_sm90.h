@@ -9,6 +9,12 @@
 
 namespace tilewright::kernels {
 
+constexpr int kGroups = 2;      // warpgroups that compute
+constexpr int kGroupRows = 64;  // keys of each
+// Shared memory has whole panels of columns, of which the last ones may not exist.
+constexpr int kColumnsOfPanel = 64;
+constexpr int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
+
 // How dQ is divided, and in which order a warpgroup works.
 struct BackwardPlan {
   // A warpgroup adds a tile: half of dQ's columns, or of its rows; or there is one tile, which the

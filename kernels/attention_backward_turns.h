@@ -43,7 +43,8 @@ inline void for_rows(const Index& way, const Index& rows, const Index& members,
 struct RowStep {
   Index row, member;
 };
-inline RowStep row_step(const Index& way, const Index& rows, int members, const Index& step) {
+inline RowStep row_step(const Index& way, const Index& rows, const Index& members,
+                        const Index& step) {
   const Condition by_member = is(way, Way::members), down = is(way, Way::rows_down);
   const Index before = step / max(rows, 1), by_row = step / members;
   const Index row = select(by_member, step - before * rows, by_row);

@@ -25,20 +25,20 @@ constexpr int kWidest = 256;
 // its turns.
 int early_of(const Attention& a) { return std::min(half_of(a.dim), 64); }
 // Of a pair of CTAs each half has turns.
-int parts_of(const Attention& a) { return half_of(a.dim) > early_of(a) ? 2 : 1; }
+int turns_of(const Attention& a) { return half_of(a.dim) > early_of(a) ? 2 : 1; }
 
 // Of a block of 64 keys, each warpgroup also sums its half of the columns of dQ.
 template <typename Keys>
 class WideBackward {
  public:
-  WideBackward(Kernel& kernel, const Attention& a, bool ordered)
+  WideBackward(Kernel& kernel, const Attention& a, const WideBackwardPlan& plan)
       : a_(a),
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
         early_(early_of(a)),
         scores_(a),
-        sequences_(kernel, a, ordered, /*parts=*/1),
-        tensors_(kernel, a, sequences_, ordered),
+        sequences_(kernel, a, plan.ordered, parts_of(kernel, plan)),
+        tensors_(kernel, a, sequences_, plan),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(1),
@@ -58,9 +58,9 @@ class WideBackward {
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(24);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
-    if (plan_case("wide dQ in order", ordered)) {
+    if (plan_case("wide dQ in order", plan.ordered)) {
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
-      for (int part = 0; part < parts_of(a); ++part) {
+      for (int part = 0; part < turns_of(a); ++part) {
         const std::string number = std::to_string(part);
         turns_.emplace_back(kernel, "turn" + number, *tensors_.turns, kHalves * 128);
         roles.push_back(role("end_turns" + number, warps(1), few,
@@ -101,11 +101,12 @@ class WideBackward {
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
     const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
-    const Index of_head = last - first, steps = of_head * scores_.group;
+    const Members members = members_of(tensors_, sequences_.parts(), at);
+    const Index of_head = last - first, steps = of_head * members.count;
     const auto load_step = [&](const Index& i) {
-      const RowStep step = row_step(at.way, of_head, scores_.group, i);
+      const RowStep step = row_step(at.way, of_head, members.count, i);
       const Index row = first + step.row;
-      load_rows(sequence, row, at.kv_head * scores_.group + step.member,
+      load_rows(sequence, row, members.first + step.member,
                 select(row >= whole_first && row < whole_last, 0, 1));
     };
     // The first rows come while the block before is being stored, which K and V wait for.
@@ -138,7 +139,7 @@ class WideBackward {
       const Sequence sequence = sequences_.of(at.sequence);
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
-        const Index row = slot.number(0), sum = slot.number(1) * parts_of(a_);
+        const Index row = slot.number(0), sum = slot.number(1) * turns_of(a_);
         ring_.release(slot);
         const Index turn = turn_of(a_, sequence, at, row);
         for (std::size_t part = 0; part < turns_.size(); ++part) {
@@ -251,7 +252,7 @@ class WideBackward {
   Place begin(std::size_t part, const Index& rows) {
     if (turns_.empty()) return {rows, std::nullopt};
     const Turns::Turn turn = turns_[part].begin();
-    return {turn.sum() / parts_of(a_), turn};
+    return {turn.sum() / turns_of(a_), turn};
   }
   void end(std::size_t part, const Place& place) {
     if (place.turn) turns_[part].end(*place.turn);
@@ -279,8 +280,18 @@ class WideBackward {
                 own.rows(16 * warp_index(), 16));
       bulk_commit();
     };
-    put(tensors_.dV, a_.dim_v, kv[0], dv);
-    put(tensors_.dK, a_.dim, kv[1], dk * scores_.product_scale);
+    const auto put_values = [&](const Tile& sum) { put(tensors_.dV, a_.dim_v, kv[0], sum); };
+    const auto put_keys = [&](const Tile& sum) {
+      put(tensors_.dK, a_.dim, kv[1], sum * scores_.product_scale);
+    };
+    if (tensors_.key_sums) {
+      const Index number = sequences_.kept_keys(sequence, kv_head, block, a_.block_k);
+      tensors_.key_sums->add({number, kv.number(5)}, group, /*of_keys=*/false, dv, put_values);
+      tensors_.key_sums->add({number, kv.number(5)}, group, /*of_keys=*/true, dk, put_keys);
+    } else {
+      put_values(dv);
+      put_keys(dk);
+    }
     bulk_wait_read(0);
     kv_ring_.release(kv);
   }
@@ -308,11 +319,11 @@ void check_wide_backward(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim > 0 && dim % 16 == 0 && dim <= wide::kWidest) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  "take a multiple of 16 up to " + std::to_string(wide::kWidest) + kOtherSchedule);
+                  "take a multiple of 16 up to " + std::to_string(wide::kWidest) + kOtherTarget);
   }
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherSchedule);
+                  std::string("take bf16 or f16") + kOtherTarget);
   }
   const int keys = wide_backward_keys(a);
   if (a.block_q != wide::kRows || a.block_k != keys) {
@@ -327,26 +338,34 @@ std::vector<Dim> wide_backward_sums(const Attention& a, const Dim& blocks) {
   return {blocks * (wide::sum_tiles(a) * wide::kSumLines), wide::kSumLine};
 }
 
-int wide_backward_keys(const Attention& a) {
-  return is_paired_backward(a) ? 2 * wide::kRows : wide::kRows;
+int wide_backward_ctas(const Attention& a) { return is_paired_backward(a) ? 2 : 1; }
+int wide_backward_keys(const Attention& a) { return wide::kRows * wide_backward_ctas(a); }
+
+WideBackwardPlan wide_backward_plan(const Attention& a, Order order, KeySums keys) {
+  const bool shares = plan_case("heads share keys above 128 columns", a.heads > a.kv_heads);
+  plan_case("sums of wide keys apart", shares && keys == KeySums::apart);
+  return {order == Order::blocks, shares, keys};
 }
 
 std::vector<Dim> wide_backward_turns(const Attention& a, const Dim& blocks) {
-  return {blocks * wide::parts_of(a)};
+  return {blocks * wide::turns_of(a)};
 }
 
 template <typename Sequences>
-Kernel wide_gradients_sm90(const Attention& a, bool ordered, const std::string& name) {
+Kernel wide_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
+                           const std::string& name) {
   if (plan_case("pairs of CTAs", is_paired_backward(a))) {
-    return pair_gradients_sm90<Sequences>(a, ordered, name);
+    return pair_gradients_sm90<Sequences>(a, plan, name);
   }
   using Keys = std::conditional_t<std::is_same_v<Sequences, Batch>, BatchKeys, PackedKeys>;
   Kernel kernel(name);
-  wide::WideBackward<Keys>(kernel, a, ordered);
+  wide::WideBackward<Keys>(kernel, a, plan);
   return kernel;
 }
-template Kernel wide_gradients_sm90<Batch>(const Attention&, bool, const std::string&);
-template Kernel wide_gradients_sm90<Packed>(const Attention&, bool, const std::string&);
+template Kernel wide_gradients_sm90<Batch>(const Attention&, const WideBackwardPlan&,
+                                           const std::string&);
+template Kernel wide_gradients_sm90<Packed>(const Attention&, const WideBackwardPlan&,
+                                            const std::string&);
 
 template <typename Sequences>
 Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::string& name) {
@@ -366,7 +385,7 @@ Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::
   const Index first = (kept * wide::kHalves + at.part) * tiles;
   // What nobody has come to was not written.
   const Index limit = turns
-                          ? select(load_index((*turns)(kept * wide::parts_of(a))) > 0, shape[0], 0)
+                          ? select(load_index((*turns)(kept * wide::turns_of(a))) > 0, shape[0], 0)
                           : Index(shape[0]);
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {

@@ -13,18 +13,31 @@ bool is_wide_backward(const Attention& attention);
 // Raises for what the schedule does not take.
 void check_wide_backward(const Attention& attention, const Caller& caller);
 
-// Keys of a block of the plan: those of a CTA, or of a pair of them.
+// CTAs of a block of keys of the plan, each with 64 of them.
+int wide_backward_ctas(const Attention& attention);
 int wide_backward_keys(const Attention& attention);
+
+struct WideBackwardPlan {
+  bool ordered;  // dQ is summed in the order of the blocks of keys
+  // Several heads share keys: parts of them may go through a block of keys for themselves.
+  bool shares;
+  KeySums keys;
+
+  Order order() const { return ordered ? Order::blocks : Order::any; }
+  bool sums_keys_apart() const { return shares && keys == KeySums::apart; }
+};
+WideBackwardPlan wide_backward_plan(const Attention& attention, Order order, KeySums keys);
 
 // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
 // `blocks`: of queries, of all heads.
 std::vector<Dim> wide_backward_sums(const Attention& attention, const Dim& blocks);
 // In order, the words that count how many blocks of keys have added to them.
 std::vector<Dim> wide_backward_turns(const Attention& attention, const Dim& blocks);
-// As gradients_sm90 and query_gradient_of_sums. `ordered`: dQ is summed in the order of the blocks
-// of keys.
+// As gradients_sm90 and query_gradient_of_sums. Behind dV: in order, words of dQ that are 0 before;
+// where heads share keys, sums of dK and dV, and words of them that are 0 before.
 template <typename Sequences>
-Kernel wide_gradients_sm90(const Attention& attention, bool ordered, const std::string& name);
+Kernel wide_gradients_sm90(const Attention& attention, const WideBackwardPlan& plan,
+                           const std::string& name);
 template <typename Sequences>
 Kernel wide_query_gradient_of_sums(const Attention& attention, bool ordered,
                                    const std::string& name);

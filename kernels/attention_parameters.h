@@ -16,8 +16,9 @@ void check_attention(const Attention& a, const Caller& caller);
 // are then taken in several groups.
 int l2_bytes(const Attention& a);
 
-// What an explicit schedule that refuses something adds to its fix.
-inline constexpr const char* kOtherSchedule = ", or the tile form's own schedule (schedule=tile)";
+// What an explicit schedule that refuses something adds to its fix: products of the tile form's own
+// schedule take no more.
+inline constexpr const char* kOtherTarget = ", or run it on the interpreter";
 
 // That of one sequence, whose lengths are those of `queries` and `keys`.
 Mask attention_mask(const Sequence& queries, const Sequence& keys, bool is_causal, int window);

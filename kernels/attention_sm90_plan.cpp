@@ -74,7 +74,7 @@ void check_dims(const Attention& a, const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim > 0 && dim % 16 == 0 && dim <= 256) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take a multiple of 16 up to 256") + kOtherSchedule);
+                  std::string("take a multiple of 16 up to 256") + kOtherTarget);
   }
 }
 
@@ -82,7 +82,7 @@ void check_options(const Attention& a, const Caller& caller) {
   check_dims(a, caller);
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherSchedule);
+                  std::string("take bf16 or f16") + kOtherTarget);
   }
   if (a.block_q % kWarpgroupRows != 0 || a.block_q > 3 * kWarpgroupRows) {
     caller.refuse("block_q is " + std::to_string(a.block_q),

@@ -1,5 +1,8 @@
 #include "schedules.h"
 
+#include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -8,6 +11,9 @@
 
 namespace tilewright::tools {
 namespace {
+
+// Of one size at most so many times the schedules that are asked for.
+constexpr std::int64_t kMostShares = 40;
 
 // Each once.
 void add_faults(std::vector<simulator::Fault>& faults, const std::vector<simulator::Fault>& found) {
@@ -66,6 +72,93 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
   return true;
 }
 
+// One schedule, with what its results are off by. Whether something hangs on the order of the work;
+// true too where a fault ended it.
+bool execute_one(const Request& request, const Execution& execution, std::uint64_t seed, Case& done,
+                 Outcome& outcome) {
+  simulator::MachineOptions options = execution.options;
+  options.seed = seed;
+  bool hangs = true;
+  const bool finished = launch(request, execution.simulated, options, outcome, hangs);
+  // What a faulty execution leaves in the outputs means nothing.
+  if (finished && execution.simulated.compare) {
+    library::Comparison comparison = execution.simulated.compare();
+    if (done.comparison.outputs.empty() || comparison.share() > done.comparison.share()) {
+      done.comparison = std::move(comparison);
+    }
+  }
+  return !finished || hangs || execution.simulated.draws;
+}
+
+// All schedules of the one.
+void execute_alone(const Request& request, const Execution& execution, Outcome& outcome) {
+  const bool delays = execution.options.search == simulator::Search::delays;
+  Case done;
+  done.sizes = execution.simulated.sizes;
+  std::int64_t available = INT64_MAX;
+  if (delays) {
+    done.possible = delayed_schedules(execution.simulated, execution.options);
+    const auto possible = static_cast<std::uint64_t>(done.possible);
+    available = possible > request.seed ? static_cast<std::int64_t>(possible - request.seed) : 1;
+  }
+  done.schedules = std::min(request.schedules, available);
+  ProgressBar progress("schedules", done.schedules);
+  for (std::int64_t schedule = 0; schedule < done.schedules; ++schedule) {
+    const std::int64_t step = delays ? spread(schedule, done.schedules, available) : schedule;
+    const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(step);
+    const bool hangs = execute_one(request, execution, seed, done, outcome);
+    progress.advance();
+    if (execution.options.timing && !hangs) {
+      done.one_for_all = true;
+      break;
+    }
+  }
+  outcome.cases.push_back(std::move(done));
+}
+
+// Of each how many more, where the first ones took so many operations.
+std::vector<std::int64_t> shares_of(std::int64_t schedules,
+                                    const std::vector<std::int64_t>& operations) {
+  double speed = 0;  // of all together
+  for (const std::int64_t each : operations) speed += 1 / static_cast<double>(each);
+  const auto all = static_cast<double>(schedules) * static_cast<double>(operations.size());
+  std::vector<std::int64_t> shares;
+  for (const std::int64_t each : operations) {
+    const auto share = static_cast<std::int64_t>(all / (speed * static_cast<double>(each)));
+    shares.push_back(std::clamp<std::int64_t>(share, 1, kMostShares * schedules));
+  }
+  return shares;
+}
+
+void execute_evenly(const Request& request, const std::vector<Execution>& all, Outcome& outcome) {
+  std::vector<Case> cases(all.size());
+  std::vector<std::size_t> hanging;
+  std::vector<std::int64_t> operations;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::int64_t before = outcome.operations;
+    cases[i].sizes = all[i].simulated.sizes;
+    cases[i].schedules = 1;
+    cases[i].one_for_all = !execute_one(request, all[i], request.seed, cases[i], outcome);
+    if (cases[i].one_for_all) {
+      cases[i].schedules = request.schedules;
+      continue;
+    }
+    hanging.push_back(i);
+    operations.push_back(std::max<std::int64_t>(outcome.operations - before, 1));
+  }
+  const std::vector<std::int64_t> shares = shares_of(request.schedules, operations);
+  ProgressBar progress("schedules", std::accumulate(shares.begin(), shares.end(), std::int64_t{0}));
+  for (std::size_t place = 0; place < hanging.size(); ++place) {
+    Case& done = cases[hanging[place]];
+    for (; done.schedules < shares[place]; ++done.schedules) {
+      const std::uint64_t seed = request.seed + static_cast<std::uint64_t>(done.schedules);
+      execute_one(request, all[hanging[place]], seed, done, outcome);
+      progress.advance();
+    }
+  }
+  std::move(cases.begin(), cases.end(), std::back_inserter(outcome.cases));
+}
+
 }  // namespace
 
 simulator::MachineOptions machine_options(const Request& request) {
@@ -79,38 +172,11 @@ simulator::MachineOptions machine_options(const Request& request) {
   return options;
 }
 
-void execute(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
-             Outcome& outcome) {
-  const bool delays = options.search == simulator::Search::delays;
-  Case done;
-  done.sizes = simulated.sizes;
-  std::int64_t available = INT64_MAX;
-  if (delays) {
-    done.possible = delayed_schedules(simulated, options);
-    const auto possible = static_cast<std::uint64_t>(done.possible);
-    available = possible > request.seed ? static_cast<std::int64_t>(possible - request.seed) : 1;
+void execute(const Request& request, const std::vector<Execution>& all, Outcome& outcome) {
+  if (request.one_for_all && request.search == "random") {
+    return execute_evenly(request, all, outcome);
   }
-  done.schedules = std::min(request.schedules, available);
-  ProgressBar progress("schedules", done.schedules);
-  for (std::int64_t schedule = 0; schedule < done.schedules; ++schedule) {
-    const std::int64_t step = delays ? spread(schedule, done.schedules, available) : schedule;
-    options.seed = request.seed + static_cast<std::uint64_t>(step);
-    bool hangs = true;
-    const bool finished = launch(request, simulated, options, outcome, hangs);
-    // What a faulty execution leaves in the outputs means nothing.
-    if (finished && simulated.compare) {
-      library::Comparison comparison = simulated.compare();
-      if (done.comparison.outputs.empty() || comparison.share() > done.comparison.share()) {
-        done.comparison = std::move(comparison);
-      }
-    }
-    progress.advance();
-    if (options.timing && finished && !hangs && !simulated.draws) {
-      done.one_for_all = true;
-      break;
-    }
-  }
-  outcome.cases.push_back(std::move(done));
+  for (const Execution& each : all) execute_alone(request, each, outcome);
 }
 
 }  // namespace tilewright::tools

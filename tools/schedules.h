@@ -59,9 +59,15 @@ struct Outcome {
   }
 };
 
-// Executes it in the request's schedules, and adds what came of it to the outcome.
-void execute(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
-             Outcome& outcome);
+struct Execution {
+  Simulated simulated;
+  simulator::MachineOptions options;
+};
+
+// Executes each in the request's schedules, and adds what came of it to the outcome. With
+// --one-for-all those in which something hangs on the order of the work share theirs so that all
+// take as long.
+void execute(const Request& request, const std::vector<Execution>& all, Outcome& outcome);
 
 // What the request says of all executions; the rest is the caller's.
 simulator::MachineOptions machine_options(const Request& request);

@@ -69,6 +69,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   simulator::MachineOptions options = machine_options(request);
   Outcome outcome;
   outcome.seed = request.seed;
+  std::vector<Execution> all;
   for (ir::Kernel& form : subject.forms) {
     if (!request.breakage.empty()) breakage = checks::break_kernel(form, request.breakage);
     for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
@@ -76,10 +77,10 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
         options.multiprocessors = checks::shrunken_multiprocessors(form, i >= subject.usual);
       }
       if (request.multiprocessors) options.multiprocessors = *request.multiprocessors;
-      execute(request, simulated(request, form, subject.workloads[i], subject.sizes[i]), options,
-              outcome);
+      all.push_back({simulated(request, form, subject.workloads[i], subject.sizes[i]), options});
     }
   }
+  execute(request, all, outcome);
   Title title{std::string(source.entry().name), subject.forms.front().name, target.name};
   title.forms = subject.forms.size();
   title.launches = launches_of(request);

@@ -148,10 +148,11 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   }
   Outcome outcome;
   outcome.seed = request.seed;
+  std::vector<Execution> all;
   for (const std::vector<ir::Kernel>& machine : forms) {
-    for (const Cut& cut : cuts)
-      execute(request, simulated(request, cut, machine), options, outcome);
+    for (const Cut& cut : cuts) all.push_back({simulated(request, cut, machine), options});
   }
+  execute(request, all, outcome);
   title.forms = forms.size();
   write_traces(request, outcome, title);
   if (request.json) {
@@ -292,12 +293,14 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
   Outcome outcome;
   outcome.seed = request.seed;
   title.forms = operation.forms.size();
+  std::vector<Execution> all;
   for (std::vector<ir::Kernel>& machine : operation.forms) {
     if (!request.breakage.empty()) breakage = checks::break_one_of(machine, request.breakage);
     for (OperationCut& cut : operation.cuts) {
-      execute(request, simulated(request, cut, machine, title.runs), cut.options, outcome);
+      all.push_back({simulated(request, cut, machine, title.runs), cut.options});
     }
   }
+  execute(request, all, outcome);
   write_traces(request, outcome, title);
   if (request.json) {
     print_json(request, outcome, title);

@@ -240,7 +240,7 @@ void ProgramExecutable::State::require_memory() {
 }
 
 void ProgramExecutable::State::require_devices() const {
-  if (ranks) return;
+  if (ranks) return ranks->require_usable();
   Diagnostic(recorded.where, fmt::format("program {}: target {}, and memory of a program's own is "
                                          "on cuda",
                                          recorded.name, target.name))

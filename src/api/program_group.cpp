@@ -53,6 +53,10 @@ class RankOfGroup final : public ProgramRanks {
     if (is_stuck_) new std::optional<SymmetricArena>(std::move(arena_));
   }
 
+  void require_usable() const override {
+    if (failure_) throw *failure_;
+  }
+
   void allocate(const ir::Program& bound) override {
     require_same(bound);
     arena_.reset();
@@ -84,12 +88,12 @@ class RankOfGroup final : public ProgramRanks {
   }
 
   void meet(std::string_view where) override {
-    require_no_failure();
+    require_usable();
     group_.barrier(fmt::format("{} of {}", where, name_));
   }
 
   void note_queued(std::int64_t run, const Streams& streams) override {
-    require_no_failure();
+    require_usable();
     std::vector<runtime::Event>& events = events_of(run);
     if (events.empty()) {
       for (const runtime::Stream* stream : streams)
@@ -127,10 +131,6 @@ class RankOfGroup final : public ProgramRanks {
 
   std::vector<runtime::Event>& events_of(std::int64_t run) {
     return runs_in_flight_[static_cast<std::size_t>(run) % runs_in_flight_.size()];
-  }
-
-  void require_no_failure() const {
-    if (failure_) throw *failure_;
   }
 
   // Polls, since nothing else ends a wait for the word of a rank that has died.

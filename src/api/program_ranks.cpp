@@ -15,6 +15,7 @@ class RanksOfThisProcess final : public ProgramRanks {
   explicit RanksOfThisProcess(std::vector<const runtime::Device*> devices)
       : ProgramRanks(std::move(devices)) {}
 
+  void require_usable() const override {}
   void allocate(const ir::Program& bound) override {
     buffers_.clear();
     for (int rank = 0; rank < count(); ++rank) {

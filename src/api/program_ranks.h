@@ -29,6 +29,8 @@ class ProgramRanks {
   // In order.
   std::vector<int> own() const;
 
+  // Raises what has ended runs for good: nothing is to be queued behind it.
+  virtual void require_usable() const = 0;
   // Memory for all buffers of the bound program, which hold anything. What there was before is
   // gone.
   virtual void allocate(const ir::Program& bound) = 0;

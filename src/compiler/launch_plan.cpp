@@ -72,6 +72,7 @@ class Planner {
       return std::move(plan_);
     }
     for (const codegen::LaunchParameter& parameter : parameters) add(parameter);
+    ir::check_aliases(kernel_, arguments_.tensors);
     return std::move(plan_);
   }
 

@@ -385,6 +385,44 @@ void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tenso
     if (!parameter.is_tensor() || next == tensors.size()) continue;
     check_memory(parameter, tensors[next++]);
   }
+  check_aliases(kernel, tensors);
+}
+
+namespace {
+
+bool is_stored(const Parameter& parameter) {
+  return parameter.kind == Parameter::Kind::out || parameter.kind == Parameter::Kind::inout;
+}
+
+// A kernel that works element by element may change a tensor in place.
+bool are_one(const TensorArgument& a, const TensorArgument& b) {
+  return a.data == b.data && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
+
+}  // namespace
+
+void check_aliases(const Kernel& kernel, const std::vector<TensorArgument>& tensors) {
+  std::vector<const Parameter*> parameters;
+  for (const Parameter& parameter : kernel.parameters) {
+    if (parameter.is_tensor()) parameters.push_back(&parameter);
+  }
+  const std::size_t count = std::min(parameters.size(), tensors.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_stored(*parameters[i])) continue;
+    for (std::size_t other = 0; other < count; ++other) {
+      const bool both = is_stored(*parameters[other]);
+      if ((both && other <= i) || parameters[other]->is_owned()) continue;
+      if (!both && are_one(tensors[i], tensors[other])) continue;
+      if (!share_elements(tensors[i], tensors[other])) continue;
+      Diagnostic(parameters[i]->where,
+                 fmt::format("tensor {} is stored to, and tensor {} lies in the same memory",
+                             parameters[i]->name, parameters[other]->name))
+          .token(parameters[i]->name)
+          .note(parameters[other]->where, parameters[other]->name + " is declared")
+          .fix(fmt::format("pass memory of its own for {}", parameters[i]->name))
+          .raise();
+    }
+  }
 }
 
 Binding bind(const Kernel& kernel, const std::vector<TensorShape>& shapes,

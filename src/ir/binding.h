@@ -60,4 +60,8 @@ void check_scalars(const Kernel& kernel, const std::vector<double>& scalars);
 void check_memory(const Parameter& parameter, const TensorArgument& tensor);
 void check_memory(const Kernel& kernel, const std::vector<TensorArgument>& tensors);
 
+// Raises a usage error where a tensor that is stored to has elements of another one: which of them
+// blocks read before others store nobody knows.
+void check_aliases(const Kernel& kernel, const std::vector<TensorArgument>& tensors);
+
 }  // namespace tilewright::ir

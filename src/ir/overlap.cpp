@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 
 namespace tilewright::ir {
 namespace {
@@ -66,6 +67,51 @@ std::optional<std::pair<ElementIndex, ElementIndex>> overlap(
     elements.second.push_back(std::max<std::int64_t>(-step, 0));
   }
   return elements;
+}
+
+namespace {
+
+// A tensor without its axes of one element, whose strides say nothing.
+struct Layout {
+  explicit Layout(const TensorArgument& tensor)
+      : first(reinterpret_cast<std::intptr_t>(tensor.data)), bytes(tensor.element_bytes()) {
+    const std::vector<std::int64_t> all =
+        tensor.strides.empty() ? row_major_strides(tensor.shape) : tensor.strides;
+    std::int64_t elements = 1;
+    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+      elements *= tensor.shape[axis];
+      if (tensor.shape[axis] <= 1) continue;
+      sizes.push_back(tensor.shape[axis]);
+      strides.push_back(all[axis]);
+    }
+    empty = elements == 0;
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
+    end = first + (last + 1) * bytes;
+    dense = last + 1 == elements;
+  }
+
+  std::int64_t first, end = 0, bytes;
+  std::vector<std::int64_t> sizes, strides;
+  bool empty = false, dense = false;
+};
+
+}  // namespace
+
+bool share_elements(const TensorArgument& a, const TensorArgument& b) {
+  if (a.data == nullptr || b.data == nullptr) return false;
+  const Layout x(a), y(b);
+  if (x.empty || y.empty || x.end <= y.first || y.end <= x.first) return false;
+  if (x.first == y.first || (x.dense && y.dense)) return true;
+  const std::int64_t apart = std::abs(x.first - y.first);
+  if (x.sizes != y.sizes || x.strides != y.strides || x.bytes != y.bytes || apart % x.bytes != 0) {
+    return false;
+  }
+  // Both are parts of a tensor with an axis more, from one to the other.
+  std::vector<std::int64_t> sizes = x.sizes, strides = x.strides;
+  sizes.push_back(2);
+  strides.push_back(apart / x.bytes);
+  return overlap(sizes, strides).has_value();
 }
 
 }  // namespace tilewright::ir

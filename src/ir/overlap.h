@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/arguments.h"
+
 namespace tilewright::ir {
 
 using ElementIndex = std::vector<std::int64_t>;
@@ -13,5 +15,9 @@ using ElementIndex = std::vector<std::int64_t>;
 // times strides fit 64 bits, and no size is 0.
 std::optional<std::pair<ElementIndex, ElementIndex>> overlap(
     const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& strides);
+
+// Whether the two tensors surely have an element in one place. Of strides that differ it is not
+// always known: two parts of one larger tensor lie among each other and share nothing.
+bool share_elements(const TensorArgument& a, const TensorArgument& b);
 
 }  // namespace tilewright::ir

@@ -89,6 +89,10 @@ TEST(Extents, FollowPartsAndShapes) {
   EXPECT_EQ(elements.offset, 192);
   EXPECT_TRUE(stored([&](const Tile& x) { return x.reshape({32, 16}); }).empty());
   EXPECT_TRUE(stored([&](const Tile& x) { return part(x).reshape({12, 16}); }).empty());
+  // Of elements that follow each other, from the middle of a row on.
+  EXPECT_TRUE(stored([&](const Tile& x) {
+                return x.reshape({512, 1}).slice({4, 0}, {496, 1}).reshape({62, 8});
+              }).empty());
   // What a product adds to ends where it ends.
   EXPECT_EQ(stored([&](const Tile& x) {
               return dot(zeros({64, 64}), zeros({64, 8}), x);
@@ -101,12 +105,14 @@ TEST(Extents, FollowPartsAndShapes) {
 // A row that exists or not says nothing of the rows that it is added to.
 TEST(Extents, OfAnAxisThatIsStretched) {
   Kernel kernel("stretched");
-  const Dim n = kernel.dim("n");
+  const Dim n = kernel.dim("n"), m = kernel.dim("m");
   const Tensor X = kernel.in("X", f32, {n, 8}), Y = kernel.out("Y", f32, {64, 8});
   const auto [i] = kernel.grid(1);
-  store(Y(all, all), zeros({64, 8}) + load(X(n.block(i, 1), all)));
+  store(Y(all, all), zeros({64, 8}) + load(X(Block(i, 1, Index(m)), all)));
   const ir::Kernel traced = kernel.finish();
-  EXPECT_TRUE(Extents(traced).of(access(traced, ir::Op::store).operands[1], 0).empty());
+  const Extents extents(traced);
+  EXPECT_FALSE(extents.of(access(traced, ir::Op::load).results[0], 0).empty());
+  EXPECT_TRUE(extents.of(access(traced, ir::Op::store).operands[1], 0).empty());
 }
 
 // A block that ends exactly with its axis exists whole, one more row does not.
@@ -132,12 +138,13 @@ TEST(Extents, BoxesThatCopiesClip) {
   const auto early = [&](const Index& start, int size) { return Block(start, size, start + 3); };
   const Index unknown = i * 3 - 1;
   const Tile zero = zeros({8, 8, 64});
-  store(X(n.block(i, 8), m.block(0, 8), all), zero);      // 0: ends with its tensor
-  store(X(early(i, 8), m.block(0, 8), all), zero);        // 1: on one axis
-  store(X(early(i, 8), early(i, 8), all), zero);          // 2: on two
-  store(X(0, 0, early(i, 64)), zeros({64}));              // 3: on the last one
-  store(X(early(unknown, 8), m.block(0, 8), all), zero);  // 4: and may begin before its tensor
-  store(W(early(i, 8), m.block(0, 8), 0, 0, all), zero);  // 5: of five axes
+  store(X(n.block(i, 8), m.block(0, 8), all), zero);        // 0: ends with its tensor
+  store(X(early(i, 8), m.block(0, 8), all), zero);          // 1: on one axis
+  store(X(early(i, 8), early(i, 8), all), zero);            // 2: on two
+  store(X(0, 0, early(i, 64)), zeros({64}));                // 3: on the last one
+  store(X(early(unknown, 8), m.block(0, 8), all), zero);    // 4: and may begin before its tensor
+  store(W(early(i, 8), m.block(0, 8), 0, 0, all), zero);    // 5: of five axes
+  store(X(Block(i, 8, Index(m)), 0, all), zeros({8, 64}));  // 6: with another dim
   const ir::Kernel traced = kernel.finish();
   const Extents extents(traced);
   for (int number = 0; number < 6; ++number) {
@@ -147,6 +154,7 @@ TEST(Extents, BoxesThatCopiesClip) {
   }
   EXPECT_FALSE(extents.ends_earlier(access(traced, ir::Op::store, 0), 0));
   EXPECT_TRUE(extents.ends_earlier(access(traced, ir::Op::store, 1), 0));
+  EXPECT_TRUE(extents.ends_earlier(access(traced, ir::Op::store, 6), 0));
 }
 
 }  // namespace

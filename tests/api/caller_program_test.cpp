@@ -62,6 +62,51 @@ TEST(CallerProgram, RowsThatAreApart) {
   EXPECT_FLOAT_EQ(static_cast<float>(y.at({4, 7})), static_cast<float>(2 * x.at({4, 7})));
 }
 
+TEST(CallerProgram, ScalarsByTheirNames) {
+  Program program("named");
+  const RunNumber first = program.scalar("first", f32), second = program.scalar("second", f32);
+  const Dim rows = program.dim("rows");
+  const Buffer x = program.in("x", f32, {rows, kColumns});
+  const Stream stream = program.rank(0).stream();
+  stream.launch(scale(), {x, program.out("y", f32, {rows, kColumns})}, {second});
+  stream.launch(scale(), {x, program.out("z", f32, {rows, kColumns})}, {first});
+  HostTensor from = HostTensor::random_normal(f32, {5, kColumns}, 3);
+  HostTensor y = HostTensor::poisoned(f32, {5, kColumns}), z = y;
+  compile(program, "interpreter").run({ref(from), ref(y), ref(z)}, {2, 8});
+  EXPECT_EQ(y.at({4, 7}), 8 * from.at({4, 7}));
+  EXPECT_EQ(z.at({4, 7}), 2 * from.at({4, 7}));
+}
+
+// Of the caller's tensors none lies in one that is written, whichever kernel writes it.
+TEST(CallerProgram, TensorsLieApart) {
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    const ProgramExecutable executable = compile(Called().program, target);
+    HostTensor both = HostTensor::zeros(f32, {10, kColumns});
+    const auto part = [&](std::int64_t row) {
+      return TensorRef{
+          static_cast<std::byte*>(both.data()) + row * kColumns * 4, f32, {5, kColumns}, {}};
+    };
+    executable.run({part(0), part(5)}, {2});
+    EXPECT_THAT(test::usage_error_of([&] {
+                  executable.run({part(0), part(4)}, {2});
+                }),
+                AllOf(HasSubstr("tensor y is stored to, and tensor x lies in the same memory"),
+                      HasSubstr("caller_program_test.cpp")))
+        << target;
+  }
+}
+
+TEST(CallerProgram, AnInputThatAKernelAddsTo) {
+  EXPECT_THAT(test::usage_error_of([] {
+                Program program("adds");
+                const Buffer x = program.in("x", f32, {8, kColumns});
+                const Buffer sum = program.in("sum", f32, {8, kColumns});
+                program.rank(0).stream().launch(add(), {x, sum});
+                program.finish();
+              }),
+              HasSubstr("sum is passed to be read, and"));
+}
+
 // A copy by TMA, which a launch on a GPU refuses for this tensor in the same words.
 TEST(CallerProgram, TensorsThatTmaCannotCopy) {
   Kernel copy("copy");

@@ -95,8 +95,9 @@ TEST_F(LaunchThreadsTest, LaunchesShareWhatIsPrepared) {
       };
       char own = 0;
       try {
-        executable.run({tensor(0x10000, m, 64), tensor(0x20000, 256, 64), tensor(0x30000, m, 256)},
-                       {}, round % 2 == 0 ? nullptr : &own);
+        executable.run(
+            {tensor(0x10000000, m, 64), tensor(0x20000000, 256, 64), tensor(0x30000000, m, 256)},
+            {}, round % 2 == 0 ? nullptr : &own);
       } catch (const Error&) {
         ++failed;
       }

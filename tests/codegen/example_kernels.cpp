@@ -10,6 +10,7 @@
 #include "examples/all_reduce.h"
 #include "examples/example.h"
 #include "tilewright/compile.h"
+#include "tilewright/distributed.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/program.h"

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "common/loaded_bounds.h"
 #include "compiler/compiled.h"
@@ -93,6 +94,26 @@ TEST_F(CheckedTest, NothingIsWaitedForInACapture) {
   state_->executes = [](void**) { return kLaunchFailed; };
   EXPECT_NO_THROW(launch(*kernel));
   state_->next_result = 0;
+}
+
+// By its number within its role.
+TEST_F(CheckedTest, AReportNamesTheWarp) {
+  MachineOptions options;
+  options.checked = true;
+  const ir::Kernel machine =
+      translate(test::blocks_by_number(/*products=*/true).finish(), "sm_90a", options).machine;
+  int roles = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op != ir::Op::role) return;
+    ++roles;
+    const std::int64_t first = o.attributes.integer(ir::Key::first_warp);
+    for (std::int64_t warp = 0; warp < o.attributes.integer(ir::Key::warps); ++warp) {
+      const FailedCheck failed = failed_check({1, 1, 0, 5, first + warp, {}}, machine);
+      EXPECT_THAT(failed.message, testing::HasSubstr(o.attributes.text(ir::Key::name) + " warp " +
+                                                     std::to_string(warp) + " of CTA 5"));
+    }
+  });
+  EXPECT_EQ(roles, 2);
 }
 
 TEST_F(CheckedTest, AReportThatNoCheckMadeIsAnError) {

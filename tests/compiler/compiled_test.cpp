@@ -36,7 +36,7 @@ class CompiledTest : public runtime::FakeDriverTest {
     const auto make = [](std::uintptr_t address, std::int64_t rows, std::int64_t columns) {
       return TensorRef{reinterpret_cast<void*>(address), bf16, {rows, columns}, {}};
     };
-    return {make(0x10000, m, k), make(0x20000, n, k), make(0x30000, m, n)};
+    return {make(0x1000000, m, k), make(0x2000000, n, k), make(0x3000000, m, n)};
   }
 
   test::TemporaryFolder folder_;
@@ -68,9 +68,9 @@ TEST_F(CompiledTest, ASecondLaunchEncodesNothing) {
   EXPECT_EQ(state_->map_base, nullptr);
   EXPECT_EQ(state_->launches, 2);
   std::vector<TensorRef> moved = tensors(512, 768, 128);
-  moved[2].data = reinterpret_cast<void*>(0x40000);
+  moved[2].data = reinterpret_cast<void*>(0x4000000);
   executable.run(moved);
-  EXPECT_EQ(state_->map_base, reinterpret_cast<void*>(0x40000));
+  EXPECT_EQ(state_->map_base, reinterpret_cast<void*>(0x4000000));
 }
 
 TEST_F(CompiledTest, ARepeatedLaunchCostsLittle) {
@@ -97,7 +97,7 @@ TEST_F(CompiledTest, EachStreamHasItsWorkspace) {
   const OptionValues options = resolve_options(entry, {"heads=1", "queries=8", "keys=8"});
   std::vector<TensorRef> given;
   for (const LibraryTensor* tensor : tensors_of(entry, options)) {
-    given.push_back({reinterpret_cast<void*>(0x10000),
+    given.push_back({reinterpret_cast<void*>(0x10000 * (given.size() + 1)),
                      dtype_of(*tensor, options),
                      shape_of(*tensor, options),
                      {}});

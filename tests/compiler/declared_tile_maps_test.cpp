@@ -215,6 +215,27 @@ TEST(DeclaredTileMaps, StoresOfCopies) {
   }
 }
 
+// The same of a tile beside a product that follows a declared one.
+Kernel doubled_beside_product(const RegisterMap& map) {
+  Kernel kernel("doubled_beside_product");
+  const Dim m = kernel.dim("m");
+  const Tensor A = kernel.in("A", bf16, {m, 64}), X = kernel.in("X", f32, {m, 64});
+  const Tensor C = kernel.out("C", f32, {m, 64}), Y = kernel.out("Y", bf16, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block own = m.block(i, 128);
+  store(Y(own, all), (load(X(own, all), map) * 2).cast(bf16));
+  const Tile a = load(A(own, all));
+  store(C(own, all), dot(a, a.slice({0, 0}, {64, 64}).T()));
+  return kernel;
+}
+
+TEST(DeclaredTileMaps, StoresOfWhatFollows) {
+  HostTensor a = eighths(bf16, {128, 64}), x = eighths(f32, {128, 64});
+  HostTensor c = HostTensor::poisoned(f32, {128, 64}), y = HostTensor::poisoned(bf16, {128, 64});
+  compile(doubled_beside_product(kColumns), "sim:sm_90a").run({ref(a), ref(x), ref(c), ref(y)});
+  for (std::int64_t i = 0; i < x.elements(); ++i) ASSERT_EQ(y.flat(i), 2 * x.flat(i));
+}
+
 // A tile that is declared as a product's first operand comes from registers.
 TEST(DeclaredTileMaps, AProductTakesItsOperandFromRegisters) {
   Kernel kernel = product_plus(&kOfProduct, nullptr, nullptr);

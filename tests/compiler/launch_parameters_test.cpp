@@ -164,7 +164,7 @@ TEST(LaunchParameters, DimsBeyond32BitsAreRefused) {
   Arguments given;
   given.tensors = {{"X", f32, {1 << 16}, {1}, at(0x10000), {}},
                    {"W", f32, {1 << 14}, {1}, at(0x80000), {}},
-                   {"Y", f32, {32}, {1}, at(0x20000), {}}};
+                   {"Y", f32, {32}, {1}, at(0x100000), {}}};
   EXPECT_NO_THROW(Launched(kernel, given));
   given.tensors[1].shape = {1 << 15};
   EXPECT_THAT(test::usage_error_of([&] { Launched(kernel, given); }),

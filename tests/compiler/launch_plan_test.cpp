@@ -125,8 +125,9 @@ class LaunchPlanTest : public testing::Test {
     return {name, bf16, {rows, columns}, {columns, 1}, reinterpret_cast<std::byte*>(address)};
   }
   static Arguments arguments(std::int64_t m, std::int64_t n, std::int64_t k) {
-    return {{tensor("A", m, k, 0x10000), tensor("B", n, k, 0x20000), tensor("C", m, n, 0x30000)},
-            {}};
+    return {
+        {tensor("A", m, k, 0x1000000), tensor("B", n, k, 0x2000000), tensor("C", m, n, 0x3000000)},
+        {}};
   }
   LaunchPlan plan(const Arguments& arguments) const {
     return plan_launch(program_.machine, program_.source.parameters, arguments, kMultiprocessors);
@@ -155,7 +156,7 @@ TEST_F(LaunchPlanTest, TensorMapsDescribeTheTensorsInnermostFirst) {
   const runtime::TensorMapSpec& a = launch.maps[0].spec;
   EXPECT_EQ(a.name, "A");
   EXPECT_EQ(a.rank, 2);
-  EXPECT_EQ(a.base, reinterpret_cast<void*>(0x10000));
+  EXPECT_EQ(a.base, reinterpret_cast<void*>(0x1000000));
   EXPECT_EQ(a.type, runtime::TensorMapType::bf16);
   EXPECT_EQ(a.sizes[0], 128u);
   EXPECT_EQ(a.sizes[1], 512u);

@@ -34,10 +34,10 @@ TEST(Group, GathersLargeAndEmptyStrings) {
   const FileRanks job;
   Processes ranks(3, [&](int rank, const Voice& voice) {
     const Group group = job.join(rank, 3);
-    const std::string own(static_cast<std::size_t>(rank) << 20, static_cast<char>('a' + rank));
+    const std::string own(static_cast<std::size_t>(rank) << 18, static_cast<char>('a' + rank));
     const auto all = group.all_gather(own, "texts");
     for (int from = 0; from < 3; ++from) {
-      const bool is_whole = all[from] == std::string(static_cast<std::size_t>(from) << 20,
+      const bool is_whole = all[from] == std::string(static_cast<std::size_t>(from) << 18,
                                                      static_cast<char>('a' + from));
       voice.say(is_whole ? "whole " : "broken ");
     }
@@ -207,7 +207,7 @@ std::string left_in(const std::string& list, const Processes& ranks, int count) 
 
 // At any moment: while they look for each other, while they wait for each other, while they leave.
 TEST(Group, RanksThatAreKilledAtRandomAreNamedAndLeaveNothing) {
-  constexpr int kRounds = 10, kRanks = 4;
+  constexpr int kRounds = 8, kRanks = 4;
   for (int round = 0; round < kRounds; ++round) {
     const FileRanks job;
     std::mt19937 random(static_cast<unsigned>(round));

@@ -11,6 +11,7 @@
 #include "distributed/ranks.h"
 #include "distributed/socket.h"
 #include "distributed/system_file.h"
+#include "distributed/way.h"
 #include "runtime/runtime_test.h"
 
 namespace tilewright {
@@ -175,15 +176,16 @@ TEST(Rendezvous, NamesRankZeroWhereItDoesNotCome) {
 
 TEST(Rendezvous, AnotherTokenIsTurnedAwayAndTheOthersMeet) {
   const int port = free_port();
-  Processes ranks(3, [&](int number, const Voice& voice) {
-    const bool is_wrong = number == 2;
-    const Group group(Rendezvous::socket("127.0.0.1", port, is_wrong ? "another word" : "a word"),
-                      rank_of(number > 0 ? 1 : 0, 2));
-    voice.say(roll_call(group));
-  });
-  EXPECT_THAT(ranks.said(2), StartsWith("usage: error: rank 1 has another token than rank 0"));
-  EXPECT_EQ(ranks.said(0), "0: 0 1");
-  EXPECT_EQ(ranks.said(1), "1: 0 1");
+  const auto start = [&](int rank, const char* token) {
+    return std::make_unique<Processes>(1, [=](int, const Voice& voice) {
+      voice.say(roll_call(Group(Rendezvous::socket("127.0.0.1", port, token), rank_of(rank, 2))));
+    });
+  };
+  const auto zero = start(0, "a word"), wrong = start(1, "another word");
+  EXPECT_THAT(wrong->said(0), StartsWith("usage: error: rank 1 has another token than rank 0"));
+  const auto one = start(1, "a word");
+  EXPECT_EQ(zero->said(0), "0: 0 1");
+  EXPECT_EQ(one->said(0), "1: 0 1");
 }
 
 TEST(Rendezvous, AnotherSizeEndsTheJob) {
@@ -260,6 +262,30 @@ TEST(Rendezvous, StrangersDoNotDisturb) {
   });
   EXPECT_EQ(ranks.said(0), "0: 0 1");
   EXPECT_EQ(rest.said(0), "1: 0 1");
+}
+
+// Names in the abstract namespace are open to everybody.
+TEST(Rendezvous, OtherUsersAreTurnedAway) {
+  constexpr uid_t kNobody = 65534;
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  const ScopedVariable job("TORCHELASTIC_RUN_ID", std::to_string(getpid())),
+      size("WORLD_SIZE", "2"), rank("RANK", "0");
+  const Endpoint lobby = Rendezvous::environment().way().fixed()->endpoint;
+  Processes ranks(
+      1, [](int, const Voice& voice) { voice.say(roll_call(Group(Rendezvous::environment()))); });
+  Processes stranger(1, [&](int, const Voice& voice) {
+    if (setuid(kNobody) != 0) return;
+    std::string why;
+    FileDescriptor connection;
+    while (!connection) connection = distributed::connect_to(lobby, distributed::Clock::now(), why);
+    voice.say(distributed::is_same_user(connection) ? "the same user, " : "another user, ");
+    distributed::receive_frame(connection, distributed::Clock::now() + kPatience, why);
+    voice.say(why);
+  });
+  EXPECT_EQ(stranger.said(0), "another user, the connection ended");
+  const ScopedVariable other("RANK", "1");
+  EXPECT_EQ(roll_call(Group(Rendezvous::environment())), "1: 0 1");
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
 }
 
 TEST(Rendezvous, ListensAtNoOtherAddress) {

@@ -118,6 +118,7 @@ int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
 int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value) {
   if (const int failed = take_result()) return failed;
   if (attribute == cuda::kMaxDynamicSharedSizeBytes) fake_cuda_state.dynamic_shared_limit = value;
+  if (attribute == cuda::kNonPortableClusterSizeAllowed) fake_cuda_state.large_clusters = value;
   return 0;
 }
 int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*) {

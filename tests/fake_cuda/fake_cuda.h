@@ -33,6 +33,7 @@ struct FakeCudaState {
   int live_handles;  // streams, events and modules
   int allocations;   // so far
   int launches;
+  int ended_queues_with_work;
   int memsets;
   int copies;
   unsigned grid[3], block[3], cluster[3];
@@ -40,7 +41,8 @@ struct FakeCudaState {
   unsigned shared_bytes;
   unsigned attribute_count;
   int dynamic_shared_limit;
-  void** arguments;  // of the last launch
+  int large_clusters;  // whether they were asked for
+  void** arguments;    // of the last launch
   void* map_base;
   FakeTensorMap map;  // the last one
 };

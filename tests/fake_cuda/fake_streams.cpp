@@ -10,6 +10,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "fake_cuda/fake_cuda.h"
+
+extern "C" FakeCudaState fake_cuda_state;
+
 namespace fake_cuda {
 namespace {
 
@@ -20,12 +24,23 @@ class Queue {
     is_ending_ = true;
     changed_.notify_all();
     thread_.join();
+    if (!queue_.empty() || gave_up_) ++fake_cuda_state.ended_queues_with_work;
   }
 
-  bool is_ending() const { return is_ending_; }
   bool is_idle() {
     const std::lock_guard lock(mutex_);
     return queue_.empty() && !is_busy_;
+  }
+  // The work that runs waits until this is so, or the queue ends.
+  template <typename Done>
+  void poll(const Done& is_done) {
+    while (!is_done()) {
+      if (is_ending_) {
+        gave_up_ = true;
+        return;
+      }
+      std::this_thread::yield();
+    }
   }
   void add(std::function<void()> work) {
     const std::lock_guard lock(mutex_);
@@ -57,7 +72,7 @@ class Queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
-  bool is_busy_ = false;
+  bool is_busy_ = false, gave_up_ = false;
   std::atomic<bool> is_ending_ = false;
   std::thread thread_;
 };
@@ -101,11 +116,6 @@ Registry<Reached>& events() {
   return *all;
 }
 
-template <typename Done>
-void poll(const Queue& queue, const Done& is_done) {
-  while (!is_done() && !queue.is_ending()) std::this_thread::yield();
-}
-
 }  // namespace
 
 void submit(cuda::Stream stream, std::function<void()> work) {
@@ -132,7 +142,7 @@ void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value) {
   if (!queue) return;
   // Not the queue itself, which would then end in its own thread.
   queue->add([queue = queue.get(), word = static_cast<const std::uint32_t*>(word), value] {
-    poll(*queue, [&] {
+    queue->poll([&] {
       const std::uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
       return static_cast<std::int32_t>(now - static_cast<std::uint32_t>(value)) >= 0;
     });
@@ -154,7 +164,7 @@ void wait_for_event(cuda::Stream stream, cuda::Event event) {
   const auto reached = events().find(event);
   if (!queue || !reached) return;
   queue->add([queue = queue.get(), reached, number = reached->recorded.load()] {
-    poll(*queue, [&] { return reached->reached >= number; });
+    queue->poll([&] { return reached->reached >= number; });
   });
 }
 

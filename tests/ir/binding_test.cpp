@@ -250,9 +250,10 @@ TEST(Binding, ScalarsAreWhatTheirDTypeHolds) {
 
 TEST(Binding, TensorsHaveMemory) {
   const Kernel kernel = parse_text(kHeader, "");
-  alignas(float) std::byte memory[16] = {};
+  alignas(float) std::byte memory[32] = {};
   std::vector<TensorArgument> tensors(3);
   for (TensorArgument& tensor : tensors) tensor = {"t", DType::f32, {2}, {1}, memory};
+  tensors[2].data = memory + 16;
   ir::check_memory(kernel, tensors);
   tensors[1].data = nullptr;
   EXPECT_EQ(error_of([&] { ir::check_memory(kernel, tensors); }).message(),
@@ -265,6 +266,34 @@ TEST(Binding, TensorsHaveMemory) {
   tensors[1].data = nullptr;
   tensors[1].shape = {0};
   ir::check_memory(kernel, tensors);
+}
+
+TEST(Binding, WhatIsStoredSharesNoMemory) {
+  const Kernel kernel = parse_text(kHeader, "");
+  alignas(float) std::byte memory[256] = {};
+  // Parts of 2 x 3 elements of one tensor of rows of 8.
+  const auto part = [&](std::size_t first) {
+    return TensorArgument{"t", DType::f32, {2, 3}, {8, 1}, memory + first * 4};
+  };
+  const auto message = [&](std::size_t a, std::size_t b, std::size_t c) -> std::string {
+    try {
+      ir::check_memory(kernel, {part(a), part(b), part(c)});
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(0, 0, 3), "");  // inputs may
+  EXPECT_EQ(message(3, 5, 0), "");  // beside each other
+  EXPECT_EQ(message(3, 16, 0), "");
+  EXPECT_EQ(message(0, 3, 0), "");  // in place
+  const std::string of_a = message(1, 5, 0), of_b = message(3, 2, 0), below = message(3, 10, 0);
+  EXPECT_NE(of_a.find("gemm.cpp:10: error: tensor C is stored to, and tensor A lies in the same"),
+            std::string::npos)
+      << of_a;
+  EXPECT_NE(of_a.find("gemm.cpp:8"), std::string::npos) << of_a;
+  EXPECT_NE(of_b.find("and tensor B lies in the same memory"), std::string::npos) << of_b;
+  EXPECT_NE(below.find("and tensor B lies in the same memory"), std::string::npos) << below;
 }
 
 TEST(Binding, CountsElementsOfHugeTensors) {

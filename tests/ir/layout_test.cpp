@@ -273,6 +273,28 @@ TEST(RegisterLayout, EqualityIgnoresHowDigitsAreSplit) {
   EXPECT_FALSE(merged == RegisterLayout::parse("[32x12|r:12@1:1|l:32@0:1|w:4*]"));
 }
 
+// Sums over one axis are not sums over another one.
+TEST(RegisterLayout, PartialSumsOfTwoAxesStayApart) {
+  const RegisterLayout sums = row_layout(8, 4, split_rows(8, 4, 1, 1), 1)
+                                  .reduce(1, Reduction::partial)
+                                  .reduce(0, Reduction::partial);
+  EXPECT_TRUE(sums.is_partial(0)) << sums.to_string();
+  EXPECT_TRUE(sums.is_partial(1)) << sums.to_string();
+}
+
+// Warps share out what there is of one axis first, and then of the other one.
+TEST(RegisterLayout, WarpsShareOutColumnsOrRows) {
+  const auto split = [](bool columns_first) { return split_rows(4, 1024, 8, 8, columns_first); };
+  EXPECT_EQ(split(true).column_warps, 4);
+  EXPECT_EQ(split(true).row_warps, 2);
+  EXPECT_EQ(split(false).column_warps, 2);
+  EXPECT_EQ(split(false).row_warps, 4);
+  // Of more warps than there is something for, several have the same.
+  const RowSplit few = split_rows(1, 256, 4, 8, false);
+  EXPECT_EQ(few.column_warps * few.row_warps, 1);
+  EXPECT_EQ(row_layout(1, 256, few, 8).warp_count(), 4);
+}
+
 // Tiles of one split cover their shapes, and what reductions of them leave lies as columns and rows
 // do.
 TEST(RegisterLayout, RowLayoutsOfOneSplitAgree) {

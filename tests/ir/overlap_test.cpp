@@ -52,6 +52,51 @@ TEST(Overlap, IsFoundWhereElementsMeet) {
   EXPECT_LT(found, 2500);
 }
 
+// Of two tensors, by going through the elements of both.
+bool share(const TensorArgument& a, const TensorArgument& b) {
+  std::set<std::byte*> places;
+  const auto each = [](const TensorArgument& t, const auto& visit) {
+    for (std::int64_t i = 0; i < t.shape[0]; ++i) {
+      for (std::int64_t j = 0; j < t.shape[1]; ++j) {
+        visit(t.data + (i * t.strides[0] + j * t.strides[1]) * t.element_bytes());
+      }
+    }
+  };
+  bool found = false;
+  each(a, [&](std::byte* place) { places.insert(place); });
+  each(b, [&](std::byte* place) { found = found || places.count(place) != 0; });
+  return found;
+}
+
+TEST(Overlap, OfTwoTensors) {
+  Random random(6);
+  alignas(float) std::byte memory[1024] = {};
+  int shared = 0, missed = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const auto draw = [&] {
+      const std::int64_t columns = 1 + random.below(4);
+      return TensorArgument{"t",
+                            DType::f32,
+                            {1 + random.below(4), columns},
+                            {columns + random.below(4), 1},
+                            memory + 4 * random.below(24)};
+    };
+    TensorArgument a = draw(), b = draw();
+    if (random.below(2) == 0) b.shape = a.shape, b.strides = a.strides;
+    const bool expected = share(a, b), alike = a.shape == b.shape && a.strides == b.strides;
+    shared += expected;
+    if (share_elements(a, b) == expected) continue;
+    EXPECT_TRUE(expected && !alike) << "only tensors of other strides may go unseen";
+    ++missed;
+  }
+  EXPECT_GT(shared, 500);
+  EXPECT_LT(missed, shared / 2);
+  const TensorArgument none{"t", DType::f32, {0, 4}, {4, 1}, memory};
+  EXPECT_FALSE(share_elements(none, none));
+  const TensorArgument nowhere{"t", DType::f32, {2, 4}, {4, 1}, nullptr};
+  EXPECT_FALSE(share_elements(nowhere, nowhere));
+}
+
 TEST(Overlap, OfLargeTensors) {
   constexpr std::int64_t kMany = 1 << 30;
   EXPECT_FALSE(overlap({kMany, kMany}, {kMany, 1}));

@@ -140,5 +140,13 @@ TEST(SharedLayout, ImpossiblePanelsAreErrors) {
   EXPECT_NE(message(64, 64, 0, 64).find("element size"), std::string::npos);
 }
 
+// What a swizzle exchanges are whole elements.
+TEST(SharedLayout, ElementsLieInSwizzledChunks) {
+  SharedLayout layout = SharedLayout::panels(64, 32, 4, 128);
+  EXPECT_EQ(layout.problem(), std::nullopt);
+  layout.swizzle.base = 1;
+  EXPECT_EQ(layout.problem().value_or(""), "elements of 4 bytes in swizzled chunks of 2");
+}
+
 }  // namespace
 }  // namespace tilewright::ir

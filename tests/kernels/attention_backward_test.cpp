@@ -308,6 +308,42 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.dtype = f16;
   });
   add_in(Order::blocks, "SplitNoQueries", 0, 70, 64, split);
+  // Above 128 columns: warpgroups with halves of 96 columns, and pairs of CTAs that add panels
+  // of 64.
+  for (const auto& [dim, dim_v] : {std::pair(144, 144), {256, 256}, {256, 128}, {256, 80}}) {
+    const auto wide = [dim_v = dim_v](BackwardCase& c) {
+      c.attention.heads = 6;
+      c.attention.kv_heads = 2;
+      c.attention.dim_v = dim_v;
+      c.attention.causal = true;
+    };
+    const std::string dims = std::to_string(dim) + "To" + std::to_string(dim_v);
+    add_explicit("WideParts" + dims, 130, 300, dim, wide);
+    add_in(Order::blocks, "SplitWideParts" + dims, 130, 300, dim, [&](BackwardCase& c) {
+      wide(c);
+      split(c);
+    });
+    add_in(Order::blocks, "SplitWidePacked" + dims, 200, 150, dim, [&](BackwardCase& c) {
+      packed(c);
+      wide(c);
+      split(c);
+    });
+    add_explicit("WidePacked" + dims, 200, 150, dim, [&](BackwardCase& c) {
+      packed(c);
+      wide(c);
+    });
+  }
+  // Two parts, of two heads and of one; and one part.
+  add_explicit("WidePartsOfTwoHeadsAndOne", 3, 8600, 256, [](BackwardCase& c) {
+    c.attention.heads = 3;
+    c.attention.causal = true;
+  });
+  add_in(Order::blocks, "SplitWideHeadsInOnePart", 3, 8600, 256, [&](BackwardCase& c) {
+    split(c);
+    c.batch = 2;
+    c.attention.heads = 2;
+    c.attention.causal = true;
+  });
   // More blocks of keys than 1.5 for each multiprocessor: two parts, of two heads and of one.
   add_explicit("PartsOfTwoHeadsAndOne", 3, 8600, 64, [](BackwardCase& c) {
     c.batch = 2;

@@ -6,12 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "compiler/additions.h"
+#include "compiler/compile_to_machine.h"
 #include "ir/program.h"
+#include "library/accuracy.h"
+#include "library/workload.h"
 #include "tilewright/check_gradients.h"
 #include "tilewright/compile.h"
 #include "tilewright/error.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/library.h"
+#include "tilewright/library_executable.h"
 
 // Faults that reviewers found in published programs for gradients of attention with shared heads
 // and packed sequences. Here none of them is: a test for each.
@@ -62,6 +67,33 @@ TEST(ReviewedFaults, GradientsOfSharedHeadsAreAddedInF32) {
   }
 }
 
+// The same of the kernels for Hopper, of which parts of the heads go through a block of keys for
+// themselves: their sums meet in memory, in f32.
+TEST(ReviewedFaults, PartsOfSharedHeadsAreAddedInF32) {
+  for (const char* schedule : {"ordered", "atomic", "split"}) {
+    for (const char* dim : {"16", "144"}) {
+      SCOPED_TRACE(std::string(schedule) + ", " + dim);
+      const auto errors = [&](const std::string& heads) {
+        library::Workload work =
+            library::make_workload(find_kernel("attention_backward"),
+                                   {"heads=" + heads, "kv_heads=1", "queries=33", "keys=40",
+                                    std::string("dim=") + dim, std::string("schedule=") + schedule},
+                                   {}, 1);
+        std::vector<TensorRef> tensors;
+        for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+        compile(*work.kernel, work.options, "sim:sm_90a").run(tensors);
+        return library::compare(work, library::reference_of(work)).outputs;
+      };
+      const auto one = errors("1"), many = errors("32");
+      for (const std::size_t gradient : {1, 2}) {  // dK, dV
+        EXPECT_GT(one[gradient].errors.whole, 1e-3);
+        EXPECT_LT(many[gradient].errors.whole, 1.2 * one[gradient].errors.whole)
+            << many[gradient].name;
+      }
+    }
+  }
+}
+
 // "Gradients are added in memory by one atomic for each element": the language has none of floating
 // numbers, and every operation of a kernel of ours that writes a gradient stores a tile of it.
 TEST(ReviewedFaults, NoGradientIsAddedElementByElement) {
@@ -97,6 +129,31 @@ TEST(ReviewedFaults, NoGradientIsAddedElementByElement) {
   }
 }
 
+// Where kernels for Hopper add to memory, a thread adds four elements at a time.
+TEST(ReviewedFaults, SumsInMemoryAreAddedByFour) {
+  for (const char* name : {"attention_backward", "attention_varlen_backward"}) {
+    for (const char* dim : {"64", "96", "128", "192", "256"}) {
+      for (const char* schedule : {"ordered", "atomic", "split"}) {
+        SCOPED_TRACE(std::string(name) + " " + schedule + " " + dim);
+        const OptionValues options =
+            resolve_options(find_kernel(name), {"heads=8", "kv_heads=2", std::string("dim=") + dim,
+                                                std::string("schedule=") + schedule});
+        const ScheduleChoice choice = choose_schedule(find_kernel(name), options, "sm_90a");
+        std::size_t places = 0;
+        const Program program = build_program(find_kernel(name), choice);
+        for (const auto& kernel : program.finish().kernels) {
+          const auto machine = compiler::compile_to_machine(*kernel, "sm_90a").kernel;
+          for (const compiler::Addition& addition : compiler::additions_in(machine)) {
+            EXPECT_EQ(addition.instruction, "red.global.add.v4.f32") << addition.tensor;
+            ++places;
+          }
+        }
+        EXPECT_GE(places, 1u);
+      }
+    }
+  }
+}
+
 struct GradientTensors {
   HostTensor q, k, v, o, lse, dout, dq, dk, dv;
   std::vector<HostTensor> offsets;
@@ -116,14 +173,34 @@ void run_forward(const Attention& a, GradientTensors& t) {
       .run(tensors);
 }
 
-void run_backward(const Attention& a, const char* target, GradientTensors& t) {
+// How a backward pass is executed: its meaning, by the compiler's schedule, or the kernels that are
+// written for Hopper.
+enum class By { interpreter, schedule, kernels };
+constexpr By kAll[] = {By::interpreter, By::schedule, By::kernels};
+
+// In blocks that Hopper takes.
+Attention shared_attention(int heads, int kv_heads, By by) {
+  Attention a = shared_attention(heads, kv_heads);
+  if (by != By::interpreter) a.dim = a.dim_v = a.block_q = a.block_k = 64;
+  return a;
+}
+
+Program backward_of(const Attention& a, bool packed, By by) {
+  if (by != By::kernels) {
+    return packed ? kernels::attention_varlen_backward(a) : kernels::attention_backward(a);
+  }
+  const Attention blocks = kernels::with_sm90_backward_blocks(a);
+  return packed ? kernels::attention_varlen_backward_sm90(blocks)
+                : kernels::attention_backward_sm90(blocks);
+}
+
+void run_backward(const Attention& a, By by, GradientTensors& t) {
   std::vector<TensorRef> tensors = inputs_of(t);
   for (HostTensor* each : {&t.o, &t.lse, &t.dout, &t.dq, &t.dk, &t.dv}) {
     tensors.push_back(ref(*each));
   }
-  compile(
-      t.offsets.empty() ? kernels::attention_backward(a) : kernels::attention_varlen_backward(a),
-      target)
+  compile(backward_of(a, !t.offsets.empty(), by),
+          by == By::interpreter ? "interpreter" : "sim:sm_90a")
       .run(tensors);
 }
 
@@ -153,11 +230,10 @@ GradientTensors random_gradient_tensors(const std::vector<std::int64_t>& of_quer
 // their scores would be.
 TEST(ReviewedFaults, HiddenKeysStayHiddenBehindTheProduct) {
   constexpr std::int64_t kRows = 40, kSeen = 21;
-  Attention a = shared_attention(2, 1);
-  a.causal = true;
-  for (const char* target : {"interpreter", "sim:sm_90a"}) {
-    SCOPED_TRACE(target);
-    if (std::string(target) != "interpreter") a.dim = a.dim_v = a.block_q = a.block_k = 64;
+  for (const By by : kAll) {
+    SCOPED_TRACE(static_cast<int>(by));
+    Attention a = shared_attention(2, 1, by);
+    a.causal = true;
     const std::int64_t dim = a.dim;
     GradientTensors plain =
         random_gradient_tensors({1, kRows, 2, dim}, {1, kRows, 1, dim}, {1, 2, kRows});
@@ -168,8 +244,8 @@ TEST(ReviewedFaults, HiddenKeysStayHiddenBehindTheProduct) {
       large.k.set_flat(i, 40 * plain.k.flat(i));
       large.v.set_flat(i, 40 * plain.v.flat(i));
     }
-    run_backward(a, target, plain);
-    run_backward(a, target, large);
+    run_backward(a, by, plain);
+    run_backward(a, by, large);
     std::int64_t changed = 0;
     for (std::int64_t i = 0; i < plain.dq.elements(); ++i) {
       const bool is_seen = i < kSeen * 2 * dim;
@@ -190,10 +266,9 @@ TEST(ReviewedFaults, NaNOutsideOfASequenceReachesNoGradient) {
   const double nan = std::nan("");
   // Sequences of 17, 9 and 21 queries, and of 20, 8 and 15 keys; 13 and 7 rows belong to none.
   const std::vector<double> queries = {0, 17, 26, 47}, keys = {0, 20, 28, 43};
-  for (const char* target : {"interpreter", "sim:sm_90a"}) {
-    SCOPED_TRACE(target);
-    Attention a = shared_attention(kHeads, 1);
-    if (std::string(target) != "interpreter") a.dim = a.dim_v = a.block_q = a.block_k = 64;
+  for (const By by : kAll) {
+    SCOPED_TRACE(static_cast<int>(by));
+    const Attention a = shared_attention(kHeads, 1, by);
     const std::int64_t dim = a.dim;
     GradientTensors plain =
         random_gradient_tensors({kQueries, kHeads, dim}, {kKeys, 1, dim}, {kHeads, kQueries});
@@ -219,7 +294,7 @@ TEST(ReviewedFaults, NaNOutsideOfASequenceReachesNoGradient) {
     }
     for (GradientTensors* each : {&plain, &padded}) {
       run_forward(a, *each);  // O and LSE of these rows are NaN too
-      run_backward(a, target, *each);
+      run_backward(a, by, *each);
     }
     ASSERT_TRUE(std::isnan(padded.lse.at({0, 20})));
     const auto compare = [&](const HostTensor& got, const HostTensor& wanted,

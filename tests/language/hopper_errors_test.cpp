@@ -1,41 +1,14 @@
 #include "tilewright/hopper.h"
 
-#include <functional>
-#include <optional>
-
-#include "ir/ir.h"
-#include "language/misuse.h"
+#include "language/traced_roles.h"
 
 // Misuse of the explicit level that is found while tracing.
 namespace tilewright {
 namespace {
 
+using test::in_role;
 using test::misuse;
-
-struct TracedRoles {
-  Kernel kernel{"k"};
-  Dim rows = kernel.dim("rows");
-  Tensor X = kernel.in("X", bf16, {rows, 64});
-  Tensor F = kernel.in("F", f32, {rows, 64});
-  Tensor Y = kernel.out("Y", bf16, {rows, 64});
-  Tensor counter = kernel.inout("counter", i32, {1});
-  Block block = rows.block(0, 64);
-  Ring ring{kernel, "ring", stages(2), {{bf16, 64, 64}}};
-  SharedTile tile{kernel, "tile", bf16, 64, 64};
-
-  void in_role(const std::function<void()>& body) {
-    kernel.roles({role("math", warpgroups(1), registers(240), body)});
-  }
-};
-
-// Raised by a statement in the body of a role.
-void in_role(const std::string& caret, const std::vector<std::string>& parts,
-             const std::function<void(TracedRoles&)>& body) {
-  misuse(caret, parts, [&] {
-    TracedRoles t;
-    t.in_role([&] { body(t); });
-  });
-}
+using test::TracedRoles;
 
 TEST(FragmentErrors, OtherShape) {
   misuse("store(", {"the tile is", "the fragments f32 {64, 16}", "fix: both must agree"}, [] {
@@ -177,6 +150,37 @@ TEST(ClusterCopyErrors, MovesWholePanelsOfOneShape) {
        [](const Slot& slot, const SharedView& wide) {
          cluster_copy(wide.columns(0, 32), slot[0].columns(0, 32), 0);
        });
+  // As many elements in other rows.
+  copy({"view<bf16, 32x128> in panels of 64 to view<bf16, 64x64>"},
+       [](const Slot& slot, const SharedView& wide) { cluster_copy(wide.rows(0, 32), slot, 0); });
+  misuse("cluster_copy(", {"in panels of 32 to view<bf16, 64x64> in panels of 64"}, [] {
+    TracedRoles t;
+    t.ring.multicast();
+    const SharedTile narrow(t.kernel, "narrow", bf16, 64, 64, SharedMap{.swizzle = 64});
+    t.in_role([&] { t.ring.produce([&](const Slot& slot) { cluster_copy(narrow, slot, 0); }); });
+  });
+}
+
+TEST(SharedErrors, SwizzlesThatThereAreNot) {
+  for (const int swizzle : {-32, 16, 96, 256}) {
+    misuse("\"tile\"",
+           {"a swizzle of " + std::to_string(swizzle) + " bytes", "fix: take 0, 32, 64 or 128"},
+           [&] {
+             Kernel kernel("k");
+             SharedTile tile(kernel, "tile", bf16, 64, 64, SharedMap{.swizzle = swizzle});
+           });
+  }
+}
+
+TEST(SharedErrors, ATileOfAnotherShapeIsStored) {
+  in_role("store(", {"the tile is tile<bf16, 32x64>, the shared view", "fix: both must agree"},
+          [](TracedRoles& t) {
+            store(t.tile, zeros({32, 64}).cast(bf16));
+          });
+  in_role("store(", {"the tile is tile<f32, 64x64>, the shared view", "fix: both must agree"},
+          [](TracedRoles& t) {
+            store(t.tile, zeros({64, 64}));
+          });
 }
 
 TEST(LoadErrors, ABoxHasAtMost256Rows) {
@@ -292,6 +296,9 @@ TEST(RingErrors, Declarations) {
   });
   misuse("\"s\", bf16", {"shared tile \"s\": 1 stages of 60 x 64", "fix: "},
          [&] { SharedTile s(t.kernel, "s", bf16, 60, 64); });
+  misuse("\"s\", f32",
+         {"shared tile \"s\": a swizzle of 128 bytes of one row", "fix: leave it out"},
+         [&] { SharedTile s(t.kernel, "s", f32, 1, 64, SharedMap{.swizzle = 128}); });
   misuse("\"s\", bf16",
          {"shared tile \"s\": a row of 4 bf16 has 8 bytes", "fix: make rows a multiple of 16"},
          [&] { SharedTile s(t.kernel, "s", bf16, 64, 4); });
@@ -448,145 +455,6 @@ TEST(BarrierErrors, AnIndexBeyondTheLast) {
     TracedRoles t;
     NamedBarrier turn(t.kernel, 128, 2);
     t.in_role([&] { turn.sync(2); });
-  });
-}
-
-TEST(RoleErrors, NamesAndBodies) {
-  misuse("", {"role \"a\\x0ab\": its name holds a line break", "\"a\\x0ab\" takes 1 warps"}, [&] {
-    TracedRoles t;
-    t.kernel.roles({role("a\nb", warps(1), registers(24), [] {})});
-  });
-  misuse("\"a\"", {"role \"a\": it has no body", "fix: give what its warps do"}, [&] {
-    TracedRoles t;
-    t.kernel.roles({RoleSpec("a", warps(1), registers(24), nullptr)});
-  });
-}
-
-TEST(RoleErrors, WarpsAndRegisters) {
-  const auto nothing = [] {};
-  misuse("\"a\"", {"role \"a\": 0 warps", "fix: 1 to 4 warps"}, [&] {
-    TracedRoles t;
-    t.kernel.roles({role("a", warps(0), registers(24), nothing)});
-  });
-  misuse("\"a\"", {"role \"a\": 5 warps", "fix: "}, [&] {
-    TracedRoles t;
-    t.kernel.roles({role("a", warps(5), registers(24), nothing)});
-  });
-  misuse("\"a\"", {"role \"a\": 30 registers a thread", "fix: 24 to 256, a multiple of 8"}, [&] {
-    TracedRoles t;
-    t.kernel.roles({role("a", warps(4), registers(30), nothing)});
-  });
-  misuse("\"b\"",
-         {"the roles so far take 98304 registers of 65536", "\"a\" takes 4 warps, 32768 registers",
-          "\"b\" takes 8 warps, 65536 registers", "fix: "},
-         [&] {
-           TracedRoles t;
-           t.kernel.roles({role("a", warpgroups(1), registers(256), nothing),
-                           role("b", warpgroups(2), registers(256), nothing)});
-         });
-  misuse("\"a\"", {"1152 threads", "1024", "fix: "}, [&] {
-    TracedRoles t;
-    t.kernel.roles({role("a", warpgroups(9), registers(24), nothing)});
-  });
-  misuse("\"a\"", {"34359738368 threads of 1024", "fix: "}, [&] {
-    TracedRoles t;
-    t.kernel.roles({role("a", warps(1 << 30), registers(24), nothing)});
-  });
-  misuse("roles(", {"no role", "fix: "}, [&] {
-    TracedRoles t;
-    t.kernel.roles({});
-  });
-}
-
-// As many as C++ decides while it records.
-TEST(RoleErrors, RolesOfAVector) {
-  Kernel kernel("k");
-  kernel.ctas(1);
-  std::vector<RoleSpec> roles{role("load", warps(1), registers(24), [] {})};
-  std::vector<std::string> bodies;
-  for (int i = 0; i < 3; ++i) {
-    const std::string name = "math" + std::to_string(i);
-    roles.push_back(
-        role(name, warpgroups(1), registers(160), [&bodies, name] { bodies.push_back(name); }));
-  }
-  kernel.roles(roles);
-  EXPECT_EQ(bodies, (std::vector<std::string>{"math0", "math1", "math2"}));
-  EXPECT_EQ(kernel.finish().threads, 512);
-  misuse("roles(", {"no role", "fix: "}, [] {
-    TracedRoles t;
-    t.kernel.roles(std::vector<RoleSpec>());
-  });
-  misuse("\"many\"", {"two roles are named \"many\"", "fix: "}, [] {
-    TracedRoles t;
-    const std::vector<RoleSpec> two(2, role("many", warps(1), registers(24), [] {}));
-    t.kernel.roles(two);
-  });
-}
-
-TEST(RoleErrors, TwiceAndNested) {
-  const auto nothing = [] {};
-  misuse("roles(", {"the roles of \"k\" are declared twice", "fix: "}, [&] {
-    TracedRoles t;
-    t.in_role(nothing);
-    t.kernel.roles({role("again", warps(1), registers(24), nothing)});
-  });
-  in_role("roles(", {"roles: inside", "\"math\"", "fix: "}, [&](TracedRoles& t) {
-    t.kernel.roles({role("inner", warps(1), registers(24), nothing)});
-  });
-  misuse("roles(", {"roles: inside a loop or condition", "fix: "}, [&] {
-    TracedRoles t;
-    for (Index i : range(4)) {
-      (void)i;
-      t.kernel.roles({role("looped", warps(1), registers(24), nothing)});
-    }
-  });
-  misuse("\"a\"", {"two roles are named \"a\"", "fix: "}, [&] {
-    TracedRoles t;
-    t.kernel.roles(
-        {role("a", warps(1), registers(24), nothing), role("a", warps(1), registers(24), nothing)});
-  });
-}
-
-TEST(RoleErrors, VariablesStayInTheirRole) {
-  misuse("t.kernel.roles({",
-         {"a variable made outside is assigned inside", "the variable is made at", "fix: "}, [] {
-           TracedRoles t;
-           Cell<Index> count(0);
-           t.kernel.roles({role("a", warps(1), registers(24), [&] { count = count + 1; })});
-         });
-}
-
-TEST(RoleErrors, ValuesStayInTheirRole) {
-  std::optional<Index> inside;
-  misuse("+ 1", {"computed inside a loop, condition or role that has ended", "fix: "}, [&] {
-    TracedRoles t;
-    const auto first = [&] { inside = t.block.start() * 2; };
-    const auto second = [&] { *inside + 1; };
-    t.kernel.roles(
-        {role("a", warps(1), registers(24), first), role("b", warps(1), registers(24), second)});
-  });
-}
-
-TEST(GridErrors, ClustersAndTwoGrids) {
-  misuse("ctas(", {"a cluster of 17", "fix: 1 to 16"}, [] {
-    TracedRoles t;
-    t.kernel.ctas(17, 17);
-  });
-  misuse("ctas(", {"the grid of \"k\" is declared twice", "fix: "}, [] {
-    TracedRoles t;
-    t.kernel.ctas(16);
-    t.kernel.ctas(16);
-  });
-  misuse("SharedTile ",
-         {"\"tiled\" has a tile-level grid and explicit operations", "fix: use Kernel::ctas"}, [] {
-           Kernel kernel("tiled");
-           kernel.grid(4);
-           SharedTile tile(kernel, "tile", bf16, 64, 64);
-         });
-  misuse("struct TracedRoles", {"\"k\" has no grid", "fix: call Kernel::ctas"}, [] {
-    TracedRoles t;
-    t.in_role([] {});
-    t.kernel.finish();
   });
 }
 

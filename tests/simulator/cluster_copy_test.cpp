@@ -7,24 +7,19 @@
 #include <string>
 
 #include "ir/text.h"
-#include "passes/pipeline.h"
 #include "simulator/cluster_copy_kernel.h"
 #include "simulator/faults/fault_kinds.h"
 #include "simulator/machine/machine.h"
+#include "simulator/one_launch.h"
 #include "target/target.h"
 
 // Copies between the shared memories of a cluster: what arrives, and what orders it.
 namespace tilewright {
 namespace {
 
+using test::lowered;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-ir::Kernel lowered(const Kernel& kernel) {
-  ir::Kernel machine = kernel.finish();
-  passes::lower_to_machine(machine);
-  return machine;
-}
 
 struct Execution {
   simulator::MachineReport report;
@@ -34,12 +29,7 @@ struct Execution {
 Execution execute(const ir::Kernel& machine, std::uint64_t seed) {
   const std::vector<std::int64_t> shape{kPairedCtas * kTurns * kExchangedRows, kExchangedColumns};
   Execution run{{}, HostTensor::random_normal(bf16, shape, 1), HostTensor::poisoned(bf16, shape)};
-  Arguments arguments;
-  arguments.tensors.push_back({"X", bf16, shape, run.X.strides(), run.X.data()});
-  arguments.tensors.push_back({"Y", bf16, shape, run.Y.strides(), run.Y.data()});
-  simulator::MachineOptions options;
-  options.seed = seed;
-  run.report = simulator::run_machine(machine, arguments, options);
+  run.report = test::launch_once(machine, {{"X", &run.X}, {"Y", &run.Y}}, seed);
   return run;
 }
 
@@ -145,6 +135,30 @@ TEST(ClusterCopy, SendsWhatWasWritten) {
   EXPECT_EQ(report.faults.front().kind, "uninitialised") << report.faults.front().message;
   EXPECT_THAT(report.faults.front().message,
               AllOf(HasSubstr("shared own"), HasSubstr("cluster_copy")));
+}
+
+// A CTA that ends takes along what a copy may still read of it.
+TEST(ClusterCopy, ItsSourceStaysUntilItIsRead) {
+  ir::Kernel machine = lowered(exchange());
+  ir::Block* last_block = nullptr;
+  std::size_t last = 0;
+  const std::function<void(ir::Block&)> find = [&](ir::Block& block) {
+    for (std::size_t i = 0; i < block.body.size(); ++i) {
+      if (block.body[i].op == ir::Op::cluster_sync) last_block = &block, last = i;
+      for (ir::Block& inner : block.body[i].blocks) find(inner);
+    }
+  };
+  find(machine.body);
+  ASSERT_NE(last_block, nullptr);
+  last_block->body.erase(last_block->body.begin() + static_cast<std::ptrdiff_t>(last));
+  const simulator::MachineReport report = execute(machine, 0).report;
+  ASSERT_FALSE(report.ok());
+  bool found = false;
+  for (const simulator::Fault& fault : report.faults) {
+    found = found || (fault.kind == "exit" &&
+                      fault.message.find("read   cluster_copy") != std::string::npos);
+  }
+  EXPECT_TRUE(found) << report.faults.front().message;
 }
 
 // Waits, arrivals, bytes and CTAs, and the meeting before the end.

@@ -6,24 +6,19 @@
 #include <vector>
 
 #include "ir/text.h"
-#include "passes/pipeline.h"
 #include "simulator/faults/fault_kinds.h"
 #include "simulator/machine/machine.h"
+#include "simulator/one_launch.h"
 #include "simulator/tma_reduce_kernel.h"
 
 // TMA's reduction to global memory: what it computes, in any order, and what orders it.
 namespace tilewright {
 namespace {
 
+using test::lowered;
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-
-ir::Kernel lowered(const Kernel& kernel) {
-  ir::Kernel machine = kernel.finish();
-  passes::lower_to_machine(machine);
-  return machine;
-}
 
 struct Execution {
   simulator::MachineReport report;
@@ -33,17 +28,7 @@ struct Execution {
 Execution execute(const ir::Kernel& machine, std::uint64_t seed, HostTensor X, HostTensor Y) {
   Execution run{{}, std::move(X), Y, std::move(Y)};
   HostTensor D = HostTensor::zeros(run.X.dtype(), run.X.shape());
-  Arguments arguments;
-  const char* names[] = {"X", "Y", "D"};
-  HostTensor* tensors[] = {&run.X, &run.Y, &D};
-  for (int i = 0; i < 3; ++i) {
-    HostTensor& tensor = *tensors[i];
-    arguments.tensors.push_back(
-        {names[i], tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
-  }
-  simulator::MachineOptions options;
-  options.seed = seed;
-  run.report = simulator::run_machine(machine, arguments, options);
+  run.report = test::launch_once(machine, {{"X", &run.X}, {"Y", &run.Y}, {"D", &D}}, seed);
   return run;
 }
 

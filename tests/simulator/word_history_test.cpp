@@ -72,6 +72,22 @@ TEST(WordHistory, WhatIsTaken) {
   EXPECT_EQ(told({take + use}), Told::never);
 }
 
+// The next number comes once the one before has been taken, by the lane that says so.
+TEST(WordHistory, WhatIsHandedOver) {
+  const std::string load =
+      "    %60: i32 = load_index %90, %0 {semantics = \"acquire\", scope = \"gpu\"}\n"
+      "    shared_store %22, %5, %60\n";
+  const std::string answer =
+      "    reduce_add %90, %1, %1 {semantics = \"release\", scope = \"gpu\"}\n";
+  const std::string hear =
+      "    wait_flag %90, %1, %1 {compare = \"ge\", semantics = \"acquire\", scope = \"gpu\"}\n";
+  EXPECT_EQ(told({add(1) + hear + add(1), wait(1) + load + answer}), Told::never);
+  EXPECT_EQ(told({add(1) + add(1), wait(1) + load + answer}), Told::always);
+  // Without the number there may be lanes that still wait for it.
+  EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + load + answer}), Told::never);
+  EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + answer}), Told::always);
+}
+
 TEST(WordHistory, AWaitForAllThatIsAdded) {
   EXPECT_EQ(told({add(1), wait(1)}), Told::never);
   EXPECT_EQ(told({add(1), add(1), wait(2)}), Told::never);
@@ -86,6 +102,7 @@ TEST(WordHistory, AWaitForSomeOfWhatIsAdded) {
   EXPECT_EQ(told({add(1), add(1), add(1), wait(2)}), Told::always);
   EXPECT_EQ(told({add(2), add(1), wait(2)}), Told::always);
   EXPECT_EQ(told({add(2), add(1), wait(1)}), Told::always);
+  EXPECT_EQ(told({add(1), add(1, "relaxed"), wait(1)}), Told::always);
 }
 
 // It may be over before the wait has seen it, or may not.
@@ -110,11 +127,9 @@ TEST(WordHistory, WhatComesBehindWhatAWaitNeeds) {
 
 // All add, wait for each other and leave; the last one takes back what all have added.
 std::string leave(const std::string& last_finds, const std::string& then,
-                  const std::string& sync = kSync) {
-  return add(1) + wait(2) + sync +
-         "    %60: i32 = atomic_add %90, %0, %1 {semantics = \"relaxed\", scope = \"gpu\"}\n"
-         "    %61: i32 = " +
-         last_finds +
+                  const std::string& sync = kSync, int added = 1) {
+  return add(1) + wait(2) + sync + fmt::format("    %60: i32 = atomic_add %90, %0, %{} ", added) +
+         "{semantics = \"relaxed\", scope = \"gpu\"}\n    %61: i32 = " + last_finds +
          "\n    %62: bool = eq %60, %61\n    if_then %62 () {\n"
          "      %63: i32 = sub %0, %4\n" +
          then + "      yield\n    } () {\n      yield\n    }\n";
@@ -131,7 +146,10 @@ TEST(WordHistory, WhoIsTheLastToLeave) {
   EXPECT_EQ(told({leave("sub %5, %1", kTakeBack), leave("sub %5, %1", kTakeBack)}), Told::always);
   const std::string alone = leave("sub %5, %2", kTakeBack, "");
   EXPECT_EQ(told({alone, alone}), Told::always);
+  // The last one finds 3 where it is the one that adds 2.
+  EXPECT_EQ(told({leave("sub %5, %2", kTakeBack, kSync, 2), three}), Told::always);
   const std::string store = "      shared_store %22, %5, %63\n";
+  EXPECT_EQ(told({leave("sub %5, %2", store + kTakeBack), three}), Told::always);
   EXPECT_EQ(told({leave("sub %5, %2", kTakeBack + store), three}), Told::always);
 }
 

@@ -72,6 +72,38 @@ TEST(TargetTest, RecordsAgreeWithThemselves) {
   }
 }
 
+// What the manuals say of compute capability 9.0, once more: whatever plans by another number would
+// be refused or slow on a GPU alone.
+TEST(TargetTest, TheNumbersOfAnSm90a) {
+  const TargetLimits& limits = find_target("sm_90a").limits;
+  EXPECT_EQ(limits.shared_bytes, 232448);
+  EXPECT_EQ(limits.multiprocessor_shared_bytes, 233472);
+  EXPECT_EQ(limits.reserved_shared_bytes, 1024);
+  EXPECT_EQ(limits.registers, 65536);
+  EXPECT_EQ(limits.thread_registers, 255);
+  EXPECT_EQ(limits.lanes, 32);
+  EXPECT_EQ(limits.threads, 1024);
+  EXPECT_EQ(limits.multiprocessor_threads, 2048);
+  EXPECT_EQ(limits.shared_alignment, 8 * 128);  // 8 rows of a swizzle of 128 bytes
+  EXPECT_EQ(limits.barrier_bytes, 8);
+  EXPECT_EQ(limits.register_unit, 8);
+  EXPECT_EQ(limits.least_role_registers, 24);
+  EXPECT_EQ(limits.most_role_registers, 256);
+  EXPECT_EQ(limits.named_barriers, 16);
+  EXPECT_EQ(limits.cluster, 16);
+  EXPECT_EQ(limits.product_columns, 256);
+  EXPECT_EQ(limits.product_column_unit, 8);
+  EXPECT_EQ(limits.product_depth_bytes, 16 * 2);
+  EXPECT_EQ(limits.product_groups, 7);
+  EXPECT_EQ(limits.copy_axes, 5);
+  EXPECT_EQ(limits.copy_extent, 256);
+  EXPECT_EQ(limits.copy_bytes, 16);
+  for (const Device& device : devices()) {
+    EXPECT_EQ(device.multiprocessors, 132) << device.name;
+    EXPECT_EQ(device.l2_size, 52428800) << device.name;
+  }
+}
+
 // Each is one that some instruction makes: without it that one is refused.
 TEST(TargetTest, EveryMoveIsMissedWhereItIsNot) {
   for (const Target* target : targets()) {

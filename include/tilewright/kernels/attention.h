@@ -75,10 +75,10 @@ Program attention_backward(const Attention& attention, bool of_lse = false,
 // shape, and 8 bytes for each row of each head, both for queries in whole blocks
 // (with_sm90_backward_blocks); in order, up to 8 bytes for each block. Where a dim is above 128,
 // the sums have dim in whole 64.
-// Up to 128, the query heads of a head of the keys are divided into parts where there are fewer
-// blocks of keys than keep all multiprocessors at work; in order also where sequences are long.
+// The query heads of a head of the keys are divided into parts where there are fewer blocks of keys
+// than keep all multiprocessors at work; in order and up to dim 128 also where sequences are long.
 // Their dK and dV are then summed as `keys` says. Scratch for it: f32 of the shapes of dK and dV,
-// for keys in whole blocks, and up to 128 bytes for each block; apart, f32 of both for each part.
+// for keys in whole blocks, and up to 256 bytes for each block; apart, f32 of both for each part.
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,
                                 Order order = Order::blocks, KeySums keys = KeySums::in_turn,
                                 SourceLocation where = here());

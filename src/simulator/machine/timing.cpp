@@ -122,6 +122,12 @@ WordStep Timing::step_of(const Warp& warp, const Access& access, const std::byte
   const WordAccess& detail = launch_.kernel.words[instruction.detail];
   WordStep step;
   step.by = access;
+  // All lanes load, and then meet to take what the elected one has found.
+  step.lanes_meet = instruction.code == Code::word && !access.write;
+  if (step.lanes_meet) {
+    step.by.agent = own_agent(warp, /*elected=*/true);
+    step.by.epoch = access.issued;
+  }
   step.takes = detail.takes;
   step.waits = instruction.code == Code::word_wait;
   step.changes = access.write;

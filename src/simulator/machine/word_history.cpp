@@ -37,6 +37,13 @@ bool WordHistory::add(WordStep step, const std::function<bool(const Access&)>& i
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     is_choice = is_choice || (!ordered[i] && !commute(i, added));
   }
+  if (added.lanes_meet) {
+    for (Step& earlier : steps_) {
+      if (!earlier.waits || !are_of_one_warp(earlier, added)) continue;
+      earlier.by.agent = added.by.agent;
+      earlier.by.epoch = added.by.epoch;
+    }
+  }
   steps_.push_back(std::move(added));
   return is_choice;
 }
@@ -45,9 +52,7 @@ bool WordHistory::commute(std::size_t number, const Step& later) const {
   const Step& earlier = steps_[number];
   if (later.takes_back) return !earlier.takes_back;  // looked at in the end
   if (!earlier.changes && !later.changes) return true;
-  if (!earlier.looks() && !later.looks()) {
-    return earlier.adds && later.adds && earlier.leaves == later.leaves;
-  }
+  if (!earlier.looks() && !later.looks()) return earlier.adds && later.adds;
   if (later.for_so_much) {
     if (number >= later.needs) return earlier.first_open >= later.needs;
     return earlier.added > 0 && later.spare < earlier.added;
@@ -61,9 +66,7 @@ bool WordHistory::hangs_on_who_is_last() const {
   if (std::none_of(steps_.begin(), steps_.end(), leaves)) return false;
   if (steps_.size() < 2) return true;
   const Step &back = steps_.back(), &last = steps_[steps_.size() - 2];
-  if (!back.takes_back || !last.leaves || !are_of_one_warp(last, back)) {
-    return true;
-  }
+  if (!back.takes_back || !last.leaves || !are_of_one_warp(last, back)) return true;
   for (auto step = steps_.begin(); step != steps_.end() - 1; ++step) {
     if (step->changes && step->added != last.added) return true;
     if (step->leaves && step->last_finds != last.last_finds) return true;

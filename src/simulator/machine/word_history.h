@@ -19,7 +19,8 @@ struct WordStep {
   bool changes = false;
   bool adds = false;  // the change
   std::int64_t added = 0;
-  bool releases = false;  // hands on what the warp knows
+  bool releases = false;    // hands on what the warp knows
+  bool lanes_meet = false;  // the warp's waits before are over for all lanes
   // Of words that count who leaves (WordAccess): it leaves, and this is what the last one finds; or
   // it takes back, as the last one, what all have added.
   bool leaves = false, takes_back = false;
@@ -46,9 +47,9 @@ struct WordStep {
 // since all that it needs comes and nothing takes away from it.
 //
 // Of a word that counts who leaves, the last one takes back what all have added. Who that is hangs
-// on the order; that somebody does, and what is left, does not. It is so where all add the same,
-// behind all other additions, and compare with the same number; where everybody who has come
-// leaves, with all lanes; and where nobody comes behind the last one.
+// on the order; that somebody does, and what is left, does not. It is so where all add the same
+// and compare with the same number; where everybody who has come leaves, with all lanes; and where
+// nobody comes behind the last one.
 class WordHistory {
  public:
   // Whether the step, which is the next one, might find something else in another order, or let an
