@@ -117,7 +117,7 @@ def configurations(session):
         sys.exit(f"{a.tilewright} list: {err}")
     result = []
     for kernel in json.loads(out)["kernels"]:
-        if a.kernels and kernel["name"] not in a.kernels.split(","):
+        if a.kernels and kernel["name"] not in a.kernels.split(",") or kernel["over_ranks"]:
             continue
         options = {option["name"] for option in kernel["options"]}
         variations = [[]] + [variation for variation in VARIATIONS

@@ -13,7 +13,7 @@ const TargetLimits& limits() { return target_limits("sm_90a"); }
 
 // Runs of `widest` columns, and narrower ones for the rest; of rows, which a copy takes as they
 // come, as few as there can be, of about one length.
-SharedPlan plan_shared(const Gemm& g, int widest) {
+SharedPlan plan_shared(const Gemm& g, int widest, DType staged) {
   SharedPlan plan;
   const int blocks = divided(g) / 64 / g.warpgroups;
   int left_over = undivided(g) / g.split;
@@ -35,21 +35,21 @@ SharedPlan plan_shared(const Gemm& g, int widest) {
   int left = static_cast<int>(limits().shared_bytes) - kBarriers;
   if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
   for (const auto& [width, count] : plan.staging) {
-    left -= 64 * g.warpgroups * width * count * size_of(result_dtype(g));
+    left -= 64 * g.warpgroups * width * count * size_of(staged);
   }
   plan.stages = std::min(left / ((g.block_m + g.block_n) * g.block_k * size_of(g.dtype)), kMost);
   return plan;
 }
 
-// Those that meet in a grid split share a tile by its runs.
-int widest_run(const Gemm& g) {
-  if (!g.grid_split) return 64;
+// Rows of 128 bytes. Those that meet in a grid split share a tile by its runs.
+int widest_run(const Gemm& g, DType staged) {
+  if (!g.grid_split) return 128 / size_of(staged);
   return undivided(g) > 64 ? 32 : 16;
 }
 
 }  // namespace
 
-SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
+SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged) {
   if (undivided(g) % (8 * g.split) != 0) {
     const char* const block = g.exchanged ? "block_m" : "block_n";
     caller.refuse(
@@ -63,9 +63,10 @@ SharedPlan plan_shared(const Gemm& g, const Caller& caller) {
                   "each takes a multiple of 64");
   }
   SharedPlan best;
-  for (int widest = widest_run(g); widest >= 8; widest = g.exchanged ? widest - 8 : widest / 2) {
+  for (int widest = widest_run(g, staged); widest >= 8;
+       widest = g.exchanged ? widest - 8 : widest / 2) {
     if (g.split > 1 && undivided(g) / g.split % widest != 0) continue;
-    SharedPlan narrower = plan_shared(g, widest);
+    SharedPlan narrower = plan_shared(g, widest, staged);
     const bool saves_stages = widest >= 16 && best.stages < 4 && narrower.stages > best.stages;
     if (best.runs.empty() || saves_stages) best = std::move(narrower);
   }

@@ -28,7 +28,7 @@ struct SharedPlan {
 };
 
 // Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
-// parts of a split are exchanged in runs of one width.
-SharedPlan plan_shared(const Gemm& g, const Caller& caller);
+// parts of a split are exchanged in runs of one width. What is stored has the dtype `staged`.
+SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged);
 
 }  // namespace tilewright::kernels

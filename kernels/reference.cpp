@@ -256,4 +256,47 @@ std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& i
   return {std::move(c)};
 }
 
+std::vector<std::vector<double>> reduce_scatter_reference(std::int64_t ranks, bool has_scale,
+                                                          bool has_bias,
+                                                          const std::vector<HostTensor>& inputs) {
+  const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
+  const std::int64_t m = inputs[0].shape()[1], k = inputs[0].shape()[2];
+  const std::int64_t n = inputs[1].shape()[0];
+  std::vector<std::vector<double>> a, b, outputs;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    a.push_back(numbers_of(inputs[static_cast<std::size_t>(rank) * of_rank]));
+    b.push_back(numbers_of(inputs[static_cast<std::size_t>(rank) * of_rank + 1]));
+  }
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    const HostTensor* more = &inputs[static_cast<std::size_t>(rank) * of_rank + 2];
+    const double scale = has_scale ? more++->flat(0) : 1;
+    std::vector<double>& c = outputs.emplace_back(static_cast<std::size_t>(m * n));
+    for_all(m, [&](std::int64_t i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = 0;
+        for (std::size_t from = 0; from < a.size(); ++from) {
+          sum += dot(a[from].data() + (rank * m + i) * k, b[from].data() + j * k, k);
+        }
+        c[static_cast<std::size_t>(i * n + j)] = scale * sum + (has_bias ? more->flat(j) : 0);
+      }
+    });
+  }
+  return outputs;
+}
+
+std::vector<std::vector<double>> all_gather_reference(std::int64_t ranks,
+                                                      const std::vector<HostTensor>& inputs) {
+  std::vector<std::vector<double>> outputs;
+  for (std::int64_t rank = 0; rank < ranks; ++rank) {
+    std::vector<double>& c = outputs.emplace_back();
+    for (std::int64_t from = 0; from < ranks; ++from) {
+      const std::vector<double> rows =
+          gemm_reference({inputs[static_cast<std::size_t>(2 * from)],
+                          inputs[static_cast<std::size_t>(2 * rank + 1)]})[0];
+      c.insert(c.end(), rows.begin(), rows.end());
+    }
+  }
+  return outputs;
+}
+
 }  // namespace tilewright::kernels

@@ -39,4 +39,15 @@ std::vector<std::vector<double>> attention_backward_reference(
 // A {m, k} times the transpose of B {n, k}, and times each of the scales {1} that follow.
 std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs);
 
+// Of each rank scale times the sum over the ranks s of A_s[rank] B_s^T, plus bias. `inputs` are
+// each rank's A {ranks, m, k}, B {n, k} and, with them, scale {1} and bias {n}.
+std::vector<std::vector<double>> reduce_scatter_reference(std::int64_t ranks, bool has_scale,
+                                                          bool has_bias,
+                                                          const std::vector<HostTensor>& inputs);
+
+// Of each rank A_s B^T for all ranks s, with its own B. `inputs` are each rank's A {m, k} and B
+// {n, k}.
+std::vector<std::vector<double>> all_gather_reference(std::int64_t ranks,
+                                                      const std::vector<HostTensor>& inputs);
+
 }  // namespace tilewright::kernels

@@ -6,6 +6,8 @@
 
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
+#include "kernels/registry_options.h"
+#include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
@@ -13,53 +15,12 @@
 namespace tilewright::kernels {
 namespace {
 
-using Kind = KernelOption::Kind;
-
-constexpr int kMaximumSize = INT32_MAX;
-constexpr int kMaximumDim = 4096;
-
-KernelOption length_option(std::string name, std::string description, std::string standard) {
-  return {std::move(name),
-          std::move(description),
-          Kind::integer,
-          std::move(standard),
-          0,
-          kMaximumSize,
-          {},
-          true};
-}
-
-using Values = std::vector<std::string>;  // worth trying
-
-KernelOption count_option(std::string name, std::string description, std::string standard,
-                          int maximum, Values values = {}) {
-  return {
-      std::move(name), std::move(description), Kind::integer, std::move(standard), 1, maximum, {},
-      false,           std::move(values)};
-}
-
-KernelOption integer_option(std::string name, std::string description, Values values,
-                            bool counts_rows = false) {
-  return {std::move(name), std::move(description), Kind::integer, "0", 0, kMaximumSize, {},
-          false,           std::move(values),      counts_rows};
-}
-
 // Groups of heads of which several stay in L2 at the sizes that are simulated, and one is left
 // over.
 KernelOption l2_option(const char* little) {
   return count_option("l2_bytes", "sm_90a: of L2, for keys and values that several CTAs read",
                       std::to_string(Attention().l2_bytes), kMaximumSize,
                       {std::to_string(Attention().l2_bytes), little});
-}
-
-KernelOption flag_option(std::string name, std::string description) {
-  return {std::move(name), std::move(description), Kind::boolean, "false", 0, 0, {}};
-}
-
-// Of f32 there are products for the interpreter alone.
-KernelOption dtype_option() {
-  return {"dtype", "element type of the tensors", Kind::dtype, "bf16",         0,
-          0,       {"bf16", "f16", "f32"},        false,       {"bf16", "f16"}};
 }
 
 Attention attention_of(const OptionValues& options) {
@@ -528,13 +489,12 @@ LibraryKernel gemm_fp8_entry() {
 namespace tilewright {
 
 const std::vector<LibraryKernel>& kernel_library() {
-  static const std::vector<LibraryKernel> library = {kernels::attention_forward_entry(),
-                                                     kernels::attention_varlen_forward_entry(),
-                                                     kernels::attention_backward_entry(),
-                                                     kernels::attention_varlen_backward_entry(),
-                                                     kernels::attention_decode_entry(),
-                                                     kernels::gemm_entry(),
-                                                     kernels::gemm_fp8_entry()};
+  static const std::vector<LibraryKernel> library = {
+      kernels::attention_forward_entry(),  kernels::attention_varlen_forward_entry(),
+      kernels::attention_backward_entry(), kernels::attention_varlen_backward_entry(),
+      kernels::attention_decode_entry(),   kernels::gemm_entry(),
+      kernels::gemm_fp8_entry(),           kernels::gemm_reduce_scatter_entry(),
+      kernels::all_gather_gemm_entry()};
   return library;
 }
 

@@ -67,6 +67,7 @@ Json json_of(const LibraryKernel& kernel) {
   return {{"name", kernel.name},
           {"description", kernel.description},
           {"program", kernel.is_program()},
+          {"over_ranks", kernel.over_ranks},
           {"backward_of", kernel.backward_of},
           {"options", options},
           {"tensors", tensors},
@@ -94,7 +95,9 @@ void print(const LibraryKernel& kernel) {
                "for all lengths on " + rules.target + ", chosen by " + rules.file);
   }
   fmt::print("  {:<21} {}\n", "schedule=tile",
-             kernel.is_program()
+             kernel.over_ranks
+                 ? "the tile-level kernel, in each rank, which reads the others' memory"
+             : kernel.is_program()
                  ? "the tile-level kernels of the program, one behind the other on a stream"
                  : "the tile-level definition; for a GPU the compiler makes the schedule");
   for (const LibrarySchedule& schedule : kernel.schedules) {

@@ -40,9 +40,13 @@ Json json_of(const checks::PlanCover& cover) {
     settings.push_back(
         {{"settings", each.settings}, {"adds_cases", each.adds_cases}, {"cases", each.cases}});
   }
-  return {{"name", cover.kernel->name}, {"program", cover.kernel->is_program()},
-          {"drawn", cover.drawn},       {"cases", cover.cases},
-          {"pairs", cover.pairs},       {"settings", settings}};
+  return {{"name", cover.kernel->name},
+          {"program", cover.kernel->is_program()},
+          {"over_ranks", cover.kernel->over_ranks},
+          {"drawn", cover.drawn},
+          {"cases", cover.cases},
+          {"pairs", cover.pairs},
+          {"settings", settings}};
 }
 
 void print(const checks::PlanCover& cover) {

@@ -23,6 +23,28 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// The same of an operation over ranks, each of which has a GPU.
+double execute_on_gpus(const LibraryExecutable& executable, library::Workload& workload) {
+  const std::size_t of_rank = workload.tensors.size() / static_cast<std::size_t>(workload.ranks);
+  std::vector<compiler::DeviceTensors> on_devices;
+  std::vector<TensorRef> tensors;
+  for (int rank = 0; rank < workload.ranks; ++rank) {
+    const auto first = workload.tensors.begin() + static_cast<std::ptrdiff_t>(rank * of_rank);
+    on_devices.emplace_back(
+        std::vector<HostTensor>(first, first + static_cast<std::ptrdiff_t>(of_rank)), rank);
+    const std::vector<TensorRef> own = on_devices.back().refs();
+    tensors.insert(tensors.end(), own.begin(), own.end());
+  }
+  const auto start = Clock::now();
+  executable.run_on_gpus(tensors);
+  for (const compiler::DeviceTensors& each : on_devices) each.synchronize();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    on_devices[i / of_rank].download(i % of_rank, workload.tensors[i]);
+  }
+  return seconds;
+}
+
 // Seconds of one run, which leaves the outputs in the workload.
 double execute(const Runnable& run, const compiler::Target& target, library::Workload& workload) {
   std::optional<compiler::DeviceTensors> on_device;
@@ -91,11 +113,13 @@ int run(const Request& request) {
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
   library::Workload workload = workload_of(request, entry);
-  const Runnable runnable = runnable_of(request, source, workload.options, target);
+  const bool on_gpus = entry.over_ranks && target.kind == compiler::Target::Kind::cuda;
   if (target.kind == compiler::Target::Kind::interpreter) {
     warn_of_refusals(request, source, workload.options);
   }
-  const double seconds = execute(runnable, target, workload);
+  const double seconds =
+      on_gpus ? execute_on_gpus(executable_of(request, entry, workload.options, target), workload)
+              : execute(runnable_of(request, source, workload.options, target), target, workload);
   for (const auto& [name, path] : outputs) {
     library::write_tensor(path, workload.output(name, path));
   }

@@ -242,16 +242,33 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
   return simulate_cuts(request, std::move(cuts), target);
 }
 
+namespace {
+
+void check_operation(const Request& request, const LibraryKernel& entry) {
+  if (request.ranks) {
+    refuse(fmt::format("--ranks {}", *request.ranks),
+           entry.over_ranks ? entry.name + " has an option for it"
+                            : "this operation of the library has one rank",
+           entry.over_ranks ? fmt::format("--set ranks={}", *request.ranks) : "leave it out");
+  }
+  if (entry.over_ranks && request.printed) {
+    refuse("--printed", entry.name + " runs on several ranks, and printed text on one GPU",
+           "leave it out");
+  }
+}
+
+}  // namespace
+
 int simulate_operation(const Request& request, const library::KernelSource& source,
                        const compiler::Target& target) {
-  if (request.ranks) refuse("--ranks", "the library's programs have one rank", "leave it out");
+  check_operation(request, source.entry());
   Operation operation =
       operation_of(request, source, target,
                    request.faults && !request.list_mutants ? OperationSizes::further
                    : request.faults                        ? OperationSizes::shrunken
                    : request.shrunken                      ? OperationSizes::shrunken
                                                            : OperationSizes::set);
-  Title title{source.entry().name, operation.recorded.name, target.name, 1};
+  Title title{source.entry().name, operation.recorded.name, target.name, operation.recorded.ranks};
   title.launches = launches_of(operation.recorded);
   title.runs = runs_of(request);
   title.against_reference = true;
@@ -263,8 +280,9 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
           {cut.made.program, cut.options, cut.made.before(), cut.valued, cut.one_cluster});
       sizes.push_back(cut.sizes);
     }
+    // Over ranks those about signals: the pieces of the kernels are proven in kernels of one GPU.
     return simulate_program_faults(request, cases, operation.forms, title, sizes,
-                                   /*all_of_kernels=*/true);
+                                   /*all_of_kernels=*/operation.recorded.ranks == 1);
   }
   if (request.printed) {
     OperationCut& cut = operation.cuts.front();

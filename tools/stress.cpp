@@ -249,7 +249,7 @@ void check_target(const Request& request, const compiler::Target& target) {
 }
 
 void check_alone(const Request& request, const library::KernelSource& source) {
-  if (!source.reaches_ranks()) return;
+  if (!source.reaches_ranks() && !source.entry().over_ranks) return;
   Diagnostic({}, fmt::format("{} reaches other ranks, and stress runs a kernel alone",
                              source.entry().name))
       .fix(fmt::format("tilewright simulate {} --target sm_90a", request.kernel))

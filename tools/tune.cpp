@@ -331,6 +331,10 @@ int tune(const Request& request) {
   const library::KernelSource source = open_kernel(request.kernel);
   const LibraryKernel& entry = source.entry();
   const compiler::Target target = compiler::parse_target(request.target);
+  if (entry.over_ranks) {
+    fail(fmt::format("{} runs on several ranks, and tune measures one GPU", entry.name),
+         "--set schedule=NAME chooses a variant");
+  }
   const bool on_gpu = is_measured(target, request.model_only);
   const std::vector<TunedAxis> axes = parse_axes(entry, request);
   if (tunes_fields(request, source)) return tune_fields(request, source, target, on_gpu, axes);

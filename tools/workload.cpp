@@ -7,7 +7,6 @@
 #include "compiler/compile_traced.h"
 #include "compiler/rewrites.h"
 #include "support/diagnostic.h"
-#include "tilewright/library_executable.h"
 
 namespace tilewright::tools {
 
@@ -49,10 +48,22 @@ library::KernelSource open_kernel(const std::string& name) {
       .raise();
 }
 
+namespace {
+
+CompileOptions compile_options_of(const Request& request) {
+  return {.numerics = compiler::parse_numerics(request.numerics), .checked = request.checked};
+}
+
+}  // namespace
+
+LibraryExecutable executable_of(const Request& request, const LibraryKernel& entry,
+                                const OptionValues& options, const compiler::Target& target) {
+  return compile(entry, options, target.name, compile_options_of(request));
+}
+
 Runnable runnable_of(const Request& request, const library::KernelSource& source,
                      const OptionValues& options, const compiler::Target& target) {
-  const CompileOptions how{.numerics = compiler::parse_numerics(request.numerics),
-                           .checked = request.checked};
+  const CompileOptions how = compile_options_of(request);
   if (source.reaches_ranks()) {
     Diagnostic(
         {}, fmt::format("{} reaches other ranks, and runs as a program alone", source.entry().name))
@@ -71,7 +82,7 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
     return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
   }
   const auto executable =
-      std::make_shared<LibraryExecutable>(compile(source.entry(), options, target.name, how));
+      std::make_shared<LibraryExecutable>(executable_of(request, source.entry(), options, target));
   return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
 }
 

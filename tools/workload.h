@@ -10,6 +10,7 @@
 #include "compiler/target.h"
 #include "library/kernel_source.h"
 #include "library/workload.h"
+#include "tilewright/library_executable.h"
 #include "tilewright/tensor_ref.h"
 
 // What `run`, `simulate` and `bench` share.
@@ -26,6 +27,9 @@ library::KernelSource open_kernel(const std::string& name);
 using Runnable = std::function<void(const std::vector<TensorRef>& tensors)>;
 Runnable runnable_of(const Request& request, const library::KernelSource& source,
                      const OptionValues& options, const compiler::Target& target);
+// The same of an entry of the library, over the GPUs of its ranks too.
+LibraryExecutable executable_of(const Request& request, const LibraryKernel& entry,
+                                const OptionValues& options, const compiler::Target& target);
 // Refuses options that name rewrites where the kernel is compiled already.
 void check_numerics(const Request& request, const library::KernelSource& source);
 

@@ -75,7 +75,8 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create_checked(const char* na
  * new kernel has its address. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
 
-/* Number of tensors that a run takes; 0 for a NULL kernel. */
+/* Number of tensors that a run takes; 0 for a NULL kernel. Of an operation over ranks they are all
+ * of rank 0, then all of rank 1, and so on. */
 TILEWRIGHT_API int32_t tilewright_kernel_tensor_count(const tilewright_kernel* kernel);
 /* The name of one of them, in the order in which a run takes them; NULL when there is none. */
 TILEWRIGHT_API const char* tilewright_kernel_tensor_name(const tilewright_kernel* kernel,
@@ -109,6 +110,15 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* 
 TILEWRIGHT_API tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
                                                                const tilewright_tensor* tensors,
                                                                int32_t count, void* stream);
+
+/* On cuda, queues one run of an operation over ranks, such as gemm_reduce_scatter: rank n is GPU n,
+ * on which its tensors lie, and `streams` has one stream for each rank (NULL: the default streams).
+ * What the ranks tell each other is kept from run to run, so that one thread at a time runs a
+ * kernel. Statuses as of tilewright_kernel_run; USAGE for a kernel of one GPU. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_run_on_gpus(const tilewright_kernel* kernel,
+                                                               const tilewright_tensor* tensors,
+                                                               int32_t count, void* const* streams,
+                                                               int32_t gpus);
 
 #ifdef __cplusplus
 }

@@ -110,6 +110,9 @@ struct LibraryKernel {
   // its in, out and inout buffers.
   std::function<Program(const OptionValues&)> build_program;
   bool is_program() const { return build_program != nullptr; }
+  // The program has as many ranks as the option `ranks` says, each of which has each of the
+  // tensors. What takes or gives tensors has all of rank 0, then all of rank 1, and so on.
+  bool over_ranks = false;
   // What the options' own ranges do not say: raises a usage error.
   std::function<void(const OptionValues&)> check;
   // The outputs, row-major, in float64 throughout.

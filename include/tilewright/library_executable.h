@@ -23,6 +23,10 @@ class LibraryExecutable {
   // that needs a variant waits for its build, and raises what compile() raises: call prepare()
   // before where that must not happen.
   void run(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
+  // Of an operation over ranks, on cuda: as ProgramExecutable::run_on_gpus, and raises what that
+  // raises. An operation of one rank is a usage error.
+  void run_on_gpus(const std::vector<TensorRef>& tensors,
+                   const std::vector<void*>& streams = {}) const;
 
   struct Variant {
     std::string name;  // "sm90 block_m=128 block_n=256"

@@ -278,8 +278,9 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
 SimulationReport simulate(const Program& program, const SimulationOptions& options = {});
 
 // A program built for a target. One of a single rank, a single stream and without signals runs on
-// the tensors of a caller. Any program runs on memory of its own on the GPUs of this process, where
-// rank n is GPU n.
+// the tensors of a caller. So does one of several ranks on the host, or on the GPUs of this
+// process, where rank n is GPU n: it takes all tensors of rank 0, then all of rank 1, and so on.
+// Any program runs on memory of its own on these GPUs.
 class ProgramExecutable {
  public:
   ~ProgramExecutable();
@@ -300,6 +301,14 @@ class ProgramExecutable {
   // All of such a run but the work: then it can be captured.
   void prepare(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars = {},
                void* stream = nullptr) const;
+
+  // On cuda, queues a run on the tensors of all ranks, each on its rank's GPU, and on a stream of
+  // each, a CUstream (none: the default streams). Nothing waits for it. Words and scratch are the
+  // program's, kept from run to run; for other sizes than before they start anew, behind all runs.
+  // Every rank's tensors lie alike. Raises a usage error for what does not fit, and for other
+  // targets; Error(unavailable) where memory runs out.
+  void run_on_gpus(const std::vector<TensorRef>& tensors, const std::vector<void*>& streams = {},
+                   const std::vector<double>& scalars = {});
 
   // These three raise Error(usage) on other targets than cuda; run where dims have no values yet,
   // and store for memory of other sizes than the one that was loaded. Copies the buffers to the

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "library/workload.h"
 #include "support/diagnostic.h"
 #include "tilewright/library_executable.h"
 #include "tilewright/version.h"
@@ -163,8 +165,12 @@ tilewright_status create(const char* name, const char* options, const char* targ
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
     const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
     const char* wanted = required(target, "the target");
-    std::vector<const tilewright::LibraryTensor*> parameters =
+    const std::vector<const tilewright::LibraryTensor*> of_rank =
         tilewright::tensors_of(entry, values);
+    std::vector<const tilewright::LibraryTensor*> parameters;
+    for (int rank = 0; rank < tilewright::library::ranks_of(entry, values); ++rank) {
+      parameters.insert(parameters.end(), of_rank.begin(), of_rank.end());
+    }
     std::vector<tilewright::DType> dtypes;
     for (const tilewright::LibraryTensor* parameter : parameters) {
       dtypes.push_back(tilewright::dtype_of(*parameter, values));
@@ -263,4 +269,14 @@ tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
                                                 void* stream) {
   return with_tensors(kernel, tensors, count,
                       [&](const auto& refs) { kernel->executable.prepare(refs, stream); });
+}
+
+tilewright_status tilewright_kernel_run_on_gpus(const tilewright_kernel* kernel,
+                                                const tilewright_tensor* tensors, int32_t count,
+                                                void* const* streams, int32_t gpus) {
+  return with_tensors(kernel, tensors, count, [&](const auto& refs) {
+    std::vector<void*> queues;
+    if (streams != nullptr) queues.assign(streams, streams + std::max(gpus, 0));
+    kernel->executable.run_on_gpus(refs, queues);
+  });
 }

@@ -69,11 +69,15 @@ std::size_t tensors_passed(const ir::Kernel& kernel) {
       .raise();
 }
 
-// What a caller's run may not hang on: other ranks, other streams, and how often it has run.
-void check_callable(const ir::Program& program) {
+// What a caller's run may not hang on: other GPUs, other streams, and how often it has run. On the
+// host a run of several ranks is the first one, in memory of its own.
+void check_callable(const ir::Program& program, const compiler::Target& target) {
   constexpr const char* kRanks = "load a ProgramMemory, run and store it: that is for all programs";
+  const bool on_gpus = target.kind == TargetKind::cuda || target.kind == TargetKind::architecture;
+  if (program.ranks > 1 && !on_gpus) return;
   if (program.ranks > 1) {
-    refuse(program, program.where, "it has " + ir::ranks_text(program.ranks), kRanks);
+    refuse(program, program.where, "it has " + ir::ranks_text(program.ranks),
+           "run_on_gpus() takes the tensors of all of them");
   }
   if (program.streams.size() > 1) {
     refuse(program, program.streams[1].where, "it has a second stream, and a caller gives one",
@@ -141,7 +145,7 @@ CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& targe
       options_(options),
       compiled_(std::move(kernels)),
       is_scratch_(program.buffers.size(), false) {
-  check_callable(program_);
+  check_callable(program_, target_);
   check_outputs_are_written(program_);
   if (target.kind == TargetKind::simulator) {
     forms_ = library::machine_forms(program_, target.arch, options);
@@ -232,7 +236,7 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
       ir::Program own = program;
       ir::add_owned(own, *forms);
       const compiler::HostMemory memory(own, arguments);
-      const auto address = [&](int buffer, int) { return memory.at(buffer); };
+      const auto address = [&](int buffer, int rank) { return memory.at(buffer, rank); };
       for (const ir::ProgramOperation& operation : own.operations) {
         if (operation.kind != ProgramKind::launch) continue;
         compiler::check_tensor_maps((*forms)[operation.kernel],

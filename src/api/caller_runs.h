@@ -14,13 +14,14 @@
 #include "runtime/device.h"
 #include "tilewright/compile.h"
 
-// A program of one rank and one stream as an operation on the tensors of a caller.
+// A program as an operation on the tensors of a caller: of one rank and one stream, or on the host
+// of several ranks, with all tensors of the first, then all of the second, and so on.
 namespace tilewright {
 
 class CallerRuns {
  public:
   // `kernels`: for cuda those of the program, which outlive this. Raises a usage error for a
-  // program that no caller's tensors fit, such as one of several ranks.
+  // program that no caller's tensors fit, such as one of several ranks on GPUs.
   CallerRuns(const ir::Program& program, const compiler::Target& target,
              const compiler::MachineOptions& options,
              std::vector<const compiler::CompiledKernel*> kernels);

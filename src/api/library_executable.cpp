@@ -10,6 +10,7 @@
 #include "compiler/target.h"
 #include "library/schedule_choice.h"
 #include "runtime/device.h"
+#include "support/diagnostic.h"
 #include "support/held.h"
 
 namespace tilewright {
@@ -26,12 +27,17 @@ struct BuiltOperation {
   }
 };
 
+void check_over_ranks(const LibraryKernel& kernel) {
+  if (kernel.over_ranks) return;
+  Diagnostic({}, kernel.name + " runs on one GPU").fix("run it on its tensors alone").raise();
+}
+
 struct BuiltVariant {
   explicit BuiltVariant(ScheduleChoice what) : choice(std::move(what)) {}
   ScheduleChoice choice;
   std::mutex mutex;  // of the build
   std::unique_ptr<BuiltOperation> operation;
-  std::atomic<const BuiltOperation*> ready{nullptr};
+  std::atomic<BuiltOperation*> ready{nullptr};
 };
 
 // Where a launch reads a length.
@@ -128,9 +134,9 @@ struct LibraryExecutable::State {
   }
 
   // The run that needs it is queued on the stream.
-  const BuiltOperation& built(std::size_t number, void* stream) {
+  BuiltOperation& built(std::size_t number, void* stream) {
     BuiltVariant& variant = *variants[number];
-    const BuiltOperation* const ready = variant.ready.load(std::memory_order_acquire);
+    BuiltOperation* const ready = variant.ready.load(std::memory_order_acquire);
     if (ready == nullptr && target.kind == compiler::Target::Kind::cuda) {
       runtime::Stream::borrow(runtime::Device::get(how.device), static_cast<CUstream_st*>(stream))
           .require_no_capture({}, kernel.name + ": the variant " +
@@ -139,7 +145,7 @@ struct LibraryExecutable::State {
     return ready == nullptr ? built(number) : *ready;
   }
 
-  const BuiltOperation& built(std::size_t number) {
+  BuiltOperation& built(std::size_t number) {
     BuiltVariant& variant = *variants[number];
     const std::lock_guard lock(variant.mutex);
     if (variant.operation == nullptr) {
@@ -173,6 +179,14 @@ LibraryExecutable& LibraryExecutable::operator=(LibraryExecutable&&) noexcept = 
 void LibraryExecutable::run(const std::vector<TensorRef>& tensors, void* stream) const {
   State& state = held(state_, "LibraryExecutable");
   state.built(state.choose(tensors), stream).run(tensors, stream);
+}
+
+void LibraryExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
+                                    const std::vector<void*>& streams) const {
+  State& state = held(state_, "LibraryExecutable");
+  check_over_ranks(state.kernel);
+  std::get<ProgramExecutable>(state.built(state.choose(tensors)).made)
+      .run_on_gpus(tensors, streams);
 }
 
 void LibraryExecutable::prepare(const std::vector<TensorRef>& tensors, void* stream) const {

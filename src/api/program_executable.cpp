@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,7 +33,7 @@ struct ProgramExecutable::State {
   compiler::Target target;
   CompileOptions options;
   std::unique_ptr<CallerRuns> caller;  // once somebody calls
-  std::mutex mutex;                    // of that
+  std::mutex mutex;                    // of that, and of runs on callers' tensors
   std::vector<ir::Kernel> machine;
   std::optional<ir::Program> program;   // bound to the sizes of the memory that is loaded
   std::unique_ptr<ProgramRanks> ranks;  // null: on another target than cuda
@@ -41,20 +42,32 @@ struct ProgramExecutable::State {
   std::map<int, runtime::Stream> streams;
   std::map<int, runtime::Event> events;  // of the program
   std::map<int, runtime::Event> ends;    // of each stream's run
-  std::int64_t runs = 0;                 // since load
+  std::map<int, runtime::Event> begins;  // of each rank's run on a caller's stream
+  std::int64_t runs = 0;                 // since load, or with a caller's sizes
   DimValues sizes;
+  // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
+  std::vector<std::vector<std::byte*>> passed;
+  std::vector<std::int64_t> passed_sizes;
 
+  std::byte* at(int buffer, int rank) const {
+    if (!passed.empty() && passed[rank][buffer]) return passed[rank][buffer];
+    return ranks->at(buffer, rank);
+  }
   const CallerRuns& callers();
   void build();
   void make_streams();
   void run_on(std::unique_ptr<ProgramRanks> made);
   void bind(const DimValues& sizes);
+  void bind_passed(const Arguments& arguments);
+  void pass(const Arguments& arguments);
   void require_memory();
   void require_devices() const;
-  void clear() const;  // all memory to zeros
+  void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
   void check_launches() const;
-  void queue(const ir::ProgramOperation& operation, std::int64_t run) const;
+  void queue(const ir::ProgramOperation& operation, const runtime::Stream& stream,
+             std::int64_t run) const;
   void queue_run(std::int64_t run) const;
+  void queue_run(std::int64_t run, const std::vector<void*>& callers) const;
   ProgramRanks::Streams own_streams() const;
   // What the buffers that are passed hold in each rank of this process, by `move`.
   template <typename Move>
@@ -100,6 +113,7 @@ void ProgramExecutable::State::make_streams() {
     if (!ranks->runs(rank)) continue;
     streams.emplace(i, ranks->device(rank));
     ends.emplace(std::piecewise_construct, std::tuple(i), std::tie(ranks->device(rank), kUntimed));
+    begins.try_emplace(rank, ranks->device(rank), kUntimed);
   }
   for (const ir::ProgramOperation& operation : recorded.operations) {
     const int rank = recorded.streams[operation.stream].rank;
@@ -114,20 +128,79 @@ void ProgramExecutable::State::bind(const DimValues& sizes) {
   const runtime::Device& device = ranks->device(ranks->own().front());
   ir::Program made = ir::bind_program(recorded, sizes, device.info().multiprocessors);
   ir::add_owned(made, machine);
+  passed.clear();
+  passed_sizes.clear();
   program.reset();
   ranks->allocate(made);
   program = std::move(made);
-  clear();
+  clear(*program);
   check_launches();
   ranks->meet("the memory");
 }
 
+namespace {
+
+// Of what a program is bound to.
+std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
+  std::vector<std::int64_t> sizes;
+  for (const TensorArgument& tensor : arguments.tensors) {
+    sizes.push_back(static_cast<std::int64_t>(tensor.shape.size()));
+    sizes.insert(sizes.end(), tensor.shape.begin(), tensor.shape.end());
+    sizes.insert(sizes.end(), tensor.strides.begin(), tensor.strides.end());
+  }
+  for (const double scalar : arguments.scalars) {
+    sizes.push_back(std::bit_cast<std::int64_t>(scalar));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+// The same beside a caller's tensors, of which the memory is there.
+void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
+  std::vector<ir::TensorShape> shapes;
+  for (const TensorArgument& tensor : arguments.tensors) {
+    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
+  }
+  ir::Program made = ir::bind_program(recorded, shapes, ranks->device(0).info().multiprocessors,
+                                      arguments.scalars);
+  ir::add_owned(made, machine);
+  for (const auto& [number, end] : ends) end.synchronize();
+  ir::Program own = made;
+  for (ir::ProgramBuffer& buffer : own.buffers) {
+    if (buffer.is_passed()) buffer.shape.assign(1, 0);
+  }
+  program.reset();
+  ranks->allocate(own);
+  program = std::move(made);
+  passed.clear();
+  clear(own);
+  runs = 0;
+}
+
+// The tensors of a caller's run; memory beside them where their sizes are new.
+void ProgramExecutable::State::pass(const Arguments& arguments) {
+  std::vector<std::int64_t> wanted = sizes_of(arguments);
+  if (!program || wanted != passed_sizes) bind_passed(arguments);
+  passed_sizes = std::move(wanted);
+  ir::check_memory(ir::signature_of(recorded), arguments.tensors);
+  std::vector<std::vector<std::byte*>> places;
+  std::size_t next = 0;
+  for (int rank = 0; rank < program->ranks; ++rank) {
+    std::vector<std::byte*>& own = places.emplace_back();
+    for (const ir::ProgramBuffer& buffer : program->buffers) {
+      own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
+    }
+  }
+  if (places == passed) return;
+  passed = std::move(places);
+  check_launches();
+}
+
 void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
-                                     std::int64_t run) const {
+                                     const runtime::Stream& stream, std::int64_t run) const {
   const int rank = program->streams[operation.stream].rank;
-  if (!ranks->runs(rank)) return;
-  const auto at = [this](int buffer, int of) { return ranks->at(buffer, of); };
-  const runtime::Stream& stream = streams.at(operation.stream);
+  const auto at = [this](int buffer, int of) { return this->at(buffer, of); };
   const std::int32_t value = ir::word_value(operation.value, run);
   switch (operation.kind) {
     case Kind::launch:
@@ -159,7 +232,7 @@ void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
 
 void ProgramExecutable::State::require_memory() {
   require_devices();
-  if (program) return;
+  if (program && passed.empty()) return;
   if (recorded.dims.empty()) return bind({});
   Diagnostic(recorded.where, fmt::format("program {}: its dims have no values", recorded.name))
       .fix("load a ProgramMemory of the sizes to run")
@@ -175,11 +248,11 @@ void ProgramExecutable::State::require_devices() const {
       .raise();
 }
 
-void ProgramExecutable::State::clear() const {
+void ProgramExecutable::State::clear(const ir::Program& of) const {
   for (const int rank : ranks->own()) {
     const runtime::Stream stream(ranks->device(rank));
-    for (std::size_t i = 0; i < program->buffers.size(); ++i) {
-      const auto bytes = static_cast<std::size_t>(program->buffers[i].bytes());
+    for (std::size_t i = 0; i < of.buffers.size(); ++i) {
+      const auto bytes = static_cast<std::size_t>(of.buffers[i].bytes());
       runtime::zero_rows_async(ranks->at(static_cast<int>(i), rank), 0, bytes, 1, stream);
     }
     stream.synchronize();
@@ -188,7 +261,7 @@ void ProgramExecutable::State::clear() const {
 
 // While nothing is queued: who waits for a launch that fails then would wait forever.
 void ProgramExecutable::State::check_launches() const {
-  const auto at = [this](int buffer, int rank) { return ranks->at(buffer, rank); };
+  const auto at = [this](int buffer, int rank) { return this->at(buffer, rank); };
   for (const ir::ProgramOperation& operation : program->operations) {
     const int rank = program->streams[operation.stream].rank;
     if (operation.kind != Kind::launch || !ranks->runs(rank)) continue;
@@ -205,9 +278,39 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
       if (i != j && same_rank) stream.wait(end);
     }
   }
-  for (const ir::ProgramOperation& operation : program->operations) queue(operation, run);
+  for (const ir::ProgramOperation& operation : program->operations) {
+    const auto stream = streams.find(operation.stream);
+    if (stream != streams.end()) queue(operation, stream->second, run);
+  }
   for (const auto& [i, stream] : streams) ends.at(i).record(stream);
   ranks->note_queued(run, own_streams());
+}
+
+// Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
+// they have ended.
+void ProgramExecutable::State::queue_run(std::int64_t run,
+                                         const std::vector<void*>& callers) const {
+  std::vector<runtime::Stream> first;
+  for (const int rank : ranks->own()) {
+    auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
+    first.push_back(runtime::Stream::borrow(ranks->device(rank), handle));
+  }
+  std::map<int, const runtime::Stream*> queues;
+  std::vector<int> streams_of(first.size(), 0);
+  for (const auto& [number, stream] : streams) {
+    const int rank = program->streams[number].rank;
+    queues[number] = streams_of[rank] == 0 ? &first[rank] : &stream;
+    if (streams_of[rank] == 1) begins.at(rank).record(first[rank]);
+    if (streams_of[rank]++ > 0) stream.wait(begins.at(rank));
+  }
+  for (const ir::ProgramOperation& operation : program->operations) {
+    queue(operation, *queues.at(operation.stream), run);
+  }
+  for (const auto& [number, queue] : queues) {
+    const int rank = program->streams[number].rank;
+    ends.at(number).record(*queue);
+    if (queue != &first[rank]) first[rank].wait(ends.at(number));
+  }
 }
 
 ProgramRanks::Streams ProgramExecutable::State::own_streams() const {
@@ -243,17 +346,39 @@ void ProgramExecutable::prepare(const std::vector<TensorRef>& tensors,
   held(state_, "ProgramExecutable").callers().prepare(tensors, scalars, stream);
 }
 
+void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
+                                    const std::vector<void*>& streams,
+                                    const std::vector<double>& scalars) {
+  State& state = held(state_, "ProgramExecutable");
+  state.require_devices();
+  const auto fail = [&](const std::string& what, const std::string& fix) {
+    Diagnostic(state.recorded.where, fmt::format("program {}: {}", state.recorded.name, what))
+        .fix(fix)
+        .raise();
+  };
+  if (state.ranks->own().size() != static_cast<std::size_t>(state.ranks->count())) {
+    fail("other processes run some of its ranks", "load a ProgramMemory, run and store it");
+  }
+  if (!streams.empty() && streams.size() != state.ranks->own().size()) {
+    fail(fmt::format("{} streams for {}", streams.size(), ir::ranks_text(state.recorded.ranks)),
+         "pass one for each rank, or none");
+  }
+  const std::lock_guard lock(state.mutex);
+  state.pass(compiler::make_arguments(ir::signature_of(state.recorded), tensors, scalars));
+  state.queue_run(++state.runs, streams);
+}
+
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = held(state_, "ProgramExecutable");
   state.require_devices();
-  if (!state.program || memory.sizes() != state.sizes) {
+  if (!state.program || !state.passed.empty() || memory.sizes() != state.sizes) {
     state.bind(memory.sizes());
     state.sizes = memory.sizes();
   }
   ir::check_tensors(*state.program, memory.tensors);
   // No rank still runs, and none runs before all have loaded.
   state.ranks->meet("the beginning of load");
-  state.clear();
+  state.clear(*state.program);
   state.for_each_tensor([&](int rank, std::size_t i, std::byte* at, const runtime::Stream& stream) {
     const HostTensor& tensor = memory.tensors[static_cast<std::size_t>(rank)][i];
     runtime::copy_async(at, tensor.data(), tensor.size_bytes(), stream);

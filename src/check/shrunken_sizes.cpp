@@ -32,6 +32,10 @@ class Copies {
     const ir::Kernel& machine = machine_;
     ir::for_each(machine.body, [&](const ir::Operation& operation) {
       if (operation.op == ir::Op::tensor_map) maps_[operation.results[0]] = &operation;
+      // Those of all ranks are alike.
+      if (operation.op == ir::Op::peer_map) {
+        maps_[operation.results[0]] = maps_.at(operation.operands[0]);
+      }
     });
     visit(machine.body);
   }
@@ -543,8 +547,21 @@ std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
   return counts;
 }
 
+namespace {
+
+bool waits(const ir::Kernel& machine) {
+  bool found = false;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    found = found || operation.op == ir::Op::wait_flag;
+  });
+  return found;
+}
+
+}  // namespace
+
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further) {
-  if (!ir::is_cooperative(machine)) return machine.cluster;
+  // CTAs of other ranks are waited for in no order.
+  if (!ir::is_cooperative(machine)) return (waits(machine) ? 2 : 1) * machine.cluster;
   // Of 9 tiles one is left over for two clusters, of 16 one for five. Of larger clusters one more:
   // a kernel may count on GPCs whose multiprocessors they do not divide evenly.
   const std::int64_t clusters = (further ? 5 : 2) + (machine.cluster > 2 ? 1 : 0);

@@ -52,7 +52,7 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      Sizes which);
 
 // How many multiprocessors there are for them: as many as a cluster has CTAs, or for two clusters
-// where these wait for each other, and for the further sizes five.
+// where these wait for other ranks or for each other, and for each other in the further sizes five.
 std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further = false);
 // How many execute one cluster of any of a program's kernels.
 std::int64_t largest_cluster(const std::vector<ir::Kernel>& machine);

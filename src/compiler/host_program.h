@@ -7,21 +7,26 @@
 #include "ir/program.h"
 #include "support/arguments.h"
 
-// Programs of one rank and one stream in the host's memory.
+// Programs in the host's memory.
 namespace tilewright::compiler {
 
-// The caller's tensors where they lie, and memory for the rest, from multiples of 1024 bytes on.
+// The caller's tensors where they lie, in the order of the program's signature, and memory for the
+// rest, from multiples of 1024 bytes on.
 class HostMemory {
  public:
   HostMemory(const ir::Program& bound, const Arguments& arguments);
-  std::byte* at(int buffer) const { return address_[static_cast<std::size_t>(buffer)]; }
+  std::byte* at(int buffer, int rank) const {
+    return address_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(buffer)];
+  }
 
  private:
   std::vector<std::vector<std::byte>> own_;
-  std::vector<std::byte*> address_;
+  std::vector<std::vector<std::byte*>> address_;  // of each rank, each buffer's
 };
 
-// Does what the bound program queues, in its order: copies and zeros itself, launches by `launch`.
+// Does what the bound program queues in its first run: copies, zeros and words itself, launches by
+// `launch`, one after the other. Each stream goes as far as its waits let it. Raises a usage error
+// where none of them can go on.
 void for_each_launch(const ir::Program& bound, const Arguments& arguments,
                      const std::function<void(const ir::Kernel&, const Arguments&)>& launch);
 

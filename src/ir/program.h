@@ -104,13 +104,13 @@ ProgramPart owned_part(Program& program, const ProgramOperation& launch,
 void add_owned(Program& program, const std::vector<Kernel>& machine);
 
 // What callers see of the program, as a kernel without a body: its dims, and as parameters what
-// they pass.
+// they pass: of several ranks all of the first, then all of the second, and so on.
 Kernel signature_of(const Program& program);
 
-// The program at one run, on tensors of these shapes: one for each buffer that is passed, in order,
-// and for each scalar. `given` holds the values of the dims that no axis names alone. Raises a
-// usage error where a caller's tensors do not fit, and at an operation's line where it does not fit
-// them.
+// The program at one run, on tensors of these shapes: one for each parameter of its signature, in
+// order, and for each scalar. `given` holds the values of the dims that no axis names alone. Raises
+// a usage error where a caller's tensors do not fit, and at an operation's line where it does not
+// fit them.
 Program bind_program(const Program& program, const std::vector<TensorShape>& shapes,
                      std::int64_t multiprocessors, const std::vector<double>& scalars = {},
                      const DimValues& given = {});

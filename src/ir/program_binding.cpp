@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -107,6 +108,20 @@ DimValues checked_values(const Program& program, const DimValues& sizes,
   return ir::bind(dims, {}, multiprocessors, sizes).values();
 }
 
+// Peers find in each other's memory what they know of their own.
+void check_alike(const Program& program, const std::vector<TensorShape>& shapes,
+                 std::size_t of_rank) {
+  for (std::size_t i = of_rank; i < shapes.size(); ++i) {
+    const TensorShape &shape = shapes[i], &first = shapes[i % of_rank];
+    if (shape.strides == first.strides) continue;
+    Diagnostic(program.where, fmt::format("program {}: {} has strides {{{}}}, and {} has {{{}}}",
+                                          program.name, shape.name, fmt::join(shape.strides, ", "),
+                                          first.name, fmt::join(first.strides, ", ")))
+        .fix("give all ranks tensors that lie alike")
+        .raise();
+  }
+}
+
 }  // namespace
 
 bool has_room(DType dtype, const std::vector<Dim>& shape) {
@@ -132,16 +147,19 @@ Kernel signature_of(const Program& program) {
   signature.name = program.name;
   signature.where = program.where;
   signature.dims = program.dims;
-  for (const ProgramBuffer& buffer : program.buffers) {
-    if (!buffer.is_passed()) continue;
-    Parameter& parameter = signature.parameters.emplace_back();
-    parameter.kind = buffer.kind == ProgramBuffer::Kind::in    ? Parameter::Kind::in
-                     : buffer.kind == ProgramBuffer::Kind::out ? Parameter::Kind::out
-                                                               : Parameter::Kind::inout;
-    parameter.name = buffer.name;
-    parameter.dtype = buffer.dtype;
-    parameter.shape = buffer.shape;
-    parameter.where = buffer.where;
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      const ProgramBuffer& buffer = program.buffers[i];
+      if (!buffer.is_passed()) continue;
+      Parameter& parameter = signature.parameters.emplace_back();
+      parameter.kind = buffer.kind == ProgramBuffer::Kind::in    ? Parameter::Kind::in
+                       : buffer.kind == ProgramBuffer::Kind::out ? Parameter::Kind::out
+                                                                 : Parameter::Kind::inout;
+      parameter.name = name_of(program, static_cast<int>(i), rank);
+      parameter.dtype = buffer.dtype;
+      parameter.shape = buffer.shape;
+      parameter.where = buffer.where;
+    }
   }
   for (const ProgramScalar& scalar : program.scalars) {
     Parameter& parameter = signature.parameters.emplace_back();
@@ -164,6 +182,7 @@ Program bind_program(const Program& program, const std::vector<TensorShape>& sha
   for (ProgramBuffer& buffer : placed.buffers) {
     if (buffer.is_passed()) buffer.strides = shapes[next++].strides;
   }
+  check_alike(program, shapes, next);
   return ProgramBinder(placed, binding.values(), scalars).bind();
 }
 

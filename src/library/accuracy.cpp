@@ -337,7 +337,7 @@ Comparison compare(const Workload& workload, const Reference& reference) {
     if (!workload.parameters[i]->is_output) continue;
     const std::size_t output = result.outputs.size();
     result.outputs.push_back(compare_tensor(workload.tensors[i], reference.values[output],
-                                            workload.parameters[i]->name, reference.allowed[output],
+                                            workload.name_of(i), reference.allowed[output],
                                             "in float64"));
   }
   return result;
@@ -351,7 +351,7 @@ std::string first_difference(const Workload& workload, const Workload& other,
     const auto bytes =
         std::mismatch(tensor.data(), tensor.data() + tensor.size_bytes(), before.data());
     const std::int64_t number = (bytes.first - tensor.data()) / size_of(tensor.dtype());
-    return fmt::format("{}{} is {}, and {} {}", workload.parameters[i]->name,
+    return fmt::format("{}{} is {}, and {} {}", workload.name_of(i),
                        index_text(tensor.shape(), number), tensor.flat(number), before.flat(number),
                        of_what);
   }

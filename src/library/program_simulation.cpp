@@ -106,18 +106,22 @@ simulator::MachineReport simulate_program(const ir::Program& program,
 }
 
 ProgramTensors ProgramWorkload::before() const {
-  ProgramTensors tensors(1);
+  ProgramTensors tensors(static_cast<std::size_t>(program.ranks));
   std::size_t next = 0;
-  for (const ir::ProgramBuffer& buffer : program.buffers) {
-    tensors[0].push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+  for (std::vector<HostTensor>& of_rank : tensors) {
+    for (const ir::ProgramBuffer& buffer : program.buffers) {
+      of_rank.push_back(buffer.is_passed() ? workload.tensors[next++] : HostTensor());
+    }
   }
   return tensors;
 }
 
 void ProgramWorkload::take(const ProgramTensors& after) {
   std::size_t next = 0;
-  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-    if (program.buffers[i].is_passed()) workload.tensors[next++] = after[0][i];
+  for (const std::vector<HostTensor>& of_rank : after) {
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      if (program.buffers[i].is_passed()) workload.tensors[next++] = of_rank[i];
+    }
   }
 }
 
@@ -125,8 +129,8 @@ ir::Program bind_workload(const ir::Program& recorded, const Workload& workload,
                           std::int64_t multiprocessors) {
   std::vector<ir::TensorShape> shapes;
   for (const HostTensor& tensor : workload.tensors) {
-    const LibraryTensor& entry = *workload.parameters[shapes.size()];
-    shapes.push_back({entry.name, tensor.dtype(), tensor.shape(), tensor.strides()});
+    shapes.push_back(
+        {workload.name_of(shapes.size()), tensor.dtype(), tensor.shape(), tensor.strides()});
   }
   return ir::bind_program(recorded, shapes, multiprocessors);
 }

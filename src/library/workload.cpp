@@ -69,7 +69,7 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
     const std::vector<std::int64_t> shape = shape_of(tensor, options);
     double bytes = size_of(dtype_of(tensor, options));
     for (const std::int64_t extent : shape) bytes *= static_cast<double>(extent);
-    total += bytes;
+    total += bytes * ranks_of(kernel, options);
     if (total > available) {
       Diagnostic({}, fmt::format("{}: with {} {} the tensors take {:.3g} GB, and this machine has "
                                  "{:.3g} GB of memory",
@@ -82,6 +82,17 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
 }
 
 }  // namespace
+
+int ranks_of(const LibraryKernel& kernel, const OptionValues& options) {
+  return kernel.over_ranks ? static_cast<int>(options.integer("ranks")) : 1;
+}
+
+std::string Workload::name_of(std::size_t parameter) const {
+  const std::string& name = parameters[parameter]->name;
+  if (ranks == 1) return name;
+  const std::size_t of_rank = parameters.size() / static_cast<std::size_t>(ranks);
+  return fmt::format("{} of rank {}", name, parameter / of_rank);
+}
 
 std::vector<HostTensor> Workload::inputs() const {
   std::vector<HostTensor> inputs;
@@ -103,7 +114,7 @@ Arguments Workload::arguments() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     HostTensor& tensor = tensors[i];
     arguments.tensors.push_back(
-        {parameters[i]->name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
+        {name_of(i), tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
   }
   return arguments;
 }
@@ -167,9 +178,23 @@ const HostTensor& Workload::output(const std::string& name, const std::string& f
   return tensors[static_cast<std::size_t>(at - parameters.begin())];
 }
 
+namespace {
+
+// Of each rank there would have to be one.
+void check_no_files(const LibraryKernel& kernel, const std::map<std::string, std::string>& files) {
+  if (!kernel.over_ranks || files.empty()) return;
+  const auto& [name, file] = *files.begin();
+  Diagnostic({}, fmt::format("{}: {} is there in each rank of {}", file, name, kernel.name))
+      .fix("leave it out: inputs are random, and --seed draws others")
+      .raise();
+}
+
+}  // namespace
+
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
                        const std::map<std::string, std::string>& files, std::uint64_t seed,
                        Drawn drawn) {
+  check_no_files(kernel, files);
   const OptionValues provisional = provisional_options(kernel, settings);
   Workload workload;
   workload.kernel = &kernel;
@@ -191,7 +216,11 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
     check_lengths_are_not_set(find_tensor(kernel, name, false), workload.options, file);
     check_present(kernel, workload.options, find_tensor(kernel, name, false), file);
   }
-  workload.parameters = tensors_of(kernel, workload.options);
+  workload.ranks = ranks_of(kernel, workload.options);
+  const std::vector<const LibraryTensor*> of_rank = tensors_of(kernel, workload.options);
+  for (int rank = 0; rank < workload.ranks; ++rank) {
+    workload.parameters.insert(workload.parameters.end(), of_rank.begin(), of_rank.end());
+  }
   for (const LibraryTensor* each : workload.parameters) {
     const LibraryTensor& tensor = *each;
     const std::vector<std::int64_t> shape = shape_of(tensor, workload.options);

@@ -15,9 +15,13 @@ namespace tilewright::library {
 struct Workload {
   const LibraryKernel* kernel = nullptr;
   OptionValues options;
-  std::vector<const LibraryTensor*> parameters;  // those that are there with these options
-  std::vector<HostTensor> tensors;               // of each of them
+  // Those that are there with these options, of each rank.
+  std::vector<const LibraryTensor*> parameters;
+  std::vector<HostTensor> tensors;  // of each of them
+  int ranks = 1;
 
+  // "C", or "C of rank 1".
+  std::string name_of(std::size_t parameter) const;
   std::vector<HostTensor> inputs() const;
   void poison_outputs();
   // Raises Error(usage) for a name that is none of the kernel's outputs, or of one that the options
@@ -25,6 +29,9 @@ struct Workload {
   const HostTensor& output(const std::string& name, const std::string& file) const;
   Arguments arguments();
 };
+
+// How many ranks run the kernel.
+int ranks_of(const LibraryKernel& kernel, const OptionValues& options);
 
 // Unknown names are a usage error that lists the known ones.
 const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string& name,

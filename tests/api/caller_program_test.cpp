@@ -14,6 +14,7 @@ namespace {
 
 using test::add;
 using test::kColumns;
+using test::kRows;
 using test::scale;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -182,7 +183,6 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
   const auto refused = [](const Program& program) {
     return test::usage_error_of([&] { compile(program, "interpreter"); });
   };
-  EXPECT_THAT(refused(Program("two", 2)), HasSubstr("it has 2 ranks"));
   EXPECT_THAT(refused(test::TwoKernels("second", true).program), HasSubstr("a second stream"));
   EXPECT_THAT(refused(test::TwoKernels("first", false).program),
               HasSubstr("a scalar hangs on the number of the run"));
@@ -192,6 +192,64 @@ TEST(CallerProgram, ProgramsThatHangOnMoreThanACaller) {
   Program nothing("nothing");
   nothing.out("y", f32, {4});
   EXPECT_THAT(refused(nothing), HasSubstr("nothing writes the output y"));
+}
+
+// y = 2 x of the next rank, which a stream of its own copies once that has made it.
+struct Exchanged {
+  explicit Exchanged(bool tells = true) : program("exchanged", 3) {
+    const Buffer x = program.in("x", f32, {kRows, kColumns});
+    const Buffer y = program.out("y", f32, {kRows, kColumns});
+    const Buffer scaled = program.scratch("scaled", f32, {kRows, kColumns});
+    const Buffer made = program.signals("made", 1);
+    program.on_each_rank([&](const Rank& rank) {
+      // Recorded first, so that it waits for what comes behind it.
+      const Stream pull = rank.stream("pull"), main = rank.stream();
+      pull.wait(made[0], program.run());
+      pull.copy(y, scaled.on(rank.next()));
+      main.launch(scale(), {x, scaled}, {2});
+      if (tells) main.write(made.on(rank.next(-1))[0], program.run());
+    });
+  }
+  Program program;
+};
+
+TEST(CallerProgram, SeveralRanksOnTheHost) {
+  for (const char* target : {"interpreter", "sim:sm_90a", "passes:sm_90a"}) {
+    SCOPED_TRACE(target);
+    std::vector<HostTensor> tensors;
+    for (int rank = 0; rank < 3; ++rank) {
+      tensors.push_back(HostTensor::random_normal(f32, {kRows, kColumns}, 5 + rank));
+      tensors.push_back(HostTensor::poisoned(f32, {kRows, kColumns}));
+    }
+    std::vector<TensorRef> refs;
+    for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+    const ProgramExecutable executable = compile(Exchanged().program, target);
+    for (int run = 0; run < 2; ++run) executable.run(refs);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      const HostTensor &x = tensors[2 * ((rank + 1) % 3)], &y = tensors[2 * rank + 1];
+      for (std::int64_t i = 0; i < x.elements(); ++i) ASSERT_EQ(y.flat(i), 2 * x.flat(i)) << rank;
+    }
+    refs[2].strides = {64, 1};
+    EXPECT_THAT(test::usage_error_of([&] { executable.run(refs); }),
+                HasSubstr("x of rank 1 has strides {64, 1}, and x of rank 0 has {32, 1}"));
+  }
+}
+
+TEST(CallerProgram, AWaitThatNothingEndsOnTheInterpreter) {
+  std::vector<HostTensor> tensors(6, HostTensor::zeros(f32, {kRows, kColumns}));
+  std::vector<TensorRef> refs;
+  for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+  const ProgramExecutable executable = compile(Exchanged(false).program, "interpreter");
+  EXPECT_THAT(test::usage_error_of([&] { executable.run(refs); }),
+              HasSubstr("stream pull of rank 0 waits for what no other stream does"));
+}
+
+// Of GPUs a caller gives the tensors and a stream of each.
+TEST(CallerProgram, SeveralRanksOnOneStream) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const ProgramExecutable executable = compile(Exchanged().program, "sm_90a");
+  EXPECT_THAT(test::usage_error_of([&] { executable.run({}); }),
+              AllOf(HasSubstr("it has 3 ranks"), HasSubstr("run_on_gpus()")));
 }
 
 TEST(CallerProgram, IsNotRunWhereTheTargetOnlyBuilds) {
@@ -240,6 +298,35 @@ TEST_F(CallerProgramOnFake, ScratchIsThereOnceForAStreamAndSize) {
     EXPECT_EQ(state_->allocations, 3);
   }
   EXPECT_EQ(state_->live_allocations, 0);
+}
+
+// What ranks keep from run to run stays while the sizes do. Here there is one of them.
+TEST_F(CallerProgramOnFake, RunsOnGpusAllocateForNewSizesAlone) {
+  char stream = 0;
+  {
+    ProgramExecutable executable = compile(Called().program, "cuda");
+    executable.run_on_gpus(tensors(64), {&stream}, {2});
+    EXPECT_EQ(state_->launches, 3);
+    EXPECT_EQ(state_->copies, 1);
+    const int allocations = state_->allocations;
+    executable.run_on_gpus(tensors(64), {}, {2});
+    EXPECT_EQ(state_->launches, 6);
+    EXPECT_EQ(state_->allocations, allocations);
+    executable.run_on_gpus(tensors(10), {&stream}, {2});
+    EXPECT_GT(state_->allocations, allocations);
+    const std::string refused = test::usage_error_of([&] {
+      executable.run_on_gpus(tensors(10), {&stream, &stream}, {2});
+    });
+    EXPECT_THAT(refused, HasSubstr("2 streams for 1 rank"));
+  }
+  EXPECT_EQ(state_->live_allocations, 0);
+}
+
+TEST_F(CallerProgramOnFake, RunsOnGpusOfSeveralStreams) {
+  HostTensor x = HostTensor::zeros(f32, {kRows, kColumns}), y = x, z = x;
+  ProgramExecutable executable = compile(test::TwoKernels("second", true).program, "cuda");
+  for (int run = 0; run < 2; ++run) executable.run_on_gpus({ref(x), ref(y), ref(z)});
+  EXPECT_EQ(state_->launches, 4);
 }
 
 // Two sums that begin as zeros, each used behind another launch, and one that is written first.

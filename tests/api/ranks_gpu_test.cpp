@@ -1,8 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "common/ranks_kernels.h"
+#include "compiler/device_tensors.h"
 #include "examples/all_reduce.h"
 #include "kernels/gpu.h"
+#include "library/accuracy.h"
+#include "tilewright/library_executable.h"
 #include "tilewright/program.h"
 
 // What is clean on simulated GPUs, on two that are there.
@@ -76,6 +83,41 @@ TEST_F(RanksGpuTest, AnAllReduceHasTheSameBitsInAllRanks) {
         ASSERT_EQ(memory.at(y, rank).flat(i), sum) << "rank " << rank << ", element " << i;
       }
     }
+  }
+}
+
+// The library's products over ranks on a caller's tensors: outputs poisoned before each of some
+// rounds of runs in a row, against float64, and with the same bits in every round.
+TEST_F(RanksGpuTest, ProductsOfTheLibrary) {
+  for (const auto& [name, more] : {std::pair{"gemm_reduce_scatter", "parts=f32"},
+                                   {"gemm_reduce_scatter", "bias=true"},
+                                   {"all_gather_gemm", "dtype=f16"}}) {
+    SCOPED_TRACE(testing::Message() << name << ", " << more);
+    library::Workload work =
+        library::make_workload(find_kernel(name), {more, "m=300", "n=520", "k=328"}, {}, 1);
+    const LibraryExecutable executable = compile(*work.kernel, work.options, "cuda");
+    const auto of_rank = static_cast<std::ptrdiff_t>(work.tensors.size()) / kRanks;
+    std::optional<std::vector<HostTensor>> first;
+    for (int round = 0; round < 5; ++round) {
+      work.poison_outputs();
+      std::vector<compiler::DeviceTensors> on_gpus;
+      std::vector<TensorRef> tensors;
+      for (int rank = 0; rank < kRanks; ++rank) {
+        const auto from = work.tensors.begin() + rank * of_rank;
+        on_gpus.emplace_back(std::vector<HostTensor>(from, from + of_rank), rank);
+        for (const TensorRef& tensor : on_gpus.back().refs()) tensors.push_back(tensor);
+      }
+      for (int run = 0; run <= 10 * round; ++run) executable.run_on_gpus(tensors);
+      for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+        const std::size_t own = i % static_cast<std::size_t>(of_rank);
+        on_gpus[i / static_cast<std::size_t>(of_rank)].download(own, work.tensors[i]);
+      }
+      if (!first) first = work.tensors;
+      EXPECT_EQ(work.tensors, *first) << round;
+    }
+    const library::Comparison comparison =
+        library::compare(work, library::reference_of(work, library::Executed::by_hardware));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
   }
 }
 

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "check/program_proof.h"
 #include "common/ranks_kernels.h"
 #include "compiler/compile_to_machine.h"
 #include "examples/all_reduce.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/fault_kinds.h"
 #include "target/verify.h"
+#include "tilewright/kernels/gemm_ranks.h"
 #include "tilewright/program.h"
 
 // Faults of signals between ranks, seeded at every site of kernels of several ranks, and found.
@@ -29,14 +32,21 @@ struct RanksSubject {
     program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
     machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   }
+  // A program of one kernel, on which nothing but these sizes and CTAs is decided.
+  RanksSubject(const Program& recorded, DimValues sizes, int ctas)
+      : program(recorded), sizes(std::move(sizes)), ctas(ctas) {
+    machine = compiler::compile_to_machine(*program.finish().kernels.front(), ir::default_target())
+                  .kernel;
+  }
 
   // The kind of fault that shows in one schedule of some runs; "" for none.
   std::string symptom(const ir::Kernel& mutant, std::uint64_t seed, int runs) const {
     simulator::MachineOptions options;
     options.seed = seed;
-    options.multiprocessors = options.resident = 8;
-    const simulator::MachineReport report = library::simulate_program(
-        program.finish(), {mutant}, ProgramMemory(program).tensors, nullptr, options, runs);
+    options.multiprocessors = options.resident = ctas;
+    const simulator::MachineReport report =
+        library::simulate_program(ir::bind_program(program.finish(), sizes, ctas), {mutant},
+                                  ProgramMemory(program, sizes).tensors, nullptr, options, runs);
     return report.ok() ? "" : report.faults[0].kind;
   }
 
@@ -68,6 +78,8 @@ struct RanksSubject {
   }
 
   Program program;
+  DimValues sizes;
+  int ctas = 8;
   ir::Kernel machine;
 };
 
@@ -99,6 +111,55 @@ TEST(RanksFaults, OfCopiesThroughTma) {
   // As of the all-reduce, and the proxy fence left out.
   EXPECT_EQ(subject.expect_found(23, 1), 7);
   EXPECT_EQ(subject.expect_found(16, 1), 1);
+}
+
+// What is known to go wrong between scatter and reduce: a signal behind a wait for the copies'
+// sources alone (16), a relaxed one or wait, one of the GPU alone, none at all (23), and words that
+// do not count up with the runs (24). A rank may be a run ahead in each.
+TEST(RanksFaults, OfAGemmWithReduceScatter) {
+  kernels::GemmReduceScatter o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  // One CTA ends with a tile that it sends, another one sends a tile and then adds its own.
+  const RanksSubject subject(kernels::gemm_reduce_scatter_sm90(o),
+                             {{"m", 60}, {"n", 40}, {"k", 24}}, 3);
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    ASSERT_EQ(subject.symptom(subject.machine, seed, 3), "");
+  }
+  EXPECT_GT(subject.expect_found(23, 3), 5);
+  EXPECT_EQ(subject.expect_found(24, 3), 1);
+  EXPECT_GT(subject.expect_found(16, 1), 0);
+}
+
+// Of the kernel: a relaxed wait, one of the GPU alone, none, no fence before its copies. Of the
+// program: words that nobody waits for, writes or counts up, and a rank that pushes the next run's
+// rows while others read this one's.
+TEST(RanksFaults, OfAnAllGatherWithGemm) {
+  kernels::AllGatherGemm o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  const Program recorded = kernels::all_gather_gemm_sm90(o);
+  // Rows in each of the blocks that are pushed.
+  const ir::Program program =
+      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 8}}, 2);
+  simulator::MachineOptions how;
+  how.multiprocessors = how.resident = 2;
+  ProofOptions options;
+  options.launches = 3;
+  options.more = 100;
+  std::map<int, int> caught;
+  for (const MutantResult& result :
+       prove_program({program_case(program, how, 0)},
+                     library::machine_forms(program, ir::default_target()).front(), options)) {
+    SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);
+    EXPECT_NE(result.verdict, MutantResult::Verdict::undecided) << result.reason;
+    if (result.verdict != MutantResult::Verdict::caught) continue;
+    EXPECT_TRUE(result.right_class) << result.fault.message;
+    ++caught[result.kind->number];
+  }
+  for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
 }
 
 }  // namespace

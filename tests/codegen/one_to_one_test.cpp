@@ -15,6 +15,7 @@
 #include "codegen/example_kernels.h"
 #include "codegen/machine_text.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/program.h"
 #include "ir/text.h"
 #include "tilewright/library.h"
 
@@ -243,8 +244,13 @@ void expect_one_to_one(const Kernel& kernel, Count& count) {
 void expect_library_kernel(const LibraryKernel& entry, const std::vector<std::string>& settings,
                            Count& count) {
   SCOPED_TRACE(fmt::format("{} {}", entry.name, fmt::join(settings, " ")));
-  const OptionValues options = resolve_options(entry, settings);
-  expect_one_to_one(build_choice(entry, choose_schedule(entry, options, "sm_90a")), count);
+  const ScheduleChoice choice = choose_schedule(entry, resolve_options(entry, settings), "sm_90a");
+  if (!entry.is_program()) return expect_one_to_one(build_choice(entry, choice), count);
+  const Program program = build_program(entry, choice);
+  for (const auto& kernel : program.finish().kernels) {
+    ++count.kernels;
+    expect_one_to_one(compiler::compile_to_machine(*kernel, ir::default_target()).kernel);
+  }
 }
 
 TEST(OneToOne, EveryOperationOutsideOfRegistersIsCounted) {

@@ -134,12 +134,13 @@ void expect_agreement(const LibraryKernel& entry, const std::vector<std::string>
     set.push_back("schedule=" + schedule.name);
     add(choose_schedule(entry, resolve_options(entry, set), schedule.target));
   }
-  const std::vector<const LibraryTensor*> tensors = tensors_of(entry, options);
+  const library::Workload workload = library::make_workload(entry, settings, {}, 1);
+  const std::vector<const LibraryTensor*>& tensors = workload.parameters;
   for (const ir::Kernel& traced : kernels) {
     ASSERT_GE(traced.parameters.size(), tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const ir::Parameter& parameter = traced.parameters[i];
-      EXPECT_EQ(parameter.name, tensors[i]->name);
+      EXPECT_EQ(parameter.name, workload.name_of(i));
       EXPECT_EQ(parameter.dtype, dtype_of(*tensors[i], options));
       EXPECT_EQ(parameter.shape.size(), tensors[i]->shape.size());
       EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, tensors[i]->is_output);
@@ -148,7 +149,6 @@ void expect_agreement(const LibraryKernel& entry, const std::vector<std::string>
       EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
     }
   }
-  const library::Workload workload = library::make_workload(entry, settings, {}, 1);
   EXPECT_GT(entry.floating_operations(options, workload.inputs()), 0);
   const std::vector<std::vector<double>> reference = entry.reference(options, workload.inputs());
   std::size_t outputs = 0;

@@ -38,10 +38,10 @@ struct GemmVariant {
   int block_m, block_n;
   int block_k;  // of 16-bit elements: twice as many of 8 bits
   int warpgroups;
-  bool exchanged;
-  int share_a, share_b;
-  int split;
-  bool grid_split;
+  bool exchanged = false;
+  int share_a = 1, share_b = 1;
+  int split = 1;
+  bool grid_split = false;
 };
 const std::vector<GemmVariant>& gemm_variants();
 // Checks nothing: gemm_sm90 does.

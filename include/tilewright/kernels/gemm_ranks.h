@@ -1,0 +1,55 @@
+#pragma once
+
+#include "tilewright/kernels/gemm.h"
+#include "tilewright/program.h"
+
+// Matrix products over ranks, whose communication runs under the arithmetic. What a function
+// refuses is a usage error at its caller's line, `where`.
+namespace tilewright::kernels {
+
+// A product whose depth is divided among ranks. Each rank has its columns of the operands, A
+// {ranks, m, k} and B {n, k}, and gets its own m rows of the sum: in rank r
+//
+//   C {m, n} = scale * (sum over the ranks s of A_s[r] B_s^T) + bias
+//
+// The parts of the sum, one of each rank, have the dtype `parts`. They are added in f32, in the
+// order of the ranks, so that every run gives the same bits.
+struct GemmReduceScatter {
+  Gemm gemm;           // bf16 or f16; on sm_90a neither exchanged nor split
+  int ranks = 2;       // 2 to 8
+  DType parts = bf16;  // that of the operands, or f32
+  bool scale = false;  // f32 {1}, which stands before C
+  bool bias = false;   // f32 {n}, behind it
+};
+// Its meaning: each rank reads what it needs of the others' operands. The program's tensors are A,
+// B, scale, bias and C.
+Program gemm_reduce_scatter(const GemmReduceScatter& operation, SourceLocation where = here());
+
+// For sm_90a: one persistent kernel. A rank computes the rows of the next rank first and its own
+// last. Others' parts go into slots of their owner's memory by TMA, tile by tile, each behind a
+// word that counts up with the runs; where the owner computes the tile itself it adds what has
+// come. There are slots for two runs, since a rank may be a run ahead. n and k are multiples of 8.
+Program gemm_reduce_scatter_sm90(const GemmReduceScatter& operation, SourceLocation where = here());
+
+// A product whose rows are divided among ranks. Each rank has its own rows A {m, k}, and B {n, k},
+// and gets all rows of the product: in rank r
+//
+//   C {ranks, m, n}: C[s] = A_s B_r^T
+struct AllGatherGemm {
+  Gemm gemm;  // bf16 or f16; on sm_90a not split
+  int ranks = 2;
+};
+// Its meaning: each rank reads the others' rows where they are. The program's tensors are A, B and
+// C.
+Program all_gather_gemm(const AllGatherGemm& operation, SourceLocation where = here());
+
+// For sm_90a: one persistent kernel, and the copy engines, which push each rank's rows to the
+// others in blocks of rows, each behind a word that counts up with the runs. A rank computes with
+// its own rows first, then with those that come first; the warp that loads waits for their words. k
+// and n are multiples of 8.
+Program all_gather_gemm_sm90(const AllGatherGemm& operation, SourceLocation where = here());
+
+// The tile shapes that the library compiles them in.
+const std::vector<GemmVariant>& rank_gemm_variants();
+
+}  // namespace tilewright::kernels

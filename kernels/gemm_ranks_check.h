@@ -1,0 +1,14 @@
+#pragma once
+
+#include "kernels/caller.h"
+#include "tilewright/kernels/gemm_ranks.h"
+
+// What operations over ranks do not take is a usage error at the caller's line.
+namespace tilewright::kernels {
+
+void check_reduce_scatter(const GemmReduceScatter& operation, const Caller& caller);
+void check_all_gather(const AllGatherGemm& operation, const Caller& caller);
+// Tiles for sm_90a.
+void check_ranks_sm90(const Gemm& gemm, const Caller& caller);
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,359 @@
+#include "tilewright/kernels/gemm_ranks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/error_text.h"
+#include "kernels/execution.h"
+#include "library/accuracy.h"
+#include "tilewright/library_executable.h"
+
+// Matrix products over ranks, on simulated GPUs and on the interpreter.
+namespace tilewright::kernels {
+namespace {
+
+using testing::HasSubstr;
+
+GemmReduceScatter small_tiles(int ranks) {
+  GemmReduceScatter o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  o.ranks = ranks;
+  o.scale = o.bias = true;
+  return o;
+}
+
+struct Sizes {
+  std::int64_t m = 70, n = 40, k = 72;
+};
+
+std::vector<double> values_of(const HostTensor& tensor) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) values.push_back(tensor.flat(i));
+  return values;
+}
+
+// Of rows of `depth` elements.
+double dot(const std::vector<double>& a, std::int64_t row_of_a, const std::vector<double>& b,
+           std::int64_t row_of_b, std::int64_t depth) {
+  const auto first = a.begin() + row_of_a * depth;
+  return std::inner_product(first, first + depth, b.begin() + row_of_b * depth, 0.0);
+}
+
+// Relative; infinite where an element is not a number.
+struct Difference {
+  double squares = 0, wanted_squares = 0;
+  void add(double got, double wanted) {
+    const double error = std::isfinite(got) ? got - wanted : INFINITY;
+    squares += error * error;
+    wanted_squares += wanted * wanted;
+  }
+  double relative() const { return std::sqrt(squares / std::max(wanted_squares, 1e-30)); }
+};
+
+// Where C stands in ProgramMemory::tensors.
+std::size_t place_of_result(const GemmReduceScatter& o) { return 2 + o.scale + o.bias; }
+
+// Of all ranks' C.
+double error_of(const GemmReduceScatter& o, const ProgramMemory& memory) {
+  const std::size_t at = place_of_result(o);
+  const std::int64_t m = memory.tensors[0][at].shape()[0], n = memory.tensors[0][at].shape()[1];
+  const std::int64_t k = memory.tensors[0][1].shape()[1];
+  std::vector<std::vector<double>> a, b;
+  for (const std::vector<HostTensor>& own : memory.tensors) {
+    a.push_back(values_of(own[0]));
+    b.push_back(values_of(own[1]));
+  }
+  Difference error;
+  for (std::size_t rank = 0; rank < a.size(); ++rank) {
+    const std::vector<HostTensor>& own = memory.tensors[rank];
+    for (std::int64_t i = 0; i < m * n; ++i) {
+      double wanted = 0;
+      for (std::size_t from = 0; from < a.size(); ++from) {
+        wanted += dot(a[from], static_cast<std::int64_t>(rank) * m + i / n, b[from], i % n, k);
+      }
+      if (o.scale) wanted *= own[2].flat(0);
+      if (o.bias) wanted += own[at - 1].flat(i % n);
+      error.add(own[at].flat(i), wanted);
+    }
+  }
+  return error.relative();
+}
+
+ProgramMemory memory_of(const Program& program, const Sizes& sizes) {
+  return ProgramMemory(program, {{"m", sizes.m}, {"n", sizes.n}, {"k", sizes.k}}, 7);
+}
+
+struct How {
+  std::uint64_t seed = 0;
+  int schedules = 1, runs = 3, multiprocessors = 3;
+};
+
+// C, before poisoned, behind the last of several runs under each of several schedules.
+void run(const Program& program, ProgramMemory& memory, const How& how) {
+  SimulationOptions options;
+  options.seed = how.seed;
+  options.schedules = how.schedules;
+  options.runs = how.runs;
+  options.multiprocessors = how.multiprocessors;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << report.faults.front().text;
+}
+
+void check(const GemmReduceScatter& o, const Sizes& sizes, const How& how = {}) {
+  SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.m << " x " << sizes.n << " x "
+                                  << sizes.k << ", parts " << name_of(o.parts));
+  const Program program = gemm_reduce_scatter_sm90(o);
+  ProgramMemory memory = memory_of(program, sizes);
+  run(program, memory, how);
+  EXPECT_LT(error_of(o, memory), test::kTolerance);
+}
+
+TEST(GemmReduceScatterTest, OfTwoFourAndEightRanks) {
+  check(small_tiles(2), {}, {.schedules = 3});
+  check(small_tiles(4), {});
+  check(small_tiles(8), {70, 24, 24}, {.runs = 2, .multiprocessors = 2});
+}
+
+TEST(GemmReduceScatterTest, PartsOfF32) {
+  GemmReduceScatter o = small_tiles(3);
+  o.parts = f32;
+  check(o, {}, {.schedules = 2});
+}
+
+TEST(GemmReduceScatterTest, HalfPrecisionWithoutScaleAndBias) {
+  GemmReduceScatter o = small_tiles(2);
+  o.gemm.dtype = o.parts = f16;
+  o.scale = o.bias = false;
+  check(o, {});
+}
+
+// More tiles than CTAs, tails of each axis, a depth of nothing.
+TEST(GemmReduceScatterTest, Tails) {
+  for (const Sizes& sizes :
+       {Sizes{1, 8, 8}, Sizes{64, 32, 64}, Sizes{130, 72, 136}, Sizes{65, 200, 8}}) {
+    check(small_tiles(2), sizes, {.seed = 3});
+  }
+  GemmReduceScatter o = small_tiles(2);
+  o.scale = false;  // C is the bias then
+  check(o, {70, 40, 0});
+}
+
+// Two CTAs that take tiles below each other share B's; of the last pair one has none.
+TEST(GemmReduceScatterTest, ClustersShareTiles) {
+  GemmReduceScatter o = small_tiles(2);
+  o.gemm.share_b = 2;
+  check(o, {150, 40, 72}, {.multiprocessors = 4});
+}
+
+TEST(GemmReduceScatterTest, TilesOfTheLibrary) {
+  for (const GemmVariant& variant : rank_gemm_variants()) {
+    SCOPED_TRACE(variant.name);
+    GemmReduceScatter o;
+    o.gemm = with_variant(o.gemm, variant);
+    o.bias = true;
+    check(o, {variant.block_m * variant.share_b + 17, variant.block_n + 24, 72},
+          {.runs = 2, .multiprocessors = 2 * variant.share_b});
+  }
+}
+
+// Sums are in the order of the ranks: whatever comes first, and in every run, C has the same bits.
+TEST(GemmReduceScatterTest, AnyOrderGivesTheSameBits) {
+  for (const DType parts : {bf16, f32}) {
+    GemmReduceScatter o = small_tiles(3);
+    o.parts = parts;
+    const Program program = gemm_reduce_scatter_sm90(o);
+    std::optional<ProgramMemory> first;
+    for (const std::uint64_t seed : {1, 2, 3, 4}) {
+      ProgramMemory memory = memory_of(program, {});
+      run(program, memory, {.seed = seed, .runs = static_cast<int>(seed)});
+      if (!first) first.emplace(memory);
+      for (std::size_t rank = 0; rank < 3; ++rank) {
+        EXPECT_EQ(memory.tensors[rank][4], first->tensors[rank][4]) << rank;
+      }
+    }
+  }
+}
+
+// The meaning has the explicit form's bits where all sums are exact: whole numbers.
+TEST(GemmReduceScatterTest, IsWhatTheInterpreterComputes) {
+  const LibraryKernel& entry = find_kernel("gemm_reduce_scatter");
+  for (const char* parts : {"bf16", "f32"}) {
+    GemmReduceScatter o = small_tiles(3);
+    o.parts = parts == std::string("f32") ? f32 : bf16;
+    const Program program = gemm_reduce_scatter_sm90(o);
+    ProgramMemory memory = memory_of(program, {});
+    std::vector<TensorRef> tensors;
+    std::vector<HostTensor> copies;
+    for (std::vector<HostTensor>& of_rank : memory.tensors) {
+      for (std::size_t number = 0; number <= place_of_result(o); ++number) {
+        HostTensor& tensor = of_rank[number];
+        for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+          tensor.set_flat(i, std::nearbyint(tensor.flat(i)));
+        }
+        copies.push_back(tensor);
+      }
+    }
+    tensors.reserve(copies.size());
+    for (HostTensor& tensor : copies) tensors.push_back(ref(tensor));
+    run(program, memory, {});
+    const OptionValues options = resolve_options(
+        entry, {"ranks=3", "scale=true", "bias=true", std::string("parts=") + parts});
+    compile(build_program(entry, {nullptr, options, {}}), "interpreter").run(tensors);
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      EXPECT_EQ(memory.tensors[rank][4], copies[5 * rank + 4]) << rank << ", parts " << parts;
+    }
+  }
+}
+
+TEST(GemmReduceScatterTest, ToleranceSeesAPartThatIsLeftOut) {
+  GemmReduceScatter o = small_tiles(2);
+  o.scale = o.bias = false;
+  const Program program = gemm_reduce_scatter_sm90(o);
+  ProgramMemory memory = memory_of(program, {});
+  run(program, memory, {});
+  ASSERT_LT(error_of(o, memory), test::kTolerance);
+  for (std::int64_t i = 0; i < 70; ++i) memory.tensors[1][0].set({0, i, 5}, 0);
+  EXPECT_GT(error_of(o, memory), test::kTolerance);
+}
+
+TEST(GemmReduceScatterTest, WhatItDoesNotTake) {
+  const auto refused = [](const std::function<void(GemmReduceScatter&)>& change) {
+    GemmReduceScatter o = small_tiles(2);
+    change(o);
+    return test::usage_error_of([&] { gemm_reduce_scatter_sm90(o); });
+  };
+  EXPECT_THAT(refused([](auto& o) { o.ranks = 9; }), HasSubstr("9 ranks"));
+  EXPECT_THAT(refused([](auto& o) { o.parts = f16; }),
+              HasSubstr("parts of f16 beside operands of bf16"));
+  EXPECT_THAT(refused([](auto& o) { o.gemm.split = 2; }), HasSubstr("k is divided among CTAs"));
+  EXPECT_THAT(refused([](auto& o) { o.gemm.exchanged = true; }),
+              HasSubstr("the operands are exchanged"));
+  EXPECT_THAT(refused([](auto& o) { o.gemm.dtype = f8e4m3; }), HasSubstr("operands of f8e4m3"));
+}
+
+// Who passed what.
+TEST(GemmReduceScatterTest, RanksWhoseTensorsDiffer) {
+  const LibraryKernel& entry = find_kernel("gemm_reduce_scatter");
+  const ProgramExecutable executable =
+      compile(build_program(entry, {nullptr, resolve_options(entry, {}), {}}), "interpreter");
+  HostTensor A = HostTensor::zeros(bf16, {2, 4, 8}), B = HostTensor::zeros(bf16, {16, 8});
+  HostTensor C = HostTensor::zeros(bf16, {4, 16}), longer = HostTensor::zeros(bf16, {24, 8});
+  const auto refused = [&](const std::vector<TensorRef>& tensors) {
+    return test::usage_error_of([&] { executable.run(tensors); });
+  };
+  EXPECT_THAT(refused({ref(A), ref(B), ref(C), ref(A), ref(longer), ref(C)}),
+              HasSubstr("the dim n is 16 by axis 0 of B of rank 0, but 24 by axis 0 of B of rank "
+                        "1"));
+  EXPECT_THAT(refused({ref(A), ref(B), ref(C)}), HasSubstr("A of rank 1"));
+}
+
+AllGatherGemm small_gather(int ranks) {
+  AllGatherGemm o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  o.ranks = ranks;
+  return o;
+}
+
+double gather_error_of(const ProgramMemory& memory) {
+  Difference error;
+  for (const std::vector<HostTensor>& own : memory.tensors) {
+    const std::vector<double> b = values_of(own[1]);
+    const std::int64_t n = own[1].shape()[0], k = own[1].shape()[1];
+    std::int64_t next = 0;
+    for (const std::vector<HostTensor>& from : memory.tensors) {
+      const std::vector<double> a = values_of(from[0]);
+      for (std::int64_t i = 0; i < from[0].shape()[0] * n; ++i) {
+        error.add(own[2].flat(next++), dot(a, i / n, b, i % n, k));
+      }
+    }
+  }
+  return error.relative();
+}
+
+void check(const AllGatherGemm& o, const Sizes& sizes, const How& how = {}) {
+  SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.m << " x " << sizes.n << " x "
+                                  << sizes.k);
+  const Program program = all_gather_gemm_sm90(o);
+  ProgramMemory memory = memory_of(program, sizes);
+  run(program, memory, how);
+  EXPECT_LT(gather_error_of(memory), test::kTolerance);
+}
+
+TEST(AllGatherGemmTest, OfTwoFourAndEightRanks) {
+  check(small_gather(2), {}, {.schedules = 3});
+  check(small_gather(4), {});
+  check(small_gather(8), {70, 24, 24}, {.runs = 2, .multiprocessors = 2});
+}
+
+// Fewer rows than a block has, blocks without any, and a tail in each of several blocks.
+TEST(AllGatherGemmTest, Tails) {
+  for (const Sizes& sizes :
+       {Sizes{1, 8, 8}, Sizes{64, 32, 64}, Sizes{300, 72, 136}, Sizes{65, 200, 8}}) {
+    check(small_gather(2), sizes, {.seed = 3});
+  }
+  check(small_gather(2), {70, 40, 0});
+}
+
+TEST(AllGatherGemmTest, ClustersAndExchangedOperands) {
+  AllGatherGemm o = small_gather(2);
+  o.gemm.share_b = 2;
+  check(o, {150, 40, 72}, {.multiprocessors = 4});
+  o = small_gather(2);
+  o.gemm.dtype = f16;
+  o.gemm.exchanged = true;
+  o.gemm.block_m = 32;
+  o.gemm.block_n = 64;
+  check(o, {});
+}
+
+TEST(AllGatherGemmTest, TilesOfTheLibrary) {
+  for (const GemmVariant& variant : rank_gemm_variants()) {
+    SCOPED_TRACE(variant.name);
+    AllGatherGemm o;
+    o.gemm = with_variant(o.gemm, variant);
+    check(o, {variant.block_m * variant.share_b + 17, variant.block_n + 24, 72},
+          {.runs = 2, .multiprocessors = 2 * variant.share_b});
+  }
+}
+
+TEST(AllGatherGemmTest, WhatItDoesNotTake) {
+  AllGatherGemm o = small_gather(2);
+  o.gemm.split = 2;
+  EXPECT_THAT(test::usage_error_of([&] { all_gather_gemm_sm90(o); }),
+              HasSubstr("k is divided among CTAs"));
+  o = small_gather(1);
+  EXPECT_THAT(test::usage_error_of([&] { all_gather_gemm(o); }), HasSubstr("1 ranks"));
+}
+
+// The entries' own meanings, references and tensors, on the interpreter.
+TEST(OperationsOverRanks, AgreeWithFloat64OnTheInterpreter) {
+  for (const char* name : {"gemm_reduce_scatter", "all_gather_gemm"}) {
+    for (const char* ranks : {"ranks=2", "ranks=3"}) {
+      SCOPED_TRACE(testing::Message() << name << " " << ranks);
+      library::Workload work =
+          library::make_workload(find_kernel(name), {ranks, "m=70", "n=40", "k=72"}, {}, 1);
+      std::vector<TensorRef> tensors;
+      for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+      compile(*work.kernel, work.options, "interpreter").run(tensors);
+      const library::Comparison comparison = library::compare(work, library::reference_of(work));
+      EXPECT_TRUE(comparison.ok()) << comparison.text();
+      EXPECT_THAT(work.name_of(work.tensors.size() - 1), HasSubstr("C of rank "));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::kernels
