@@ -193,7 +193,7 @@ TEST(Group, LeavesNothingOpen) {
 }
 
 // The lines that name what a process of the test has made.
-std::string left_in(const std::string& list, const Processes& ranks, int count) {
+std::string named_in(const std::string& list, const Processes& ranks, int count) {
   std::ifstream file(list);
   std::string line, left;
   while (std::getline(file, line)) {
@@ -201,6 +201,17 @@ std::string left_in(const std::string& list, const Processes& ranks, int count) 
       const std::string name = "tilewright-" + std::to_string(ranks.process(rank)) + "-";
       if (line.find(name) != std::string::npos) left += line + "\n";
     }
+  }
+  return left;
+}
+
+// What stays of them. The system may take down what a process had open after its last output.
+std::string left_in(const std::string& list, const Processes& ranks, int count) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::string left = named_in(list, ranks, count);
+  while (!left.empty() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    left = named_in(list, ranks, count);
   }
   return left;
 }
