@@ -211,8 +211,9 @@ TEST_F(LaunchPlanTest, TheStrideOfAnAxisOfOneElementDoesNotMatter) {
 TEST_F(LaunchPlanTest, MisalignedTensorsAreNamed) {
   Arguments given = arguments(512, 768, 128);
   given.tensors[1] = tensor("B", 768, 128, 0x20008);
-  EXPECT_THAT(error_of(given), AllOf(HasSubstr("gemm_sm90.cpp:"), HasSubstr("B"), HasSubstr("0x20008"),
-                                     HasSubstr("16 bytes"), HasSubstr("fix:")));
+  EXPECT_THAT(error_of(given),
+              AllOf(HasSubstr("gemm_sm90.cpp:"), HasSubstr("B"), HasSubstr("0x20008"),
+                    HasSubstr("16 bytes"), HasSubstr("fix:")));
   given.tensors[1] = tensor("B", 768, 128, 0);
   EXPECT_THAT(error_of(given), AllOf(HasSubstr("B"), HasSubstr("null")));
 }
