@@ -514,6 +514,7 @@ class PairsOfCtas {
     // As the next launch wants them.
     when(cluster_rank() == 0 && last > 0, [&] {
       wait_flag(answer, Compare::ge, last, {Semantics::acquire, Scope::gpu});
+      warp_sync();  // no lane looks at the word any more
       atomic_add(told, 0 - last);
       atomic_add(answer, 0 - last);
     });
