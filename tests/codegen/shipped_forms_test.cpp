@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/fuzz/recipe.h"
@@ -131,6 +132,30 @@ TEST_P(ShippedLibrary, IsSimulated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Parts, ShippedLibrary, testing::Range(std::size_t{0}, kParts));
+
+// Heads that share keys take more registers. Where a claim of the kernel does not hold then, each
+// call with such options is refused.
+TEST(ShippedForms, ClaimsHoldForGradientsOfSharedHeads) {
+  skip_without_assembler();
+  if (IsSkipped()) return;
+  const std::vector<std::pair<std::string, std::vector<std::string>>> operations = {
+      {"attention_backward", {"schedule=split", "dim=128"}},
+      {"attention_backward", {"schedule=split", "dim=64", "causal=true", "softcap=3"}},
+      {"attention_backward", {"schedule=ordered", "dim=96", "causal=true", "softcap=3"}},
+      {"attention_varlen_backward", {"schedule=atomic", "dim=128"}},
+  };
+  for (const auto& [name, options] : operations) {
+    const LibraryKernel& kernel = find_kernel(name);
+    std::vector<std::string> settings = options;
+    settings.insert(settings.end(), {"heads=2", "kv_heads=1"});
+    const ScheduleChoice choice =
+        choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
+    const Program program = build_program(kernel, choice);
+    for (const auto& each : program.finish().kernels) {
+      EXPECT_NO_THROW(compiler::build_kernel(*each, "sm_90a")) << name << " " << options[0];
+    }
+  }
+}
 
 TEST(ShippedForms, OfExamplesAreSimulated) {
   skip_without_assembler();
