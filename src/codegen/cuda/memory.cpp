@@ -214,7 +214,9 @@ void print_shared_elements(Emitter& emitter, const Operation& operation) {
                          (panel_columns == 0 || layout.shape[rank - 1] <= panel_columns);
   const auto linear = [&](const auto& part) {
     const auto scaled = [](const std::string& index, std::int64_t by) {
-      return index == "0" ? index : fmt::format("({}) * {}", index, by);
+      if (index == "0") return index;
+      const bool is_sum = index.find(' ') != std::string::npos;
+      return fmt::format("{} * {}", is_sum ? "(" + index + ")" : index, by);
     };
     return sum_text({scaled(part(rank - 2), attributes.integer(Key::row_bytes)),
                      scaled(part(rank - 1), bytes)});

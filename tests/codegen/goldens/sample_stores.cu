@@ -436,7 +436,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         store_shared_8(address, held_26 + i);
       }
     }
@@ -445,7 +445,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         load_shared_8(address, held_26 + i);
       }
     }
@@ -454,7 +454,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         store_shared_16(address, held_26 + i);
       }
     }
@@ -463,7 +463,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         load_shared_16(address, held_26 + i);
       }
     }
@@ -472,7 +472,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         store_shared(address, held_26[i]);
       }
     }
@@ -481,7 +481,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         held_26[i] = load_shared<float>(address);
       }
     }
@@ -710,7 +710,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared_4(address, held_32 + i / 2);
       }
     }
@@ -719,7 +719,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         load_shared_4(address, held_32 + i / 2);
       }
     }
@@ -728,7 +728,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared_8(address, held_32 + i / 2);
       }
     }
@@ -737,7 +737,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         load_shared_8(address, held_32 + i / 2);
       }
     }
@@ -746,7 +746,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared_16(address, held_32 + i / 2);
       }
     }
@@ -755,7 +755,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         load_shared_16(address, held_32 + i / 2);
       }
     }
@@ -764,7 +764,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared(address, (u16)(held_32[i / 2] >> i % 2 * 16));
       }
     }
@@ -773,7 +773,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         held_32[i / 2] = (i % 2 == 0 ? 0 : held_32[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
       }
     }
@@ -1027,7 +1027,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared_4(address, held_38 + i / 2);
       }
     }
@@ -1036,7 +1036,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         load_shared_4(address, held_38 + i / 2);
       }
     }
@@ -1045,7 +1045,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared_8(address, held_38 + i / 2);
       }
     }
@@ -1054,7 +1054,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         load_shared_8(address, held_38 + i / 2);
       }
     }
@@ -1063,7 +1063,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared_16(address, held_38 + i / 2);
       }
     }
@@ -1072,7 +1072,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         load_shared_16(address, held_38 + i / 2);
       }
     }
@@ -1081,7 +1081,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         store_shared(address, (u16)(held_38[i / 2] >> i % 2 * 16));
       }
     }
@@ -1090,7 +1090,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 2;
+        const u32 address = begin + i * 2;
         held_38[i / 2] = (i % 2 == 0 ? 0 : held_38[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
       }
     }
@@ -1287,7 +1287,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared_4(address, held_44 + i / 4);
       }
     }
@@ -1296,7 +1296,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         load_shared_4(address, held_44 + i / 4);
       }
     }
@@ -1305,7 +1305,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared_8(address, held_44 + i / 4);
       }
     }
@@ -1314,7 +1314,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         load_shared_8(address, held_44 + i / 4);
       }
     }
@@ -1323,7 +1323,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared(address, (u8)(held_44[i / 4] >> i % 4 * 8));
       }
     }
@@ -1332,7 +1332,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         held_44[i / 4] = (i % 4 == 0 ? 0 : held_44[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
       }
     }
@@ -1504,7 +1504,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         store_shared_8(address, held_50 + i);
       }
     }
@@ -1513,7 +1513,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 2) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         load_shared_8(address, held_50 + i);
       }
     }
@@ -1522,7 +1522,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         store_shared_16(address, held_50 + i);
       }
     }
@@ -1531,7 +1531,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         load_shared_16(address, held_50 + i);
       }
     }
@@ -1540,7 +1540,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         store_shared(address, held_50[i]);
       }
     }
@@ -1549,7 +1549,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 4;
+        const u32 address = begin + i * 4;
         held_50[i] = load_shared<int>(address);
       }
     }
@@ -1688,7 +1688,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i64_19 + (lane / 2 + warp % 4 * 16) * 128 + (lane % 2 * 8) * 8);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 8;
+        const u32 address = begin + i * 8;
         store_shared(address, held_56[i]);
       }
     }
@@ -1697,7 +1697,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i64_19 + (lane / 2 + warp % 4 * 16) * 128 + (lane % 2 * 8) * 8);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 8;
+        const u32 address = begin + i * 8;
         held_56[i] = load_shared<i64>(address);
       }
     }
@@ -1855,7 +1855,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared_4(address, held_62 + i / 4);
       }
     }
@@ -1864,7 +1864,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         load_shared_4(address, held_62 + i / 4);
       }
     }
@@ -1873,7 +1873,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared_8(address, held_62 + i / 4);
       }
     }
@@ -1882,7 +1882,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         load_shared_8(address, held_62 + i / 4);
       }
     }
@@ -1891,7 +1891,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared(address, (u8)(held_62[i / 4] >> i % 4 * 8));
       }
     }
@@ -1900,7 +1900,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         held_62[i / 4] = (i % 4 == 0 ? 0 : held_62[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
       }
     }
@@ -2057,7 +2057,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared_4(address, held_68 + i / 4);
       }
     }
@@ -2066,7 +2066,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 4) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         load_shared_4(address, held_68 + i / 4);
       }
     }
@@ -2075,7 +2075,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared_8(address, held_68 + i / 4);
       }
     }
@@ -2084,7 +2084,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; i += 8) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         load_shared_8(address, held_68 + i / 4);
       }
     }
@@ -2093,7 +2093,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         store_shared(address, (u8)(held_68[i / 4] >> i % 4 * 8));
       }
     }
@@ -2102,7 +2102,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
       for (int i = 0; i < 8; ++i) {
-        const u32 address = begin + (i) * 1;
+        const u32 address = begin + i * 1;
         held_68[i / 4] = (i % 4 == 0 ? 0 : held_68[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
       }
     }
