@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -13,13 +14,14 @@
 #include "api/build_options.h"
 #include "api/caller_runs.h"
 #include "api/program_ranks.h"
+#include "api/program_steps.h"
+#include "api/word_waits.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/target.h"
 #include "ir/program.h"
 #include "runtime/device.h"
-#include "runtime/peers.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
 #include "tilewright/program.h"
@@ -30,6 +32,7 @@ using Kind = ir::ProgramOperation::Kind;
 
 struct ProgramExecutable::State {
   ir::Program recorded;
+  ir::Kernel signature;  // what its callers see
   compiler::Target target;
   CompileOptions options;
   std::unique_ptr<CallerRuns> caller;  // once somebody calls
@@ -38,11 +41,14 @@ struct ProgramExecutable::State {
   std::optional<ir::Program> program;   // bound to the sizes of the memory that is loaded
   std::unique_ptr<ProgramRanks> ranks;  // null: on another target than cuda
   // Of each rank that this process runs; so are the streams and events, by their numbers.
-  std::map<int, std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;
+  ProgramSteps::Kernels kernels;
+  WordWaits waits;
   std::map<int, runtime::Stream> streams;
   std::map<int, runtime::Event> events;  // of the program
   std::map<int, runtime::Event> ends;    // of each stream's run
   std::map<int, runtime::Event> begins;  // of each rank's run on a caller's stream
+  std::unique_ptr<ProgramWatch> watch;   // of its runs, if anybody asks
+  std::unique_ptr<ProgramSteps> steps;   // of `program`, on the memory that it has
   std::int64_t runs = 0;                 // since load, or with a caller's sizes
   DimValues sizes;
   // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
@@ -63,9 +69,10 @@ struct ProgramExecutable::State {
   void require_memory();
   void require_devices() const;
   void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
-  void check_launches() const;
-  void queue(const ir::ProgramOperation& operation, const runtime::Stream& stream,
-             std::int64_t run) const;
+  // Whether the stream's rank has another one.
+  bool shares_rank(int stream) const;
+  // While nothing is queued: who waits for a launch that fails then would wait forever.
+  void prepare_steps();
   void queue_run(std::int64_t run) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers) const;
   ProgramRanks::Streams own_streams() const;
@@ -98,6 +105,7 @@ void ProgramExecutable::State::build() {
                                                                          ranks->device(rank)));
     }
   }
+  if (ranks) waits.build(recorded, *ranks, build_options(options));
 }
 
 void ProgramExecutable::State::run_on(std::unique_ptr<ProgramRanks> made) {
@@ -130,11 +138,12 @@ void ProgramExecutable::State::bind(const DimValues& sizes) {
   ir::add_owned(made, machine);
   passed.clear();
   passed_sizes.clear();
+  steps.reset();
   program.reset();
   ranks->allocate(made);
   program = std::move(made);
   clear(*program);
-  check_launches();
+  prepare_steps();
   ranks->meet("the memory");
 }
 
@@ -170,6 +179,7 @@ void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
   for (ir::ProgramBuffer& buffer : own.buffers) {
     if (buffer.is_passed()) buffer.shape.assign(1, 0);
   }
+  steps.reset();
   program.reset();
   ranks->allocate(own);
   program = std::move(made);
@@ -183,7 +193,7 @@ void ProgramExecutable::State::pass(const Arguments& arguments) {
   std::vector<std::int64_t> wanted = sizes_of(arguments);
   if (!program || wanted != passed_sizes) bind_passed(arguments);
   passed_sizes = std::move(wanted);
-  ir::check_memory(ir::signature_of(recorded), arguments.tensors);
+  ir::check_memory(signature, arguments.tensors);
   std::vector<std::vector<std::byte*>> places;
   std::size_t next = 0;
   for (int rank = 0; rank < program->ranks; ++rank) {
@@ -194,40 +204,7 @@ void ProgramExecutable::State::pass(const Arguments& arguments) {
   }
   if (places == passed) return;
   passed = std::move(places);
-  check_launches();
-}
-
-void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
-                                     const runtime::Stream& stream, std::int64_t run) const {
-  const int rank = program->streams[operation.stream].rank;
-  const auto at = [this](int buffer, int of) { return this->at(buffer, of); };
-  const std::int32_t value = ir::word_value(operation.value, run);
-  switch (operation.kind) {
-    case Kind::launch:
-      return kernels.at(rank)[operation.kernel]->launch(stream,
-                                                        arguments_of(*program, operation, run, at));
-    case Kind::copy:
-      return ir::for_each_rows(
-          argument_of(*program, operation.to, at), argument_of(*program, operation.from, at),
-          [&](const ir::CopiedRows& copied) {
-            runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
-                                     copied.bytes, copied.rows, stream);
-          });
-    case Kind::zero: {
-      const TensorArgument to = argument_of(*program, operation.to, at);
-      return ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) {
-        runtime::zero_rows_async(set.to, set.to_pitch, set.bytes, set.rows, stream);
-      });
-    }
-    case Kind::write:
-      return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);
-    case Kind::wait:
-      return runtime::wait_word(stream, argument_of(*program, operation.to, at).data, value);
-    case Kind::record:
-      return events.at(operation.event).record(stream);
-    case Kind::wait_event:
-      return stream.wait(events.at(operation.event));
-  }
+  prepare_steps();
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -259,14 +236,19 @@ void ProgramExecutable::State::clear(const ir::Program& of) const {
   }
 }
 
-// While nothing is queued: who waits for a launch that fails then would wait forever.
-void ProgramExecutable::State::check_launches() const {
-  const auto at = [this](int buffer, int rank) { return this->at(buffer, rank); };
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const int rank = program->streams[operation.stream].rank;
-    if (operation.kind != Kind::launch || !ranks->runs(rank)) continue;
-    kernels.at(rank)[operation.kernel]->check(arguments_of(*program, operation, 1, at));
+void ProgramExecutable::State::prepare_steps() {
+  if (const auto seconds = compiler::watch_seconds()) {
+    watch = std::make_unique<ProgramWatch>(*program, *ranks, *seconds);
   }
+  steps = std::make_unique<ProgramSteps>(
+      *program, *ranks, kernels, waits, events,
+      [this](int buffer, int rank) { return this->at(buffer, rank); }, watch.get());
+}
+
+bool ProgramExecutable::State::shares_rank(int stream) const {
+  const int rank = recorded.streams[static_cast<std::size_t>(stream)].rank;
+  return std::count_if(recorded.streams.begin(), recorded.streams.end(),
+                       [rank](const ir::ProgramStream& each) { return each.rank == rank; }) > 1;
 }
 
 // A rank's streams begin behind the ends of all of them in the run before.
@@ -278,11 +260,13 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
       if (i != j && same_rank) stream.wait(end);
     }
   }
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const auto stream = streams.find(operation.stream);
-    if (stream != streams.end()) queue(operation, stream->second, run);
+  std::vector<const runtime::Stream*> queues(program->streams.size());
+  for (const auto& [i, stream] : streams) queues[static_cast<std::size_t>(i)] = &stream;
+  steps->queue(run, queues);
+  // Nobody waits for the end of a rank's only stream.
+  for (const auto& [i, stream] : streams) {
+    if (shares_rank(i)) ends.at(i).record(stream);
   }
-  for (const auto& [i, stream] : streams) ends.at(i).record(stream);
   ranks->note_queued(run, own_streams());
 }
 
@@ -295,21 +279,20 @@ void ProgramExecutable::State::queue_run(std::int64_t run,
     auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
     first.push_back(runtime::Stream::borrow(ranks->device(rank), handle));
   }
-  std::map<int, const runtime::Stream*> queues;
+  std::vector<const runtime::Stream*> queues(program->streams.size());
   std::vector<int> streams_of(first.size(), 0);
   for (const auto& [number, stream] : streams) {
     const int rank = program->streams[number].rank;
-    queues[number] = streams_of[rank] == 0 ? &first[rank] : &stream;
+    queues[static_cast<std::size_t>(number)] = streams_of[rank] == 0 ? &first[rank] : &stream;
     if (streams_of[rank] == 1) begins.at(rank).record(first[rank]);
     if (streams_of[rank]++ > 0) stream.wait(begins.at(rank));
   }
-  for (const ir::ProgramOperation& operation : program->operations) {
-    queue(operation, *queues.at(operation.stream), run);
-  }
-  for (const auto& [number, queue] : queues) {
+  steps->queue(run, queues);
+  for (const auto& [number, end] : ends) {
     const int rank = program->streams[number].rank;
-    ends.at(number).record(*queue);
-    if (queue != &first[rank]) first[rank].wait(ends.at(number));
+    const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
+    end.record(*queue);
+    if (queue != &first[rank]) first[rank].wait(end);
   }
 }
 
@@ -364,7 +347,7 @@ void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
          "pass one for each rank, or none");
   }
   const std::lock_guard lock(state.mutex);
-  state.pass(compiler::make_arguments(ir::signature_of(state.recorded), tensors, scalars));
+  state.pass(compiler::make_arguments(state.signature, tensors, scalars));
   state.queue_run(++state.runs, streams);
 }
 
@@ -398,7 +381,7 @@ void ProgramExecutable::run(int runs) {
   ir::check_count(state.recorded, "runs", runs);
   state.require_memory();
   for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);
-  state.ranks->finish(state.runs, state.own_streams());
+  state.ranks->finish(state.runs, state.own_streams(), state.watch.get());
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
@@ -417,6 +400,7 @@ std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
   state->target = compiler::parse_target(target, options.device);
   state->options = options;
   state->recorded = program.finish();
+  state->signature = ir::signature_of(state->recorded);
   compiler::dump_program(state->recorded);
   return state;
 }
