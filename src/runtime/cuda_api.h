@@ -42,7 +42,10 @@ constexpr Result kErrorNotReady = 600;
 
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
+  kPciBus = 33,
+  kPciDevice = 34,
   kL2CacheSize = 38,
+  kPciDomain = 50,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
   kMaxSharedMemoryPerBlockOptin = 97,

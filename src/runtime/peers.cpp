@@ -6,6 +6,7 @@
 #include <array>
 
 #include "runtime/cuda_api.h"
+#include "runtime/topology.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::runtime {
@@ -39,10 +40,11 @@ void reach_peer(const Device& device, const Device& other) {
              "cuDeviceCanAccessPeer");
   if (can == 0) {
     Diagnostic({},
-               fmt::format("GPU {} does not reach the memory of GPU {}", device.ordinal(),
-                           other.ordinal()),
+               fmt::format("GPU {} does not reach the memory of GPU {}, which is joined to it {}",
+                           device.ordinal(), other.ordinal(),
+                           path_text(topology().link(device.ordinal(), other.ordinal()))),
                ErrorKind::unavailable)
-        .fix("GPUs joined by NVLink, or by PCIe with peer access")
+        .fix("GPUs joined by NVLink, or by PCIe with peer access: `tilewright doctor` draws them")
         .raise();
   }
   device.make_current();

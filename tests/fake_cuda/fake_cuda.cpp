@@ -45,11 +45,22 @@ int free_handle(void* handle) {
   return 0;
 }
 
+// The GPU of that number, as CUDA_VISIBLE_DEVICES would choose it.
+int gpu_of(int device) {
+  const int visible = device < 8 ? fake_cuda_state.visible[device] : 0;
+  return visible == 0 ? device : visible - 1;
+}
+
 }  // namespace
 
 extern "C" {
 
-int cuInit(unsigned) { return fake_cuda_state.init_result; }
+int cuInit(unsigned) {
+  // For tests that run programs.
+  const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
+  if (devices != nullptr) fake_cuda_state.device_count = std::atoi(devices);
+  return fake_cuda_state.init_result;
+}
 int cuDriverGetVersion(int* version) {
   *version = 12040;
   return 0;
@@ -74,8 +85,15 @@ int cuDeviceGetName(char* name, int size, int) {
   std::strncpy(name, "Fake H100", static_cast<size_t>(size));
   return 0;
 }
-int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int) {
+int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int device) {
   switch (attribute) {
+    case cuda::kPciDomain:
+    case cuda::kPciDevice:
+      *value = 0;
+      break;
+    case cuda::kPciBus:
+      *value = 0x10 + gpu_of(device);
+      break;
     case cuda::kComputeCapabilityMajor:
       *value = 9;
       break;
@@ -94,12 +112,19 @@ int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int) {
   return 0;
 }
 int cuDeviceCanAccessPeer(int* can, int, int) {
-  *can = 1;
+  *can = fake_cuda_state.without_peers == 0;
+  return 0;
+}
+int cuDeviceGetP2PAttribute(int* value, int attribute, int, int) {
+  constexpr int kAtomics = 3;
+  const bool lacks = fake_cuda_state.without_peers != 0 ||
+                     (attribute == kAtomics && fake_cuda_state.without_atomics != 0);
+  *value = !lacks;
   return 0;
 }
 int cuCtxEnablePeerAccess(CUctx_st*, unsigned) { return 0; }
 int cuDeviceGetUuid_v2(void* bytes, int device) {
-  std::memset(bytes, device, 16);
+  std::memset(bytes, gpu_of(device), 16);
   return 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {

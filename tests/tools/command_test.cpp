@@ -31,7 +31,8 @@ TEST(CommandTest, ListsKernels) {
   EXPECT_THAT(names, testing::ElementsAre("attention_forward", "attention_varlen_forward",
                                           "attention_backward", "attention_varlen_backward",
                                           "attention_decode", "gemm", "gemm_fp8",
-                                          "gemm_reduce_scatter", "all_gather_gemm"));
+                                          "gemm_reduce_scatter", "all_gather_gemm",
+                                          "sequence_parallel_attention"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
@@ -437,6 +438,29 @@ TEST(CommandTest, DoctorSaysWhatIsHere) {
   for (const char* key : {"cpu", "compilers", "gpus", "missing"}) EXPECT_TRUE(json.contains(key));
   for (const Json& part : json["missing"]) EXPECT_NE(part["how_to_get_it"], "");
   EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
+}
+
+TEST(CommandTest, DoctorDrawsTheLinks) {
+  const runtime::ScopedVariable driver("TILEWRIGHT_CUDA_DRIVER", TILEWRIGHT_FAKE_CUDA);
+  const runtime::ScopedVariable devices("FAKE_CUDA_DEVICES", "3");
+  const runtime::ScopedVariable links("FAKE_NVML_LINKS", "18");
+  {
+    const runtime::ScopedVariable nvml("TILEWRIGHT_NVML", TILEWRIGHT_FAKE_NVML);
+    EXPECT_THAT(tilewright("doctor").output,
+                AllOf(HasSubstr("links      by NVML 580.65.06\n"),
+                      HasSubstr("         1    NV18       X    NV18  00000000:11:00.0\n"),
+                      HasSubstr("NV18: by NVLink, 18 links, 450 GB/s each way\n"),
+                      HasSubstr("ring: 0 1 2\n")));
+    const Json topology = tilewright("doctor --json").json()["topology"];
+    EXPECT_EQ(topology["source"], "NVML 580.65.06");
+    EXPECT_EQ(topology["links"][0][2]["nvlinks"], 18);
+    EXPECT_EQ(topology["links"][2][0]["reaches"], true);
+    EXPECT_EQ(topology["ring"], Json({0, 1, 2}));
+  }
+  const runtime::ScopedVariable none("TILEWRIGHT_NVML", "/nonexistent/libnvidia-ml.so");
+  EXPECT_THAT(tilewright("doctor").output,
+              AllOf(HasSubstr("links      by the driver's peer attributes (/nonexistent"),
+                    HasSubstr("NV: by NVLink\n")));
 }
 
 TEST(CommandTest, HelpAndVersion) {
