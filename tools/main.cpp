@@ -67,10 +67,7 @@ class CommandLine {
         run,
         "interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and after every "
         "pass of the compiler), or cuda (the GPU that is here)");
-    run->add_option("--in", request_.inputs,
-                    "x.npy or x.safetensors:key; inputs without a file are random")
-        ->type_name("NAME=FILE")
-        ->allow_extra_args(false);
+    inputs(run);
     run->add_option("--out", request_.outputs, "y.npy; bf16 is written as f32")
         ->type_name("NAME=FILE")
         ->allow_extra_args(false);
@@ -104,6 +101,7 @@ class CommandLine {
 
     CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
     kernel(bench, "interpreter, or cuda (the GPU that is here)");
+    inputs(bench);
     checked(bench);
     timeout(bench);
     seed(bench, "Of the random inputs");
@@ -264,6 +262,7 @@ class CommandLine {
                      "kernel that may never come to its end")
         ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
         ->excludes("--faults");
+    inputs(simulate)->excludes("--shrunken")->excludes("--faults")->excludes("--printed");
     seed(simulate, "Of the random inputs and of the first schedule");
     simulate->add_option("--input-seed", request_.input_seed,
                          "Of the random inputs, where --seed is to be of the schedule alone");
@@ -457,6 +456,13 @@ class CommandLine {
     app->add_option("--set", request_.settings,
                     "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
         ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+  }
+  CLI::Option* inputs(CLI::App* app) {
+    return app
+        ->add_option("--in", request_.inputs,
+                     "x.npy or x.safetensors:key; inputs without a file are random")
+        ->type_name("NAME=FILE")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -21,6 +22,8 @@ FakeCudaState fake_cuda_state = {};
 }
 
 namespace {
+
+thread_local std::uintptr_t current_context = 0;
 
 int take_result() {
   const int result = fake_cuda_state.next_result;
@@ -128,11 +131,15 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
   *bytes = size_t{80} << 30;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(CUctx_st** context, int) {
-  *context = nullptr;
+// Contexts are the devices' numbers, from 1 on.
+int cuDevicePrimaryCtxRetain(CUctx_st** context, int device) {
+  *context = reinterpret_cast<CUctx_st*>(static_cast<std::uintptr_t>(device) + 1);
   return 0;
 }
-int cuCtxSetCurrent(CUctx_st*) { return 0; }
+int cuCtxSetCurrent(CUctx_st* context) {
+  current_context = reinterpret_cast<std::uintptr_t>(context);
+  return 0;
+}
 int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
@@ -147,13 +154,16 @@ int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value)
   return 0;
 }
 int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*) {
-  *value = attribute == cuda::kMaxThreadsPerBlock ? fake_cuda_state.max_threads : 0;
+  *value = attribute == cuda::kMaxThreadsPerBlock ? fake_cuda_state.max_threads
+           : attribute == cuda::kSharedSizeBytes  ? fake_cuda_state.static_shared
+                                                  : 0;
   return 0;
 }
 int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void**) {
   if (const int failed = take_result()) return failed;
   FakeCudaState& state = fake_cuda_state;
   ++state.launches;
+  state.launched_on = static_cast<int>(current_context) - 1;
   const unsigned grid[] = {config->grid_x, config->grid_y, config->grid_z};
   const unsigned block[] = {config->block_x, config->block_y, config->block_z};
   std::memcpy(state.grid, grid, sizeof grid);

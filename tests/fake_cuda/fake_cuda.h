@@ -17,6 +17,7 @@ struct FakeCudaState {
   int init_result;
   int device_count;
   int max_threads;               // of a block, by what the kernels were compiled for
+  int static_shared;             // bytes that the kernels have without asking
   int synchronise_milliseconds;  // that waiting for a stream takes
   int capturing;                 // whether all streams are
   int reaches_nobody;            // whether no device maps shared memory
@@ -36,6 +37,7 @@ struct FakeCudaState {
   int live_handles;  // streams, events and modules
   int allocations;   // so far
   int launches;
+  int launched_on;  // the device that was current
   int ended_queues_with_work;
   int memsets;
   int copies;
