@@ -232,8 +232,10 @@ class CommandLine {
     simulate
         ->add_option("--search", request_.search,
                      "random: each schedule is drawn from its seed; delays: a seed counts through "
-                     "those with at most two delays, and --schedules are spread evenly over all")
-        ->check(CLI::IsMember({"random", "delays"}))
+                     "those with at most two delays, and --schedules are spread evenly over all; "
+                     "held: the seed is the number of an arrival on an mbarrier, before which its "
+                     "warp stays until nothing else can go on")
+        ->check(CLI::IsMember({"random", "delays", "held"}))
         ->take_last()
         ->capture_default_str()
         ->excludes("--faults");
