@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <new>
 #include <set>
 #include <string>
@@ -119,20 +120,58 @@ std::string standstill(const codegen::WatchReport& report, const ir::Kernel& mac
                      static_cast<double>(report.nanoseconds) * 1e-9, lines, written);
 }
 
+namespace {
+
+// Those of the process, in the order in which they were made.
+class LiveReports {
+ public:
+  void add(const WatchReports* reports) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(reports);
+  }
+  void remove(const WatchReports* reports) {
+    const std::lock_guard lock(mutex_);
+    all_.erase(std::find(all_.begin(), all_.end(), reports));
+  }
+  template <typename Visit>
+  void for_each(const Visit& visit) {
+    const std::lock_guard lock(mutex_);
+    for (const WatchReports* each : all_) visit(*each);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<const WatchReports*> all_;
+};
+
+LiveReports& live_reports() {
+  static auto& reports = *new LiveReports;  // kernels may be statics of other files
+  return reports;
+}
+
+}  // namespace
+
 WatchReports::WatchReports(const runtime::Device& device, const ir::Kernel& machine, double seconds)
     : machine_(machine),
       memory_(device, sizeof(codegen::WatchReport)),
       reporter_([this] { raise(); }) {
   new (memory_.data()) codegen::WatchReport;
   address()->nanoseconds = static_cast<std::int64_t>(seconds * 1e9);
+  live_reports().add(this);
 }
+
+WatchReports::~WatchReports() { live_reports().remove(this); }
 
 codegen::WatchReport* WatchReports::address() const {
   return static_cast<codegen::WatchReport*>(memory_.data());
 }
 
 void WatchReports::raise() const {
-  const std::string text = standstill(*address(), machine_, rank_, writers_);
+  std::string text;
+  live_reports().for_each([&text](const WatchReports& each) {
+    const std::string own = each.text();
+    if (!own.empty()) text += (text.empty() ? "" : "\n") + own;
+  });
   if (text.empty()) return;
   Diagnostic(machine_.where, text, ErrorKind::result)
       .fix(

@@ -24,11 +24,16 @@ using WordWriters = std::function<std::string(const std::string& parameter)>;
 std::string standstill(const codegen::WatchReport& report, const ir::Kernel& machine, int rank,
                        const WordWriters& writers);
 
-// Where the waits of a kernel on a device report themselves, as CheckReports has it of checks.
+// Where the waits of a kernel on a device report themselves, as CheckReports has it of checks. What
+// is raised says what those of all kernels of the process have reported: a rank may wait for one
+// that stands still itself.
 class WatchReports {
  public:
   // The kernel must outlive it.
   WatchReports(const runtime::Device& device, const ir::Kernel& machine, double seconds);
+  ~WatchReports();
+  WatchReports(const WatchReports&) = delete;
+  WatchReports& operator=(const WatchReports&) = delete;
 
   // For the launch.
   codegen::WatchReport* address() const;
@@ -39,6 +44,7 @@ class WatchReports {
   }
 
  private:
+  std::string text() const { return standstill(*address(), machine_, rank_, writers_); }
   void raise() const;
 
   const ir::Kernel& machine_;

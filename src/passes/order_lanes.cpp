@@ -61,7 +61,7 @@ Unordered left_by(const Operation& o, bool elected = false) {
   elected = elected || is_one_lanes(o);
   Unordered left;
   left.all = !elected && accesses_memory(o);
-  left.one = (elected && (accesses_shared(o) || waits(o))) || is_ordered(o, Semantics::acquire);
+  left.one = elected && (accesses_shared(o) || waits(o));
   for (const ir::Block& block : o.blocks) {
     for (const Operation& inner : block.body) left = left | left_by(inner, elected);
   }
@@ -86,15 +86,18 @@ Unordered order(ir::Block& block, Unordered state) {
   std::vector<Operation> ordered;
   ordered.reserve(block.body.size());
   for (Operation& o : block.body) {
-    if (needs_sync(o, state)) {
+    const auto meet = [&ordered, &state, where = o.where] {
       Operation sync;
       sync.op = Op::warp_sync;
-      sync.where = o.where;
+      sync.where = where;
       ordered.push_back(std::move(sync));
       state = {};
-    }
+    };
+    if (needs_sync(o, state)) meet();
     state = behind(o, state);
+    const bool acquires = is_ordered(o, Semantics::acquire);
     ordered.push_back(std::move(o));
+    if (acquires) meet();
   }
   block.body = std::move(ordered);
   return state;

@@ -7,6 +7,7 @@
 #include "common/schedules.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/compiled.h"
+#include "ir/memory_order.h"
 #include "simulator/machine/machine.h"
 #include "tilewright/program.h"
 
@@ -103,6 +104,31 @@ struct Post {
   Program program;
   Buffer x, y;
 };
+
+// Whether each of the kernel's accesses in that order has the lanes meet directly before it, or
+// behind it: a release or an acquire is each lane's own.
+bool lanes_meet(const ir::Block& block, Semantics semantics, int distance) {
+  bool all = true;
+  for (int i = 0; i < static_cast<int>(block.body.size()); ++i) {
+    const ir::Operation& o = block.body[i];
+    for (const ir::Block& inner : o.blocks) all = all && lanes_meet(inner, semantics, distance);
+    if (ir::info(o.op).family != ir::Family::global_access) continue;
+    if (ir::order_of(o).semantics != semantics) continue;
+    const int other = i + distance;
+    all = all && other >= 0 && other < static_cast<int>(block.body.size()) &&
+          block.body[other].op == ir::Op::warp_sync;
+  }
+  return all;
+}
+
+TEST(OrderedTiles, LanesMeetBeforeTheyReleaseAndBehindWhatTheyAcquire) {
+  Letter letter;
+  letter.looks = true;
+  const ir::Kernel machine = compiler::compile_to_machine(post(letter).finish(), "sm_90a").kernel;
+  EXPECT_TRUE(lanes_meet(machine.body, Semantics::release, -1));
+  EXPECT_TRUE(lanes_meet(machine.body, Semantics::acquire, 1));
+  EXPECT_FALSE(lanes_meet(machine.body, Semantics::weak, 1));  // there are others
+}
 
 TEST(OrderedTiles, AReleaseHandsOnWhatCameBefore) {
   for (const Says says : {Says::st, Says::red, Says::atom_add}) {

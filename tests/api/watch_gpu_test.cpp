@@ -71,6 +71,7 @@ TEST_F(WatchGpuTest, AKernelThatWaitsForAWord) {
               "rank 0.*watch_gpu_test.cpp.*waits for there.0. >= 1, which is 0");
 }
 
+// Rank 0 waits in its second run for rank 1, which stands still in its first: both are named.
 TEST_F(WatchGpuTest, AKernelOfAnotherRank) {
   if (runtime::Device::count() < 2) GTEST_SKIP() << "two GPUs";
   EXPECT_EXIT(say_error(meeting(2, /*silent=*/0)), testing::ExitedWithCode(0),

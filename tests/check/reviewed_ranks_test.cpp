@@ -2,15 +2,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "codegen/print.h"
 #include "common/error_text.h"
 #include "common/schedules.h"
 #include "ir/memory_order.h"
+#include "ir/program.h"
 #include "ir/text.h"
 #include "ir/verifier.h"
 #include "tilewright/compile.h"
 #include "tilewright/hopper.h"
+#include "tilewright/kernels/all_to_all.h"
 #include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/attention_ranks.h"
 #include "tilewright/program.h"
 #include "tilewright/ranks.h"
 
@@ -47,6 +54,65 @@ TEST(ReviewedRankFaults, LengthsBeyondTheTensorAreNoOverrun) {
                    ref(lse)});
   }
   EXPECT_EQ(results[0], results[1]);
+}
+
+// "Heads are local in the help, and global in the code". Those that are set are of all ranks, and
+// what a rank has follows from them: its tensors have as many.
+TEST(ReviewedRankFaults, HeadsAreThoseOfAllRanks) {
+  kernels::AllToAll exchange;
+  exchange.ranks = 4;
+  exchange.heads = 8;
+  exchange.kv_heads = 2;
+  EXPECT_EQ(exchange.own_heads(), 2);
+  EXPECT_EQ(exchange.own_kv_heads(), 1);
+  std::map<std::string, std::int64_t> heads;
+  for (const ir::ProgramBuffer& buffer : kernels::all_to_all(exchange).finish().buffers) {
+    const std::size_t axis = buffer.shape.size() - 2;
+    if (buffer.shape.size() > 2) heads[buffer.name] = ir::constant(buffer.shape[axis]);
+  }
+  EXPECT_EQ(heads.at("Q"), 8);
+  EXPECT_EQ(heads.at("K"), 2);
+  EXPECT_EQ(heads.at("Q_all"), 2);
+  EXPECT_EQ(heads.at("K_all"), 1);
+}
+
+// "A tile that straddles the midpoint of a zig-zag shard is sent to the wrong rank", and "a rank
+// computes its part of the attention alone, and nothing brings the parts together": here halves of
+// a shard end inside of a tile, and all ranks' results together are the attention of the whole.
+TEST(ReviewedRankFaults, ZigZagShardsGiveTheWholeAttention) {
+  constexpr int kOfRanks = 2;
+  constexpr std::int64_t kAllRows = 84;  // 42 a rank, in halves of 21
+  kernels::SequenceParallelAttention parallel;
+  parallel.ranks = kOfRanks;
+  parallel.shards = Shards::zig_zag;
+  kernels::Attention& a = parallel.attention;
+  a.heads = 2;
+  a.kv_heads = 1;
+  a.causal = true;
+  a.block_q = a.block_k = 32;
+  HostTensor q = HostTensor::random_normal(bf16, {1, kAllRows, 2, 64}, 1);
+  HostTensor k = HostTensor::random_normal(bf16, {1, kAllRows, 1, 64}, 2);
+  HostTensor v = HostTensor::random_normal(bf16, {1, kAllRows, 1, 64}, 3);
+  HostTensor wanted = HostTensor::poisoned(bf16, {1, kAllRows, 2, 64});
+  HostTensor lse = HostTensor::poisoned(f32, {1, 2, kAllRows});
+  compile(kernels::attention_forward(a), "interpreter")
+      .run({ref(q), ref(k), ref(v), ref(wanted), ref(lse)});
+
+  std::vector<HostTensor> tensors;
+  for (int rank = 0; rank < kOfRanks; ++rank) {
+    for (const HostTensor* whole : {&q, &k, &v}) {
+      tensors.push_back(shard(*whole, 1, kOfRanks, Shards::zig_zag)[rank]);
+    }
+    tensors.push_back(HostTensor::poisoned(bf16, {1, kAllRows / kOfRanks, 2, 64}));
+    tensors.push_back(HostTensor::poisoned(f32, {1, 2, kAllRows / kOfRanks}));
+  }
+  std::vector<TensorRef> refs;
+  for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+  compile(kernels::sequence_parallel_attention(parallel), "interpreter").run(refs);
+  const HostTensor got = unshard({tensors[3], tensors[8]}, 1, Shards::zig_zag);
+  for (std::int64_t i = 0; i < got.elements(); ++i) {
+    ASSERT_NEAR(got.flat(i), wanted.flat(i), 0.02) << "element " << i;
+  }
 }
 
 // "Heads that are no multiple of the KV heads index past the buffer".
