@@ -1,5 +1,5 @@
-"""cuBLAS with NCCL, and PyTorch's symmetric-memory operations: one process for each GPU, as their
-users run them. The process that starts them says what is timed."""
+"""cuBLAS and FlashAttention-3 with NCCL, and PyTorch's symmetric-memory operations: one process for
+each GPU, as their users run them. The process that starts them says what is timed."""
 
 import tempfile
 
@@ -7,6 +7,9 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 
+from attention_peers import AttentionSide
+
+ATTENTION = "sequence_parallel_attention"
 SLEEP_CYCLES = 20_000_000  # the GPU waits while the host queues a round
 
 
@@ -84,7 +87,9 @@ def work(rank, ranks, store, pipe):
             break
         wanted, what, runs = asked
         if wanted != row:
-            row, launches = wanted, Side(*wanted, ranks, device).launches(group)
+            side = AttentionSide if wanted[0] == ATTENTION else Side
+            sizes = wanted[1:] if wanted[0] == ATTENTION else wanted
+            row, launches = wanted, side(*sizes, ranks, device).launches(group)
         try:
             dist.barrier()
             seconds_a_run(launches[what], 2, device)  # first calls allocate

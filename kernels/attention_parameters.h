@@ -97,9 +97,12 @@ struct PackedShapes {
   int heads, kv_heads;
 };
 
+// Where a kernel's keys and values come from: its caller, or ranks that write them meanwhile.
+enum class KeysFrom { caller, ranks };
+
 // The parameters that every schedule of attention_forward declares.
 struct AttentionParameters : AttentionScores, BatchShapes {
-  AttentionParameters(Kernel& kernel, const Attention& a);
+  AttentionParameters(Kernel& kernel, const Attention& a, KeysFrom from = KeysFrom::caller);
   Tensor Q, K, V, O, LSE;
   Mask mask;
 };

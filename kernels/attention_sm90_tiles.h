@@ -36,6 +36,12 @@ struct Run {
   Index tiles;
 };
 
+// The keys of one GPU are in memory when its kernel begins.
+struct KeysAreThere {
+  template <typename Order>
+  explicit KeysAreThere(const Order&) {}
+};
+
 // The order of tiles of sequences of one length. Without a mask all are as long, and head follows
 // head: tiles that run at once read the same keys, and each head's come from memory in their turn.
 // Of a causal mask the longest rows come first, within groups of heads whose K and V stay in L2
@@ -43,6 +49,8 @@ struct Run {
 class BatchOrder {
  public:
   using Parameters = AttentionParameters;
+  using Arrivals = KeysAreThere;
+  static constexpr bool kKeysArrive = false;
   static constexpr bool kEveryTileHasRows = true;
   static constexpr bool kHasNeighbours = true;
   static constexpr bool kInPairs = false;
@@ -55,6 +63,10 @@ class BatchOrder {
   Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
 
  protected:
+  // So many tiles of rows.
+  BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan,
+             const Dim& row_blocks);
+
   const AttentionParameters& p_;
   const Attention& a_;
   int packed_heads_, block_q_;
@@ -97,6 +109,8 @@ class PairOrder : public BatchOrder {
 class PackedOrder {
  public:
   using Parameters = VarlenParameters;
+  using Arrivals = KeysAreThere;
+  static constexpr bool kKeysArrive = false;
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;
   static constexpr bool kInPairs = false;

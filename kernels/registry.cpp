@@ -6,6 +6,7 @@
 
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
+#include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
@@ -22,6 +23,30 @@ KernelOption l2_option(const char* little) {
                       std::to_string(Attention().l2_bytes), kMaximumSize,
                       {std::to_string(Attention().l2_bytes), little});
 }
+
+// Two products over the visible part of `scores` of each head; a causal mask counts as half of it.
+double attention_operations(const OptionValues& options, double scores) {
+  const AttentionSizes s = attention_sizes_of(options);
+  return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v) *
+         (s.causal ? 0.5 : 1);
+}
+
+Gemm gemm_of(const OptionValues& options) {
+  Gemm g;
+  g.dtype = options.dtype("dtype");
+  return g;
+}
+
+// Panels of shared memory that rows fill, fill in part, and several of them.
+const Values kDims = {"64", "32", "80", "128", "192", "256"};
+const Values kValueDims = {"dim", "32", "80", "128", "256"};
+
+KernelOption softcap_option() {
+  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
+                        {"0", "20"});
+}
+
+}  // namespace
 
 Attention attention_of(const OptionValues& options) {
   Attention a;
@@ -50,28 +75,6 @@ AttentionSizes attention_sizes_of(const OptionValues& o) {
           o.integer("window"),
           1 / std::sqrt(static_cast<double>(o.integer("dim"))),
           static_cast<double>(o.integer("softcap"))};
-}
-
-// Two products over the visible part of `scores` of each head; a causal mask counts as half of it.
-double attention_operations(const OptionValues& options, double scores) {
-  const AttentionSizes s = attention_sizes_of(options);
-  return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v) *
-         (s.causal ? 0.5 : 1);
-}
-
-Gemm gemm_of(const OptionValues& options) {
-  Gemm g;
-  g.dtype = options.dtype("dtype");
-  return g;
-}
-
-// Panels of shared memory that rows fill, fill in part, and several of them.
-const Values kDims = {"64", "32", "80", "128", "192", "256"};
-const Values kValueDims = {"dim", "32", "80", "128", "256"};
-
-KernelOption softcap_option() {
-  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
-                        {"0", "20"});
 }
 
 LibraryKernel attention_forward_entry() {
@@ -133,6 +136,8 @@ LibraryKernel attention_forward_entry() {
   };
   return kernel;
 }
+
+namespace {
 
 Attention decode_of(const OptionValues& options) {
   Attention a;
@@ -494,7 +499,7 @@ const std::vector<LibraryKernel>& kernel_library() {
       kernels::attention_backward_entry(), kernels::attention_varlen_backward_entry(),
       kernels::attention_decode_entry(),   kernels::gemm_entry(),
       kernels::gemm_fp8_entry(),           kernels::gemm_reduce_scatter_entry(),
-      kernels::all_gather_gemm_entry()};
+      kernels::all_gather_gemm_entry(),    kernels::sequence_parallel_attention_entry()};
   return library;
 }
 

@@ -11,13 +11,13 @@
 #include "kernels/schedule_rules.h"
 
 namespace tilewright::kernels {
-namespace {
-
 KernelOption ranks_option() {
   KernelOption option = count_option("ranks", "GPUs that run it together", "2", 8, {"2", "3"});
   option.minimum = 2;
   return option;
 }
+
+namespace {
 
 GemmReduceScatter reduce_scatter_of(const OptionValues& options) {
   GemmReduceScatter o;

@@ -5,7 +5,9 @@
 // The entries of operations over ranks.
 namespace tilewright::kernels {
 
+KernelOption ranks_option();
 LibraryKernel gemm_reduce_scatter_entry();
 LibraryKernel all_gather_gemm_entry();
+LibraryKernel sequence_parallel_attention_entry();
 
 }  // namespace tilewright::kernels

@@ -25,7 +25,7 @@ struct ProofOptions {
   std::int64_t more = 1000;
   std::int64_t few = 8;
   std::int64_t drawn = 32;  // instead of `more`, where conditions hang on nothing but data
-  std::int64_t operations = 40'000'000;  // some seconds
+  std::int64_t operations = 10'000'000;  // some seconds
   std::int64_t launches = 2;             // one after the other, in each schedule
   unsigned threads = 0;                  // 0: one for each core
   // Further workloads, numbered behind the usual ones and made when one is run: for mutants that

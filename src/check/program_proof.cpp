@@ -218,7 +218,7 @@ class Prover {
     Found mismatch;
     for (std::size_t place = 0; place < std::min(valued, cases_.size()); ++place) {
       const std::size_t number = is_of_values ? cheapest_first_[place] : place;
-      for (std::int64_t i = 0; i < schedules_of(number); ++i) {
+      for (std::int64_t i = 0; i < schedules(); ++i) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && (is_of_values || found.fault.kind != "mismatch")) return found;
@@ -260,18 +260,17 @@ class Prover {
     }
     return {};
   }
-  // Without values, of the cases in which something hangs on the order of the work: `most` of each,
-  // or what there is time for. Of the cheapest of them there are `few` in any case.
+  // Without values, of the cheapest cases in which something hangs on the order of the work: `most`
+  // of each, or what there is time for, which is `few` at least.
   Found run_schedules(const Runs& runs, std::int64_t most) const {
     std::vector<std::size_t> hanging;
     std::copy_if(cheapest_first_.begin(), cheapest_first_.end(), std::back_inserter(hanging),
                  [&](std::size_t number) { return runs.hangs[number]; });
-    std::int64_t operations = 0;  // of all cases together
+    hanging.resize(std::min(kFewCases, hanging.size()));
+    std::int64_t operations = 0;  // of all of them together
     for (std::int64_t i = 1; i < most; ++i) {
-      for (std::size_t place = 0; place < hanging.size(); ++place) {
-        const bool is_due = i < options_.few && place < kFewCases;
-        if (!is_due && operations >= options_.operations) break;
-        const std::size_t number = hanging[place];
+      if (i >= options_.few && operations >= options_.operations) break;
+      for (const std::size_t number : hanging) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
@@ -280,10 +279,9 @@ class Prover {
     }
     return {};
   }
-  // With values, where something hangs on the order of the work.
-  std::int64_t schedules_of(std::size_t number) const {
-    return number < kFewCases ? options_.schedules : 1;
-  }
+  // With values of each case, where something hangs on the order of the work. Several sizes make up
+  // for several schedules of one.
+  std::int64_t schedules() const { return cases_.size() == 1 ? options_.schedules : 1; }
   Found run_once(std::size_t number, const ir::Program& program,
                  const std::vector<ir::Kernel>& kernels, std::uint64_t seed, bool values) const {
     simulator::MachineOptions machine = cases_[number].machine;
@@ -363,7 +361,7 @@ class Prover {
   const library::ProgramTensors& wanted_of(std::size_t number) const {
     Own& own = own_[number];
     std::call_once(own.valued, [&] {
-      for (std::int64_t i = 0; i < schedules_of(number); ++i) {
+      for (std::int64_t i = 0; i < schedules(); ++i) {
         const simulator::MachineReport report =
             run_own(number, options_.seed + static_cast<std::uint64_t>(i), &own.wanted);
         if (report.timing.empty() && report.words.empty() && !draws(kernels_)) break;

@@ -13,6 +13,7 @@
 #include "library/program_simulation.h"
 #include "simulator/faults/fault_kinds.h"
 #include "target/verify.h"
+#include "tilewright/kernels/attention_ranks.h"
 #include "tilewright/kernels/gemm_ranks.h"
 #include "tilewright/program.h"
 
@@ -132,20 +133,11 @@ TEST(RanksFaults, OfAGemmWithReduceScatter) {
   EXPECT_GT(subject.expect_found(16, 1), 0);
 }
 
-// Of the kernel: a relaxed wait, one of the GPU alone, none, no fence before its copies. Of the
-// program: words that nobody waits for, writes or counts up, and a rank that pushes the next run's
-// rows while others read this one's.
-TEST(RanksFaults, OfAnAllGatherWithGemm) {
-  kernels::AllGatherGemm o;
-  o.gemm.block_m = 64;
-  o.gemm.block_n = 32;
-  o.gemm.warpgroups = 1;
-  const Program recorded = kernels::all_gather_gemm_sm90(o);
-  // Rows in each of the blocks that are pushed.
-  const ir::Program program =
-      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 8}}, 2);
+// Of each kind how many mutants of a program of ranks are caught, as what they are. None may be
+// left undecided.
+std::map<int, int> caught_in(const ir::Program& program, int ctas) {
   simulator::MachineOptions how;
-  how.multiprocessors = how.resident = 2;
+  how.multiprocessors = how.resident = ctas;
   ProofOptions options;
   options.launches = 3;
   options.more = 100;
@@ -159,6 +151,40 @@ TEST(RanksFaults, OfAnAllGatherWithGemm) {
     EXPECT_TRUE(result.right_class) << result.fault.message;
     ++caught[result.kind->number];
   }
+  return caught;
+}
+
+// Of the kernel: a relaxed wait, one of the GPU alone, none, no fence before its copies. Of the
+// program: words that nobody waits for, writes or counts up, and a rank that pushes the next run's
+// rows while others read this one's.
+TEST(RanksFaults, OfAnAllGatherWithGemm) {
+  kernels::AllGatherGemm o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  const Program recorded = kernels::all_gather_gemm_sm90(o);
+  // Rows in each of the blocks that are pushed.
+  const ir::Program program =
+      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 8}}, 2);
+  std::map<int, int> caught = caught_in(program, 2);
+  for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
+}
+
+// The same of keys that come while attention runs: none of them is read before it is there, nor
+// overwritten while others still read it.
+TEST(RanksFaults, OfSequenceParallelAttention) {
+  kernels::SequenceParallelAttention o;
+  o.attention.heads = o.attention.kv_heads = 1;
+  o.attention.dim = o.attention.dim_v = 16;
+  o.attention.block_q = 64;
+  o.attention.block_k = 16;
+  o.attention.causal = true;
+  o.shards = Shards::zig_zag;
+  // So many keys that every rank sees something of each piece, and waits for its word.
+  const ir::Program program =
+      ir::bind_program(kernels::sequence_parallel_attention_sm90(o).finish(),
+                       DimValues{{"batch", 1}, {"queries", 20}, {"keys", 104}}, 2);
+  std::map<int, int> caught = caught_in(program, 2);
   for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
 }
 

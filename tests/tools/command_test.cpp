@@ -28,10 +28,10 @@ TEST(CommandTest, ListsKernels) {
   const Json kernels = tilewright("list --json").json()["kernels"];
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
-  EXPECT_THAT(names, testing::ElementsAre("attention_forward", "attention_varlen_forward",
-                                          "attention_backward", "attention_varlen_backward",
-                                          "attention_decode", "gemm", "gemm_fp8",
-                                          "gemm_reduce_scatter", "all_gather_gemm"));
+  EXPECT_THAT(names, testing::ElementsAre(
+                         "attention_forward", "attention_varlen_forward", "attention_backward",
+                         "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
+                         "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }

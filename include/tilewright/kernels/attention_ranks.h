@@ -1,0 +1,34 @@
+#pragma once
+
+#include "tilewright/kernels/attention.h"
+#include "tilewright/program.h"
+#include "tilewright/shards.h"
+
+// Attention over ranks, whose communication runs under the arithmetic. What a function refuses is a
+// usage error at its caller's line, `where`.
+namespace tilewright::kernels {
+
+// Attention of sequences whose rows are divided among ranks. Each rank has its shard of the
+// queries, Q {batch, queries, heads, dim}, and of the keys, K {batch, keys, kv_heads, dim} and V,
+// and gets its shard of O and of LSE: rows of what attention_forward gives for the whole tensors,
+// which `unshard` makes of all ranks'. Shards are as long in every rank; those of queries and of
+// keys may differ. Row i of all queries sees keys up to i + (all keys) - (all queries).
+struct SequenceParallelAttention {
+  Attention attention;  // not in pairs
+  int ranks = 2;        // 2 to 8
+  Shards shards = Shards::contiguous;
+};
+// Its meaning: each rank reads the others' keys where they are. The program's tensors are those of
+// attention_forward.
+Program sequence_parallel_attention(const SequenceParallelAttention& operation,
+                                    SourceLocation where = here());
+
+// For sm_90a: the queries stay where they are. Copy engines push each rank's keys and values to the
+// ranks that see them, each run of rows behind a word that counts up with the runs. One kernel,
+// that of attention_forward_sm90, begins with the keys that are its own; the warp that loads waits
+// for the word of a block's rows before it loads the block for the first time. Of a causal mask no
+// tile has rows of both halves of a zig-zag shard. Scratch: all keys and values.
+Program sequence_parallel_attention_sm90(const SequenceParallelAttention& operation,
+                                         SourceLocation where = here());
+
+}  // namespace tilewright::kernels
