@@ -50,6 +50,7 @@ struct ProgramExecutable::State {
   // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
   std::vector<std::vector<std::byte*>> passed;
   std::map<int, runtime::Stream> passed_streams;  // of the latest run, by rank
+  std::optional<ir::Kernel> of_rank;              // once a run in a group has asked for it
   std::vector<std::int64_t> passed_sizes;
 
   std::byte* at(int buffer, int rank) const {
@@ -75,8 +76,11 @@ struct ProgramExecutable::State {
   bool is_in_group() const {
     return ranks->own().size() != static_cast<std::size_t>(ranks->count());
   }
+  void require_no_capture(const runtime::Stream& stream) const;
   void require_own_tensors() const;
-  void require_count(const ir::Kernel& of_rank, std::size_t given) const;
+  // What one rank's caller passes, which other ranks do not reach.
+  const ir::Kernel& signature_of_rank();
+  void require_count(const ir::Kernel& signature, std::size_t given) const;
   ProgramRanks::Streams own_streams() const;
   // What the buffers that are passed hold in each rank of this process, by `move`.
   template <typename Move>
@@ -312,13 +316,26 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
   ranks->note_queued(run, own_streams());
 }
 
+// A graph would bring the same number of the run back, for which the ranks' words stand already.
+void ProgramExecutable::State::require_no_capture(const runtime::Stream& stream) const {
+  if (!stream.is_capturing()) return;
+  Diagnostic(recorded.where,
+             fmt::format("program {}: its runs are counted, and the stream is being captured in a "
+                         "CUDA graph",
+                         recorded.name))
+      .fix("queue each run on the stream")
+      .raise();
+}
+
 // Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
 // they have ended.
 void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers) {
   passed_streams.clear();
   for (const int rank : ranks->own()) {
     auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
-    passed_streams.emplace(rank, runtime::Stream::borrow(ranks->device(rank), handle));
+    require_no_capture(
+        passed_streams.emplace(rank, runtime::Stream::borrow(ranks->device(rank), handle))
+            .first->second);
   }
   std::map<int, const runtime::Stream*> queues;
   std::map<int, int> counts;  // of each rank's streams, so far
@@ -341,9 +358,17 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
   ranks->note_queued(run, streams_of(passed_streams));
 }
 
-void ProgramExecutable::State::require_count(const ir::Kernel& of_rank, std::size_t given) const {
+const ir::Kernel& ProgramExecutable::State::signature_of_rank() {
+  if (of_rank) return *of_rank;
+  require_own_tensors();
+  ir::Program alone = recorded;
+  alone.ranks = 1;
+  return of_rank.emplace(ir::signature_of(alone));
+}
+
+void ProgramExecutable::State::require_count(const ir::Kernel& signature, std::size_t given) const {
   std::vector<std::string> names;
-  for (const ir::Parameter& parameter : of_rank.parameters) {
+  for (const ir::Parameter& parameter : signature.parameters) {
     if (parameter.is_tensor()) names.push_back(parameter.name);
   }
   if (names.size() == given) return;
@@ -436,7 +461,8 @@ void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
   const Arguments arguments = compiler::make_arguments(signature, tensors, scalars);
   ir::check_memory(signature, arguments.tensors);
   state.pass(arguments);
-  state.queue_run(++state.runs, streams);
+  state.queue_run(state.runs + 1, streams);
+  ++state.runs;
 }
 
 void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void* stream,
@@ -449,11 +475,8 @@ void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void
         .fix("run_on_gpus(), which takes the tensors of all of them; or compile it with a Group")
         .raise();
   }
-  state.require_own_tensors();
   const std::lock_guard lock(state.mutex);
-  ir::Program of_rank = state.recorded;
-  of_rank.ranks = 1;
-  const ir::Kernel signature = ir::signature_of(of_rank);
+  const ir::Kernel& signature = state.signature_of_rank();
   state.require_count(signature, tensors.size());
   const Arguments own = compiler::make_arguments(signature, tensors, scalars);
   ir::check_memory(signature, own.tensors);
@@ -465,7 +488,8 @@ void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void
   state.pass(all);
   std::vector<void*> streams(static_cast<std::size_t>(state.recorded.ranks));
   streams[static_cast<std::size_t>(state.ranks->own().front())] = stream;
-  state.queue_run(++state.runs, streams);
+  state.queue_run(state.runs + 1, streams);
+  ++state.runs;
 }
 
 void ProgramExecutable::synchronize() {

@@ -359,12 +359,17 @@ TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
     tell([&] { own.executable().run_on_gpus({}); });
     HostTensor x = own.x();
     tell([&] { own.executable().run_in_group({ref(x)}); });
+    state().capturing = 1;
+    tell([&] { own.queue(3, 0); });
+    state().capturing = 0;
+    own.queue(3, 0);
     own.has_come(0);
   });
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_THAT(processes.said(rank),
                 AllOf(HasSubstr("program passed_ring: this copy reaches y of other ranks"),
                       HasSubstr("program_group_test.cpp"), HasSubstr("fix: keep what other ranks"),
+                      HasSubstr("its runs are counted, and the stream is being captured"),
                       HasSubstr("run_in_group(), which takes the tensors of this process's rank"),
                       HasSubstr("program passed_ring takes 2 tensors of a rank's, and 1 is given"),
                       HasSubstr("pass this rank's x, z")));
