@@ -14,6 +14,7 @@
 #include "tilewright/error.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
+#include "tilewright/memory_order.h"
 
 // The host's side of kernels, on the GPU of one or of several ranks: what is launched and copied on
 // which stream, and what waits for what. It is recorded once, by ordinary C++, and then simulated
@@ -142,6 +143,13 @@ class Stream {
   void write(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
   // Until the word is at least the value, by the sign of the difference modulo 2^32.
   void wait(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
+  // Until the word compares so; lt, le, gt and ge by that sign. On a GPU ge, gt and eq are the
+  // driver's own waits, and the others a kernel of one warp, which needs a place on the GPU.
+  void wait(const Part& word, Compare compare, const RunNumber& value,
+            SourceLocation where = here()) const;
+  // Until a stream of every rank has come to the barrier of that name in this run: each rank comes
+  // once in a run. What came before in these streams is there behind it, for all of them.
+  void barrier(const std::string& name, SourceLocation where = here()) const;
   Event record(SourceLocation where = here()) const;
   // Of the same rank.
   void wait(const Event& event, SourceLocation where = here()) const;

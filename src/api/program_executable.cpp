@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -14,13 +15,14 @@
 #include "api/build_options.h"
 #include "api/caller_runs.h"
 #include "api/program_ranks.h"
+#include "api/program_steps.h"
+#include "api/word_waits.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/target.h"
 #include "ir/program.h"
 #include "runtime/device.h"
-#include "runtime/peers.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
@@ -32,6 +34,7 @@ using Kind = ir::ProgramOperation::Kind;
 
 struct ProgramExecutable::State {
   ir::Program recorded;
+  ir::Kernel signature;  // what its callers see
   compiler::Target target;
   CompileOptions options;
   std::unique_ptr<CallerRuns> caller;  // once somebody calls
@@ -40,11 +43,14 @@ struct ProgramExecutable::State {
   std::optional<ir::Program> program;   // bound to the sizes of the memory that is loaded
   std::unique_ptr<ProgramRanks> ranks;  // null: on another target than cuda
   // Of each rank that this process runs; so are the streams and events, by their numbers.
-  std::map<int, std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;
+  ProgramSteps::Kernels kernels;
+  WordWaits waits;
   std::map<int, runtime::Stream> streams;
   std::map<int, runtime::Event> events;  // of the program
   std::map<int, runtime::Event> ends;    // of each stream's run
   std::map<int, runtime::Event> begins;  // of each rank's run on a caller's stream
+  std::unique_ptr<ProgramWatch> watch;   // of its runs, if anybody asks
+  std::unique_ptr<ProgramSteps> steps;   // of `program`, on the memory that it has
   std::int64_t runs = 0;                 // since load, or with a caller's sizes
   DimValues sizes;
   // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
@@ -67,9 +73,10 @@ struct ProgramExecutable::State {
   void require_memory();
   void require_devices() const;
   void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
-  void check_launches() const;
-  void queue(const ir::ProgramOperation& operation, const runtime::Stream& stream,
-             std::int64_t run) const;
+  // Whether the stream's rank has another one.
+  bool shares_rank(int stream) const;
+  // While nothing is queued: who waits for a launch that fails then would wait forever.
+  void prepare_steps();
   void queue_run(std::int64_t run) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers);
   void synchronize();
@@ -111,6 +118,7 @@ void ProgramExecutable::State::build() {
                                                                          ranks->device(rank)));
     }
   }
+  if (ranks) waits.build(recorded, *ranks, build_options(options));
 }
 
 void ProgramExecutable::State::run_on(std::unique_ptr<ProgramRanks> made) {
@@ -143,11 +151,12 @@ void ProgramExecutable::State::bind(const DimValues& sizes) {
   ir::add_owned(made, machine);
   passed.clear();
   passed_sizes.clear();
+  steps.reset();
   program.reset();
   ranks->allocate(made);
   program = std::move(made);
   clear(*program);
-  check_launches();
+  prepare_steps();
   ranks->meet("the memory");
 }
 
@@ -191,6 +200,7 @@ void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
   for (ir::ProgramBuffer& buffer : own.buffers) {
     if (buffer.is_passed()) buffer.shape.assign(1, 0);
   }
+  steps.reset();
   program.reset();
   ranks->allocate(own);
   program = std::move(made);
@@ -203,7 +213,7 @@ void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
 // All runs on callers' streams have ended.
 void ProgramExecutable::State::synchronize() {
   if (is_in_group() && runs > 0 && !passed.empty()) {
-    ranks->finish(runs, streams_of(passed_streams));
+    ranks->finish(runs, streams_of(passed_streams), watch.get());
   }
   for (const auto& [number, end] : ends) end.synchronize();
 }
@@ -224,40 +234,7 @@ void ProgramExecutable::State::pass(const Arguments& arguments) {
   }
   if (places == passed) return;
   passed = std::move(places);
-  check_launches();
-}
-
-void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
-                                     const runtime::Stream& stream, std::int64_t run) const {
-  const int rank = program->streams[operation.stream].rank;
-  const auto at = [this](int buffer, int of) { return this->at(buffer, of); };
-  const std::int32_t value = ir::word_value(operation.value, run);
-  switch (operation.kind) {
-    case Kind::launch:
-      return kernels.at(rank)[operation.kernel]->launch(stream,
-                                                        arguments_of(*program, operation, run, at));
-    case Kind::copy:
-      return ir::for_each_rows(
-          argument_of(*program, operation.to, at), argument_of(*program, operation.from, at),
-          [&](const ir::CopiedRows& copied) {
-            runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
-                                     copied.bytes, copied.rows, stream);
-          });
-    case Kind::zero: {
-      const TensorArgument to = argument_of(*program, operation.to, at);
-      return ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) {
-        runtime::zero_rows_async(set.to, set.to_pitch, set.bytes, set.rows, stream);
-      });
-    }
-    case Kind::write:
-      return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);
-    case Kind::wait:
-      return runtime::wait_word(stream, argument_of(*program, operation.to, at).data, value);
-    case Kind::record:
-      return events.at(operation.event).record(stream);
-    case Kind::wait_event:
-      return stream.wait(events.at(operation.event));
-  }
+  prepare_steps();
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -289,14 +266,19 @@ void ProgramExecutable::State::clear(const ir::Program& of) const {
   }
 }
 
-// While nothing is queued: who waits for a launch that fails then would wait forever.
-void ProgramExecutable::State::check_launches() const {
-  const auto at = [this](int buffer, int rank) { return this->at(buffer, rank); };
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const int rank = program->streams[operation.stream].rank;
-    if (operation.kind != Kind::launch || !ranks->runs(rank)) continue;
-    kernels.at(rank)[operation.kernel]->check(arguments_of(*program, operation, 1, at));
+void ProgramExecutable::State::prepare_steps() {
+  if (const auto seconds = compiler::watch_seconds()) {
+    watch = std::make_unique<ProgramWatch>(*program, *ranks, *seconds);
   }
+  steps = std::make_unique<ProgramSteps>(
+      *program, *ranks, kernels, waits, events,
+      [this](int buffer, int rank) { return this->at(buffer, rank); }, watch.get());
+}
+
+bool ProgramExecutable::State::shares_rank(int stream) const {
+  const int rank = recorded.streams[static_cast<std::size_t>(stream)].rank;
+  return std::count_if(recorded.streams.begin(), recorded.streams.end(),
+                       [rank](const ir::ProgramStream& each) { return each.rank == rank; }) > 1;
 }
 
 // A rank's streams begin behind the ends of all of them in the run before.
@@ -308,11 +290,13 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
       if (i != j && same_rank) stream.wait(end);
     }
   }
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const auto stream = streams.find(operation.stream);
-    if (stream != streams.end()) queue(operation, stream->second, run);
+  std::vector<const runtime::Stream*> queues(program->streams.size());
+  for (const auto& [i, stream] : streams) queues[static_cast<std::size_t>(i)] = &stream;
+  steps->queue(run, queues);
+  // Nobody waits for the end of a rank's only stream.
+  for (const auto& [i, stream] : streams) {
+    if (shares_rank(i)) ends.at(i).record(stream);
   }
-  for (const auto& [i, stream] : streams) ends.at(i).record(stream);
   ranks->note_queued(run, own_streams());
 }
 
@@ -337,23 +321,21 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
         passed_streams.emplace(rank, runtime::Stream::borrow(ranks->device(rank), handle))
             .first->second);
   }
-  std::map<int, const runtime::Stream*> queues;
+  std::vector<const runtime::Stream*> queues(program->streams.size());
   std::map<int, int> counts;  // of each rank's streams, so far
   for (const auto& [number, stream] : streams) {
     const int rank = program->streams[number].rank;
     const runtime::Stream& first = passed_streams.at(rank);
-    queues[number] = counts[rank] == 0 ? &first : &stream;
+    queues[static_cast<std::size_t>(number)] = counts[rank] == 0 ? &first : &stream;
     if (counts[rank] == 1) begins.at(rank).record(first);
     if (counts[rank]++ > 0) stream.wait(begins.at(rank));
   }
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const auto queue = queues.find(operation.stream);
-    if (queue != queues.end()) this->queue(operation, *queue->second, run);
-  }
-  for (const auto& [number, queue] : queues) {
+  steps->queue(run, queues);
+  for (const auto& [number, end] : ends) {
     const runtime::Stream& first = passed_streams.at(program->streams[number].rank);
-    ends.at(number).record(*queue);
-    if (queue != &first) first.wait(ends.at(number));
+    const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
+    end.record(*queue);
+    if (queue != &first) first.wait(end);
   }
   ranks->note_queued(run, streams_of(passed_streams));
 }
@@ -457,9 +439,8 @@ void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
          "pass one for each rank, or none");
   }
   const std::lock_guard lock(state.mutex);
-  const ir::Kernel signature = ir::signature_of(state.recorded);
-  const Arguments arguments = compiler::make_arguments(signature, tensors, scalars);
-  ir::check_memory(signature, arguments.tensors);
+  const Arguments arguments = compiler::make_arguments(state.signature, tensors, scalars);
+  ir::check_memory(state.signature, arguments.tensors);
   state.pass(arguments);
   state.queue_run(state.runs + 1, streams);
   ++state.runs;
@@ -529,7 +510,7 @@ void ProgramExecutable::run(int runs) {
   ir::check_count(state.recorded, "runs", runs);
   state.require_memory();
   for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);
-  state.ranks->finish(state.runs, state.own_streams());
+  state.ranks->finish(state.runs, state.own_streams(), state.watch.get());
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
@@ -548,6 +529,7 @@ std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
   state->target = compiler::parse_target(target, options.device);
   state->options = options;
   state->recorded = program.finish();
+  state->signature = ir::signature_of(state->recorded);
   compiler::dump_program(state->recorded);
   return state;
 }

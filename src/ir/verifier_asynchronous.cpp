@@ -202,7 +202,7 @@ void verify_wgmma_tile(const VerifierContext& context) {
     context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0), shape_text(m_k),
                  context.operand_text(1), shape_text(k_n));
   }
-  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_memory_format(a.dtype),
                   "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   const std::int64_t k_step = 32 / size_of(a.dtype);
   context.require(m_k[1] % k_step == 0, "k is {}, expected a multiple of {} for {}", m_k[1], k_step,

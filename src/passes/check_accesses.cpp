@@ -58,7 +58,7 @@ class CheckingAccesses {
   void check(ir::Builder& at, const Operation& o) {
     const ir::OpInfo& record = ir::info(o.op);
     if (record.family == ir::Family::global_access) {
-      const ValueId tensor = o.operands[record.writes(ir::Memory::registers) ? 1 : 0];
+      const ValueId tensor = o.operands[record.writes(ir::Memory::global) ? 0 : 1];
       const std::size_t rank = parameter(tensor).shape.size();
       for (const AxisCheck& axis : analysis::axis_checks(o, 2, integers_)) {
         check_axis(at, tensor, axis, o.operands[2 + axis.axis], o.operands[2 + rank + axis.axis]);

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/memory_order.h"
+
 namespace tilewright::passes {
 namespace {
 
@@ -35,6 +37,20 @@ bool waits(const Operation& o) {
   return o.op == Op::mbarrier_wait || o.op == Op::bulk_wait || o.op == Op::wait_flag;
 }
 
+// Of elements that all lanes access in an order: each lane's access hands on what the others did
+// too, or learns for them.
+bool is_ordered(const Operation& o, Semantics semantics) {
+  if (ir::info(o.op).family != ir::Family::global_access) return false;
+  const Semantics own = ir::order_of(o).semantics;
+  return own == semantics || own == Semantics::acq_rel;
+}
+
+// Whether the lanes have to meet before it.
+bool needs_sync(const Operation& o, const Unordered& state) {
+  if (is_one_lanes(o)) return state.all;
+  return (state.one && accesses_memory(o)) || (state.all && is_ordered(o, Semantics::release));
+}
+
 bool synchronises_lanes(const Operation& o) {
   return o.op == Op::warp_sync || o.op == Op::named_sync || o.op == Op::cta_sync ||
          o.op == Op::cluster_sync;
@@ -45,7 +61,7 @@ Unordered left_by(const Operation& o, bool elected = false) {
   elected = elected || is_one_lanes(o);
   Unordered left;
   left.all = !elected && accesses_memory(o);
-  left.one = elected && (accesses_shared(o) || waits(o));
+  left.one = (elected && (accesses_shared(o) || waits(o))) || is_ordered(o, Semantics::acquire);
   for (const ir::Block& block : o.blocks) {
     for (const Operation& inner : block.body) left = left | left_by(inner, elected);
   }
@@ -70,7 +86,7 @@ Unordered order(ir::Block& block, Unordered state) {
   std::vector<Operation> ordered;
   ordered.reserve(block.body.size());
   for (Operation& o : block.body) {
-    if (is_one_lanes(o) ? state.all : state.one && accesses_memory(o)) {
+    if (needs_sync(o, state)) {
       Operation sync;
       sync.op = Op::warp_sync;
       sync.where = o.where;

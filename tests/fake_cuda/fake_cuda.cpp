@@ -253,15 +253,21 @@ int cuStreamDestroy_v2(CUstream_st* stream) {
   --fake_cuda_state.live_handles;
   return 0;
 }
-int cuStreamWriteValue32_v2(CUstream_st* stream, uint64_t word, uint32_t value, unsigned) {
-  fake_cuda::submit(stream, [=] {
-    __atomic_store_n(reinterpret_cast<uint32_t*>(word), value, __ATOMIC_RELEASE);
-  });
-  return 0;
-}
-int cuStreamWaitValue32_v2(CUstream_st* stream, uint64_t word, uint32_t value, unsigned) {
-  fake_cuda::wait_for_word(stream, reinterpret_cast<const void*>(word),
-                           static_cast<int32_t>(value));
+int cuStreamBatchMemOp_v2(CUstream_st* stream, unsigned count, cuda::words::Operation* operations,
+                          unsigned) {
+  if (const int failed = take_result()) return failed;
+  ++fake_cuda_state.word_calls;
+  for (unsigned i = 0; i < count; ++i) {
+    const cuda::words::Operation& each = operations[i];
+    auto* const word = reinterpret_cast<uint32_t*>(each.address);
+    const auto value = static_cast<uint32_t>(each.value);
+    if (each.kind == cuda::words::kWait) {
+      fake_cuda::wait_for_word(stream, word, static_cast<int32_t>(value),
+                               each.flags == cuda::words::kEqual);
+    } else {
+      fake_cuda::submit(stream, [=] { __atomic_store_n(word, value, __ATOMIC_RELEASE); });
+    }
+  }
   return 0;
 }
 int cuStreamSynchronize(CUstream_st* stream) {

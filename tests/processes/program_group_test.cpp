@@ -173,6 +173,7 @@ TEST_F(ProgramGroup, ARankThatDiesIsNamedAndTheOthersComeToRest) {
 }
 
 TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
+  const ScopedVariable watch("TILEWRIGHT_WATCH", "60");
   const FileRanks job;
   Processes processes(2, [&](int rank, const Voice&) {
     prepare();
@@ -182,9 +183,90 @@ TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
     executable.run(1);
   });
   EXPECT_THAT(processes.said(1),
-              HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
-                        "group's patience of 1500 ms, and no rank has died"));
+              AllOf(HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
+                              "group's patience of 1500 ms, and no rank has died"),
+                    HasSubstr("waits for arrived of rank 1[0] >= 1, which is 0 (run 1)")));
   EXPECT_THAT(processes.said(0), HasSubstr("rank 1 (process "));
+}
+
+// Of streams that stand still it is said where, for what they wait, and who writes that; and then
+// they end.
+TEST_F(ProgramGroup, AWatchedStandstillIsReported) {
+  const ScopedVariable watch("TILEWRIGHT_WATCH", "0.1");
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    const Ring ring(2, /*silent=*/0);
+    try {
+      compile(ring.program, "cuda").run(3);
+    } catch (const Error& error) {
+      voice.say(error.what());
+    }
+    voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(HasSubstr("program ring stands still: nothing has gone on for 0.1 s"),
+                    HasSubstr("stream take of rank 1  "), HasSubstr("program_group_test.cpp"),
+                    HasSubstr("waits for arrived of rank 1[0] >= 1, which is 0 (run 1)"),
+                    HasSubstr("nothing writes arrived of rank 1"),
+                    HasSubstr("waits for taken of rank 0[0] >= 1, which is 0 (run 2)"),
+                    HasSubstr("taken of rank 0[0] is written by stream take of rank 1"),
+                    HasSubstr(" at rest")));
+}
+
+TEST_F(ProgramGroup, AWatchOfNoTimeIsAnError) {
+  Processes processes(1, [&](int, const Voice&) {
+    prepare();
+    const ScopedVariable watch("TILEWRIGHT_WATCH", "soon");
+    compile(Ring(1).program, "cuda").run(1);
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(StartsWith("usage: "), HasSubstr("TILEWRIGHT_WATCH is \"soon\"")));
+}
+
+// What the driver refuses names the word and the program's line.
+TEST_F(ProgramGroup, AWordThatTheDriverRefusesIsNamed) {
+  Processes processes(1, [&](int, const Voice&) {
+    prepare();
+    const Ring ring(1);
+    ProgramExecutable executable = compile(ring.program, "cuda");
+    executable.load(memory_of(ring, 1));
+    state().next_result = 1;
+    executable.run(1);
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(HasSubstr("cuStreamBatchMemOp_v2: "), HasSubstr("wait for taken[0] at "),
+                    HasSubstr("program_group_test.cpp")));
+}
+
+// A stream counts a word; another one copies once that compares so.
+TEST_F(ProgramGroup, StreamsWaitForAComparison) {
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    for (const auto& [compare, value] :
+         {std::pair(Compare::eq, 2), {Compare::gt, 2}, {Compare::ge, 3}}) {
+      Program program("compares");
+      const Buffer x = program.buffer("x", i32, {1}), y = program.buffer("y", i32, {1});
+      const Buffer word = program.signals("word", 2);
+      const Stream counts = program.rank(0).stream("counts"),
+                   waits = program.rank(0).stream("waits");
+      for (int i = 1; i <= 3; ++i) {
+        counts.write(word[0], i);
+        // Else it might be past what is waited for before anybody looks.
+        if (compare == Compare::eq && i == 2) counts.wait(word[1], 1);
+      }
+      waits.wait(word[0], compare, value);
+      waits.copy(y, x);
+      waits.write(word[1], 1);
+      ProgramExecutable executable = compile(program, "cuda");
+      ProgramMemory memory(program);
+      memory.at(x).set_flat(0, 7);
+      executable.load(memory);
+      executable.run(1);
+      executable.store(memory);
+      voice.say(memory.at(y).flat(0) == 7 ? "right " : "wrong ");
+    }
+  });
+  EXPECT_EQ(processes.said(0), "right right right ");
 }
 
 TEST_F(ProgramGroup, OtherProgramsAreNamed) {

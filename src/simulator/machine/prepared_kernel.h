@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -185,6 +186,8 @@ struct GlobalAccess {
   // Additions in any order, which do not race with each other. Those that the kernel says it orders
   // are held to that.
   bool atomic = false;
+  bool returns = false;              // the array has then what was in memory
+  std::optional<MemoryOrder> order;  // of each element, where the kernel says one
 };
 
 struct MatrixStore {

@@ -164,6 +164,10 @@ bool Timing::meets_others(const Warp& warp, const Access& access, const std::byt
 
 void Timing::word(const Warp& warp, const Access& access, const std::byte* word) {
   if (!enabled_ || !launch_.report.words.empty()) return;
+  // Of a tile's element nothing is known: any step may find something else in another order.
+  if (access.instruction->code == Code::global_access) {
+    return tell_of_words(access.instruction->where());
+  }
   find_who_left(warp);
   const WordStep step = step_of(warp, access, word);
   WordHistory& history = words_[word];
