@@ -31,7 +31,8 @@ TEST(CommandTest, ListsKernels) {
   EXPECT_THAT(names, testing::ElementsAre(
                          "attention_forward", "attention_varlen_forward", "attention_backward",
                          "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
-                         "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention"));
+                         "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
+                         "sequence_parallel_varlen_attention"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
