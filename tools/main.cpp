@@ -99,9 +99,20 @@ class CommandLine {
 
     add_simulate();
 
-    CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
-    kernel(bench, "interpreter, or cuda (the GPU that is here)");
+    CLI::App* bench =
+        add("bench", "Time a kernel; or `bench link`: rates and latencies between two GPUs",
+            tilewright::tools::bench);
+    kernel(bench, "interpreter, or cuda (the GPU that is here); not for `link`");
     inputs(bench);
+    bench->get_option("--target")->required(false);
+    bench->parse_complete_callback([this, bench] {
+      const bool has_target = bench->count("--target") > 0 || request_.kernel == "link";
+      if (!has_target) throw CLI::RequiredError("--target");
+    });
+    bench->add_option("--gpus", request_.gpus, "Of `link`: two numbers [0,1]")->delimiter(',');
+    bench->add_option("--mib", request_.mebibytes, "Of `link`: what a copy moves")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 14))
+        ->capture_default_str();
     checked(bench);
     timeout(bench);
     seed(bench, "Of the random inputs");

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "fake_cuda/fake_ipc.h"
 #include "fake_cuda/fake_streams.h"
 #include "runtime/cuda_api.h"
 
@@ -58,7 +59,10 @@ extern "C" {
 int cuInit(unsigned) {
   // For tests that run programs.
   const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
-  if (devices != nullptr) fake_cuda_state.device_count = std::atoi(devices);
+  if (devices != nullptr) {
+    fake_cuda_state.device_count = std::atoi(devices);
+    fake_cuda_state.max_threads = 1024;
+  }
   return fake_cuda_state.init_result;
 }
 int cuDriverGetVersion(int* version) {
@@ -87,6 +91,9 @@ int cuDeviceGetName(char* name, int size, int) {
 }
 int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int device) {
   switch (attribute) {
+    case cuda::kPosixDescriptorSupported:
+      *value = fake_cuda_state.without_descriptors == 0;
+      break;
     case cuda::kPciDomain:
     case cuda::kPciDevice:
       *value = 0;
@@ -196,12 +203,14 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   ++fake_cuda_state.allocations;
   if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
   if (const int failed = take_result()) return failed;
-  *pointer = reinterpret_cast<uint64_t>(std::malloc(bytes));
+  *pointer = fake_cuda_state.without_descriptors != 0
+                 ? fake_cuda::new_shared(bytes)
+                 : reinterpret_cast<uint64_t>(std::malloc(bytes));
   ++fake_cuda_state.live_allocations;
   return 0;
 }
 int cuMemFree_v2(uint64_t pointer) {
-  std::free(reinterpret_cast<void*>(pointer));
+  if (!fake_cuda::end_shared(pointer)) std::free(reinterpret_cast<void*>(pointer));
   --fake_cuda_state.live_allocations;
   return 0;
 }
@@ -308,6 +317,21 @@ int cuEventQuery(CUevent_st* event) {
 int cuEventSynchronize(CUevent_st*) { return 0; }
 int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
   *milliseconds = 1.5F;
+  return 0;
+}
+int cuIpcGetMemHandle(cuda::memory::IpcHandle* handle, uint64_t pointer) {
+  return fake_cuda::name_shared(pointer, handle->bytes) ? 0 : 1;
+}
+int cuIpcOpenMemHandle_v2(uint64_t* pointer, cuda::memory::IpcHandle handle, unsigned) {
+  if (fake_cuda_state.reaches_nobody != 0) return cuda::kErrorInvalidDevice;
+  *pointer = fake_cuda::open_shared(handle.bytes);
+  if (*pointer == 0) return 1;
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuIpcCloseMemHandle(uint64_t pointer) {
+  fake_cuda::end_shared(pointer);
+  --fake_cuda_state.live_allocations;
   return 0;
 }
 // Shared memory: a handle is a file in memory, and an address range is the host's own.

@@ -22,6 +22,7 @@ struct FakeCudaState {
   int capturing;                 // whether all streams are
   int reaches_nobody;            // whether no device maps shared memory
   int visible[8];                // of each number the GPU that it is, plus 1; 0: of that number
+  int without_descriptors;       // whether no device hands out descriptors of its memory
   int without_peers;             // whether no device reaches another one's memory
   int without_atomics;           // whether none reaches it with atomics
   int next_result;               // returned once, by the next call of those that can fail

@@ -465,6 +465,30 @@ TEST(CommandTest, DoctorDrawsTheLinks) {
                     HasSubstr("NV: by NVLink\n")));
 }
 
+// The fake driver copies, and executes no kernel: what kernels move is not there.
+TEST(CommandTest, BenchLinkMeasuresAndChecksWhatComes) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const runtime::ScopedVariable driver("TILEWRIGHT_CUDA_DRIVER", TILEWRIGHT_FAKE_CUDA);
+  const runtime::ScopedVariable nvml("TILEWRIGHT_NVML", TILEWRIGHT_FAKE_NVML);
+  const runtime::ScopedVariable devices("FAKE_CUDA_DEVICES", "3");
+  const runtime::ScopedVariable links("FAKE_NVML_LINKS", "18");
+  const Answer answer = tilewright("bench link --gpus 2,0 --mib 4 --json");
+  EXPECT_EQ(answer.status, 1);
+  const Json json = answer.json();
+  EXPECT_EQ(json["gpus"], Json({2, 0}));
+  EXPECT_NEAR(json["allowed"].get<double>(), 450e9, 1e9);
+  for (const Json& rate : json["rates"]) {
+    const std::string name = rate["name"];
+    const bool is_copied = name.find("SMs") == std::string::npos;
+    EXPECT_EQ(rate["ok"], is_copied) << name;
+    EXPECT_GT(rate["one_way"], 0) << name;
+  }
+  EXPECT_EQ(json["rates"].size(), 7U);
+  EXPECT_EQ(json["latencies"].size(), 2U);
+  EXPECT_THAT(tilewright("bench link --gpus 0,3").output, HasSubstr("sees 3 GPUs"));
+  EXPECT_THAT(tilewright("bench gemm").output, HasSubstr("--target is required"));
+}
+
 TEST(CommandTest, HelpAndVersion) {
   EXPECT_EQ(tilewright("--help").status, 0);
   EXPECT_THAT(tilewright("run --help").output, HasSubstr("--check"));
