@@ -318,6 +318,19 @@ class ProgramExecutable {
   void run_on_gpus(const std::vector<TensorRef>& tensors, const std::vector<void*>& streams = {},
                    const std::vector<double>& scalars = {});
 
+  // The same over the processes of a group, by all of them in the same order: on the tensors of
+  // this process's rank, which is alone on its GPU, and on a stream of its own. Other ranks reach
+  // none of these tensors; a program in which they do is a usage error, at the operation's line.
+  // Words and scratch are in memory that all ranks share. For other sizes than before, which are
+  // then other ones in all ranks, all runs are waited for. Where a rank has died it is raised by
+  // the next call that notices, and waits for words are ended, so that streams come to their end.
+  void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr,
+                    const std::vector<double>& scalars = {});
+  // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a
+  // wait for the stream, it raises Error(unavailable) for a rank that has died. The latest run's
+  // stream is still there.
+  void synchronize();
+
   // These three raise Error(usage) on other targets than cuda; run where dims have no values yet,
   // and store for memory of other sizes than the one that was loaded. Copies the buffers to the
   // GPUs, which hold zeros before; signals are zeros again, and runs are counted from 1.

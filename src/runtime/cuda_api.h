@@ -154,6 +154,10 @@ struct AccessDescription {
   int flags;
 };
 
+struct IpcHandle {
+  char bytes[64];
+};
+
 }  // namespace memory
 
 }  // namespace cuda

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include "distributed/ranks.h"
 #include "fake_cuda/fake_cuda.h"
 #include "runtime/cuda_api.h"
+#include "runtime/device.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/program.h"
 
@@ -312,6 +314,148 @@ TEST_F(ProgramGroup, OtherSizesOfTheGroupAndOtherTargetsAreErrors) {
   });
   EXPECT_THAT(processes.said(0), AllOf(HasSubstr("program ring has 2 ranks, and the group 1"),
                                        HasSubstr("a group runs programs on cuda")));
+}
+
+// The same on a caller's x and z, of any number of rows. `reached`: y is the caller's too.
+struct PassedRing {
+  explicit PassedRing(int ranks, bool reached = false) : program("passed_ring", ranks) {
+    const Dim rows = program.dim("rows");
+    const Buffer x = program.in("x", i32, {rows, kColumns});
+    const Buffer y = reached ? program.inout("y", i32, {rows, kColumns})
+                             : program.scratch("y", i32, {rows, kColumns});
+    const Buffer z = program.out("z", i32, {rows, kColumns});
+    const Buffer arrived = program.signals("arrived", 1), taken = program.signals("taken", 1);
+    program.on_each_rank([&](const Rank& rank) {
+      const Stream push = rank.stream("push"), take = rank.stream("take");
+      push.wait(taken[0], program.run() - 1);
+      push.copy(y.on(rank.next()), x);
+      push.write(arrived.on(rank.next())[0], program.run());
+      take.wait(arrived[0], program.run());
+      take.copy(z, y);
+      take.write(taken.on(rank.next(-1))[0], program.run());
+    });
+  }
+  Program program;
+};
+
+// One rank of it, on tensors and a stream of its own.
+class PassedRank {
+ public:
+  PassedRank(const PassedRing& ring, const Group& group)
+      : rank_(group.rank()), ranks_(group.size()), stream_(runtime::Device::get(rank_)) {
+    CompileOptions options;
+    options.device = rank_;
+    executable_.emplace(compile(ring.program, "cuda", group, options));
+  }
+
+  void queue(std::int64_t rows, int first) {
+    x_ = HostTensor::zeros(i32, {rows, kColumns});
+    z_ = HostTensor::poisoned(i32, {rows, kColumns});
+    for (std::int64_t i = 0; i < x_.elements(); ++i) {
+      x_.set_flat(i, static_cast<double>(first + 100 * rank_ + i));
+    }
+    executable_->run_in_group({ref(x_), ref(z_)}, stream_.handle());
+  }
+  // What the rank before has queued with that number.
+  bool has_come(int first) {
+    executable_->synchronize();
+    const int from = (rank_ + ranks_ - 1) % ranks_;
+    for (std::int64_t i = 0; i < z_.elements(); ++i) {
+      if (z_.flat(i) != static_cast<double>(first + 100 * from + i)) return false;
+    }
+    return true;
+  }
+  ProgramExecutable& executable() { return *executable_; }
+  const HostTensor& x() const { return x_; }
+
+ private:
+  const int rank_, ranks_;
+  const runtime::Stream stream_;
+  HostTensor x_, z_;
+  std::optional<ProgramExecutable> executable_;
+};
+
+TEST_F(ProgramGroup, RunsOnTheTensorsOfEachProcess) {
+  constexpr int kRanks = 3;
+  const FileRanks job;
+  Processes processes(kRanks, [&](int rank, const Voice& voice) {
+    prepare();
+    const PassedRing ring(kRanks);
+    PassedRank own(ring, job.join(rank, kRanks));
+    int first = 0;
+    for (const std::int64_t rows : {3, 3, 7, 7, 2, 3}) {
+      own.queue(rows, first += 1000);
+      voice.say(own.has_come(first) ? "right " : "wrong ");
+    }
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(processes.said(rank), "right right right right right right ");
+  }
+}
+
+TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice& voice) {
+    prepare();
+    const PassedRing ring(2);
+    {
+      PassedRank own(ring, job.join(rank, 2));
+      own.queue(3, 1000);
+      own.has_come(1000);
+      if (rank == 1) raise(SIGKILL);
+      try {
+        own.queue(3, 2000);
+        own.has_come(2000);
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+      try {
+        own.queue(3, 3000);
+      } catch (const Error& error) {
+        voice.say(std::string(" again: ") + error.what());
+      }
+    }
+    voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(StartsWith("error: lost rank 1 (process "), HasSubstr("program passed_ring"),
+                    HasSubstr(" again: error: lost rank 1"), HasSubstr(" at rest")));
+}
+
+TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice& voice) {
+    prepare();
+    const Group group = job.join(rank, 2);
+    const auto tell = [&](const auto& action) {
+      try {
+        action();
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+    };
+    const PassedRing reached(2, true), ring(2);
+    PassedRank wrong(reached, group), own(ring, group);
+    tell([&] { wrong.queue(3, 0); });
+    own.queue(3, 0);
+    tell([&] { own.executable().run_on_gpus({}); });
+    HostTensor x = own.x();
+    tell([&] { own.executable().run_in_group({ref(x)}); });
+    state().capturing = 1;
+    tell([&] { own.queue(3, 0); });
+    state().capturing = 0;
+    own.queue(3, 0);
+    own.has_come(0);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(processes.said(rank),
+                AllOf(HasSubstr("program passed_ring: this copy reaches y of other ranks"),
+                      HasSubstr("program_group_test.cpp"), HasSubstr("fix: keep what other ranks"),
+                      HasSubstr("its runs are counted, and the stream is being captured"),
+                      HasSubstr("run_in_group(), which takes the tensors of this process's rank"),
+                      HasSubstr("program passed_ring takes 2 tensors of a rank's, and 1 is given"),
+                      HasSubstr("pass this rank's x, z")));
+  }
 }
 
 }  // namespace

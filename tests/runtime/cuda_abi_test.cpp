@@ -36,6 +36,7 @@ static_assert(offsetof(cuda::memory::AllocationProperties, compression) ==
               offsetof(CUmemAllocationProp, allocFlags));
 static_assert(sizeof(cuda::memory::AccessDescription) == sizeof(CUmemAccessDesc));
 static_assert(offsetof(cuda::memory::AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(cuda::memory::IpcHandle) == sizeof(CUipcMemHandle));
 static_assert(sizeof(cuda::words::Operation) == sizeof(CUstreamBatchMemOpParams));
 static_assert(offsetof(cuda::words::Operation, address) ==
               offsetof(CUstreamBatchMemOpParams, waitValue.address));

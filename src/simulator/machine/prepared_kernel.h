@@ -57,6 +57,7 @@ struct BarrierArray {
 // Dimensions are innermost first.
 struct TensorMap {
   std::string name;
+  const ir::Operation* operation = nullptr;  // that declares it
   const TensorArgument* tensor = nullptr;
   const ir::Parameter* parameter = nullptr;
   int rank = 0;

@@ -17,7 +17,7 @@ namespace {
 
 // The first launch has the seed itself. A schedule with delays is a number that launches share.
 std::uint64_t seed_of(const MachineOptions& options) {
-  const std::uint64_t seed = options.search == Search::delays ? 0 : options.seed;
+  const std::uint64_t seed = options.search == Search::random ? options.seed : 0;
   return options.launch == 0 ? seed : Random(seed ^ options.launch << 32).next();
 }
 
@@ -28,7 +28,7 @@ World::World(const MachineOptions& options, MachineReport& report)
       log(report, options.stop_at_first),
       random(seed_of(options)),
       recorder(options.recorder),
-      schedule(options.search, options.search == Search::delays ? options.seed : seed_of(options)),
+      schedule(options.search, options.search == Search::random ? seed_of(options) : options.seed),
       options_(options) {}
 
 Launch& World::launch(const PreparedKernel& kernel, const Arguments& arguments, LaunchPlace place) {
