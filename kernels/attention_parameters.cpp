@@ -103,12 +103,12 @@ AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a, Key
   declare_sinks(kernel, a);
 }
 
-VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a)
+VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a, KeysFrom from)
     : AttentionScores(a),
       PackedShapes(kernel, a),
       Q(kernel.in("Q", a.dtype, of_queries(a.dim))),
-      K(kernel.in("K", a.dtype, of_keys(a.dim))),
-      V(kernel.in("V", a.dtype, of_keys(a.dim_v))),
+      K(declare_keys(kernel, "K", a, of_keys(a.dim), from)),
+      V(declare_keys(kernel, "V", a, of_keys(a.dim_v), from)),
       cu_seqlens_q(kernel.in("cu_seqlens_q", i32, of_first_rows())),
       cu_seqlens_k(kernel.in("cu_seqlens_k", i32, of_first_rows())),
       O(kernel.out("O", a.dtype, of_queries(a.dim_v))),

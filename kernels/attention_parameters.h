@@ -109,7 +109,7 @@ struct AttentionParameters : AttentionScores, BatchShapes {
 
 // The same of attention_varlen_forward. `mask` is that of one sequence.
 struct VarlenParameters : AttentionScores, PackedShapes {
-  VarlenParameters(Kernel& kernel, const Attention& a);
+  VarlenParameters(Kernel& kernel, const Attention& a, KeysFrom from = KeysFrom::caller);
   Mask mask(const Sequence& queries, const Sequence& keys) const;
   Tensor Q, K, V, cu_seqlens_q, cu_seqlens_k, O, LSE;
   Ragged queries, keys;

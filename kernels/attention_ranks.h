@@ -22,6 +22,13 @@ class DividedAxis {
   // Of a rank's first piece, and of its second.
   Dim early_rows() const { return zig_zag_ ? ceil_div(rows_, 2) : rows_; }
   Dim late_rows() const { return rows_ - early_rows(); }
+  // As many tiles as packed sequences can have in them (PackedPiece).
+  Dim early_tiles(int size, const Dim& sequences) const {
+    return (early_rows() / size + sequences + 2) * min(sequences, 1);
+  }
+  Dim late_tiles(int size, const Dim& sequences) const {
+    return zig_zag_ ? (late_rows() / size + sequences + 2) * min(sequences, 1) : Dim(0);
+  }
 
   template <typename Number>
   Number early(const Number& rank) const {
@@ -43,18 +50,60 @@ class DividedAxis {
     return zig_zag_ ? min(piece, Index(ranks_ * 2 - 1) - piece) : piece;
   }
 
+  // A piece's rows: where they begin in the whole, how many, and where among those of their rank.
+  struct Piece {
+    Index first, rows, at;
+  };
+  // That of the owner, where it has two the second one if `is_late`.
+  Piece of_rank(const Index& rank, const Condition& is_late) const;
+  Piece piece(const Index& number) const { return of_rank(owner(number), number >= ranks_); }
+
  private:
   Dim rows_, ranks_;
   bool zig_zag_;
 };
 
-// What a rank's caller passes.
+// One past the last key that queries see whose last row is before `end` of the whole.
+template <typename Number>
+Number visible_keys(const Number& end, const Dim& queries, const Dim& keys) {
+  return min(max(end + (keys - queries), 0), keys);
+}
+
+// What a piece of a packed axis has of its sequences. Tiles are those of the whole axis, each cut
+// where the piece begins and ends; a rank has the piece's rows on an axis of its own.
+class PackedPiece {
+ public:
+  PackedPiece(const Ragged& whole, const Dim& axis_of_rank, const DividedAxis::Piece& piece)
+      : whole_(whole), axis_(axis_of_rank), piece_(piece) {}
+  // Of the number-th tile that may have rows of the piece.
+  Ragged::Tile tile(const Index& number, int size) const;
+  Block rows(const Index& sequence, const Index& block, int size) const;
+  // Its part of the sequence, as rows of the rank.
+  Sequence of(const Index& sequence) const;
+
+ private:
+  Index to_rank(const Index& row) const {
+    return piece_.at + min(max(row - piece_.first, 0), piece_.rows);
+  }
+  Ragged whole_;
+  Dim axis_;
+  DividedAxis::Piece piece_;
+};
+
+// Which axis of keys and values is divided.
+constexpr int key_axis(const BatchShapes*) { return 1; }
+constexpr int key_axis(const PackedShapes*) { return 0; }
+
+// What a rank's caller passes, of sequences of one length (BatchShapes) or packed ones.
+template <typename Shapes>
 struct AttentionBuffers {
   AttentionBuffers(Program& program, const Attention& a);
-  // In the order of attention_forward's parameters.
-  std::vector<Part> parts() const;
-  BatchShapes shapes;
-  Buffer Q, K, V, O, LSE;
+  // In the order of the kernels' parameters, with keys and values from elsewhere.
+  std::vector<Part> parts(const Part& keys, const Part& values) const;
+  Shapes shapes;
+  Buffer Q, K, V;
+  std::vector<Buffer> first_rows;  // of packed sequences
+  Buffer O, LSE;
   std::optional<Buffer> sinks;
 };
 

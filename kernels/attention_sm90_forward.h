@@ -129,6 +129,7 @@ class Forward {
 
   // Calls `behind_q` between Q and the keys.
   void load_tile(const Place& place, const Work& work, const std::function<void()>& behind_q) {
+    if constexpr (Order::kKeysArrive) arrivals_->await_tile(work);
     const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));
     // The only stage of Q comes free late in the tile before, K's earlier.
     const bool k_first = plan_.q_stages == 1;
@@ -159,16 +160,43 @@ class Forward {
                {keys_come_back() ? Cache::evict_first : Cache::normal});
     });
   }
-  // Before the first load of block j's keys, and so of its values.
-  void await_keys(const Work& work, const Index& j) {
-    if constexpr (Order::kKeysArrive) arrivals_->await(work.keys.block(j, a_.block_k));
-  }
   void load_k(const Work& work, const Slot& k, const Index& j) {
     load_block(p_.K, work, j, qk_columns(), k[0]);
   }
   void load_v(const Work& work, const Slot& v, const Index& j) {
-    load_block(p_.V, work, j, Dim(a_.dim_v).block(0, plan_.v_columns),
-               v[plan_.kv_together ? 1 : 0]);
+    load_block(p_.V, work, j, v_columns(), v[plan_.kv_together ? 1 : 0]);
+  }
+  // One stage: K of block j - 1, or V of block j, or both.
+  struct Loads {
+    bool k, v;
+  };
+  void produce_keys(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
+    if constexpr (Order::kKeysArrive) {
+      produce_arriving(ring, work, j, loads);
+    } else {
+      ring.produce([&](const Slot& slot) {
+        if (loads.k) load_k(work, slot, j - 1);
+        if (loads.v) load_v(work, slot, j);
+      });
+    }
+  }
+  // The same from wherever the blocks are, once they are there.
+  void produce_arriving(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
+    const auto stage = [&](const std::optional<TensorView>& k, const std::optional<TensorView>& v) {
+      ring.produce([&](const Slot& slot) {
+        const Cache cache = keys_come_back() ? Cache::evict_last : Cache::normal;
+        if (k) tma_load(*k, slot[0], {cache});
+        if (v) tma_load(*v, slot[plan_.kv_together ? 1 : 0], {cache});
+      });
+    };
+    const auto with_v = [&](const std::optional<TensorView>& k) {
+      if (!loads.v) return stage(k, {});
+      order_.each_place(*arrivals_, KeyTensor::V, work, work.keys.block(j, a_.block_k), v_columns(),
+                        [&](const TensorView& v) { stage(k, v); });
+    };
+    if (!loads.k) return with_v({});
+    order_.each_place(*arrivals_, KeyTensor::K, work, work.keys.block(j - 1, a_.block_k),
+                      qk_columns(), with_v);
   }
   // Of a pair each CTA loads half of the rows, for both.
   void load_block(const Tensor& tensor, const Work& work, const Index& j, const Block& columns,
@@ -186,6 +214,7 @@ class Forward {
   // Under a causal mask, tiles read a head's keys at different times: L2 keeps them before Q.
   bool keys_come_back() const { return Order::kEveryTileHasRows && a_.causal && a_.window == 0; }
   Block qk_columns() const { return Dim(a_.dim).block(0, plan_.qk_columns); }
+  Block v_columns() const { return Dim(a_.dim_v).block(0, plan_.v_columns); }
 
   // The tiles of a run: of each, the blocks of keys that the tile before did not see.
   void load_neighbours(const Run& run, Cell<Index>& loaded,
@@ -215,29 +244,22 @@ class Forward {
   // In the order of use: blocks descend, K one block ahead of V.
   void load_first_k(const Work& work, const KeyBlocks& blocks) {
     when(blocks.first < blocks.last, [&] {
-      await_keys(work, blocks.last - 1);
-      k_ring_.produce([&](const Slot& k) { load_k(work, k, blocks.last - 1); });
+      produce_keys(k_ring_, work, blocks.last, {true, false});
     });
   }
   void load_keys(const Work& work, const KeyBlocks& blocks) {
-    const auto produce_v = [&](const Index& j) {
-      v_ring().produce([&](const Slot& v) { load_v(work, v, j); });
-    };
     when(blocks.first < blocks.last, [&] {
       for (Index i : range(blocks.first + 1, blocks.last)) {
         const Index j = blocks.last + blocks.first - i;
-        await_keys(work, j - 1);
-        k_ring_.produce([&](const Slot& kv) {
-          load_k(work, kv, j - 1);
-          if (plan_.kv_together) load_v(work, kv, j);
-        });
-        if (!plan_.kv_together) produce_v(j);
+        produce_keys(k_ring_, work, j, {true, plan_.kv_together});
+        if (!plan_.kv_together) produce_keys(*v_ring_, work, j, {false, true});
       }
-      produce_v(blocks.first);
+      produce_keys(v_ring(), work, blocks.first, {false, true});
     });
   }
 
   void compute_tiles(const Index& group) {
+    if constexpr (Order::kSendsOutput) order_.begin_output();
     Cell<Condition> more(true);
     Cell<Index> left(-1);  // the stage of Q through which the tile before leaves
     Cell<Index> held(-1);  // blocks below this one are the next tile's too; -1: a run begins
@@ -248,6 +270,7 @@ class Forward {
       when(valid, [&] { compute_tile(group, q_slot, left, held); });
     });
     bulk_wait(0);
+    if constexpr (Order::kSendsOutput) order_.end_output(group);
   }
 
   // The blocks of keys that a warpgroup gives back in a tile, from the last down to `first`: with
@@ -301,7 +324,7 @@ class Forward {
     store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
     const Tile lse = softmax.log_sum_exp();
     const int heads = plan_.packed_heads;
-    store(work.sums(p_.LSE, queries), lse.reshape({64 / heads, heads}).T());
+    store(order_.sums(work, queries), lse.reshape({64 / heads, heads}).T());
   }
 
   // Gives back the stage of Q through which the tile before has left; this tile's is the next.
@@ -428,7 +451,7 @@ class Forward {
       warp_sync();
       // Whole panels of Q: their columns beyond dim_v do not exist.
       const int stored = plan_.o_in_q ? plan_.v_columns : plan_.o_columns;
-      tma_store(work.part(p_.O, queries, work.heads, Dim(a_.dim_v).block(part, stored)),
+      tma_store(order_.output(work, queries, Dim(a_.dim_v).block(part, stored)),
                 staging.rows(own, 16).columns(column, stored));
       bulk_commit();
     }

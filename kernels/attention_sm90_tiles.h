@@ -17,12 +17,22 @@ struct Work {
   Mask mask;
   std::optional<Index> batch;  // of tensors that have such an axis
 
+  // Over ranks that exchange heads: whose rows the queries are, how much further on they are than
+  // there, and which tile of the rank's heads these are.
+  struct Owner {
+    Index rank, ahead, pack;
+  };
+  std::optional<Owner> owner = {};
+
   // Of Q, K, V or O.
   TensorView part(const Tensor& tensor, const Block& rows, const Selector& heads_of_tensor,
                   const Selector& columns) const;
   // Of the log-sum-exp.
   TensorView sums(const Tensor& lse, const Block& rows) const;
 };
+
+// Of K and V.
+enum class KeyTensor { K, V };
 
 // Which block of queries, which heads and which sequence a tile is: divisions and searches, which
 // one warp does for all.
@@ -51,6 +61,7 @@ class BatchOrder {
   using Parameters = AttentionParameters;
   using Arrivals = KeysAreThere;
   static constexpr bool kKeysArrive = false;
+  static constexpr bool kSendsOutput = false;
   static constexpr bool kEveryTileHasRows = true;
   static constexpr bool kHasNeighbours = true;
   static constexpr bool kInPairs = false;
@@ -61,6 +72,11 @@ class BatchOrder {
   Work work(const Place& place) const;
   // Of all tiles that the blocks of keys are loaded for.
   Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
+  // Where a tile's results go.
+  TensorView output(const Work& work, const Block& rows, const Block& columns) const {
+    return work.part(p_.O, rows, work.heads, columns);
+  }
+  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
 
  protected:
   // So many tiles of rows.
@@ -111,6 +127,7 @@ class PackedOrder {
   using Parameters = VarlenParameters;
   using Arrivals = KeysAreThere;
   static constexpr bool kKeysArrive = false;
+  static constexpr bool kSendsOutput = false;
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;
   static constexpr bool kInPairs = false;
@@ -120,6 +137,10 @@ class PackedOrder {
   Run run(const Index& number) const;
   Work work(const Place& place) const;
   Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
+  TensorView output(const Work& work, const Block& rows, const Block& columns) const {
+    return work.part(p_.O, rows, work.heads, columns);
+  }
+  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
 
  private:
   const VarlenParameters& p_;

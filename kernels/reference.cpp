@@ -151,30 +151,6 @@ std::vector<double> take_rows(const std::vector<double>& from, std::int64_t oute
 
 }  // namespace
 
-std::vector<std::vector<double>> sequence_parallel_attention_reference(
-    const AttentionSizes& s, int ranks, Shards shards, const std::vector<HostTensor>& inputs) {
-  const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
-  std::vector<HostTensor> whole;
-  for (std::size_t tensor = 0; tensor < 3; ++tensor) {
-    std::vector<HostTensor> parts;
-    for (std::size_t i = tensor; i < inputs.size(); i += of_rank) parts.push_back(inputs[i]);
-    whole.push_back(unshard(parts, 1, shards));
-  }
-  AttentionSizes all = s;
-  all.queries *= ranks;
-  all.keys *= ranks;
-  std::vector<std::vector<double>> outputs;
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<HostTensor> seen = whole;
-    if (of_rank > 3) seen.push_back(inputs[static_cast<std::size_t>(rank) * of_rank + 3]);
-    const std::vector<std::vector<double>> results = attention_reference(all, seen);
-    const std::vector<std::int64_t> rows = rows_of_rank(rank, ranks, s.queries, shards);
-    outputs.push_back(take_rows(results[0], s.batch, s.heads * s.dim_v, rows));
-    outputs.push_back(take_rows(results[1], s.batch * s.heads, 1, rows));
-  }
-  return outputs;
-}
-
 std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& s,
                                                             const std::vector<HostTensor>& inputs) {
   const std::vector<std::vector<double>> numbers = all_numbers(inputs);
@@ -191,6 +167,34 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
            });
   }
   return {std::move(output), std::move(sums)};
+}
+
+std::vector<std::vector<double>> sequence_parallel_attention_reference(
+    const AttentionSizes& s, int ranks, Shards shards, const std::vector<HostTensor>& inputs,
+    bool is_packed) {
+  const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
+  std::vector<HostTensor> whole;
+  for (std::size_t tensor = 0; tensor < 3; ++tensor) {
+    std::vector<HostTensor> parts;
+    for (std::size_t i = tensor; i < inputs.size(); i += of_rank) parts.push_back(inputs[i]);
+    whole.push_back(unshard(parts, is_packed ? 0 : 1, shards));
+  }
+  AttentionSizes all = s;
+  all.queries *= ranks;
+  all.keys *= ranks;
+  const std::int64_t batch = is_packed ? 1 : s.batch;
+  std::vector<std::vector<double>> outputs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<HostTensor> seen = whole;
+    const auto own = inputs.begin() + static_cast<std::ptrdiff_t>(rank * of_rank);
+    seen.insert(seen.end(), own + 3, own + static_cast<std::ptrdiff_t>(of_rank));
+    const std::vector<std::vector<double>> results =
+        is_packed ? attention_varlen_reference(all, seen) : attention_reference(all, seen);
+    const std::vector<std::int64_t> rows = rows_of_rank(rank, ranks, s.queries, shards);
+    outputs.push_back(take_rows(results[0], batch, s.heads * s.dim_v, rows));
+    outputs.push_back(take_rows(results[1], batch * s.heads, 1, rows));
+  }
+  return outputs;
 }
 
 namespace {

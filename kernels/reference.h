@@ -24,9 +24,11 @@ std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes
                                                      const std::vector<HostTensor>& inputs);
 
 // The same of sequences whose rows are divided among ranks: of each rank its rows of Q, K and V,
-// and the sinks; its rows of the two outputs. `sizes` are those of a rank.
+// and the sinks; its rows of the two outputs. `sizes` are those of a rank. Of
+// packed sequences it has where they begin, too, as attention_varlen_reference takes it.
 std::vector<std::vector<double>> sequence_parallel_attention_reference(
-    const AttentionSizes& sizes, int ranks, Shards shards, const std::vector<HostTensor>& inputs);
+    const AttentionSizes& sizes, int ranks, Shards shards, const std::vector<HostTensor>& inputs,
+    bool is_packed = false);
 
 // attention_reference of packed sequences: Q {queries, heads, dim}, K {keys, kv_heads, dim}, V
 // {keys, kv_heads, dim_v} and the first rows of the sequences, {batch + 1} each; sums {heads,

@@ -17,5 +17,6 @@ LibraryKernel reduce_scatter_entry();
 LibraryKernel all_reduce_entry();
 LibraryKernel broadcast_entry();
 LibraryKernel sequence_parallel_attention_entry();
+LibraryKernel sequence_parallel_varlen_attention_entry();
 
 }  // namespace tilewright::kernels

@@ -98,9 +98,9 @@ TEST(RanksFaults, OfAnAllGatherWithGemm) {
   o.gemm.block_n = 32;
   o.gemm.warpgroups = 1;
   const Program recorded = kernels::all_gather_gemm_sm90(o);
-  // Rows in each of the blocks that are pushed.
+  // Something in each of the blocks of rows and parts of the last one that are pushed.
   const ir::Program program =
-      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 8}}, 2);
+      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 200}}, 2);
   std::map<int, int> caught = caught_in(program, 2);
   for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
 }

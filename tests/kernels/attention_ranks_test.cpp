@@ -36,9 +36,12 @@ SequenceParallelAttention small(int ranks, bool causal, Shards shards = Shards::
   return o;
 }
 
-// Rows that a rank has.
+// Rows that a rank has. Packed sequences begin at these rows of all; none: of one length.
 struct Sizes {
   std::int64_t queries = 70, keys = 70, batch = 1;
+  std::vector<double> first_query = {}, first_key = {};
+  bool is_packed() const { return !first_query.empty(); }
+  int axis() const { return is_packed() ? 0 : 1; }
 };
 
 struct How {
@@ -53,51 +56,69 @@ class Whole {
       : o_(o), sizes_(sizes) {
     const Attention& a = o.attention;
     const std::int64_t queries = o.ranks * sizes.queries, keys = o.ranks * sizes.keys;
-    const auto random = [&](std::vector<std::int64_t> shape) {
-      return HostTensor::random_normal(a.dtype, std::move(shape), seed++);
+    const auto add = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
+      inputs_.push_back(HostTensor::random_normal(a.dtype, shape(rows, heads, dim), seed++));
     };
-    inputs_ = {random({sizes.batch, queries, a.heads, a.dim}),
-               random({sizes.batch, keys, a.kv_heads, a.dim}),
-               random({sizes.batch, keys, a.kv_heads, a.dim_v})};
+    add(queries, a.heads, a.dim);
+    add(keys, a.kv_heads, a.dim);
+    add(keys, a.kv_heads, a.dim_v);
+    std::int64_t batch = sizes.batch;
+    if (sizes.is_packed()) {
+      for (const std::vector<double>& rows : {sizes.first_query, sizes.first_key}) {
+        const auto count = static_cast<std::int64_t>(rows.size());
+        inputs_.push_back(HostTensor::from_values(i32, {count}, rows));
+        batch = count - 1;
+      }
+    }
     if (a.sinks) inputs_.push_back(HostTensor::random_normal(f32, {a.heads}, seed++));
-    wanted_ = attention_reference({sizes.batch, queries, keys, a.heads, a.kv_heads, a.dim, a.dim_v,
-                                   a.causal, a.window, 1 / std::sqrt(a.dim), a.softcap},
-                                  inputs_);
+    const AttentionSizes all{batch,    queries, keys,     a.heads,  a.kv_heads,
+                             a.dim,    a.dim_v, a.causal, a.window, 1 / std::sqrt(a.dim),
+                             a.softcap};
+    wanted_ = sizes.is_packed() ? attention_varlen_reference(all, inputs_)
+                                : attention_reference(all, inputs_);
   }
 
-  // Of each rank, as the program takes them: Q, K, V, O, LSE and the sinks.
+  // Of each rank, as the program takes them: Q, K, V, where sequences begin, O, LSE and the sinks.
   std::vector<std::vector<HostTensor>> shards() const {
     std::vector<std::vector<HostTensor>> ranks(o_.ranks);
     for (int i = 0; i < 3; ++i) {
-      const std::vector<HostTensor> parts = shard(inputs_[i], 1, o_.ranks, o_.shards);
+      const std::vector<HostTensor> parts = shard(inputs_[i], sizes_.axis(), o_.ranks, o_.shards);
       for (int rank = 0; rank < o_.ranks; ++rank) ranks[rank].push_back(parts[rank]);
     }
     const Attention& a = o_.attention;
     for (std::vector<HostTensor>& own : ranks) {
-      own.push_back(
-          HostTensor::poisoned(a.dtype, {sizes_.batch, sizes_.queries, a.heads, a.dim_v}));
-      own.push_back(HostTensor::poisoned(f32, {sizes_.batch, a.heads, sizes_.queries}));
-      if (a.sinks) own.push_back(inputs_[3]);
+      if (sizes_.is_packed()) own.insert(own.end(), {inputs_[3], inputs_[4]});
+      own.push_back(HostTensor::poisoned(a.dtype, shape(sizes_.queries, a.heads, a.dim_v)));
+      std::vector<std::int64_t> sums = {sizes_.batch, a.heads, sizes_.queries};
+      if (sizes_.is_packed()) sums.erase(sums.begin());
+      own.push_back(HostTensor::poisoned(f32, sums));
+      if (a.sinks) own.push_back(inputs_.back());
     }
     return ranks;
   }
 
-  // O's relative error, and the greatest of LSE.
+  // O's relative error, and the greatest of LSE. Rows of no sequence stay as they were.
   std::pair<double, double> errors(const std::vector<std::vector<HostTensor>>& ranks) const {
+    const std::size_t at = sizes_.is_packed() ? 5 : 3;
     std::vector<HostTensor> outputs, sums;
     for (const std::vector<HostTensor>& own : ranks) {
-      outputs.push_back(own[3]);
-      sums.push_back(own[4]);
+      outputs.push_back(own[at]);
+      sums.push_back(own[at + 1]);
     }
-    const HostTensor o = unshard(outputs, 1, o_.shards), lse = unshard(sums, 2, o_.shards);
+    const HostTensor o = unshard(outputs, sizes_.axis(), o_.shards);
+    const HostTensor lse = unshard(sums, sizes_.axis() + 1, o_.shards);
+    const std::int64_t of_row = o_.attention.heads * o_.attention.dim_v;
+    const std::int64_t rows = o_.ranks * sizes_.queries;
     double squares = 0, wanted = 1e-30, greatest = 0;
     for (std::int64_t i = 0; i < o.elements(); ++i) {
-      const double difference = o.flat(i) - wanted_[0][i];
+      const double difference = of_a_sequence(i / of_row) ? o.flat(i) - wanted_[0][i]
+                                : std::isnan(o.flat(i))   ? 0
+                                                          : INFINITY;
       squares += std::isfinite(difference) ? difference * difference : INFINITY;
       wanted += wanted_[0][i] * wanted_[0][i];
     }
     for (std::int64_t i = 0; i < lse.elements(); ++i) {
-      if (lse.flat(i) == wanted_[1][i]) continue;  // -inf, of what sees nothing
+      if (!of_a_sequence(i % rows) || lse.flat(i) == wanted_[1][i]) continue;  // -inf, of no keys
       const double difference = std::abs(lse.flat(i) - wanted_[1][i]);
       greatest = std::max(greatest, std::isfinite(difference) ? difference : INFINITY);
     }
@@ -109,11 +130,26 @@ class Whole {
     EXPECT_LT(error, test::kTolerance);
     EXPECT_LT(of_lse, test::kLseTolerance);
   }
-  DimValues dims(const Sizes& s) const {
-    return {{"batch", s.batch}, {"queries", s.queries}, {"keys", s.keys}};
+  DimValues dims() const {
+    if (sizes_.is_packed()) {
+      return {{"batch", static_cast<std::int64_t>(sizes_.first_query.size()) - 1},
+              {"total_queries", sizes_.queries},
+              {"total_keys", sizes_.keys}};
+    }
+    return {{"batch", sizes_.batch}, {"queries", sizes_.queries}, {"keys", sizes_.keys}};
   }
 
  private:
+  std::vector<std::int64_t> shape(std::int64_t rows, std::int64_t heads, std::int64_t dim) const {
+    if (sizes_.is_packed()) return {rows, heads, dim};
+    return {sizes_.batch, rows, heads, dim};
+  }
+  bool of_a_sequence(std::int64_t row) const {
+    if (!sizes_.is_packed()) return true;
+    const auto at = static_cast<double>(row);
+    return at >= sizes_.first_query.front() && at < sizes_.first_query.back();
+  }
+
   SequenceParallelAttention o_;
   Sizes sizes_;
   std::vector<HostTensor> inputs_;
@@ -124,8 +160,9 @@ class Whole {
 std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& o,
                                                const Whole& whole, const Sizes& sizes,
                                                const How& how = {}) {
-  const Program program = sequence_parallel_attention_sm90(o);
-  ProgramMemory memory(program, whole.dims(sizes), 7);
+  const Program program = sizes.is_packed() ? sequence_parallel_varlen_attention_sm90(o)
+                                            : sequence_parallel_attention_sm90(o);
+  ProgramMemory memory(program, whole.dims(), 7);
   const auto shards = whole.shards();
   for (int rank = 0; rank < o.ranks; ++rank) {
     std::copy(shards[rank].begin(), shards[rank].end(), memory.tensors[rank].begin());
@@ -144,7 +181,8 @@ void check(const SequenceParallelAttention& o, const Sizes& sizes = {}, const Ho
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.batch << " x " << sizes.queries
                                   << " queries, " << sizes.keys << " keys, "
                                   << (o.attention.causal ? "causal" : "full")
-                                  << (o.shards == Shards::zig_zag ? ", zig-zag" : ""));
+                                  << (o.shards == Shards::zig_zag ? ", zig-zag" : "")
+                                  << (sizes.is_packed() ? ", packed" : ""));
   const Whole whole(o, sizes);
   whole.expect(simulated(o, whole, sizes, how));
 }
@@ -186,6 +224,16 @@ TEST(SequenceParallelAttentionTest, WindowsCapsAndSinks) {
   check(o, {37, 45, 2});
 }
 
+// Sequences that begin and end in any rank, none, and rows of none before and behind them.
+TEST(SequenceParallelAttentionTest, PackedSequences) {
+  const std::vector<double> queries = {3, 3, 45, 46, 120, 131}, keys = {0, 8, 60, 61, 125, 125};
+  check(small(2, false), {70, 70, 1, queries, keys}, {.schedules = 2});
+  check(small(2, true, Shards::zig_zag), {70, 70, 1, queries, keys}, {.schedules = 2});
+  check(small(3, true), {47, 47, 1, queries, queries}, {.runs = 1});
+  check(small(4, true, Shards::zig_zag), {33, 35, 1, {0, 132}, {0, 140}}, {.runs = 1});
+  check(small(2, true), {5, 5, 1, {0}, {0}});
+}
+
 // Rows that are divided otherwise than the operation takes them.
 TEST(SequenceParallelAttentionTest, ToleranceSeesAWrongZigZag) {
   const Sizes sizes{32, 32};
@@ -209,15 +257,20 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
 // The entry's own meaning, reference and tensors, on the interpreter.
 TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
   const std::vector<std::string> common = {"heads=4", "kv_heads=2", "dim=16"};
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{"ranks=3", "queries=21", "keys=17"},
-        {"ranks=2", "queries=45", "causal=true", "shards=zig_zag", "sinks=true", "batch=2"},
-        {"ranks=2", "queries=30", "keys=45", "causal=true", "window=40"}}) {
+  const char* fixed = "sequence_parallel_attention";
+  const char* packed = "sequence_parallel_varlen_attention";
+  using Settings = std::vector<std::string>;
+  for (const auto& [name, more] : std::vector<std::pair<const char*, Settings>>{
+           {fixed, {"ranks=3", "queries=21", "keys=17"}},
+           {fixed,
+            {"ranks=2", "queries=45", "causal=true", "shards=zig_zag", "sinks=true", "batch=2"}},
+           {fixed, {"ranks=2", "queries=30", "keys=45", "causal=true", "window=40"}},
+           {packed, {"ranks=2", "queries=45", "keys=41", "batch=3"}},
+           {packed, {"ranks=3", "queries=30", "causal=true", "shards=zig_zag", "sinks=true"}}}) {
     SCOPED_TRACE(more[1]);
-    std::vector<std::string> settings = common;
+    Settings settings = common;
     settings.insert(settings.end(), more.begin(), more.end());
-    library::Workload work =
-        library::make_workload(find_kernel("sequence_parallel_attention"), settings, {}, 1);
+    library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
     std::vector<TensorRef> tensors;
     for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
     compile(*work.kernel, work.options, "interpreter").run(tensors);

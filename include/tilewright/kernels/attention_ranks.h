@@ -23,6 +23,14 @@ struct SequenceParallelAttention {
 Program sequence_parallel_attention(const SequenceParallelAttention& operation,
                                     SourceLocation where = here());
 
+// The same for sequences of different lengths, packed one behind the other as
+// attention_varlen_forward takes them. Ranks divide the packed axes, wherever sequences begin: Q
+// {queries, heads, dim} are a rank's rows of all of them, and cu_seqlens_q {batch + 1} are those of
+// the whole, the same in every rank. Rows behind the last sequence belong to none, so that an axis
+// of any length is divided evenly.
+Program sequence_parallel_varlen_attention(const SequenceParallelAttention& operation,
+                                           SourceLocation where = here());
+
 // For sm_90a: the queries stay where they are. Copy engines push each rank's keys and values to the
 // ranks that see them, each run of rows behind a word that counts up with the runs. One kernel,
 // that of attention_forward_sm90, begins with the keys that are its own; the warp that loads waits
@@ -30,5 +38,7 @@ Program sequence_parallel_attention(const SequenceParallelAttention& operation,
 // tile has rows of both halves of a zig-zag shard. Scratch: all keys and values.
 Program sequence_parallel_attention_sm90(const SequenceParallelAttention& operation,
                                          SourceLocation where = here());
+Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& operation,
+                                                SourceLocation where = here());
 
 }  // namespace tilewright::kernels
