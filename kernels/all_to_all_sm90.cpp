@@ -167,6 +167,7 @@ class AllToAllSm90 {
   void store() {
     begin_->tell();
     begin_->wait();
+    fence_proxy_async_global();  // what others have read is now written by TMA
     each_tile([&](const Moved& moved, const Work& w) {
       const Tensor to = moved.to.at(w.rank);
       push_->store(

@@ -34,12 +34,11 @@ class RanksBegin {
                       [&](const Index& to) { store_index(words_.at(to)(me), turn, kTell); });
     });
   }
-  // In each warp that writes there. What it copies by TMA may follow.
+  // In each warp that writes there; by TMA it does so behind fence_proxy_async_global.
   void wait() const {
     const Index turn = kernel_.epoch();
     each_other_rank(kernel_, ranks_,
                     [&](const Index& from) { wait_flag(words_(from), Compare::ge, turn, kLearn); });
-    fence_proxy_async_global();
   }
 
  private:

@@ -493,18 +493,25 @@ LibraryKernel gemm_fp8_entry() {
 namespace tilewright {
 
 const std::vector<LibraryKernel>& kernel_library() {
-  static const std::vector<LibraryKernel> library = {
-      kernels::attention_forward_entry(),
-      kernels::attention_varlen_forward_entry(),
-      kernels::attention_backward_entry(),
-      kernels::attention_varlen_backward_entry(),
-      kernels::attention_decode_entry(),
-      kernels::gemm_entry(),
-      kernels::gemm_fp8_entry(),
-      kernels::gemm_reduce_scatter_entry(),
-      kernels::all_gather_gemm_entry(),
-      kernels::sequence_parallel_attention_entry(),
-      kernels::sequence_parallel_varlen_attention_entry()};
+  static const std::vector<LibraryKernel> library = [] {
+    std::vector<LibraryKernel> all = {kernels::attention_forward_entry(),
+                                      kernels::attention_varlen_forward_entry(),
+                                      kernels::attention_backward_entry(),
+                                      kernels::attention_varlen_backward_entry(),
+                                      kernels::attention_decode_entry(),
+                                      kernels::gemm_entry(),
+                                      kernels::gemm_fp8_entry(),
+                                      kernels::gemm_reduce_scatter_entry(),
+                                      kernels::all_gather_gemm_entry(),
+                                      kernels::sequence_parallel_attention_entry(),
+                                      kernels::sequence_parallel_varlen_attention_entry()};
+    for (LibraryKernel& entry : kernels::exchange_entries()) all.push_back(std::move(entry));
+    for (const auto& entry : {kernels::all_gather_entry, kernels::reduce_scatter_entry,
+                              kernels::all_reduce_entry, kernels::broadcast_entry}) {
+      all.push_back(entry());
+    }
+    return all;
+  }();
   return library;
 }
 

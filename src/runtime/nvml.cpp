@@ -13,7 +13,8 @@ using Result = int;
 constexpr Result kSuccess = 0;
 constexpr int kActive = 1;
 constexpr unsigned kRemoteGpu = 0, kRemoteSwitch = 2;
-constexpr unsigned kFieldNvlinkMegabytes = 90;  // each way, of one of the active links
+// Megabytes a second each way: of any active link, and, by newer drivers, of the link in `scope`.
+constexpr unsigned kFieldNvlinkSpeed = 90, kFieldSpeedOfLink = 164;
 
 struct PciInfo {
   char bus_id_legacy[16];
@@ -100,14 +101,17 @@ Nvml::Remote Nvml::remote(Device device, unsigned link, PciPlace& place) const {
   return Remote::gpu;
 }
 
-std::optional<double> Nvml::nvlink_signals(Device device) const {
-  FieldValue value = {};
-  value.field = kFieldNvlinkMegabytes;
-  if (!ask(library_, "nvmlDeviceGetFieldValues", device, 1, &value) || value.result != kSuccess ||
-      value.value.small == 0) {
-    return std::nullopt;
+std::optional<double> Nvml::nvlink_signals(Device device, unsigned link) const {
+  for (const unsigned field : {kFieldNvlinkSpeed, kFieldSpeedOfLink}) {
+    FieldValue value = {};
+    value.field = field;
+    if (field == kFieldSpeedOfLink) value.scope = link;
+    const bool is_answered = ask(library_, "nvmlDeviceGetFieldValues", device, 1, &value);
+    if (is_answered && value.result == kSuccess && value.value.small > 0) {
+      return 1e6 * value.value.small;
+    }
   }
-  return 1e6 * value.value.small;
+  return std::nullopt;
 }
 
 std::optional<int> Nvml::common_ancestor(Device one, Device other) const {

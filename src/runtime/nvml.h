@@ -38,8 +38,8 @@ class Nvml {
   enum class Remote { none, gpu, other, nvswitch };
   // What an active link leads to, and, of a GPU, where that is.
   Remote remote(Device device, unsigned link, PciPlace& place) const;
-  // What all links of a device carry each way at most, in bytes a second, as their signals.
-  std::optional<double> nvlink_signals(Device device) const;
+  // What an active link carries each way at most, in bytes a second, as its signals.
+  std::optional<double> nvlink_signals(Device device, unsigned link) const;
   // How far two devices are apart on PCIe: 0 (the same board) to 50 (other CPUs).
   std::optional<int> common_ancestor(Device one, Device other) const;
   struct PcieLink {

@@ -38,6 +38,13 @@ constexpr PcieLevel kPcieLevels[] = {{0, "PIX", "on one board"},
 // A lane's data each way by generation, without what the code adds.
 constexpr double kLaneBytes[] = {0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9};
 
+// The same of a link of NVLink, by compute capability: virtual machines often hide it from NVML.
+struct NvlinkOf {
+  int major, minor;
+  double bytes;
+};
+constexpr NvlinkOf kNvlinks[] = {{7, 0, 25e9}, {8, 0, 25e9}, {9, 0, 25e9}, {10, 0, 50e9}};
+
 // A GPU as CUDA and, where it is known, NVML have it.
 struct Found {
   cuda::Device handle = 0;
@@ -46,6 +53,7 @@ struct Found {
   Nvml::Device nvml = nullptr;
   int switch_links = 0;
   std::vector<PciPlace> linked;  // of each link to another GPU
+  double link_bytes = 0;         // of data in one of these each way; 0: nobody says
 };
 
 int attribute(const CudaDriver& driver, cuda::Device device, cuda::DeviceAttribute which) {
@@ -81,11 +89,29 @@ Found find_gpu(const CudaDriver& driver, int ordinal) {
   return found;
 }
 
-void ask_nvml(const Nvml& nvml, Found& found) {
+// NVML counts what the code adds to data: 64 bits are sent as 66 up to NVLink 3, and 16 as 17 since
+// then, at 26.6 GB/s and more.
+double data_of(double signals) { return signals > 26e9 ? signals * 16 / 17 : signals * 64 / 66; }
+
+double link_bytes(const CudaDriver& driver, const Nvml& nvml, const Found& found, unsigned link) {
+  if (const auto signals = nvml.nvlink_signals(found.nvml, link)) return data_of(*signals);
+  const int major = attribute(driver, found.handle, cuda::kComputeCapabilityMajor);
+  const int minor = attribute(driver, found.handle, cuda::kComputeCapabilityMinor);
+  for (const NvlinkOf& known : kNvlinks) {
+    if (known.major == major && known.minor == minor) return known.bytes;
+  }
+  return 0;
+}
+
+void ask_nvml(const CudaDriver& driver, const Nvml& nvml, Found& found) {
   found.nvml = nvml.find(found.place.uuid, found.pci);
   for (unsigned link = 0; found.nvml != nullptr && link < kMostLinks; ++link) {
     PciPlace remote;
-    switch (nvml.remote(found.nvml, link, remote)) {
+    const Nvml::Remote kind = nvml.remote(found.nvml, link, remote);
+    if (kind != Nvml::Remote::none && found.link_bytes == 0) {
+      found.link_bytes = link_bytes(driver, nvml, found, link);
+    }
+    switch (kind) {
       case Nvml::Remote::nvswitch:
         ++found.switch_links;
         break;
@@ -105,10 +131,6 @@ int links_between(const Found& from, const Found& to) {
   return static_cast<int>(direct) + std::min(from.switch_links, to.switch_links);
 }
 
-// NVML counts what the code adds to data: 64 bits are sent as 66 up to NVLink 3, and 16 as 17 since
-// then, at 26.6 GB/s and more.
-double data_of(double signals) { return signals > 26e9 ? signals * 16 / 17 : signals * 64 / 66; }
-
 double pcie_bytes(const Nvml& nvml, const Found& found) {
   const auto link = nvml.pcie(found.nvml);
   if (!link || link->generation >= std::size(kLaneBytes)) return 0;
@@ -122,7 +144,7 @@ bool describe(const Nvml& nvml, const Found& from, const Found& to, GpuLink& lin
   if (link.nvlinks > 0) {
     link.path = Path::nvlink;
     link.name = fmt::format("NV{}", link.nvlinks);
-    link.bytes_per_second = link.nvlinks * data_of(nvml.nvlink_signals(from.nvml).value_or(0));
+    link.bytes_per_second = link.nvlinks * std::min(from.link_bytes, to.link_bytes);
     return true;
   }
   const auto level = nvml.common_ancestor(from.nvml, to.nvml);
@@ -171,7 +193,7 @@ Topology find_topology() {
   const std::optional<Nvml> nvml = Nvml::open(&all.why_not_nvml);
   bool is_known = nvml.has_value();
   for (Found& gpu : found) {
-    if (nvml) ask_nvml(*nvml, gpu);
+    if (nvml) ask_nvml(driver, *nvml, gpu);
     all.gpus.push_back(gpu.place);
   }
   for (const Found& from : found) {

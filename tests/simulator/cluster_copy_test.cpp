@@ -26,8 +26,9 @@ struct Execution {
   HostTensor X, Y;
 };
 
-Execution execute(const ir::Kernel& machine, std::uint64_t seed) {
-  const std::vector<std::int64_t> shape{kPairedCtas * kTurns * kExchangedRows, kExchangedColumns};
+Execution execute(const ir::Kernel& machine, std::uint64_t seed,
+                  std::int64_t columns = kExchangedColumns) {
+  const std::vector<std::int64_t> shape{kPairedCtas * kTurns * kExchangedRows, columns};
   Execution run{{}, HostTensor::random_normal(bf16, shape, 1), HostTensor::poisoned(bf16, shape)};
   run.report = test::launch_once(machine, {{"X", &run.X}, {"Y", &run.Y}}, seed);
   return run;
@@ -40,6 +41,14 @@ TEST(ClusterCopy, BringsThePeersTiles) {
     ASSERT_TRUE(run.report.ok()) << run.report.faults.front().message;
     expect_exchanged(run.X, run.Y);
   }
+}
+
+// Parts of two panels each, which lie further apart where they come from.
+TEST(ClusterCopy, BringsPartsOfRows) {
+  constexpr int kColumns = 256;
+  const Execution run = execute(lowered(exchange(ExchangeMistake::none, kColumns)), 0, kColumns);
+  ASSERT_TRUE(run.report.ok()) << run.report.faults.front().message;
+  expect_exchanged(run.X, run.Y);
 }
 
 TEST(ClusterCopy, SurvivesItsText) {
