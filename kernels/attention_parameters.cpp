@@ -103,6 +103,19 @@ AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a, Key
   declare_sinks(kernel, a);
 }
 
+AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a,
+                                         const BatchShapes& shapes, const Tensors& tensors)
+    : AttentionScores(a),
+      BatchShapes(shapes),
+      Q(tensors.Q),
+      K(tensors.K),
+      V(tensors.V),
+      O(tensors.O),
+      LSE(tensors.LSE),
+      mask(attention_mask(queries, keys, a.causal, a.window)) {
+  declare_sinks(kernel, a);
+}
+
 VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a, KeysFrom from)
     : AttentionScores(a),
       PackedShapes(kernel, a),

@@ -102,7 +102,12 @@ enum class KeysFrom { caller, ranks };
 
 // The parameters that every schedule of attention_forward declares.
 struct AttentionParameters : AttentionScores, BatchShapes {
+  struct Tensors {
+    Tensor Q, K, V, O, LSE;
+  };
   AttentionParameters(Kernel& kernel, const Attention& a, KeysFrom from = KeysFrom::caller);
+  AttentionParameters(Kernel& kernel, const Attention& a, const BatchShapes& shapes,
+                      const Tensors& tensors);
   Tensor Q, K, V, O, LSE;
   Mask mask;
 };

@@ -75,6 +75,15 @@ LibraryKernel sequence_parallel_attention_entry() {
     o.attention = with_sm90_blocks(o.attention, {});
     return sequence_parallel_attention_sm90(o, {});
   })};
+  kernel.schedules.push_back(
+      {"sm90_heads", "sm_90a",
+       "each rank attends with its own heads, group by group as all rows of them come, and sends "
+       "tiles of O back; heads and kv_heads are multiples of ranks, or kv_heads a divisor",
+       nullptr, [](const OptionValues& options) {
+         SequenceParallelAttention o = operation_of(options);
+         o.attention = with_sm90_blocks(o.attention, {});
+         return sequence_parallel_attention_heads_sm90(o, {});
+       }});
   kernel.build_program = [](const OptionValues& options) {
     SequenceParallelAttention o = operation_of(options);
     o.attention = with_tile_blocks(o.attention);

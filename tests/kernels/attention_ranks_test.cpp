@@ -47,6 +47,7 @@ struct Sizes {
 struct How {
   std::uint64_t seed = 0;
   int schedules = 1, runs = 2, multiprocessors = 3;
+  bool by_heads = false;
 };
 
 // The whole tensors, and what is known of their attention.
@@ -160,8 +161,9 @@ class Whole {
 std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& o,
                                                const Whole& whole, const Sizes& sizes,
                                                const How& how = {}) {
-  const Program program = sizes.is_packed() ? sequence_parallel_varlen_attention_sm90(o)
-                                            : sequence_parallel_attention_sm90(o);
+  const Program program = how.by_heads        ? sequence_parallel_attention_heads_sm90(o)
+                          : sizes.is_packed() ? sequence_parallel_varlen_attention_sm90(o)
+                                              : sequence_parallel_attention_sm90(o);
   ProgramMemory memory(program, whole.dims(), 7);
   const auto shards = whole.shards();
   for (int rank = 0; rank < o.ranks; ++rank) {
@@ -234,6 +236,18 @@ TEST(SequenceParallelAttentionTest, PackedSequences) {
   check(small(2, true), {5, 5, 1, {0}, {0}});
 }
 
+// Each rank has all rows of its heads: of as many heads of keys as ranks, more, and fewer.
+TEST(SequenceParallelAttentionTest, ByHeads) {
+  check(small(2, false), {70, 45, 2}, {.schedules = 2, .by_heads = true});
+  check(small(4, true), {37, 37}, {.runs = 1, .by_heads = true});
+  SequenceParallelAttention o = small(2, true, Shards::zig_zag);
+  o.attention.heads = o.attention.kv_heads = 4;
+  o.attention.sinks = true;
+  check(o, {71, 71}, {.schedules = 2, .by_heads = true});
+  check(o, {1, 1}, {.by_heads = true});
+  check(o, {0, 0}, {.runs = 1, .by_heads = true});
+}
+
 // Rows that are divided otherwise than the operation takes them.
 TEST(SequenceParallelAttentionTest, ToleranceSeesAWrongZigZag) {
   const Sizes sizes{32, 32};
@@ -252,6 +266,8 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
   EXPECT_THAT(refused([](auto& o) { o.attention.in_pairs = true; }), HasSubstr("in_pairs is set"));
   EXPECT_THAT(refused([](auto& o) { o.attention.kv_heads = 3; }),
               HasSubstr("heads 4 is not a multiple of kv_heads 3"));
+  EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_heads_sm90(small(3, true)); }),
+              HasSubstr("heads is 4, for 3 ranks"));
 }
 
 // The entry's own meaning, reference and tensors, on the interpreter.

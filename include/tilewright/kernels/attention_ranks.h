@@ -41,4 +41,12 @@ Program sequence_parallel_attention_sm90(const SequenceParallelAttention& operat
 Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& operation,
                                                 SourceLocation where = here());
 
+// sequence_parallel_attention by heads, for sm_90a: each rank gets all rows of its own heads, and
+// sends what it makes of them back. Copy engines push Q, K and V of a group of heads that share
+// keys after the other; attention to a group begins when all ranks' rows of it have come. Tiles of
+// O go straight to their rows' owner by TMA. heads is a multiple of ranks, and kv_heads a multiple
+// or a divisor. Scratch: Q, K and V of own heads.
+Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& operation,
+                                               SourceLocation where = here());
+
 }  // namespace tilewright::kernels
