@@ -1,5 +1,5 @@
-"""cuBLAS with NCCL, and PyTorch's symmetric-memory operations: one process for each GPU, as their
-users run them. The process that starts them says what is timed."""
+"""cuBLAS and FlashAttention-3 with NCCL, and PyTorch's symmetric-memory operations: one process for
+each GPU, as their users run them. The process that starts them says what is timed."""
 
 import tempfile
 
@@ -7,6 +7,9 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as processes
 
+from attention_peers import AttentionSide
+
+ATTENTION = "sequence_parallel_attention"
 SLEEP_CYCLES = 20_000_000  # the GPU waits while the host queues a round
 
 
@@ -66,6 +69,54 @@ class Side:
         return {"gemm": gemm, "collective": collective, "in turn": in_turn, "fused": fused}
 
 
+class ExchangeSide:
+    """The same of an operation that multiplies nothing. NCCL exchanges parts that lie in one piece:
+    heads are packed before it, or behind it on the way back, by a copy on the GPU."""
+
+    def __init__(self, operation, rows, heads, columns, ranks, device):
+        def normal(*shape):
+            return torch.randn(*shape, device=device, dtype=torch.bfloat16)
+
+        self.operation, self.ranks = operation, ranks
+        if operation.startswith("all_to_all"):
+            self.tokens = normal(rows, ranks, heads // ranks, columns)
+            self.packed = normal(ranks, rows, heads // ranks, columns)
+            self.other = torch.empty_like(self.packed)
+        elif operation in ("all_gather", "reduce_scatter"):
+            self.one, self.many = normal(rows), normal(ranks * rows)
+        else:
+            self.one = normal(rows)
+
+    def launches(self, _):
+        def collective():
+            if self.operation.startswith("all_to_all"):
+                dist.all_to_all_single(self.other, self.packed)
+            elif self.operation == "all_gather":
+                dist.all_gather_into_tensor(self.many, self.one)
+            elif self.operation == "reduce_scatter":
+                dist.reduce_scatter_tensor(self.one, self.many)
+            elif self.operation == "all_reduce":
+                dist.all_reduce(self.one)
+            else:
+                dist.broadcast(self.one, 0)
+
+        def in_turn():
+            if self.operation == "all_to_all":
+                self.packed.copy_(self.tokens.transpose(0, 1))
+            collective()
+            if self.operation == "all_to_all_back":
+                self.tokens.transpose(0, 1).copy_(self.other)
+
+        return {"collective": collective, "in turn": in_turn}
+
+
+def side_of(row, ranks, device):
+    if row[0] == ATTENTION:
+        return AttentionSide(*row[1:], ranks, device)
+    multiplies = row[0] in ("gemm_reduce_scatter", "all_gather_gemm")
+    return (Side if multiplies else ExchangeSide)(*row, ranks, device)
+
+
 def work(rank, ranks, store, pipe):
     torch.cuda.set_device(rank)
     device = torch.device("cuda", rank)
@@ -84,7 +135,7 @@ def work(rank, ranks, store, pipe):
             break
         wanted, what, runs = asked
         if wanted != row:
-            row, launches = wanted, Side(*wanted, ranks, device).launches(group)
+            row, launches = wanted, side_of(wanted, ranks, device).launches(group)
         try:
             dist.barrier()
             seconds_a_run(launches[what], 2, device)  # first calls allocate

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Products over ranks beside cuBLAS + NCCL and PyTorch's symmetric-memory operations.
+"""Products over ranks beside cuBLAS + NCCL and PyTorch's symmetric-memory operations, and exchanges
+and collectives beside NCCL.
 
     bench/gpu_distributed.py --library build/release/lib/libtilewright.so
     bench/gpu_distributed.py --operations all_gather_gemm 8192x8192x8192
     bench/gpu_distributed.py --schedules 128x256 128x256_b2 --parts bf16 f32 --no-peers
+    bench/gpu_distributed.py --operations all_to_all all_reduce --mib 1 38 256
 
 Sizes are those of the whole product: gemm_reduce_scatter divides k among the ranks, all_gather_gemm
 n. Ours runs in this process, on all GPUs; the peers in a process for each. All have tensors of the
 same sizes that are allocated before, and many runs follow each other. The bound is the longer of
 the faster product alone (ours or cuBLAS, on all GPUs at once) and of the bytes that cross the link
-at the rate of copies in both directions at once.
+at the rate of copies in both directions at once. Of exchanges the table says which part of that
+rate they reach, beside NCCL alone, and NCCL with the copy that packs heads for it.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import sys
 
 import torch
 
+import distributed_exchanges
 import measure
 import tilewright_c
 from distributed_peers import SLEEP_CYCLES, Peers
@@ -199,11 +203,31 @@ def measure_row(library, row, arguments, peers, rate):
     return ratios, any(error > 6e-3 or not alike for error, alike in checked.values())
 
 
+def measure_products(library, operations, arguments, peers, rate):
+    """Whether a result was wrong."""
+    print(f"{'':>19} {'m x n x k':>16} {'ours':>16} {'time':>9} {'bound':>9} {'ratio':>6} "
+          f"{'product':>9} {'cuBLAS':>9} {'wire':>9} {'NCCL':>9} {'in turn':>9} {'fused':>9} "
+          f"{'error':>9} same bits")
+    worst, wrong = 0, False
+    for operation in operations:
+        for size in arguments.sizes:
+            row = Row(operation, parse_size(size), arguments.gpus)
+            ratios, bad = measure_row(library, row, arguments, peers, rate)
+            worst, wrong = max(worst, min(ratios.values())), wrong or bad
+            del row
+            torch.cuda.empty_cache()
+    print(f"worst ratio to bound {worst:.3f}")
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default="build/release/lib/libtilewright.so")
-    parser.add_argument("--operations", nargs="+", choices=OPERATIONS, default=OPERATIONS)
+    parser.add_argument("--operations", nargs="+", default=OPERATIONS,
+                        choices=OPERATIONS + distributed_exchanges.OPERATIONS)
+    parser.add_argument("--mib", nargs="+", default=distributed_exchanges.SIZES,
+                        help="sizes of exchanges and collectives")
     parser.add_argument("--gpus", type=int, default=2)
     parser.add_argument("--schedules", nargs="+", help="of ours; else what the rules choose")
     parser.add_argument("--parts", nargs="+", choices=DTYPES, default=["bf16"],
@@ -222,21 +246,24 @@ def main():
     peers = None if arguments.no_peers else Peers(arguments.gpus)
     rate = link_rate(arguments.gpus)
     print(f"copies, both ways at once: {rate * 1e-9:.0f} GB/s each; times in us")
-    print(f"{'':>19} {'m x n x k':>16} {'ours':>16} {'time':>9} {'bound':>9} {'ratio':>6} "
-          f"{'product':>9} {'cuBLAS':>9} {'wire':>9} {'NCCL':>9} {'in turn':>9} {'fused':>9} "
-          f"{'error':>9} same bits")
-    worst, wrong = 0, False
-    for operation in arguments.operations:
-        for size in arguments.sizes:
-            row = Row(operation, parse_size(size), arguments.gpus)
-            ratios, bad = measure_row(library, row, arguments, peers, rate)
-            worst, wrong = max(worst, min(ratios.values())), wrong or bad
+    exchanges = [each for each in arguments.operations if each not in OPERATIONS]
+    wrong = False
+    if exchanges:
+        print(distributed_exchanges.HEADER)
+    for operation in exchanges:
+        for mib in arguments.mib:
+            row = distributed_exchanges.Exchange(operation, mib, arguments.gpus)
+            _, bad = distributed_exchanges.measure_exchange(library, row, arguments, peers, rate,
+                                                            seconds_on_gpus)
+            wrong = wrong or bad
             del row
             torch.cuda.empty_cache()
+    products = [each for each in arguments.operations if each in OPERATIONS]
+    if products:
+        wrong = measure_products(library, products, arguments, peers, rate) or wrong
     if peers:
         peers.end()
     print(f"device: {measure.device_state()}")
-    print(f"worst ratio to bound {worst:.3f}")
     return 1 if wrong else 0
 
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -23,14 +24,24 @@ Kernel pulled_all_gather(const AllGatherGemm& o) {
   return kernel;
 }
 
-// A rank's rows come in so many blocks: copies of 16 MB reach nine tenths of the link's rate, and
-// the last of them is what a small product waits for.
-constexpr int kBlocks = 4;
+// How a rank's rows come to another one: in parts, each behind a word that counts up.
+//
+// Copy engines copy blocks of rows: copies of 16 MB reach nine tenths of the link's rate. The last
+// block, which a product of two waves waits for, comes in parts of its depth. What the warps push
+// is in parts of the depth alone.
+constexpr int kBlocks = 4, kDepths = 4;
+constexpr int kWords = kBlocks - 1 + kDepths;  // of a rank
+// What a warpgroup pushes at a time.
+constexpr int kPushedRows = 16, kPushedColumns = 256;
 
-// Rows of a block, which no tile lies across.
+// Rows of a block, which no tile lies across, and columns of a part of the depth.
 Dim block_rows(const AllGatherGemm& o, const Dim& m) {
-  const int tile = o.gemm.block_m * o.gemm.share_b;
+  const int tile = o.gemm.block_m * (o.share_ranks ? 1 : o.gemm.share_b);
   return ceil_div(m, tile * kBlocks) * tile;
+}
+Dim part_depth(const AllGatherGemm& o, const Dim& k) {
+  const int unit = o.push ? std::max(kPushedColumns, o.gemm.block_k) : o.gemm.block_k;
+  return ceil_div(k, kDepths * unit) * unit;
 }
 
 class AllGatherSm90 : public GemmSm90 {
@@ -46,18 +57,22 @@ class AllGatherSm90 : public GemmSm90 {
             kernel, o.gemm,
             {m, n, k, kernel.in("A", o.gemm.dtype, {m, k}), kernel.in("B", o.gemm.dtype, {n, k})},
             std::move(plan), o.gemm.dtype),
+        o_(o),
         kernel_(kernel),
         ranks_(kernel.ranks()),
-        block_rows_(block_rows(o, m)),
         C_(kernel.out("C", o.gemm.dtype, {ranks_, m, n})),
-        gathered_(kernel.symmetric("gathered", o.gemm.dtype, {ranks_ * m, k})),
-        arrived_(kernel.symmetric("arrived", i32, {ranks_ * kBlocks})) {}
+        gathered_(kernel.symmetric("gathered", o.gemm.dtype, {halves(o) * ranks_ * m, k})),
+        arrived_(kernel.symmetric("arrived", i32, {ranks_ * kWords})) {}
 
   // This rank's own rows, then those of the rank before it, which pushes here first, and so on.
-  Dim tile_count() const override { return tile_groups() * ranks_; }
+  Dim tile_count() const override {
+    return o_.share_ranks ? tile_groups() : tile_groups() * ranks_;
+  }
+  int rows_together() const override { return o_.share_ranks ? 1 : g_.share_b; }
   Work work(const Index& tile) const override {
-    Work w = GemmSm90::work(tile % tile_groups());
-    w.rank = (kernel_.rank() + ranks_ - tile / tile_groups()) % ranks_;
+    Work w = GemmSm90::work(o_.share_ranks ? tile : tile % tile_groups());
+    const Index distance = o_.share_ranks ? below() : tile / tile_groups();
+    w.rank = (kernel_.rank() + ranks_ - distance) % ranks_;
     return w;
   }
 
@@ -65,17 +80,74 @@ class AllGatherSm90 : public GemmSm90 {
     when(
         w.rank == kernel_.rank(), [&] { load_steps(w, p_.A); },
         [&] {
-          const Index word = w.rank * kBlocks + w.rows.start() / block_rows_;
-          wait_flag(arrived_(min(word, w.rank * kBlocks + (kBlocks - 1))), Compare::ge,
-                    kernel_.epoch(), {Semantics::acquire, Scope::system});
-          fence_proxy_async_global();
           // Behind a rank's last row is the next one's first, which may not be there yet.
-          const Index first = w.rank * p_.m;
-          load_steps(w, [&](const Block& rows, const Block& depth) {
-            const Block own(first + rows.start(), rows.size(), first + rows.limit());
-            return gathered_(own, depth);
-          });
+          const Index first = first_row(w.rank);
+          const Dim steps = part_depth(o_, p_.k) / g_.block_k;
+          for (Index depth : range(kDepths)) {
+            Work part = w;
+            part.first = min(depth * steps, w.last);
+            part.last = min(depth * steps + steps, w.last);
+            wait_for(w, depth);
+            load_steps(part, [&](const Block& rows, const Block& columns) {
+              const Block own(first + rows.start(), rows.size(), first + rows.limit());
+              return gathered_(own, columns);
+            });
+          }
         });
+  }
+
+  void wait_for(const Work& w, const Index& depth) {
+    const Index first = w.rank * kWords;
+    const MemoryOrder order{Semantics::acquire, Scope::system};
+    if (o_.push) {
+      wait_flag(arrived_(first + depth), Compare::ge, kernel_.epoch() * pushes(depth), order);
+    } else {
+      const Index block = min(w.rows.start() / block_rows(o_, p_.m), kBlocks - 1);
+      const Index word = block + select(block == kBlocks - 1, depth, 0);
+      wait_flag(arrived_(first + word), Compare::ge, kernel_.epoch(), order);
+    }
+    fence_proxy_async_global();
+  }
+
+  void multiply(const Index& group) override {
+    if (o_.push) push(group);
+    GemmSm90::multiply(group);
+  }
+
+  // This rank's rows, to all others, one part of the depth after the other.
+  void push(const Index& group) {
+    const Dim rows = ceil_div(p_.m, kPushedRows), columns = ceil_div(p_.k, kPushedColumns);
+    const Index me = kernel_.rank(), first = first_row(me);
+    const Index worker = cta_index() * g_.warpgroups + group;
+    for (Index piece : range(worker, rows * columns, cta_count() * g_.warpgroups)) {
+      const Block from = p_.m.block(piece % rows, kPushedRows);
+      const Block depth = p_.k.block(piece / rows, kPushedColumns);
+      const Block to(first + from.start(), from.size(), first + from.limit());
+      const Tile values = load(p_.A(from, depth));
+      for (int distance = 1; distance < o_.ranks; ++distance) {
+        store(gathered_.at((me + distance) % ranks_)(to, depth), values);
+      }
+      warp_sync();
+      for (int distance = 1; distance < o_.ranks; ++distance) {
+        const Index word = me * kWords + depth.start() / part_depth(o_, p_.k);
+        atomic_add(arrived_.at((me + distance) % ranks_)(word), 1,
+                   {Semantics::release, Scope::system});
+      }
+    }
+  }
+  // Of a part of the depth, by each warp that pushes a piece of it.
+  Index pushes(const Index& depth) const {
+    const Index left = max(p_.k - depth * part_depth(o_, p_.k), 0);
+    const Index columns = ceil_div(min(left, part_depth(o_, p_.k)), kPushedColumns);
+    return columns * ceil_div(p_.m, kPushedRows) * 4;
+  }
+
+  // A rank that begins run r + 1 has ended run r, for which the others pushed when they had ended
+  // run r - 1: they read what two runs push and no more. Copy engines have one half, and wait.
+  static int halves(const AllGatherGemm& o) { return o.push ? 2 : 1; }
+  Index first_row(const Index& rank) const {
+    const Index slot = o_.push ? kernel_.epoch() % 2 * ranks_ + rank : rank;
+    return slot * p_.m;
   }
 
   void finish(const Work& w, const std::vector<Tile>& sums, const Index& group) override {
@@ -84,11 +156,12 @@ class AllGatherSm90 : public GemmSm90 {
         [&](const Run& run) { return part_of(sums, run); });
   }
 
+  const AllGatherGemm o_;
   Kernel& kernel_;
-  Dim ranks_, block_rows_;
+  Dim ranks_;
   Tensor C_;
   Tensor gathered_;  // the others' rows; nothing where this rank's own would be
-  Tensor arrived_;   // of each rank, each block of rows
+  Tensor arrived_;
 };
 
 Kernel all_gather_kernel_sm90(const AllGatherGemm& o, const Caller& caller) {
@@ -114,29 +187,45 @@ Program all_gather_gemm(const AllGatherGemm& o, SourceLocation where) {
 Program all_gather_gemm_sm90(const AllGatherGemm& o, SourceLocation where) {
   const Caller caller{"all_gather_gemm_sm90", where};
   check_all_gather(o, caller);
-  check_ranks_sm90(o.gemm, caller);
+  check_ranks_sm90(o.gemm, o.ranks, o.share_ranks, caller);
   Program program(caller.function, o.ranks, where);
   const DType dtype = o.gemm.dtype;
   const Dim m = program.dim("m"), n = program.dim("n", multiple_of(8));
   const Dim k = program.dim("k", multiple_of(8));
   const Buffer A = program.in("A", dtype, {m, k}), B = program.in("B", dtype, {n, k});
   const Buffer C = program.out("C", dtype, {o.ranks, m, n});
-  const Buffer gathered = program.scratch("gathered", dtype, {o.ranks * m, k});
-  const Buffer arrived = program.signals("arrived", o.ranks * kBlocks);
+  const Kernel kernel = all_gather_kernel_sm90(o, caller);
+  const Buffer gathered = program.scratch("gathered", dtype, {(o.push ? 2 : 1) * o.ranks * m, k});
+  const Buffer arrived = program.signals("arrived", o.ranks * kWords);
+  if (o.push) {
+    program.on_each_rank([&](const Rank& rank) {
+      rank.stream().launch(kernel, {A, B, C, gathered, arrived});
+    });
+    return program;
+  }
   // Words of each other rank that count up with the runs whose rows it has read.
   const Buffer taken = program.signals("taken", o.ranks);
-  const Kernel kernel = all_gather_kernel_sm90(o, caller);
-  const Dim rows = block_rows(o, m);
+  const Dim rows = block_rows(o, m), depth = part_depth(o, k);
   program.on_each_rank([&](const Rank& rank) {
     const Stream math = rank.stream("math"), push = rank.stream("push");
     const int me = rank.number();
     for (int d = 1; d < rank.count(); ++d) {
       const int to = rank.next(d);
       push.wait(taken[to], program.run() - 1);
-      for (int block = 0; block < kBlocks; ++block) {
-        const Dim first = min(block * rows, m), count = min(rows, m - first);
-        push.copy(gathered.on(to).rows(me * m + first, count), A.rows(first, count));
-        push.write(arrived.on(to)[me * kBlocks + block], program.run());
+      const auto copy = [&](int word, const Dim& row, const Dim& count, const Dim& column,
+                            const Dim& columns) {
+        push.copy(gathered.on(to).box({me * m + row, column}, {count, columns}),
+                  A.rows(row, count).box({0, column}, {count, columns}));
+        push.write(arrived.on(to)[me * kWords + word], program.run());
+      };
+      for (int block = 0; block < kBlocks - 1; ++block) {
+        const Dim row = min(block * rows, m);
+        copy(block, row, min(rows, m - row), 0, k);
+      }
+      const Dim row = min((kBlocks - 1) * rows, m);
+      for (int part = 0; part < kDepths; ++part) {
+        const Dim column = min(part * depth, k);
+        copy(kBlocks - 1 + part, row, m - row, column, min(depth, k - column));
       }
     }
     math.launch(kernel, {A, B, C, gathered, arrived});

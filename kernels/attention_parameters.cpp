@@ -16,6 +16,12 @@ void check_factor(const char* name, double value, const char* none, const Caller
 
 double scale_of(const Attention& a) { return a.scale > 0 ? a.scale : 1 / std::sqrt(a.dim); }
 
+Tensor declare_keys(Kernel& kernel, const char* name, const Attention& a, std::vector<Dim> shape,
+                    KeysFrom from) {
+  return from == KeysFrom::ranks ? kernel.symmetric(name, a.dtype, std::move(shape))
+                                 : kernel.in(name, a.dtype, std::move(shape));
+}
+
 }  // namespace
 
 void check_attention(const Attention& a, const Caller& caller) {
@@ -85,24 +91,37 @@ void AttentionScores::declare_sinks(Kernel& kernel, const Attention& a) {
   if (plan_case("sinks", a.sinks)) sinks_ = kernel.in("sinks", f32, {a.heads});
 }
 
-AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a)
+AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a, KeysFrom from)
     : AttentionScores(a),
       BatchShapes(kernel, a),
       Q(kernel.in("Q", a.dtype, of_queries(a.dim))),
-      K(kernel.in("K", a.dtype, of_keys(a.dim))),
-      V(kernel.in("V", a.dtype, of_keys(a.dim_v))),
+      K(declare_keys(kernel, "K", a, of_keys(a.dim), from)),
+      V(declare_keys(kernel, "V", a, of_keys(a.dim_v), from)),
       O(kernel.out("O", a.dtype, of_queries(a.dim_v))),
       LSE(kernel.out("LSE", f32, of_rows())),
       mask(attention_mask(queries, keys, a.causal, a.window)) {
   declare_sinks(kernel, a);
 }
 
-VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a)
+AttentionParameters::AttentionParameters(Kernel& kernel, const Attention& a,
+                                         const BatchShapes& shapes, const Tensors& tensors)
+    : AttentionScores(a),
+      BatchShapes(shapes),
+      Q(tensors.Q),
+      K(tensors.K),
+      V(tensors.V),
+      O(tensors.O),
+      LSE(tensors.LSE),
+      mask(attention_mask(queries, keys, a.causal, a.window)) {
+  declare_sinks(kernel, a);
+}
+
+VarlenParameters::VarlenParameters(Kernel& kernel, const Attention& a, KeysFrom from)
     : AttentionScores(a),
       PackedShapes(kernel, a),
       Q(kernel.in("Q", a.dtype, of_queries(a.dim))),
-      K(kernel.in("K", a.dtype, of_keys(a.dim))),
-      V(kernel.in("V", a.dtype, of_keys(a.dim_v))),
+      K(declare_keys(kernel, "K", a, of_keys(a.dim), from)),
+      V(declare_keys(kernel, "V", a, of_keys(a.dim_v), from)),
       cu_seqlens_q(kernel.in("cu_seqlens_q", i32, of_first_rows())),
       cu_seqlens_k(kernel.in("cu_seqlens_k", i32, of_first_rows())),
       O(kernel.out("O", a.dtype, of_queries(a.dim_v))),

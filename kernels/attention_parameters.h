@@ -97,16 +97,24 @@ struct PackedShapes {
   int heads, kv_heads;
 };
 
+// Where a kernel's keys and values come from: its caller, or ranks that write them meanwhile.
+enum class KeysFrom { caller, ranks };
+
 // The parameters that every schedule of attention_forward declares.
 struct AttentionParameters : AttentionScores, BatchShapes {
-  AttentionParameters(Kernel& kernel, const Attention& a);
+  struct Tensors {
+    Tensor Q, K, V, O, LSE;
+  };
+  AttentionParameters(Kernel& kernel, const Attention& a, KeysFrom from = KeysFrom::caller);
+  AttentionParameters(Kernel& kernel, const Attention& a, const BatchShapes& shapes,
+                      const Tensors& tensors);
   Tensor Q, K, V, O, LSE;
   Mask mask;
 };
 
 // The same of attention_varlen_forward. `mask` is that of one sequence.
 struct VarlenParameters : AttentionScores, PackedShapes {
-  VarlenParameters(Kernel& kernel, const Attention& a);
+  VarlenParameters(Kernel& kernel, const Attention& a, KeysFrom from = KeysFrom::caller);
   Mask mask(const Sequence& queries, const Sequence& keys) const;
   Tensor Q, K, V, cu_seqlens_q, cu_seqlens_k, O, LSE;
   Ragged queries, keys;

@@ -43,11 +43,15 @@ TensorView Work::sums(const Tensor& lse, const Block& rows) const {
 }
 
 BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
+    : BatchOrder(p, a, plan, ceil_div(p.queries, a.block_q / plan.packed_heads)) {}
+
+BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan,
+                       const Dim& row_blocks)
     : p_(p),
       a_(a),
       packed_heads_(plan.packed_heads),
       block_q_(a.block_q / packed_heads_),
-      row_blocks_(ceil_div(p.queries, block_q_)),
+      row_blocks_(row_blocks),
       heads_(p.batch * (a.heads / packed_heads_)),
       group_(heads_of_group(p, a, heads_, plan)),
       runs_(row_blocks_) {

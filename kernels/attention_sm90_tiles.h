@@ -17,12 +17,22 @@ struct Work {
   Mask mask;
   std::optional<Index> batch;  // of tensors that have such an axis
 
+  // Over ranks that exchange heads: whose rows the queries are, how much further on they are than
+  // there, and which tile of the rank's heads these are.
+  struct Owner {
+    Index rank, ahead, pack;
+  };
+  std::optional<Owner> owner = {};
+
   // Of Q, K, V or O.
   TensorView part(const Tensor& tensor, const Block& rows, const Selector& heads_of_tensor,
                   const Selector& columns) const;
   // Of the log-sum-exp.
   TensorView sums(const Tensor& lse, const Block& rows) const;
 };
+
+// Of K and V.
+enum class KeyTensor { K, V };
 
 // Which block of queries, which heads and which sequence a tile is: divisions and searches, which
 // one warp does for all.
@@ -36,6 +46,12 @@ struct Run {
   Index tiles;
 };
 
+// The keys of one GPU are in memory when its kernel begins.
+struct KeysAreThere {
+  template <typename Order>
+  explicit KeysAreThere(const Order&) {}
+};
+
 // The order of tiles of sequences of one length. Without a mask all are as long, and head follows
 // head: tiles that run at once read the same keys, and each head's come from memory in their turn.
 // Of a causal mask the longest rows come first, within groups of heads whose K and V stay in L2
@@ -43,6 +59,9 @@ struct Run {
 class BatchOrder {
  public:
   using Parameters = AttentionParameters;
+  using Arrivals = KeysAreThere;
+  static constexpr bool kKeysArrive = false;
+  static constexpr bool kSendsOutput = false;
   static constexpr bool kEveryTileHasRows = true;
   static constexpr bool kHasNeighbours = true;
   static constexpr bool kInPairs = false;
@@ -53,8 +72,17 @@ class BatchOrder {
   Work work(const Place& place) const;
   // Of all tiles that the blocks of keys are loaded for.
   Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
+  // Where a tile's results go.
+  TensorView output(const Work& work, const Block& rows, const Block& columns) const {
+    return work.part(p_.O, rows, work.heads, columns);
+  }
+  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
 
  protected:
+  // So many tiles of rows.
+  BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan,
+             const Dim& row_blocks);
+
   const AttentionParameters& p_;
   const Attention& a_;
   int packed_heads_, block_q_;
@@ -97,6 +125,9 @@ class PairOrder : public BatchOrder {
 class PackedOrder {
  public:
   using Parameters = VarlenParameters;
+  using Arrivals = KeysAreThere;
+  static constexpr bool kKeysArrive = false;
+  static constexpr bool kSendsOutput = false;
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;
   static constexpr bool kInPairs = false;
@@ -106,6 +137,10 @@ class PackedOrder {
   Run run(const Index& number) const;
   Work work(const Place& place) const;
   Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
+  TensorView output(const Work& work, const Block& rows, const Block& columns) const {
+    return work.part(p_.O, rows, work.heads, columns);
+  }
+  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
 
  private:
   const VarlenParameters& p_;

@@ -27,25 +27,72 @@ void check_all_gather(const AllGatherGemm& o, const Caller& caller) {
   check_ranks(o.gemm, o.ranks, caller);
 }
 
-void check_ranks_sm90(const Gemm& g, const Caller& caller) {
+void check_ranks_sm90(const Gemm& g, int ranks, bool share_ranks, const Caller& caller) {
   check_sm90(g, caller);
+  if (share_ranks && g.share_b != ranks) {
+    caller.refuse(std::to_string(g.share_b) + " CTAs share the tiles of B of " +
+                      std::to_string(ranks) + " ranks",
+                  "take a share_b of " + std::to_string(ranks) + ": one for each rank");
+  }
   if (g.split == 1 && !g.grid_split) return;
   caller.refuse("k is divided among CTAs", "over ranks each tile is one CTA's: take split 1");
 }
 
-const std::vector<GemmVariant>& rank_gemm_variants() {
-  static const std::vector<GemmVariant> variants = {
-      {.name = "128x256", .block_m = 128, .block_n = 256, .block_k = 64, .warpgroups = 2},
-      {.name = "128x128", .block_m = 128, .block_n = 128, .block_k = 64, .warpgroups = 2},
-      {.name = "64x128", .block_m = 64, .block_n = 128, .block_k = 64, .warpgroups = 1},
-      {.name = "128x256_b2",
-       .block_m = 128,
-       .block_n = 256,
-       .block_k = 64,
-       .warpgroups = 2,
-       .share_b = 2},
+namespace {
+
+GemmVariant tiles(int block_m, int block_n, int share_a = 1, int share_b = 1, int block_k = 64) {
+  std::string name = std::to_string(block_m) + "x" + std::to_string(block_n);
+  if (block_k != 64) name += "x" + std::to_string(block_k);
+  if (share_a > 1) name += "_a" + std::to_string(share_a);
+  if (share_b > 1) name += "_b" + std::to_string(share_b);
+  return {.name = name,
+          .block_m = block_m,
+          .block_n = block_n,
+          .block_k = block_k,
+          .warpgroups = block_m == 64 ? 1 : 2,
+          .share_a = share_a,
+          .share_b = share_b};
+}
+
+}  // namespace
+
+const std::vector<RankGemmVariant>& reduce_scatter_variants() {
+  static const std::vector<RankGemmVariant> variants = {
+      {tiles(128, 256)},
+      {tiles(128, 128)},
+      {tiles(64, 128)},
+      {tiles(128, 256, 1, 2)},
+      {.tiles = tiles(64, 128), .share_ranks = true},
   };
   return variants;
+}
+
+const std::vector<RankGemmVariant>& all_gather_variants() {
+  static const std::vector<RankGemmVariant> variants = {
+      {tiles(128, 256)},
+      {tiles(128, 128)},
+      {tiles(64, 128)},
+      {tiles(128, 256, 1, 2)},
+      {.tiles = tiles(128, 128, 1, 2), .push = true},
+      {.tiles = tiles(64, 64, 1, 1, 128), .push = true},
+      {.tiles = tiles(64, 64, 1, 1, 128), .share_ranks = true, .push = true},
+  };
+  return variants;
+}
+
+GemmReduceScatter with_variant(GemmReduceScatter operation, const RankGemmVariant& variant) {
+  operation.gemm = with_variant(operation.gemm, variant.tiles);
+  operation.share_ranks = variant.share_ranks;
+  if (variant.share_ranks) operation.gemm.share_b = operation.ranks;
+  return operation;
+}
+
+AllGatherGemm with_variant(AllGatherGemm operation, const RankGemmVariant& variant) {
+  operation.gemm = with_variant(operation.gemm, variant.tiles);
+  operation.share_ranks = variant.share_ranks;
+  operation.push = variant.push;
+  if (variant.share_ranks) operation.gemm.share_b = operation.ranks;
+  return operation;
 }
 
 }  // namespace tilewright::kernels

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,7 +16,7 @@ namespace {
 
 void check_sm90_tiles(const GemmReduceScatter& o, const Caller& caller) {
   check_reduce_scatter(o, caller);
-  check_ranks_sm90(o.gemm, caller);
+  check_ranks_sm90(o.gemm, o.ranks, o.share_ranks, caller);
   if (o.gemm.exchanged) {
     caller.refuse("the operands are exchanged",
                   "a warp adds whole rows of the parts: take tiles without");
@@ -66,8 +69,9 @@ Kernel pulled_reduce_scatter(const GemmReduceScatter& o) {
 // that multiplies has a word for each rank that sends it a part.
 Dim words_of(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
   const Gemm& g = o.gemm;
-  const Dim tiles = ceil_div(m, g.block_m * g.share_b) * ceil_div(n, g.block_n * g.share_a);
-  return tiles * (g.share_a * g.share_b * 4 * g.warpgroups * o.ranks);
+  const int together = o.share_ranks ? 1 : g.share_b;
+  const Dim tiles = ceil_div(m, g.block_m * together) * ceil_div(n, g.block_n * g.share_a);
+  return tiles * (g.share_a * together * 4 * g.warpgroups * o.ranks);
 }
 
 class ReduceScatterSm90 : public GemmSm90 {
@@ -93,15 +97,31 @@ class ReduceScatterSm90 : public GemmSm90 {
     plan_case("parts of f32", o.parts == f32);
   }
 
+  // A tile of another rank that its owner does not know of yet: the word that it waits for, kNone
+  // for no tile.
+  struct Sent {
+    Cell<Index> word{Index(kNone), here()};
+    Cell<Index> rank{Index(0), here()}, row{Index(0), here()}, column{Index(0), here()};
+  };
+
   // Tile by tile the rows of the next rank, of the one behind it, and this rank's own.
-  Dim tile_count() const override { return tile_groups() * ranks_; }
+  Dim tile_count() const override {
+    return o_.share_ranks ? tile_groups() : tile_groups() * ranks_;
+  }
+  int rows_together() const override { return o_.share_ranks ? 1 : g_.share_b; }
   Work work(const Index& tile) const override {
-    Work w = GemmSm90::work(tile % tile_groups());
-    w.rank = (kernel_.rank() + 1 + tile / tile_groups()) % ranks_;
-    w.number = tile % tile_groups();
-    if (sharing() > 1) w.number = w.number * sharing() + shared_rank();
+    const Index distance = o_.share_ranks ? below() : tile / tile_groups();
+    const Index group = o_.share_ranks ? tile : tile % tile_groups();
+    Work w = GemmSm90::work(group);
+    w.rank = (kernel_.rank() + 1 + distance) % ranks_;
+    w.number = group;
+    if (tiles_together() > 1) {
+      w.number = group * tiles_together() + (o_.share_ranks ? across() : shared_rank());
+    }
     return w;
   }
+  // Of a group, those of one rank.
+  int tiles_together() const { return g_.share_a * rows_together(); }
   void load_tile(const Work& w) override {
     load_steps(w, [&](const Block& rows, const Block& depth) { return p_.A(w.rank, rows, depth); });
   }
@@ -109,52 +129,139 @@ class ReduceScatterSm90 : public GemmSm90 {
   void multiply(const Index& group) override {
     turn_.emplace(kernel_.epoch());
     half_.emplace(*turn_ % 2);
-    untold_.emplace(Index(kNone), here());
-    untold_rank_.emplace(Index(0), here());
+    sent_.emplace();
+    here_.emplace(Index(0), here());
+    for (int i = 0; i < held_runs(); ++i) {
+      held_.emplace_back(zeros({64, runs().front().width}, o_.parts), here());
+    }
     GemmSm90::multiply(group);
+    send_rest(group);
     tell();
-    untold_.reset();
-    untold_rank_.reset();
+    held_.clear();
+    sent_.reset();
+    here_.reset();
+  }
+
+  // Stores to other ranks read shared memory no faster than the link takes them, and all CTAs end
+  // their tiles at about the same time. So the runs for which no staging tile is free stay in
+  // registers, until the next tile's products have begun. The same registers take the first runs of
+  // the others' parts, beside the products of the tile that they are added to.
+  int pauses() const override { return o_.share_ranks ? 0 : 2; }
+  void pause(int number, const Work& w, const Index& group) override {
+    if (number == 1) return send_rest(group);
+    tell();
+    when(w.rank == kernel_.rank(), [&] {
+      *here_ = select(parts_here(w, group) == o_.ranks - 1, 1, 0);
+      when(*here_ == 1, [&] { hold_parts(w, group); });
+    });
+  }
+  int held_runs() const {
+    const bool alike = runs().front().width == runs().back().width;
+    return alike && pauses() > 0 ? std::min(2, static_cast<int>(runs().size())) : 0;
+  }
+  int sent_at_once() const {
+    const int count = static_cast<int>(runs().size());
+    return std::max(staged_runs(), count - held_runs());
   }
 
   void finish(const Work& w, const std::vector<Tile>& sums, const Index& group) override {
-    tell();  // of the tile before, which had the time of this one's products to get there
     when(
         w.rank != kernel_.rank(), [&] { send(w, sums, group); }, [&] { add_up(w, sums, group); });
   }
 
-  void send(const Work& w, const std::vector<Tile>& sums, const Index& group) {
-    const Index me = kernel_.rank();
-    store_runs(
-        w, group,
-        [&](const Block& rows, const Block& cols) {
-          return parts_.at(w.rank)(*half_, me, rows, cols);
-        },
-        [&](const Run& run) { return part_of(sums, run); });
-    *untold_ = word(w, me, group);
-    *untold_rank_ = w.rank;
+  // Where a rank's part of a tile goes.
+  Destination slot_in(const Index& rank) const {
+    return [this, rank](const Block& rows, const Block& cols) {
+      return parts_.at(rank)(*half_, kernel_.rank(), rows, cols);
+    };
   }
 
-  // Each warp of what it has sent.
+  void send(const Work& w, const std::vector<Tile>& sums, const Index& group) {
+    store_runs(
+        w, group, slot_in(w.rank), [&](const Run& run) { return part_of(sums, run); }, 0,
+        sent_at_once());
+    for (int i = sent_at_once(); i < static_cast<int>(runs().size()); ++i) {
+      held_[i - sent_at_once()] = part_of(sums, runs()[i]).cast(o_.parts);
+    }
+    sent_->word = word(w, kernel_.rank(), group);
+    sent_->rank = w.rank;
+    sent_->row = w.rows.start();
+    sent_->column = w.cols.start();
+    // Where CTAs of a cluster have rows of several ranks those that add wait for these.
+    if (o_.share_ranks) tell();
+  }
+
+  void send_rest(const Index& group) {
+    const int count = static_cast<int>(runs().size());
+    if (sent_at_once() == count) return;
+    when(sent_->word != kNone, [&] {
+      const Work w{Block(sent_->row, g_.block_m, p_.m), Block(sent_->column, g_.block_n, p_.n), 0,
+                   0};
+      store_runs(
+          w, group, slot_in(sent_->rank),
+          [&](const Run& run) { return Tile(held_[run.number - sent_at_once()]); }, sent_at_once(),
+          count);
+    });
+  }
+
+  // Each warp of what it has sent, and what had time to get there.
   void tell() {
-    const Index word = *untold_;
+    const Index word = sent_->word;
     when(word != kNone, [&] {
       bulk_wait(0);
-      store_index(arrived_.at(*untold_rank_)(word), *turn_, {Semantics::release, Scope::system});
+      store_index(arrived_.at(sent_->rank)(word), *turn_, {Semantics::release, Scope::system});
     });
-    *untold_ = kNone;
+    sent_->word = kNone;
+  }
+
+  void each_sender(const std::function<void(const Index&)>& body) const {
+    if (o_.ranks == 2) return body(first_sender());
+    for (Index from : range(ranks_)) {
+      when(from != kernel_.rank(), [&] { body(from); });
+    }
+  }
+  // How many ranks' parts of a tile are here.
+  Index parts_here(const Work& w, const Index& group) const {
+    Cell<Index> count(0);
+    each_sender([&](const Index& from) {
+      const Index word = load_index(arrived_(this->word(w, from, group)), kAcquire);
+      count = count + select(word - *turn_ >= 0, 1, 0);
+    });
+    return count;
+  }
+  void hold_parts(const Work& w, const Index& group) {
+    for (int i = 0; i < held_runs(); ++i) held_[i] = part_from(first_sender(), w, runs()[i], group);
+  }
+  void wait_for_parts(const Work& w, const Index& group) {
+    when(*here_ == 0, [&] {
+      each_sender([&](const Index& from) {
+        wait_flag(arrived_(word(w, from, group)), Compare::ge, *turn_, kAcquire);
+      });
+      hold_parts(w, group);
+    });
+    *here_ = 0;
   }
 
   void add_up(const Work& w, const std::vector<Tile>& sums, const Index& group) {
-    const Index me = kernel_.rank();
-    for (Index from : range(ranks_)) {
-      when(from != me, [&] {
-        wait_flag(arrived_(word(w, from, group)), Compare::ge, *turn_,
-                  {Semantics::acquire, Scope::system});
-      });
-    }
+    wait_for_parts(w, group);
+    // The parts of a run are on their way while others are added and stored, as far as registers
+    // go.
+    const int ahead = o_.ranks == 2 ? 2 : 0;
+    std::deque<Tile> parts;
+    const auto fetch = [&](int number) {
+      if (number < held_runs()) {
+        parts.push_back(held_[number]);
+      } else if (number < static_cast<int>(runs().size())) {
+        parts.push_back(part_from(first_sender(), w, runs()[number], group));
+      }
+    };
+    for (int number = 0; number < ahead; ++number) fetch(number);
     const auto values = [&](const Run& run) {
-      return epilogue_.apply(sum_over_ranks(w, part_of(sums, run), run, group), whole_part(w, run));
+      fetch(run.number + ahead);
+      const Tile first = parts.front();
+      parts.pop_front();
+      const Tile sum = sum_over_ranks(w, first, part_of(sums, run), run, group);
+      return epilogue_.apply(sum, whole_part(w, run));
     };
     if (o_.parts == o_.gemm.dtype) return store_runs(w, group, C_, values);
     for (const Run& run : runs()) {
@@ -162,26 +269,34 @@ class ReduceScatterSm90 : public GemmSm90 {
     }
   }
 
-  Tile sum_over_ranks(const Work& w, const Tile& own, const Run& run, const Index& group) {
-    const Index me = kernel_.rank();
-    const Block rows = divided_part(w, run, group), cols = whole_part(w, run);
-    Var sum{zeros({64, run.width})};
-    const auto add = [&](const Index& from) {
-      sum = sum + load(parts_(*half_, from, rows, cols)).cast(f32);
+  // In the order of the ranks. Of two numbers either may be the first.
+  Tile sum_over_ranks(const Work& w, const Tile& first, const Tile& own, const Run& run,
+                      const Index& group) {
+    Var sum{first.cast(f32)};
+    const auto add = [&](const Index& from, const Index& end) {
+      if (o_.ranks == 2) return;
+      for (Index rank : range(from, end)) sum = sum + part_from(rank, w, run, group).cast(f32);
     };
-    for (Index from : range(me)) add(from);
+    add(1, kernel_.rank());
     sum = sum + rounded(own, o_.parts);
-    for (Index from : range(me + 1, ranks_)) add(from);
+    add(max(kernel_.rank() + 1, 2), ranks_);
     return sum;
+  }
+
+  // The first of the others.
+  Index first_sender() const { return select(kernel_.rank() == 0, 1, 0); }
+  Tile part_from(const Index& rank, const Work& w, const Run& run, const Index& group) const {
+    return load(parts_(*half_, rank, divided_part(w, run, group), whole_part(w, run)));
   }
 
   // The word in a tile's owner that says that rank `from` has sent what this warp computes of it.
   Index word(const Work& w, const Index& from, const Index& group) const {
-    const Index tiles = tile_groups() * sharing();
+    const Index tiles = tile_groups() * tiles_together();
     return ((from * tiles + w.number) * g_.warpgroups + group) * 4 + warp_index();
   }
 
   static constexpr int kNone = -1;
+  static constexpr MemoryOrder kAcquire{Semantics::acquire, Scope::system};
   const GemmReduceScatter o_;
   Kernel& kernel_;
   Dim ranks_;
@@ -191,7 +306,9 @@ class ReduceScatterSm90 : public GemmSm90 {
   Tensor arrived_;
   // Of the role that multiplies.
   std::optional<Index> turn_, half_;
-  std::optional<Cell<Index>> untold_, untold_rank_;  // a word that its owner waits for
+  std::optional<Sent> sent_;
+  std::deque<Var> held_;             // runs of a tile
+  std::optional<Cell<Index>> here_;  // whether the others' parts were, beside the products
 };
 
 Kernel reduce_scatter_kernel_sm90(const GemmReduceScatter& o, const Caller& caller) {

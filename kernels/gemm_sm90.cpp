@@ -207,7 +207,7 @@ std::pair<Block, Block> GemmSm90::place(const Index& tile) const {
   const Condition whole = band < rows / kBand;
   const Index column = select(whole, in_band / kBand, in_band / last);
   const Index row = band * kBand + in_band - column * select(whole, kBand, last);
-  return {p_.m.block(g_.share_b > 1 ? row * g_.share_b + below() : row, g_.block_m),
+  return {p_.m.block(rows_together() > 1 ? row * rows_together() + below() : row, g_.block_m),
           p_.n.block(g_.share_a > 1 ? column * g_.share_a + across() : column, g_.block_n)};
 }
 
@@ -217,18 +217,28 @@ std::vector<Tile> GemmSm90::products(const Work& w, const Index& group) {
     products.emplace_back(as_pending(zeros({64, undivided(g_)})), here());
   }
   Cell<Index> held(0);
-  for (Index step : range(w.first, w.last)) {
-    const Slot slot = ring_.consume();
-    const std::vector<Pending> before(products.begin(), products.end());
-    const SharedView &own = slot[g_.exchanged ? 1 : 0], &all = slot[g_.exchanged ? 0 : 1];
-    for (int i = 0; i < blocks_; ++i) {
-      products[i] = wgmma(own.rows(64 * block_number(group, i), 64), all.T(), before[i]);
+  const auto multiply = [&](const Index& first, const Index& last) {
+    for (Index step : range(first, last)) {
+      const Slot slot = ring_.consume();
+      const std::vector<Pending> before(products.begin(), products.end());
+      const SharedView &own = slot[g_.exchanged ? 1 : 0], &all = slot[g_.exchanged ? 0 : 1];
+      for (int i = 0; i < blocks_; ++i) {
+        products[i] = wgmma(own.rows(64 * block_number(group, i), 64), all.T(), before[i]);
+      }
+      // The products of one step stay in flight: the stage before is free only now.
+      for (const Pending& product : before) retire(product);
+      when(step > w.first, [&] { ring_.release(held); });
+      held = slot.stage();
     }
-    // The products of one step stay in flight: the stage before is free only now.
-    for (const Pending& product : before) retire(product);
-    when(step > w.first, [&] { ring_.release(held); });
-    held = slot.stage();
+  };
+  Index first = w.first;
+  for (int number = 1; number <= pauses(); ++number) {
+    const Index last = w.first + (w.last - w.first) * number / (pauses() + 1);
+    multiply(first, last);
+    pause(number, w, group);
+    first = last;
   }
+  multiply(first, w.last);
   std::vector<Tile> sums;
   for (const Pending product : products) sums.push_back(wait(product));
   when(w.last > w.first, [&] { ring_.release(held); });
@@ -332,8 +342,19 @@ Block GemmSm90::whole_part(const Work& w, const Run& run) const {
   return {all.start() + run.first, run.width, all.limit()};
 }
 
+int GemmSm90::staged_runs() const {
+  int count = 0;
+  for (const auto& [width, tiles] : staging_) count += static_cast<int>(tiles.size());
+  return std::min(count, static_cast<int>(runs_.size()));
+}
+
 void GemmSm90::store_runs(const Work& w, const Index& group, const Destination& to,
                           const std::function<Tile(const Run&)>& values) {
+  store_runs(w, group, to, values, 0, static_cast<int>(runs_.size()));
+}
+
+void GemmSm90::store_runs(const Work& w, const Index& group, const Destination& to,
+                          const std::function<Tile(const Run&)>& values, int first, int last) {
   std::vector<const SharedTile*> staged;
   std::map<int, int> used;
   for (const Run& run : runs_) {
@@ -341,11 +362,12 @@ void GemmSm90::store_runs(const Work& w, const Index& group, const Destination& 
     staged.push_back(&tiles[used[longest]++ % tiles.size()]);
   }
   const int count = static_cast<int>(runs_.size());
-  for (const Run& run : runs_) {
-    const SharedTile& tile = *staged[run.number];
+  for (int number = first; number < last; ++number) {
+    const Run& run = runs_[number];
+    const SharedTile& tile = *staged[number];
     // The stores since its last use, perhaps in the tile of C before, may be under way.
     int since = 1;
-    while (staged[(run.number - since + 2 * count) % count] != &tile) ++since;
+    while (staged[(number - since + 2 * count) % count] != &tile) ++since;
     store_run(w, run, group, to, values(run), tile, since - 1);
   }
 }

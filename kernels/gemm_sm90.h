@@ -60,10 +60,16 @@ class GemmSm90 {
   // Where results go.
   using Destination = std::function<TensorView(const Block& rows, const Block& cols)>;
 
+  // Of the CTAs that share B's tiles, how many have rows of A that follow each other.
+  virtual int rows_together() const { return g_.share_b; }
   // Groups of tiles that clusters take, and this CTA's tile of one.
   virtual Dim tile_count() const { return tile_groups(); }
   virtual Work work(const Index& tile) const;
   virtual void load_tile(const Work& w);
+  // What a warpgroup does beside the products of a tile, a third and two thirds on: the tensor
+  // cores have one step of them meanwhile. Nothing where there is no pause.
+  virtual int pauses() const { return 0; }
+  virtual void pause(int, const Work&, const Index&) {}
   // What one of the warpgroups does with its sums.
   virtual void finish(const Work& w, const std::vector<Tile>& sums, const Index& group);
   virtual void multiply(const Index& group);
@@ -77,6 +83,11 @@ class GemmSm90 {
   // All of a tile, by TMA; `values` gives a run's part of it, {64, width}.
   void store_runs(const Work& w, const Index& group, const Destination& to,
                   const std::function<Tile(const Run&)>& values);
+  // Runs first .. last - 1 of it: those before have been stored, and those behind will be.
+  void store_runs(const Work& w, const Index& group, const Destination& to,
+                  const std::function<Tile(const Run&)>& values, int first, int last);
+  // How many runs are staged before one waits for another.
+  int staged_runs() const;
   const std::vector<Run>& runs() const { return runs_; }
   static Tile part_of(const std::vector<Tile>& sums, const Run& run) {
     return sums[run.block].slice({0, run.first}, {64, run.width});
@@ -89,6 +100,10 @@ class GemmSm90 {
   int sharing() const { return g_.share_a * g_.share_b; }
   // A CTA's place among those that share tiles.
   Index shared_rank() const { return g_.split > 1 ? cluster_rank() % sharing() : cluster_rank(); }
+
+  // Its tile's place in the group's, counted from the left, and from above.
+  Index across() const { return g_.share_b > 1 ? shared_rank() % g_.share_a : shared_rank(); }
+  Index below() const { return g_.share_a > 1 ? shared_rank() / g_.share_a : shared_rank(); }
 
   const Gemm g_;
   const GemmParameters p_;
@@ -121,10 +136,7 @@ class GemmSm90 {
                     Index (GemmSm90::*place)() const);
   // A CTA's place among those that divide k.
   Index split_rank() const { return sharing() > 1 ? cluster_rank() / sharing() : cluster_rank(); }
-  // Its tile's place in the group's, counted from the left, and from above.
-  Index across() const { return g_.share_b > 1 ? shared_rank() % g_.share_a : shared_rank(); }
-  Index below() const { return g_.share_a > 1 ? shared_rank() / g_.share_a : shared_rank(); }
-  Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * g_.share_b); }
+  Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * rows_together()); }
   Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * g_.share_a); }
 
   void each_tile(const std::function<void(const Work&)>& body);

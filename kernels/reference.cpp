@@ -120,6 +120,37 @@ std::vector<std::vector<double>> attention_reference(const AttentionSizes& s,
   return {std::move(output), std::move(sums)};
 }
 
+namespace {
+
+// Rows of an axis of the whole that a rank has, in the order in which it has them.
+std::vector<std::int64_t> rows_of_rank(std::int64_t rank, std::int64_t ranks, std::int64_t rows,
+                                       Shards shards) {
+  std::vector<std::int64_t> whole;
+  const std::int64_t early = shards == Shards::zig_zag ? (rows + 1) / 2 : rows;
+  for (std::int64_t i = 0; i < early; ++i) whole.push_back(rank * early + i);
+  for (std::int64_t i = early; i < rows; ++i) {
+    whole.push_back(ranks * early + (ranks - 1 - rank) * (rows - early) + (i - early));
+  }
+  return whole;
+}
+
+// Those rows of {outer, rows, inner}.
+std::vector<double> take_rows(const std::vector<double>& from, std::int64_t outer,
+                              std::int64_t inner, const std::vector<std::int64_t>& rows) {
+  const std::int64_t all =
+      static_cast<std::int64_t>(from.size()) / std::max<std::int64_t>(outer * inner, 1);
+  std::vector<double> taken;
+  for (std::int64_t i = 0; i < outer; ++i) {
+    for (const std::int64_t row : rows) {
+      const auto first = from.begin() + (i * all + row) * inner;
+      taken.insert(taken.end(), first, first + inner);
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
 std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& s,
                                                             const std::vector<HostTensor>& inputs) {
   const std::vector<std::vector<double>> numbers = all_numbers(inputs);
@@ -136,6 +167,34 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
            });
   }
   return {std::move(output), std::move(sums)};
+}
+
+std::vector<std::vector<double>> sequence_parallel_attention_reference(
+    const AttentionSizes& s, int ranks, Shards shards, const std::vector<HostTensor>& inputs,
+    bool is_packed) {
+  const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
+  std::vector<HostTensor> whole;
+  for (std::size_t tensor = 0; tensor < 3; ++tensor) {
+    std::vector<HostTensor> parts;
+    for (std::size_t i = tensor; i < inputs.size(); i += of_rank) parts.push_back(inputs[i]);
+    whole.push_back(unshard(parts, is_packed ? 0 : 1, shards));
+  }
+  AttentionSizes all = s;
+  all.queries *= ranks;
+  all.keys *= ranks;
+  const std::int64_t batch = is_packed ? 1 : s.batch;
+  std::vector<std::vector<double>> outputs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    std::vector<HostTensor> seen = whole;
+    const auto own = inputs.begin() + static_cast<std::ptrdiff_t>(rank * of_rank);
+    seen.insert(seen.end(), own + 3, own + static_cast<std::ptrdiff_t>(of_rank));
+    const std::vector<std::vector<double>> results =
+        is_packed ? attention_varlen_reference(all, seen) : attention_reference(all, seen);
+    const std::vector<std::int64_t> rows = rows_of_rank(rank, ranks, s.queries, shards);
+    outputs.push_back(take_rows(results[0], batch, s.heads * s.dim_v, rows));
+    outputs.push_back(take_rows(results[1], batch * s.heads, 1, rows));
+  }
+  return outputs;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tilewright/host_tensor.h"
+#include "tilewright/shards.h"
 
 // The kernels' meaning in float64, written without the language.
 namespace tilewright::kernels {
@@ -22,9 +23,16 @@ struct AttentionSizes {
 std::vector<std::vector<double>> attention_reference(const AttentionSizes& sizes,
                                                      const std::vector<HostTensor>& inputs);
 
-// The same of packed sequences: Q {queries, heads, dim}, K {keys, kv_heads, dim}, V {keys,
-// kv_heads, dim_v} and the first rows of the sequences, {batch + 1} each; sums {heads, queries}.
-// Rows of no sequence are 0.
+// The same of sequences whose rows are divided among ranks: of each rank its rows of Q, K and V,
+// and the sinks; its rows of the two outputs. `sizes` are those of a rank. Of
+// packed sequences it has where they begin, too, as attention_varlen_reference takes it.
+std::vector<std::vector<double>> sequence_parallel_attention_reference(
+    const AttentionSizes& sizes, int ranks, Shards shards, const std::vector<HostTensor>& inputs,
+    bool is_packed = false);
+
+// attention_reference of packed sequences: Q {queries, heads, dim}, K {keys, kv_heads, dim}, V
+// {keys, kv_heads, dim_v} and the first rows of the sequences, {batch + 1} each; sums {heads,
+// queries}. Rows of no sequence are 0.
 std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& sizes,
                                                             const std::vector<HostTensor>& inputs);
 

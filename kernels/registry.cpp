@@ -6,6 +6,7 @@
 
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
+#include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
@@ -21,6 +22,36 @@ KernelOption l2_option(const char* little) {
   return count_option("l2_bytes", "sm_90a: of L2, for keys and values that several CTAs read",
                       std::to_string(Attention().l2_bytes), kMaximumSize,
                       {std::to_string(Attention().l2_bytes), little});
+}
+
+Gemm gemm_of(const OptionValues& options) {
+  Gemm g;
+  g.dtype = options.dtype("dtype");
+  return g;
+}
+
+// Panels of shared memory that rows fill, fill in part, and several of them.
+const Values kDims = {"64", "32", "80", "128", "192", "256"};
+const Values kValueDims = {"dim", "32", "80", "128", "256"};
+
+KernelOption softcap_option() {
+  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
+                        {"0", "20"});
+}
+
+}  // namespace
+
+HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<double> offsets(static_cast<std::size_t>(batch) + 1);
+  for (double& cut : offsets) {
+    cut = std::floor(std::ldexp(static_cast<double>(generator() >> 11), -53) *
+                     static_cast<double>(rows));
+  }
+  offsets.front() = 0;
+  offsets.back() = static_cast<double>(rows);
+  std::sort(offsets.begin(), offsets.end());
+  return HostTensor::from_values(i32, {batch + 1}, offsets);
 }
 
 Attention attention_of(const OptionValues& options) {
@@ -52,26 +83,10 @@ AttentionSizes attention_sizes_of(const OptionValues& o) {
           static_cast<double>(o.integer("softcap"))};
 }
 
-// Two products over the visible part of `scores` of each head; a causal mask counts as half of it.
 double attention_operations(const OptionValues& options, double scores) {
   const AttentionSizes s = attention_sizes_of(options);
   return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v) *
          (s.causal ? 0.5 : 1);
-}
-
-Gemm gemm_of(const OptionValues& options) {
-  Gemm g;
-  g.dtype = options.dtype("dtype");
-  return g;
-}
-
-// Panels of shared memory that rows fill, fill in part, and several of them.
-const Values kDims = {"64", "32", "80", "128", "192", "256"};
-const Values kValueDims = {"dim", "32", "80", "128", "256"};
-
-KernelOption softcap_option() {
-  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
-                        {"0", "20"});
 }
 
 LibraryKernel attention_forward_entry() {
@@ -133,6 +148,8 @@ LibraryKernel attention_forward_entry() {
   };
   return kernel;
 }
+
+namespace {
 
 Attention decode_of(const OptionValues& options) {
   Attention a;
@@ -213,22 +230,7 @@ KernelOption lengths_option(std::string name, std::string description, std::stri
   return option;
 }
 
-// Where the sequences of a packed tensor begin: `total` rows cut at random places, which are the
-// same part of the whole for every tensor of a seed.
-HostTensor random_offsets(const OptionValues& options, const std::string& total,
-                          std::uint64_t seed) {
-  const std::int64_t batch = options.integer("batch"), rows = options.integer(total);
-  std::mt19937_64 generator(seed);
-  std::vector<double> offsets(static_cast<std::size_t>(batch) + 1);
-  for (double& cut : offsets) {
-    cut = std::floor(std::ldexp(static_cast<double>(generator() >> 11), -53) *
-                     static_cast<double>(rows));
-  }
-  offsets.front() = 0;
-  offsets.back() = static_cast<double>(rows);
-  std::sort(offsets.begin(), offsets.end());
-  return HostTensor::from_values(i32, {batch + 1}, offsets);
-}
+}  // namespace
 
 LibraryKernel attention_varlen_forward_entry() {
   LibraryKernel kernel = attention_forward_entry();
@@ -250,7 +252,7 @@ LibraryKernel attention_varlen_forward_entry() {
       lengths_option("lengths_k", "key rows of each sequence", "lengths_q", "keys"));
   const auto offsets_of = [](const char* total) {
     return [total](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>&) {
-      return random_offsets(o, total, seed);
+      return random_offsets(o.integer("batch"), o.integer(total), seed);
     };
   };
   kernel.tensors = {
@@ -296,6 +298,8 @@ LibraryKernel attention_varlen_forward_entry() {
   };
   return kernel;
 }
+
+namespace {
 
 // The entry of the forward pass as that of its gradients: `packed`, two vectors of the sequences'
 // first rows stand behind Q, K and V.
@@ -489,12 +493,25 @@ LibraryKernel gemm_fp8_entry() {
 namespace tilewright {
 
 const std::vector<LibraryKernel>& kernel_library() {
-  static const std::vector<LibraryKernel> library = {
-      kernels::attention_forward_entry(),  kernels::attention_varlen_forward_entry(),
-      kernels::attention_backward_entry(), kernels::attention_varlen_backward_entry(),
-      kernels::attention_decode_entry(),   kernels::gemm_entry(),
-      kernels::gemm_fp8_entry(),           kernels::gemm_reduce_scatter_entry(),
-      kernels::all_gather_gemm_entry()};
+  static const std::vector<LibraryKernel> library = [] {
+    std::vector<LibraryKernel> all = {kernels::attention_forward_entry(),
+                                      kernels::attention_varlen_forward_entry(),
+                                      kernels::attention_backward_entry(),
+                                      kernels::attention_varlen_backward_entry(),
+                                      kernels::attention_decode_entry(),
+                                      kernels::gemm_entry(),
+                                      kernels::gemm_fp8_entry(),
+                                      kernels::gemm_reduce_scatter_entry(),
+                                      kernels::all_gather_gemm_entry(),
+                                      kernels::sequence_parallel_attention_entry(),
+                                      kernels::sequence_parallel_varlen_attention_entry()};
+    for (LibraryKernel& entry : kernels::exchange_entries()) all.push_back(std::move(entry));
+    for (const auto& entry : {kernels::all_gather_entry, kernels::reduce_scatter_entry,
+                              kernels::all_reduce_entry, kernels::broadcast_entry}) {
+      all.push_back(entry());
+    }
+    return all;
+  }();
   return library;
 }
 

@@ -11,13 +11,13 @@
 #include "kernels/schedule_rules.h"
 
 namespace tilewright::kernels {
-namespace {
-
 KernelOption ranks_option() {
   KernelOption option = count_option("ranks", "GPUs that run it together", "2", 8, {"2", "3"});
   option.minimum = 2;
   return option;
 }
+
+namespace {
 
 GemmReduceScatter reduce_scatter_of(const OptionValues& options) {
   GemmReduceScatter o;
@@ -43,13 +43,12 @@ double product_operations(const OptionValues& options, const std::vector<HostTen
          static_cast<double>(options.integer("n")) * static_cast<double>(options.integer("k"));
 }
 
-// One for each shape of tiles.
-std::vector<LibrarySchedule> tile_schedules(
-    const char* description,
-    const std::function<Program(const OptionValues&, const GemmVariant&)>& build) {
+std::vector<LibrarySchedule> schedules_of(
+    const std::vector<RankGemmVariant>& variants, const char* description,
+    const std::function<Program(const OptionValues&, const RankGemmVariant&)>& build) {
   std::vector<LibrarySchedule> schedules;
-  for (const GemmVariant& variant : rank_gemm_variants()) {
-    LibrarySchedule schedule{variant.name, "sm_90a", description, nullptr};
+  for (const RankGemmVariant& variant : variants) {
+    LibrarySchedule schedule{variant.name(), "sm_90a", description, nullptr};
     schedule.build_program = [build, variant](const OptionValues& options) {
       return build(options, variant);
     };
@@ -91,13 +90,12 @@ LibraryKernel gemm_reduce_scatter_entry() {
                     {"scale", {"1"}, false, f32, {}, "scale"},
                     {"bias", {"n"}, false, f32, {}, "bias"},
                     {"C", {"m", "n"}, true, {}}};
-  kernel.schedules = tile_schedules(
+  kernel.schedules = schedules_of(
+      reduce_scatter_variants(),
       "one persistent kernel in such tiles, the next rank's rows first; bf16 and f16, n and k "
       "multiples of 8",
-      [](const OptionValues& options, const GemmVariant& variant) {
-        GemmReduceScatter o = reduce_scatter_of(options);
-        o.gemm = with_variant(o.gemm, variant);
-        return gemm_reduce_scatter_sm90(o, {});
+      [](const OptionValues& options, const RankGemmVariant& variant) {
+        return gemm_reduce_scatter_sm90(with_variant(reduce_scatter_of(options), variant), {});
       });
   kernel.build_program = [](const OptionValues& options) {
     return gemm_reduce_scatter(reduce_scatter_of(options), {});
@@ -117,7 +115,7 @@ LibraryKernel all_gather_gemm_entry() {
   LibraryKernel kernel;
   kernel.name = "all_gather_gemm";
   kernel.over_ranks = true;
-  kernel.rules = schedule_rules("gemm_reduce_scatter");
+  kernel.rules = schedule_rules(kernel.name);
   kernel.description =
       "C[s] = A_s B^T for all ranks s: each rank has its own m rows of A, and columns of C";
   kernel.options = {
@@ -130,13 +128,12 @@ LibraryKernel all_gather_gemm_entry() {
   kernel.tensors = {{"A", {"m", "k"}, false, {}},
                     {"B", {"n", "k"}, false, {}},
                     {"C", {"ranks", "m", "n"}, true, {}}};
-  kernel.schedules = tile_schedules(
+  kernel.schedules = schedules_of(
+      all_gather_variants(),
       "one persistent kernel in such tiles, its own rows first, while copy engines push the "
-      "others; bf16 and f16, n and k multiples of 8",
-      [](const OptionValues& options, const GemmVariant& variant) {
-        AllGatherGemm o = all_gather_of(options);
-        o.gemm = with_variant(o.gemm, variant);
-        return all_gather_gemm_sm90(o, {});
+      "others, or its warps do; bf16 and f16, n and k multiples of 8",
+      [](const OptionValues& options, const RankGemmVariant& variant) {
+        return all_gather_gemm_sm90(with_variant(all_gather_of(options), variant), {});
       });
   kernel.build_program = [](const OptionValues& options) {
     return all_gather_gemm(all_gather_of(options), {});

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench_link.h"
 #include "command.h"
 #include "compiler/target.h"
 #include "json_text.h"
@@ -13,6 +14,7 @@
 namespace tilewright::tools {
 
 int bench(const Request& request) {
+  if (request.kernel == "link") return bench_link(request);
   const library::KernelSource source = open_kernel(request.kernel);
   const LibraryKernel& entry = source.entry();
   const compiler::Target target = compiler::parse_target(request.target);

@@ -39,6 +39,8 @@ struct Request {
   std::optional<std::int64_t> launches;  // 2; of a program its runs
   std::optional<std::int64_t> ranks, multiprocessors;
   std::int64_t runs = 20;
+  std::vector<int> gpus;
+  std::int64_t mebibytes = 256;
   int directions = 2;
   double patience = 5;                // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants

@@ -1,17 +1,84 @@
-#include "runtime/doctor.h"
-#include "json_text.h"
-
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "command.h"
+#include "json_text.h"
+#include "runtime/doctor.h"
+#include "runtime/topology.h"
 
 namespace tilewright::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// null where nothing is known.
+Json json_of(const GpuLink& link) {
+  Json rate;
+  if (link.bytes_per_second > 0) rate = link.bytes_per_second;
+  return {{"path", link.name},
+          {"nvlinks", link.nvlinks},
+          {"reaches", link.reaches},
+          {"atomics", link.has_atomics},
+          {"bytes_per_second", rate}};
+}
+
+Json json_of(const Topology& topology) {
+  Json rows = Json::array(), reason;
+  for (const std::vector<GpuLink>& links : topology.links) {
+    Json& row = rows.emplace_back(Json::array());
+    for (const GpuLink& link : links) row.push_back(json_of(link));
+  }
+  if (!topology.why_not_nvml.empty()) reason = topology.why_not_nvml;
+  return {{"source", topology.source},
+          {"why_not_nvml", reason},
+          {"links", rows},
+          {"ring", topology.ring()}};
+}
+
+std::string text_of(const GpuLink& link) { return link.reaches ? link.name : link.name + " !"; }
+
+// Each kind of link once, with what it means.
+std::map<std::string, std::string> meanings(const Topology& topology) {
+  std::map<std::string, std::string> all;
+  for (const std::vector<GpuLink>& row : topology.links) {
+    for (const GpuLink& link : row) {
+      if (link.path == GpuLink::Path::same) continue;
+      std::string& meaning = all[text_of(link)];
+      meaning = runtime::path_text(link);
+      if (link.bytes_per_second > 0) {
+        meaning += fmt::format(", {:.0f} GB/s each way", link.bytes_per_second / 1e9);
+      }
+      if (!link.reaches) {
+        meaning += "; the other's memory is not reached, copies go through the host's";
+      } else if (!link.has_atomics) {
+        meaning += "; no atomics";
+      }
+    }
+  }
+  return all;
+}
+
+void draw(const Topology& topology) {
+  if (topology.gpus.size() < 2) return;
+  fmt::print("links      by {}{}\n          ", topology.source,
+             topology.why_not_nvml.empty() ? "" : " (" + topology.why_not_nvml + ")");
+  for (std::size_t to = 0; to < topology.gpus.size(); ++to) fmt::print(" {:>7}", to);
+  fmt::print("\n");
+  for (std::size_t from = 0; from < topology.links.size(); ++from) {
+    fmt::print("        {:>2}", from);
+    for (const GpuLink& link : topology.links[from]) fmt::print(" {:>7}", text_of(link));
+    fmt::print("  {}\n", topology.gpus[from].pci);
+  }
+  for (const auto& [name, meaning] : meanings(topology)) {
+    fmt::print("           {:>7}: {}\n", name, meaning);
+  }
+  fmt::print("           ring: {}\n", fmt::join(topology.ring(), " "));
+}
 
 Json json_of(const runtime::DoctorReport& report) {
   Json compilers = Json::array(), gpus = Json::array(), missing = Json::array();
@@ -46,6 +113,7 @@ Json json_of(const runtime::DoctorReport& report) {
             {"features", report.cpu.features}}},
           {"compilers", compilers},
           {"gpus", gpus},
+          {"topology", json_of(report.topology)},
           {"nvrtc", nvrtc},
           {"driver", driver},
           {"cache", report.cache_folder},
@@ -76,6 +144,7 @@ int doctor(const Request& request) {
     fmt::print("GPU        {} ({}), {} multiprocessors, {:.0f} GB\n", gpu.name, gpu.arch(),
                gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / 1e9);
   }
+  draw(report.topology);
   fmt::print("cache      {}\n", report.cache_folder.empty()
                                     ? "none: TILEWRIGHT_CACHE and HOME are not set"
                                     : report.cache_folder);

@@ -19,6 +19,8 @@ const char* kind_name(const KernelOption& option) {
   switch (option.kind) {
     case KernelOption::Kind::integer:
       return "integer";
+    case KernelOption::Kind::number:
+      return "number";
     case KernelOption::Kind::boolean:
       return "boolean";
     case KernelOption::Kind::dtype:

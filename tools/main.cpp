@@ -67,10 +67,7 @@ class CommandLine {
         run,
         "interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and after every "
         "pass of the compiler), or cuda (the GPU that is here)");
-    run->add_option("--in", request_.inputs,
-                    "x.npy or x.safetensors:key; inputs without a file are random")
-        ->type_name("NAME=FILE")
-        ->allow_extra_args(false);
+    inputs(run);
     run->add_option("--out", request_.outputs, "y.npy; bf16 is written as f32")
         ->type_name("NAME=FILE")
         ->allow_extra_args(false);
@@ -102,8 +99,20 @@ class CommandLine {
 
     add_simulate();
 
-    CLI::App* bench = add("bench", "Time a kernel", tilewright::tools::bench);
-    kernel(bench, "interpreter, or cuda (the GPU that is here)");
+    CLI::App* bench =
+        add("bench", "Time a kernel; or `bench link`: rates and latencies between two GPUs",
+            tilewright::tools::bench);
+    kernel(bench, "interpreter, or cuda (the GPU that is here); not for `link`");
+    inputs(bench);
+    bench->get_option("--target")->required(false);
+    bench->parse_complete_callback([this, bench] {
+      const bool has_target = bench->count("--target") > 0 || request_.kernel == "link";
+      if (!has_target) throw CLI::RequiredError("--target");
+    });
+    bench->add_option("--gpus", request_.gpus, "Of `link`: two numbers [0,1]")->delimiter(',');
+    bench->add_option("--mib", request_.mebibytes, "Of `link`: what a copy moves")
+        ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 14))
+        ->capture_default_str();
     checked(bench);
     timeout(bench);
     seed(bench, "Of the random inputs");
@@ -234,8 +243,10 @@ class CommandLine {
     simulate
         ->add_option("--search", request_.search,
                      "random: each schedule is drawn from its seed; delays: a seed counts through "
-                     "those with at most two delays, and --schedules are spread evenly over all")
-        ->check(CLI::IsMember({"random", "delays"}))
+                     "those with at most two delays, and --schedules are spread evenly over all; "
+                     "held: the seed is the number of an arrival on an mbarrier, before which its "
+                     "warp stays until nothing else can go on")
+        ->check(CLI::IsMember({"random", "delays", "held"}))
         ->take_last()
         ->capture_default_str()
         ->excludes("--faults");
@@ -264,6 +275,7 @@ class CommandLine {
                      "kernel that may never come to its end")
         ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
         ->excludes("--faults");
+    inputs(simulate)->excludes("--shrunken")->excludes("--faults")->excludes("--printed");
     seed(simulate, "Of the random inputs and of the first schedule");
     simulate->add_option("--input-seed", request_.input_seed,
                          "Of the random inputs, where --seed is to be of the schedule alone");
@@ -457,6 +469,13 @@ class CommandLine {
     app->add_option("--set", request_.settings,
                     "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
         ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+  }
+  CLI::Option* inputs(CLI::App* app) {
+    return app
+        ->add_option("--in", request_.inputs,
+                     "x.npy or x.safetensors:key; inputs without a file are random")
+        ->type_name("NAME=FILE")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {

@@ -106,9 +106,18 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
     for (const std::vector<std::string>& sizes : choices) add(sizes, count);
   }
   if (wanted != OperationSizes::further) return made;
+  const std::size_t usual = made.cuts.size();
   // More tiles than rings have stages, for each CTA.
   for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::further)) {
     add(sizes, multiprocessors.front());
+  }
+  for (std::size_t i = usual; i < made.cuts.size(); ++i) made.cuts[i].further = true;
+  for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::candidates)) {
+    const auto cut = [&request, &entry, recorded = made.recorded, sizes,
+                      count = multiprocessors.front()] {
+      return operation_cut(request, entry, recorded, sizes, count, library::Drawn::normal);
+    };
+    made.candidates.emplace_back(fmt::format("{}", fmt::join(sizes, " ")), cut);
   }
   return made;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
@@ -22,6 +23,7 @@ struct OperationCut {
   simulator::MachineOptions options;
   std::string sizes;         // empty: as the command says
   bool one_cluster = false;  // at a time executes each launch
+  bool further = false;      // for what the others do not come to
 };
 
 struct Operation {
@@ -29,6 +31,8 @@ struct Operation {
   // Of its kernels, in their order: all that may ship. On cuda the one that does.
   std::vector<std::vector<ir::Kernel>> forms;
   std::vector<OperationCut> cuts;
+  // Of OperationSizes::further: what else there is, shortest first.
+  std::vector<std::pair<std::string, std::function<OperationCut()>>> candidates;
 };
 
 enum class OperationSizes : std::uint8_t {

@@ -167,8 +167,9 @@ simulator::MachineOptions machine_options(const Request& request) {
   options.strict = request.strict;
   options.provenance = request.provenance;
   options.timing = request.one_for_all;
-  options.search =
-      request.search == "delays" ? simulator::Search::delays : simulator::Search::random;
+  options.search = request.search == "delays" ? simulator::Search::delays
+                   : request.search == "held" ? simulator::Search::held
+                                              : simulator::Search::random;
   return options;
 }
 

@@ -94,10 +94,22 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   return status_of(outcome);
 }
 
+// Programs, kernels of several ranks and PTX draw all of their tensors.
+void refuse_inputs(const Request& request) {
+  if (request.inputs.empty()) return;
+  Diagnostic({}, fmt::format("--in {}: {} is no kernel that runs alone", request.inputs.front(),
+                             request.kernel))
+      .fix("leave it out: inputs are random, and --seed draws others")
+      .raise();
+}
+
 }  // namespace
 
 int simulate(const Request& request) {
-  if (request.kernel.ends_with(".ptx")) return simulate_ptx(request);
+  if (request.kernel.ends_with(".ptx")) {
+    refuse_inputs(request);
+    return simulate_ptx(request);
+  }
   if (!request.launch.empty()) {
     Diagnostic({}, fmt::format("--launch {} is of a FILE.ptx, and {} is none", request.launch,
                                request.kernel))
@@ -115,12 +127,17 @@ int simulate(const Request& request) {
         .raise();
   };
   if (!request.faults) check_traces(request);
-  if (is_program_file(request.kernel)) return simulate_program(request, simulated_target());
+  if (is_program_file(request.kernel)) {
+    refuse_inputs(request);
+    return simulate_program(request, simulated_target());
+  }
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();
-  if (source.entry().is_program()) return simulate_operation(request, source, target);
-  return source.reaches_ranks() ? simulate_ranks(request, source, target)
-                                : simulate_kernel(request, source, target);
+  const bool is_program = source.entry().is_program();
+  if (!is_program && !source.reaches_ranks()) return simulate_kernel(request, source, target);
+  refuse_inputs(request);
+  return is_program ? simulate_operation(request, source, target)
+                    : simulate_ranks(request, source, target);
 }
 
 }  // namespace tilewright::tools

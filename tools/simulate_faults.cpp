@@ -103,6 +103,11 @@ int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms) {
   return 0;
 }
 
+std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 std::vector<std::size_t> sizes_of(const std::vector<std::vector<MutantResult>>& of_forms) {
   std::vector<std::size_t> counts;
   for (const auto& results : of_forms) counts.push_back(results.size());
@@ -187,6 +192,10 @@ Subject subject_of(const Request& request, const library::KernelSource& source,
                                               subject.coverage, kMostSizes)) {
     take(candidates[i], true);
   }
+  for (const std::vector<std::string>& sizes : candidates) {
+    subject.candidates.push_back(maker(sizes, usual));
+    subject.candidate_sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
+  }
   return subject;
 }
 
@@ -234,6 +243,8 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   Subject subject = subject_of(request, source, target);
   checks::ProofOptions options = proof_options(request);
   options.further = std::move(subject.further);
+  options.candidates = std::move(subject.candidates);
+  const std::vector<std::string> all_sizes = joined(subject.sizes, subject.candidate_sizes);
   std::vector<std::vector<MutantResult>> listed;
   for (const ir::Kernel& form : subject.forms) listed.push_back(checks::list_mutants(form));
   if (request.list_mutants) return print_mutants(listed);
@@ -259,7 +270,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
                  {"schedules", options.more},
                  {"launches", options.launches}};
     json["operations"] = operations_json(subject);
-    json.update(table_json(kinds, results, subject.sizes));
+    json.update(table_json(kinds, results, all_sizes));
     fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{} on simulated {}: {}, each under up to {} of {}\n", subject.forms.front().name,
@@ -280,7 +291,8 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
 
 int simulate_program_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
                             const std::vector<std::vector<ir::Kernel>>& forms, const Title& title,
-                            const std::vector<std::string>& sizes, bool all_of_kernels) {
+                            const std::vector<std::string>& sizes, bool all_of_kernels,
+                            const Candidates& candidates) {
   checks::ProofOptions options = proof_options(request);
   // The library's have no words that count up with the runs.
   options.launches = all_of_kernels ? title.runs : std::max(kProofRuns, title.runs);
@@ -304,11 +316,19 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
     std::unique_ptr<ProgressBar> progress;
     std::vector<checks::ProgramCase> own = cases;
     for (checks::ProgramCase& each : own) ir::add_owned(each.program, machine);
+    checks::CaseMakers own_candidates;
+    for (const auto& make : candidates.cases) {
+      own_candidates.push_back([&make, &machine] {
+        checks::ProgramCase made = make();
+        ir::add_owned(made.program, machine);
+        return made;
+      });
+    }
     options.mutants = wanted_mutants(request, sizes_of(listed), form);
     std::vector<MutantResult> more = checks::prove_program(
         own, machine, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-        [&] { progress->advance(); }, all_of_kernels);
+        [&] { progress->advance(); }, all_of_kernels, own_candidates);
     std::move(more.begin(), more.end(), std::back_inserter(results));
   }
   const Kinds kinds = checks::proof_kinds(all_of_kernels);
@@ -322,7 +342,7 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
                  {"schedules", options.more},
                  {"runs", options.launches},
                  {"launches", title.launches}};
-    json.update(table_json(kinds, results, sizes));
+    json.update(table_json(kinds, results, joined(sizes, candidates.sizes)));
     fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{}, {}, on simulated {}: {}, each under up to {} of {}\n", title.name,

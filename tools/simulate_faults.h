@@ -26,7 +26,10 @@ struct Subject {
   // Of --faults, what would stand behind.
   std::vector<std::function<library::Workload()>> further;
   std::vector<std::string> sizes;  // of each workload, then of the further ones: "keys=496"
-  checks::Coverage coverage;       // of all of them, of the first form
+  // What else there is, shortest first, and its sizes.
+  std::vector<std::function<library::Workload()>> candidates;
+  std::vector<std::string> candidate_sizes;
+  checks::Coverage coverage;  // of all of them, of the first form
 };
 Subject subject_of(const Request& request, const library::KernelSource& source,
                    const compiler::Target& target);
@@ -37,11 +40,16 @@ void print_unreached(const Subject& subject);
 // `simulate --faults`.
 int simulate_faults(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target);
+// What decides a division that no case does, and its sizes.
+struct Candidates {
+  checks::CaseMakers cases;
+  std::vector<std::string> sizes;
+};
 // `sizes`: of each case, where they are shrunken.
 int simulate_program_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
                             const std::vector<std::vector<ir::Kernel>>& forms, const Title& title,
-                            const std::vector<std::string>& sizes = {},
-                            bool all_of_kernels = false);
+                            const std::vector<std::string>& sizes = {}, bool all_of_kernels = false,
+                            const Candidates& candidates = {});
 
 // Whether the setting "name=value" is of a length.
 bool is_length(const LibraryKernel& entry, const std::string& setting);

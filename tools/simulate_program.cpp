@@ -244,6 +244,20 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
 
 namespace {
 
+checks::ProgramCase case_of(const OperationCut& cut) {
+  return {cut.made.program, cut.options,     cut.made.before(),
+          cut.valued,       cut.one_cluster, cut.further};
+}
+
+Candidates candidates_of(const Operation& operation) {
+  Candidates made;
+  for (const auto& [sizes, cut] : operation.candidates) {
+    made.sizes.push_back(sizes);
+    made.cases.push_back([&cut = cut] { return case_of(cut()); });
+  }
+  return made;
+}
+
 void check_operation(const Request& request, const LibraryKernel& entry) {
   if (request.ranks) {
     refuse(fmt::format("--ranks {}", *request.ranks),
@@ -276,13 +290,13 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     std::vector<checks::ProgramCase> cases;
     std::vector<std::string> sizes;
     for (const OperationCut& cut : operation.cuts) {
-      cases.push_back(
-          {cut.made.program, cut.options, cut.made.before(), cut.valued, cut.one_cluster});
+      cases.push_back(case_of(cut));
       sizes.push_back(cut.sizes);
     }
+    const Candidates candidates = candidates_of(operation);
     // Over ranks those about signals: the pieces of the kernels are proven in kernels of one GPU.
     return simulate_program_faults(request, cases, operation.forms, title, sizes,
-                                   /*all_of_kernels=*/operation.recorded.ranks == 1);
+                                   /*all_of_kernels=*/operation.recorded.ranks == 1, candidates);
   }
   if (request.printed) {
     OperationCut& cut = operation.cuts.front();

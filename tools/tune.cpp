@@ -292,7 +292,10 @@ int tune_fields(const Request& request, const library::KernelSource& source,
   const auto build = [&](const ScheduleChoice& choice) -> library::Launch {
     const auto executable = std::make_shared<const Executable>(
         compile_traced(source.traced(choice.options, target), "cuda", {}));
-    return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+    const std::vector<double> scalars = library::scalars_of(entry, choice.options);
+    return [executable, scalars](const std::vector<TensorRef>& tensors) {
+      executable->run(tensors, scalars);
+    };
   };
   if (on_gpu) {
     ProgressBar bar("building", static_cast<std::int64_t>(tuner.count_builds(results)));

@@ -79,7 +79,10 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
   if (source.is_file()) {
     const auto executable = std::make_shared<Executable>(
         compile_traced(source.traced(options, target), target.name, how));
-    return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+    const std::vector<double> scalars = library::scalars_of(source.entry(), options);
+    return [executable, scalars](const std::vector<TensorRef>& tensors) {
+      executable->run(tensors, scalars);
+    };
   }
   const auto executable =
       std::make_shared<LibraryExecutable>(executable_of(request, source.entry(), options, target));

@@ -120,6 +120,126 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_run_on_gpus(const tilewright_
                                                                int32_t count, void* const* streams,
                                                                int32_t gpus);
 
+/* The processes of one job, one for each rank, as docs/distributed.md has them: how they find each
+ * other, wait for each other and learn that one has died. Nothing of it needs a GPU. The calls on a
+ * group, but for its rank, size and lost ranks, are for one thread at a time, and all ranks do the
+ * same ones in the same order. Statuses: USAGE for what the caller said, which names the rank and
+ * the value, and UNAVAILABLE for ranks that did not come, have died or are silent, which names
+ * them. */
+typedef struct tilewright_group tilewright_group;
+
+typedef struct tilewright_group_options {
+  int32_t rank, size;  /* -1 both: the launcher or MPI says so */
+  const char* address; /* of this machine, where ranks are on several; NULL: all are on this one */
+  double patience;     /* seconds that each call waits for others; 0: 60 */
+  double silence;      /* seconds behind which a silent rank is taken for dead; 0: 10 */
+} tilewright_group_options;
+
+/* All ranks of the group return when all have come, by one of these. `options` NULL: rank -1, size
+ * -1, and zeros. `*group` is NULL on failure. */
+/* Rank 0 writes the file, and removes it when all have come. */
+TILEWRIGHT_API tilewright_status tilewright_group_create_by_file(
+    const char* path, const tilewright_group_options* options, tilewright_group** group);
+/* Rank 0 listens there, and nowhere else. Who shows another token is turned away. */
+TILEWRIGHT_API tilewright_status tilewright_group_create_by_socket(
+    const char* address, int32_t port, const char* token, const tilewright_group_options* options,
+    tilewright_group** group);
+/* What torchrun or mpirun has said in the environment. */
+TILEWRIGHT_API tilewright_status tilewright_group_create_by_environment(
+    const tilewright_group_options* options, tilewright_group** group);
+/* By the MPI that the process has loaded, else libmpi. */
+TILEWRIGHT_API tilewright_status
+tilewright_group_create_by_mpi(const tilewright_group_options* options, tilewright_group** group);
+
+/* A store of keys and values that all ranks reach, such as PyTorch's. Each function returns 0, or
+ * anything else where it fails. They are called by the thread that creates the group. */
+typedef struct tilewright_store {
+  void* context;
+  int32_t (*set)(void* context, const char* key, const char* value, int64_t size);
+  /* Of a key that is there: at most `room` bytes of its value, and its whole size. */
+  int32_t (*get)(void* context, const char* key, char* value, int64_t room, int64_t* size);
+  /* Until the key is there, at most so long. */
+  int32_t (*wait)(void* context, const char* key, double seconds);
+} tilewright_store;
+/* Rank 0 sets `key`. */
+TILEWRIGHT_API tilewright_status
+tilewright_group_create_by_store(const tilewright_store* store, const char* key,
+                                 const tilewright_group_options* options, tilewright_group** group);
+
+/* In any order among the ranks; the others are told. What was made with the group keeps it. NULL is
+ * allowed, and so is a group that was destroyed. */
+TILEWRIGHT_API void tilewright_group_destroy(tilewright_group* group);
+
+/* -1 for what is no group. */
+TILEWRIGHT_API int32_t tilewright_group_rank(const tilewright_group* group);
+TILEWRIGHT_API int32_t tilewright_group_size(const tilewright_group* group);
+
+/* Returns when all ranks have come to the barrier of this name. */
+TILEWRIGHT_API tilewright_status tilewright_group_barrier(tilewright_group* group,
+                                                          const char* name);
+/* Gives all ranks `size` bytes, at most 64 MiB. `data` and `sizes` have a place for each rank: what
+ * it has given, valid until the group's next call of this. */
+TILEWRIGHT_API tilewright_status tilewright_group_all_gather(tilewright_group* group,
+                                                             const char* name, const void* own,
+                                                             int64_t size, const void** data,
+                                                             int64_t* sizes);
+/* How many ranks are known to have died, and the first `room` of them, in the order in which they
+ * were missed. -1 for what is no group. */
+TILEWRIGHT_API int32_t tilewright_group_lost(const tilewright_group* group, int32_t* ranks,
+                                             int32_t room);
+/* UNAVAILABLE, with their names and `waiting_for`, if there are any or one has left. */
+TILEWRIGHT_API tilewright_status tilewright_group_require_all(const tilewright_group* group,
+                                                              const char* waiting_for);
+
+/* Memory that every rank of one machine has, of the same size, and that all of them reach. */
+typedef struct tilewright_symmetric tilewright_symmetric;
+
+/* By all ranks, with the same bytes and name. `memory` is "host", which is zeros, or "gpu": that of
+ * the GPU number `device`, of anything. USAGE for sizes that differ and ranks on other machines;
+ * UNAVAILABLE, in all ranks, where one has no room or does not reach another one's. */
+TILEWRIGHT_API tilewright_status tilewright_symmetric_create(tilewright_group* group, int64_t bytes,
+                                                             const char* name, const char* memory,
+                                                             int32_t device,
+                                                             tilewright_symmetric** symmetric);
+/* No other rank is waited for. Work on a GPU that uses it has ended by then. NULL is allowed, and
+ * so is one that was destroyed. */
+TILEWRIGHT_API void tilewright_symmetric_destroy(tilewright_symmetric* symmetric);
+/* Of each rank's; 0 for what is none. */
+TILEWRIGHT_API int64_t tilewright_symmetric_size(const tilewright_symmetric* symmetric);
+/* The first byte of that rank's, in this process: for kernels and copies where it is a GPU's. NULL
+ * where there is no such rank. */
+TILEWRIGHT_API void* tilewright_symmetric_address(const tilewright_symmetric* symmetric,
+                                                  int32_t rank);
+/* By all ranks, in the same order: the offset, the same in all of them, of so many bytes that
+ * nobody has yet, at a multiple of `alignment`, a power of two. Nothing is given back. */
+TILEWRIGHT_API tilewright_status tilewright_symmetric_allocate(tilewright_symmetric* symmetric,
+                                                               int64_t bytes, const char* name,
+                                                               int64_t alignment, int64_t* offset);
+/* Copies `bytes` from and to this process's memory, at `offset` of that rank's. Done at return. */
+TILEWRIGHT_API tilewright_status tilewright_symmetric_write(const tilewright_symmetric* symmetric,
+                                                            int32_t rank, int64_t offset,
+                                                            const void* from, int64_t bytes);
+TILEWRIGHT_API tilewright_status tilewright_symmetric_read(const tilewright_symmetric* symmetric,
+                                                           int32_t rank, int64_t offset, void* to,
+                                                           int64_t bytes);
+
+/* An operation over ranks, such as gemm_reduce_scatter, for the processes of a group: by all of
+ * them, each with another GPU as `device`. It takes the tensors of its own rank alone, which lie
+ * alike in all ranks. `options` as of tilewright_kernel_create; `ranks` is the group's size.
+ * Besides the statuses of that, UNAVAILABLE for ranks that have died. tilewright_kernel_run, by all
+ * ranks in the same order, then queues its rank's part on its stream. The first run of other sizes
+ * waits for all ranks. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_create_in_group(const char* name,
+                                                                   const char* options,
+                                                                   const tilewright_group* group,
+                                                                   int32_t device,
+                                                                   tilewright_kernel** kernel);
+
+/* By all ranks: returns when all of them have ended the runs of this kernel, whose latest stream is
+ * still there. UNAVAILABLE for a rank that has died: a wait for the stream alone would not end
+ * then. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_synchronize(const tilewright_kernel* kernel);
+
 #ifdef __cplusplus
 }
 #endif

@@ -135,7 +135,9 @@ class Group {
 // Memory that every rank has, of the same size, and that all ranks of one machine reach: each maps
 // what the others have made, so that every rank's is there by its address. It is handed over as
 // file descriptors, and has no name by which it could stay behind: it lives while somebody maps it.
-// Ranks may end in any order.
+// Where a GPU of the group cannot do that, as in some containers, it is handed over as IPC handles.
+// So it is where TILEWRIGHT_GPU_SHARING is "ipc" in one rank. A rank's memory is then freed when
+// the others, as far as they live, have given it up. Ranks may end in any order.
 class SymmetricArena {
  public:
   enum class Memory { host, gpu };

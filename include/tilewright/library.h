@@ -20,8 +20,8 @@ namespace tilewright {
 
 struct KernelOption {
   // `lengths`: rows of each sequence of a packed tensor, as "128,77,0"; empty where they are not
-  // set.
-  enum class Kind : std::uint8_t { integer, boolean, dtype, choice, lengths };
+  // set. `number`: a finite one, as "-0.5" or "1e-3".
+  enum class Kind : std::uint8_t { integer, number, boolean, dtype, choice, lengths };
   std::string name;
   std::string description;
   Kind kind = Kind::integer;
@@ -44,11 +44,12 @@ struct KernelOption {
 
 // The values of all options of a kernel, and the schedule, if one is set. Asking for an option by
 // its name raises Error(usage) where there is none, or where its value is not what is asked for: an
-// integer, true or false, the name of a dtype, lengths (none where they are not set).
+// integer, a number, true or false, the name of a dtype, lengths (none where they are not set).
 class OptionValues {
  public:
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   std::int64_t integer(const std::string& name) const;
+  double number(const std::string& name) const;
   bool boolean(const std::string& name) const;
   DType dtype(const std::string& name) const;
   std::vector<std::int64_t> lengths(const std::string& name) const;
@@ -75,6 +76,9 @@ struct LibraryTensor {
   // i32: the option of lengths whose sequences' first rows it holds, and their end, where it is
   // set.
   std::string lengths = {};
+  // Of an output: an input too, which holds what is given before each launch.
+  bool is_inout = false;
+  bool is_input() const { return !is_output || is_inout; }
 };
 
 // An explicit version of a kernel for one target; the tile-level definition is its meaning. It is
@@ -100,6 +104,7 @@ struct LibraryKernel {
   std::string description;
   std::vector<KernelOption> options;
   std::vector<LibraryTensor> tensors;      // in the order of the kernel's parameters
+  std::vector<std::string> scalars = {};   // the options whose values a launch is given beside them
   std::vector<LibrarySchedule> schedules;  // of one target, the best first
   std::vector<ScheduleRules> rules;        // one for a target at most; without, the first schedule
   std::function<Kernel(const OptionValues&)> build;

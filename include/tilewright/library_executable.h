@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tilewright/compile.h"
+#include "tilewright/distributed.h"
 #include "tilewright/library.h"
 
 namespace tilewright {
@@ -28,6 +29,11 @@ class LibraryExecutable {
   void run_on_gpus(const std::vector<TensorRef>& tensors,
                    const std::vector<void*>& streams = {}) const;
 
+  // Of one that was compiled with a group: as ProgramExecutable::run_in_group, and its synchronize.
+  // The first run that needs a variant is a build in all ranks.
+  void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
+  void synchronize() const;
+
   struct Variant {
     std::string name;  // "sm90 block_m=128 block_n=256"
     bool built = false;
@@ -43,6 +49,8 @@ class LibraryExecutable {
  private:
   friend LibraryExecutable compile(const LibraryKernel&, const OptionValues&, std::string_view,
                                    const CompileOptions&);
+  friend LibraryExecutable compile(const LibraryKernel&, const OptionValues&, std::string_view,
+                                   const Group&, const CompileOptions&);
   struct State;
   explicit LibraryExecutable(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
@@ -52,5 +60,11 @@ class LibraryExecutable {
 // what compile(const Kernel&) raises, and Error(usage) for rules that cannot be read.
 LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
                           std::string_view target, const CompileOptions& how = {});
+// The same of an operation over ranks, for the processes of a group, by all of them: each runs its
+// rank's part on the GPU of its options. Raises besides what compile(const Program&, target, group)
+// raises, and Error(usage) for a kernel of one GPU.
+LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
+                          std::string_view target, const Group& group,
+                          const CompileOptions& how = {});
 
 }  // namespace tilewright

@@ -14,6 +14,7 @@
 #include "tilewright/error.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
+#include "tilewright/memory_order.h"
 
 // The host's side of kernels, on the GPU of one or of several ranks: what is launched and copied on
 // which stream, and what waits for what. It is recorded once, by ordinary C++, and then simulated
@@ -142,6 +143,13 @@ class Stream {
   void write(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
   // Until the word is at least the value, by the sign of the difference modulo 2^32.
   void wait(const Part& word, const RunNumber& value, SourceLocation where = here()) const;
+  // Until the word compares so; lt, le, gt and ge by that sign. On a GPU ge, gt and eq are the
+  // driver's own waits, and the others a kernel of one warp, which needs a place on the GPU.
+  void wait(const Part& word, Compare compare, const RunNumber& value,
+            SourceLocation where = here()) const;
+  // Until a stream of every rank has come to the barrier of that name in this run: each rank comes
+  // once in a run. What came before in these streams is there behind it, for all of them.
+  void barrier(const std::string& name, SourceLocation where = here()) const;
   Event record(SourceLocation where = here()) const;
   // Of the same rank.
   void wait(const Event& event, SourceLocation where = here()) const;
@@ -309,6 +317,19 @@ class ProgramExecutable {
   // targets; Error(unavailable) where memory runs out.
   void run_on_gpus(const std::vector<TensorRef>& tensors, const std::vector<void*>& streams = {},
                    const std::vector<double>& scalars = {});
+
+  // The same over the processes of a group, by all of them in the same order: on the tensors of
+  // this process's rank, which is alone on its GPU, and on a stream of its own. Other ranks reach
+  // none of these tensors; a program in which they do is a usage error, at the operation's line.
+  // Words and scratch are in memory that all ranks share. For other sizes than before, which are
+  // then other ones in all ranks, all runs are waited for. Where a rank has died it is raised by
+  // the next call that notices, and waits for words are ended, so that streams come to their end.
+  void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr,
+                    const std::vector<double>& scalars = {});
+  // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a
+  // wait for the stream, it raises Error(unavailable) for a rank that has died. The latest run's
+  // stream is still there.
+  void synchronize();
 
   // These three raise Error(usage) on other targets than cuda; run where dims have no values yet,
   // and store for memory of other sizes than the one that was loaded. Copies the buffers to the

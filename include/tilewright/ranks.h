@@ -51,6 +51,50 @@ Index atomic_add(const TensorView& element, const IndexOperand& value, MemoryOrd
 void wait_flag(const TensorView& element, Compare compare, const IndexOperand& value,
                MemoryOrder order, SourceLocation where = here());
 
+// Elements of global memory that others access meanwhile, in this rank or in another one
+// (Tensor::at), as tiles; an element alone is a tile {1}. One lane accesses each element, at once,
+// and each of these accesses has the order: weak, relaxed or acquire; weak, relaxed or release;
+// relaxed or release; all but weak. `red` and `atom_add` take f32, f16, bf16, i32, u32 and i64, of
+// whatever is no input. Two elements of 16 bits that a lane has side by side are added by one
+// instruction where both exist and the first lies at a multiple of 4 bytes.
+Tile ld(const TensorView& from, MemoryOrder order, SourceLocation where = here());
+void st(const TensorView& to, const TileOperand& tile, MemoryOrder order,
+        SourceLocation where = here());
+// Adds; integers modulo 2^32 or 2^64.
+void red(const TensorView& to, const TileOperand& tile, MemoryOrder order,
+         SourceLocation where = here());
+// The same, and what was there before. No two warps may hold the same element.
+Tile atom_add(const TensorView& to, const TileOperand& tile, MemoryOrder order,
+              SourceLocation where = here());
+
+// Where all CTAs of the grid meet: who has come through knows what all warps of the role have done
+// before they came, in every CTA. They come together, as often as each other, in one role that all
+// CTAs have; all CTAs have to run at once, so that the launch is cooperative. `turn` counts these
+// barriers, over the launches too: kernel.epoch() where a launch has one, and
+// n * (kernel.epoch() - 1) + i, for i = 1 to n, where it has n of them. What threads have written
+// is read through TMA only behind fence_proxy_async_global.
+class GridBarrier {
+ public:
+  GridBarrier(Kernel& kernel, const std::string& name, SourceLocation where = here());
+  void sync(const IndexOperand& turn, SourceLocation where = here()) const;
+
+ private:
+  Signals arrivals_;
+};
+
+// The same for the CTAs of all ranks.
+class RankBarrier {
+ public:
+  RankBarrier(Kernel& kernel, const std::string& name, SourceLocation where = here());
+  void sync(const IndexOperand& turn, SourceLocation where = here()) const;
+
+ private:
+  Signals arrivals_;  // in this rank
+  Signals ranks_;     // which have come
+  Index rank_;
+  Dim count_;
+};
+
 // Orders what this thread did and knows of before what it does next, for the threads of the scope.
 void fence(Scope scope, SourceLocation where = here());
 // As fence_proxy_async, of global memory: between what threads write there and TMA's copies.

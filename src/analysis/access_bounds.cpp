@@ -39,13 +39,19 @@ std::vector<AxisCheck> axis_checks(const ir::Operation& access, std::size_t firs
 }
 
 std::vector<AxisCheck> coordinate_checks(const ir::Operation& copy, std::size_t first,
-                                         const std::vector<std::int64_t>& box,
-                                         const LoadedIntegers& integers) {
+                                         const ir::Operation& map, const LoadedIntegers& integers) {
+  std::vector<std::int64_t> sizes = map.attributes.integers(ir::Key::box);
+  std::replace(sizes.begin(), sizes.end(), std::int64_t{1}, std::int64_t{0});
+  if (const ir::Attribute* blocks = map.attributes.find(ir::Key::single)) {
+    for (const std::int64_t axis : std::get<std::vector<std::int64_t>>(*blocks)) sizes[axis] = 1;
+  }
   std::vector<AxisCheck> checks;
-  for (std::size_t i = 0; i < box.size(); ++i) {
-    const std::size_t axis = box.size() - 1 - i;
-    const AxisCheck check = check_of(axis, box[axis], copy.operands[first + i], integers);
-    if (check.counted || check.placed) checks.push_back(check);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::size_t axis = sizes.size() - 1 - i;
+    // What a copy is told on a ragged axis is not where its block begins.
+    if (map.attributes.integer_or(ir::Key::ragged, -1) == static_cast<std::int64_t>(axis)) continue;
+    const AxisCheck check = check_of(axis, sizes[axis], copy.operands[first + i], integers);
+    if (check.size == 0 || check.counted || check.placed) checks.push_back(check);
   }
   return checks;
 }

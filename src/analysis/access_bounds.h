@@ -28,10 +28,9 @@ struct AxisCheck {
 std::vector<AxisCheck> axis_checks(const ir::Operation& access, std::size_t first,
                                    const LoadedIntegers& integers);
 // Of a copy by TMA whose operands from `first` on are a coordinate for each axis, the last axis
-// first. `box` is in the order of the tensor's axes.
+// first, and whose tensor map is given.
 std::vector<AxisCheck> coordinate_checks(const ir::Operation& copy, std::size_t first,
-                                         const std::vector<std::int64_t>& box,
-                                         const LoadedIntegers& integers);
+                                         const ir::Operation& map, const LoadedIntegers& integers);
 // Of a word whose operands from 1 on are an index for each of `rank` axes.
 std::vector<AxisCheck> word_checks(const ir::Operation& word, std::size_t rank,
                                    const LoadedIntegers& integers);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "compiler/build.h"
+#include "compiler/watch_report.h"
 #include "tilewright/compile.h"
 
 namespace tilewright {
@@ -9,6 +10,7 @@ inline compiler::BuildOptions build_options(const CompileOptions& options) {
   compiler::BuildOptions how;
   how.machine.numerics = options.numerics;
   how.machine.checked = options.checked;
+  how.machine.watched = compiler::watch_seconds().has_value();
   how.machine.schedule = options.schedule;
   how.allow_stack_frame = options.allow_stack_frame;
   how.afresh = options.build_afresh;

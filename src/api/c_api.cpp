@@ -5,21 +5,18 @@
 
 #include <algorithm>
 #include <memory>
-#include <mutex>
-#include <new>
-#include <shared_mutex>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "api/c_api_objects.h"
 #include "library/workload.h"
-#include "support/diagnostic.h"
 #include "tilewright/library_executable.h"
 #include "tilewright/version.h"
 
 struct tilewright_kernel {
   const tilewright::LibraryKernel* entry;
+  bool is_in_group;
   std::vector<const tilewright::LibraryTensor*> parameters;
   std::vector<tilewright::DType> dtypes;  // of these
   tilewright::LibraryExecutable executable;
@@ -33,81 +30,19 @@ static_assert(TILEWRIGHT_ERROR_RESULT == static_cast<int>(tilewright::ErrorKind:
                   static_cast<int>(tilewright::ErrorKind::unavailable) &&
               TILEWRIGHT_ERROR_INTERNAL == static_cast<int>(tilewright::ErrorKind::internal));
 
-thread_local std::string last_error;
+using LiveKernels = tilewright::c_api::Live<tilewright_kernel>;
+using tilewright::c_api::fail;
+using tilewright::c_api::guarded;
+using tilewright::c_api::required;
 
-// A caller of C has no source of the kernel: its name stands for the line. What the simulated GPU
-// reports is about that source, and keeps its lines.
-std::string told_to_caller(const tilewright::Error& error,
-                           const tilewright::LibraryKernel* kernel) {
-  const bool names_line = error.location().file != nullptr;
-  if (!kernel || !names_line || error.kind() != tilewright::ErrorKind::usage) return error.what();
-  const bool named = error.message().rfind(kernel->name, 0) == 0;
-  std::string text = fmt::format("error: {}{}", named ? "" : kernel->name + ": ", error.message());
-  if (!error.fix().empty()) text += "\n  fix: " + error.fix();
-  return text;
-}
-
-template <typename Action>
-tilewright_status guarded(const tilewright::LibraryKernel* kernel, const Action& action) noexcept {
-  try {
-    action();
-    return TILEWRIGHT_OK;
-  } catch (const tilewright::Error& error) {
-    last_error = told_to_caller(error, kernel);
-    return static_cast<tilewright_status>(error.kind());
-  } catch (const std::bad_alloc&) {
-    // Short enough for the string's own storage: nothing is allocated.
-    last_error = "out of memory";
-    return TILEWRIGHT_ERROR_UNAVAILABLE;
-  } catch (const std::exception& error) {
-    last_error = std::string("internal error: ") + error.what();
-    return TILEWRIGHT_ERROR_INTERNAL;
-  }
-}
-
-[[noreturn]] void fail(const std::string& message, const std::string& fix) {
-  tilewright::Diagnostic({}, message).fix(fix).raise();
-}
-
-// The kernels that were created and not destroyed: what a caller passes may be neither.
-class LiveKernels {
- public:
-  void add(const tilewright_kernel* kernel) {
-    const std::unique_lock lock(mutex_);
-    kernels_.insert(kernel);
-  }
-  // Whether it was there.
-  bool remove(const tilewright_kernel* kernel) {
-    const std::unique_lock lock(mutex_);
-    return kernels_.erase(kernel) != 0;
-  }
-  bool has(const tilewright_kernel* kernel) {
-    const std::shared_lock lock(mutex_);
-    return kernels_.count(kernel) != 0;
-  }
-
- private:
-  std::shared_mutex mutex_;
-  std::unordered_set<const tilewright_kernel*> kernels_;
-};
-
-// Never destroyed: a kernel may be used while a program ends.
-LiveKernels& live() {
-  static auto& kernels = *new LiveKernels;
-  return kernels;
-}
+LiveKernels& live() { return LiveKernels::all(); }
 
 // What errors of a call name; none where it has no kernel.
 const tilewright::LibraryKernel* entry_of(const tilewright_kernel* kernel) {
   return live().has(kernel) ? kernel->entry : nullptr;
 }
 
-void require_live(const tilewright_kernel* kernel) {
-  if (kernel == nullptr) fail("the kernel is NULL", "create it, and check that it succeeded");
-  if (live().has(kernel)) return;
-  fail("the kernel is not there: it was destroyed, or never created",
-       "destroy it behind its last run");
-}
+void require_live(const tilewright_kernel* kernel) { live().require(kernel, "kernel"); }
 
 std::vector<std::string> split(const char* list) {
   std::vector<std::string> words;
@@ -119,11 +54,6 @@ std::vector<std::string> split(const char* list) {
     rest = at == std::string::npos ? "" : rest.substr(at + 1);
   }
   return words;
-}
-
-const char* required(const char* text, const char* what) {
-  if (text == nullptr) fail(fmt::format("{} is NULL", what), "pass its name");
-  return text;
 }
 
 tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t index,
@@ -153,34 +83,59 @@ bool has_tensor(const tilewright_kernel* kernel, int32_t index) {
 
 const char* tilewright_version(void) { return TILEWRIGHT_VERSION; }
 
-const char* tilewright_last_error(void) { return last_error.c_str(); }
+const char* tilewright_last_error(void) { return tilewright::c_api::last_error.c_str(); }
 
 namespace {
 
-tilewright_status create(const char* name, const char* options, const char* target, int32_t device,
-                         bool checked, tilewright_kernel** kernel) {
+// How a kernel is to be made, but for its name and options.
+struct Wanted {
+  const char* target;
+  int32_t device;
+  bool checked = false;
+  const tilewright_group* group = nullptr;
+};
+
+bool names_ranks(const std::vector<std::string>& settings) {
+  return std::any_of(settings.begin(), settings.end(),
+                     [](const std::string& setting) { return setting.rfind("ranks=", 0) == 0; });
+}
+
+tilewright::LibraryExecutable build(const tilewright::LibraryKernel& entry,
+                                    const tilewright::OptionValues& values, const Wanted& wanted) {
+  tilewright::CompileOptions how;
+  how.device = wanted.device;
+  how.checked = wanted.checked;
+  if (wanted.group == nullptr) return tilewright::compile(entry, values, wanted.target, how);
+  return tilewright::compile(entry, values, wanted.target, wanted.group->group, how);
+}
+
+tilewright_status create(const char* name, const char* options, const Wanted& wanted,
+                         tilewright_kernel** kernel) {
   if (kernel != nullptr) *kernel = nullptr;
   return guarded(nullptr, [&] {
     if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
-    const tilewright::OptionValues values = tilewright::resolve_options(entry, split(options));
-    const char* wanted = required(target, "the target");
+    std::vector<std::string> settings = split(options);
+    // As many as there are, unless the caller says another number, which is then an error.
+    if (wanted.group != nullptr && entry.over_ranks && !names_ranks(settings)) {
+      settings.push_back(fmt::format("ranks={}", wanted.group->group.size()));
+    }
+    const tilewright::OptionValues values = tilewright::resolve_options(entry, settings);
+    required(wanted.target, "the target");
     const std::vector<const tilewright::LibraryTensor*> of_rank =
         tilewright::tensors_of(entry, values);
+    const int ranks = wanted.group ? 1 : tilewright::library::ranks_of(entry, values);
     std::vector<const tilewright::LibraryTensor*> parameters;
-    for (int rank = 0; rank < tilewright::library::ranks_of(entry, values); ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
       parameters.insert(parameters.end(), of_rank.begin(), of_rank.end());
     }
     std::vector<tilewright::DType> dtypes;
     for (const tilewright::LibraryTensor* parameter : parameters) {
       dtypes.push_back(tilewright::dtype_of(*parameter, values));
     }
-    tilewright::CompileOptions how;
-    how.device = device;
-    how.checked = checked;
     auto made = std::unique_ptr<tilewright_kernel>(
-        new tilewright_kernel{&entry, std::move(parameters), std::move(dtypes),
-                              tilewright::compile(entry, values, wanted, how)});
+        new tilewright_kernel{&entry, wanted.group != nullptr, std::move(parameters),
+                              std::move(dtypes), build(entry, values, wanted)});
     live().add(made.get());
     *kernel = made.release();
   });
@@ -191,13 +146,23 @@ tilewright_status create(const char* name, const char* options, const char* targ
 tilewright_status tilewright_kernel_create(const char* name, const char* options,
                                            const char* target, int32_t device,
                                            tilewright_kernel** kernel) {
-  return create(name, options, target, device, /*checked=*/false, kernel);
+  return create(name, options, {target, device}, kernel);
 }
 
 tilewright_status tilewright_kernel_create_checked(const char* name, const char* options,
                                                    const char* target, int32_t device,
                                                    tilewright_kernel** kernel) {
-  return create(name, options, target, device, /*checked=*/true, kernel);
+  return create(name, options, {target, device, /*checked=*/true}, kernel);
+}
+
+tilewright_status tilewright_kernel_create_in_group(const char* name, const char* options,
+                                                    const tilewright_group* group, int32_t device,
+                                                    tilewright_kernel** kernel) {
+  if (kernel != nullptr) *kernel = nullptr;
+  const tilewright_status status = guarded(
+      nullptr, [&] { tilewright::c_api::Live<tilewright_group>::all().require(group, "group"); });
+  if (status != TILEWRIGHT_OK) return status;
+  return create(name, options, {"cuda", device, /*checked=*/false, group}, kernel);
 }
 
 void tilewright_kernel_destroy(tilewright_kernel* kernel) {
@@ -260,8 +225,10 @@ tilewright_status with_tensors(const tilewright_kernel* kernel, const tilewright
 tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                         const tilewright_tensor* tensors, int32_t count,
                                         void* stream) {
-  return with_tensors(kernel, tensors, count,
-                      [&](const auto& refs) { kernel->executable.run(refs, stream); });
+  return with_tensors(kernel, tensors, count, [&](const auto& refs) {
+    if (kernel->is_in_group) return kernel->executable.run_in_group(refs, stream);
+    kernel->executable.run(refs, stream);
+  });
 }
 
 tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
@@ -278,5 +245,12 @@ tilewright_status tilewright_kernel_run_on_gpus(const tilewright_kernel* kernel,
     std::vector<void*> queues;
     if (streams != nullptr) queues.assign(streams, streams + std::max(gpus, 0));
     kernel->executable.run_on_gpus(refs, queues);
+  });
+}
+
+tilewright_status tilewright_kernel_synchronize(const tilewright_kernel* kernel) {
+  return guarded(entry_of(kernel), [&] {
+    require_live(kernel);
+    kernel->executable.synchronize();
   });
 }

@@ -226,7 +226,9 @@ ir::Program CallerRuns::bound(const Arguments& arguments, std::int64_t multiproc
 void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
                              const std::vector<double>& scalars) const {
   const Arguments arguments = compiler::make_arguments(signature_, tensors, scalars);
-  const simulator::MachineOptions machine;
+  simulator::MachineOptions machine;
+  // CTAs of ranks wait for those of others: each has its place, as on their GPUs.
+  if (program_.ranks > 1) machine.resident = machine.multiprocessors;
   ir::Program program = bound(arguments, machine.multiprocessors);
   if (target_.kind == TargetKind::simulator) {
     // Each list of forms on what the tensors hold now; the first one's results stay.

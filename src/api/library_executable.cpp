@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -77,9 +78,10 @@ int multiprocessors_of(const compiler::Target& target, int device) {
 
 struct LibraryExecutable::State {
   State(const LibraryKernel& entry, const OptionValues& options, std::string_view name,
-        const CompileOptions& compile_options)
+        const CompileOptions& compile_options, std::optional<Group> of_ranks = {})
       : kernel(entry),
         how(compile_options),
+        group(std::move(of_ranks)),
         target(compiler::parse_target(name, how.device)),
         rules(library::open_rules(kernel, options, target.arch, how.rules_folder)),
         values(rules.values_of(options, multiprocessors_of(target, how.device))) {
@@ -145,14 +147,18 @@ struct LibraryExecutable::State {
     return ready == nullptr ? built(number) : *ready;
   }
 
+  BuiltOperation build(const ScheduleChoice& choice) const {
+    if (!kernel.is_program()) return {compile(build_choice(kernel, choice), target.name, how)};
+    const Program program = build_program(kernel, choice);
+    if (group) return {compile(program, target.name, *group, how)};
+    return {compile(program, target.name, how)};
+  }
+
   BuiltOperation& built(std::size_t number) {
     BuiltVariant& variant = *variants[number];
     const std::lock_guard lock(variant.mutex);
     if (variant.operation == nullptr) {
-      variant.operation = std::make_unique<BuiltOperation>(
-          kernel.is_program()
-              ? BuiltOperation{compile(build_program(kernel, variant.choice), target.name, how)}
-              : BuiltOperation{compile(build_choice(kernel, variant.choice), target.name, how)});
+      variant.operation = std::make_unique<BuiltOperation>(build(variant.choice));
       variant.ready.store(variant.operation.get(), std::memory_order_release);
     }
     return *variant.operation;
@@ -161,6 +167,7 @@ struct LibraryExecutable::State {
   const std::uint64_t number = next_executable();  // never another's, as an address may be
   const LibraryKernel& kernel;
   const CompileOptions how;
+  const std::optional<Group> group;
   const compiler::Target target;
   const library::CompiledRules rules;
   const std::vector<std::int64_t> values;  // of the options that the kernel was compiled with
@@ -189,6 +196,22 @@ void LibraryExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
       .run_on_gpus(tensors, streams);
 }
 
+void LibraryExecutable::run_in_group(const std::vector<TensorRef>& tensors, void* stream) const {
+  State& state = held(state_, "LibraryExecutable");
+  check_over_ranks(state.kernel);
+  std::get<ProgramExecutable>(state.built(state.choose(tensors), stream).made)
+      .run_in_group(tensors, stream);
+}
+
+void LibraryExecutable::synchronize() const {
+  State& state = held(state_, "LibraryExecutable");
+  check_over_ranks(state.kernel);
+  for (const std::unique_ptr<BuiltVariant>& variant : state.variants) {
+    BuiltOperation* const built = variant->ready.load(std::memory_order_acquire);
+    if (built != nullptr) std::get<ProgramExecutable>(built->made).synchronize();
+  }
+}
+
 void LibraryExecutable::prepare(const std::vector<TensorRef>& tensors, void* stream) const {
   State& state = held(state_, "LibraryExecutable");
   state.built(state.choose(tensors), stream).prepare(tensors, stream);
@@ -210,6 +233,14 @@ void LibraryExecutable::prepare() const {
 LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
                           std::string_view target, const CompileOptions& how) {
   auto state = std::make_unique<LibraryExecutable::State>(kernel, options, target, how);
+  state->built(state->standard);
+  return LibraryExecutable(std::move(state));
+}
+
+LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
+                          std::string_view target, const Group& group, const CompileOptions& how) {
+  check_over_ranks(kernel);
+  auto state = std::make_unique<LibraryExecutable::State>(kernel, options, target, how, group);
   state->built(state->standard);
   return LibraryExecutable(std::move(state));
 }

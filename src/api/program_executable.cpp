@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -13,13 +15,15 @@
 #include "api/build_options.h"
 #include "api/caller_runs.h"
 #include "api/program_ranks.h"
+#include "api/program_steps.h"
+#include "api/word_waits.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/target.h"
 #include "ir/program.h"
 #include "runtime/device.h"
-#include "runtime/peers.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
 #include "tilewright/program.h"
@@ -30,6 +34,7 @@ using Kind = ir::ProgramOperation::Kind;
 
 struct ProgramExecutable::State {
   ir::Program recorded;
+  ir::Kernel signature;  // what its callers see
   compiler::Target target;
   CompileOptions options;
   std::unique_ptr<CallerRuns> caller;  // once somebody calls
@@ -38,15 +43,20 @@ struct ProgramExecutable::State {
   std::optional<ir::Program> program;   // bound to the sizes of the memory that is loaded
   std::unique_ptr<ProgramRanks> ranks;  // null: on another target than cuda
   // Of each rank that this process runs; so are the streams and events, by their numbers.
-  std::map<int, std::vector<std::unique_ptr<compiler::CompiledKernel>>> kernels;
+  ProgramSteps::Kernels kernels;
+  WordWaits waits;
   std::map<int, runtime::Stream> streams;
   std::map<int, runtime::Event> events;  // of the program
   std::map<int, runtime::Event> ends;    // of each stream's run
   std::map<int, runtime::Event> begins;  // of each rank's run on a caller's stream
+  std::unique_ptr<ProgramWatch> watch;   // of its runs, if anybody asks
+  std::unique_ptr<ProgramSteps> steps;   // of `program`, on the memory that it has
   std::int64_t runs = 0;                 // since load, or with a caller's sizes
   DimValues sizes;
   // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
   std::vector<std::vector<std::byte*>> passed;
+  std::map<int, runtime::Stream> passed_streams;  // of the latest run, by rank
+  std::optional<ir::Kernel> of_rank;              // once a run in a group has asked for it
   std::vector<std::int64_t> passed_sizes;
 
   std::byte* at(int buffer, int rank) const {
@@ -63,11 +73,21 @@ struct ProgramExecutable::State {
   void require_memory();
   void require_devices() const;
   void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
-  void check_launches() const;
-  void queue(const ir::ProgramOperation& operation, const runtime::Stream& stream,
-             std::int64_t run) const;
+  // Whether the stream's rank has another one.
+  bool shares_rank(int stream) const;
+  // While nothing is queued: who waits for a launch that fails then would wait forever.
+  void prepare_steps();
   void queue_run(std::int64_t run) const;
-  void queue_run(std::int64_t run, const std::vector<void*>& callers) const;
+  void queue_run(std::int64_t run, const std::vector<void*>& callers);
+  void synchronize();
+  bool is_in_group() const {
+    return ranks->own().size() != static_cast<std::size_t>(ranks->count());
+  }
+  void require_no_capture(const runtime::Stream& stream) const;
+  void require_own_tensors() const;
+  // What one rank's caller passes, which other ranks do not reach.
+  const ir::Kernel& signature_of_rank();
+  void require_count(const ir::Kernel& signature, std::size_t given) const;
   ProgramRanks::Streams own_streams() const;
   // What the buffers that are passed hold in each rank of this process, by `move`.
   template <typename Move>
@@ -98,6 +118,7 @@ void ProgramExecutable::State::build() {
                                                                          ranks->device(rank)));
     }
   }
+  if (ranks) waits.build(recorded, *ranks, build_options(options));
 }
 
 void ProgramExecutable::State::run_on(std::unique_ptr<ProgramRanks> made) {
@@ -130,15 +151,22 @@ void ProgramExecutable::State::bind(const DimValues& sizes) {
   ir::add_owned(made, machine);
   passed.clear();
   passed_sizes.clear();
+  steps.reset();
   program.reset();
   ranks->allocate(made);
   program = std::move(made);
   clear(*program);
-  check_launches();
+  prepare_steps();
   ranks->meet("the memory");
 }
 
 namespace {
+
+ProgramRanks::Streams streams_of(const std::map<int, runtime::Stream>& streams) {
+  ProgramRanks::Streams all;
+  for (const auto& [number, stream] : streams) all.push_back(&stream);
+  return all;
+}
 
 // Of what a program is bound to.
 std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
@@ -156,26 +184,38 @@ std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
 
 }  // namespace
 
-// The same beside a caller's tensors, of which the memory is there.
+// The same beside a caller's tensors, of which the memory is there. No run is then under way: the
+// memory that it has is given back.
 void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
   std::vector<ir::TensorShape> shapes;
   for (const TensorArgument& tensor : arguments.tensors) {
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
-  ir::Program made = ir::bind_program(recorded, shapes, ranks->device(0).info().multiprocessors,
-                                      arguments.scalars);
+  ir::Program made =
+      ir::bind_program(recorded, shapes, ranks->device(ranks->own().front()).info().multiprocessors,
+                       arguments.scalars);
   ir::add_owned(made, machine);
-  for (const auto& [number, end] : ends) end.synchronize();
+  synchronize();
   ir::Program own = made;
   for (ir::ProgramBuffer& buffer : own.buffers) {
     if (buffer.is_passed()) buffer.shape.assign(1, 0);
   }
+  steps.reset();
   program.reset();
   ranks->allocate(own);
   program = std::move(made);
   passed.clear();
   clear(own);
   runs = 0;
+  ranks->meet("the memory");
+}
+
+// All runs on callers' streams have ended.
+void ProgramExecutable::State::synchronize() {
+  if (is_in_group() && runs > 0 && !passed.empty()) {
+    ranks->finish(runs, streams_of(passed_streams), watch.get());
+  }
+  for (const auto& [number, end] : ends) end.synchronize();
 }
 
 // The tensors of a caller's run; memory beside them where their sizes are new.
@@ -183,51 +223,18 @@ void ProgramExecutable::State::pass(const Arguments& arguments) {
   std::vector<std::int64_t> wanted = sizes_of(arguments);
   if (!program || wanted != passed_sizes) bind_passed(arguments);
   passed_sizes = std::move(wanted);
-  ir::check_memory(ir::signature_of(recorded), arguments.tensors);
   std::vector<std::vector<std::byte*>> places;
   std::size_t next = 0;
   for (int rank = 0; rank < program->ranks; ++rank) {
     std::vector<std::byte*>& own = places.emplace_back();
     for (const ir::ProgramBuffer& buffer : program->buffers) {
       own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
+      if (!ranks->runs(rank)) own.back() = nullptr;
     }
   }
   if (places == passed) return;
   passed = std::move(places);
-  check_launches();
-}
-
-void ProgramExecutable::State::queue(const ir::ProgramOperation& operation,
-                                     const runtime::Stream& stream, std::int64_t run) const {
-  const int rank = program->streams[operation.stream].rank;
-  const auto at = [this](int buffer, int of) { return this->at(buffer, of); };
-  const std::int32_t value = ir::word_value(operation.value, run);
-  switch (operation.kind) {
-    case Kind::launch:
-      return kernels.at(rank)[operation.kernel]->launch(stream,
-                                                        arguments_of(*program, operation, run, at));
-    case Kind::copy:
-      return ir::for_each_rows(
-          argument_of(*program, operation.to, at), argument_of(*program, operation.from, at),
-          [&](const ir::CopiedRows& copied) {
-            runtime::copy_rows_async(copied.to, copied.to_pitch, copied.from, copied.from_pitch,
-                                     copied.bytes, copied.rows, stream);
-          });
-    case Kind::zero: {
-      const TensorArgument to = argument_of(*program, operation.to, at);
-      return ir::for_each_rows(to, to, [&](const ir::CopiedRows& set) {
-        runtime::zero_rows_async(set.to, set.to_pitch, set.bytes, set.rows, stream);
-      });
-    }
-    case Kind::write:
-      return runtime::write_word(stream, argument_of(*program, operation.to, at).data, value);
-    case Kind::wait:
-      return runtime::wait_word(stream, argument_of(*program, operation.to, at).data, value);
-    case Kind::record:
-      return events.at(operation.event).record(stream);
-    case Kind::wait_event:
-      return stream.wait(events.at(operation.event));
-  }
+  prepare_steps();
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -259,14 +266,19 @@ void ProgramExecutable::State::clear(const ir::Program& of) const {
   }
 }
 
-// While nothing is queued: who waits for a launch that fails then would wait forever.
-void ProgramExecutable::State::check_launches() const {
-  const auto at = [this](int buffer, int rank) { return this->at(buffer, rank); };
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const int rank = program->streams[operation.stream].rank;
-    if (operation.kind != Kind::launch || !ranks->runs(rank)) continue;
-    kernels.at(rank)[operation.kernel]->check(arguments_of(*program, operation, 1, at));
+void ProgramExecutable::State::prepare_steps() {
+  if (const auto seconds = compiler::watch_seconds()) {
+    watch = std::make_unique<ProgramWatch>(*program, *ranks, *seconds);
   }
+  steps = std::make_unique<ProgramSteps>(
+      *program, *ranks, kernels, waits, events,
+      [this](int buffer, int rank) { return this->at(buffer, rank); }, watch.get());
+}
+
+bool ProgramExecutable::State::shares_rank(int stream) const {
+  const int rank = recorded.streams[static_cast<std::size_t>(stream)].rank;
+  return std::count_if(recorded.streams.begin(), recorded.streams.end(),
+                       [rank](const ir::ProgramStream& each) { return each.rank == rank; }) > 1;
 }
 
 // A rank's streams begin behind the ends of all of them in the run before.
@@ -278,46 +290,108 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
       if (i != j && same_rank) stream.wait(end);
     }
   }
-  for (const ir::ProgramOperation& operation : program->operations) {
-    const auto stream = streams.find(operation.stream);
-    if (stream != streams.end()) queue(operation, stream->second, run);
+  std::vector<const runtime::Stream*> queues(program->streams.size());
+  for (const auto& [i, stream] : streams) queues[static_cast<std::size_t>(i)] = &stream;
+  steps->queue(run, queues);
+  // Nobody waits for the end of a rank's only stream.
+  for (const auto& [i, stream] : streams) {
+    if (shares_rank(i)) ends.at(i).record(stream);
   }
-  for (const auto& [i, stream] : streams) ends.at(i).record(stream);
   ranks->note_queued(run, own_streams());
+}
+
+// A graph would bring the same number of the run back, for which the ranks' words stand already.
+void ProgramExecutable::State::require_no_capture(const runtime::Stream& stream) const {
+  if (!stream.is_capturing()) return;
+  Diagnostic(recorded.where,
+             fmt::format("program {}: its runs are counted, and the stream is being captured in a "
+                         "CUDA graph",
+                         recorded.name))
+      .fix("queue each run on the stream")
+      .raise();
 }
 
 // Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
 // they have ended.
-void ProgramExecutable::State::queue_run(std::int64_t run,
-                                         const std::vector<void*>& callers) const {
-  std::vector<runtime::Stream> first;
+void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers) {
+  passed_streams.clear();
   for (const int rank : ranks->own()) {
     auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
-    first.push_back(runtime::Stream::borrow(ranks->device(rank), handle));
+    require_no_capture(
+        passed_streams.emplace(rank, runtime::Stream::borrow(ranks->device(rank), handle))
+            .first->second);
   }
-  std::map<int, const runtime::Stream*> queues;
-  std::vector<int> streams_of(first.size(), 0);
+  std::vector<const runtime::Stream*> queues(program->streams.size());
+  std::map<int, int> counts;  // of each rank's streams, so far
   for (const auto& [number, stream] : streams) {
     const int rank = program->streams[number].rank;
-    queues[number] = streams_of[rank] == 0 ? &first[rank] : &stream;
-    if (streams_of[rank] == 1) begins.at(rank).record(first[rank]);
-    if (streams_of[rank]++ > 0) stream.wait(begins.at(rank));
+    const runtime::Stream& first = passed_streams.at(rank);
+    queues[static_cast<std::size_t>(number)] = counts[rank] == 0 ? &first : &stream;
+    if (counts[rank] == 1) begins.at(rank).record(first);
+    if (counts[rank]++ > 0) stream.wait(begins.at(rank));
   }
-  for (const ir::ProgramOperation& operation : program->operations) {
-    queue(operation, *queues.at(operation.stream), run);
+  steps->queue(run, queues);
+  for (const auto& [number, end] : ends) {
+    const runtime::Stream& first = passed_streams.at(program->streams[number].rank);
+    const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
+    end.record(*queue);
+    if (queue != &first) first.wait(end);
   }
-  for (const auto& [number, queue] : queues) {
-    const int rank = program->streams[number].rank;
-    ends.at(number).record(*queue);
-    if (queue != &first[rank]) first[rank].wait(ends.at(number));
+  ranks->note_queued(run, streams_of(passed_streams));
+}
+
+const ir::Kernel& ProgramExecutable::State::signature_of_rank() {
+  if (of_rank) return *of_rank;
+  require_own_tensors();
+  ir::Program alone = recorded;
+  alone.ranks = 1;
+  return of_rank.emplace(ir::signature_of(alone));
+}
+
+void ProgramExecutable::State::require_count(const ir::Kernel& signature, std::size_t given) const {
+  std::vector<std::string> names;
+  for (const ir::Parameter& parameter : signature.parameters) {
+    if (parameter.is_tensor()) names.push_back(parameter.name);
+  }
+  if (names.size() == given) return;
+  Diagnostic(recorded.where, fmt::format("program {} takes {} of a rank's, and {} given",
+                                         recorded.name, counted(names.size(), "tensor"),
+                                         given == 1 ? "1 is" : fmt::format("{} are", given)))
+      .fix(fmt::format("pass this rank's {}", fmt::join(names, ", ")))
+      .raise();
+}
+
+// Another process's memory is not reached, but for what the program itself allocates.
+void ProgramExecutable::State::require_own_tensors() const {
+  const auto refuse = [&](const ir::ProgramOperation& operation, const ir::ProgramPart& part) {
+    Diagnostic(
+        operation.where,
+        fmt::format("program {}: this {} reaches {} of other ranks, and a caller's tensor is "
+                    "one process's alone",
+                    recorded.name, ir::name_of(operation.kind), recorded.buffers[part.buffer].name))
+        .fix("keep what other ranks reach in scratch(); or load a ProgramMemory, run and store it")
+        .raise();
+  };
+  for (const ir::ProgramOperation& operation : recorded.operations) {
+    const int rank = recorded.streams[operation.stream].rank;
+    if (operation.kind == Kind::copy) {
+      for (const ir::ProgramPart& part : {operation.to, operation.from}) {
+        const bool is_passed = recorded.buffers[part.buffer].is_passed();
+        if (part.rank != rank && is_passed) refuse(operation, part);
+      }
+    }
+    if (operation.kind != Kind::launch) continue;
+    std::size_t next = 0;
+    for (const ir::Parameter& parameter : recorded.kernels[operation.kernel]->parameters) {
+      if (!parameter.is_tensor() || next == operation.tensors.size()) continue;
+      const ir::ProgramPart& part = operation.tensors[next++];
+      const bool is_passed = recorded.buffers[part.buffer].is_passed();
+      if (parameter.is_symmetric() && is_passed) refuse(operation, part);
+    }
   }
 }
 
-ProgramRanks::Streams ProgramExecutable::State::own_streams() const {
-  ProgramRanks::Streams all;
-  for (const auto& [number, stream] : streams) all.push_back(&stream);
-  return all;
-}
+ProgramRanks::Streams ProgramExecutable::State::own_streams() const { return streams_of(streams); }
 
 template <typename Move>
 void ProgramExecutable::State::for_each_tensor(const Move& move) const {
@@ -356,16 +430,54 @@ void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
         .fix(fix)
         .raise();
   };
-  if (state.ranks->own().size() != static_cast<std::size_t>(state.ranks->count())) {
-    fail("other processes run some of its ranks", "load a ProgramMemory, run and store it");
+  if (state.is_in_group()) {
+    fail("other processes run some of its ranks",
+         "run_in_group(), which takes the tensors of this process's rank");
   }
   if (!streams.empty() && streams.size() != state.ranks->own().size()) {
     fail(fmt::format("{} streams for {}", streams.size(), ir::ranks_text(state.recorded.ranks)),
          "pass one for each rank, or none");
   }
   const std::lock_guard lock(state.mutex);
-  state.pass(compiler::make_arguments(ir::signature_of(state.recorded), tensors, scalars));
-  state.queue_run(++state.runs, streams);
+  const Arguments arguments = compiler::make_arguments(state.signature, tensors, scalars);
+  ir::check_memory(state.signature, arguments.tensors);
+  state.pass(arguments);
+  state.queue_run(state.runs + 1, streams);
+  ++state.runs;
+}
+
+void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void* stream,
+                                     const std::vector<double>& scalars) {
+  State& state = held(state_, "ProgramExecutable");
+  state.require_devices();
+  if (!state.is_in_group()) {
+    Diagnostic(state.recorded.where,
+               fmt::format("program {}: this process runs all its ranks", state.recorded.name))
+        .fix("run_on_gpus(), which takes the tensors of all of them; or compile it with a Group")
+        .raise();
+  }
+  const std::lock_guard lock(state.mutex);
+  const ir::Kernel& signature = state.signature_of_rank();
+  state.require_count(signature, tensors.size());
+  const Arguments own = compiler::make_arguments(signature, tensors, scalars);
+  ir::check_memory(signature, own.tensors);
+  // The others' lie alike: their sizes are known, and their memory is not touched.
+  Arguments all = own;
+  for (int rank = 1; rank < state.recorded.ranks; ++rank) {
+    all.tensors.insert(all.tensors.end(), own.tensors.begin(), own.tensors.end());
+  }
+  state.pass(all);
+  std::vector<void*> streams(static_cast<std::size_t>(state.recorded.ranks));
+  streams[static_cast<std::size_t>(state.ranks->own().front())] = stream;
+  state.queue_run(state.runs + 1, streams);
+  ++state.runs;
+}
+
+void ProgramExecutable::synchronize() {
+  State& state = held(state_, "ProgramExecutable");
+  state.require_devices();
+  const std::lock_guard lock(state.mutex);
+  state.synchronize();
 }
 
 void ProgramExecutable::load(const ProgramMemory& memory) {
@@ -398,7 +510,7 @@ void ProgramExecutable::run(int runs) {
   ir::check_count(state.recorded, "runs", runs);
   state.require_memory();
   for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);
-  state.ranks->finish(state.runs, state.own_streams());
+  state.ranks->finish(state.runs, state.own_streams(), state.watch.get());
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {
@@ -417,6 +529,7 @@ std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
   state->target = compiler::parse_target(target, options.device);
   state->options = options;
   state->recorded = program.finish();
+  state->signature = ir::signature_of(state->recorded);
   compiler::dump_program(state->recorded);
   return state;
 }

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "api/program_ranks.h"
+#include "api/program_watch.h"
+#include "api/word_release.h"
 #include "ir/program_text.h"
 #include "runtime/peers.h"
 #include "support/diagnostic.h"
@@ -24,9 +26,6 @@ using Clock = std::chrono::steady_clock;
 // that has died would keep the call for ever.
 constexpr std::int64_t kMostOperations = 512;
 constexpr std::int64_t kMostRuns = 64;
-// More than any word that is waited for, by the sign of the difference, in the first 10^9 runs.
-constexpr unsigned char kByteThatEndsWaits = 0x3F;
-constexpr std::chrono::seconds kForWhatIsReleased{5};
 
 // Not for long at first: a run may be short.
 class Pause {
@@ -46,8 +45,7 @@ class RankOfGroup final : public ProgramRanks {
       : ProgramRanks(std::move(devices)),
         group_(group),
         name_("program " + std::move(name)),
-        own_(device(group.rank())),
-        rescue_(own_) {}
+        own_(device(group.rank())) {}
   ~RankOfGroup() override {
     // What still runs must find its memory: the process will not last.
     if (is_stuck_) new std::optional<SymmetricArena>(std::move(arena_));
@@ -59,24 +57,22 @@ class RankOfGroup final : public ProgramRanks {
 
   void allocate(const ir::Program& bound) override {
     require_same(bound);
+    releases_.clear();
     arena_.reset();
     offsets_.clear();
-    signals_.clear();
-    std::size_t end = 0, most = 0;
+    std::size_t end = 0;
     for (const ir::ProgramBuffer& buffer : bound.buffers) {
       constexpr std::size_t kAlignment = 1024;
       const std::size_t start = (end + kAlignment - 1) / kAlignment * kAlignment;
       const auto bytes = static_cast<std::size_t>(buffer.bytes());
       offsets_.push_back(start);
       end = start + bytes;
-      if (buffer.kind != ir::ProgramBuffer::Kind::signals) continue;
-      signals_.push_back({start, bytes});
-      most = std::max(most, bytes);
     }
     arena_.emplace(group_, std::max(end, std::size_t{1}), name_, SymmetricArena::Memory::gpu,
                    own_.ordinal());
-    words_.emplace(own_, most);
-    if (most > 0) std::memset(words_->data(), kByteThatEndsWaits, most);
+    releases_.push_back(std::make_unique<WordRelease>(
+        own_,
+        words_of(bound, group_.rank(), [this](int buffer, int rank) { return at(buffer, rank); })));
     const auto operations = static_cast<std::int64_t>(bound.operations.size());
     runs_in_flight_.resize(static_cast<std::size_t>(std::clamp(
         kMostOperations / std::max(operations, std::int64_t{1}), std::int64_t{1}, kMostRuns)));
@@ -104,17 +100,14 @@ class RankOfGroup final : public ProgramRanks {
     for (std::size_t i = 0; i < streams.size(); ++i) events[i].record(*streams[i]);
   }
 
-  void finish(std::int64_t run, const Streams& streams) override {
+  void finish(std::int64_t run, const Streams& streams, const ProgramWatch* watch) override {
+    watch_ = watch;
     wait_for(run, events_of(run), streams);
     for (const runtime::Stream* stream : streams) stream->synchronize();
     meet(fmt::format("the end of run {}", run));
   }
 
  private:
-  struct Signals {
-    std::size_t offset, bytes;
-  };
-
   // Else the ranks' words would mean different things.
   void require_same(const ir::Program& bound) {
     const std::string own = content_hash(to_text(bound));
@@ -148,7 +141,7 @@ class RankOfGroup final : public ProgramRanks {
       }
     } catch (const Error& error) {
       failure_ = error;
-      release(streams);
+      is_stuck_ = !end_waits(releases_, streams);
       throw;
     }
   }
@@ -156,8 +149,9 @@ class RankOfGroup final : public ProgramRanks {
   [[noreturn]] void raise_late(const std::string& what) const {
     Diagnostic({},
                fmt::format("{} has not come in rank {} within the group's patience of {} ms, "
-                           "and no rank has died",
-                           what, group_.rank(), group_.patience().count()),
+                           "and no rank has died{}",
+                           what, group_.rank(), group_.patience().count(),
+                           watch_ ? watch_->text() : std::string()),
                ErrorKind::unavailable)
         .fix(
             "as many runs in all ranks; simulate() the program, which finds deadlocks; or raise "
@@ -165,39 +159,15 @@ class RankOfGroup final : public ProgramRanks {
         .raise();
   }
 
-  // Whoever waits for a word of this rank goes on, so that its streams come to their end. What they
-  // compute is of no use. By the copy engine, since waiting kernels may fill the GPU; again and
-  // again, since other ranks that live may still write.
-  void release(const Streams& streams) noexcept {
-    is_stuck_ = true;
-    const Clock::time_point deadline = Clock::now() + kForWhatIsReleased;
-    try {
-      while (is_stuck_ && Clock::now() < deadline) {
-        for (const Signals& signals : signals_) {
-          runtime::copy_async(arena_->at(group_.rank()) + signals.offset, words_->data(),
-                              signals.bytes, rescue_);
-        }
-        rescue_.synchronize();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        is_stuck_ = !std::all_of(streams.begin(), streams.end(), [](const runtime::Stream* stream) {
-          return runtime::is_idle(*stream);
-        });
-      }
-    } catch (const Error&) {
-      // The first failure is the one to report.
-    }
-  }
-
   const Group group_;
   const std::string name_;
   const runtime::Device& own_;
-  const runtime::Stream rescue_;
   std::optional<SymmetricArena> arena_;
   std::vector<std::size_t> offsets_;                         // of the buffers
-  std::vector<Signals> signals_;                             // those that hold words
-  std::optional<runtime::PinnedBuffer> words_;               // which end all waits
+  std::vector<std::unique_ptr<WordRelease>> releases_;       // of this rank
   std::vector<std::vector<runtime::Event>> runs_in_flight_;  // the ends of the streams of each
   std::optional<Error> failure_;                             // behind it nothing runs
+  const ProgramWatch* watch_ = nullptr;
   bool is_stuck_ = false;
 };
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "api/program_watch.h"
+#include "api/word_release.h"
 #include "runtime/peers.h"
 #include "support/diagnostic.h"
 
@@ -17,6 +19,7 @@ class RanksOfThisProcess final : public ProgramRanks {
 
   void require_usable() const override {}
   void allocate(const ir::Program& bound) override {
+    releases_.clear();
     buffers_.clear();
     for (int rank = 0; rank < count(); ++rank) {
       std::vector<runtime::DeviceBuffer>& own = buffers_.emplace_back();
@@ -25,6 +28,11 @@ class RanksOfThisProcess final : public ProgramRanks {
                          name_of(bound, static_cast<int>(i), rank));
       }
     }
+    const auto address = [this](int buffer, int rank) { return at(buffer, rank); };
+    for (int rank = 0; rank < count(); ++rank) {
+      releases_.push_back(
+          std::make_unique<WordRelease>(device(rank), words_of(bound, rank, address)));
+    }
   }
   std::byte* at(int buffer, int rank) const override {
     return static_cast<std::byte*>(
@@ -32,12 +40,24 @@ class RanksOfThisProcess final : public ProgramRanks {
   }
   void meet(std::string_view) override {}
   void note_queued(std::int64_t, const Streams&) override {}
-  void finish(std::int64_t, const Streams& streams) override {
+  void finish(std::int64_t, const Streams& streams, const ProgramWatch* watch) override {
+    if (watch) wait_watched(streams, *watch);
     for (const runtime::Stream* stream : streams) stream->synchronize();
   }
 
  private:
+  // What stands still is brought to an end, so that memory may be given back.
+  void wait_watched(const Streams& streams, const ProgramWatch& watch) {
+    try {
+      watch.wait_for(streams);
+    } catch (const Error&) {
+      end_waits(releases_, streams);
+      throw;
+    }
+  }
+
   std::vector<std::vector<runtime::DeviceBuffer>> buffers_;  // of each rank
+  std::vector<std::unique_ptr<WordRelease>> releases_;       // of each rank
 };
 
 }  // namespace

@@ -12,6 +12,8 @@
 
 namespace tilewright {
 
+class ProgramWatch;
+
 // Which ranks of a program this process runs, on which GPUs, and where the buffers of all ranks
 // lie.
 class ProgramRanks {
@@ -39,8 +41,9 @@ class ProgramRanks {
   virtual void meet(std::string_view where) = 0;
   // Behind each run that was queued on the streams of this process; may wait for runs before.
   virtual void note_queued(std::int64_t run, const Streams& streams) = 0;
-  // Returns when all ranks have ended the run, and those before.
-  virtual void finish(std::int64_t run, const Streams& streams) = 0;
+  // Returns when all ranks have ended the run, and those before. Where a watch is given, what
+  // stands still is an error that says who waits for what.
+  virtual void finish(std::int64_t run, const Streams& streams, const ProgramWatch* watch) = 0;
 
  protected:
   explicit ProgramRanks(std::vector<const runtime::Device*> devices)

@@ -71,13 +71,17 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   if (!more.clean()) return more;
   // Values are those of any order, but where conditions hang on them.
   const bool in_order = of_values && !runner.draws();
+  WorkloadNumbers reached = runner.that_reach(result.mutant, runner.usual());
+  const bool by_usual = !reached.empty();
   if (!in_order) {
-    MutantRun found = runner.run(changed, telling, options.schedules);
+    // What leaves all accesses in order leaves the results, unless conditions hang on these.
+    WorkloadNumbers valued = telling;
+    if (!of_values && !runner.draws() && by_usual)
+      valued = {runner.cheapest_first(reached).front()};
+    MutantRun found = runner.run(changed, valued, options.schedules);
     if (!found.clean()) return found;
     usual.add_timing(found);
   }
-  WorkloadNumbers reached = runner.that_reach(result.mutant, runner.usual());
-  const bool by_usual = !reached.empty();
   WorkloadNumbers further = runner.that_reach(result.mutant, runner.further());
   reached.insert(reached.end(), further.begin(), further.end());
   if (reached.empty() && !(of_values && runner.unusual_reaches(result.mutant))) {
@@ -86,9 +90,10 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   }
   reached = runner.that_tell(result.mutant, std::move(reached));
   further = runner.that_tell(result.mutant, std::move(further));
-  if (result.mutant.division != simulator::Mutant::Division::none && reached.empty()) {
+  const bool is_division = result.mutant.division != simulator::Mutant::Division::none;
+  if (is_division && reached.empty()) {
     result.reason = "in no size is what it makes another number, and no rule says that none is";
-    return {};
+    return runner.run_candidates(changed, result.mutant);
   }
   MutantRun found;
   if (in_order) {
@@ -117,9 +122,17 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
     const std::int64_t schedules = of_values        ? options.few
                                    : timing.empty() ? options.drawn
                                                     : options.more;
+    if (!of_values && !timing.empty()) {
+      found = runner.run_held(changed, runner.cheapest_first(reached).front());
+      if (!found.clean()) return found;
+    }
     // A schedule of each further one has been run.
     const std::int64_t few = timing.empty() ? 0 : options.few;
     found = runner.run_control(changed, reached, schedules, by_usual ? few : schedules);
+    if (!found.clean()) return found;
+  }
+  if (is_division) {
+    found = runner.run_candidates(changed, result.mutant);
     if (!found.clean()) return found;
   }
   if (of_values) {
@@ -171,7 +184,7 @@ void judge_both_ways(const ir::Kernel& machine, const ProofOptions& options, Mut
   other.mutant = result.mutant;
   other.mutant.edit = result.mutant.other_edit;
   other.mutant.change = result.mutant.other_change;
-  other.mutant.division = simulator::Mutant::Division::none;
+  other.mutant.division = simulator::Mutant::Division::by_one_less;
   judge(other.mutant.apply(machine), options, runner, other);
   if (other.verdict == Verdict::caught) result = std::move(other);
 }
@@ -223,6 +236,26 @@ MachineReport report_of(const std::function<MachineReport()>& run) {
         {"deadlock", error.location(), {}, "deadlock: without an end: " + error.message(), {}});
     return report;
   }
+}
+
+HeldRun run_held(std::int64_t operations,
+                 const std::function<MachineReport(const simulator::MachineOptions&)>& run) {
+  simulator::MachineOptions machine;
+  machine.control_only = true;
+  machine.search = simulator::Search::held;
+  machine.seed = UINT64_MAX;  // none, which counts them
+  MachineReport report = run(machine);
+  const std::int64_t all = report.choices;
+  const std::int64_t count =
+      std::min(all, operations / std::max<std::int64_t>(report.operations, 1));
+  for (std::int64_t i = 0; i < count && report.ok(); ++i) {
+    machine.seed = static_cast<std::uint64_t>(i * all / count);
+    report = run(machine);
+  }
+  if (report.ok()) return {};
+  simulator::Fault fault = std::move(report.faults.front());
+  fault.message += fmt::format("\n  with --search held --seed {}", machine.seed);
+  return {std::move(fault), machine.seed};
 }
 
 bool draws_conditions(const ir::Kernel& machine) {

@@ -25,12 +25,19 @@ struct ProofOptions {
   std::int64_t more = 1000;
   std::int64_t few = 8;
   std::int64_t drawn = 32;  // instead of `more`, where conditions hang on nothing but data
-  std::int64_t operations = 40'000'000;  // some seconds
+  std::int64_t operations = 10'000'000;  // some seconds
   std::int64_t launches = 2;             // one after the other, in each schedule
   unsigned threads = 0;                  // 0: one for each core
   // Further workloads, numbered behind the usual ones and made when one is run: for mutants that
   // none of those comes to, and `few` schedules of each for one that has not shown.
   std::vector<std::function<library::Workload()>> further;
+  // And sizes behind these for a division that none of them decides: as many as execute so many
+  // operations of warps, with arithmetic.
+  std::vector<std::function<library::Workload()>> candidates;
+  std::int64_t to_divide = 1'000'000;
+  // Of a program's further cases as many are run as execute so many without the change, but for
+  // what no other case comes to.
+  std::int64_t of_further = 3'000'000;
   // Only the mutants of every `parts`-th place, from number `part` on: the parts are disjoint, and
   // together all mutants.
   std::size_t part = 0, parts = 1;
@@ -74,6 +81,16 @@ std::vector<MutantResult> list_mutants(const ir::Kernel& machine);
 std::int64_t most_operations(std::int64_t usual);
 // The run's report; a run that comes to MachineOptions::max_operations has a deadlock.
 simulator::MachineReport report_of(const std::function<simulator::MachineReport()>& run);
+
+// Schedules without arithmetic in which one warp comes to an arrival on an mbarrier and stays there
+// until nothing else can go on: one for each arrival, or as many as execute so many operations.
+struct HeldRun {
+  simulator::Fault fault;  // of the first that shows one
+  std::uint64_t seed = 0;
+};
+HeldRun run_held(
+    std::int64_t operations,
+    const std::function<simulator::MachineReport(const simulator::MachineOptions&)>& run);
 
 // Whether a condition of the kernel hangs on what it computes in registers. A run without
 // arithmetic then draws it.

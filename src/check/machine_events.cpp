@@ -31,6 +31,8 @@ ptx::Type type_of(DType dtype) {
       return ptx::Type::s64;
     case DType::i8:
       return ptx::Type::s8;
+    case DType::u32:
+      return ptx::Type::u32;
     case DType::u8:
     case DType::boolean:
       break;

@@ -97,9 +97,11 @@ MutantRunner::MutantRunner(const ir::Kernel& machine,
       launches_(keeps_memory(machine) ? options.launches : 1),
       workloads_(workloads),
       usual_(numbers(0, workloads.size())),
-      further_(numbers(workloads.size(), workloads.size() + options.further.size())),
+      further_(numbers(usual_.size(), usual_.size() + options.further.size())),
+      candidates_(numbers(usual_.size() + further_.size(),
+                          usual_.size() + further_.size() + options.candidates.size())),
       options_(options) {
-  workloads_.resize(usual_.size() + further_.size());
+  workloads_.resize(usual_.size() + further_.size() + candidates_.size());
   references_.resize(workloads_.size());
   executed_.resize(workloads_.size());
 }
@@ -122,7 +124,9 @@ bool MutantRunner::changes_values_alone(const simulator::Mutant& mutant) {
 WorkloadNumbers MutantRunner::that_tell(const simulator::Mutant& mutant,
                                         WorkloadNumbers workloads) {
   using Division = simulator::Mutant::Division;
-  if (mutant.division == Division::none) return workloads;
+  if (mutant.division == Division::none || mutant.division == Division::by_one_less) {
+    return workloads;
+  }
   const auto is_same = [&](std::size_t i) {
     const Executed& executed = executed_of(i);
     const bool by_another = mutant.division == Division::by_one_more;
@@ -242,6 +246,24 @@ MutantRun MutantRunner::run_unusual(const ir::Kernel& kernel, const WorkloadNumb
       found.fault.message += "\n  where " + unusual->how;
       return found;
     }
+  }
+  return {};
+}
+
+MutantRun MutantRunner::run_held(const ir::Kernel& kernel, std::size_t workload) {
+  HeldRun found = checks::run_held(options_.operations, [&](const MachineOptions& machine) {
+    return launch(kernel, workload, machine);
+  });
+  return {std::move(found.fault), workload, found.seed};
+}
+
+MutantRun MutantRunner::run_candidates(const ir::Kernel& kernel, const simulator::Mutant& mutant) {
+  std::int64_t operations = 0;
+  for (const std::size_t i : candidates_) {
+    if (operations >= options_.to_divide) break;
+    operations += executed_of(i).count;
+    MutantRun found = run_launch(kernel, that_tell(mutant, {i}));
+    if (!found.clean()) return found;
   }
   return {};
 }
@@ -420,7 +442,11 @@ MachineReport MutantRunner::launch(const ir::Kernel& kernel, std::size_t number,
 }
 library::Workload& MutantRunner::made_workload(std::size_t number) {
   library::Workload& workload = workloads_[number];
-  if (!workload.kernel) workload = options_.further[number - usual_.size()]();
+  if (workload.kernel) return workload;
+  const std::size_t place = number - usual_.size();
+  const bool is_further = place < further_.size();
+  workload =
+      is_further ? options_.further[place]() : options_.candidates[place - further_.size()]();
   return workload;
 }
 // Of the number's sizes.

@@ -81,6 +81,10 @@ class MutantRunner {
   MutantRun run_order(const ir::Kernel& kernel, const WorkloadNumbers& workloads);
   // Of what a rule calls equivalent: a schedule of each usual workload, with values of the first.
   MutantRun run_equivalent(const ir::Kernel& kernel);
+  // On one workload (run_held of fault_proof.h).
+  MutantRun run_held(const ir::Kernel& kernel, std::size_t workload);
+  // Of a division: on the candidates in which it makes another number, one after the other.
+  MutantRun run_candidates(const ir::Kernel& kernel, const simulator::Mutant& mutant);
   // On unusual inputs. One lies far from zero: what does not exist, which reads
   // as zeros, then is by far the largest element, or the smallest, and outlives even what forgives
   // a wrong shift. Or one grows along an axis: what a kernel does when a later block has larger
@@ -144,7 +148,7 @@ class MutantRunner {
   const bool draws_;
   const std::int64_t launches_;
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
-  const WorkloadNumbers usual_, further_;
+  const WorkloadNumbers usual_, further_, candidates_;
   std::vector<library::Reference> references_;       // none yet: empty
   std::map<std::pair<std::size_t, bool>, Own> own_;  // by workload, without values or with
   std::map<std::size_t, std::size_t> own_bits_;      // by workload

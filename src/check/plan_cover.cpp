@@ -27,6 +27,7 @@ Values values_of(const KernelOption& option) {
     case KernelOption::Kind::choice:
       return option.choices;
     case KernelOption::Kind::integer:
+    case KernelOption::Kind::number:
     case KernelOption::Kind::lengths:
       break;
   }

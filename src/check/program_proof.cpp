@@ -44,10 +44,11 @@ using Change = std::function<ir::Program(const ir::Program&)>;
 class Prover {
  public:
   Prover(const std::vector<ProgramCase>& cases, const std::vector<ir::Kernel>& kernels,
-         const ProofOptions& options)
+         const ProofOptions& options, const CaseMakers& candidates)
       : cases_(cases),
         kernels_(kernels),
         options_(options),
+        candidates_(candidates),
         cheapest_first_(cases.size()),
         own_(cases.size()) {
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
@@ -58,7 +59,7 @@ class Prover {
   // Raises where the program has a fault of its own, of which the others tell once they are run.
   void require_clean() const {
     try {
-      for (std::size_t i = 0; i < std::min(kFewCases, cases_.size()); ++i) wanted_of(i);
+      wanted_of(cheapest_first_.front());
     } catch (const OwnFault& own) {
       throw own.error;
     }
@@ -79,6 +80,7 @@ class Prover {
 
  private:
   static constexpr std::size_t kFewCases = 3;
+  using Numbers = std::vector<std::size_t>;  // of cases
 
   // The program with a change, bound to the sizes of each case, and what its runs have shown.
   struct Runs {
@@ -142,8 +144,8 @@ class Prover {
   Found run_program(const Seeded& seeded) const {
     const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
     Runs runs(cases_, change, kernels_);
-    if (Found found = run_order(runs)) return found;
-    return run_on(runs, cases_.size(), false, /*by_one_cluster=*/false);
+    if (Found found = run_order(runs, affordable())) return found;
+    return run_on(runs, affordable(), false, /*by_one_cluster=*/false);
   }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
@@ -155,7 +157,7 @@ class Prover {
     if (!result.mutant.computations.empty()) {
       if (Found found = run_cheapest(runs)) return found;
     }
-    if (Found found = run_order(runs)) return found;
+    if (Found found = run_order(runs, affordable())) return found;
     if (!result.mutant.equivalent.empty()) return judge_rule(runs, result);
     const std::optional<std::size_t> alone = reached_by(seeded, result.mutant, true);
     const std::optional<std::size_t> reached =
@@ -164,14 +166,35 @@ class Prover {
       result.verdict = Verdict::unreached;
       return {};
     }
-    Found found = run_on(runs, is_of_values ? cases_.size() : kFewCases, is_of_values,
-                         /*by_one_cluster=*/alone.has_value());
+    if (!is_affordable(*reached)) {
+      if (Found found = run_order(runs, {*reached})) return found;
+    }
+    // What leaves all accesses in order leaves the results: a change of order has one with values.
+    Numbers valued = is_of_values ? affordable() : Numbers{};
+    if (!is_of_values || !is_affordable(*reached)) valued.push_back(*reached);
+    Found found = run_on(runs, valued, is_of_values, /*by_one_cluster=*/alone.has_value());
     const bool shows_in_values = is_of_values && !draws(changed);
-    return found || !shows_in_values ? found : run_unusual(runs, *reached);
+    if (!found && shows_in_values) found = run_unusual(runs, *reached);
+    const bool is_division = result.mutant.division != simulator::Mutant::Division::none;
+    return !found && is_division ? run_candidates(changed) : found;
+  }
+  // With values, of as many candidates as there is time for.
+  Found run_candidates(const std::vector<ir::Kernel>& changed) const {
+    std::int64_t operations = 0;
+    for (std::size_t i = 0; i < candidates_.size() && operations < options_.to_divide; ++i) {
+      const std::vector<ProgramCase> one{candidates_[i]()};
+      const Prover prover(one, kernels_, options_, candidates_);
+      Found found = prover.run_once(0, one.front().program, changed, options_.seed, true);
+      operations += prover.operations_of(0);
+      found.number = cases_.size() + i;
+      if (found) return found;
+    }
+    return {};
   }
   // Of what a rule calls equivalent.
   Found judge_rule(Runs& runs, MutantResult& result) const {
-    Found found = run_once(0, runs.programs[0], runs.kernels, options_.seed, true);
+    const std::size_t number = cheapest_first_.front();
+    Found found = run_once(number, runs.programs[number], runs.kernels, options_.seed, true);
     if (found) return found;
     result.verdict = Verdict::equivalent;
     result.reason = result.mutant.equivalent;
@@ -189,22 +212,39 @@ class Prover {
     return std::nullopt;
   }
 
-  // Of all cases one schedule without values, which most faults need none of.
-  Found run_order(Runs& runs) const {
-    for (const std::size_t number : cheapest_first_) {
+  // All but the further cases that take long, cheapest first.
+  const Numbers& affordable() const {
+    std::call_once(afforded_, [&] {
+      std::int64_t operations = 0;  // of the further ones
+      for (const std::size_t number : cheapest_first_) {
+        if (cases_[number].further) {
+          if (operations >= options_.of_further) continue;
+          operations += operations_of(number);
+        }
+        affordable_.push_back(number);
+      }
+    });
+    return affordable_;
+  }
+  bool is_affordable(std::size_t number) const {
+    return std::count(affordable().begin(), affordable().end(), number) != 0;
+  }
+
+  // Of the cases one schedule without values, which most faults need none of.
+  Found run_order(Runs& runs, const Numbers& numbers) const {
+    for (const std::size_t number : numbers) {
       Found found = run_once(number, runs.programs[number], runs.kernels, options_.seed, false);
       if (found) return found;
       runs.note(number, found);
     }
     return {};
   }
-  // Then so many cases with values, and many schedules without where something hangs on the order
-  // of the work. A wrong result of what is no fault of values says nothing of where it comes from:
-  // another schedule may. What leaves all accesses in order leaves the results, so that a change of
-  // order has few with values.
+  // Then these cases with values, and many schedules without where something hangs on the order of
+  // the work. A wrong result of what is no fault of values says nothing of where it comes from:
+  // another schedule may.
   // One cluster takes all numbers from a word in their order. More of them share these out: a few
   // schedules draw how, where what there is to show of a change shows `by_one_cluster`.
-  Found run_on(Runs& runs, std::size_t valued, bool is_of_values, bool by_one_cluster) const {
+  Found run_on(Runs& runs, const Numbers& valued, bool is_of_values, bool by_one_cluster) const {
     Found mismatch = run_values(runs, valued, is_of_values);
     if (mismatch && (is_of_values || mismatch.fault.kind != "mismatch")) return mismatch;
     if (runs.timing.empty() && !by_one_cluster) runs.timing = runs.words;
@@ -214,11 +254,10 @@ class Prover {
     mismatch.timing = std::move(runs.timing);
     return mismatch;
   }
-  Found run_values(Runs& runs, std::size_t valued, bool is_of_values) const {
+  Found run_values(Runs& runs, const Numbers& numbers, bool is_of_values) const {
     Found mismatch;
-    for (std::size_t place = 0; place < std::min(valued, cases_.size()); ++place) {
-      const std::size_t number = is_of_values ? cheapest_first_[place] : place;
-      for (std::int64_t i = 0; i < schedules_of(number); ++i) {
+    for (const std::size_t number : numbers) {
+      for (std::int64_t i = 0; i < schedules(); ++i) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && (is_of_values || found.fault.kind != "mismatch")) return found;
@@ -260,18 +299,20 @@ class Prover {
     }
     return {};
   }
-  // Without values, of the cases in which something hangs on the order of the work: `most` of each,
-  // or what there is time for. Of the cheapest of them there are `few` in any case.
+  // Without values, of the cheapest cases in which something hangs on the order of the work: `most`
+  // of each, or what there is time for, which is `few` at least.
   Found run_schedules(const Runs& runs, std::int64_t most) const {
     std::vector<std::size_t> hanging;
     std::copy_if(cheapest_first_.begin(), cheapest_first_.end(), std::back_inserter(hanging),
                  [&](std::size_t number) { return runs.hangs[number]; });
-    std::int64_t operations = 0;  // of all cases together
+    hanging.resize(std::min(kFewCases, hanging.size()));
+    if (!hanging.empty() && most > options_.few) {
+      if (Found found = run_held(runs, hanging.front())) return found;
+    }
+    std::int64_t operations = 0;  // of all of them together
     for (std::int64_t i = 1; i < most; ++i) {
-      for (std::size_t place = 0; place < hanging.size(); ++place) {
-        const bool is_due = i < options_.few && place < kFewCases;
-        if (!is_due && operations >= options_.operations) break;
-        const std::size_t number = hanging[place];
+      if (i >= options_.few && operations >= options_.operations) break;
+      for (const std::size_t number : hanging) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), false);
         if (found) return found;
@@ -280,9 +321,30 @@ class Prover {
     }
     return {};
   }
-  // With values, where something hangs on the order of the work.
-  std::int64_t schedules_of(std::size_t number) const {
-    return number < kFewCases ? options_.schedules : 1;
+  // With values of each case, where something hangs on the order of the work. Several sizes make up
+  // for several schedules of one.
+  std::int64_t schedules() const { return cases_.size() == 1 ? options_.schedules : 1; }
+  // The cheapest of the cases that run_schedules has, with one warp held.
+  Found run_held(const Runs& runs, std::size_t number) const {
+    HeldRun found =
+        checks::run_held(options_.operations, [&](const simulator::MachineOptions& how) {
+          simulator::MachineOptions machine = cases_[number].machine;
+          machine.control_only = true;
+          machine.search = how.search;
+          machine.seed = how.seed;
+          return run_machine(number, runs.programs[number], runs.kernels, machine, nullptr);
+        });
+    return {std::move(found.fault), number, found.seed};
+  }
+  simulator::MachineReport run_machine(std::size_t number, const ir::Program& program,
+                                       const std::vector<ir::Kernel>& kernels,
+                                       simulator::MachineOptions machine,
+                                       library::ProgramTensors* after) const {
+    machine.max_operations = most_operations(operations_of(number));
+    return report_of([&] {
+      return library::simulate_program(program, kernels, before_of(number, after != nullptr), after,
+                                       machine, options_.launches);
+    });
   }
   Found run_once(std::size_t number, const ir::Program& program,
                  const std::vector<ir::Kernel>& kernels, std::uint64_t seed, bool values) const {
@@ -291,11 +353,8 @@ class Prover {
     machine.control_only = !values;
     machine.timing = true;
     library::ProgramTensors after;
-    machine.max_operations = most_operations(operations_of(number));
-    simulator::MachineReport report = report_of([&] {
-      return library::simulate_program(program, kernels, before_of(number, values),
-                                       values ? &after : nullptr, machine, options_.launches);
-    });
+    simulator::MachineReport report =
+        run_machine(number, program, kernels, machine, values ? &after : nullptr);
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
     Found clean{
         {}, number, seed, report.operations, std::move(report.timing), std::move(report.words)};
@@ -363,7 +422,7 @@ class Prover {
   const library::ProgramTensors& wanted_of(std::size_t number) const {
     Own& own = own_[number];
     std::call_once(own.valued, [&] {
-      for (std::int64_t i = 0; i < schedules_of(number); ++i) {
+      for (std::int64_t i = 0; i < schedules(); ++i) {
         const simulator::MachineReport report =
             run_own(number, options_.seed + static_cast<std::uint64_t>(i), &own.wanted);
         if (report.timing.empty() && report.words.empty() && !draws(kernels_)) break;
@@ -418,7 +477,10 @@ class Prover {
   const std::vector<ProgramCase>& cases_;
   const std::vector<ir::Kernel>& kernels_;
   const ProofOptions& options_;
-  std::vector<std::size_t> cheapest_first_;  // cases
+  const CaseMakers& candidates_;
+  Numbers cheapest_first_;
+  mutable std::once_flag afforded_;
+  mutable Numbers affordable_;
   // What the program does without a change, once it is asked for.
   struct Own {
     std::once_flag ordered, drawn, valued, unusually;
@@ -507,8 +569,9 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::vector<ir::Kernel>& kernels,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin,
-                                        const std::function<void()>& advance, bool all_of_kernels) {
-  Prover prover(cases, kernels, options);
+                                        const std::function<void()>& advance, bool all_of_kernels,
+                                        const CaseMakers& candidates) {
+  Prover prover(cases, kernels, options, candidates);
   prover.require_clean();
   Listed all = listed(cases.front().program, kernels, all_of_kernels);
   keep_part(options, all);

@@ -33,10 +33,14 @@ struct ProgramCase {
   std::function<library::ProgramTensors()> valued = {};
   // Whether one cluster at a time executes each launch.
   bool one_cluster = false;
+  // Whether it is there for what the others do not come to.
+  bool further = false;
 };
 // On what a ProgramMemory of the next seed holds.
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
                          std::uint64_t seed);
+
+using CaseMakers = std::vector<std::function<ProgramCase()>>;
 
 // Whether its operations wait for others. Such a program is proven as a whole.
 bool has_waits(const ir::Program& program);
@@ -44,12 +48,14 @@ bool has_waits(const ir::Program& program);
 // As prove_by_faults, on the cases in their order: one recording that is bound to several sizes, of
 // which `kernels` are the machine forms. options.launches are the program's runs; the faults of its
 // kernels are those about signals unless it is told otherwise. A wrong result is one that differs
-// from that of the program without a fault.
+// from that of the program without a fault. `candidates` are for a division that no case decides;
+// they are numbered behind the cases.
 std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::vector<ir::Kernel>& kernels,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin = {},
                                         const std::function<void()>& advance = {},
-                                        bool all_of_kernels = false);
+                                        bool all_of_kernels = false,
+                                        const CaseMakers& candidates = {});
 
 }  // namespace tilewright::checks

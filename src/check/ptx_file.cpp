@@ -102,11 +102,12 @@ class Reader {
            "\"dtype\": \"f32\", \"shape\": [64, 64]");
     }
     std::optional<DType> dtype;
-    for (const DType each : {f32, f16, bf16, f8e4m3, i32, i64, i8, u8}) {
+    for (const DType each : {f32, f16, bf16, f8e4m3, i32, i64, i8, u8, u32}) {
       if (name_of(each) == type.get<std::string>()) dtype = each;
     }
     if (!dtype)
-      fail(fmt::format("{} is no dtype", type.dump()), "f32, f16, bf16, f8e4m3, i32, i64, i8, u8");
+      fail(fmt::format("{} is no dtype", type.dump()),
+           "f32, f16, bf16, f8e4m3, i32, i64, i8, u8, u32");
     std::vector<std::int64_t> sizes;
     std::int64_t elements = 1;
     constexpr std::int64_t kMost = std::int64_t{1} << 30;

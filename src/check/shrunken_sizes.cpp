@@ -77,7 +77,7 @@ class Copies {
         add(operation, number);
       }
       if (ir::info(operation.op).family == ir::Family::global_access) {
-        const bool loads = ir::info(operation.op).writes(ir::Memory::registers);
+        const bool loads = !ir::info(operation.op).writes(ir::Memory::global);
         const LibraryTensor* tensor = tensor_of(operation.operands[loads ? 1 : 0]);
         if (tensor) {
           elements_.emplace_back(tensor, operation.attributes.integers(ir::Key::sizes));

@@ -126,8 +126,8 @@ class LoadedKernel {
     }
   }
 
-  Queue queue(std::int64_t multiprocessors) const {
-    return [this, multiprocessors](const compiler::DeviceTensors& tensors) {
+  Queue queue(std::int64_t multiprocessors, const std::vector<double>& scalars) const {
+    return [this, multiprocessors, scalars](const compiler::DeviceTensors& tensors) {
       std::vector<TensorRef> refs = tensors.refs();
       auto workspace = workspaces_.begin();
       for (const ir::Parameter& parameter : form_.machine().parameters) {
@@ -135,7 +135,7 @@ class LoadedKernel {
         refs.push_back({workspace->data(), parameter.dtype, parameter.constant_shape(), {}});
         ++workspace;
       }
-      form_.launch(compiler::make_arguments(form_.machine(), refs, {}), multiprocessors,
+      form_.launch(compiler::make_arguments(form_.machine(), refs, scalars), multiprocessors,
                    tensors.stream());
     };
   }
@@ -261,7 +261,11 @@ class Stress {
   void launch(const Queue& queue, const compiler::DeviceTensors& tensors,
               library::Workload& workload) {
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-      if (workload.parameters[i]->is_output) tensors.poison(i);
+      if (const auto own = workload.given.find(i); own != workload.given.end()) {
+        tensors.upload(i, own->second);
+      } else if (workload.parameters[i]->is_output) {
+        tensors.poison(i);
+      }
     }
     watchdog_.start();
     queue(tensors);
@@ -382,9 +386,11 @@ StressReport stress_on_gpu(const ir::Kernel& original, const ir::Kernel& machine
     const LoadedKernel without(plain(machine), device, stream);
     for (library::Workload& workload : workloads) {
       const compiler::DeviceTensors tensors(workload.tensors);
+      const std::vector<double> scalars = library::scalars_of(*workload.kernel, workload.options);
       for (const std::int64_t grid : {static_cast<std::int64_t>(device.info().multiprocessors),
                                       shrunken_multiprocessors(machine)}) {
-        stress.run(workload, tensors, reference.queue(grid), without.queue(grid), with.queue(grid));
+        const auto queue = [&](const LoadedKernel& loaded) { return loaded.queue(grid, scalars); };
+        stress.run(workload, tensors, queue(reference), queue(without), queue(with));
       }
     }
   });

@@ -9,23 +9,18 @@
 #include "support/diagnostic.h"
 
 namespace tilewright::compiler {
-namespace {
-
-// "producer warp 0 of CTA 3".
-std::string place_of(const codegen::CheckReport& report, const ir::Kernel& machine) {
+std::string warp_text(std::int64_t cta, std::int64_t warp, const ir::Kernel& machine) {
   std::string role = "kernel";
   std::int64_t first = 0;
   ir::for_each(machine.body, [&](const ir::Operation& o) {
     if (o.op != ir::Op::role) return;
     const std::int64_t begin = o.attributes.integer(ir::Key::first_warp);
-    if (report.warp < begin || report.warp >= begin + o.attributes.integer(ir::Key::warps)) return;
+    if (warp < begin || warp >= begin + o.attributes.integer(ir::Key::warps)) return;
     role = o.attributes.text(ir::Key::name);
     first = begin;
   });
-  return fmt::format("{} warp {} of CTA {}", role, report.warp - first, report.cta);
+  return fmt::format("{} warp {} of CTA {}", role, warp - first, cta);
 }
-
-}  // namespace
 
 FailedCheck failed_check(const codegen::CheckReport& report, const ir::Kernel& machine) {
   std::vector<const ir::Operation*> checks;
@@ -43,7 +38,7 @@ FailedCheck failed_check(const codegen::CheckReport& report, const ir::Kernel& m
   const std::vector<std::int64_t> numbers(report.numbers, report.numbers + ir::kCheckNumbers);
   return {check.where, fmt::format("out of bounds: {}\n  check  {}",
                                    analysis::fill(check.attributes.text(ir::Key::message), numbers),
-                                   place_of(report, machine))};
+                                   warp_text(report.cta, report.warp, machine))};
 }
 
 CheckReports::CheckReports(const runtime::Device& device, const ir::Kernel& machine)

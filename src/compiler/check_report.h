@@ -10,6 +10,9 @@
 
 namespace tilewright::compiler {
 
+// "producer warp 0 of CTA 3".
+std::string warp_text(std::int64_t cta, std::int64_t warp, const ir::Kernel& machine);
+
 // What the check of a kernel of the machine form has reported, as the virtual GPU says it, and
 // where that is.
 struct FailedCheck {

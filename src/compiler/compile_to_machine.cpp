@@ -13,6 +13,7 @@
 #include "passes/allocate_shared.h"
 #include "passes/check_accesses.h"
 #include "passes/pipeline.h"
+#include "passes/watch_waits.h"
 #include "schedules/schedule.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -102,7 +103,8 @@ class Compilation {
       }
     }
     if (options_.checked) decisions_.push_back(checked(form.applied[kChecks]));
-    form.checked = options_.checked;
+    if (options_.watched) passes::watch_waits(form.kernel);
+    form.checked = options_.checked || options_.watched;
     form.decisions = std::move(decisions_);
     return form;
   }
@@ -245,7 +247,8 @@ MachineForm compile_to_machine(const ir::Kernel& kernel, std::string_view target
   check_schedule(kernel, options);
   if (kernel.form == ir::Form::machine) {
     target::verify(kernel);
-    MachineForm form{kernel, {}, {}, {}, {}, options.checked};
+    MachineForm form{kernel, {}, {}, {}, {}, options.checked || options.watched};
+    if (options.watched) passes::watch_waits(form.kernel);
     if (options.checked) {
       form.decisions.push_back(checked(passes::check_accesses(form.kernel)));
       ir::canonicalise(form.kernel);

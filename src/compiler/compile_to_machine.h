@@ -42,6 +42,8 @@ struct MachineOptions {
   // Numbers of the launch that decide where memory is accessed are checked while the kernel runs
   // (CompileOptions::checked).
   bool checked = false;
+  // Waits that last too long report themselves and end the kernel (TILEWRIGHT_WATCH).
+  bool watched = false;
   // Of a kernel of the tile form; its fields come before the kernel's own.
   Schedule schedule = {};
 };

@@ -80,10 +80,11 @@ std::unique_ptr<CompiledKernel> compile_for_device(const ir::Kernel& traced,
 
 namespace {
 
-bool has_checks(const codegen::CudaSource& source) {
-  return std::any_of(source.parameters.begin(), source.parameters.end(), [](const auto& parameter) {
-    return parameter.kind == codegen::LaunchParameter::Kind::report;
-  });
+constexpr double kWatchSeconds = 10;  // where a kernel was built to be watched, and nobody says
+
+bool takes(const codegen::CudaSource& source, codegen::LaunchParameter::Kind kind) {
+  return std::any_of(source.parameters.begin(), source.parameters.end(),
+                     [kind](const auto& parameter) { return parameter.kind == kind; });
 }
 
 }  // namespace
@@ -94,9 +95,13 @@ CompiledKernel::CompiledKernel(GpuProgram program, runtime::Build build,
       build_(std::move(build)),
       device_(device),
       kernel_(device, build_.kernel.cubin, program_.source.entry),
-      reports_(has_checks(program_.source)
+      reports_(takes(program_.source, codegen::LaunchParameter::Kind::report)
                    ? std::make_unique<const CheckReports>(device, program_.machine)
-                   : nullptr) {
+                   : nullptr),
+      watch_(takes(program_.source, codegen::LaunchParameter::Kind::watch)
+                 ? std::make_unique<WatchReports>(device, program_.machine,
+                                                  watch_seconds().value_or(kWatchSeconds))
+                 : nullptr) {
   kernel_.reserve_shared(static_cast<std::size_t>(program_.machine.shared_bytes));
   if (program_.machine.cluster > 8) kernel_.allow_large_clusters();
 }
@@ -195,18 +200,33 @@ LaunchPlan CompiledKernel::plan(const Arguments& arguments) const {
   LaunchPlan plan = plan_launch(program_.machine, program_.source.parameters, arguments,
                                 device_.info().multiprocessors);
   if (plan.report) plan.parameters.set(*plan.report, reports_->address());
+  if (plan.watch) plan.parameters.set(*plan.watch, watch_->address());
   return plan;
 }
 
-void CompiledKernel::check(const Arguments& arguments) const { plan(arguments); }
+void CompiledKernel::describe_waits(int rank, WordWriters writers) const {
+  if (watch_) watch_->describe(rank, std::move(writers));
+}
+
+CompiledKernel::Ready CompiledKernel::ready(const Arguments& arguments) const {
+  Ready ready{plan(arguments), {}};
+  if (ready.plan.empty) return ready;
+  for (const LaunchPlan::Map& map : ready.plan.maps) {
+    ready.plan.parameters.set(map.offset, runtime::encode(map.spec));
+  }
+  ready.parameters = ready.plan.parameters.pointers();
+  return ready;
+}
+
+void CompiledKernel::launch(const runtime::Stream& stream, Ready& ready, std::int32_t epoch) const {
+  if (ready.plan.empty) return;
+  if (ready.plan.epoch) ready.plan.parameters.set(*ready.plan.epoch, epoch);
+  kernel_.launch(ready.plan.shape, stream, ready.parameters.data());
+}
 
 void CompiledKernel::launch(const runtime::Stream& stream, const Arguments& arguments) const {
-  LaunchPlan plan = this->plan(arguments);
-  if (plan.empty) return;
-  for (const LaunchPlan::Map& map : plan.maps) {
-    plan.parameters.set(map.offset, runtime::encode(map.spec));
-  }
-  kernel_.launch(plan.shape, stream, plan.parameters.pointers().data());
+  Ready ready = this->ready(arguments);
+  launch(stream, ready, arguments.epoch);
 }
 
 }  // namespace tilewright::compiler

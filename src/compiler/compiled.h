@@ -10,6 +10,7 @@
 #include "compiler/build.h"
 #include "compiler/check_report.h"
 #include "compiler/launch_plan.h"
+#include "compiler/watch_report.h"
 #include "runtime/device.h"
 #include "runtime/module.h"
 #include "support/arguments.h"
@@ -37,8 +38,16 @@ class CompiledKernel {
                const std::vector<double>& scalars) const;
   // One launch on a rank, with all that the kernel takes: also workspaces, signals and the epoch.
   void launch(const runtime::Stream& stream, const Arguments& arguments) const;
-  // Raises what that launch would raise before anything is queued.
-  void check(const Arguments& arguments) const;
+  // Such a launch with all in place but its epoch. Raises what it would raise before anything is
+  // queued.
+  struct Ready {
+    LaunchPlan plan;
+    std::vector<void*> parameters;  // of the plan
+  };
+  Ready ready(const Arguments& arguments) const;
+  void launch(const runtime::Stream& stream, Ready& ready, std::int32_t epoch) const;
+  // What is said of its waits where they are watched.
+  void describe_waits(int rank, WordWriters writers) const;
 
  private:
   LaunchPlan plan(const Arguments& arguments) const;
@@ -55,6 +64,7 @@ class CompiledKernel {
   const runtime::Device& device_;
   runtime::LoadedKernel kernel_;
   const std::unique_ptr<const CheckReports> reports_;  // null: it has no checks
+  const std::unique_ptr<WatchReports> watch_;          // null: its waits are not watched
   mutable std::mutex mutex_;
   mutable std::unordered_map<CUstream_st*, runtime::DeviceBuffer> workspaces_;
   mutable std::unordered_map<CUstream_st*, std::int32_t> epochs_;  // of the last launch

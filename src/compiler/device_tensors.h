@@ -18,6 +18,8 @@ class DeviceTensors {
   void synchronize() const;
   // Fills a tensor with bytes of 0xFF: NaN.
   void poison(std::size_t tensor) const;
+  // What one of them holds from here on; it stays until the stream has come there.
+  void upload(std::size_t number, const HostTensor& tensor) const;
   void download(std::vector<HostTensor>& tensors) const;
   // One of them, when the stream has come there.
   void download(std::size_t number, HostTensor& tensor) const;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 
+#include "ir/memory_order.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::compiler {
@@ -76,7 +77,7 @@ class HostRun {
         word(operation) = value_of(operation);
         return true;
       case Kind::wait:
-        return is_reached(word(operation), value_of(operation));
+        return ir::holds(operation.compare, word(operation), value_of(operation));
       case Kind::record:
         return recorded_[operation.event] = true;
       case Kind::wait_event:
@@ -105,11 +106,6 @@ class HostRun {
   }
   static std::int32_t value_of(const ProgramOperation& operation) {
     return ir::word_value(operation.value, 1);
-  }
-  // Words run over.
-  static bool is_reached(std::int32_t word, std::int32_t value) {
-    const auto past = static_cast<std::uint32_t>(word) - static_cast<std::uint32_t>(value);
-    return static_cast<std::int32_t>(past) >= 0;
   }
 
   const ir::Program& program_;

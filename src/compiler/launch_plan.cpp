@@ -31,6 +31,8 @@ runtime::TensorMapType map_type(DType dtype) {
       return runtime::TensorMapType::i32;
     case DType::i64:
       return runtime::TensorMapType::i64;
+    case DType::u32:
+      return runtime::TensorMapType::u32;
     case DType::f8e4m3:
     case DType::i8:
     case DType::u8:
@@ -217,6 +219,9 @@ class Planner {
       case Kind::report:
         plan_.report = plan_.parameters.add(static_cast<codegen::CheckReport*>(nullptr));
         return;
+      case Kind::watch:
+        plan_.watch = plan_.parameters.add(static_cast<codegen::WatchReport*>(nullptr));
+        return;
       case Kind::stride:
         put(tensor(index).strides[static_cast<std::size_t>(parameter.axis)]);
         return;
@@ -267,6 +272,7 @@ class Planner {
         return;
       case DType::i8:
       case DType::u8:
+      case DType::u32:
         break;  // no scalar is declared so
     }
   }

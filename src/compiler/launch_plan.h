@@ -24,6 +24,7 @@ struct LaunchPlan {
   std::vector<Map> maps;
   std::optional<std::size_t> epoch;   // offset of the epoch, an i32, which every launch counts up
   std::optional<std::size_t> report;  // offset of the address of a codegen::CheckReport
+  std::optional<std::size_t> watch;   // the same of a codegen::WatchReport
 };
 
 // Whether the kernel writes tensors, and none of them has an element.

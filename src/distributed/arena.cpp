@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@ namespace {
 
 using distributed::Frame;
 using distributed::SharedBlock;
+using distributed::SharedHandle;
 using distributed::SharedMemory;
 
 std::string of_rank(const std::string& name, int rank) {
@@ -84,20 +86,22 @@ std::vector<std::unique_ptr<SharedBlock>> share(const Group& group, const Shared
   const int own = group.rank();
   std::vector<std::unique_ptr<SharedBlock>> blocks(static_cast<std::size_t>(group.size()));
   std::unique_ptr<SharedBlock>& own_block = blocks[static_cast<std::size_t>(own)];
-  FileDescriptor shared;
+  SharedHandle shared;
   SharedFailure making;
   making.attempt([&] {
     own_block = memory.make(bytes, of_rank(name, own));
     shared = own_block->share();
   });
-  std::vector<Frame> frames =
-      group.members()->exchange(distributed::pack({asked, making.text()}), operation, shared.get());
+  std::vector<Frame> frames = group.members()->exchange(
+      distributed::pack({asked, making.text(), shared.bytes}), operation, shared.descriptor.get());
 
-  std::vector<std::string> sizes, failures;
+  std::vector<std::string> sizes, failures, handles;
   for (const Frame& frame : frames) {
-    const auto fields = distributed::unpack(frame.payload).value_or(std::vector<std::string>(2));
-    sizes.push_back(fields.front());
-    failures.push_back(fields.back());
+    auto fields = distributed::unpack(frame.payload).value_or(std::vector<std::string>());
+    fields.resize(3);
+    sizes.push_back(fields[0]);
+    failures.push_back(fields[1]);
+    handles.push_back(fields[2]);
   }
   require_same(group, operation, asked, sizes);
   making.raise_any(failures);
@@ -106,16 +110,36 @@ std::vector<std::unique_ptr<SharedBlock>> share(const Group& group, const Shared
   mapping.attempt([&] {
     for (int rank = 0; rank < group.size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
-      if (rank != own) blocks[at] = memory.map(frames[at].attached, bytes, of_rank(name, rank));
+      if (rank == own) continue;
+      blocks[at] =
+          memory.map({std::move(frames[at].attached), handles[at]}, bytes, of_rank(name, rank));
     }
   });
   mapping.raise_any(group.all_gather(mapping.text(), operation));
   return blocks;
 }
 
-std::unique_ptr<SharedMemory> memory_of(SymmetricArena::Memory memory, int device) {
-  return memory == SymmetricArena::Memory::host ? distributed::host_memory()
-                                                : distributed::device_memory(device);
+// In the way that all ranks can.
+std::unique_ptr<SharedMemory> memory_of(const Group& group, SymmetricArena::Memory memory,
+                                        int device, const std::string& name) {
+  if (memory == SymmetricArena::Memory::host) return distributed::host_memory();
+  const std::string kDescriptors = "descriptors", kHandles = "handles";
+  std::string own;
+  SharedFailure asking;
+  asking.attempt(
+      [&] { own = distributed::shares_by_descriptors(device) ? kDescriptors : kHandles; });
+  std::vector<std::string> ways, failures;
+  for (const std::string& text : group.all_gather(distributed::pack({own, asking.text()}),
+                                                  "how arena " + name + " is shared")) {
+    auto fields = distributed::unpack(text).value_or(std::vector<std::string>());
+    fields.resize(2);
+    ways.push_back(fields[0]);
+    failures.push_back(fields[1]);
+  }
+  asking.raise_any(failures);
+  const bool all = std::all_of(ways.begin(), ways.end(),
+                               [&](const std::string& way) { return way == kDescriptors; });
+  return all ? distributed::device_memory(device) : distributed::ipc_memory(device);
 }
 
 }  // namespace
@@ -134,7 +158,7 @@ SymmetricArena::SymmetricArena(const Group& group, std::size_t bytes, std::strin
     Diagnostic({}, fmt::format("arena {}: 0 bytes", name)).fix("at least one byte").raise();
   }
   require_local(group, "arena " + name);
-  auto blocks = share(group, *memory_of(memory, device), bytes, name);
+  auto blocks = share(group, *memory_of(group, memory, device, name), bytes, name);
   state_.reset(new State{group, std::move(name), bytes, std::move(blocks)});
 }
 

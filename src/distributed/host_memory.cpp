@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "distributed/shared_block.h"
 #include "distributed/system_file.h"
@@ -46,8 +47,8 @@ class HostBlock final : public SharedBlock {
   }
   ~HostBlock() override { munmap(data_, bytes_); }
   std::byte* data() const override { return data_; }
-  FileDescriptor share() const override {
-    return FileDescriptor(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  SharedHandle share() override {
+    return {FileDescriptor(fcntl(file_.get(), F_DUPFD_CLOEXEC, 0)), ""};
   }
 
  private:
@@ -70,18 +71,18 @@ class HostMemory final : public SharedMemory {
     return std::make_unique<HostBlock>(std::move(file), bytes, name);
   }
 
-  std::unique_ptr<SharedBlock> map(const FileDescriptor& shared, std::size_t bytes,
+  std::unique_ptr<SharedBlock> map(SharedHandle shared, std::size_t bytes,
                                    const std::string& name) const override {
+    FileDescriptor file = std::move(shared.descriptor);
     struct stat status {};
-    const bool is_sealed = (fcntl(shared.get(), F_GET_SEALS) & kSeals) == kSeals;
-    if (!is_sealed || fstat(shared.get(), &status) != 0 ||
+    const bool is_sealed = (fcntl(file.get(), F_GET_SEALS) & kSeals) == kSeals;
+    if (!is_sealed || fstat(file.get(), &status) != 0 ||
         static_cast<std::size_t>(status.st_size) != bytes) {
       Diagnostic({}, fmt::format("{}: what was handed over is not {} bytes of memory", name, bytes),
                  ErrorKind::internal)
           .raise();
     }
-    return std::make_unique<HostBlock>(FileDescriptor(fcntl(shared.get(), F_DUPFD_CLOEXEC, 0)),
-                                       bytes, name);
+    return std::make_unique<HostBlock>(std::move(file), bytes, name);
   }
 
  private:

@@ -394,9 +394,15 @@ bool is_stored(const Parameter& parameter) {
   return parameter.kind == Parameter::Kind::out || parameter.kind == Parameter::Kind::inout;
 }
 
-// A kernel that works element by element may change a tensor in place.
-bool are_one(const TensorArgument& a, const TensorArgument& b) {
-  return a.data == b.data && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+// A kernel that works element by element may change a tensor in place, or the first elements of an
+// axis: an index names the same place in both.
+bool are_in_place(const TensorArgument& a, const TensorArgument& b) {
+  if (a.data != b.data || a.dtype != b.dtype || a.strides.size() != b.strides.size()) return false;
+  for (std::size_t axis = 0; axis < a.strides.size(); ++axis) {
+    const bool is_stepped = a.shape[axis] > 1 && b.shape[axis] > 1;
+    if (is_stepped && a.strides[axis] != b.strides[axis]) return false;
+  }
+  return !a.strides.empty() || a.shape == b.shape;
 }
 
 }  // namespace
@@ -412,14 +418,16 @@ void check_aliases(const Kernel& kernel, const std::vector<TensorArgument>& tens
     for (std::size_t other = 0; other < count; ++other) {
       const bool both = is_stored(*parameters[other]);
       if ((both && other <= i) || parameters[other]->is_owned()) continue;
-      if (!both && are_one(tensors[i], tensors[other])) continue;
+      if (!both && are_in_place(tensors[i], tensors[other])) continue;
       if (!share_elements(tensors[i], tensors[other])) continue;
       Diagnostic(parameters[i]->where,
                  fmt::format("tensor {} is stored to, and tensor {} lies in the same memory",
                              parameters[i]->name, parameters[other]->name))
           .token(parameters[i]->name)
           .note(parameters[other]->where, parameters[other]->name + " is declared")
-          .fix(fmt::format("pass memory of its own for {}", parameters[i]->name))
+          .fix(fmt::format("pass memory of its own for {}; a kernel that reads what it stores has "
+                           "one inout tensor for both",
+                           parameters[i]->name))
           .raise();
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "support/diagnostic.h"
 
@@ -41,11 +42,19 @@ std::int64_t Parameter::element_count() const {
 }
 
 bool is_cooperative(const Kernel& kernel) {
+  // Signals of this rank that the kernel itself changes, by the parameter and not through a peer.
+  std::set<ValueId> own;
+  for_each(kernel.body, [&](const Operation& operation) {
+    if (info(operation.op).family == Family::word && info(operation.op).writes(Memory::global)) {
+      own.insert(operation.operands[0]);
+    }
+  });
   bool waits = false;
   for_each(kernel.body, [&](const Operation& operation) {
     if (operation.op != Op::wait_flag) return;
-    const Parameter* const words = kernel.parameter_of(operation.operands[0]);
-    waits = waits || (words && !words->is_symmetric());
+    const ValueId tensor = operation.operands[0];
+    const Parameter* const words = kernel.parameter_of(tensor);
+    waits = waits || (words && (!words->is_symmetric() || own.count(tensor) != 0));
   });
   return waits;
 }

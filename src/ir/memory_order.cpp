@@ -32,6 +32,31 @@ std::optional<Compare> find_compare(std::string_view name) {
   return find<Compare>(kCompares, name);
 }
 
+bool holds(Compare compare, std::int32_t word, std::int32_t value) {
+  const auto difference = static_cast<std::int32_t>(static_cast<std::uint32_t>(word) -
+                                                    static_cast<std::uint32_t>(value));
+  switch (compare) {
+    case Compare::eq:
+      return difference == 0;
+    case Compare::ne:
+      return difference != 0;
+    case Compare::lt:
+      return difference < 0;
+    case Compare::le:
+      return difference <= 0;
+    case Compare::gt:
+      return difference > 0;
+    case Compare::ge:
+      return difference >= 0;
+  }
+  return false;
+}
+
+std::string_view sign_of(Compare compare) {
+  constexpr std::string_view kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
+  return kSigns[static_cast<int>(compare)];
+}
+
 std::string order_problem(Op op, Semantics semantics) {
   const auto& possible = info(op).semantics;
   if (std::find(possible.begin(), possible.end(), semantics) != possible.end()) return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,12 @@ std::string_view name_of(Compare compare);
 std::optional<Semantics> find_semantics(std::string_view name);
 std::optional<Scope> find_scope(std::string_view name);
 std::optional<Compare> find_compare(std::string_view name);
+
+// Whether a word compares so to a value: lt, le, gt and ge by the sign of the difference modulo
+// 2^32, so that counts may run over.
+bool holds(Compare compare, std::int32_t word, std::int32_t value);
+// "==", "<", ...
+std::string_view sign_of(Compare compare);
 
 // Why the operation cannot have the semantics, and which it can; empty where it can.
 std::string order_problem(Op op, Semantics semantics);

@@ -28,6 +28,7 @@ struct ProgramBuffer {
   SourceLocation where;
   std::vector<std::int64_t> strides = {};  // of a caller's, once bound; none: row-major
   bool is_double = false;                  // as TensorArgument's
+  bool is_barrier = false;                 // words of Stream::barrier
   bool is_passed() const { return kind == Kind::tensor || kind == Kind::in || kind == Kind::out; }
   // What it holds after a run is there in the next one.
   bool outlives_runs() const { return is_passed() || kind == Kind::signals; }
@@ -68,7 +69,8 @@ struct ProgramOperation {
   // copy; what is set to zero, and the word, is `to`
   ProgramPart to, from;
   RunNumber value = 0;
-  int event = 0;  // by number; each is recorded once
+  Compare compare = Compare::ge;  // of a wait
+  int event = 0;                  // by number; each is recorded once
 };
 
 // As the text has it: "launch", "wait_event".

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/memory_order.h"
 #include "ir/text.h"
 #include "ir/text_dims.h"
 #include "ir/text_scanner.h"
@@ -90,6 +91,9 @@ class ProgramPrinter {
       case ProgramKind::write:
       case ProgramKind::wait:
         words += fmt::format(" {} value {}", part(operation.to), number(operation.value));
+        if (operation.compare != Compare::ge) {
+          words += fmt::format(" compare {}", name_of(operation.compare));
+        }
         break;
       case ProgramKind::record:
       case ProgramKind::wait_event:
@@ -230,6 +234,7 @@ class ProgramParser {
         operation.to = part();
         in_.expect_word("value");
         operation.value = number();
+        if (kind == ProgramKind::wait && in_.accept_word("compare")) operation.compare = compare();
         break;
       case ProgramKind::record:
       case ProgramKind::wait_event:
@@ -330,6 +335,12 @@ class ProgramParser {
     term.scalar = in_.quoted("a scalar's name in quotes");
     if (!is_scalar(term.scalar)) in_.fail(begin, "there is no such scalar");
     return term;
+  }
+  Compare compare() {
+    const std::size_t begin = in_.position();
+    const auto found = find_compare(in_.word("a comparison"));
+    if (!found) in_.fail(begin, "expected eq, ne, lt, le, gt or ge");
+    return *found;
   }
   ProgramPart part() {
     const std::size_t begin = in_.position();

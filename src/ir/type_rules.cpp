@@ -53,7 +53,7 @@ DTypeOrProblem elementwise_dtype(Op op, const std::vector<DType>& operands, DTyp
       return {to,
               fmt::format("operand {} is {}, expected {}", i, name_of(operands[i]), allowed.name)};
     }
-    if (is_byte_integer(operands[i]) && !moves) {
+    if (is_memory_format(operands[i]) && !moves) {
       return {to,
               fmt::format("operand {} is {}, a format of memory alone", i, name_of(operands[i]))};
     }

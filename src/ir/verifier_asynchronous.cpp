@@ -59,6 +59,13 @@ void verify_tensor_map(const VerifierContext& context) {
       !context.attributes().has(Key::ragged) || (ragged >= 0 && ragged < rank - 1 && rank <= 4),
       "{}: axis {} of {} is ragged, expected one of at most 4 and not the last", name, ragged,
       rank);
+  if (const Attribute* single = context.attributes().find(Key::single)) {
+    for (const std::int64_t axis : std::get<Shape>(*single)) {
+      context.require(axis >= 0 && axis < rank && box[axis] == 1,
+                      "{}: axis {} has blocks of 1, expected one of which a box {} takes 1", name,
+                      axis, shape_text(box));
+    }
+  }
   const std::int64_t swizzle = context.integer(Key::swizzle);
   context.require(swizzle == 0 || swizzle == 32 || swizzle == 64 || swizzle == 128,
                   "{}: a swizzle of {} bytes, expected 0, 32, 64 or 128", name, swizzle);
@@ -202,7 +209,7 @@ void verify_wgmma_tile(const VerifierContext& context) {
     context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0), shape_text(m_k),
                  context.operand_text(1), shape_text(k_n));
   }
-  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_memory_format(a.dtype),
                   "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   const std::int64_t k_step = 32 / size_of(a.dtype);
   context.require(m_k[1] % k_step == 0, "k is {}, expected a multiple of {} for {}", m_k[1], k_step,

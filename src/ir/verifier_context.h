@@ -109,5 +109,7 @@ void verify_copied_map(const VerifierContext& context);
 void verify_word(const VerifierContext& context);
 void verify_word_wait(const VerifierContext& context);
 void verify_fence(const VerifierContext& context);
+// Of an access to elements of the tensor: its order, and what it adds.
+void verify_element_order(const VerifierContext& context, const Parameter& tensor);
 
 }  // namespace tilewright::ir

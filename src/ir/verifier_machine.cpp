@@ -206,6 +206,7 @@ void verify_global_access(const VerifierContext& context) {
   context.require(context.operand_count() == 2 + 2 * rank,
                   "{} starts and limits, expected {}: {} has rank {}", context.operand_count() - 2,
                   2 * rank, tensor.name, rank);
+  verify_element_order(context, tensor);
   const auto& sizes = context.attributes().integers(Key::sizes);
   std::vector<std::int64_t> shape;
   std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(shape),

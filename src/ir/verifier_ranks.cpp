@@ -126,4 +126,18 @@ void verify_word_wait(const VerifierContext& context) {
 
 void verify_fence(const VerifierContext& context) { verify_order(context); }
 
+void verify_element_order(const VerifierContext& context, const Parameter& tensor) {
+  const Attributes& attributes = context.operation().attributes;
+  verify_order(context);
+  const bool in_order = attributes.has(Key::semantics);
+  context.require(!in_order || context.kernel().form != Form::tile,
+                  "has an order in the tile form");
+  context.require(!in_order || !attributes.has(Key::ordered),
+                  "adds in the order of the blocks, and in one of PTX");
+  if (!attributes.has(Key::function)) return;
+  verify_combined(context, tensor.dtype);
+  context.require(in_order || tensor.dtype == DType::f32, "adds {} in no order, expected f32",
+                  name_of(tensor.dtype));
+}
+
 }  // namespace tilewright::ir

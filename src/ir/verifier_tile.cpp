@@ -57,6 +57,10 @@ void verify_store(const VerifierContext& context) {
   verify_access(context, 2, context.operand(1));
   const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
   context.require(tensor.kind != Parameter::Kind::in, "writes {}, which is an input", tensor.name);
+  verify_element_order(context, tensor);
+  if (context.operation().op == Op::atomic_tile) {
+    require_type(context, context.result(), context.operand(1));
+  }
 }
 
 std::size_t verified_axis(const VerifierContext& context, const Shape& shape) {
@@ -69,7 +73,7 @@ std::size_t verified_axis(const VerifierContext& context, const Shape& shape) {
 void verify_reduction_function(const VerifierContext& context, DType dtype) {
   verify_combined(context, dtype);
   context.require(dtype != DType::boolean, "reduces booleans, expected numbers");
-  context.require(!is_byte_integer(dtype), "reduces {}, a format of memory alone", name_of(dtype));
+  context.require(!is_memory_format(dtype), "reduces {}, a format of memory alone", name_of(dtype));
 }
 
 void verify_reduce(const VerifierContext& context) {
@@ -144,6 +148,7 @@ void verify_tile_access(const VerifierContext& context) {
   if (info(context.operation().op).writes(Memory::global)) return verify_store(context);
   verify_chosen_layout(context);
   verify_access(context, 1, context.result());
+  verify_element_order(context, context.tensor_of(context.operation().operands[0]));
 }
 
 void verify_dot(const VerifierContext& context) {
@@ -152,7 +157,7 @@ void verify_dot(const VerifierContext& context) {
     context.fail("inner dimensions differ: {} {} x {} {}", context.operand_text(0),
                  shape_text(a.shape), context.operand_text(1), shape_text(b.shape));
   }
-  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_byte_integer(a.dtype),
+  context.require(a.dtype == b.dtype && a.dtype != DType::boolean && !is_memory_format(a.dtype),
                   "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   const Type expected = Type::tile(accumulator_dtype(a.dtype), {a.shape[0], b.shape[1]});
   if (context.operand_count() == 3) {

@@ -192,12 +192,15 @@ void record_addition(Tracer& tracer, const ResolvedView& to, const Tile& tile, b
         .fix("add a tile of the view's shape and dtype; .cast(dtype) converts")
         .raise();
   }
-  const std::string problem = ir::info(Op::red_tile).function_problem(Op::add, to.parameter->dtype);
-  if (!problem.empty()) {
-    Diagnostic(where, call + ": " + problem)
+  // Other dtypes are added in an order that the author says (ordered_tiles.cpp).
+  if (to.parameter->dtype != f32) {
+    const bool is_explicit = tracer.kernel().form == ir::Form::scheduled;
+    Diagnostic(where, call + ": there is no add of " + std::string(name_of(to.parameter->dtype)) +
+                          ", but add of f32")
         .token(call)
         .note(to.parameter->where, name + " is declared")
-        .fix("add to a tensor of f32")
+        .fix(std::string("add to a tensor of f32") +
+             (is_explicit ? "; red(view, tile, order) adds others" : ""))
         .raise();
   }
   ir::Attributes attributes = {{ir::Key::function, Op::add}, {ir::Key::sizes, to.sizes}};

@@ -11,6 +11,7 @@
 #include "ir/program.h"
 #include "ir/text.h"
 #include "language/names.h"
+#include "language/program_recording.h"
 #include "language/program_schedules.h"
 #include "support/diagnostic.h"
 
@@ -44,6 +45,8 @@ void check_dims(const ir::Program& program, const std::vector<Dim>& dims, std::s
   for (const Dim& dim : dims) check(dim);
 }
 
+}  // namespace
+
 void check_number(const ir::Program& program, const RunNumber& number, std::string_view verb,
                   SourceLocation where) {
   for (const RunNumber::Term& term : number.terms) {
@@ -62,7 +65,6 @@ void check_number(const ir::Program& program, const RunNumber& number, std::stri
   }
 }
 
-// The part of rank `own` where it names none.
 ProgramPart resolve(const ir::Program& program, const std::shared_ptr<ir::Program>& of, int buffer,
                     int rank, int own, const std::vector<Dim>& starts,
                     const std::vector<Dim>& sizes, std::string_view verb, SourceLocation where) {
@@ -83,6 +85,8 @@ ProgramPart resolve(const ir::Program& program, const std::shared_ptr<ir::Progra
   }
   return {buffer, rank < 0 ? own : rank, starts, sizes};
 }
+
+namespace {
 
 int find_kernel(ir::Program& program, const ir::Kernel& kernel) {
   // By its text: each rank may trace the kernel anew.
@@ -214,6 +218,8 @@ void check_written_before(const ir::Program& program, const ProgramOperation& re
   }
 }
 
+}  // namespace
+
 void record_operation(ir::Program& program, ProgramOperation operation) {
   ir::check_operation(program, operation);
   check_written_before(program, operation);
@@ -227,8 +233,6 @@ void record_operation(ir::Program& program, ProgramOperation operation) {
   }
   program.operations.push_back(std::move(operation));
 }
-
-}  // namespace
 
 RunNumber::RunNumber(const Dim& dim) {
   if (dim.is_constant()) {
@@ -369,38 +373,6 @@ void Stream::zero(const Part& part, SourceLocation where) const {
   record_operation(program, std::move(zero));
 }
 
-namespace {
-
-void record_word(ir::Program& program, int stream, ProgramOperation::Kind kind, ProgramPart word,
-                 const RunNumber& value, SourceLocation where) {
-  check_number(program, value, ir::name_of(kind), where);
-  ProgramOperation operation;
-  operation.kind = kind;
-  operation.stream = stream;
-  operation.where = where;
-  operation.to = std::move(word);
-  operation.value = value;
-  record_operation(program, std::move(operation));
-}
-
-}  // namespace
-
-void Stream::write(const Part& word, const RunNumber& value, SourceLocation where) const {
-  ir::Program& program = *program_;
-  record_word(program, number_, ProgramOperation::Kind::write,
-              resolve(program, word.program_, word.buffer_, word.rank_,
-                      program.streams[number_].rank, word.starts_, word.sizes_, "write", where),
-              value, where);
-}
-
-void Stream::wait(const Part& word, const RunNumber& value, SourceLocation where) const {
-  ir::Program& program = *program_;
-  record_word(program, number_, ProgramOperation::Kind::wait,
-              resolve(program, word.program_, word.buffer_, word.rank_,
-                      program.streams[number_].rank, word.starts_, word.sizes_, "wait", where),
-              value, where);
-}
-
 Event Stream::record(SourceLocation where) const {
   ProgramOperation record;
   record.kind = ProgramOperation::Kind::record;
@@ -505,9 +477,6 @@ RunNumber Program::scalar(std::string name, DType dtype, SourceLocation where) {
   return number;
 }
 
-namespace {
-
-// The number of the new buffer.
 int add_buffer(ir::Program& program, ProgramBuffer::Kind kind, std::string name, DType dtype,
                std::vector<Dim> shape, SourceLocation where) {
   check_name(name, "buffer", where);
@@ -528,8 +497,6 @@ int add_buffer(ir::Program& program, ProgramBuffer::Kind kind, std::string name,
   program.buffers.push_back({kind, std::move(name), dtype, std::move(shape), where});
   return static_cast<int>(program.buffers.size()) - 1;
 }
-
-}  // namespace
 
 Buffer Program::buffer(std::string name, DType dtype, std::vector<Dim> shape,
                        SourceLocation where) {

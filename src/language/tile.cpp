@@ -149,7 +149,7 @@ Tile reduce(Op function, const char* what, const TileOperand& a, int axis) {
         .fix("axes count from 0 to " + std::to_string(type.shape.size() - 1))
         .raise();
   }
-  if (type.dtype == DType::boolean || is_byte_integer(type.dtype)) {
+  if (type.dtype == DType::boolean || is_memory_format(type.dtype)) {
     Diagnostic(a.where, std::string(what) + ": the tile is " + std::string(name_of(type.dtype)))
         .token(what)
         .fix("convert it with .cast(i32)")
@@ -198,7 +198,7 @@ Tile product(const TileOperand& a, const TileOperand& b, const TileOperand* accu
   if (x.dtype != y.dtype) {
     fail("dtypes differ: a " + describe(x) + ", b " + describe(y), "convert one with .cast(dtype)");
   }
-  if (x.dtype == DType::boolean || x.dtype == i64 || is_byte_integer(x.dtype)) {
+  if (x.dtype == DType::boolean || x.dtype == i64 || is_memory_format(x.dtype)) {
     fail("the dtype " + std::string(name_of(x.dtype)) + " has no product",
          "convert with .cast(" + std::string(is_byte_integer(x.dtype) ? "bf16" : "f32") + ")");
   }

@@ -76,17 +76,12 @@ namespace {
 // What the author wrote to record it, where the operation's name is another.
 std::string written_name(ir::Op op) {
   static const std::map<ir::Op, const char*> kWritten = {
-      {ir::Op::red_tile, "atomic_add"},
-      {ir::Op::store_tile, "store"},
-      {ir::Op::load_tile, "load"},
-      {ir::Op::store_fragment, "store"},
-      {ir::Op::load_fragment, "load"},
-      {ir::Op::tma_load_tile, "tma_load"},
-      {ir::Op::cluster_copy_tile, "cluster_copy"},
-      {ir::Op::tma_store_tile, "tma_store"},
-      {ir::Op::tma_reduce_tile, "tma_reduce"},
-      {ir::Op::named_sync, "sync"},
-      {ir::Op::named_arrive, "arrive"}};
+      {ir::Op::red_tile, "atomic_add"},      {ir::Op::atomic_tile, "atom_add"},
+      {ir::Op::store_tile, "store"},         {ir::Op::load_tile, "load"},
+      {ir::Op::store_fragment, "store"},     {ir::Op::load_fragment, "load"},
+      {ir::Op::tma_load_tile, "tma_load"},   {ir::Op::cluster_copy_tile, "cluster_copy"},
+      {ir::Op::tma_store_tile, "tma_store"}, {ir::Op::tma_reduce_tile, "tma_reduce"},
+      {ir::Op::named_sync, "sync"},          {ir::Op::named_arrive, "arrive"}};
   const auto found = kWritten.find(op);
   return found == kWritten.end() ? std::string(ir::info(op).name) : found->second;
 }

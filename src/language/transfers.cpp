@@ -88,8 +88,11 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
            "both must agree; the innermost axis is the tile's columns, the others its rows", where);
   }
   const ir::Panels panels = copied_panels(tracer, shared, what, where);
-  std::vector<std::int64_t> box;
-  for (const std::int64_t size : view.sizes) box.push_back(size == 0 ? 1 : size);
+  std::vector<std::int64_t> box, single;
+  for (const std::int64_t size : view.sizes) {
+    if (size == 1) single.push_back(static_cast<std::int64_t>(box.size()));
+    box.push_back(size == 0 ? 1 : size);
+  }
   box.back() = std::min(columns, panels.span);
   const std::int64_t most = target_limits(tracer.kernel().target).copy_extent;
   if (rows > most) {
@@ -118,6 +121,7 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
   name += std::to_string(box.back());
   ir::Attributes attributes{
       {Key::name, std::move(name)}, {Key::box, std::move(box)}, {Key::swizzle, swizzle}};
+  if (!single.empty()) attributes.set(Key::single, std::move(single));
   if (ragged >= 0) attributes.set(Key::ragged, std::int64_t{ragged});
   if (!is_peer) return tracer.tensor_map(view.tensor, std::move(attributes), where);
   attributes.set(Key::peers, std::int64_t{1});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "compiler/build.h"
@@ -50,25 +51,12 @@ LibraryTensor tensor_of_ranks(const ir::Parameter& parameter) {
   return tensor;
 }
 
-bool has_values(const ir::Parameter& parameter) {
-  return parameter.kind == ir::Parameter::Kind::in || parameter.kind == ir::Parameter::Kind::out;
-}
-
-// A kernel that takes it is explained, and not run.
-[[noreturn]] void refuse_to_run(const ir::Parameter& parameter) {
-  Diagnostic(parameter.where, fmt::format("{} is neither an input nor an output, and no command "
-                                          "gives a value for it",
-                                          parameter.name))
-      .token(parameter.name)
-      .fix("call compile() and run() for kernels with inout tensors and scalars")
-      .raise();
-}
-
 LibraryTensor library_tensor(const ir::Parameter& parameter) {
   LibraryTensor tensor;
   tensor.name = parameter.name;
   tensor.dtype = parameter.dtype;
-  tensor.is_output = parameter.kind == ir::Parameter::Kind::out;
+  tensor.is_inout = parameter.kind == ir::Parameter::Kind::inout;
+  tensor.is_output = parameter.kind == ir::Parameter::Kind::out || tensor.is_inout;
   for (const Dim& extent : parameter.shape) tensor.shape.push_back(axis_text(extent));
   // Which numbers a kernel takes as indices nobody knows; 0 is one wherever there is something.
   if (is_integer(parameter.dtype)) {
@@ -98,6 +86,17 @@ KernelOption length_option(const Dim& dim) {
   return option;
 }
 
+// A scalar is set as a dim is. As an index 0 is there wherever there is something.
+KernelOption scalar_option(const ir::Parameter& parameter) {
+  KernelOption option;
+  option.name = parameter.name;
+  option.description = "a scalar of " + std::string(name_of(parameter.dtype));
+  option.minimum = INT32_MIN;
+  if (is_float(parameter.dtype)) option.kind = KernelOption::Kind::number;
+  option.standard = is_float(parameter.dtype) ? "1" : "0";
+  return option;
+}
+
 void check_multiples(const ir::Kernel& kernel, const OptionValues& options) {
   for (const Dim& dim : kernel.dims) {
     if (!options.has(dim.name())) continue;  // how many ranks there are
@@ -118,9 +117,9 @@ std::vector<std::vector<double>> outputs_of(const LibraryKernel& entry, const ir
   Workload workload{&entry, options, tensors_of(entry, options), {}};
   std::size_t next = 0;
   for (const LibraryTensor& tensor : entry.tensors) {
-    workload.tensors.push_back(tensor.is_output
-                                   ? HostTensor::poisoned(*tensor.dtype, shape_of(tensor, options))
-                                   : inputs.at(next++));
+    workload.tensors.push_back(
+        tensor.is_input() ? inputs.at(next++)
+                          : HostTensor::poisoned(*tensor.dtype, shape_of(tensor, options)));
   }
   if (kernel.form == ir::Form::tile) {
     simulator::InterpreterOptions how;
@@ -151,19 +150,12 @@ std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>&
     if (!ranks || dim.name() != ir::kRanks) entry->options.push_back(length_option(dim));
   }
   for (const ir::Parameter& parameter : kernel->parameters) {
-    const bool is_scalar = !ranks && !parameter.is_tensor();
-    if (parameter.is_of_stream() || is_scalar) continue;
-    entry->tensors.push_back(ranks ? tensor_of_ranks(parameter) : library_tensor(parameter));
-  }
-  for (const ir::Parameter& parameter : kernel->parameters) {
-    if (ranks || parameter.is_of_stream() || has_values(parameter)) continue;
-    for (LibraryTensor& tensor : entry->tensors) {
-      tensor.values = [kernel, &parameter](const OptionValues&, std::uint64_t,
-                                           const std::vector<HostTensor>&) -> HostTensor {
-        refuse_to_run(parameter);
-      };
+    if (!parameter.is_tensor()) {
+      entry->options.push_back(scalar_option(parameter));
+      entry->scalars.push_back(parameter.name);
+    } else if (!parameter.is_of_stream()) {
+      entry->tensors.push_back(ranks ? tensor_of_ranks(parameter) : library_tensor(parameter));
     }
-    break;
   }
   entry->check = [kernel](const OptionValues& options) { check_multiples(*kernel, options); };
   const LibraryKernel* const own = entry.get();

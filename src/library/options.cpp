@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -60,6 +61,14 @@ std::optional<std::int64_t> number_of(std::string_view word) {
   return number;
 }
 
+// Of all of the word, and finite.
+std::optional<double> real_of(const std::string& word) {
+  double number = 0;
+  const char* const end = word.data() + word.size();
+  if (std::from_chars(word.data(), end, number) != std::from_chars_result{end, {}}) return {};
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
 void check_lengths(const KernelOption& option, const std::string& subject,
                    const std::string& value) {
   std::int64_t sum = 0;
@@ -97,6 +106,9 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
       }
       return std::to_string(number);
     }
+    case Kind::number:
+      if (real_of(value)) return value;
+      fail(subject + " is no finite number", fmt::format("--set {}=0.5", option.name));
     case Kind::boolean:
       if (value == "true" || value == "1") return "true";
       if (value == "false" || value == "0") return "false";
@@ -163,6 +175,12 @@ std::int64_t OptionValues::integer(const std::string& name) const {
   const char* const end = value.data() + value.size();
   if (std::from_chars(value.data(), end, number) == std::from_chars_result{end, {}}) return number;
   fail(fmt::format("option {} = '{}' is no integer", name, value),
+       fmt::format("ask for {} as what it is: text, dtype or boolean", name));
+}
+
+double OptionValues::number(const std::string& name) const {
+  if (const std::optional<double> number = real_of(text(name))) return *number;
+  fail(fmt::format("option {} = '{}' is no number", name, text(name)),
        fmt::format("ask for {} as what it is: text, dtype or boolean", name));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "ir/binding.h"
 #include "ir/program_text.h"
@@ -35,23 +36,21 @@ bool reaches_ranks(const ir::Kernel& kernel) {
   return symmetric || asks;
 }
 
-ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& sizes) {
+ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& options) {
   ir::Program program;
   program.name = kernel.name;
   program.ranks = ranks;
   program.where = kernel.where;
   std::map<std::string, std::int64_t> values{{ir::kRanks, ranks}};
   for (const Dim& dim : kernel.dims) {
-    if (dim.name() != ir::kRanks) values[dim.name()] = sizes.integer(dim.name());
+    if (dim.name() != ir::kRanks) values[dim.name()] = options.integer(dim.name());
   }
   const ir::Binding binding(values);
+  std::vector<RunNumber> scalars;
   for (const ir::Parameter& parameter : kernel.parameters) {
     if (!parameter.is_tensor()) {
-      Diagnostic(parameter.where,
-                 fmt::format("{} is a scalar, and no command gives a value for it", parameter.name))
-          .token(parameter.name)
-          .fix("record a Program that launches the kernel, and simulate its file")
-          .raise();
+      scalars.emplace_back(options.number(parameter.name));
+      continue;
     }
     ir::ProgramBuffer& buffer = program.buffers.emplace_back();
     buffer.kind = buffer_kind(parameter);
@@ -67,6 +66,7 @@ ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& 
     launch.stream = rank;
     launch.where = kernel.where;
     launch.epoch = launch.epochs_per_run = 1;
+    launch.scalars = scalars;
     for (std::size_t i = 0; i < program.buffers.size(); ++i) {
       const std::vector<Dim>& shape = program.buffers[i].shape;
       launch.tensors.push_back(

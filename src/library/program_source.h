@@ -14,8 +14,8 @@ ir::Program read_program(const std::string& path);
 // rank or how many there are.
 bool reaches_ranks(const ir::Kernel& kernel);
 
-// One launch of the kernel in each rank, on buffers of its own for each tensor. `sizes` holds the
-// kernel's dims.
-ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& sizes);
+// One launch of the kernel in each rank, on buffers of its own for each tensor. `options` holds the
+// kernel's dims and scalars.
+ir::Program program_of(const ir::Kernel& kernel, int ranks, const OptionValues& options);
 
 }  // namespace tilewright::library

@@ -34,6 +34,7 @@ std::int64_t value_of(const KernelOption& option, const OptionValues& options) {
       return std::stoll(text);
     case KernelOption::Kind::boolean:
       return text == "true" ? 1 : 0;
+    case KernelOption::Kind::number:
     case KernelOption::Kind::lengths:
       return 0;  // no rule has a name for them
     case KernelOption::Kind::dtype:

@@ -36,6 +36,8 @@ std::string_view descr_of(DType dtype) {
       return "|i1";
     case DType::u8:
       return "|u1";
+    case DType::u32:
+      return "<u4";
     case DType::boolean:
       break;
   }

@@ -83,6 +83,12 @@ void check_memory(const LibraryKernel& kernel, const OptionValues& options) {
 
 }  // namespace
 
+std::vector<double> scalars_of(const LibraryKernel& kernel, const OptionValues& options) {
+  std::vector<double> scalars;
+  for (const std::string& option : kernel.scalars) scalars.push_back(options.number(option));
+  return scalars;
+}
+
 int ranks_of(const LibraryKernel& kernel, const OptionValues& options) {
   return kernel.over_ranks ? static_cast<int>(options.integer("ranks")) : 1;
 }
@@ -97,7 +103,9 @@ std::string Workload::name_of(std::size_t parameter) const {
 std::vector<HostTensor> Workload::inputs() const {
   std::vector<HostTensor> inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    if (!parameters[i]->is_output) inputs.push_back(tensors[i]);
+    if (!parameters[i]->is_input()) continue;
+    const auto own = given.find(i);
+    inputs.push_back(own == given.end() ? tensors[i] : own->second);
   }
   return inputs;
 }
@@ -105,7 +113,9 @@ std::vector<HostTensor> Workload::inputs() const {
 void Workload::poison_outputs() {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!parameters[i]->is_output) continue;
-    tensors[i] = HostTensor::poisoned(tensors[i].dtype(), tensors[i].shape());
+    const auto own = given.find(i);
+    tensors[i] = own == given.end() ? HostTensor::poisoned(tensors[i].dtype(), tensors[i].shape())
+                                    : own->second;
   }
 }
 
@@ -116,6 +126,7 @@ Arguments Workload::arguments() {
     arguments.tensors.push_back(
         {name_of(i), tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
   }
+  arguments.scalars = scalars_of(*kernel, options);
   return arguments;
 }
 
@@ -123,7 +134,7 @@ const LibraryTensor& find_tensor(const LibraryKernel& kernel, const std::string&
                                  bool is_output) {
   std::vector<std::string> known;
   for (const LibraryTensor& tensor : kernel.tensors) {
-    if (tensor.is_output != is_output) continue;
+    if (!(is_output ? tensor.is_output : tensor.is_input())) continue;
     if (tensor.name == name) return tensor;
     known.push_back(tensor.name);
   }
@@ -180,6 +191,16 @@ const HostTensor& Workload::output(const std::string& name, const std::string& f
 
 namespace {
 
+void check_shape(const LibraryTensor& tensor, const HostTensor& read, const std::string& file,
+                 const std::vector<std::int64_t>& shape) {
+  if (read.shape() == shape) return;
+  Diagnostic({}, fmt::format("{}: has shape {}, and the options make tensor {} {}", file,
+                             shape_text(read.shape()), tensor.name, shape_text(shape)))
+      .fix(fmt::format("leave {} out of --set: sizes are then those of the file",
+                       fmt::join(tensor.shape, ", ")))
+      .raise();
+}
+
 // Of each rank there would have to be one.
 void check_no_files(const LibraryKernel& kernel, const std::map<std::string, std::string>& files) {
   if (!kernel.over_ranks || files.empty()) return;
@@ -225,25 +246,21 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
     const LibraryTensor& tensor = *each;
     const std::vector<std::int64_t> shape = shape_of(tensor, workload.options);
     const DType dtype = dtype_of(tensor, workload.options);
-    if (const auto file = read.find(each); file != read.end()) {
-      workload.tensors.push_back(std::move(file->second));
-      if (workload.tensors.back().shape() == shape) continue;
-      Diagnostic({}, fmt::format("{}: has shape {}, and the options make tensor {} {}",
-                                 files.at(tensor.name), shape_text(workload.tensors.back().shape()),
-                                 tensor.name, shape_text(shape)))
-          .fix(fmt::format("leave {} out of --set: sizes are then those of the file",
-                           fmt::join(tensor.shape, ", ")))
-          .raise();
-    }
     const std::size_t number = workload.tensors.size();
-    const bool is_zero = drawn == Drawn::zeros && is_float(dtype);
-    workload.tensors.push_back(tensor.is_output ? HostTensor::poisoned(dtype, shape)
-                               : has_lengths(tensor, workload.options)
-                                   ? first_rows(workload.options.lengths(tensor.lengths))
-                               : is_zero ? HostTensor::zeros(dtype, shape)
-                               : tensor.values
-                                   ? tensor.values(workload.options, seed, workload.tensors)
-                                   : HostTensor::random_normal(dtype, shape, seed + number));
+    if (const auto file = read.find(each); file != read.end()) {
+      check_shape(tensor, file->second, files.at(tensor.name), shape);
+      workload.tensors.push_back(std::move(file->second));
+    } else {
+      const bool is_zero = drawn == Drawn::zeros && is_float(dtype);
+      workload.tensors.push_back(!tensor.is_input() ? HostTensor::poisoned(dtype, shape)
+                                 : has_lengths(tensor, workload.options)
+                                     ? first_rows(workload.options.lengths(tensor.lengths))
+                                 : is_zero ? HostTensor::zeros(dtype, shape)
+                                 : tensor.values
+                                     ? tensor.values(workload.options, seed, workload.tensors)
+                                     : HostTensor::random_normal(dtype, shape, seed + number));
+    }
+    if (tensor.is_inout) workload.given.emplace(number, workload.tensors.back());
   }
   return workload;
 }

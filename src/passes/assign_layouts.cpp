@@ -305,6 +305,7 @@ class LayoutAssignment {
     if (family == ir::Family::tile) return tile(o);
     if (family == ir::Family::control) return control(o);
     if (family == ir::Family::pending) return pending(o);
+    if (o.op == Op::atomic_tile) return unify(o.operands[1], o.results[0], result(o));
     if (family == ir::Family::tile_product) accumulate(o, ir::accumulator_of(o), o.results[0]);
   }
 

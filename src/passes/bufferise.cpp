@@ -65,7 +65,9 @@ class RoleLowering {
         return o.op == Op::store_fragment ? transfers_.store_fragment(o)
                                           : transfers_.load_fragment(o);
       case Family::tile_access:
-        return o.op == Op::load ? transfers_.load(o) : transfers_.store(o);
+        return o.op == Op::load          ? transfers_.load(o)
+               : o.op == Op::atomic_tile ? transfers_.atomic(o)
+                                         : transfers_.store(o);
       case Family::tile_copy:
         return o.op == Op::cluster_copy_tile ? transfers_.cluster_copy(o) : transfers_.tma(o);
       case Family::peer:

@@ -58,7 +58,7 @@ class CheckingAccesses {
   void check(ir::Builder& at, const Operation& o) {
     const ir::OpInfo& record = ir::info(o.op);
     if (record.family == ir::Family::global_access) {
-      const ValueId tensor = o.operands[record.writes(ir::Memory::registers) ? 1 : 0];
+      const ValueId tensor = o.operands[record.writes(ir::Memory::global) ? 0 : 1];
       const std::size_t rank = parameter(tensor).shape.size();
       for (const AxisCheck& axis : analysis::axis_checks(o, 2, integers_)) {
         check_axis(at, tensor, axis, o.operands[2 + axis.axis], o.operands[2 + rank + axis.axis]);
@@ -76,16 +76,17 @@ class CheckingAccesses {
     }
   }
 
+  // Without a limit the access ends with its tensor, as copies do.
   void check_axis(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start,
-                  ValueId limit) {
+                  std::optional<ValueId> limit) {
     if (axis.size == 0) return check_index(at, tensor, axis, start);
     check_begin(at, tensor, axis, start, limit);
     if (!axis.loaded_end) return;
     // The end of what is accessed: the limit, or where the block ends.
     const Dim extent = this->extent(tensor, axis);
     const ValueId holds =
-        any(at, {le(at, limit, start), le(at, limit, extent), le(at, start, extent - axis.size)});
-    emit(at, BoundsFault::end, tensor, axis, holds, {start, limit});
+        any(at, {le(at, *limit, start), le(at, *limit, extent), le(at, start, extent - axis.size)});
+    emit(at, BoundsFault::end, tensor, axis, holds, {start, *limit});
   }
 
   void check_index(ir::Builder& at, ValueId tensor, const AxisCheck& axis, ValueId start) {
@@ -108,12 +109,9 @@ class CheckingAccesses {
   void check_copy(ir::Builder& at, const Operation& o, std::size_t first) {
     const Operation* map = definitions_[o.operands[0]];
     if (map->op == Op::peer_map) map = definitions_[map->operands[0]];
-    // What a copy of a ragged axis is told is not where it begins.
-    if (map->attributes.has(Key::ragged)) return;
-    for (const AxisCheck& axis :
-         analysis::coordinate_checks(o, first, map->attributes.integers(Key::box), integers_)) {
-      const std::size_t rank = map->attributes.integers(Key::box).size();
-      check_begin(at, map->operands[0], axis, o.operands[first + rank - 1 - axis.axis], {});
+    const std::size_t rank = map->attributes.integers(Key::box).size();
+    for (const AxisCheck& axis : analysis::coordinate_checks(o, first, *map, integers_)) {
+      check_axis(at, map->operands[0], axis, o.operands[first + rank - 1 - axis.axis], {});
     }
   }
 

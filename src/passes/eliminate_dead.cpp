@@ -11,7 +11,9 @@ using ir::ValueId;
 
 // Whether nothing is lost with the operation once nobody reads its results.
 bool removable(const Operation& operation) {
-  return ir::info(operation.op).pure() || operation.op == Op::load;
+  // A load in an order may acquire what nobody reads of it.
+  const bool loads = operation.op == Op::load && !operation.attributes.has(ir::Key::semantics);
+  return ir::info(operation.op).pure() || loads;
 }
 
 class DeadCode {

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/memory_order.h"
+
 namespace tilewright::passes {
 namespace {
 
@@ -33,6 +35,20 @@ bool accesses_memory(const Operation& o) {
 
 bool waits(const Operation& o) {
   return o.op == Op::mbarrier_wait || o.op == Op::bulk_wait || o.op == Op::wait_flag;
+}
+
+// Of elements that all lanes access in an order: each lane's access hands on what the others did
+// too, or learns for them.
+bool is_ordered(const Operation& o, Semantics semantics) {
+  if (ir::info(o.op).family != ir::Family::global_access) return false;
+  const Semantics own = ir::order_of(o).semantics;
+  return own == semantics || own == Semantics::acq_rel;
+}
+
+// Whether the lanes have to meet before it.
+bool needs_sync(const Operation& o, const Unordered& state) {
+  if (is_one_lanes(o)) return state.all;
+  return (state.one && accesses_memory(o)) || (state.all && is_ordered(o, Semantics::release));
 }
 
 bool synchronises_lanes(const Operation& o) {
@@ -70,15 +86,18 @@ Unordered order(ir::Block& block, Unordered state) {
   std::vector<Operation> ordered;
   ordered.reserve(block.body.size());
   for (Operation& o : block.body) {
-    if (is_one_lanes(o) ? state.all : state.one && accesses_memory(o)) {
+    const auto meet = [&ordered, &state, where = o.where] {
       Operation sync;
       sync.op = Op::warp_sync;
-      sync.where = o.where;
+      sync.where = where;
       ordered.push_back(std::move(sync));
       state = {};
-    }
+    };
+    if (needs_sync(o, state)) meet();
     state = behind(o, state);
+    const bool acquires = is_ordered(o, Semantics::acquire);
     ordered.push_back(std::move(o));
+    if (acquires) meet();
   }
   block.body = std::move(ordered);
   return state;

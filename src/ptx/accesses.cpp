@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ptx/typed.h"
+#include "support/number_formats.h"
 
 // Loads, stores and atomics of threads, and matrices that a warp loads or stores together.
 namespace tilewright::ptx {
@@ -83,8 +84,10 @@ bool finds_the_same(Execution& x, Space space, const Lanes& addresses, std::int6
 }
 
 // Loads and stores that order others, as the machine form counts them: of one word. An atomic one
-// that says nothing is relaxed.
+// that says nothing is relaxed. Those of a tile's elements, which it does not count, are printed
+// with their state space and as no u32.
 void record_word(Execution& x, EventKind kind, std::uint64_t address, std::int64_t value) {
+  if (x.instruction.has(Modifier::global) && x.instruction.type != Type::u32) return;
   const auto word = static_cast<std::int64_t>(address);
   const Instruction& i = x.instruction;
   const int semantics = std::max(semantics_of(i), kind == EventKind::word_add ? 1 : 0);
@@ -199,12 +202,32 @@ T combined(Execution& x, T old, T value, T other) {
   x.unsupported();
 }
 
+// Elements of 16 bits, one or two, each rounded to nearest even.
+std::uint64_t add_halves(Execution& x, std::uint64_t old, std::uint64_t value) {
+  const Instruction& i = x.instruction;
+  if (!i.has(Modifier::add) || !i.has(Modifier::noftz)) x.unsupported();
+  const bool brain = i.type == Type::bf16 || i.type == Type::bf16x2;
+  std::uint64_t result = 0;
+  for (int at = 0; at < 8 * size_of(i.type); at += 16) {
+    const auto a = static_cast<std::uint16_t>(old >> at),
+               b = static_cast<std::uint16_t>(value >> at);
+    const std::uint16_t sum = brain ? float_to_bf16(bf16_to_float(a) + bf16_to_float(b))
+                                    : float_to_f16(f16_to_float(a) + f16_to_float(b));
+    result |= std::uint64_t{sum} << at;
+  }
+  return result;
+}
+
 // The bits of what the word becomes.
 std::uint64_t becomes(Execution& x, std::uint64_t old, std::uint64_t value, std::uint64_t other) {
   std::uint64_t result = 0;
   const auto compute = [&]<typename T>(T) {
     result = to_bits(combined(x, from_bits<T>(old), from_bits<T>(value), from_bits<T>(other)));
   };
+  if (x.instruction.type == Type::f16x2 || x.instruction.type == Type::bf16x2 ||
+      x.instruction.type == Type::f16 || x.instruction.type == Type::bf16) {
+    return add_halves(x, old, value);
+  }
   if (x.instruction.type == Type::f32) {
     compute(float{});
   } else if (x.instruction.type == Type::f64) {
@@ -274,7 +297,7 @@ void update(Execution& x, bool returns) {
   });
   const std::uint32_t first = x.first_lane();
   // Numbers are summed, words are counted: these order what stands beside them.
-  if (i.type != Type::f32 && i.type != Type::f64) {
+  if (i.type < Type::f16) {
     record_word(x, EventKind::word_add, addresses[first], static_cast<std::int32_t>(values[first]));
   }
   if (!returns) return;
@@ -384,12 +407,12 @@ constexpr Record kMemoryRecords[] = {
      kStored, store_lanes},
     {"atom", "das?s",
      "global shared shared::cta add min max exch cas and or xor inc dec relaxed acquire release "
-     "acq_rel cta cluster gpu sys",
-     "b32 b64 u32 u64 s32 s64 f32 f64", atomic},
+     "acq_rel cta cluster gpu sys noftz",
+     "b32 b64 u32 u64 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2", atomic},
     {"red", "av",
      "global shared shared::cta add min max and or xor inc dec relaxed release cta cluster gpu sys "
-     "v2 v4",
-     "b32 b64 u32 u64 s32 s64 f32 f64", reduction},
+     "v2 v4 noftz",
+     "b32 b64 u32 u64 s32 s64 f32 f64 f16 f16x2 bf16 bf16x2", reduction},
     {"ldmatrix", "va", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "b16", matrix<false>},
     {"stmatrix", "av", "sync aligned m8n8 x1 x2 x4 trans shared shared::cta", "b16", matrix<true>},
     {"mapa", "dss", "shared::cluster", "u32 u64", map_address},

@@ -42,7 +42,10 @@ constexpr Result kErrorNotReady = 600;
 
 enum DeviceAttribute : int {
   kMultiprocessorCount = 16,
+  kPciBus = 33,
+  kPciDevice = 34,
   kL2CacheSize = 38,
+  kPciDomain = 50,
   kComputeCapabilityMajor = 75,
   kComputeCapabilityMinor = 76,
   kMaxSharedMemoryPerBlockOptin = 97,
@@ -108,6 +111,24 @@ constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;
 
+// Writes of words by streams, and waits for them.
+namespace words {
+
+enum Kind : int { kWait = 1, kWrite = 2 };
+constexpr unsigned kAtLeast = 0, kEqual = 1, kWriteDefault = 0;
+constexpr unsigned kMostOfACall = 256;
+
+struct Operation {
+  Kind kind;
+  DevicePointer address;
+  uint64_t value;  // of the low 32 bits
+  unsigned flags;
+  DevicePointer alias;  // the driver's
+  uint64_t pad;
+};
+
+}  // namespace words
+
 // Memory apart from where it is mapped, which other processes may map too.
 namespace memory {
 
@@ -131,6 +152,10 @@ struct AllocationProperties {
 struct AccessDescription {
   Location location;
   int flags;
+};
+
+struct IpcHandle {
+  char bytes[64];
 };
 
 }  // namespace memory

@@ -6,8 +6,10 @@
 
 #include "runtime/build_cache.h"
 #include "runtime/cuda_api.h"
+#include "runtime/nvml.h"
 #include "runtime/nvrtc.h"
 #include "runtime/process.h"
+#include "runtime/topology.h"
 #include "support/file.h"
 #include "support/parallel.h"
 #include "tilewright/error.h"
@@ -114,19 +116,9 @@ std::optional<std::string> kernel_module_version() {
   const std::string version(module.substr(0, module.find_first_of(" \n")));
   if (!version.empty()) return version;
   // Containers often hide /sys/module: NVML asks the module itself.
-  const DynamicLibrary nvml = DynamicLibrary::try_open("libnvidia-ml.so.1");
-  int (*start)() = nullptr;
-  int (*stop)() = nullptr;
-  int (*get)(char*, unsigned) = nullptr;
-  if (!nvml.bind(start, "nvmlInit_v2") || !nvml.bind(stop, "nvmlShutdown") ||
-      !nvml.bind(get, "nvmlSystemGetDriverVersion") || start() != 0) {
-    return std::nullopt;
-  }
-  char text[81] = {};
-  const bool known = get(text, sizeof text) == 0;
-  stop();
-  if (!known) return std::nullopt;
-  return text;
+  std::string why;
+  const std::optional<Nvml> nvml = Nvml::open(&why);
+  return nvml ? nvml->driver_version() : std::nullopt;
 }
 
 void examine_gpus(DoctorReport& report) {
@@ -136,6 +128,7 @@ void examine_gpus(DoctorReport& report) {
     const int count = Device::count();
     if (count == 0) Device::get(0);  // its error says what to do
     for (int i = 0; i < count; ++i) report.gpus.push_back(Device::get(i).info());
+    report.topology = find_topology();
   } catch (const Error& error) {
     report.missing.push_back(missing_part(error, "running kernels on an NVIDIA GPU"));
   }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/device.h"
+#include "tilewright/topology.h"
 
 namespace tilewright::runtime {
 
@@ -36,6 +37,7 @@ struct DoctorReport {
   CpuInfo cpu;
   std::vector<CompilerInfo> compilers;
   std::vector<DeviceInfo> gpus;
+  Topology topology;  // of these
   std::optional<NvrtcInfo> nvrtc;
   std::optional<std::string> driver_version;       // of the kernel module: "580.65.06"
   std::optional<std::string> driver_cuda_version;  // the newest CUDA that the driver runs: "13.0"

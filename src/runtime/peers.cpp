@@ -3,28 +3,32 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "runtime/cuda_api.h"
+#include "runtime/topology.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::runtime {
 namespace {
 
 constexpr cuda::Result kAlreadyEnabled = 704;
-constexpr unsigned kWaitAtLeast = 0, kWriteDefault = 0;
+using WordsFunction = cuda::Result(cuda::Stream, unsigned, cuda::words::Operation*, unsigned);
 
-using WordFunction = cuda::Result(cuda::Stream, cuda::DevicePointer, std::uint32_t, unsigned);
-
-void queue(const char* symbol, const Stream& stream, void* word, std::int32_t value,
-           unsigned flags) {
-  const CudaDriver& driver = stream.device().driver();
-  stream.device().make_current();
-  check_cuda(driver,
-             driver_function<WordFunction>(driver, symbol)(
-                 stream.handle(), reinterpret_cast<std::uintptr_t>(word),
-                 static_cast<std::uint32_t>(value), flags),
-             symbol);
+cuda::words::Operation operation_of(const WordOperation& operation) {
+  using Kind = WordOperation::Kind;
+  const auto address = reinterpret_cast<std::uintptr_t>(operation.word);
+  const auto value = static_cast<std::uint32_t>(operation.value);
+  switch (operation.kind) {
+    case Kind::write:
+      return {cuda::words::kWrite, address, value, cuda::words::kWriteDefault, 0, 0};
+    case Kind::wait_at_least:
+      return {cuda::words::kWait, address, value, cuda::words::kAtLeast, 0, 0};
+    case Kind::wait_equal:
+      return {cuda::words::kWait, address, value, cuda::words::kEqual, 0, 0};
+  }
+  return {};
 }
 
 }  // namespace
@@ -39,10 +43,11 @@ void reach_peer(const Device& device, const Device& other) {
              "cuDeviceCanAccessPeer");
   if (can == 0) {
     Diagnostic({},
-               fmt::format("GPU {} does not reach the memory of GPU {}", device.ordinal(),
-                           other.ordinal()),
+               fmt::format("GPU {} does not reach the memory of GPU {}, which is joined to it {}",
+                           device.ordinal(), other.ordinal(),
+                           path_text(topology().link(device.ordinal(), other.ordinal()))),
                ErrorKind::unavailable)
-        .fix("GPUs joined by NVLink, or by PCIe with peer access")
+        .fix("GPUs joined by NVLink, or by PCIe with peer access: `tilewright doctor` draws them")
         .raise();
   }
   device.make_current();
@@ -71,12 +76,21 @@ bool is_idle(const Stream& stream) {
   return true;
 }
 
-void write_word(const Stream& stream, void* word, std::int32_t value) {
-  queue("cuStreamWriteValue32_v2", stream, word, value, kWriteDefault);
-}
-
-void wait_word(const Stream& stream, void* word, std::int32_t value) {
-  queue("cuStreamWaitValue32_v2", stream, word, value, kWaitAtLeast);
+void queue_words(const Stream& stream, std::span<const WordOperation> operations,
+                 std::string_view about) {
+  constexpr const char* kSymbol = "cuStreamBatchMemOp_v2";
+  const CudaDriver& driver = stream.device().driver();
+  static auto* const queue = driver_function<WordsFunction>(driver, kSymbol);
+  stream.device().make_current();
+  std::array<cuda::words::Operation, cuda::words::kMostOfACall> batch;
+  while (!operations.empty()) {
+    const std::size_t count = std::min<std::size_t>(operations.size(), batch.size());
+    std::transform(operations.begin(), operations.begin() + static_cast<std::ptrdiff_t>(count),
+                   batch.begin(), operation_of);
+    check_cuda(driver, queue(stream.handle(), static_cast<unsigned>(count), batch.data(), 0),
+               kSymbol, about);
+    operations = operations.subspan(count);
+  }
 }
 
 }  // namespace tilewright::runtime

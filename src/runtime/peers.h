@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/device.h"
 
@@ -18,10 +20,18 @@ std::string unique_name(const Device& device);
 // Whether all that was queued has ended. Also reports what failed.
 bool is_idle(const Stream& stream);
 
-// Sets the word, once what came before in the stream is there for everybody.
-void write_word(const Stream& stream, void* word, std::int32_t value);
-// What follows in the stream waits until the word is at least the value, by the sign of the
-// difference modulo 2^32.
-void wait_word(const Stream& stream, void* word, std::int32_t value);
+// What a stream does at a word: sets it, once what came before in the stream is there for
+// everybody; or lets what follows wait until it is at least the value, by the sign of the
+// difference modulo 2^32, or until it is the value.
+struct WordOperation {
+  enum class Kind : std::uint8_t { write, wait_at_least, wait_equal };
+  Kind kind = Kind::write;
+  void* word = nullptr;
+  std::int32_t value = 0;
+};
+// In their order, by as few of the driver's calls as there may be. Errors say `about` what they
+// are.
+void queue_words(const Stream& stream, std::span<const WordOperation> operations,
+                 std::string_view about = {});
 
 }  // namespace tilewright::runtime

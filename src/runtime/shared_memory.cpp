@@ -53,12 +53,7 @@ std::size_t whole_pages(const Device& device, std::size_t bytes, const std::stri
 }
 
 void require_descriptors(const Device& device, const std::string& name) {
-  int can = 0;
-  check_cuda(
-      device.driver(),
-      device.driver().cuDeviceGetAttribute(&can, cuda::kPosixDescriptorSupported, device.ordinal()),
-      "cuDeviceGetAttribute");
-  if (can != 0) return;
+  if (SharedDeviceMemory::is_supported(device)) return;
   Diagnostic({},
              fmt::format("{}: GPU {} cannot share memory by descriptors", name, device.ordinal()),
              ErrorKind::unavailable)
@@ -67,6 +62,15 @@ void require_descriptors(const Device& device, const std::string& name) {
 }
 
 }  // namespace
+
+bool SharedDeviceMemory::is_supported(const Device& device) {
+  int can = 0;
+  check_cuda(
+      device.driver(),
+      device.driver().cuDeviceGetAttribute(&can, cuda::kPosixDescriptorSupported, device.ordinal()),
+      "cuDeviceGetAttribute");
+  return can != 0;
+}
 
 SharedDeviceMemory::SharedDeviceMemory(const Device& device, std::size_t bytes, std::string name)
     : device_(device), name_(std::move(name)) {

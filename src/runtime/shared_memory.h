@@ -14,6 +14,8 @@ namespace tilewright::runtime {
 // whatever order they end.
 class SharedDeviceMemory {
  public:
+  // Whether the driver and the system can hand out descriptors of its memory.
+  static bool is_supported(const Device& device);
   // At least `bytes`, which is not 0. Error(unavailable) where the device cannot, or has no room.
   // `name` is what errors call it.
   SharedDeviceMemory(const Device& device, std::size_t bytes, std::string name);

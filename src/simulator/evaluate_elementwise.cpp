@@ -253,7 +253,7 @@ void convert(const Elementwise& function, std::size_t count, const From* source,
     }
   } else {
     const IntegerRange range = range_of(function.dtype);
-    const bool saturates = is_byte_integer(function.dtype);
+    const bool saturates = is_memory_format(function.dtype);
     for (std::size_t i = 0; i < count; ++i) {
       if constexpr (to_integer) {
         const std::int64_t value = source[i];

@@ -36,6 +36,7 @@ void with_format(DType dtype, Visit&& visit) {
     case DType::i64:
     case DType::i8:
     case DType::u8:
+    case DType::u32:
     case DType::boolean:
       break;
   }
@@ -68,6 +69,8 @@ IntegerRange range_of(DType integer) {
       return {INT8_MIN, INT8_MAX};
     case DType::u8:
       return {0, UINT8_MAX};
+    case DType::u32:
+      return {0, UINT32_MAX};
     case DType::i32:
       return {INT32_MIN, INT32_MAX};
     case DType::f32:
@@ -91,6 +94,8 @@ std::int64_t to_integer(DType dtype, const std::byte* source) {
       return read(std::int8_t{});
     case DType::u8:
       return read(std::uint8_t{});
+    case DType::u32:
+      return read(std::uint32_t{});
     case DType::i32:
       return read(std::int32_t{});
     case DType::f32:
@@ -122,6 +127,7 @@ double unit_roundoff(DType dtype) {
     case DType::i64:
     case DType::i8:
     case DType::u8:
+    case DType::u32:
     case DType::boolean:
       return 0;
   }

@@ -100,11 +100,76 @@ static void destroyed_kernels(void) {
   expect(tilewright_kernel_variant_count(kernel) == 0, "it has no variant");
 }
 
+/* A group of one rank: what several say to each other is tested from Python. */
+static void groups(void) {
+  const tilewright_group_options alone = {0, 1, NULL, 0, 0}, wrong = {2, 2, NULL, 0, 0};
+  tilewright_group* group = (tilewright_group*)1;
+  tilewright_symmetric* memory = (tilewright_symmetric*)1;
+  tilewright_kernel* kernel = NULL;
+  const void* data[1] = {NULL};
+  int64_t sizes[1] = {0}, offset = -1;
+  float sent[2] = {1.5F, -2}, got[2] = {NAN, NAN};
+
+  expect_error(tilewright_group_create_by_file("unused", &wrong, &group), TILEWRIGHT_ERROR_USAGE,
+               "rank 2 of 2 ranks");
+  expect(group == NULL, "the group is NULL after a failure");
+  expect_error(tilewright_group_create_by_file(NULL, &alone, &group), TILEWRIGHT_ERROR_USAGE,
+               "the path of the file is NULL");
+  expect_error(tilewright_group_create_by_store(NULL, "key", &alone, &group),
+               TILEWRIGHT_ERROR_USAGE, "the store is NULL");
+  expect_error(tilewright_group_barrier(NULL, "x"), TILEWRIGHT_ERROR_USAGE, "the group is NULL");
+  expect(tilewright_group_rank(NULL) == -1 && tilewright_group_size(NULL) == -1, "no group");
+
+  expect(tilewright_group_create_by_file("unused", &alone, &group) == TILEWRIGHT_OK, "group");
+  expect(tilewright_group_rank(group) == 0 && tilewright_group_size(group) == 1, "rank 0 of 1");
+  expect(tilewright_group_barrier(group, "begin") == TILEWRIGHT_OK, "barrier");
+  expect_error(tilewright_group_barrier(group, NULL), TILEWRIGHT_ERROR_USAGE,
+               "the barrier is NULL");
+  expect(tilewright_group_all_gather(group, "all", "ab", 2, data, sizes) == TILEWRIGHT_OK,
+         "all_gather");
+  expect(sizes[0] == 2 && memcmp(data[0], "ab", 2) == 0, "what was given");
+  expect_error(tilewright_group_all_gather(group, "all", "ab", -1, data, sizes),
+               TILEWRIGHT_ERROR_USAGE, "-1 bytes");
+  expect(tilewright_group_lost(group, NULL, 0) == 0, "nobody is lost");
+  expect(tilewright_group_require_all(group, "the end") == TILEWRIGHT_OK, "all are there");
+
+  expect_error(tilewright_symmetric_create(group, 4096, "x", "disk", 0, &memory),
+               TILEWRIGHT_ERROR_USAGE, "symmetric memory on 'disk'");
+  expect(memory == NULL, "the memory is NULL after a failure");
+  expect(tilewright_symmetric_create(group, 4096, "x", "host", 0, &memory) == TILEWRIGHT_OK,
+         "memory");
+  expect(tilewright_symmetric_size(memory) == 4096, "its size");
+  expect(tilewright_symmetric_allocate(memory, 8, "pair", 64, &offset) == TILEWRIGHT_OK, "a part");
+  expect(tilewright_symmetric_write(memory, 0, offset, sent, 8) == TILEWRIGHT_OK, "write");
+  expect(tilewright_symmetric_read(memory, 0, offset, got, 8) == TILEWRIGHT_OK, "read");
+  expect(got[0] == sent[0] && got[1] == sent[1], "what was written");
+  expect(memcmp((char*)tilewright_symmetric_address(memory, 0) + offset, sent, 8) == 0, "address");
+  expect(tilewright_symmetric_address(memory, 1) == NULL, "no rank 1");
+  expect_error(tilewright_symmetric_read(memory, 0, 4090, got, 8), TILEWRIGHT_ERROR_USAGE,
+               "8 bytes at offset 4090 of x, which has 4096 bytes");
+  expect_error(tilewright_symmetric_write(memory, 1, 0, sent, 8), TILEWRIGHT_ERROR_USAGE,
+               "rank 1 of 1 ranks");
+
+  expect_error(tilewright_kernel_create_in_group("gemm", NULL, group, 0, &kernel),
+               TILEWRIGHT_ERROR_USAGE, "gemm runs on one GPU");
+  tilewright_group_destroy(group);
+  expect_error(tilewright_kernel_create_in_group("gemm", NULL, group, 0, &kernel),
+               TILEWRIGHT_ERROR_USAGE, "the group is not there");
+  /* What was made with it keeps it. */
+  expect(tilewright_symmetric_read(memory, 0, offset, got, 8) == TILEWRIGHT_OK, "read again");
+  tilewright_symmetric_destroy(memory);
+  tilewright_symmetric_destroy(memory);
+  expect_error(tilewright_symmetric_read(memory, 0, 0, got, 8), TILEWRIGHT_ERROR_USAGE,
+               "the symmetric memory is not there");
+  tilewright_group_destroy(group);
+}
+
 int main(void) {
   expect(strcmp(tilewright_last_error(), "") == 0, "no error before a call");
   expect(tilewright_version()[0] >= '0' && tilewright_version()[0] <= '9', "the version");
   multiplies();
   refuses();
   destroyed_kernels();
+  groups();
   return failures == 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,15 +87,32 @@ TEST_F(RanksGpuTest, AnAllReduceHasTheSameBitsInAllRanks) {
   }
 }
 
-// The library's products over ranks on a caller's tensors: outputs poisoned before each of some
+// The library's operations over ranks on a caller's tensors: outputs poisoned before each of some
 // rounds of runs in a row, against float64, and with the same bits in every round.
-TEST_F(RanksGpuTest, ProductsOfTheLibrary) {
-  for (const auto& [name, more] : {std::pair{"gemm_reduce_scatter", "parts=f32"},
-                                   {"gemm_reduce_scatter", "bias=true"},
-                                   {"all_gather_gemm", "dtype=f16"}}) {
-    SCOPED_TRACE(testing::Message() << name << ", " << more);
-    library::Workload work =
-        library::make_workload(find_kernel(name), {more, "m=300", "n=520", "k=328"}, {}, 1);
+TEST_F(RanksGpuTest, OperationsOfTheLibrary) {
+  const std::vector<std::string> product = {"m=300", "n=520", "k=328"};
+  const std::vector<std::string> tokens = {"batch=2", "queries=77", "heads=6"};
+  const auto with = [](std::vector<std::string> settings, const std::string& more) {
+    settings.push_back(more);
+    return settings;
+  };
+  for (const auto& [name, settings] : std::vector<std::pair<const char*, std::vector<std::string>>>{
+           {"gemm_reduce_scatter", with(product, "parts=f32")},
+           {"gemm_reduce_scatter", with(product, "bias=true")},
+           {"all_gather_gemm", with(product, "dtype=f16")},
+           {"all_to_all", with(tokens, "kv_heads=1")},
+           {"all_to_all", with(tokens, "schedule=copy")},
+           {"all_to_all_back", with(tokens, "dtype=f32")},
+           {"all_to_all_back", with(tokens, "schedule=copy")},
+           {"all_to_all_varlen", with(tokens, "keys=300")},
+           {"all_to_all_varlen_back", tokens},
+           {"all_gather", {"count=10000"}},
+           {"reduce_scatter", {"count=10000"}},
+           {"all_reduce", {"count=10000", "schedule=one_shot"}},
+           {"all_reduce", {"count=100000", "schedule=two_shots"}},
+           {"broadcast", {"count=10000", "root=1"}}}) {
+    SCOPED_TRACE(testing::Message() << name << ", " << settings.back());
+    library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
     const LibraryExecutable executable = compile(*work.kernel, work.options, "cuda");
     const auto of_rank = static_cast<std::ptrdiff_t>(work.tensors.size()) / kRanks;
     std::optional<std::vector<HostTensor>> first;

@@ -117,8 +117,8 @@ Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
 
 // The mutants of one kind.
 std::vector<MutantResult> of_kind(int kind, const Kernel& kernel,
-                                  const std::vector<std::string>& sizes,
-                                  const ProofOptions& options) {
+                                  const std::vector<std::string>& sizes, ProofOptions options,
+                                  const std::vector<std::string>& candidate = {}) {
   const test::TemporaryFolder folder;
   setenv("TILEWRIGHT_DUMP", folder.path().c_str(), 1);
   compile(kernel, "sim:sm_90a");
@@ -126,6 +126,9 @@ std::vector<MutantResult> of_kind(int kind, const Kernel& kernel,
   const library::KernelSource source =
       library::KernelSource::of_file(folder / (kernel.name() + ".tw"));
   const Subject subject = subject_of(kernel, sizes, source);
+  if (!candidate.empty()) {
+    options.candidates = {[&] { return library::make_workload(source.entry(), candidate, {}, 0); }};
+  }
   std::vector<MutantResult> results;
   for (MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
     if (result.kind->number == kind) results.push_back(std::move(result));
@@ -313,9 +316,9 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
     const Block rows = n.block(cta_index() / 1000 * 1000 + cta_index() % 1000, 16);
     store(C(rows, all), load(X(rows, all)));
   })});
-  const auto verdicts = [&](const char* size) {
+  const auto verdicts = [&](const char* size, const std::vector<std::string>& candidate = {}) {
     int caught = 0, same = 0;
-    for (const MutantResult& result : of_kind(36, kernel, {size}, {})) {
+    for (const MutantResult& result : of_kind(36, kernel, {size}, {}, candidate)) {
       if (result.mutant.change != "divides by one more") continue;
       caught += result.verdict == Verdict::caught;
       same += result.reason.find("in no size is what it makes another number") == 0;
@@ -324,6 +327,7 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   };
   EXPECT_EQ(verdicts("n=48"), std::pair(false, true));
   EXPECT_EQ(verdicts("n=16032"), std::pair(true, false));
+  EXPECT_EQ(verdicts("n=48", {"n=16032"}), std::pair(true, false));
 }
 
 // A loop that begins a turn early does nothing in it, and one that begins late leaves out a block.

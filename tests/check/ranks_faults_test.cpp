@@ -7,12 +7,11 @@
 #include <vector>
 
 #include "check/program_proof.h"
+#include "check/ranks_subject.h"
 #include "common/ranks_kernels.h"
-#include "compiler/compile_to_machine.h"
 #include "examples/all_reduce.h"
 #include "library/program_simulation.h"
-#include "simulator/faults/fault_kinds.h"
-#include "target/verify.h"
+#include "tilewright/kernels/attention_ranks.h"
 #include "tilewright/kernels/gemm_ranks.h"
 #include "tilewright/program.h"
 
@@ -20,73 +19,10 @@
 namespace tilewright::checks {
 namespace {
 
-// One launch a rank and run.
-struct RanksSubject {
-  RanksSubject(const Kernel& kernel, int ranks, DType dtype,
-               const std::vector<std::vector<Dim>>& shapes)
-      : program("faults", ranks) {
-    std::vector<Part> parts;
-    for (const auto& shape : shapes) {
-      parts.push_back(program.buffer("t" + std::to_string(parts.size()), dtype, shape));
-    }
-    program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, parts); });
-    machine = compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
-  }
-  // A program of one kernel, on which nothing but these sizes and CTAs is decided.
-  RanksSubject(const Program& recorded, DimValues sizes, int ctas)
-      : program(recorded), sizes(std::move(sizes)), ctas(ctas) {
-    machine = compiler::compile_to_machine(*program.finish().kernels.front(), ir::default_target())
-                  .kernel;
-  }
-
-  // The kind of fault that shows in one schedule of some runs; "" for none.
-  std::string symptom(const ir::Kernel& mutant, std::uint64_t seed, int runs) const {
-    simulator::MachineOptions options;
-    options.seed = seed;
-    options.multiprocessors = options.resident = ctas;
-    const simulator::MachineReport report =
-        library::simulate_program(ir::bind_program(program.finish(), sizes, ctas), {mutant},
-                                  ProgramMemory(program, sizes).tensors, nullptr, options, runs);
-    return report.ok() ? "" : report.faults[0].kind;
-  }
-
-  // Every mutant of the kind is refused, equivalent by a rule, or found as what it is in some
-  // schedule.
-  int expect_found(int number, int runs) const {
-    const std::vector<simulator::FaultKind>& kinds = simulator::fault_kinds();
-    const auto kind = std::find_if(kinds.begin(), kinds.end(),
-                                   [&](const auto& each) { return each.number == number; });
-    int found = 0;
-    for (const simulator::Mutant& mutant : simulator::mutants_of(*kind, machine)) {
-      SCOPED_TRACE(mutant.operation + " " + mutant.change);
-      const ir::Kernel changed = mutant.apply(machine);
-      try {
-        target::verify(changed);
-      } catch (const Error&) {
-        continue;
-      }
-      if (!mutant.equivalent.empty()) continue;
-      std::string symptom;
-      for (std::uint64_t seed = 0; seed < 12 && symptom.empty(); ++seed) {
-        symptom = this->symptom(changed, seed, runs);
-      }
-      EXPECT_NE(std::find(kind->classes.begin(), kind->classes.end(), symptom), kind->classes.end())
-          << "found as '" << symptom << "'";
-      ++found;
-    }
-    return found;
-  }
-
-  Program program;
-  DimValues sizes;
-  int ctas = 8;
-  ir::Kernel machine;
-};
-
 TEST(RanksFaults, OfAnAllReduce) {
   const RanksSubject subject(examples::all_reduce(), 2, f32, {{100, 64}, {100, 64}, {4, 100, 64}});
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    ASSERT_EQ(subject.symptom(subject.machine, seed, 3), "");
+    ASSERT_EQ(subject.symptom(subject.machine(), seed, 3), "");
   }
   // The signal: relaxed, of the GPU alone, early; the wait: relaxed, of the GPU alone, left out.
   EXPECT_EQ(subject.expect_found(23, 3), 6);
@@ -107,7 +43,7 @@ TEST(RanksFaults, OfAllKinds) {
 
 TEST(RanksFaults, OfCopiesThroughTma) {
   const RanksSubject subject(test::Copied{}.kernel(), 2, bf16, {{64, 64}, {64, 64}, {64, 64}});
-  ASSERT_EQ(subject.symptom(subject.machine, 0, 1), "");
+  ASSERT_EQ(subject.symptom(subject.machine(), 0, 1), "");
   // As of the all-reduce, and the proxy fence left out.
   EXPECT_EQ(subject.expect_found(23, 1), 7);
   EXPECT_EQ(subject.expect_found(16, 1), 1);
@@ -125,27 +61,18 @@ TEST(RanksFaults, OfAGemmWithReduceScatter) {
   const RanksSubject subject(kernels::gemm_reduce_scatter_sm90(o),
                              {{"m", 60}, {"n", 40}, {"k", 24}}, 3);
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
-    ASSERT_EQ(subject.symptom(subject.machine, seed, 3), "");
+    ASSERT_EQ(subject.symptom(subject.machine(), seed, 3), "");
   }
   EXPECT_GT(subject.expect_found(23, 3), 5);
   EXPECT_EQ(subject.expect_found(24, 3), 1);
   EXPECT_GT(subject.expect_found(16, 1), 0);
 }
 
-// Of the kernel: a relaxed wait, one of the GPU alone, none, no fence before its copies. Of the
-// program: words that nobody waits for, writes or counts up, and a rank that pushes the next run's
-// rows while others read this one's.
-TEST(RanksFaults, OfAnAllGatherWithGemm) {
-  kernels::AllGatherGemm o;
-  o.gemm.block_m = 64;
-  o.gemm.block_n = 32;
-  o.gemm.warpgroups = 1;
-  const Program recorded = kernels::all_gather_gemm_sm90(o);
-  // Rows in each of the blocks that are pushed.
-  const ir::Program program =
-      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 8}}, 2);
+// Of each kind how many mutants of a program of ranks are caught, as what they are. None may be
+// left undecided.
+std::map<int, int> caught_in(const ir::Program& program, int ctas) {
   simulator::MachineOptions how;
-  how.multiprocessors = how.resident = 2;
+  how.multiprocessors = how.resident = ctas;
   ProofOptions options;
   options.launches = 3;
   options.more = 100;
@@ -159,6 +86,40 @@ TEST(RanksFaults, OfAnAllGatherWithGemm) {
     EXPECT_TRUE(result.right_class) << result.fault.message;
     ++caught[result.kind->number];
   }
+  return caught;
+}
+
+// Of the kernel: a relaxed wait, one of the GPU alone, none, no fence before its copies. Of the
+// program: words that nobody waits for, writes or counts up, and a rank that pushes the next run's
+// rows while others read this one's.
+TEST(RanksFaults, OfAnAllGatherWithGemm) {
+  kernels::AllGatherGemm o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  const Program recorded = kernels::all_gather_gemm_sm90(o);
+  // Something in each of the blocks of rows and parts of the last one that are pushed.
+  const ir::Program program =
+      ir::bind_program(recorded.finish(), DimValues{{"m", 250}, {"n", 24}, {"k", 200}}, 2);
+  std::map<int, int> caught = caught_in(program, 2);
+  for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
+}
+
+// The same of keys that come while attention runs: none of them is read before it is there, nor
+// overwritten while others still read it.
+TEST(RanksFaults, OfSequenceParallelAttention) {
+  kernels::SequenceParallelAttention o;
+  o.attention.heads = o.attention.kv_heads = 1;
+  o.attention.dim = o.attention.dim_v = 16;
+  o.attention.block_q = 64;
+  o.attention.block_k = 16;
+  o.attention.causal = true;
+  o.shards = Shards::zig_zag;
+  // So many keys that every rank sees something of each piece, and waits for its word.
+  const ir::Program program =
+      ir::bind_program(kernels::sequence_parallel_attention_sm90(o).finish(),
+                       DimValues{{"batch", 1}, {"queries", 20}, {"keys", 104}}, 2);
+  std::map<int, int> caught = caught_in(program, 2);
   for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
 }
 

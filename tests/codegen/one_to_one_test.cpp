@@ -45,7 +45,7 @@ const Row kRows[] = {
     {{Op::mbarrier_arrive},
      {"mbarrier_arrive(", "mbarrier_arrive_remote("},
      "mbarrier.arrive.shared::"},
-    {{Op::mbarrier_wait}, {"mbarrier_wait("}, "mbarrier.try_wait."},
+    {{Op::mbarrier_wait}, {"mbarrier_wait(", "mbarrier_wait_watched("}, "mbarrier.try_wait."},
     {{Op::fence_barrier_init}, {"fence_barrier_init("}, "fence.mbarrier_init."},
     {{Op::fence_proxy_async}, {"fence_proxy_async("}, "fence.proxy.async.shared"},
     {{Op::fence_proxy_async_global}, {"fence_proxy_async_global("}, "fence.proxy.async.global"},
@@ -54,7 +54,7 @@ const Row kRows[] = {
     {{Op::bulk_commit}, {"bulk_commit("}, "cp.async.bulk.commit_group"},
     {{Op::bulk_wait}, {"bulk_wait<", "bulk_wait_read<"}, "cp.async.bulk.wait_group"},
     {{Op::set_max_registers}, {"increase_registers<", "decrease_registers<"}, "setmaxnreg."},
-    {{Op::check}, {"stop_at_check("}, "trap"},
+    {{Op::check}, {"stop_at_check(", "report_wait("}, "trap"},  // the latter in watched waits alone
     {{Op::prefetch_map}, {"prefetch_map("}, "prefetch.tensormap"},
     {{Op::tma_load}, {"tma_load_"}, "cp.async.bulk.tensor."},
     {{Op::cluster_copy}, {"cluster_copy("}, "cp.async.bulk.shared::cluster."},
@@ -78,7 +78,8 @@ const Row kRows[] = {
     {{Op::store_index}, {"store_weak(", "store_relaxed_", "store_release_"}},
     {{Op::load_index}, {"*(", "load_relaxed_", "load_acquire_"}},
     {{Op::wait_flag}, {"wait_flag_"}},
-    {{Op::load_registers, Op::store_registers, Op::red_registers}, {"* const first ="}},
+    {{Op::load_registers, Op::store_registers, Op::red_registers, Op::atomic_registers},
+     {"* const first ="}},
 };
 
 // The row that says most of how the call begins; null for arithmetic.

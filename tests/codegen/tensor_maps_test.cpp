@@ -48,6 +48,8 @@ runtime::TensorMapType type_of(DType dtype) {
       return runtime::TensorMapType::i32;
     case DType::i64:
       return runtime::TensorMapType::i64;
+    case DType::u32:
+      return runtime::TensorMapType::u32;
     case DType::f8e4m3:
     case DType::i8:
     case DType::u8:
@@ -174,7 +176,7 @@ TEST(TensorMaps, HaveTheTypesOfTheirTensors) {
         .maps.at(0)
         .spec.type;
   };
-  for (const DType dtype : {f32, f16, bf16, i32, i64, f8e4m3, i8, u8}) {
+  for (const DType dtype : {f32, f16, bf16, i32, i64, u32, f8e4m3, i8, u8}) {
     EXPECT_EQ(encoded(dtype), type_of(dtype)) << name_of(dtype);
   }
 }

@@ -5,6 +5,7 @@
 
 #include "common/temporary_folder.h"
 #include "compiler/device_tensors.h"
+#include "compiler/launch_key.h"
 #include "explain/explanation.h"
 #include "library/timing.h"
 #include "runtime/fake_driver.h"
@@ -73,6 +74,18 @@ TEST_F(CompiledTest, ASecondLaunchEncodesNothing) {
   EXPECT_EQ(state_->map_base, reinterpret_cast<void*>(0x4000000));
 }
 
+// What is prepared for launches that do not come again is not kept for ever.
+TEST_F(CompiledTest, FewLaunchesAreKept) {
+  const Executable executable = compile(gemm(), "cuda");
+  executable.run(tensors(512, 768, 128));
+  for (std::size_t i = 0; i < compiler::kMaximumPrepared; ++i) {
+    executable.run(tensors(512, 768, 128 + 8 * static_cast<std::int64_t>(i + 1)));
+  }
+  state_->map_base = nullptr;
+  executable.run(tensors(512, 768, 128));
+  EXPECT_NE(state_->map_base, nullptr);
+}
+
 TEST_F(CompiledTest, ARepeatedLaunchCostsLittle) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "sanitizers cost more than a launch";
@@ -135,6 +148,12 @@ TEST_F(CompiledTest, TensorsTravelToTheDeviceAndBack) {
   std::vector<HostTensor> back = {HostTensor::poisoned(f32, {3, 4}), tensors[1]};
   on_device.download(back);
   EXPECT_EQ(back, tensors);
+  on_device.poison(0);
+  on_device.download(0, back[0]);
+  EXPECT_EQ(back[0], HostTensor::poisoned(f32, {3, 4}));
+  on_device.upload(0, tensors[0]);
+  on_device.download(0, back[0]);
+  EXPECT_EQ(back[0], tensors[0]);
 }
 
 TEST_F(CompiledTest, TimingTakesTheMedianOfManyRuns) {

@@ -8,6 +8,7 @@
 #include "common/error_text.h"
 #include "common/ranks_kernels.h"
 #include "compiler/build.h"
+#include "tilewright/asynchronous.h"
 #include "tilewright/hopper.h"
 #include "tilewright/library.h"
 
@@ -109,6 +110,34 @@ TEST(LaunchPlan, RanksPassTheMemoryOfTheirPeers) {
   EXPECT_THAT(usage_error_of(plan), HasSubstr("rank 2 of 2"));
   given.ranks = 9;
   EXPECT_THAT(usage_error_of(plan), HasSubstr("9 ranks"));
+}
+
+// A launch on `size` rows of as many CTAs, or of two, in clusters of two.
+LaunchPlan planned_clusters(std::int64_t size, bool by_rows) {
+  Kernel kernel("copies");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {64}), Y = kernel.out("Y", f32, {n, 64});
+  kernel.ctas(by_rows ? n : Dim(2), 2);
+  kernel.roles({role("copy", warps(1), registers(40), [&] { store(Y(0, all), load(X(all))); })});
+  const GpuProgram program = translate(kernel.finish(), ir::default_target());
+  const auto data = [](std::uintptr_t address) { return reinterpret_cast<std::byte*>(address); };
+  Arguments given;
+  given.tensors = {{"X", f32, {64}, {1}, data(0x100000)},
+                   {"Y", f32, {size, 64}, {64, 1}, data(0x200000)}};
+  return plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);
+}
+
+TEST(LaunchPlan, AGridIsOfWholeClusters) {
+  EXPECT_EQ(planned_clusters(4, /*by_rows=*/true).shape.grid.x, 4u);
+  EXPECT_THAT(usage_error_of([] { planned_clusters(3, /*by_rows=*/true); }),
+              AllOf(HasSubstr("copies has 3 CTAs, no multiple of its cluster of 2"),
+                    HasSubstr("fix: round")));
+}
+
+// Whatever the grid is, and whatever is read.
+TEST(LaunchPlan, EmptyOutputsLaunchNoFixedGrid) {
+  EXPECT_TRUE(planned_clusters(0, /*by_rows=*/false).empty);
+  EXPECT_FALSE(planned_clusters(1, /*by_rows=*/false).empty);
 }
 
 // gemm's own schedule for sm_90a; the addresses of its tensors are never read.
@@ -224,6 +253,8 @@ TEST_F(LaunchPlanTest, StridesThatTmaCannotTakeAreNamed) {
   EXPECT_THAT(error_of(given),
               AllOf(HasSubstr("tensor A: the stride of axis 0 is 129 elements (258 bytes)"),
                     HasSubstr("multiples of 16 bytes"), HasSubstr("pad axis 1 to 136 elements")));
+  given.tensors[0].strides = {132, 1};
+  EXPECT_THAT(error_of(given), HasSubstr("the stride of axis 0 is 132 elements (264 bytes)"));
   given = arguments(512, 768, 100);
   EXPECT_THAT(error_of(given), AllOf(HasSubstr("k is 100"), HasSubstr("a multiple of 8")));
   given = arguments(512, 768, 128);

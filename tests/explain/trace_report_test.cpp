@@ -132,7 +132,7 @@ TEST(BreakageTest, MovesAReleaseBeforeTheWaitForItsReaders) {
   const std::string before = ir::to_text(machine);
   const checks::Breakage breakage = checks::break_kernel(machine, "release");
   EXPECT_THAT(breakage.what, ContainsRegex("mbarrier_arrive (q|k|v|kv)_empty"));
-  EXPECT_THAT(breakage.where.file, HasSubstr("attention_sm90.cpp"));
+  EXPECT_THAT(breakage.where.file, HasSubstr("attention_sm90_forward.h"));
   EXPECT_EQ(count(ir::Op::mbarrier_arrive), arrivals);
   EXPECT_EQ(count(ir::Op::wgmma_wait), waits);
   EXPECT_NE(ir::to_text(machine), before);
@@ -150,7 +150,7 @@ TEST(BreakageTest, TakesTheWarpSyncsFromBeforeArrivals) {
   };
   const int before = syncs();
   EXPECT_THAT(checks::break_kernel(machine, "warp_sync").where.file,
-              HasSubstr("attention_sm90.cpp"));
+              HasSubstr("attention_sm90_forward.h"));
   EXPECT_EQ(syncs(), before - 4);
   ir::verify(machine);
 }

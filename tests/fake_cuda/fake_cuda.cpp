@@ -8,9 +8,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
+#include "fake_cuda/fake_ipc.h"
 #include "fake_cuda/fake_streams.h"
 #include "runtime/cuda_api.h"
 
@@ -21,6 +23,8 @@ FakeCudaState fake_cuda_state = {};
 }
 
 namespace {
+
+thread_local std::uintptr_t current_context = 0;
 
 int take_result() {
   const int result = fake_cuda_state.next_result;
@@ -42,11 +46,25 @@ int free_handle(void* handle) {
   return 0;
 }
 
+// The GPU of that number, as CUDA_VISIBLE_DEVICES would choose it.
+int gpu_of(int device) {
+  const int visible = device < 8 ? fake_cuda_state.visible[device] : 0;
+  return visible == 0 ? device : visible - 1;
+}
+
 }  // namespace
 
 extern "C" {
 
-int cuInit(unsigned) { return fake_cuda_state.init_result; }
+int cuInit(unsigned) {
+  // For tests that run programs.
+  const char* const devices = std::getenv("FAKE_CUDA_DEVICES");
+  if (devices != nullptr) {
+    fake_cuda_state.device_count = std::atoi(devices);
+    fake_cuda_state.max_threads = 1024;
+  }
+  return fake_cuda_state.init_result;
+}
 int cuDriverGetVersion(int* version) {
   *version = 12040;
   return 0;
@@ -71,8 +89,18 @@ int cuDeviceGetName(char* name, int size, int) {
   std::strncpy(name, "Fake H100", static_cast<size_t>(size));
   return 0;
 }
-int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int) {
+int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int device) {
   switch (attribute) {
+    case cuda::kPosixDescriptorSupported:
+      *value = fake_cuda_state.without_descriptors == 0;
+      break;
+    case cuda::kPciDomain:
+    case cuda::kPciDevice:
+      *value = 0;
+      break;
+    case cuda::kPciBus:
+      *value = 0x10 + gpu_of(device);
+      break;
     case cuda::kComputeCapabilityMajor:
       *value = 9;
       break;
@@ -91,23 +119,34 @@ int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int) {
   return 0;
 }
 int cuDeviceCanAccessPeer(int* can, int, int) {
-  *can = 1;
+  *can = fake_cuda_state.without_peers == 0;
+  return 0;
+}
+int cuDeviceGetP2PAttribute(int* value, int attribute, int, int) {
+  constexpr int kAtomics = 3;
+  const bool lacks = fake_cuda_state.without_peers != 0 ||
+                     (attribute == kAtomics && fake_cuda_state.without_atomics != 0);
+  *value = !lacks;
   return 0;
 }
 int cuCtxEnablePeerAccess(CUctx_st*, unsigned) { return 0; }
 int cuDeviceGetUuid_v2(void* bytes, int device) {
-  std::memset(bytes, device, 16);
+  std::memset(bytes, gpu_of(device), 16);
   return 0;
 }
 int cuDeviceTotalMem_v2(size_t* bytes, int) {
   *bytes = size_t{80} << 30;
   return 0;
 }
-int cuDevicePrimaryCtxRetain(CUctx_st** context, int) {
-  *context = nullptr;
+// Contexts are the devices' numbers, from 1 on.
+int cuDevicePrimaryCtxRetain(CUctx_st** context, int device) {
+  *context = reinterpret_cast<CUctx_st*>(static_cast<std::uintptr_t>(device) + 1);
   return 0;
 }
-int cuCtxSetCurrent(CUctx_st*) { return 0; }
+int cuCtxSetCurrent(CUctx_st* context) {
+  current_context = reinterpret_cast<std::uintptr_t>(context);
+  return 0;
+}
 int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
@@ -122,13 +161,16 @@ int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value)
   return 0;
 }
 int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*) {
-  *value = attribute == cuda::kMaxThreadsPerBlock ? fake_cuda_state.max_threads : 0;
+  *value = attribute == cuda::kMaxThreadsPerBlock ? fake_cuda_state.max_threads
+           : attribute == cuda::kSharedSizeBytes  ? fake_cuda_state.static_shared
+                                                  : 0;
   return 0;
 }
 int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void**) {
   if (const int failed = take_result()) return failed;
   FakeCudaState& state = fake_cuda_state;
   ++state.launches;
+  state.launched_on = static_cast<int>(current_context) - 1;
   const unsigned grid[] = {config->grid_x, config->grid_y, config->grid_z};
   const unsigned block[] = {config->block_x, config->block_y, config->block_z};
   std::memcpy(state.grid, grid, sizeof grid);
@@ -161,12 +203,14 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   ++fake_cuda_state.allocations;
   if (bytes > (size_t{1} << 30)) return cuda::kErrorOutOfMemory;
   if (const int failed = take_result()) return failed;
-  *pointer = reinterpret_cast<uint64_t>(std::malloc(bytes));
+  *pointer = fake_cuda_state.without_descriptors != 0
+                 ? fake_cuda::new_shared(bytes)
+                 : reinterpret_cast<uint64_t>(std::malloc(bytes));
   ++fake_cuda_state.live_allocations;
   return 0;
 }
 int cuMemFree_v2(uint64_t pointer) {
-  std::free(reinterpret_cast<void*>(pointer));
+  if (!fake_cuda::end_shared(pointer)) std::free(reinterpret_cast<void*>(pointer));
   --fake_cuda_state.live_allocations;
   return 0;
 }
@@ -219,15 +263,21 @@ int cuStreamDestroy_v2(CUstream_st* stream) {
   --fake_cuda_state.live_handles;
   return 0;
 }
-int cuStreamWriteValue32_v2(CUstream_st* stream, uint64_t word, uint32_t value, unsigned) {
-  fake_cuda::submit(stream, [=] {
-    __atomic_store_n(reinterpret_cast<uint32_t*>(word), value, __ATOMIC_RELEASE);
-  });
-  return 0;
-}
-int cuStreamWaitValue32_v2(CUstream_st* stream, uint64_t word, uint32_t value, unsigned) {
-  fake_cuda::wait_for_word(stream, reinterpret_cast<const void*>(word),
-                           static_cast<int32_t>(value));
+int cuStreamBatchMemOp_v2(CUstream_st* stream, unsigned count, cuda::words::Operation* operations,
+                          unsigned) {
+  if (const int failed = take_result()) return failed;
+  ++fake_cuda_state.word_calls;
+  for (unsigned i = 0; i < count; ++i) {
+    const cuda::words::Operation& each = operations[i];
+    auto* const word = reinterpret_cast<uint32_t*>(each.address);
+    const auto value = static_cast<uint32_t>(each.value);
+    if (each.kind == cuda::words::kWait) {
+      fake_cuda::wait_for_word(stream, word, static_cast<int32_t>(value),
+                               each.flags == cuda::words::kEqual);
+    } else {
+      fake_cuda::submit(stream, [=] { __atomic_store_n(word, value, __ATOMIC_RELEASE); });
+    }
+  }
   return 0;
 }
 int cuStreamSynchronize(CUstream_st* stream) {
@@ -267,6 +317,21 @@ int cuEventQuery(CUevent_st* event) {
 int cuEventSynchronize(CUevent_st*) { return 0; }
 int cuEventElapsedTime(float* milliseconds, CUevent_st*, CUevent_st*) {
   *milliseconds = 1.5F;
+  return 0;
+}
+int cuIpcGetMemHandle(cuda::memory::IpcHandle* handle, uint64_t pointer) {
+  return fake_cuda::name_shared(pointer, handle->bytes) ? 0 : 1;
+}
+int cuIpcOpenMemHandle_v2(uint64_t* pointer, cuda::memory::IpcHandle handle, unsigned) {
+  if (fake_cuda_state.reaches_nobody != 0) return cuda::kErrorInvalidDevice;
+  *pointer = fake_cuda::open_shared(handle.bytes);
+  if (*pointer == 0) return 1;
+  ++fake_cuda_state.live_allocations;
+  return 0;
+}
+int cuIpcCloseMemHandle(uint64_t pointer) {
+  fake_cuda::end_shared(pointer);
+  --fake_cuda_state.live_allocations;
   return 0;
 }
 // Shared memory: a handle is a file in memory, and an address range is the host's own.

@@ -16,11 +16,16 @@ struct FakeCudaState {
   // Set by tests.
   int init_result;
   int device_count;
-  int max_threads;                    // of a block, by what the kernels were compiled for
-  int synchronise_milliseconds;       // that waiting for a stream takes
-  int capturing;                      // whether all streams are
-  int reaches_nobody;                 // whether no device maps shared memory
-  int next_result;                    // returned once, by the next call of those that can fail
+  int max_threads;               // of a block, by what the kernels were compiled for
+  int static_shared;             // bytes that the kernels have without asking
+  int synchronise_milliseconds;  // that waiting for a stream takes
+  int capturing;                 // whether all streams are
+  int reaches_nobody;            // whether no device maps shared memory
+  int visible[8];                // of each number the GPU that it is, plus 1; 0: of that number
+  int without_descriptors;       // whether no device hands out descriptors of its memory
+  int without_peers;             // whether no device reaches another one's memory
+  int without_atomics;           // whether none reaches it with atomics
+  int next_result;               // returned once, by the next call of those that can fail
   int (*executes)(void** arguments);  // stands for the kernel: what waiting for the stream returns
   // Whether new streams are queues, whose work is done while the test goes on, by threads.
   int has_queues;
@@ -33,9 +38,11 @@ struct FakeCudaState {
   int live_handles;  // streams, events and modules
   int allocations;   // so far
   int launches;
+  int launched_on;  // the device that was current
   int ended_queues_with_work;
   int memsets;
   int copies;
+  int word_calls;  // that write words or wait for them
   unsigned grid[3], block[3], cluster[3];
   int cooperative;
   unsigned shared_bytes;

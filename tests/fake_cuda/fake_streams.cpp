@@ -137,14 +137,15 @@ bool is_idle(cuda::Stream stream) {
   return !queue || queue->is_idle();
 }
 
-void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value) {
+void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value, bool equal) {
   const auto queue = queues().find(stream);
   if (!queue) return;
   // Not the queue itself, which would then end in its own thread.
-  queue->add([queue = queue.get(), word = static_cast<const std::uint32_t*>(word), value] {
+  queue->add([queue = queue.get(), word = static_cast<const std::uint32_t*>(word), value, equal] {
     queue->poll([&] {
       const std::uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-      return static_cast<std::int32_t>(now - static_cast<std::uint32_t>(value)) >= 0;
+      const auto past = static_cast<std::int32_t>(now - static_cast<std::uint32_t>(value));
+      return equal ? past == 0 : past >= 0;
     });
   });
 }

@@ -19,7 +19,8 @@ bool end_queue(cuda::Stream stream);
 void drain(cuda::Stream stream);
 bool is_idle(cuda::Stream stream);
 // Until the word is at least the value, or the queue ends.
-void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value);
+// Until the word is at least the value, or is the value.
+void wait_for_word(cuda::Stream stream, const void* word, std::int32_t value, bool equal);
 
 // Of queues: how often the event was recorded, and which of these records was reached.
 cuda::Event new_event();

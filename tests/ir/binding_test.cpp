@@ -287,6 +287,12 @@ TEST(Binding, WhatIsStoredSharesNoMemory) {
   EXPECT_EQ(message(3, 5, 0), "");  // beside each other
   EXPECT_EQ(message(3, 16, 0), "");
   EXPECT_EQ(message(0, 3, 0), "");  // in place
+  // The first row alone, and not rows that lie otherwise.
+  TensorArgument first = part(0), closer = part(0);
+  first.shape = {1, 3};
+  closer.strides = {4, 1};
+  EXPECT_NO_THROW(ir::check_memory(kernel, {part(0), part(3), first}));
+  EXPECT_THROW(ir::check_memory(kernel, {part(0), part(3), closer}), Error);
   const std::string of_a = message(1, 5, 0), of_b = message(3, 2, 0), below = message(3, 10, 0);
   EXPECT_NE(of_a.find("gemm.cpp:10: error: tensor C is stored to, and tensor A lies in the same"),
             std::string::npos)

@@ -332,6 +332,8 @@ TEST(Verifier, RejectsBrokenScheduledForm) {
       {"swizzle = 128}\n  %6", "swizzle = 128, ragged = 0}\n  %6",
        "2 coordinates, but the map of A has 3"},
       {"swizzle = 128", "swizzle = 128, ragged = 1", "axis 1 of 2 is ragged"},
+      {"swizzle = 128", "swizzle = 128, single = [0]", "axis 0 has blocks of 1, expected one of "},
+      {"swizzle = 128", "swizzle = 128, single = [2]", "axis 2 has blocks of 1, expected one of "},
       {"    elect () {", "    %40: i32 = load_index %0, %7, %7\n    elect () {",
        "reads an integer of A, which is bf16, expected i32"},
       {"    elect () {", "    %40: i32 = load_index %0, %7\n    elect () {",

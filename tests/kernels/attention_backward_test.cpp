@@ -301,6 +301,11 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.causal = true;
     c.batch = 2;
   });
+  add_in(Order::blocks, "SplitPartsOfOneHead", 70, 140, 64, [&](BackwardCase& c) {
+    split(c);
+    c.attention.heads = 2;  // two parts, the fewest that are summed
+    c.attention.kv_heads = 1;
+  });
   add_in(Order::blocks, "SplitDims", 130, 140, 96, [&](BackwardCase& c) {
     split(c);
     c.attention.heads = 3;

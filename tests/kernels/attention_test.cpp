@@ -146,7 +146,7 @@ TEST_P(AttentionLengths, InPairs) {
 
 // Several rounds, of which the last is not full, and a tile that has no other beside it.
 TEST(AttentionTest, PairsComeToEveryTileOnce) {
-  for (const int multiprocessors : {2, 6}) {
+  for (const int multiprocessors : {2, 8}) {
     for (const bool causal : {false, true}) {
       Problem p = in_pairs(problem(600, 150, causal));
       p.options.heads = p.options.kv_heads = 3;

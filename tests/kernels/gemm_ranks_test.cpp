@@ -99,6 +99,11 @@ struct How {
   int schedules = 1, runs = 3, multiprocessors = 3;
 };
 
+Sizes more_than_a_tile(const Gemm& g) { return {g.block_m * g.share_b + 17, g.block_n + 24, 72}; }
+How two_clusters(const Gemm& g) {
+  return {.runs = 2, .multiprocessors = 2 * g.share_a * g.share_b};
+}
+
 // C, before poisoned, behind the last of several runs under each of several schedules.
 void run(const Program& program, ProgramMemory& memory, const How& how) {
   SimulationOptions options;
@@ -156,14 +161,37 @@ TEST(GemmReduceScatterTest, ClustersShareTiles) {
   check(o, {150, 40, 72}, {.multiprocessors = 4});
 }
 
+// Tiles of which two runs leave beside the products of the next one, with tails of both axes.
+TEST(GemmReduceScatterTest, RunsThatLeaveLate) {
+  GemmReduceScatter o = small_tiles(2);
+  o.gemm.block_n = 256;
+  check(o, {150, 520, 136}, {.schedules = 2});
+  o.ranks = 3;
+  o.parts = f32;
+  check(o, {70, 304, 136}, {.runs = 2});
+}
+
+// CTAs of a cluster have the same columns for different ranks: some wait for what others send.
+TEST(GemmReduceScatterTest, RanksShareTiles) {
+  GemmReduceScatter o = small_tiles(2);
+  o.gemm.share_b = 2;
+  o.share_ranks = true;
+  check(o, {150, 72, 72}, {.schedules = 3, .multiprocessors = 4});
+  o = small_tiles(3);
+  o.gemm.share_a = 2;
+  o.gemm.share_b = 3;
+  o.gemm.block_n = 48;
+  o.share_ranks = true;
+  check(o, {70, 104, 72}, {.multiprocessors = 6});
+}
+
 TEST(GemmReduceScatterTest, TilesOfTheLibrary) {
-  for (const GemmVariant& variant : rank_gemm_variants()) {
-    SCOPED_TRACE(variant.name);
+  for (const RankGemmVariant& variant : reduce_scatter_variants()) {
+    SCOPED_TRACE(variant.name());
     GemmReduceScatter o;
-    o.gemm = with_variant(o.gemm, variant);
     o.bias = true;
-    check(o, {variant.block_m * variant.share_b + 17, variant.block_n + 24, 72},
-          {.runs = 2, .multiprocessors = 2 * variant.share_b});
+    o = with_variant(o, variant);
+    check(o, more_than_a_tile(o.gemm), two_clusters(o.gemm));
   }
 }
 
@@ -240,6 +268,8 @@ TEST(GemmReduceScatterTest, WhatItDoesNotTake) {
   EXPECT_THAT(refused([](auto& o) { o.gemm.exchanged = true; }),
               HasSubstr("the operands are exchanged"));
   EXPECT_THAT(refused([](auto& o) { o.gemm.dtype = f8e4m3; }), HasSubstr("operands of f8e4m3"));
+  EXPECT_THAT(refused([](auto& o) { o.share_ranks = true; }),
+              HasSubstr("1 CTAs share the tiles of B of 2 ranks"));
 }
 
 // Who passed what.
@@ -319,13 +349,33 @@ TEST(AllGatherGemmTest, ClustersAndExchangedOperands) {
   check(o, {});
 }
 
+// Two parts of the depth, and pieces that end with the rows, the depth, or before both.
+TEST(AllGatherGemmTest, PushedByWarps) {
+  AllGatherGemm o = small_gather(2);
+  o.push = true;
+  for (const Sizes& sizes : {Sizes{}, Sizes{1, 8, 8}, Sizes{35, 24, 1112}, Sizes{70, 40, 0}}) {
+    check(o, sizes, {.schedules = 2});
+  }
+  o.ranks = 4;
+  o.gemm.warpgroups = 2;
+  o.gemm.block_m = 128;
+  check(o, {150, 40, 264}, {.runs = 4});
+}
+
+TEST(AllGatherGemmTest, RanksShareTiles) {
+  AllGatherGemm o = small_gather(2);
+  o.share_ranks = true;
+  o.gemm.share_b = 2;
+  check(o, {150, 72, 72}, {.multiprocessors = 4});
+  o.push = true;
+  check(o, {150, 72, 328}, {.schedules = 2, .multiprocessors = 4});
+}
+
 TEST(AllGatherGemmTest, TilesOfTheLibrary) {
-  for (const GemmVariant& variant : rank_gemm_variants()) {
-    SCOPED_TRACE(variant.name);
-    AllGatherGemm o;
-    o.gemm = with_variant(o.gemm, variant);
-    check(o, {variant.block_m * variant.share_b + 17, variant.block_n + 24, 72},
-          {.runs = 2, .multiprocessors = 2 * variant.share_b});
+  for (const RankGemmVariant& variant : all_gather_variants()) {
+    SCOPED_TRACE(variant.name());
+    const AllGatherGemm o = with_variant(AllGatherGemm{}, variant);
+    check(o, more_than_a_tile(o.gemm), two_clusters(o.gemm));
   }
 }
 

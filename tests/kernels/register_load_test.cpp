@@ -120,7 +120,7 @@ Kernel copy(DType dtype, int columns) {
 }
 
 TEST(RegisterLoads, CopyOfEveryType) {
-  for (const DType dtype : {f32, bf16, f16, i32, f8e4m3, i8, u8}) {
+  for (const DType dtype : {f32, bf16, f16, i32, f8e4m3, i8, u8, u32}) {
     for (const std::int64_t width : {1, 37, 64, 96}) {
       SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << width);
       HostTensor x = dtype == i32 ? HostTensor::zeros(i32, {130, 3, width})
@@ -148,7 +148,7 @@ TEST(RegisterLoads, ManyVectorsAreLoadedWithoutAskingEach) {
 
 TEST(RegisterLoads, CopyBuildsAndLoadsVectors) {
   if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  for (const DType dtype : {f32, bf16, f16, i32, f8e4m3, i8, u8}) {
+  for (const DType dtype : {f32, bf16, f16, i32, f8e4m3, i8, u8, u32}) {
     const compiler::GpuProgram program =
         compiler::translate(copy(dtype, 64).finish(), ir::default_target());
     EXPECT_NE(program.source.text.find("load_vector_16("), std::string::npos);

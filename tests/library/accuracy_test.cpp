@@ -41,6 +41,12 @@ const OutputComparison& output(const Comparison& comparison, std::string_view na
   throw std::out_of_range("no output of this name");
 }
 
+double largest_of(const std::vector<double>& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
 TEST(Accuracy, TheReferenceRoundedIsAllowed) {
   for (const char* dtype : {"dtype=bf16", "dtype=f16", "dtype=f32"}) {
     const Workload workload = attention({dtype, "causal=true"});
@@ -174,6 +180,45 @@ TEST(Accuracy, WhatCancelsIsRoundedInF32) {
   };
   EXPECT_LT(share(2e-6), 1);
   EXPECT_GT(share(1e-5), 1);
+}
+
+// What gradients are where the kernel takes each row's product of O and dO, which cancels, for half
+// a percent more than it is.
+std::vector<std::vector<double>> of_larger_products(const Workload& workload) {
+  std::vector<HostTensor> inputs = workload.inputs();
+  std::size_t input = 0;
+  for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
+    if (workload.parameters[i]->is_output) continue;
+    HostTensor& tensor = inputs[input++];
+    if (workload.parameters[i]->name != "O") continue;
+    std::vector<double> values;
+    for (std::int64_t j = 0; j < tensor.elements(); ++j) values.push_back(tensor.flat(j) * 1.005);
+    tensor = HostTensor::from_values(f32, tensor.shape(), values);
+  }
+  return workload.kernel->reference(workload.options, inputs);
+}
+
+// The gradient of all queries of one key, and that of the first query of a causal mask, are 0: what
+// errors are relative to then hides no kernel that is wrong.
+TEST(Accuracy, WhatCancelsHidesNoMistake) {
+  const auto gradients = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"heads=2", "queries=70", "dim=64"});
+    return make_workload(find_kernel("attention_backward"), more, {}, 3);
+  };
+  const Workload one_key = gradients({"keys=1"});
+  const Reference zeros = reference_of(one_key);
+  EXPECT_EQ(largest_of(zeros.values[0]), 0);
+  const Comparison all = compare(solved(one_key, of_larger_products(one_key)), zeros);
+  EXPECT_GT(output(all, "dQ").share(), 100);
+
+  const Workload causal = gradients({"keys=70", "causal=true"});
+  const Reference reference = reference_of(causal);
+  const std::vector<std::vector<double>> wrong = of_larger_products(causal);
+  std::vector<std::vector<double>> first = reference.values;
+  const std::size_t row = 64;
+  EXPECT_EQ(largest_of({first[0].begin(), first[0].begin() + row}), 0);
+  std::copy_n(wrong[0].begin(), row, first[0].begin());
+  EXPECT_GT(output(compare(solved(causal, first), reference), "dQ").share(), 10);
 }
 
 TEST(Accuracy, OneWrongElementIsNamed) {

@@ -13,6 +13,7 @@
 #include "compiler/simulation.h"
 #include "ir/text.h"
 #include "library/accuracy.h"
+#include "simulator/interpreter.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernel.h"
 
@@ -112,18 +113,34 @@ TEST(KernelSource, LengthsBeginInsideTheirFacts) {
   EXPECT_EQ(lengths, (std::vector<std::string>{"300", "7", "192", "512"}));
 }
 
-TEST(KernelSource, RefusesWhatNoCommandCanRun) {
+// X += step, in place: what a launch leaves is held against what it was given.
+TEST(KernelSource, TensorsInPlaceAreGivenBeforeEachLaunch) {
   const test::TemporaryFolder folder;
   Kernel kernel("in_place");
   const Dim n = kernel.dim("n");
   const Tensor X = kernel.inout("X", f32, {n, 64});
+  const auto step = kernel.scalar("step", f32);
   const auto [i] = kernel.grid(ceil_div(n, 16));
-  store(X(n.block(i, 16), all), load(X(n.block(i, 16), all)) + 1);
-  const std::string file = written(folder, kernel);
-  const KernelSource source = KernelSource::of_file(file);
-  EXPECT_THAT(usage_error_of([&] { source.entry().tensors.at(0).values({}, 1, {}); }),
-              HasSubstr("X is neither an input nor an output"));
+  store(X(n.block(i, 16), all), load(X(n.block(i, 16), all)) + step);
+  const KernelSource source = KernelSource::of_file(written(folder, kernel));
+  Workload workload = make_workload(source.entry(), {"n=40", "step=-0.5"}, {}, 1);
+  const HostTensor given = workload.tensors.at(0);
+  const ir::Kernel traced = source.traced(workload.options, compiler::parse_target("interpreter"));
+  for (int launch = 0; launch < 2; ++launch) {
+    simulator::interpret(traced, workload.arguments());
+    EXPECT_NEAR(workload.tensors[0].at({39, 63}), given.at({39, 63}) - 0.5, 1e-6);
+    EXPECT_TRUE(compare(workload, reference_of(workload)).ok());
+    workload.poison_outputs();
+    EXPECT_EQ(workload.tensors[0], given);
+  }
+  EXPECT_EQ(workload.inputs(), std::vector<HostTensor>{given});
+  // Where nobody sets it.
+  EXPECT_EQ(scalars_of(source.entry(), resolve_options(source.entry(), {})),
+            std::vector<double>{1});
+}
 
+TEST(KernelSource, RefusesAttributesThatAreWrong) {
+  const test::TemporaryFolder folder;
   // Attributes that an operation does not have, or lacks: the user's text is wrong, not Tilewright.
   for (const auto& [attributes, problem] :
        {std::pair("{axis = 0, stages = 2}", "iota: has no attribute \"stages\""),

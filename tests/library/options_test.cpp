@@ -149,7 +149,7 @@ void expect_agreement(const LibraryKernel& entry, const std::vector<std::string>
       EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
     }
   }
-  EXPECT_GT(entry.floating_operations(options, workload.inputs()), 0);
+  EXPECT_GE(entry.floating_operations(options, workload.inputs()), 0);  // 0: it moves data
   const std::vector<std::vector<double>> reference = entry.reference(options, workload.inputs());
   std::size_t outputs = 0;
   for (std::size_t i = 0; i < tensors.size(); ++i) {

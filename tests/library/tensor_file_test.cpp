@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 TEST(TensorFileTest, EveryDtypeSurvives) {
   const TemporaryFolder folder;
-  for (const DType dtype : {f32, f16, bf16, f8e4m3, i32, i64, i8, u8}) {
+  for (const DType dtype : {f32, f16, bf16, f8e4m3, i32, i64, i8, u8, u32}) {
     SCOPED_TRACE(name_of(dtype));
     const HostTensor tensor = HostTensor::from_values(dtype, {2, 3}, {0, 1, -2, 3.5, 100, -0.25});
     write_tensor(folder / "x.npy", tensor);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include "distributed/ranks.h"
 #include "fake_cuda/fake_cuda.h"
 #include "runtime/cuda_api.h"
+#include "runtime/device.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/program.h"
 
@@ -171,6 +173,7 @@ TEST_F(ProgramGroup, ARankThatDiesIsNamedAndTheOthersComeToRest) {
 }
 
 TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
+  const ScopedVariable watch("TILEWRIGHT_WATCH", "60");
   const FileRanks job;
   Processes processes(2, [&](int rank, const Voice&) {
     prepare();
@@ -180,9 +183,90 @@ TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
     executable.run(1);
   });
   EXPECT_THAT(processes.said(1),
-              HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
-                        "group's patience of 1500 ms, and no rank has died"));
+              AllOf(HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
+                              "group's patience of 1500 ms, and no rank has died"),
+                    HasSubstr("waits for arrived of rank 1[0] >= 1, which is 0 (run 1)")));
   EXPECT_THAT(processes.said(0), HasSubstr("rank 1 (process "));
+}
+
+// Of streams that stand still it is said where, for what they wait, and who writes that; and then
+// they end.
+TEST_F(ProgramGroup, AWatchedStandstillIsReported) {
+  const ScopedVariable watch("TILEWRIGHT_WATCH", "0.1");
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    const Ring ring(2, /*silent=*/0);
+    try {
+      compile(ring.program, "cuda").run(3);
+    } catch (const Error& error) {
+      voice.say(error.what());
+    }
+    voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(HasSubstr("program ring stands still: nothing has gone on for 0.1 s"),
+                    HasSubstr("stream take of rank 1  "), HasSubstr("program_group_test.cpp"),
+                    HasSubstr("waits for arrived of rank 1[0] >= 1, which is 0 (run 1)"),
+                    HasSubstr("nothing writes arrived of rank 1"),
+                    HasSubstr("waits for taken of rank 0[0] >= 1, which is 0 (run 2)"),
+                    HasSubstr("taken of rank 0[0] is written by stream take of rank 1"),
+                    HasSubstr(" at rest")));
+}
+
+TEST_F(ProgramGroup, AWatchOfNoTimeIsAnError) {
+  Processes processes(1, [&](int, const Voice&) {
+    prepare();
+    const ScopedVariable watch("TILEWRIGHT_WATCH", "soon");
+    compile(Ring(1).program, "cuda").run(1);
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(StartsWith("usage: "), HasSubstr("TILEWRIGHT_WATCH is \"soon\"")));
+}
+
+// What the driver refuses names the word and the program's line.
+TEST_F(ProgramGroup, AWordThatTheDriverRefusesIsNamed) {
+  Processes processes(1, [&](int, const Voice&) {
+    prepare();
+    const Ring ring(1);
+    ProgramExecutable executable = compile(ring.program, "cuda");
+    executable.load(memory_of(ring, 1));
+    state().next_result = 1;
+    executable.run(1);
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(HasSubstr("cuStreamBatchMemOp_v2: "), HasSubstr("wait for taken[0] at "),
+                    HasSubstr("program_group_test.cpp")));
+}
+
+// A stream counts a word; another one copies once that compares so.
+TEST_F(ProgramGroup, StreamsWaitForAComparison) {
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    for (const auto& [compare, value] :
+         {std::pair(Compare::eq, 2), {Compare::gt, 2}, {Compare::ge, 3}}) {
+      Program program("compares");
+      const Buffer x = program.buffer("x", i32, {1}), y = program.buffer("y", i32, {1});
+      const Buffer word = program.signals("word", 2);
+      const Stream counts = program.rank(0).stream("counts"),
+                   waits = program.rank(0).stream("waits");
+      for (int i = 1; i <= 3; ++i) {
+        counts.write(word[0], i);
+        // Else it might be past what is waited for before anybody looks.
+        if (compare == Compare::eq && i == 2) counts.wait(word[1], 1);
+      }
+      waits.wait(word[0], compare, value);
+      waits.copy(y, x);
+      waits.write(word[1], 1);
+      ProgramExecutable executable = compile(program, "cuda");
+      ProgramMemory memory(program);
+      memory.at(x).set_flat(0, 7);
+      executable.load(memory);
+      executable.run(1);
+      executable.store(memory);
+      voice.say(memory.at(y).flat(0) == 7 ? "right " : "wrong ");
+    }
+  });
+  EXPECT_EQ(processes.said(0), "right right right ");
 }
 
 TEST_F(ProgramGroup, OtherProgramsAreNamed) {
@@ -230,6 +314,148 @@ TEST_F(ProgramGroup, OtherSizesOfTheGroupAndOtherTargetsAreErrors) {
   });
   EXPECT_THAT(processes.said(0), AllOf(HasSubstr("program ring has 2 ranks, and the group 1"),
                                        HasSubstr("a group runs programs on cuda")));
+}
+
+// The same on a caller's x and z, of any number of rows. `reached`: y is the caller's too.
+struct PassedRing {
+  explicit PassedRing(int ranks, bool reached = false) : program("passed_ring", ranks) {
+    const Dim rows = program.dim("rows");
+    const Buffer x = program.in("x", i32, {rows, kColumns});
+    const Buffer y = reached ? program.inout("y", i32, {rows, kColumns})
+                             : program.scratch("y", i32, {rows, kColumns});
+    const Buffer z = program.out("z", i32, {rows, kColumns});
+    const Buffer arrived = program.signals("arrived", 1), taken = program.signals("taken", 1);
+    program.on_each_rank([&](const Rank& rank) {
+      const Stream push = rank.stream("push"), take = rank.stream("take");
+      push.wait(taken[0], program.run() - 1);
+      push.copy(y.on(rank.next()), x);
+      push.write(arrived.on(rank.next())[0], program.run());
+      take.wait(arrived[0], program.run());
+      take.copy(z, y);
+      take.write(taken.on(rank.next(-1))[0], program.run());
+    });
+  }
+  Program program;
+};
+
+// One rank of it, on tensors and a stream of its own.
+class PassedRank {
+ public:
+  PassedRank(const PassedRing& ring, const Group& group)
+      : rank_(group.rank()), ranks_(group.size()), stream_(runtime::Device::get(rank_)) {
+    CompileOptions options;
+    options.device = rank_;
+    executable_.emplace(compile(ring.program, "cuda", group, options));
+  }
+
+  void queue(std::int64_t rows, int first) {
+    x_ = HostTensor::zeros(i32, {rows, kColumns});
+    z_ = HostTensor::poisoned(i32, {rows, kColumns});
+    for (std::int64_t i = 0; i < x_.elements(); ++i) {
+      x_.set_flat(i, static_cast<double>(first + 100 * rank_ + i));
+    }
+    executable_->run_in_group({ref(x_), ref(z_)}, stream_.handle());
+  }
+  // What the rank before has queued with that number.
+  bool has_come(int first) {
+    executable_->synchronize();
+    const int from = (rank_ + ranks_ - 1) % ranks_;
+    for (std::int64_t i = 0; i < z_.elements(); ++i) {
+      if (z_.flat(i) != static_cast<double>(first + 100 * from + i)) return false;
+    }
+    return true;
+  }
+  ProgramExecutable& executable() { return *executable_; }
+  const HostTensor& x() const { return x_; }
+
+ private:
+  const int rank_, ranks_;
+  const runtime::Stream stream_;
+  HostTensor x_, z_;
+  std::optional<ProgramExecutable> executable_;
+};
+
+TEST_F(ProgramGroup, RunsOnTheTensorsOfEachProcess) {
+  constexpr int kRanks = 3;
+  const FileRanks job;
+  Processes processes(kRanks, [&](int rank, const Voice& voice) {
+    prepare();
+    const PassedRing ring(kRanks);
+    PassedRank own(ring, job.join(rank, kRanks));
+    int first = 0;
+    for (const std::int64_t rows : {3, 3, 7, 7, 2, 3}) {
+      own.queue(rows, first += 1000);
+      voice.say(own.has_come(first) ? "right " : "wrong ");
+    }
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(processes.said(rank), "right right right right right right ");
+  }
+}
+
+TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice& voice) {
+    prepare();
+    const PassedRing ring(2);
+    {
+      PassedRank own(ring, job.join(rank, 2));
+      own.queue(3, 1000);
+      own.has_come(1000);
+      if (rank == 1) raise(SIGKILL);
+      try {
+        own.queue(3, 2000);
+        own.has_come(2000);
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+      try {
+        own.queue(3, 3000);
+      } catch (const Error& error) {
+        voice.say(std::string(" again: ") + error.what());
+      }
+    }
+    voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(StartsWith("error: lost rank 1 (process "), HasSubstr("program passed_ring"),
+                    HasSubstr(" again: error: lost rank 1"), HasSubstr(" at rest")));
+}
+
+TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice& voice) {
+    prepare();
+    const Group group = job.join(rank, 2);
+    const auto tell = [&](const auto& action) {
+      try {
+        action();
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+    };
+    const PassedRing reached(2, true), ring(2);
+    PassedRank wrong(reached, group), own(ring, group);
+    tell([&] { wrong.queue(3, 0); });
+    own.queue(3, 0);
+    tell([&] { own.executable().run_on_gpus({}); });
+    HostTensor x = own.x();
+    tell([&] { own.executable().run_in_group({ref(x)}); });
+    state().capturing = 1;
+    tell([&] { own.queue(3, 0); });
+    state().capturing = 0;
+    own.queue(3, 0);
+    own.has_come(0);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(processes.said(rank),
+                AllOf(HasSubstr("program passed_ring: this copy reaches y of other ranks"),
+                      HasSubstr("program_group_test.cpp"), HasSubstr("fix: keep what other ranks"),
+                      HasSubstr("its runs are counted, and the stream is being captured"),
+                      HasSubstr("run_in_group(), which takes the tensors of this process's rank"),
+                      HasSubstr("program passed_ring takes 2 tensors of a rank's, and 1 is given"),
+                      HasSubstr("pass this rank's x, z")));
+  }
 }
 
 }  // namespace

@@ -36,6 +36,14 @@ static_assert(offsetof(cuda::memory::AllocationProperties, compression) ==
               offsetof(CUmemAllocationProp, allocFlags));
 static_assert(sizeof(cuda::memory::AccessDescription) == sizeof(CUmemAccessDesc));
 static_assert(offsetof(cuda::memory::AccessDescription, flags) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(cuda::memory::IpcHandle) == sizeof(CUipcMemHandle));
+static_assert(sizeof(cuda::words::Operation) == sizeof(CUstreamBatchMemOpParams));
+static_assert(offsetof(cuda::words::Operation, address) ==
+              offsetof(CUstreamBatchMemOpParams, waitValue.address));
+static_assert(offsetof(cuda::words::Operation, value) ==
+              offsetof(CUstreamBatchMemOpParams, writeValue.value));
+static_assert(offsetof(cuda::words::Operation, flags) ==
+              offsetof(CUstreamBatchMemOpParams, waitValue.flags));
 static_assert(sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 
 TEST(CudaAbi, ValuesAreTheHeaders) {
@@ -46,6 +54,9 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
   EXPECT_EQ(cuda::kErrorNotReady, CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuda::kErrorNotFound, CUDA_ERROR_NOT_FOUND);
   EXPECT_EQ(int{cuda::kMultiprocessorCount}, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  EXPECT_EQ(int{cuda::kPciBus}, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+  EXPECT_EQ(int{cuda::kPciDevice}, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+  EXPECT_EQ(int{cuda::kPciDomain}, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
   EXPECT_EQ(int{cuda::kL2CacheSize}, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
   EXPECT_EQ(int{cuda::kComputeCapabilityMajor}, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   EXPECT_EQ(int{cuda::kComputeCapabilityMinor}, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -53,6 +64,10 @@ TEST(CudaAbi, ValuesAreTheHeaders) {
             CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
   EXPECT_EQ(int{cuda::kPosixDescriptorSupported},
             CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+  EXPECT_EQ(int{cuda::words::kWait}, CU_STREAM_MEM_OP_WAIT_VALUE_32);
+  EXPECT_EQ(int{cuda::words::kWrite}, CU_STREAM_MEM_OP_WRITE_VALUE_32);
+  EXPECT_EQ(cuda::words::kAtLeast, CU_STREAM_WAIT_VALUE_GEQ);
+  EXPECT_EQ(cuda::words::kEqual, CU_STREAM_WAIT_VALUE_EQ);
   EXPECT_EQ(cuda::memory::kPinned, CU_MEM_ALLOCATION_TYPE_PINNED);
   EXPECT_EQ(cuda::memory::kDevice, CU_MEM_LOCATION_TYPE_DEVICE);
   EXPECT_EQ(cuda::memory::kReadWrite, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);

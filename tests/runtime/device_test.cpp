@@ -121,6 +121,15 @@ TEST_F(DeviceTest, OutOfMemoryNamesTheTensorAndTheSizes) {
                [] { DeviceBuffer(Device::get(), size_t{2} << 30, "the cache"); });
 }
 
+// While it is captured, and where the capture has become invalid.
+TEST_F(DeviceTest, AStreamKnowsThatItIsCaptured) {
+  const Stream stream(Device::get());
+  for (const int status : {0, 1, 2}) {
+    state_->capturing = status;
+    EXPECT_EQ(stream.is_capturing(), status != 0) << status;
+  }
+}
+
 TEST_F(DeviceTest, TimesBetweenEvents) {
   const Device& device = Device::get();
   const Stream stream(device);

@@ -114,6 +114,29 @@ TEST_F(ModuleTest, RefusesLaunchesThatCannotWork) {
   shape_ = good;
   shape_.grid.z = 65536;
   expect_refused(kernel, {"65535"});
+  shape_ = good;
+  shape_.grid.y = 65536;
+  expect_refused(kernel, {"65535"});
+  shape_ = good;
+  shape_.grid.x = 0x80000000;
+  expect_refused(kernel, {"at most 2147483647 x 65535"});
+}
+
+TEST_F(ModuleTest, ClustersHaveThreeAxes) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  shape_.grid = {6, 4, 8};
+  shape_.cluster = {1, 2, 4};
+  kernel.launch(shape_, Stream(*device_), arguments_);
+  EXPECT_THAT(state_->cluster, testing::ElementsAre(1, 2, 4));
+}
+
+// A thread that has last spoken to another GPU launches on the kernel's own.
+TEST_F(ModuleTest, LaunchesOnTheKernelsDevice) {
+  const LoadedKernel kernel(*device_, cubin_, "scale");
+  const Stream stream(*device_);
+  Device::get(1).make_current();
+  kernel.launch(shape_, stream, arguments_);
+  EXPECT_EQ(state_->launched_on, 0);
 }
 
 TEST_F(ModuleTest, RefusesAStreamOfAnotherDevice) {
@@ -134,6 +157,11 @@ TEST_F(ModuleTest, MoreSharedMemoryThanABlockMayHaveIsRefused) {
   kernel.reserve_shared(232448);
   expect_error(ErrorKind::usage, {"458752 bytes", "232448", "stages"},
                [&] { kernel.reserve_shared(458752); });
+  state_->static_shared = 1024;
+  LoadedKernel own(*device_, cubin_, "scale");
+  own.reserve_shared(232448 - 1024);
+  expect_error(ErrorKind::usage, {"232449 bytes of shared memory (231425 dynamic, 1024 static)"},
+               [&] { own.reserve_shared(231425); });
 }
 
 TEST_F(ModuleTest, AFailedLaunchNamesKernelAndShape) {

@@ -81,6 +81,14 @@ TEST_F(NvrtcTest, TheCubinSaysWhatTheLogLeavesOut) {
     EXPECT_EQ(cubin.stack_bytes, log.stack_bytes);
     EXPECT_EQ(cubin.parameter_bytes, source == kSharedSource ? 0 : 16);
     EXPECT_EQ(cubin.spill_store_bytes, -1) << "a cubin does not state spills";
+    // What the log says of called functions' frames is not in the cubin.
+    const PtxasReport both =
+        make_report("ptxas info    : Compiling entry function '" + log.name +
+                        "' for 'sm_90a'\nptxas info    : Used 99 registers, 512 "
+                        "bytes cumulative stack size\n",
+                    kernel.cubin);
+    EXPECT_EQ(both.functions.front().registers, 99);
+    EXPECT_EQ(both.functions.front().stack_bytes, 512);
   }
 }
 

@@ -80,6 +80,9 @@ TEST(PtxasReport, AStackFrameFailsUnlessAllowed) {
       ErrorKind::usage,
       {"kernel calls", "stack frame of 48 bytes", "0 are allowed", "(8 bytes of registers"},
       [&] { check_report(report, {}, "x"); });
+  PtxasReport small = report;
+  small.functions.front().stack_bytes = 8;
+  expect_error(ErrorKind::usage, {"stack frame of 8 bytes"}, [&] { check_report(small, {}, "x"); });
   ResourcePolicy policy;
   policy.allow_stack_frame = true;
   EXPECT_NO_THROW(check_report(report, policy, "x"));

@@ -46,6 +46,8 @@ TEST(TensorMapCheck, NamesAMisalignedBase) {
   TensorMapSpec spec = valid();
   spec.base = reinterpret_cast<void*>(0x7f0000000402);
   expect_refused(spec, {"0x7f0000000402", "multiple of 16 bytes", "2 past one", "8 elements"});
+  spec.base = reinterpret_cast<void*>(0x7f0000000408);
+  expect_refused(spec, {"0x7f0000000408", "8 past one"});
   spec.base = nullptr;
   expect_refused(spec, {"null"});
 }

@@ -151,6 +151,59 @@ TEST(LoadedBounds, ACountedIndexOfAnExplicitKernel) {
   }
 }
 
+// What is said of a kernel whose CTA copies one page of X {4, 64, 64} by TMA; of a list {3}.
+template <typename Page>
+std::string said_of_copy(const BoundsTarget& target, int ctas, const Page& page) {
+  Kernel kernel("pages");
+  const Tensor names = kernel.in("names", i32, {kernel.dim("count")});
+  const Dim pages = kernel.dim("pages");
+  const Tensor X = kernel.in("X", bf16, {pages, 64, 64});
+  const Tensor Y = kernel.out("Y", bf16, {ctas, 64, 64});
+  kernel.ctas(ctas);
+  Ring ring(kernel, "ring", stages(1), {{bf16, 64, 64}});
+  const auto copy = [&] {
+    ring.produce([&](const Slot& slot) { tma_load(X(page(names, pages), all, all), slot); });
+  };
+  const auto keep = [&] {
+    const Slot slot = ring.consume();
+    store(Y(cta_index(), all, all), load(slot));
+    ring.release(slot);
+  };
+  kernel.roles({role("copy", warps(1), registers(40), copy),
+                role("keep", warpgroups(1), registers(240), keep)});
+  HostTensor list = list_of({3}), x = HostTensor::random_normal(bf16, {4, 64, 64}, 1);
+  HostTensor y = HostTensor::poisoned(bf16, {ctas, 64, 64});
+  CompileOptions options;
+  options.checked = target.checked;
+  try {
+    compile(kernel, target.target, options).run({ref(list), ref(x), ref(y)});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Counted, or of a number that the launch gives. A block of one row may lie outside as any may.
+TEST(LoadedBounds, AnIndexOfACopy) {
+  for (const BoundsTarget& target : {kBoundsTargets[1], kBoundsTargets[2]}) {
+    SCOPED_TRACE(name_of(target));
+    const auto counted = [](const Tensor&, const Dim&) { return cta_index(); };
+    const auto loaded = [](const Tensor& names, const Dim&) {
+      return load_index(names(0)) + cta_index();
+    };
+    const auto block = [](const Tensor&, const Dim& pages) { return pages.block(cta_index(), 1); };
+    EXPECT_EQ(said_of_copy(target, 4, counted), "");
+    EXPECT_EQ(said_of_copy(target, 1, loaded), "");
+    EXPECT_EQ(said_of_copy(target, 5, block), "");
+    EXPECT_THAT(said_of_copy(target, 5, counted),
+                AllOf(HasSubstr("index 4 on axis 0 of X, which has 4"),
+                      HasSubstr("loaded_bounds_test.cpp"), Not(HasSubstr("the launch gives"))));
+    EXPECT_THAT(said_of_copy(target, 2, loaded),
+                AllOf(HasSubstr("index 4 on axis 0 of X, which has 4"),
+                      HasSubstr("the launch gives 3, of which it is made")));
+  }
+}
+
 TEST(LoadedBounds, OnlyCheckedKernelsHaveChecks) {
   const ir::Kernel traced = rows_by_index().finish();
   const auto text = [&](bool checked) {

@@ -15,15 +15,16 @@ inline constexpr int kExchangedRows = 64, kExchangedColumns = 64, kPairedCtas = 
 enum class ExchangeMistake { none, written_fence, second_source, read_fence };
 
 // In each turn a CTA writes 64 rows of X to shared memory, sends them to the other CTA of its pair,
-// and stores to Y what it gets itself.
-inline Kernel exchange(ExchangeMistake mistake = ExchangeMistake::none) {
+// and stores to Y what it gets itself. Of more columns each half comes where the other one was.
+inline Kernel exchange(ExchangeMistake mistake = ExchangeMistake::none,
+                       int columns = kExchangedColumns) {
   Kernel kernel("exchange");
   const Dim rows = kPairedCtas * kTurns * kExchangedRows;
-  const Tensor X = kernel.in("X", bf16, {rows, kExchangedColumns});
-  const Tensor Y = kernel.out("Y", bf16, {rows, kExchangedColumns});
+  const Tensor X = kernel.in("X", bf16, {rows, columns});
+  const Tensor Y = kernel.out("Y", bf16, {rows, columns});
   kernel.ctas(kPairedCtas, 2);
-  const SharedTile own(kernel, "own", bf16, 2 * kExchangedRows, kExchangedColumns);
-  Ring others(kernel, "others", stages(1), {{bf16, kExchangedRows, kExchangedColumns}});
+  const SharedTile own(kernel, "own", bf16, 2 * kExchangedRows, columns);
+  Ring others(kernel, "others", stages(1), {{bf16, kExchangedRows, columns}});
   others.multicast();
   NamedBarrier written(kernel, 128 + 32);
   // Whoever has consumed the copy of the turn before knows that the one before that was consumed by
@@ -32,11 +33,16 @@ inline Kernel exchange(ExchangeMistake mistake = ExchangeMistake::none) {
   const auto own_stage = [&](const Index& turn) {
     return own.rows(turn % sources * kExchangedRows, kExchangedRows);
   };
+  const int part = columns == kExchangedColumns ? columns : columns / 2;
   const auto send = [&] {
     for (Index turn : range(kTurns)) {
       written.sync();
-      others.produce(
-          [&](const Slot& slot) { cluster_copy(own_stage(turn), slot, 1 - cluster_rank()); });
+      others.produce([&](const Slot& slot) {
+        for (int first = 0; first < columns; first += part) {
+          cluster_copy(own_stage(turn).columns(first, part),
+                       slot[0].columns(columns - part - first, part), 1 - cluster_rank());
+        }
+      });
     }
   };
   const auto math = [&] {
@@ -56,13 +62,15 @@ inline Kernel exchange(ExchangeMistake mistake = ExchangeMistake::none) {
   return kernel;
 }
 
-// The rows of the pair's other CTA, in the same order.
+// The rows of the pair's other CTA, in the same order, perhaps with their halves exchanged.
 inline void expect_exchanged(const HostTensor& X, const HostTensor& Y) {
-  const std::int64_t of_cta = kTurns * kExchangedRows;
+  const std::int64_t of_cta = kTurns * kExchangedRows, columns = X.shape()[1];
+  const std::int64_t shift = columns == kExchangedColumns ? 0 : columns / 2;
   for (std::int64_t row = 0; row < kPairedCtas * of_cta; ++row) {
     const std::int64_t other = row / of_cta % 2 == 0 ? row + of_cta : row - of_cta;
-    for (std::int64_t column = 0; column < kExchangedColumns; ++column) {
-      ASSERT_EQ(Y.at({row, column}), X.at({other, column})) << row << ", " << column;
+    for (std::int64_t column = 0; column < columns; ++column) {
+      ASSERT_EQ(Y.at({row, column}), X.at({other, (column + shift) % columns}))
+          << row << ", " << column;
     }
   }
 }

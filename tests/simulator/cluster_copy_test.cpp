@@ -13,7 +13,7 @@
 #include "simulator/one_launch.h"
 #include "target/target.h"
 
-// Copies between the shared memories of a cluster: what arrives, and what orders it.
+// Copies to the shared memories of a cluster's CTAs: what arrives, and what orders it.
 namespace tilewright {
 namespace {
 
@@ -26,8 +26,9 @@ struct Execution {
   HostTensor X, Y;
 };
 
-Execution execute(const ir::Kernel& machine, std::uint64_t seed) {
-  const std::vector<std::int64_t> shape{kPairedCtas * kTurns * kExchangedRows, kExchangedColumns};
+Execution execute(const ir::Kernel& machine, std::uint64_t seed,
+                  std::int64_t columns = kExchangedColumns) {
+  const std::vector<std::int64_t> shape{kPairedCtas * kTurns * kExchangedRows, columns};
   Execution run{{}, HostTensor::random_normal(bf16, shape, 1), HostTensor::poisoned(bf16, shape)};
   run.report = test::launch_once(machine, {{"X", &run.X}, {"Y", &run.Y}}, seed);
   return run;
@@ -40,6 +41,14 @@ TEST(ClusterCopy, BringsThePeersTiles) {
     ASSERT_TRUE(run.report.ok()) << run.report.faults.front().message;
     expect_exchanged(run.X, run.Y);
   }
+}
+
+// Parts of two panels each, which lie further apart where they come from.
+TEST(ClusterCopy, BringsPartsOfRows) {
+  constexpr int kColumns = 256;
+  const Execution run = execute(lowered(exchange(ExchangeMistake::none, kColumns)), 0, kColumns);
+  ASSERT_TRUE(run.report.ok()) << run.report.faults.front().message;
+  expect_exchanged(run.X, run.Y);
 }
 
 TEST(ClusterCopy, SurvivesItsText) {
@@ -116,6 +125,63 @@ TEST(ClusterCopy, StaysInItsPlacesAndItsCluster) {
   expect(kPlace, -16, "out_of_bounds", "shared others");
   expect(kCta, 2, "out_of_bounds", "a copy to CTA 2 of a cluster of 2");
   expect(kCta, -1, "out_of_bounds", "a copy to CTA -1 of a cluster of 2");
+}
+
+// Each CTA of a cluster of four copies a part of the rows, of which `options` says who gets them,
+// and stores to Y all that it gets.
+Kernel shared_rows(TmaOptions options) {
+  const int receivers = options.receivers == 0 ? 4 : options.receivers;
+  const int part = kExchangedRows / receivers;
+  Kernel kernel("shared_rows");
+  const Dim rows = 4 * kTurns * kExchangedRows;
+  const Tensor X = kernel.in("X", bf16, {rows, kExchangedColumns});
+  const Tensor Y = kernel.out("Y", bf16, {rows, kExchangedColumns});
+  kernel.ctas(4, 4);
+  Ring ring(kernel, "ring", stages(2), {{bf16, kExchangedRows, kExchangedColumns}});
+  ring.multicast();
+  const auto copy = [&] {
+    for (Index turn : range(kTurns)) {
+      ring.produce([&](const Slot& slot) {
+        const Index member = cluster_rank() / options.stride % receivers;
+        const Index first =
+            cluster_rank() - member * options.stride;  // of those with the same rows
+        const Index tile = first * kTurns + turn;
+        tma_load(X(rows.block(tile * receivers + member, part), all),
+                 slot[0].rows(member * part, part), options);
+      });
+    }
+  };
+  const auto keep = [&] {
+    for (Index turn : range(kTurns)) {
+      const Slot slot = ring.consume();
+      store(Y(rows.block(cta_index() * kTurns + turn, kExchangedRows), all), load(slot));
+      fence_proxy_async();
+      ring.release(slot);
+    }
+  };
+  kernel.roles({role("copy", warps(1), registers(24), copy),
+                role("keep", warpgroups(1), registers(240), keep)});
+  return kernel;
+}
+
+// To all CTAs, to neighbours, and to those of a column.
+TEST(Multicast, ReachesThoseThatAreStated) {
+  struct Case {
+    int receivers, stride;
+    std::int64_t first[4];  // whose rows a CTA gets
+  };
+  const std::int64_t of_cta = kTurns * kExchangedRows;
+  for (const Case& each : {Case{0, 1, {0, 0, 0, 0}}, {2, 1, {0, 0, 2, 2}}, {2, 2, {0, 1, 0, 1}}}) {
+    const Execution run =
+        execute(lowered(shared_rows({Cache::normal, true, each.receivers, each.stride})), 0);
+    ASSERT_TRUE(run.report.ok()) << run.report.faults.front().message;
+    for (std::int64_t row = 0; row < 4 * of_cta; ++row) {
+      const std::int64_t from = each.first[row / of_cta] * of_cta + row % of_cta;
+      for (std::int64_t column = 0; column < kExchangedColumns; ++column) {
+        ASSERT_EQ(run.Y.at({row, column}), run.X.at({from, column})) << row << ", " << column;
+      }
+    }
+  }
 }
 
 // What nobody has written is not worth sending.

@@ -2,145 +2,20 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <limits>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "ir/text.h"
-#include "passes/pipeline.h"
 #include "simulator/faults/sites.h"
-#include "simulator/machine/machine.h"
-#include "target/verify.h"
+#include "simulator/seeded_subjects.h"
 #include "tilewright/hopper.h"
-#include "tilewright/host_tensor.h"
 #include "tilewright/ranks.h"
 
 // Each kind of fault, seeded into a small kernel and found.
 namespace tilewright::simulator {
 namespace {
-
-constexpr int kSize = 64;
-
-struct Subject {
-  ir::Kernel machine;
-  std::vector<HostTensor> inputs;
-  std::vector<std::string> names;
-  std::vector<std::int64_t> output;  // the shape of C
-};
-
-HostTensor numbers(std::vector<std::int64_t> shape, std::uint64_t seed) {
-  return HostTensor::random_normal(bf16, std::move(shape), seed);
-}
-
-// One launch. What it leaves in C.
-HostTensor launch(const Subject& subject, const ir::Kernel& kernel, std::uint64_t seed,
-                  MachineReport& report) {
-  std::vector<HostTensor> tensors = subject.inputs;
-  tensors.push_back(HostTensor::poisoned(bf16, subject.output));
-  std::vector<std::string> names = subject.names;
-  names.push_back("C");
-  Arguments arguments;
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    HostTensor& tensor = tensors[i];
-    arguments.tensors.push_back(
-        {names[i], tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
-  }
-  MachineOptions options;
-  options.seed = seed;
-  options.multiprocessors = kernel.cluster;
-  report = run_machine(kernel, arguments, options);
-  return tensors.back();
-}
-
-// What shows of a kernel, over some schedules: a kind of fault, "mismatch" or nothing.
-std::string symptom(const Subject& subject, const ir::Kernel& kernel) {
-  MachineReport report;
-  const HostTensor wanted = launch(subject, subject.machine, 0, report);
-  EXPECT_TRUE(report.ok()) << report.faults[0].message;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
-    const HostTensor got = launch(subject, kernel, seed, report);
-    if (!report.ok()) return report.faults[0].kind;
-    if (got != wanted) return "mismatch";
-  }
-  return "";
-}
-
-const FaultKind& kind(int number) {
-  const std::vector<FaultKind>& kinds = fault_kinds();
-  return *std::find_if(kinds.begin(), kinds.end(),
-                       [&](const FaultKind& each) { return each.number == number; });
-}
-
-bool is_rejected(const ir::Kernel& kernel) {
-  try {
-    target::verify(kernel);
-    return false;
-  } catch (const Error&) {
-    return true;
-  }
-}
-
-struct Count {
-  int mutants = 0, caught = 0, equivalent = 0, rejected = 0;
-};
-
-// Every mutant of the kind is refused, found as what it is, or argued to be equivalent, and those
-// that are run clean.
-Count expect_found(int number, const Subject& subject) {
-  Count count;
-  for (const Mutant& mutant : mutants_of(kind(number), subject.machine)) {
-    SCOPED_TRACE(mutant.operation + " " + mutant.change + " at " +
-                 std::to_string(mutant.where.line));
-    ++count.mutants;
-    const ir::Kernel changed = mutant.apply(subject.machine);
-    EXPECT_FALSE(ir::equal(changed, subject.machine));
-    EXPECT_GT(mutant.where.line, 0);
-    if (is_rejected(changed)) {
-      ++count.rejected;
-      continue;
-    }
-    const std::string found = symptom(subject, changed);
-    if (!mutant.equivalent.empty()) {
-      EXPECT_EQ(found, "") << mutant.equivalent;
-      ++count.equivalent;
-      continue;
-    }
-    const auto& classes = kind(number).classes;
-    EXPECT_NE(std::find(classes.begin(), classes.end(), found), classes.end())
-        << "found as '" << found << "'";
-    ++count.caught;
-  }
-  return count;
-}
-
-ir::Kernel lowered(const Kernel& kernel) {
-  ir::Kernel machine = kernel.finish();
-  passes::lower_to_machine(machine);
-  return machine;
-}
-
-// A kernel from X to C, both of the same shape, by one cluster of CTAs.
-struct XToC {
-  XToC(const char* name, std::int64_t rows, std::int64_t columns, int ctas = 1)
-      : kernel(name),
-        X(kernel.in("X", bf16, {rows, columns})),
-        C(kernel.out("C", bf16, {rows, columns})),
-        shape{rows, columns} {
-    kernel.ctas(ctas, ctas);
-  }
-  Subject subject(std::uint64_t seed) const {
-    return {lowered(kernel), {numbers(shape, seed)}, {"X"}, shape};
-  }
-
-  Kernel kernel;
-  const Tensor X, C;
-  const std::vector<std::int64_t> shape;
-};
 
 // C {128, 64} = A B^T by one persistent CTA: a ring of two stages, tiles of 64 rows from a counter,
 // C by TMA through a staging tile that is written again for the second one.
@@ -249,76 +124,6 @@ Subject exchange() {
   return made.subject(4);
 }
 
-// Every row of C is that of X without its last 15 elements.
-Subject masked() {
-  XToC made("masked", kSize, kSize);
-  Kernel& kernel = made.kernel;
-  const Tensor &X = made.X, &C = made.C;
-  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
-    const Tile x = load(X(all, all)).cast(f32);
-    store(C(all, all), where(iota({kSize, kSize}, 1) < kSize - 15, x, 0.0).cast(bf16));
-  })});
-  return made.subject(5);
-}
-
-// C = X exp(X).
-Subject weighted() {
-  XToC made("weighted", kSize, kSize);
-  Kernel& kernel = made.kernel;
-  const Tensor &X = made.X, &C = made.C;
-  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
-    const Tile x = load(X(all, all)).cast(f32);
-    store(C(all, all), (x * exp2(x)).cast(bf16));
-  })});
-  return made.subject(5);
-}
-
-// Blocks of X {8, 64, 64} that a number chooses, copied one after the other.
-Subject chosen_blocks(const char* name,
-                      const std::function<Index(const Index&, const Tensor&)>& choose,
-                      const std::vector<double>& table) {
-  Kernel kernel(name);
-  const int blocks = static_cast<int>(table.size());
-  const Tensor X = kernel.in("X", bf16, {8, kSize, kSize});
-  const Tensor numbers_of = kernel.in("table", i32, {blocks});
-  const Tensor C = kernel.out("C", bf16, {blocks * kSize, kSize});
-  kernel.ctas(1);
-  Ring ring(kernel, "x", stages(2), {{bf16, kSize, kSize}});
-  kernel.roles({role("load", warps(1), registers(24),
-                     [&] {
-                       for (Index i : range(blocks)) {
-                         const Index chosen = choose(i, numbers_of);
-                         ring.produce(
-                             [&](const Slot& slot) { tma_load(X(chosen, all, all), slot[0]); });
-                       }
-                     }),
-                role("math", warpgroups(1), registers(240), [&] {
-                  for (Index i : range(blocks)) {
-                    const Slot slot = ring.consume();
-                    store(C(Dim(blocks * kSize).block(i, kSize), all), load(slot[0]));
-                    fence_proxy_async();
-                    warp_sync();
-                    ring.release(slot);
-                  }
-                })});
-  return {lowered(kernel),
-          {numbers({8, kSize, kSize}, 7), HostTensor::from_values(i32, {blocks}, table)},
-          {"X", "table"},
-          {blocks * kSize, kSize}};
-}
-
-// A table says where the pages of a sequence lie: never side by side, or always.
-Subject pages(const std::vector<double>& table) {
-  return chosen_blocks(
-      "pages", [](const Index& i, const Tensor& table) { return load_index(table(i)); }, table);
-}
-
-// Four heads of queries for each of keys.
-Subject groups() {
-  return chosen_blocks("groups", [](const Index& i, const Tensor&) { return i / 4; },
-                       {0, 0, 0, 0, 0, 0, 0, 0});
-}
-
 TEST(FaultKinds, AreTheOnesOfTheList) {
   int last = 0;
   for (const FaultKind& each : fault_kinds()) {
@@ -332,7 +137,7 @@ TEST(FaultKinds, AreTheOnesOfTheList) {
 }
 
 TEST(FaultKinds, SubjectsAreClean) {
-  for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange(), masked()}) {
+  for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange()}) {
     EXPECT_EQ(symptom(subject, subject.machine), "") << subject.machine.name;
   }
 }
@@ -396,29 +201,6 @@ TEST(FaultKinds, SignalOfACluster) { EXPECT_GE(expect_found(23, exchange()).caug
 // What is written before a release is not what it tells of.
 TEST(FaultKinds, ReleasesAnnounceNoData) {
   EXPECT_TRUE(mutants_of(kind(23), computed_operand().machine).empty());
-}
-
-TEST(FaultKinds, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); }
-
-TEST(FaultKinds, MaskOffByOne) { EXPECT_EQ(expect_found(32, masked()).caught, 1); }
-
-TEST(FaultKinds, WeightOffByHalfAPercent) {
-  EXPECT_EQ(expect_found(33, weighted()).caught, 2);  // the exponential, and the product with it
-}
-
-// The exponential of -inf is 0 or no number, and so is what is multiplied by it.
-TEST(FaultKinds, WeightThatIsZeroWhateverHappens) {
-  XToC made("rescaled", kSize, kSize);
-  Kernel& kernel = made.kernel;
-  const Tensor &X = made.X, &C = made.C;
-  kernel.roles({role("math", warpgroups(1), registers(240), [&] {
-    const Tile x = load(X(all, all)).cast(f32);
-    const Var none{full({kSize, kSize}, -std::numeric_limits<double>::infinity())};
-    store(C(all, all), (x * exp2(none - x)).cast(bf16));
-  })});
-  const Count count = expect_found(33, made.subject(5));
-  EXPECT_EQ(count.mutants, 2);
-  EXPECT_EQ(count.equivalent, 2);
 }
 
 // C = X X^T + X X^T: the second product adds to the first, which is waited for in between without
@@ -516,17 +298,6 @@ TEST(FaultKinds, WaitForFewerStoresThanAreUnderWay) {
   EXPECT_EQ(needless, 2);  // of the second wait: left out, and one group more
 }
 
-TEST(FaultKinds, PagesTakenForNeighbours) {
-  EXPECT_EQ(expect_found(25, pages({3, 6, 0, 5})).caught, 1);
-  // Where they are neighbours the page that lies behind the first one's is the right one.
-  const Subject beside = pages({4, 5, 0, 1});
-  const std::vector<Mutant> mutants = mutants_of(kind(25), beside.machine);
-  ASSERT_EQ(mutants.size(), 1u);
-  EXPECT_EQ(symptom(beside, mutants[0].apply(beside.machine)), "");
-}
-
-TEST(FaultKinds, HeadsOfAnotherGroup) { EXPECT_EQ(expect_found(25, groups()).caught, 1); }
-
 // Of its two, one orders reads by all lanes with what one of them hands on.
 TEST(FaultKinds, LanesThatDoNotWaitForEachOther) {
   EXPECT_GE(expect_found(34, pipeline_subject()).caught, 1);
@@ -555,55 +326,6 @@ TEST(FaultKinds, RelaxedAtomic) {
   const Subject subject{lowered(kernel), {numbers({32, 32}, 11)}, {"X"}, {32, 32}};
   EXPECT_EQ(expect_found(35, subject).caught, 1);
   EXPECT_EQ(expect_found(39, subject).caught, 1);
-}
-
-// Four CTAs share two blocks of rows and two of columns; each does all of its rows, whose number is
-// read.
-TEST(FaultKinds, TilesInAnotherOrder) {
-  Kernel kernel("tiles");
-  const Tensor X = kernel.in("X", bf16, {64, 64});
-  const Tensor length = kernel.in("length", i32, {1});
-  const Tensor C = kernel.out("C", bf16, {64, 64});
-  kernel.ctas(4);
-  kernel.roles({role("math", warps(1), registers(64), [&] {
-    const Index row = cta_index() / 2, column = cta_index() % 2;
-    for (Index part : range((load_index(length(0)) + 15) / 16)) {
-      const Block rows = Dim(64).block(row * 2 + part, 16), columns = Dim(64).block(column, 32);
-      store(C(rows, columns), load(X(rows, columns)));
-    }
-  })});
-  const Subject subject{lowered(kernel),
-                        {numbers({64, 64}, 12), HostTensor::from_values(i32, {1}, {20})},
-                        {"X", "length"},
-                        {64, 64}};
-  const Count count = expect_found(36, subject);
-  EXPECT_EQ(count.mutants, 3);  // div, mod, and the remainder of 20 by 16
-  EXPECT_EQ(count.caught, 3);
-}
-
-// Each CTA of two loads half of the rows for both.
-TEST(FaultKinds, MulticastToTooFew) {
-  XToC made("multicast", kSize, kSize, 2);
-  Kernel& kernel = made.kernel;
-  const Tensor &X = made.X, &C = made.C;
-  Ring ring(kernel, "x", stages(1), {{bf16, kSize, kSize}});
-  ring.multicast();
-  kernel.roles({role("load", warps(1), registers(24),
-                     [&] {
-                       ring.produce([&](const Slot& slot) {
-                         const Block half = Dim(kSize).block(cluster_rank(), kSize / 2);
-                         tma_load(X(half, all), slot[0].rows(kSize / 2 * cluster_rank(), kSize / 2),
-                                  {.multicast = true});
-                       });
-                     }),
-                role("math", warpgroups(1), registers(200), [&] {
-                  const Slot slot = ring.consume();
-                  const Tile x = load(slot[0]);
-                  fence_proxy_async();
-                  ring.release(slot);
-                  when(cluster_rank() == 0, [&] { store(C(all, all), x); });
-                })});
-  EXPECT_EQ(expect_found(37, made.subject(13)).caught, 1);
 }
 
 // Every operation of a sort is a site, as is every stage and phase that is carried on.

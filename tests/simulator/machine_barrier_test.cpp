@@ -85,6 +85,64 @@ TEST(MachineLitmus, TransactionCountBeyondItsRangeIsFound) {
   EXPECT_THAT(report.faults[0].message, HasSubstr("more than 1048575 bytes"));
 }
 
+std::string copy_onto(int barrier) {
+  return fmt::format("    tma_load %40, %22, %0, %20, %{}, %0 {{bytes = 64}}\n", barrier);
+}
+
+// A second copy onto what a first one brought: `second` issues it, for the second barrier's phase.
+std::string second_copy(const std::string& second) {
+  const auto read = [](int barrier) {
+    return fmt::format("    mbarrier_wait %20, %{0}, %0\n    %6{0}: i32 = shared_load %22, %0\n",
+                       barrier);
+  };
+  return barrier_litmus(
+      "  %40: tensor_map = tensor_map %90 {name = \"map\", box = [16], swizzle = 0}\n" +
+      barrier_role("all", 0, 1, 50,
+                   "    mbarrier_expect_tx %20, %0 {bytes = 64}\n" + copy_onto(0) + read(0) +
+                       "    fence_proxy_async\n    warp_sync\n" + second + read(1)));
+}
+
+// What lies there is not what the copy brings, until it has arrived.
+TEST(MachineLitmus, WhatACopyOverwritesIsLostWhileItIsInFlight) {
+  const std::string copy = copy_onto(1);
+  const std::string all = second_copy("    mbarrier_expect_tx %20, %1 {bytes = 64}\n" + copy);
+  const std::string none = second_copy(copy + "    mbarrier_arrive %20, %1\n");
+  bool found = false;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    ASSERT_EQ(kind_of(run_litmus(all, seed)), "ok");
+    // Else the copy is early, and its bytes are more than the phase expects.
+    const MachineReport report = run_litmus(none, seed);
+    if (kind_of(report) != "race") continue;
+    EXPECT_THAT(first_message(report), HasSubstr("an expect_tx of all bytes"));
+    found = true;
+  }
+  EXPECT_TRUE(found);
+}
+
+// A wait that leaves one group in flight is for those before it: their sources may be written.
+TEST(MachineLitmus, AWaitIsForTheOlderGroupsOfStores) {
+  const std::string text = barrier_litmus(
+      "  %23: shared<i32, 1x1x16> = shared {name = \"second\", layout = "
+      "shared_layout[1x16*4|16@1:4], stages = 1, offset = 256}\n"
+      "  %40: tensor_map = tensor_map %90 {name = \"map\", box = [16], swizzle = 0}\n"
+      "  %41: i32 = constant {value = 32}\n  %42: i32 = constant {value = 48}\n" +
+      barrier_role("all", 0, 1, 50,
+                   "    mbarrier_expect_tx %20, %0 {bytes = 128}\n" + copy_onto(0) +
+                       "    tma_load %40, %23, %0, %20, %0, %0 {bytes = 64}\n"
+                       "    mbarrier_wait %20, %0, %0\n"
+                       "    tma_store %40, %22, %0, %41\n    bulk_commit\n"
+                       "    tma_store %40, %23, %0, %42\n    bulk_commit\n"
+                       "    bulk_wait {count = 1, read = 1}\n    warp_sync\n"
+                       "    shared_store %22, %0, %7\n    bulk_wait {count = 0}\n"));
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    MachineTensor x("X", DType::i32, {64});
+    std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
+    const MachineReport report = run_litmus(text, seed, &x);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    EXPECT_EQ(x.integer(32), 0) << "seed " << seed;
+  }
+}
+
 TEST(MachineLitmus, SecondInitialisationIsFound) {
   EXPECT_EQ(kind_of(run_litmus(barrier_litmus("  mbarrier_init %21 {arrivals = 1}\n"))),
             "mbarrier");

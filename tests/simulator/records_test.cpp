@@ -57,6 +57,12 @@ const std::map<Op, Sample>& samples() {
             "{}}}\n",
             kRegisters),
         "", store_box}},
+      {Op::atomic_registers,
+       {fmt::format(
+            "    atomic_registers %92, %30, %0, %0, %16, %16 {{function = add, sizes = [16, 16], "
+            "{}, semantics = \"relaxed\", scope = \"gpu\"}}\n",
+            kRegisters),
+        "", store_box}},
       {Op::store_matrix, {store_tile(), store_tile()}},
       {Op::load_matrix, {load_tile(), store_tile()}},
       {Op::store_elements, {elements, store_tile()}},

@@ -56,7 +56,7 @@ TEST(Schedules, TheSameSeedGivesTheSameRun) {
   const std::string racing =
       changed(tickets(), "    %61: i32 = add %60, %1\n",
               "    %61: i32 = add %60, %1\n    %77: i32 = load_index %90, %0\n");
-  for (const Search search : {Search::random, Search::delays}) {
+  for (const Search search : {Search::random, Search::delays, Search::held}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       EXPECT_EQ(execute(tickets(), search, seed), execute(tickets(), search, seed));
       const Result faulty = execute(racing, search, seed);
@@ -117,6 +117,23 @@ TEST(Schedules, DelaysFindTheFaultThatNeedsOneOfThem) {
   EXPECT_LT(found.size(), count / 4) << "most of " << count << " schedules do without";
   EXPECT_THAT(execute(particular(), Search::delays, found.front()).faults.front(),
               ::testing::HasSubstr("deadlock"));
+}
+
+// Two arrivals of warp a let warp c write what b may still read, if b has not arrived so far.
+TEST(Schedules, AWarpIsHeldBeforeEachOfTheArrivals) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  const std::string meet = "    warp_sync\n";
+  const std::string text =
+      litmus(role("b", 0, 1, kLoad + meet + kArrive) + role("a", 1, 1, meet + kArrive + kArrive) +
+                 role("c", 2, 1, kWait + kStore),
+             setup);
+  const Result none = execute(text, Search::held, UINT64_MAX);
+  EXPECT_TRUE(none.faults.empty());
+  ASSERT_EQ(none.choices, 3);
+  EXPECT_THAT(execute(text, Search::held, 0).faults.front(), ::testing::HasSubstr("race"));
+  EXPECT_TRUE(execute(text, Search::held, 1).faults.empty());
+  EXPECT_TRUE(execute(text, Search::held, 2).faults.empty());
 }
 
 // Who goes on of two streams that always can, in the first choices of each seed: how often it is

@@ -64,20 +64,26 @@ TEST(Timing, WhatAWordHolds) {
   EXPECT_EQ(words(litmus(role("a", 0, 1, add) + role("b", 1, 1, add))), "");
 }
 
-// Two warps arrive twice at a barrier of two arrivals: the second one of either may come before the
-// first one of the other.
+// Two warps arrive behind a wait that both are told of. One of them does so twice, for two phases
+// or for one.
 TEST(Timing, APhaseThatAnArrivalCountsFor) {
   LitmusSetup setup;
   setup.arrivals = 2;
-  const std::string twice =
-      litmus(role("a", 0, 1, kArrive + kArrive) + role("b", 1, 1, kArrive + kArrive), setup);
-  EXPECT_EQ(told_of(twice),
+  const std::string go = "    mbarrier_arrive %21, %1\n";
+  const std::string is_over = "    mbarrier_wait %21, %1, %0\n";
+  const auto told_with = [&](const std::string& of_a, const std::string& of_b,
+                             const std::string& behind) {
+    return told_of(litmus(role("a", 0, 1, kArrive + is_over + of_a) +
+                              role("b", 1, 1, kArrive + is_over + of_b) +
+                              role("waits", 2, 1, kWait + go + behind),
+                          setup));
+  };
+  const std::string waits_again = "    mbarrier_wait %20, %0, %1\n";
+  EXPECT_EQ(told_with(kArrive, kArrive, waits_again), std::set<std::string>{""});
+  EXPECT_EQ(told_with(kArrive, kArrive + kArrive, waits_again),
             std::set<std::string>{"the phase of bar[0] that an arrival counts for"});
-  // A wait between the two tells it.
-  const std::string waits = litmus(
-      role("a", 0, 1, kArrive + kWait + kArrive) + role("b", 1, 1, kArrive + kWait + kArrive),
-      setup);
-  EXPECT_EQ(told_of(waits), std::set<std::string>{""});
+  // Nobody waits for these phases.
+  EXPECT_EQ(told_with(kArrive + kArrive, kArrive + kArrive, ""), std::set<std::string>{""});
 }
 
 // Whether anybody would wait for it is a matter of the sizes.

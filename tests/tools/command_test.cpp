@@ -28,10 +28,13 @@ TEST(CommandTest, ListsKernels) {
   const Json kernels = tilewright("list --json").json()["kernels"];
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
-  EXPECT_THAT(names, testing::ElementsAre("attention_forward", "attention_varlen_forward",
-                                          "attention_backward", "attention_varlen_backward",
-                                          "attention_decode", "gemm", "gemm_fp8",
-                                          "gemm_reduce_scatter", "all_gather_gemm"));
+  EXPECT_THAT(names, testing::ElementsAre(
+                         "attention_forward", "attention_varlen_forward", "attention_backward",
+                         "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
+                         "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
+                         "sequence_parallel_varlen_attention", "all_to_all", "all_to_all_back",
+                         "all_to_all_varlen", "all_to_all_varlen_back", "all_gather",
+                         "reduce_scatter", "all_reduce", "broadcast"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
@@ -437,6 +440,53 @@ TEST(CommandTest, DoctorSaysWhatIsHere) {
   for (const char* key : {"cpu", "compilers", "gpus", "missing"}) EXPECT_TRUE(json.contains(key));
   for (const Json& part : json["missing"]) EXPECT_NE(part["how_to_get_it"], "");
   EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
+}
+
+TEST(CommandTest, DoctorDrawsTheLinks) {
+  const runtime::ScopedVariable driver("TILEWRIGHT_CUDA_DRIVER", TILEWRIGHT_FAKE_CUDA);
+  const runtime::ScopedVariable devices("FAKE_CUDA_DEVICES", "3");
+  const runtime::ScopedVariable links("FAKE_NVML_LINKS", "18");
+  {
+    const runtime::ScopedVariable nvml("TILEWRIGHT_NVML", TILEWRIGHT_FAKE_NVML);
+    EXPECT_THAT(tilewright("doctor").output,
+                AllOf(HasSubstr("links      by NVML 580.65.06\n"),
+                      HasSubstr("         1    NV18       X    NV18  00000000:11:00.0\n"),
+                      HasSubstr("NV18: by NVLink, 18 links, 450 GB/s each way\n"),
+                      HasSubstr("ring: 0 1 2\n")));
+    const Json topology = tilewright("doctor --json").json()["topology"];
+    EXPECT_EQ(topology["source"], "NVML 580.65.06");
+    EXPECT_EQ(topology["links"][0][2]["nvlinks"], 18);
+    EXPECT_EQ(topology["links"][2][0]["reaches"], true);
+    EXPECT_EQ(topology["ring"], Json({0, 1, 2}));
+  }
+  const runtime::ScopedVariable none("TILEWRIGHT_NVML", "/nonexistent/libnvidia-ml.so");
+  EXPECT_THAT(tilewright("doctor").output,
+              AllOf(HasSubstr("links      by the driver's peer attributes (/nonexistent"),
+                    HasSubstr("NV: by NVLink\n")));
+}
+
+// The fake driver copies, and executes no kernel: what kernels move is not there.
+TEST(CommandTest, BenchLinkMeasuresAndChecksWhatComes) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const runtime::ScopedVariable driver("TILEWRIGHT_CUDA_DRIVER", TILEWRIGHT_FAKE_CUDA);
+  const runtime::ScopedVariable nvml("TILEWRIGHT_NVML", TILEWRIGHT_FAKE_NVML);
+  const runtime::ScopedVariable devices("FAKE_CUDA_DEVICES", "3");
+  const runtime::ScopedVariable links("FAKE_NVML_LINKS", "18");
+  const Answer answer = tilewright("bench link --gpus 2,0 --mib 4 --json");
+  EXPECT_EQ(answer.status, 1);
+  const Json json = answer.json();
+  EXPECT_EQ(json["gpus"], Json({2, 0}));
+  EXPECT_NEAR(json["allowed"].get<double>(), 450e9, 1e9);
+  for (const Json& rate : json["rates"]) {
+    const std::string name = rate["name"];
+    const bool is_copied = name.find("SMs") == std::string::npos;
+    EXPECT_EQ(rate["ok"], is_copied) << name;
+    EXPECT_GT(rate["one_way"], 0) << name;
+  }
+  EXPECT_EQ(json["rates"].size(), 7U);
+  EXPECT_EQ(json["latencies"].size(), 2U);
+  EXPECT_THAT(tilewright("bench link --gpus 0,3").output, HasSubstr("sees 3 GPUs"));
+  EXPECT_THAT(tilewright("bench gemm").output, HasSubstr("--target is required"));
 }
 
 TEST(CommandTest, HelpAndVersion) {

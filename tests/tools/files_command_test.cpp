@@ -7,6 +7,8 @@
 #include <regex>
 
 #include "common/temporary_folder.h"
+#include "library/tensor_file.h"
+#include "tilewright/host_tensor.h"
 #include "tools/run_command.h"
 
 // What the command does with files that somebody else has written, and where it writes.
@@ -72,28 +74,64 @@ TEST_F(FilesCommandTest, EveryCommandChecksItsOutput) {
   }
 }
 
-// No command gives a value for an inout tensor or a scalar: they are explained all the same.
-TEST_F(FilesCommandTest, ExplainsWhatItCannotRun) {
-  const WithoutNvrtc without;
-  const std::string changed = add_one("dim n\n", "n", "ceil_div(n, 16)");
-  const auto with = [&](const std::string& old, const std::string& now) {
-    std::string text = changed;
-    return text.replace(text.find(old), old.size(), now);
-  };
-  const std::string files[] = {
-      write("inout.tw", with("out C", "inout C")),
-      write("scalar.tw", with("grid (", "scalar s: f32 = %20\ngrid (")),
-  };
-  for (const std::string& file : files) {
-    const Answer explained = tilewright("explain " + file + " --target interpreter --json");
-    EXPECT_EQ(explained.status, 0) << explained.output;
-    EXPECT_EQ(explained.json()["kernel"], "add_one");
-    for (const char* rest : {"run ", "bench "}) {
-      expect_failure(rest + file + " --target interpreter", 2,
-                     {"is neither an input nor an output", "fix: call compile() and run()"});
+// C[i] += scale * A[i + skip].
+constexpr const char* kAddsScaled = R"(kernel "adds_scaled" tile
+dim n
+dim more
+in A: f32[more] = %0
+inout C: f32[n] = %1
+scalar scale: f32 = %2
+scalar skip: i32 = %3
+grid (ceil_div(n, 16))
+body (%4: i32) {
+  %5: i32 = constant {value = 16}
+  %6: i32 = mul %4, %5
+  %7: i32 = dim {dim = dim(n)}
+  %8: i32 = dim {dim = dim(more)}
+  %9: i32 = add %6, %3
+  %10: tile<f32, 16> = load %0, %9, %8 {sizes = [16]}
+  %11: tile<f32, 16> = load %1, %6, %7 {sizes = [16]}
+  %12: tile<f32, 16> = splat %2
+  %13: tile<f32, 16> = mul %10, %12
+  %14: tile<f32, 16> = add %11, %13
+  store %1, %14, %6, %7 {sizes = [16]}
+}
+)";
+
+// An inout tensor is given and written, and a scalar is set as a dim is.
+TEST_F(FilesCommandTest, GivesInoutTensorsAndScalars) {
+  const std::string file = write("adds_scaled.tw", kAddsScaled);
+  HostTensor A = HostTensor::random_normal(f32, {64}, 1),
+             C = HostTensor::random_normal(f32, {32}, 2);
+  library::write_tensor(folder_ / "a.npy", A);
+  library::write_tensor(folder_ / "c.npy", C);
+  const std::string given = file + " --in A=" + std::string(folder_ / "a.npy") +
+                            " --in C=" + std::string(folder_ / "c.npy") +
+                            " --set scale=-2.5 --set skip=20";
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    const std::string out = folder_ / "out.npy";
+    const Answer run =
+        tilewright("run " + given + " --target " + target + " --check --out C=" + out);
+    ASSERT_EQ(run.status, 0) << run.output;
+    const HostTensor got = library::read_tensor(out, "C", f32);
+    for (std::int64_t i = 0; i < 32; ++i) {
+      EXPECT_NEAR(got.flat(i), C.flat(i) - 2.5 * A.flat(i + 20), 1e-5) << target << " at " << i;
     }
-    expect_failure("simulate " + file + " --target sm_90a", 2, {"no command gives a value for it"});
   }
+  // Each launch finds what was given, and not what the one before it has left.
+  for (const char* line : {"simulate %s --target sm_90a --schedules 2 --launches 3",
+                           "bench %s --target interpreter"}) {
+    const Answer answer = tilewright(std::regex_replace(line, std::regex("%s"), given));
+    EXPECT_EQ(answer.status, 0) << line << answer.output;
+  }
+  expect_failure("simulate attention_decode --target sm_90a --in Q=q.npy", 2,
+                 {"--in Q=q.npy: attention_decode is no kernel that runs alone"});
+  expect_failure("run " + file + " --target interpreter --set scale=nan", 2,
+                 {"scale = 'nan' is no finite number", "fix: --set scale=0.5"});
+  expect_failure("run " + file + " --target interpreter --set skip=1.5", 2,
+                 {"skip = '1.5' is no integer"});
+  expect_failure("run " + file + " --target interpreter --in D=x.npy", 2,
+                 {"has no input 'D'", "name one of: A, C"});
 }
 
 TEST_F(FilesCommandTest, WarnsOfWhatAGpuDoesNotTake) {

@@ -20,6 +20,9 @@ struct GemmReduceScatter {
   DType parts = bf16;  // that of the operands, or f32
   bool scale = false;  // f32 {1}, which stands before C
   bool bias = false;   // f32 {n}, behind it
+  // sm_90a: the CTAs of a cluster, gemm.share_a * ranks of them, have the same columns for all
+  // ranks and share B's tiles: for few rows.
+  bool share_ranks = false;
 };
 // Its meaning: each rank reads what it needs of the others' operands. The program's tensors are A,
 // B, scale, bias and C.
@@ -27,8 +30,10 @@ Program gemm_reduce_scatter(const GemmReduceScatter& operation, SourceLocation w
 
 // For sm_90a: one persistent kernel. A rank computes the rows of the next rank first and its own
 // last. Others' parts go into slots of their owner's memory by TMA, tile by tile, each behind a
-// word that counts up with the runs; where the owner computes the tile itself it adds what has
-// come. There are slots for two runs, since a rank may be a run ahead. n and k are multiples of 8.
+// word that counts up with the runs. What finds no room in shared memory leaves beside the next
+// tile's products. Where the owner computes the tile itself it adds what has come, which it loads
+// beside the products if it is there. There are slots for two runs, since a rank may be a run
+// ahead. n and k are multiples of 8.
 Program gemm_reduce_scatter_sm90(const GemmReduceScatter& operation, SourceLocation where = here());
 
 // A product whose rows are divided among ranks. Each rank has its own rows A {m, k}, and B {n, k},
@@ -38,18 +43,32 @@ Program gemm_reduce_scatter_sm90(const GemmReduceScatter& operation, SourceLocat
 struct AllGatherGemm {
   Gemm gemm;  // bf16 or f16; on sm_90a not split
   int ranks = 2;
+  bool share_ranks = false;  // as above
+  bool push = false;  // sm_90a: the warps that multiply push the rows before, not the copy engines
 };
 // Its meaning: each rank reads the others' rows where they are. The program's tensors are A, B and
 // C.
 Program all_gather_gemm(const AllGatherGemm& operation, SourceLocation where = here());
 
-// For sm_90a: one persistent kernel, and the copy engines, which push each rank's rows to the
-// others in blocks of rows, each behind a word that counts up with the runs. A rank computes with
-// its own rows first, then with those that come first; the warp that loads waits for their words. k
-// and n are multiples of 8.
+// For sm_90a: one persistent kernel. A rank computes with its own rows first, then with those that
+// come first; the warp that loads waits for their words, which count up with the runs. Copy engines
+// push each rank's rows to the others, in blocks of rows and the last of them in parts of k; or, if
+// `push` is set, the kernel's warps do before they multiply, in parts of k, and into another half
+// of the memory in every second run, so that no run waits for the one before. k and n are multiples
+// of 8.
 Program all_gather_gemm_sm90(const AllGatherGemm& operation, SourceLocation where = here());
 
-// The tile shapes that the library compiles them in.
-const std::vector<GemmVariant>& rank_gemm_variants();
+// What the library compiles them in.
+struct RankGemmVariant {
+  GemmVariant tiles;
+  bool share_ranks = false, push = false;
+  std::string name() const {
+    return tiles.name + (share_ranks ? "_ranks" : "") + (push ? "_push" : "");
+  }
+};
+const std::vector<RankGemmVariant>& reduce_scatter_variants();
+const std::vector<RankGemmVariant>& all_gather_variants();
+GemmReduceScatter with_variant(GemmReduceScatter operation, const RankGemmVariant& variant);
+AllGatherGemm with_variant(AllGatherGemm operation, const RankGemmVariant& variant);
 
 }  // namespace tilewright::kernels

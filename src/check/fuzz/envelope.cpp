@@ -254,7 +254,7 @@ class Evaluation {
     if (to == from) return x;
     if (is_float(to)) return widened(x, is_integer(from) ? 0x1p-24 : 0, to);
     Interval whole{std::nearbyint(x.lo), std::nearbyint(x.hi)};
-    if (is_byte_integer(to)) {
+    if (is_memory_format(to)) {
       const auto low = static_cast<double>(range_of(to).low);
       const auto high = static_cast<double>(range_of(to).high);
       whole = {std::clamp(whole.lo, low, high), std::clamp(whole.hi, low, high)};

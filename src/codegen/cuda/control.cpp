@@ -76,7 +76,9 @@ void print_for_loop(Emitter& emitter, const Operation& operation) {
       "for ({} {} = {}; {} < {}; {} += {})", scalar_type(emitter.type(block.arguments[0]).dtype),
       index, emitter.name(operation.operands[0]), index, emitter.name(operation.operands[1]), index,
       emitter.name(operation.operands[2])));
+  emitter.loops.push_back(index);
   print_inner(emitter, block, result_names(emitter, operation));
+  emitter.loops.pop_back();
   emitter.close();
 }
 

@@ -20,6 +20,7 @@ struct LaunchParameter {
     rank,           // i32
     epoch,          // i32
     report,         // of a check that fails: CheckReport, in memory that the host reads
+    watch,          // of waits that last too long: WatchReport, likewise
     dim,            // i32
     scalar,         // index: in Kernel::parameters; dtype
   };
@@ -37,6 +38,23 @@ struct CheckReport {
   std::int64_t check = 0;    // its number among the kernel's operations check
   std::int64_t cta = 0, warp = 0;
   std::int64_t numbers[ir::kCheckNumbers] = {};
+};
+
+// What waits that last too long write before they end their kernel, as the prelude's
+// report_wait does. The host fills in how long that is.
+struct WatchReport {
+  static constexpr int kWaits = 32;
+  struct Wait {
+    std::int64_t written = 0;  // not 0 once all of it is there
+    std::int64_t number = 0;   // Key::watched of the operation
+    std::int64_t cta = 0, warp = 0;
+    std::int64_t index = 0;             // of the word or barrier
+    std::int64_t value = 0, found = 0;  // waited for: a word's value or a parity; what is there
+    std::int64_t outer = 0, inner = 0;  // of the loops around it, the outermost and innermost index
+  };
+  std::int64_t nanoseconds = 0;  // a wait may last; that for a barrier twice as long
+  std::int64_t taken = 0;        // by how many waits
+  Wait waits[kWaits];
 };
 
 struct CudaSource {

@@ -187,6 +187,12 @@ std::string Emitter::report() {
   return add_parameter(launch, "i64*", "report");
 }
 
+std::string Emitter::watch() {
+  LaunchParameter launch;
+  launch.kind = LaunchParameter::Kind::watch;
+  return add_parameter(launch, "i64*", "watch");
+}
+
 std::string Emitter::stride(ValueId tensor, int axis) {
   const ir::Parameter& parameter = *kernel_.parameter_of(tensor);
   if (parameter.is_of_stream()) {  // as the runtime lays it out

@@ -44,6 +44,8 @@ class Emitter {
   std::string launch_number(LaunchParameter::Kind kind);
   // Where checks report.
   std::string report();
+  // Where waits that last too long report.
+  std::string watch();
   std::string stride(ir::ValueId tensor, int axis);
   std::string dim(const Dim& dim);
   void add_tensor_map(const ir::Operation& operation);
@@ -64,6 +66,8 @@ class Emitter {
   // In the same block; null at its ends.
   const ir::Operation* previous = nullptr;
   const ir::Operation* next = nullptr;
+  // The indices of the loops around the operation, the outermost first.
+  std::vector<std::string> loops;
   // Where yield puts its operands.
   std::vector<std::string> yield_to;
 

@@ -27,6 +27,7 @@ std::string_view scalar_type(DType dtype) {
     case DType::f8e4m3:
     case DType::i8:
     case DType::u8:
+    case DType::u32:
       break;
   }
   return "u32";
@@ -45,6 +46,7 @@ std::string_view memory_type(DType dtype) {
     case DType::f32:
     case DType::i32:
     case DType::i64:
+    case DType::u32:
       break;
   }
   return scalar_type(dtype);
@@ -81,9 +83,11 @@ std::string integer_division(Op function, const std::string& a, const std::strin
 
 std::string cast_text(DType from, DType to, const std::string& a) {
   if (is_float(to)) return is_float(from) ? a : fmt::format("(float){}", a);
-  if (is_byte_integer(to)) {
-    return fmt::format("{}_{}({})", is_float(from) ? "round" : "saturate", name_of(to),
-                       from == DType::boolean ? "(int)" + a : a);
+  if (is_memory_format(to)) {
+    const std::string_view wider = from == DType::boolean ? "(int)"
+                                   : from == DType::u32   ? "(i64)"
+                                                          : "";
+    return fmt::format("{}_{}({}{})", is_float(from) ? "round" : "saturate", name_of(to), wider, a);
   }
   if (is_float(from)) {
     return fmt::format("{}({})", to == DType::i64 ? "__float2ll_rn" : "__float2int_rn", a);
@@ -106,6 +110,8 @@ std::string literal(DType dtype, const ir::Attribute& value) {
     case DType::i8:
     case DType::u8:
       return fmt::format("{:#x}u", std::get<std::int64_t>(value) & 0xff);
+    case DType::u32:
+      return fmt::format("{}u", std::get<std::int64_t>(value) & 0xffffffff);
     case DType::boolean:
       return number(value) != 0 ? "true" : "false";
     case DType::i32:
@@ -133,6 +139,7 @@ int packing(DType dtype) {
     case DType::f32:
     case DType::i32:
     case DType::i64:
+    case DType::u32:
     case DType::boolean:
       break;
   }

@@ -23,8 +23,10 @@ class GlobalAccess {
   GlobalAccess(Emitter& emitter, const Operation& operation)
       : emitter_(emitter),
         operation_(operation),
-        loads_(operation.op == ir::Op::load_registers),
-        adds_(operation.op == ir::Op::red_registers),
+        loads_(!ir::info(operation.op).writes(ir::Memory::global)),
+        adds_(!loads_ && ir::info(operation.op).reads(ir::Memory::global)),
+        returns_(!loads_ && ir::info(operation.op).writes(ir::Memory::registers)),
+        ordered_(operation.attributes.has(Key::semantics)),
         tensor_(operation.operands[loads_ ? 1 : 0]),
         array_(operation.operands[loads_ ? 0 : 1]),
         parameter_(*emitter.kernel().parameter_of(tensor_)),
@@ -46,8 +48,8 @@ class GlobalAccess {
     // Every thread loads what it holds; of those that hold the same, one stores.
     const std::string owners = loads_ ? "" : owner_condition(emitter_, layout_);
     // Memory that the kernel writes as well, perhaps through pointers to other types.
-    const bool ordered = loads_ && parameter_.kind != ir::Parameter::Kind::in;
-    if (ordered) emitter_.line("compiler_fence();");
+    const bool fenced = loads_ && !ordered_ && parameter_.kind != ir::Parameter::Kind::in;
+    if (fenced) emitter_.line("compiler_fence();");
     emitter_.open(owners.empty() ? "" : fmt::format("if ({})", owners));
     std::vector<std::string> base{emitter_.pointer(tensor_)};
     if (parameter_.is_of_stream()) {
@@ -63,13 +65,17 @@ class GlobalAccess {
     }
     emitter_.line(
         fmt::format("{}* const first = {};", memory_type(parameter_.dtype), sum_text(base)));
-    if (const int vector = analysis::elements_at_once(operation_, parameter_.dtype); vector > 1) {
+    const int vector = analysis::elements_at_once(operation_, parameter_.dtype);
+    if (ordered_) {
+      print_ordered(vector > 1);
+    } else if (vector > 1) {
       loads_ ? load_vectors(vector) : adds_ ? add_vectors(vector) : store_vectors(vector);
     } else {
       print_elements("0", fmt::format("{}", count_));
     }
     emitter_.close();
-    if (ordered) emitter_.line("compiler_fence();");
+    if (returns_) give_to_all();
+    if (fenced) emitter_.line("compiler_fence();");
   }
 
  private:
@@ -147,25 +153,92 @@ class GlobalAccess {
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int {} = {}; {} < {}; ++{})", i, from, i, to, i));
     const Place at = place(i, 1);
+    if (ordered_) {
+      ordered_element(i, at);
+      return emitter_.close();
+    }
     if (!loads_) {
       const std::string change = adds_ ? fmt::format("red_add(first + {}, {})", at.offset, value(i))
                                        : fmt::format("first[{}] = {}", at.offset, value(i));
       emitter_.line(fmt::format("if ({}) {};", at.exists, change));
       return emitter_.close();
     }
-    const std::string element =
-        fmt::format("{} ? first[{}] : ({})0", at.exists, at.offset, memory_type(parameter_.dtype));
+    set_element(i, fmt::format("{} ? first[{}] : ({})0", at.exists, at.offset,
+                               memory_type(parameter_.dtype)));
+    emitter_.close();
+  }
+
+  // Registers are set from their first element on.
+  void set_element(const std::string& i, const std::string& element) {
     const int per_register = packing(parameter_.dtype);
     if (per_register == 1) {
-      emitter_.line(fmt::format("{}[{}] = {};", emitter_.name(array_), i, element));
-    } else {
-      const std::string target = fmt::format("{}[{} / {}]", emitter_.name(array_), i, per_register);
-      emitter_.line(fmt::format("const u32 element = {};", element));
-      emitter_.line(fmt::format("{} = ({} % {} == 0 ? 0 : {}) | element << {} % {} * {};", target,
-                                i, per_register, target, i, per_register,
-                                8 * size_of(parameter_.dtype)));
+      return emitter_.line(fmt::format("{}[{}] = {};", emitter_.name(array_), i, element));
     }
+    const std::string target = fmt::format("{}[{} / {}]", emitter_.name(array_), i, per_register);
+    emitter_.line(fmt::format("const u32 element = {};", element));
+    emitter_.line(fmt::format("{} = ({} % {} == 0 ? 0 : {}) | element << {} % {} * {};", target, i,
+                              per_register, target, i, per_register,
+                              8 * size_of(parameter_.dtype)));
+  }
+
+  // Each element by an instruction of its own, but for sums of two of 16 bits.
+  void print_ordered(bool has_pairs) {
+    if (!adds_ || size_of(parameter_.dtype) != 2 || !has_pairs) {
+      return print_elements("0", fmt::format("{}", count_));
+    }
+    emitter_.line(fmt::format("const bool aligned = {};", aligned(2)));
+    emitter_.line("#pragma unroll");
+    emitter_.open(fmt::format("for (int i = 0; i < {}; i += 2)", count_));
+    const Place at = place("i", 2);
+    const std::string pair = fmt::format("{}[i / 2]", emitter_.name(array_));
+    emitter_.open(fmt::format("if (aligned && {})", at.exists));
+    emitter_.line(
+        fmt::format("{}{}((u32*)(first + {}), {});", returns_ ? pair + " = " : std::string(),
+                    ordered_pair(emitter_, operation_, parameter_.dtype), at.offset, pair));
     emitter_.close();
+    emitter_.open("else");
+    print_elements("i", "i + 2");
+    emitter_.close();
+    emitter_.close();
+  }
+
+  void ordered_element(const std::string& i, const Place& at) {
+    const std::string address = fmt::format("first + {}", at.offset);
+    const std::string call =
+        fmt::format("{}({}{})", codegen::ordered_element(emitter_, operation_, parameter_.dtype),
+                    address, loads_ ? std::string() : ", " + value(i));
+    if (loads_) {
+      return set_element(
+          i, fmt::format("{} ? {} : ({})0", at.exists, call, memory_type(parameter_.dtype)));
+    }
+    if (!returns_) return emitter_.line(fmt::format("if ({}) {};", at.exists, call));
+    const int per_register = packing(parameter_.dtype);
+    if (per_register == 1) {
+      return emitter_.line(
+          fmt::format("if ({}) {}[{}] = {};", at.exists, emitter_.name(array_), i, call));
+    }
+    const std::string target = fmt::format("{}[{} / {}]", emitter_.name(array_), i, per_register);
+    emitter_.line(
+        fmt::format("if ({}) {} = ({} & ~(0xffffu << {} % 2 * 16)) | (u32){} << {} % 2 * 16;",
+                    at.exists, target, target, i, call, i));
+  }
+
+  // What one lane of those that hold an element has been given.
+  void give_to_all() {
+    std::string repeated;
+    std::int64_t divisor = 1;
+    for (const ir::Mode& mode : layout_.lanes) {
+      if (mode.kind == ir::ModeKind::replicate && mode.size > 1) {
+        repeated += fmt::format(" - lane / {} % {} * {}", divisor, mode.size, divisor);
+      }
+      divisor *= mode.size;
+    }
+    if (repeated.empty()) return;
+    emitter_.line("#pragma unroll");
+    emitter_.line(
+        fmt::format("for (int i = 0; i < {}; ++i) {}[i] = __shfl_sync(0xffffffffu, {}[i], lane{});",
+                    register_count(emitter_.type(array_)), emitter_.name(array_),
+                    emitter_.name(array_), repeated));
   }
 
   // Rows may start anywhere: whether this thread's rows all lie where vectors may.
@@ -308,6 +381,8 @@ class GlobalAccess {
   Emitter& emitter_;
   const Operation& operation_;
   bool loads_, adds_;
+  bool returns_;  // what was in memory before
+  bool ordered_;  // each element's access is
   ValueId tensor_, array_;
   const ir::Parameter& parameter_;
   const ir::RegisterLayout& layout_;

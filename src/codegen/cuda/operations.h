@@ -16,6 +16,14 @@ std::string barrier_address(const Emitter& emitter, ir::ValueId array, ir::Value
 // "name" of the wrapper, made where it is not yet: ld with semantics and scope, or atom.add.
 std::string ordered_load(Emitter& emitter, MemoryOrder order);
 std::string ordered_add(Emitter& emitter, MemoryOrder order);
+// The same of one element of a tile, for load_registers, store_registers, red_registers and
+// atomic_registers with an order; and of two of 16 bits in a register, for the last two.
+std::string ordered_element(Emitter& emitter, const ir::Operation& operation, DType dtype);
+std::string ordered_pair(Emitter& emitter, const ir::Operation& operation, DType dtype);
+
+// What a watched wait passes on beside what it waits for: where it reports, and who it is.
+std::string watched_arguments(Emitter& emitter, const ir::Operation& operation,
+                              const std::string& index);
 
 #define TW_PRINTER(name) void print_##name(Emitter& emitter, const ir::Operation& operation)
 // scalars.cpp

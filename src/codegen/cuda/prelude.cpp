@@ -409,6 +409,61 @@ __device__ __forceinline__ void wgmma_wait() {
   asm volatile("trap;");
 }
 )"},
+    // Waits that report themselves. Times are those of the GPU, which start anew in none of them.
+    {"nanoseconds", R"(__device__ __forceinline__ u64 nanoseconds() {
+  u64 now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  return now;
+}
+)"},
+    {"late_at", R"(// When a wait that begins now has lasted too long, by what the host has written.
+__device__ __forceinline__ u64 late_at(const i64* watch, int times) {
+  u64 limit;
+  asm volatile("ld.relaxed.sys.global.b64 %0, [%1];" : "=l"(limit) : "l"(watch) : "memory");
+  return nanoseconds() + times * limit;
+}
+)"},
+    // One lane of those that wait together reports. The others' reports are given time to come,
+    // since
+    // the trap ends all threads of the GPU.
+    {"report_wait",
+     R"(__device__ __forceinline__ void report_wait(i64* watch, int number, int warp, i64 index, i64 value, i64 found, i64 outer, i64 inner) {
+  const u32 waiting = __activemask();
+  if ((waiting & ((1u << (threadIdx.x & 31u)) - 1u)) == 0) {
+    i64 place;
+    asm volatile("atom.relaxed.sys.global.add.u64 %0, [%1], %2;"
+                 : "=l"(place) : "l"(watch + 1), "l"(1ll) : "memory");
+    if (place < 32) {
+      i64* const record = watch + 2 + place * 9;
+      const i64 words[8] = {number, (i64)blockIdx.x, warp, index, value, found, outer, inner};
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        asm volatile("st.relaxed.sys.global.b64 [%0], %1;" ::"l"(record + 1 + i), "l"(words[i]) : "memory");
+      }
+      asm volatile("st.release.sys.global.b64 [%0], %1;" ::"l"(record), "l"(1ll) : "memory");
+    }
+  }
+  const u64 end = nanoseconds() + 300000000ull;
+  while (nanoseconds() < end) {}
+  asm volatile("trap;");
+}
+)"},
+    // Twice as long as a wait for a word, which may be what keeps the others from coming.
+    {"mbarrier_wait_watched",
+     R"(__device__ __forceinline__ void mbarrier_wait_watched(u32 barrier, u32 parity, i64* watch, int number, int warp, i64 index, i64 outer, i64 inner) {
+  const u64 late = late_at(watch, 2);
+  for (;;) {
+    int done;
+    asm volatile(
+        "{ .reg .pred done;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.s32 %0, 1, 0, done; }"
+        : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
+    if (done) return;
+    if (nanoseconds() > late) report_wait(watch, number, warp, index, parity, 0, outer, inner);
+  }
+}
+)"},
     {"descriptor",
      R"(// Of a matrix at a shared address that is a multiple of 16. It is made where it is used: kept over a
 // loop, those of all products would take the accumulators' registers.

@@ -188,6 +188,14 @@ __device__ __forceinline__ int saturate_u8(T a) {
   return (int)(a < 0 ? 0 : a > 255 ? 255 : a);
 }
 )"},
+    {"round_u32",
+     R"(__device__ __forceinline__ u32 round_u32(float x) { return __float2uint_rn(x); }
+)"},
+    {"saturate_u32", R"(template <typename T>
+__device__ __forceinline__ u32 saturate_u32(T a) {
+  return (u32)(a < 0 ? 0 : a > 4294967295ll ? 4294967295ll : a);
+}
+)"},
     {"from_i8",
      R"(__device__ __forceinline__ int from_i8(u32 bits) { return (int)(signed char)bits; }
 )"},

@@ -71,7 +71,25 @@ void print_mbarrier_arrive(Emitter& emitter, const Operation& operation) {
                                 emitter.name(operation.operands[2])));
 }
 
+static_assert(sizeof(WatchReport::Wait) == 9 * sizeof(std::int64_t) && WatchReport::kWaits == 32,
+              "the prelude's report_wait writes these");
+
+std::string watched_arguments(Emitter& emitter, const Operation& operation,
+                              const std::string& index) {
+  const auto loop = [&](const std::string& name) { return name.empty() ? "0" : "(i64)" + name; };
+  return fmt::format("{}, {}, warp, {}, {}, {}", emitter.watch(),
+                     operation.attributes.integer(Key::watched), index,
+                     loop(emitter.loops.empty() ? "" : emitter.loops.front()),
+                     loop(emitter.loops.empty() ? "" : emitter.loops.back()));
+}
+
 void print_mbarrier_wait(Emitter& emitter, const Operation& operation) {
+  if (operation.attributes.has(Key::watched)) {
+    const std::string index = emitter.name(operation.operands[1]);
+    return emitter.line(fmt::format(
+        "mbarrier_wait_watched({}, {}, {});", barrier(emitter, operation),
+        emitter.name(operation.operands[2]), watched_arguments(emitter, operation, index)));
+  }
   emitter.line(fmt::format("mbarrier_wait({}, {});", barrier(emitter, operation),
                            emitter.name(operation.operands[2])));
 }

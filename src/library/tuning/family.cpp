@@ -134,8 +134,8 @@ const FamilyMember::Lowered& lowered_of(const LibraryKernel& kernel, const Famil
   return *member.lowered;
 }
 
-target::Device device_of(const FamilyMember::Lowered& lowered, int multiprocessors) {
-  target::Device device = target::device_of(lowered.machine.front().target);
+target::Device device_of(const FamilyMember& member, int multiprocessors) {
+  target::Device device = target::device_of(member.target);
   device.multiprocessors = multiprocessors;
   return device;
 }
@@ -145,7 +145,7 @@ target::Device device_of(const FamilyMember::Lowered& lowered, int multiprocesso
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors) {
   const FamilyMember::Lowered& lowered = lowered_of(kernel, member);
-  const target::Device device = device_of(lowered, multiprocessors);
+  const target::Device device = device_of(member, multiprocessors);
   std::vector<ir::TensorShape> shapes = shapes_of(kernel, options);
   if (kernel.is_program()) return estimate_program(lowered, shapes, device);
   const ir::Kernel& machine = lowered.machine.front();
@@ -155,7 +155,7 @@ schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& me
 double product_flops(const LibraryKernel& kernel, const FamilyMember& member,
                      const OptionValues& options, int multiprocessors) {
   const FamilyMember::Lowered& lowered = lowered_of(kernel, member);
-  const target::Device device = device_of(lowered, multiprocessors);
+  const target::Device device = device_of(member, multiprocessors);
   std::vector<ir::TensorShape> shapes = shapes_of(kernel, options);
   if (kernel.is_program()) return product_flops_of(lowered, shapes, device);
   const ir::Kernel& machine = lowered.machine.front();

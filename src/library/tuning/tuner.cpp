@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -43,9 +44,9 @@ std::vector<HostTensor> make_tensors(const LibraryKernel& kernel, const OptionVa
   for (const LibraryTensor* tensor : tensors_of(kernel, options)) {
     const DType dtype = dtype_of(*tensor, options);
     const std::vector<std::int64_t> shape = shape_of(*tensor, options);
-    tensors.push_back(tensor->is_output ? HostTensor::poisoned(dtype, shape)
-                      : tensor->values  ? tensor->values(options, seed, tensors)
-                                        : repeated_normal(dtype, shape, seed + tensors.size()));
+    tensors.push_back(!tensor->is_input() ? HostTensor::poisoned(dtype, shape)
+                      : tensor->values    ? tensor->values(options, seed, tensors)
+                                          : repeated_normal(dtype, shape, seed + tensors.size()));
   }
   return tensors;
 }
@@ -77,12 +78,16 @@ class ResultCheck {
       : tensors_(std::move(tensors)), on_device_(tensors_) {
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       if (parameters[i]->is_output) outputs_.push_back(i);
+      if (parameters[i]->is_inout) given_.emplace(i, tensors_[i]);
     }
   }
   const compiler::DeviceTensors& on_device() const { return on_device_; }
 
   void compute(const Launch& launch) {
-    for (const std::size_t i : outputs_) on_device_.poison(i);
+    for (const std::size_t i : outputs_) {
+      const auto own = given_.find(i);
+      own == given_.end() ? on_device_.poison(i) : on_device_.upload(i, own->second);
+    }
     launch(on_device_.refs());
     for (const std::size_t i : outputs_) on_device_.download(i, tensors_[i]);
   }
@@ -104,6 +109,7 @@ class ResultCheck {
   std::vector<HostTensor> tensors_, wanted_;
   const compiler::DeviceTensors on_device_;
   std::vector<std::size_t> outputs_;
+  std::map<std::size_t, HostTensor> given_;  // of outputs that are inputs too
 };
 
 }  // namespace

@@ -154,10 +154,31 @@ void TransferLowering::fragment(Op op, ValueId tile, ValueId shared, ValueId pla
 void TransferLowering::load(const Operation& o) {
   std::vector<ValueId> operands{code_.array(o.results[0])};
   operands.insert(operands.end(), o.operands.begin(), o.operands.end());
-  code_.emit(
-      Op::load_registers, std::move(operands),
-      {{Key::sizes, o.attributes.integers(Key::sizes)}, {Key::layout, code_.layout(o.results[0])}},
-      o.where);
+  ir::Attributes attributes = o.attributes;
+  attributes.set(Key::layout, code_.layout(o.results[0]));
+  code_.emit(Op::load_registers, std::move(operands), std::move(attributes), o.where);
+}
+
+// The array that holds the tile then holds what was in memory.
+void TransferLowering::atomic(const Operation& o) {
+  const ir::RegisterLayout& layout = code_.layout(o.operands[1]);
+  const auto repeats = [](const ir::Mode& mode) {
+    return mode.kind != ir::ModeKind::distribute && mode.size > 1;
+  };
+  if (std::any_of(layout.warps.begin(), layout.warps.end(), repeats)) {
+    Diagnostic(o.where,
+               "atom_add: several warps of the role hold the same elements of the tile, "
+               "which would be added once and be known to one of them")
+        .token("atom_add")
+        .fix("a role of one warp, or a larger tile; red() adds, and gives nothing back")
+        .raise();
+  }
+  code_.copy(o.results[0], o.operands[1], o.where);
+  std::vector<ValueId> operands = o.operands;
+  operands[1] = code_.array(o.results[0]);
+  ir::Attributes attributes = o.attributes;
+  attributes.set(Key::layout, layout);
+  code_.emit(Op::atomic_registers, std::move(operands), std::move(attributes), o.where);
 }
 
 void TransferLowering::store(const Operation& o) {

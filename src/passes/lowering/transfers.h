@@ -19,6 +19,7 @@ class TransferLowering {
   void store_fragment(const ir::Operation& o);
   void load(const ir::Operation& o);
   void store(const ir::Operation& o);
+  void atomic(const ir::Operation& o);
   void tma(const ir::Operation& o);
   void cluster_copy(const ir::Operation& o);
   void peer_map(const ir::Operation& o) { map_of_peer_[o.results[0]] = o.operands[0]; }

@@ -16,7 +16,7 @@ namespace tilewright::simulator {
 // One change to a kernel.
 struct Mutant {
   // How the quotient or remainder of the site is changed, where nothing else is.
-  enum class Division : std::uint8_t { none, by_one_more, without_remainder };
+  enum class Division : std::uint8_t { none, by_one_more, by_one_less, without_remainder };
   SourceLocation where;   // of the operation that is changed
   std::size_t site = 0;   // its number, parents first
   std::string operation;  // "mbarrier_wait k_full"

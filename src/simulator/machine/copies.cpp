@@ -313,7 +313,7 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
   if (!begins_inside(launch, warp, instruction, map, start)) return;
   for (const analysis::AxisCheck& check : transfer.checks) {
-    const std::int64_t at = start[map.rank - 1 - check.axis];
+    const std::int64_t at = start[map.tensor->shape.size() - 1 - check.axis];
     launch.fits(warp, instruction, *map.tensor, check, at, map.tensor->shape[check.axis]);
   }
   const bool load = ir::info(instruction.op).writes(ir::Memory::shared);

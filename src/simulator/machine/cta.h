@@ -47,6 +47,15 @@ struct ExpectedBytes {
   std::int64_t bytes = 0;
 };
 
+// Of an mbarrier: what tells whether it matters that an arrival may count for another phase.
+struct PhasesInTime {
+  std::vector<std::pair<int, Epoch>> waits;  // the last one that has passed, of each agent
+  std::uint64_t waited = 0;                  // so many phases a wait has found complete
+  std::uint64_t unaware = 0;          // of so many an arrival did not know of all waits before it
+  std::uint64_t unsure = UINT64_MAX;  // the first phase that an unsure arrival may count for
+  const Instruction* arrival = nullptr;  // this one
+};
+
 struct Mbarrier {
   bool initialised = false;
   std::uint64_t phase = 0;  // the one that is not complete
@@ -66,6 +75,7 @@ struct Mbarrier {
   // Of the current phase, while timing is looked at: bytes of copies that are issued, and expected.
   std::int64_t issued = 0;
   std::vector<ExpectedBytes> expects;
+  PhasesInTime in_time;
 };
 
 // What needs a CTA's shared memory from outside of its warps: copies into it, arrivals and reads of

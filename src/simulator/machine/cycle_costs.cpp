@@ -90,9 +90,9 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
       return computation_cycles(kernel, instruction);
     case Code::global_access: {
       const GlobalAccess& access = kernel.global_accesses[instruction.detail];
-      const bool loads = ir::info(instruction.op).writes(ir::Memory::registers);
+      const bool waits = ir::info(instruction.op).writes(ir::Memory::registers);
       return port_cycles(kernel, warp_bytes(kernel.registers[access.array])) +
-             (loads ? rates.global_latency : 0);
+             (waits ? rates.global_latency : 0);
     }
     case Code::matrix_access:
       return shared_cycles(rates, instruction, 512);  // four 8 x 8 matrices of 16 bits

@@ -25,6 +25,7 @@ class Launch;
 // An access to a word of global memory with an order. One that is not weak is atomic.
 struct WordUse {
   const std::byte* word = nullptr;
+  std::int64_t bytes = 4;
   MemoryOrder order{Semantics::weak, Scope::gpu};
   bool reads = false, writes = false;
 };

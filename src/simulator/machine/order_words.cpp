@@ -82,7 +82,7 @@ void Order::word(Warp& warp, const Instruction& instruction, const WordUse& use)
   access.scope = use.order.scope;
   if (is_written(use.word)) {
     launch_.timing.word(warp, access, use.word);
-    bytes.add(reinterpret_cast<std::uint64_t>(use.word), 4);
+    bytes.add(reinterpret_cast<std::uint64_t>(use.word), use.bytes);
     global(warp, access, bytes);
   }
   if (use.reads && atomic) read_word(warp, instruction.elected, access, use);

@@ -133,9 +133,11 @@ void Preparation::check_spread(const Operation& operation, const Spread& spread,
 }
 
 void Preparation::access_global(const Operation& operation) {
-  const bool loads = ir::info(operation.op).writes(ir::Memory::registers);
+  const bool loads = !ir::info(operation.op).writes(ir::Memory::global);
   const ir::ValueId array = operation.operands[loads ? 0 : 1];
   GlobalAccess made;
+  made.returns = !loads && ir::info(operation.op).writes(ir::Memory::registers);
+  if (operation.attributes.has(Key::semantics)) made.order = ir::order_of(operation);
   made.tensor = &arguments_.tensors[object(operation.operands[loads ? 1 : 0])];
   made.rank = rank(operation.operands[loads ? 1 : 0]);
   made.array = object(array);

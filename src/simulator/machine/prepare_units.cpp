@@ -51,11 +51,7 @@ void Preparation::tensor_transfer(const Operation& operation, int first, Transfe
     refuse(operation, fmt::format("{} coordinates for tensor {} of rank {}",
                                   made.coordinates.size(), map.name, map.rank));
   }
-  if (map.ragged_axis < 0) {
-    std::vector<std::int64_t> box(map.box.begin(), map.box.begin() + map.rank);
-    std::reverse(box.begin(), box.end());
-    made.checks = analysis::coordinate_checks(operation, first, box, integers_);
-  }
+  made.checks = analysis::coordinate_checks(operation, first, *map.operation, integers_);
 }
 
 void Preparation::signals(int array) {

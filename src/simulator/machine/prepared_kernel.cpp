@@ -301,6 +301,7 @@ void Preparation::tensor_map(const Operation& operation) {
   const std::vector<std::int64_t>& box = operation.attributes.integers(Key::box);
   TensorMap map;
   map.name = tensor.name;
+  map.operation = &operation;
   map.tensor = &tensor;
   map.parameter =
       &*std::find_if(kernel_.parameters.begin(), kernel_.parameters.end(),

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ struct BarrierArray {
 // Dimensions are innermost first.
 struct TensorMap {
   std::string name;
+  const ir::Operation* operation = nullptr;  // that declares it
   const TensorArgument* tensor = nullptr;
   const ir::Parameter* parameter = nullptr;
   int rank = 0;
@@ -185,6 +187,8 @@ struct GlobalAccess {
   // Additions in any order, which do not race with each other. Those that the kernel says it orders
   // are held to that.
   bool atomic = false;
+  bool returns = false;              // the array has then what was in memory
+  std::optional<MemoryOrder> order;  // of each element, where the kernel says one
 };
 
 struct MatrixStore {

@@ -106,6 +106,7 @@ void read_matrix(DType dtype, Reader& reader, const SharedMatrix& matrix, int fi
     case DType::i64:
     case DType::i8:
     case DType::u8:
+    case DType::u32:
     case DType::boolean:
       break;
   }

@@ -24,6 +24,14 @@ std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
 }
 
+// Whether the next thing that others see of the warp is an arrival on an mbarrier.
+bool comes_to_arrival(const Warp& warp) {
+  const std::vector<Instruction>& code = warp.cta->cluster->launch->kernel.code;
+  auto next = code.begin() + warp.pc;
+  while (next->code == Code::move || next->code == Code::function) ++next;
+  return next->op == ir::Op::mbarrier_arrive;
+}
+
 bool is_stream(const Schedule::Choice& choice, const std::vector<Event>& events) {
   return choice.event && events[choice.index].kind == Event::Kind::stream;
 }
@@ -31,6 +39,11 @@ bool is_stream(const Schedule::Choice& choice, const std::vector<Event>& events)
 }  // namespace
 
 Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed), stream_random_(~seed) {
+  if (search == Search::held) {
+    kind_ = Kind::held;
+    held_ = seed;
+    return;
+  }
   if (search == Search::delays) {
     kind_ = Kind::delays;
     // The first schedule has no delay.
@@ -79,6 +92,8 @@ Schedule::Choice Schedule::next(std::vector<Warp*>& warps, std::vector<Event>& e
     case Kind::delays:
       choice = in_order(warps, events);
       break;
+    case Kind::held:
+      return but_for_one(warps, events);
   }
   if (warps.size() + events.size() > 1) ++choices_;
   return choice;
@@ -159,6 +174,25 @@ Schedule::Choice Schedule::in_order(std::vector<Warp*>& warps, std::vector<Event
   }
   current_ = following_rank;
   return following;
+}
+
+Schedule::Choice Schedule::but_for_one(std::vector<Warp*>& warps, std::vector<Event>& events) {
+  Choice first;
+  const auto find = [&] {
+    std::uint64_t lowest = 0;
+    for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
+      if (rank == 0) rank = ++drawn_;
+      if (lowest != 0 && rank >= lowest) return;
+      lowest = rank;
+      first = choice;
+    });
+  };
+  find();
+  if (first.event || !comes_to_arrival(*warps[first.index])) return first;
+  if (static_cast<std::uint64_t>(choices_++) != held_) return first;
+  warps[first.index]->rank = UINT64_MAX;
+  find();
+  return first;
 }
 
 bool is_seen(const Instruction& instruction) {

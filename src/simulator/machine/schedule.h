@@ -16,7 +16,7 @@ struct Instruction;
 struct Warp;
 
 // Who goes next on the virtual GPU: one of the warps that can, or of the asynchronous events that
-// may happen. Three ways, each a function of the seed alone:
+// may happen. Four ways, each a function of the seed alone:
 // - uniform: a warp for some instructions, or an event, at random, events seldom, evenly or
 // eagerly.
 // - priorities: who has the highest goes on; they are drawn at random, and at two instants the
@@ -25,6 +25,8 @@ struct Warp;
 //   ASPLOS 2010).
 // - delays: one warp after the other in a fixed order, but for at most two instants at which the
 //   next one is passed over. These schedules can be counted through (Emmi et al., POPL 2011).
+// - held: a fixed order of preference. The warp that comes to the seed's arrival on an mbarrier
+//   stays before it until nothing else can go on: who counts on others may then count for it.
 class Schedule {
  public:
   Schedule(Search search, std::uint64_t seed);
@@ -42,15 +44,16 @@ class Schedule {
   // Under the other schedules a warp lags behind wherever it stands.
   bool times_out() { return kind_ == Kind::uniform && random_.below(kTimeOuts) == 0; }
   bool until_seen() const { return kind_ != Kind::uniform; }
-  // Choices among several so far.
+  // Choices among several so far; of `held`, arrivals on mbarriers.
   std::int64_t choices() const { return choices_; }
 
  private:
-  enum class Kind : std::uint8_t { uniform, priorities, delays };
+  enum class Kind : std::uint8_t { uniform, priorities, delays, held };
   static constexpr std::uint64_t kTimeOuts = 16;
   Choice uniform(const std::vector<Warp*>& warps, const std::vector<Event>& events);
   Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);
   Choice in_order(std::vector<Warp*>& warps, std::vector<Event>& events);
+  Choice but_for_one(std::vector<Warp*>& warps, std::vector<Event>& events);
   bool is_instant() const;
   template <typename Visit>
   void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit);
@@ -64,6 +67,7 @@ class Schedule {
   std::int64_t choices_ = 0, stream_choices_ = 0;
   std::map<int, std::uint64_t> streams_;  // ranks; 0: none yet
   std::uint64_t drawn_ = 0, lowest_ = 0, current_ = 0;
+  std::uint64_t held_ = 0;  // the arrival's number
 };
 
 // Whether other warps or asynchronous work can tell that the instruction was executed.

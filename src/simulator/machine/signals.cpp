@@ -69,8 +69,8 @@ void access_word(Launch& launch, Warp& warp, const Instruction& instruction) {
   const bool reads = record.reads(ir::Memory::global), writes = record.writes(ir::Memory::global);
   std::byte* const at = word_at(launch, warp, instruction, access);
   if (!at) return;
-  launch.order.word(warp, instruction, {at, access.order, reads, writes});
   const std::int32_t old = read(at);
+  launch.order.word(warp, instruction, {at, sizeof(old), access.order, reads, writes});
   if (writes) {
     const auto value = static_cast<std::uint32_t>(warp.integer(access.value));
     const std::uint32_t before = reads ? static_cast<std::uint32_t>(old) : 0;
@@ -88,7 +88,8 @@ void wait_flag(Launch& launch, Warp& warp, const Instruction& instruction) {
     const WordWait wait{at, access.compare, static_cast<std::int32_t>(warp.integer(access.value))};
     warp.word = wait;
     if (!launch.world.holds(wait)) return launch.wait_for_word(warp, instruction, wait);
-    launch.order.word(warp, instruction, {at, access.order, /*reads=*/true, /*writes=*/false});
+    launch.order.word(warp, instruction,
+                      {at, sizeof(std::int32_t), access.order, /*reads=*/true, /*writes=*/false});
   }
   warp.waits_at = nullptr;
   ++warp.pc;

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "simulator/machine/launch.h"
+#include "simulator/machine/world.h"
 #include "support/number_formats.h"
 
 namespace tilewright::simulator {
@@ -18,8 +18,13 @@ void to_bytes(RegisterArray& array, DType dtype, int element, int lane, std::byt
   *to = std::byte{array.row<std::uint8_t>(element)[lane]};
 }
 
-// Added to what is there, rounded to the dtype.
+// Added to what is there, rounded to the dtype; integers modulo their range.
 void add_bytes(RegisterArray& array, DType dtype, int element, int lane, std::byte* to) {
+  if (is_integer(dtype)) {
+    const auto before = static_cast<std::uint64_t>(to_integer(dtype, to));
+    const auto value = static_cast<std::uint64_t>(array.row<std::int64_t>(element)[lane]);
+    return from_integer(dtype, static_cast<std::int64_t>(before + value), to);
+  }
   float sum = 0;
   to_float(dtype, to, &sum, 1);
   sum += array.row<float>(element)[lane];
@@ -31,6 +36,19 @@ void from_bytes(RegisterArray& array, DType dtype, int element, int lane, const 
     to_float(dtype, from, array.row<float>(element) + lane, 1);
   } else {
     array.row<std::int64_t>(element)[lane] = to_integer(dtype, from);
+  }
+}
+
+// What was in memory before, to all lanes that hold the element.
+void give_to_all(RegisterArray& array, DType dtype, const Spread& spread, int element, int lane,
+                 const std::byte* before) {
+  const auto* const coordinates = spread.lane.data();
+  for (int other = 0; other < kLanes; ++other) {
+    if (!std::equal(coordinates + lane * spread.rank, coordinates + (lane + 1) * spread.rank,
+                    coordinates + other * spread.rank)) {
+      continue;
+    }
+    from_bytes(array, dtype, element, other, before);
   }
 }
 
@@ -75,10 +93,11 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
   const RegisterInfo& info = launch.kernel.registers[access.array];
   const TensorArgument& tensor = *access.tensor;
   const ir::OpInfo& record = ir::info(instruction.op);
-  const bool loads = record.writes(ir::Memory::registers);
+  const bool loads = !record.writes(ir::Memory::global);
   const bool adds = !loads && record.reads(ir::Memory::global);
-  (loads ? write_all : read_all)(launch, warp, instruction, access.array);
-  if (loads && launch.provenance) launch.provenance->forget(warp, access.array);
+  if (!loads) read_all(launch, warp, instruction, access.array);
+  if (loads || access.returns) write_all(launch, warp, instruction, access.array);
+  if ((loads || access.returns) && launch.provenance) launch.provenance->forget(warp, access.array);
   RegisterArray& array = warp.arrays[access.array];
   const int position = position_in_role(launch, warp);
   std::byte* const data = data_in_rank(launch, warp, instruction, tensor, access.rank);
@@ -112,17 +131,25 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
         exists = exists && at >= 0 && at < ends[axis];
         offset += at * tensor.strides[axis];
       }
-      if (ordered && exists) {
-        launch.order.bytes.add(reinterpret_cast<std::uint64_t>(data + offset * size), size);
+      std::byte* const at = data + offset * size;
+      if (exists && access.order) {
+        launch.order.word(warp, instruction, {at, size, *access.order, loads || adds, !loads});
+      } else if (ordered && exists) {
+        launch.order.bytes.add(reinterpret_cast<std::uint64_t>(at), size);
       }
       if (!instruction.valued) continue;
       if (loads) {
-        from_bytes(array, tensor.dtype, i, l, exists ? data + offset * size : kZero);
+        from_bytes(array, tensor.dtype, i, l, exists ? at : kZero);
       } else if (exists) {
-        (adds ? add_bytes : to_bytes)(array, tensor.dtype, i, l, data + offset * size);
+        std::byte before[8];
+        std::memcpy(before, at, size);
+        (adds ? add_bytes : to_bytes)(array, tensor.dtype, i, l, at);
+        if (access.order) launch.world.changed(at, size);
+        if (access.returns) give_to_all(array, tensor.dtype, access.spread, i, l, before);
       }
     }
   }
+  if (access.order) return;
   launch.order.global(warp,
                       launch.order.by_threads(warp, instruction, {!loads, false, access.atomic}),
                       launch.order.bytes);

@@ -105,7 +105,7 @@ void Streams::begin_runs(int rank) {
 
 WordWait Streams::wait_of(const Stream& stream) const {
   const ir::ProgramOperation& operation = *stream.operations[stream.next];
-  return {word_of(operation), Compare::ge, ir::word_value(operation.value, stream.run)};
+  return {word_of(operation), operation.compare, ir::word_value(operation.value, stream.run)};
 }
 
 std::byte* Streams::word_of(const ir::ProgramOperation& operation) const {

@@ -35,9 +35,15 @@ void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int ba
   if (!enabled_) return;
   Mbarrier& state = cta.barriers[barrier];
   Clock& known = warp.view(instruction.elected).timed;
-  if (known[agent(cta, barrier)] < state.phase) {
-    tell(instruction.where(),
-         fmt::format("the phase of {} that an arrival counts for", launch_.barrier_name(barrier)));
+  PhasesInTime& in_time = state.in_time;
+  const bool aware = std::all_of(in_time.waits.begin(), in_time.waits.end(), [&](const auto& wait) {
+    return known[wait.first] >= wait.second;
+  });
+  if (!aware) in_time.unaware = state.phase + 1;
+  const Epoch complete = known[agent(cta, barrier)];
+  if (complete < state.phase && complete < in_time.unsure) {
+    in_time.unsure = complete;
+    in_time.arrival = &instruction;
   }
   if (expected == 0) return;
   const int own = own_agent(warp, instruction.elected);
@@ -91,6 +97,18 @@ void Timing::pass(Warp& warp, const Instruction& instruction, int barrier, Passe
   wait.time = ++warp.view(instruction.elected).timed[wait.agent];
   // What one lane does behind a wait of all comes behind it in time.
   warp.elected.timed[wait.agent] = std::max(warp.elected.timed[wait.agent], wait.time);
+  Mbarrier& state = warp.cta->barriers[barrier];
+  state.in_time.waited = state.phase;
+  // It comes behind arrivals for the next phase.
+  if (state.pending < state.expected) state.in_time.unaware = state.phase + 1;
+  auto& waits = state.in_time.waits;
+  const auto same = std::find_if(waits.begin(), waits.end(),
+                                 [&](const auto& each) { return each.first == wait.agent; });
+  if (same == waits.end()) {
+    waits.emplace_back(wait.agent, wait.time);
+  } else {
+    same->second = wait.time;
+  }
 }
 
 void Timing::meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const {
@@ -109,12 +127,21 @@ void Timing::end(const Cta& cta) {
   for (const Warp& each : cta.warps) find_who_left(each);
   for (std::size_t i = 0; i < cta.barriers.size(); ++i) {
     const Mbarrier& state = cta.barriers[i];
-    if (!state.initialised || (state.pending == state.expected && state.tx == 0)) continue;
     const int barrier = static_cast<int>(i);
+    find_unsure(state, barrier);
+    if (!state.initialised || (state.pending == state.expected && state.tx == 0)) continue;
     tell(launch_.barrier_array(barrier).where,
          fmt::format("a phase of {} that is not over when its CTA ends",
                      launch_.barrier_name(barrier)));
   }
+}
+
+void Timing::find_unsure(const Mbarrier& state, int barrier) const {
+  const PhasesInTime& in_time = state.in_time;
+  if (!in_time.arrival) return;
+  if (in_time.waited <= in_time.unsure && in_time.unaware <= in_time.unsure) return;
+  tell(in_time.arrival->where(),
+       fmt::format("the phase of {} that an arrival counts for", launch_.barrier_name(barrier)));
 }
 
 WordStep Timing::step_of(const Warp& warp, const Access& access, const std::byte* word) const {
@@ -164,6 +191,10 @@ bool Timing::meets_others(const Warp& warp, const Access& access, const std::byt
 
 void Timing::word(const Warp& warp, const Access& access, const std::byte* word) {
   if (!enabled_ || !launch_.report.words.empty()) return;
+  // Of a tile's element nothing is known: any step may find something else in another order.
+  if (access.instruction->code == Code::global_access) {
+    return tell_of_words(access.instruction->where());
+  }
   find_who_left(warp);
   const WordStep step = step_of(warp, access, word);
   WordHistory& history = words_[word];

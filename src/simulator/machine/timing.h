@@ -21,7 +21,10 @@
 //   but for words that may be written at the same time: those are told here.
 // - An arrival, an expect_tx or a copy counts for phase p of its mbarrier, as it did here. Its warp
 //   knows that p phases are complete, so that it cannot come earlier. And the phase cannot end
-//   without it, since its arrivals and its bytes are those that the phase had here.
+//   without it, since its arrivals and its bytes are those that the phase had here. Where its warp
+//   knows of fewer, it may count for a phase behind these. That is all the same if no wait is for
+//   one of them, and no arrival for them may come before a wait for an earlier one: behind the last
+//   turn of a ring. Of what each turn does, launches with more turns tell.
 // - A wait for phase p finds that phase: the order's own checks hold it to the phase, and phase
 //   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait. A warp's
 //   instructions come one behind the other, also where one lane executes the later ones. So who
@@ -37,6 +40,7 @@ namespace tilewright::simulator {
 
 struct Cta;
 struct Instruction;
+struct Mbarrier;
 struct NamedBarrier;
 struct PassedWait;
 struct Warp;
@@ -78,6 +82,8 @@ class Timing {
   void registers(const Warp& warp, const Instruction& instruction) const;
 
  private:
+  // Whether it matters that an arrival may count for another phase of the barrier.
+  void find_unsure(const Mbarrier& state, int barrier) const;
   int agent(const Cta& cta, int barrier) const;
   int own_agent(const Warp& warp, bool elected) const;
   void tell(SourceLocation where, const std::string& what) const;

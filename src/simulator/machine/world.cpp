@@ -17,7 +17,7 @@ namespace {
 
 // The first launch has the seed itself. A schedule with delays is a number that launches share.
 std::uint64_t seed_of(const MachineOptions& options) {
-  const std::uint64_t seed = options.search == Search::delays ? 0 : options.seed;
+  const std::uint64_t seed = options.search == Search::random ? options.seed : 0;
   return options.launch == 0 ? seed : Random(seed ^ options.launch << 32).next();
 }
 
@@ -28,7 +28,7 @@ World::World(const MachineOptions& options, MachineReport& report)
       log(report, options.stop_at_first),
       random(seed_of(options)),
       recorder(options.recorder),
-      schedule(options.search, options.search == Search::delays ? options.seed : seed_of(options)),
+      schedule(options.search, options.search == Search::random ? seed_of(options) : options.seed),
       options_(options) {}
 
 Launch& World::launch(const PreparedKernel& kernel, const Arguments& arguments, LaunchPlace place) {
@@ -120,33 +120,15 @@ std::string World::missing_value(const WordWait& wait) const {
 bool World::holds(const WordWait& wait) const {
   std::int32_t value = 0;
   std::memcpy(&value, wait.word, sizeof(value));
-  // Modulo 2^32, so that counts may run over.
-  const auto difference = static_cast<std::int32_t>(static_cast<std::uint32_t>(value) -
-                                                    static_cast<std::uint32_t>(wait.value));
-  switch (wait.compare) {
-    case Compare::eq:
-      return difference == 0;
-    case Compare::ne:
-      return difference != 0;
-    case Compare::lt:
-      return difference < 0;
-    case Compare::le:
-      return difference <= 0;
-    case Compare::gt:
-      return difference > 0;
-    case Compare::ge:
-      return difference >= 0;
-  }
-  return false;
+  return ir::holds(wait.compare, value, wait.value);
 }
 
 std::string World::wait_text(const WordWait& wait) const {
-  constexpr std::string_view kSigns[] = {"==", "!=", "<", "<=", ">", ">="};
   std::int32_t value = 0;
   std::memcpy(&value, wait.word, sizeof(value));
   const std::string name = memory.describe(wait.word, sizeof(value));
   return fmt::format("{} {} {}, which is {}", name.empty() ? "a word of global memory" : name,
-                     kSigns[static_cast<int>(wait.compare)], wait.value, value);
+                     ir::sign_of(wait.compare), wait.value, value);
 }
 
 void World::count() const {

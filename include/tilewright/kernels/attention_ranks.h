@@ -1,0 +1,52 @@
+#pragma once
+
+#include "tilewright/kernels/attention.h"
+#include "tilewright/program.h"
+#include "tilewright/shards.h"
+
+// Attention over ranks, whose communication runs under the arithmetic. What a function refuses is a
+// usage error at its caller's line, `where`.
+namespace tilewright::kernels {
+
+// Attention of sequences whose rows are divided among ranks. Each rank has its shard of the
+// queries, Q {batch, queries, heads, dim}, and of the keys, K {batch, keys, kv_heads, dim} and V,
+// and gets its shard of O and of LSE: rows of what attention_forward gives for the whole tensors,
+// which `unshard` makes of all ranks'. Shards are as long in every rank; those of queries and of
+// keys may differ. Row i of all queries sees keys up to i + (all keys) - (all queries).
+struct SequenceParallelAttention {
+  Attention attention;  // not in pairs
+  int ranks = 2;        // 2 to 8
+  Shards shards = Shards::contiguous;
+};
+// Its meaning: each rank reads the others' keys where they are. The program's tensors are those of
+// attention_forward.
+Program sequence_parallel_attention(const SequenceParallelAttention& operation,
+                                    SourceLocation where = here());
+
+// The same for sequences of different lengths, packed one behind the other as
+// attention_varlen_forward takes them. Ranks divide the packed axes, wherever sequences begin: Q
+// {queries, heads, dim} are a rank's rows of all of them, and cu_seqlens_q {batch + 1} are those of
+// the whole, the same in every rank. Rows behind the last sequence belong to none, so that an axis
+// of any length is divided evenly.
+Program sequence_parallel_varlen_attention(const SequenceParallelAttention& operation,
+                                           SourceLocation where = here());
+
+// For sm_90a: the queries stay where they are. Copy engines push each rank's keys and values to the
+// ranks that see them, each run of rows behind a word that counts up with the runs. One kernel,
+// that of attention_forward_sm90, begins with the keys that are its own; the warp that loads waits
+// for the word of a block's rows before it loads the block for the first time. Of a causal mask no
+// tile has rows of both halves of a zig-zag shard. Scratch: all keys and values.
+Program sequence_parallel_attention_sm90(const SequenceParallelAttention& operation,
+                                         SourceLocation where = here());
+Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& operation,
+                                                SourceLocation where = here());
+
+// sequence_parallel_attention by heads, for sm_90a: each rank gets all rows of its own heads, and
+// sends what it makes of them back. Copy engines push Q, K and V of a group of heads that share
+// keys after the other; attention to a group begins when all ranks' rows of it have come. Tiles of
+// O go straight to their rows' owner by TMA. heads is a multiple of ranks, and kv_heads a multiple
+// or a divisor. Scratch: Q, K and V of own heads.
+Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& operation,
+                                               SourceLocation where = here());
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,412 @@
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/attention_ranks.h"
+#include "kernels/attention_sm90_forward.h"
+#include "kernels/rank_words.h"
+
+namespace tilewright::kernels {
+namespace {
+
+// Without a mask any order of keys will do, where sequences are of one length: the rank's own then
+// come last among those of all, and so first in the kernel. Else pieces lie as in the whole.
+bool own_keys_last(const Attention& a, bool is_packed) { return !a.causal && !is_packed; }
+
+// And any division of the rows.
+Shards shards_of(const SequenceParallelAttention& o, bool is_packed) {
+  return own_keys_last(o.attention, is_packed) ? Shards::contiguous : o.shards;
+}
+
+// The keys of all ranks, seen from a kernel: the rank's own where they are, and memory for all, to
+// which the others push theirs.
+struct KeysOfRanks {
+  KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last,
+              const std::vector<Dim>& own_K, const std::vector<Dim>& own_V, DType dtype)
+      : kernel(kernel),
+        ranks(kernel.ranks()),
+        rows(keys / ranks),
+        axis(rows, ranks, shards),
+        own_last(own_last),
+        arrived(kernel.symmetric("arrived", i32, {axis.pieces()})),
+        K(kernel.in("own_K", dtype, own_K)),
+        V(kernel.in("own_V", dtype, own_V)) {}
+  // The last of the pieces that are the rank's own.
+  Index last_of_own() const { return own_last ? Index(ranks - 1) : axis.late(kernel.rank()); }
+  DividedAxis::Piece own_piece(bool is_late) const {
+    if (own_last) return {axis.start(Index(ranks - 1)), rows, 0};
+    return axis.piece(is_late ? last_of_own() : axis.early(kernel.rank()));
+  }
+  void await(const Index& piece) const {
+    const Condition is_own = own_last ? piece == ranks - 1 : axis.owner(piece) == kernel.rank();
+    when(!is_own, [&] {
+      wait_flag(arrived(piece), Compare::ge, kernel.epoch(), kLearn);
+      fence_proxy_async_global();
+    });
+  }
+
+  Kernel& kernel;
+  Dim ranks, rows;
+  DividedAxis axis;
+  bool own_last;
+  Tensor arrived;  // of each piece
+  Tensor K, V;     // the rank's own
+};
+
+// What the warp that loads knows to be there: pieces that follow each other, at first the last of
+// the rank's own.
+class Arrivals {
+ public:
+  template <typename Order>
+  explicit Arrivals(const Order& order)
+      : keys_(order.keys_of_ranks()),
+        first_(keys_.last_of_own()),
+        end_(keys_.last_of_own() + 1),
+        first_row_(keys_.axis.start(keys_.last_of_own())),
+        end_row_(keys_.axis.start(keys_.last_of_own() + 1)) {}
+
+  void await_tile(const Work&) const {}
+  // Calls `body` for a block of keys or values where it lies: with those of the rank, or with all,
+  // once it has come there.
+  template <typename Body>
+  void each_place(KeyTensor which, const Tensor& all, const Work& work, const Block& block,
+                  const Block& columns, const Body& body) {
+    const Index end = min(block.start() + block.size(), block.limit());
+    const auto has = [&](const DividedAxis::Piece& own) {
+      return block.start() >= own.first && end <= own.first + own.rows;
+    };
+    const DividedAxis::Piece late = keys_.own_piece(true);
+    Condition is_own = has(late);
+    Index ahead = late.first - late.at;
+    if (keys_.axis.pieces_of_rank() > 1) {
+      const DividedAxis::Piece early = keys_.own_piece(false);
+      ahead = select(is_own, ahead, early.first - early.at);
+      is_own = is_own || has(early);
+    }
+    when(
+        is_own,
+        [&] {
+          const Block own(block.start() - ahead, block.size(), end - ahead, keys_.rows);
+          body(work.part(which == KeyTensor::K ? keys_.K : keys_.V, own, work.kv_head, columns));
+        },
+        [&] {
+          // Values come with their keys, which are loaded before.
+          if (which == KeyTensor::K) await(block);
+          body(work.part(all, block, work.kv_head, columns));
+        });
+  }
+
+ private:
+  void await(const Block& block) {
+    const Index begin = block.start(), end = min(begin + block.size(), block.limit());
+    Cell<Condition> missing(begin < first_row_);
+    repeat_while(missing, [&] {
+      first_ = first_ - 1;
+      keys_.await(first_);
+      first_row_ = keys_.axis.start(Index(first_));
+      missing = begin < first_row_;
+    });
+    missing = end_row_ < end;
+    repeat_while(missing, [&] {
+      keys_.await(end_);
+      end_ = end_ + 1;
+      end_row_ = keys_.axis.start(Index(end_));
+      missing = end_row_ < end;
+    });
+  }
+
+  const KeysOfRanks& keys_;
+  Cell<Index> first_, end_;          // pieces
+  Cell<Index> first_row_, end_row_;  // their rows
+};
+
+struct ShardParameters : AttentionParameters {
+  ShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
+      : AttentionParameters(kernel, a, KeysFrom::ranks),
+        of_ranks(kernel, keys, shards, own_keys_last(a, false),
+                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim},
+                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
+        queries_of_ranks(queries, of_ranks.ranks, shards) {}
+  KeysOfRanks of_ranks;
+  DividedAxis queries_of_ranks;
+};
+
+// The tiles of a rank's shard. Those of a causal mask are of one piece each, and their keys end
+// where those that the piece sees do. What is left is attention as of one GPU.
+class ShardOrder : public BatchOrder {
+ public:
+  using Parameters = ShardParameters;
+  using Arrivals = kernels::Arrivals;
+  static constexpr bool kKeysArrive = true;
+  static constexpr bool kHasNeighbours = false;
+
+  ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
+      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)), p_(p) {}
+  const KeysOfRanks& keys_of_ranks() const { return p_.of_ranks; }
+  template <typename Body>
+  void each_place(Arrivals& arrivals, KeyTensor which, const Work& work, const Block& block,
+                  const Block& columns, const Body& body) const {
+    arrivals.each_place(which, which == KeyTensor::K ? p_.K : p_.V, work, block, columns, body);
+  }
+
+  Work work(const Place& place) const {
+    Work work = BatchOrder::work(place);
+    if (!a_.causal) return work;
+    const DividedAxis& axis = p_.queries_of_ranks;
+    const Dim early_blocks = ceil_div(axis.early_rows(), block_q_);
+    const Condition is_late = place.row_block >= early_blocks;
+    const DividedAxis::Piece own = axis.of_rank(p_.of_ranks.kernel.rank(), is_late);
+    Index block = place.row_block;
+    if (axis.pieces_of_rank() > 1) block = block - select(is_late, early_blocks, 0);
+    const Sequence queries(p_.queries, own.at, own.at + own.rows);
+    work.queries = queries.block(block, block_q_);
+    work.keys = Sequence(p_.keys, 0, visible_keys(own.first + own.rows, axis.all_rows(), p_.keys));
+    work.mask = causal(queries, work.keys, a_.window);
+    return work;
+  }
+
+ private:
+  static Dim row_blocks(const ShardParameters& p, const Attention& a, int size) {
+    if (!a.causal) return ceil_div(p.queries, size);
+    return ceil_div(p.queries_of_ranks.early_rows(), size) +
+           ceil_div(p.queries_of_ranks.late_rows(), size);
+  }
+
+  const ShardParameters& p_;
+};
+
+struct PackedShardParameters : VarlenParameters {
+  PackedShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
+      : VarlenParameters(kernel, a, KeysFrom::ranks),
+        of_ranks(kernel, total_keys, shards, own_keys_last(a, true),
+                 {total_keys / kernel.ranks(), a.kv_heads, a.dim},
+                 {total_keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
+        queries_of_ranks(total_queries, of_ranks.ranks, shards),
+        all_queries(queries_of_ranks.all_rows(), cu_seqlens_q) {}
+  KeysOfRanks of_ranks;
+  DividedAxis queries_of_ranks;
+  Ragged all_queries;
+};
+
+// The same of packed sequences: in each piece the tiles of what it has of each sequence.
+class PackedShardOrder {
+ public:
+  using Parameters = PackedShardParameters;
+  using Arrivals = kernels::Arrivals;
+  static constexpr bool kKeysArrive = true;
+  static constexpr bool kSendsOutput = false;
+  static constexpr bool kEveryTileHasRows = false;
+  static constexpr bool kHasNeighbours = false;
+  static constexpr bool kInPairs = false;
+
+  PackedShardOrder(const PackedShardParameters& p, const Attention& a, const Sm90Plan& plan)
+      : p_(p),
+        a_(a),
+        packed_heads_(plan.packed_heads),
+        block_q_(a.block_q / packed_heads_),
+        early_(p.queries_of_ranks.early_tiles(block_q_, p.batch)),
+        tiles_(early_ + p.queries_of_ranks.late_tiles(block_q_, p.batch)) {}
+  const KeysOfRanks& keys_of_ranks() const { return p_.of_ranks; }
+  template <typename Body>
+  void each_place(Arrivals& arrivals, KeyTensor which, const Work& work, const Block& block,
+                  const Block& columns, const Body& body) const {
+    arrivals.each_place(which, which == KeyTensor::K ? p_.K : p_.V, work, block, columns, body);
+  }
+
+  Dim runs() const { return tiles_ * (a_.heads / packed_heads_); }
+  // Sequences of a second piece are numbered behind those of the first.
+  Run run(const Index& number) const {
+    const Dim of_pack = max(tiles_, 1);
+    const Index tile = of_pack - 1 - number % of_pack, pack = number / of_pack;
+    const Condition is_late = tile >= early_;
+    const DividedAxis::Piece own = piece(is_late);
+    if (p_.queries_of_ranks.pieces_of_rank() == 1) {
+      const auto [sequence, block] = queries_in(own).tile(tile, block_q_);
+      return {{block, pack, sequence}, 1};
+    }
+    const auto [sequence, block] =
+        queries_in(own).tile(tile - select(is_late, early_, 0), block_q_);
+    return {{block, pack, sequence + select(is_late, p_.batch, 0)}, 1};
+  }
+
+  Work work(const Place& place) const {
+    const Condition is_late = place.sequence >= p_.batch;
+    const DividedAxis::Piece own = piece(is_late);
+    Index sequence = place.sequence;
+    if (p_.queries_of_ranks.pieces_of_rank() > 1) {
+      sequence = sequence - select(is_late, p_.batch, 0);
+    }
+    const PackedPiece here = queries_in(own);
+    const Sequence queries = here.of(sequence), keys = visible(sequence, own, queries);
+    return {here.rows(sequence, place.row_block, block_q_),
+            Dim(a_.heads).block(place.pack, packed_heads_),
+            place.pack / (p_.group / packed_heads_),
+            keys,
+            p_.mask(queries, keys),
+            {}};
+  }
+  Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
+  TensorView output(const Work& work, const Block& rows, const Block& columns) const {
+    return work.part(p_.O, rows, work.heads, columns);
+  }
+  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
+
+ private:
+  DividedAxis::Piece piece(const Condition& is_late) const {
+    return p_.queries_of_ranks.of_rank(p_.of_ranks.kernel.rank(), is_late);
+  }
+  PackedPiece queries_in(const DividedAxis::Piece& own) const {
+    return PackedPiece(p_.all_queries, p_.total_queries, own);
+  }
+  // Of the sequence's keys those up to the last that its queries in the piece see.
+  Sequence visible(const Index& sequence, const DividedAxis::Piece& own,
+                   const Sequence& queries) const {
+    const Sequence keys = p_.keys.of(sequence);
+    if (!a_.causal) return keys;
+    const Index behind = p_.all_queries.of(sequence).end() - (queries.end() - own.at + own.first);
+    return Sequence(p_.total_keys, keys.begin(), max(keys.begin(), keys.end() - behind));
+  }
+
+  const PackedShardParameters& p_;
+  const Attention& a_;
+  int packed_heads_, block_q_;
+  Dim early_, tiles_;
+};
+
+// The program's side: memory for all keys and values in each rank, and who puts which where.
+template <typename Shapes>
+class GatheredKeys {
+ public:
+  GatheredKeys(Program& program, const SequenceParallelAttention& o,
+               const AttentionBuffers<Shapes>& own)
+      : o_(o),
+        own_(own),
+        axis_(rows(own.shapes.of_keys(1)), o.ranks, shards_of(o, kPacked)),
+        queries_(rows(own.shapes.of_queries(1)), o.ranks, shards_of(o, kPacked)),
+        run_(program.run()),
+        K_(program.scratch("all_K", o.attention.dtype, shape(axis_.all_rows(), o.attention.dim))),
+        V_(program.scratch("all_V", o.attention.dtype, shape(axis_.all_rows(), o.attention.dim_v))),
+        arrived_(program.signals("arrived", axis_.pieces())),
+        taken_(program.signals("taken", o.ranks)) {}
+
+  void push(const Rank& rank) const {
+    const Stream stream = rank.stream("push");
+    for (int d = 1; d < rank.count(); ++d) {
+      const int to = rank.next(d);
+      stream.wait(taken_[to], run_ - 1);
+      // Descending blocks of keys are read.
+      for (int number = axis_.pieces_of_rank() - 1; number >= 0; --number) {
+        copy(stream, rank.number(), to, number);
+        stream.write(arrived_.on(to)[place(rank.number(), to, number)], run_);
+      }
+    }
+  }
+  // Blocks that lie across a border of the rank's own rows are read where all are. Those of packed
+  // sequences begin anywhere.
+  void keep_borders(const Rank& rank, const Stream& stream) const {
+    const int block = o_.attention.block_k;
+    for (int number = 0; number < axis_.pieces_of_rank(); ++number) {
+      const Dim first = axis_.start(place(rank.number(), rank.number(), number));
+      const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
+      const auto reaching = [&](const Dim& border) {
+        return min(rows, kPacked ? Dim(block - 1) : (block - 1) * min(border % block, 1));
+      };
+      const Dim above = reaching(first), below = reaching(first + rows);
+      copy(stream, rank.number(), rank.number(), number, 0, above);
+      copy(stream, rank.number(), rank.number(), number, rows - below, below);
+    }
+  }
+  void tell_taken(const Rank& rank, const Stream& stream) const {
+    for (int d = 1; d < rank.count(); ++d) {
+      stream.write(taken_.on(rank.next(d))[rank.number()], run_);
+    }
+  }
+  // What the kernel takes.
+  std::vector<Part> parts() const {
+    std::vector<Part> parts = own_.parts(K_, V_);
+    parts.insert(parts.end(), {arrived_, own_.K, own_.V});
+    return parts;
+  }
+
+ private:
+  static constexpr int kAxis = key_axis(static_cast<const Shapes*>(nullptr));
+  static constexpr bool kPacked = kAxis == 0;
+  static Dim rows(const std::vector<Dim>& shape) { return shape[kAxis]; }
+  std::vector<Dim> shape(const Dim& rows, int dim) const {
+    std::vector<Dim> shape = own_.shapes.of_keys(dim);
+    shape[kAxis] = rows;
+    return shape;
+  }
+  // Which of the pieces the rank's first or second is in `to`.
+  Dim place(int rank, int to, int number) const {
+    if (own_keys_last(o_.attention, kPacked)) return (rank + 2 * o_.ranks - 1 - to) % o_.ranks;
+    return number == 1 ? axis_.late(Dim(rank)) : axis_.early(Dim(rank));
+  }
+  // To where `to` reads it what that sees of the piece.
+  void copy(const Stream& stream, int rank, int to, int number) const {
+    const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
+    copy(stream, rank, to, number, 0, seen_by(to, axis_.start(place(rank, to, number)), rows));
+  }
+  // So many of the piece's rows.
+  void copy(const Stream& stream, int rank, int to, int number, const Dim& first,
+            const Dim& rows) const {
+    const Dim there = axis_.start(place(rank, to, number)) + first;
+    const Dim here = (number == 1 ? axis_.early_rows() : Dim(0)) + first;
+    const auto part = [&](const Part& tensor, const Dim& start, int dim) {
+      std::vector<Dim> starts(own_.shapes.of_keys(dim).size(), 0);
+      starts[kAxis] = start;
+      return tensor.box(starts, shape(rows, dim));
+    };
+    const Attention& a = o_.attention;
+    stream.copy(part(K_.on(to), there, a.dim), part(own_.K, here, a.dim));
+    stream.copy(part(V_.on(to), there, a.dim_v), part(own_.V, here, a.dim_v));
+  }
+  // Of so many rows of the whole from the first one on; where sequences are packed the host does
+  // not know.
+  Dim seen_by(int rank, const Dim& first, const Dim& rows) const {
+    if (kPacked || !o_.attention.causal) return rows;
+    const Dim end = queries_.start(queries_.late(Dim(rank)) + 1);
+    return max(min(rows, visible_keys(end, queries_.all_rows(), axis_.all_rows()) - first), 0);
+  }
+
+  const SequenceParallelAttention& o_;
+  const AttentionBuffers<Shapes>& own_;
+  DividedAxis axis_, queries_;
+  RunNumber run_;
+  Buffer K_, V_, arrived_, taken_;
+};
+
+template <typename Order, typename Shapes>
+Program gathering_program(const SequenceParallelAttention& o, const Caller& caller) {
+  check_attention_ranks(o, caller);
+  const Attention& a = o.attention;
+  const Sm90Plan plan = sm90_plan(a, Order::kHasNeighbours, caller);
+  Kernel kernel(caller.function);
+  Forward<Order>(kernel, a, plan, shards_of(o, !Order::kEveryTileHasRows));
+
+  Program program(caller.function, o.ranks, caller.where);
+  const AttentionBuffers<Shapes> own(program, a);
+  const GatheredKeys<Shapes> keys(program, o, own);
+  program.on_each_rank([&](const Rank& rank) {
+    keys.push(rank);
+    const Stream math = rank.stream("math");
+    keys.keep_borders(rank, math);
+    math.launch(kernel, keys.parts());
+    keys.tell_taken(rank, math);
+  });
+  return program;
+}
+
+}  // namespace
+
+Program sequence_parallel_attention_sm90(const SequenceParallelAttention& o, SourceLocation where) {
+  return gathering_program<ShardOrder, BatchShapes>(o, {"sequence_parallel_attention_sm90", where});
+}
+
+Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& o,
+                                                SourceLocation where) {
+  return gathering_program<PackedShardOrder, PackedShapes>(
+      o, {"sequence_parallel_varlen_attention_sm90", where});
+}
+
+}  // namespace tilewright::kernels

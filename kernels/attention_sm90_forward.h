@@ -1,0 +1,474 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "kernels/attention_parameters.h"
+#include "kernels/attention_sm90_plan.h"
+#include "kernels/attention_sm90_tiles.h"
+#include "tilewright/hopper.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/softmax.h"
+#include "tilewright/plan_case.h"
+
+// The attention of sm_90a, of one GPU and of ranks.
+namespace tilewright::kernels {
+
+// One kernel for every order of tiles, which says what a tile's rows and keys are.
+template <typename Order>
+class Forward {
+ public:
+  // `more` is what the order's parameters take besides.
+  template <typename... More>
+  Forward(Kernel& kernel, const Attention& a, const Sm90Plan& plan, const More&... more)
+      : a_(a),
+        plan_(plan),
+        p_(kernel, a, more...),
+        order_(p_, a, plan_),
+        q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
+        k_ring_(kernel, plan_.kv_together ? "kv" : "k", stages(plan_.kv_stages),
+                k_tiles(a, plan_)) {
+    if (!plan_.kv_together) {
+      v_ring_.emplace(kernel, "v", stages(plan_.kv_stages),
+                      std::vector<TileShape>{{a.dtype, a.block_k, plan_.v_columns}}, here());
+    }
+    if (!plan_.o_in_q) {
+      o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers, here());
+    }
+    // With each Q tile its place, of which row block -1 ends the work, and what `Sliding` is.
+    q_ring_.numbered(plan_.slides ? 5 : 3);
+    if constexpr (Order::kInPairs) {
+      k_ring_.multicast(2);
+      if (v_ring_) v_ring_->multicast(2);
+      kernel.ctas(Order::clusters() * 2, 2);
+    } else {
+      // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
+      next_run_.emplace(kernel.workspace("next_tile", 1));
+      kernel.ctas(multiprocessors());
+    }
+    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load(); }),
+                  role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
+                       [this](const Index& group) { compute_tiles(group); })});
+    kernel.require({wgmma_rs, no_stack, no_spills});
+  }
+
+ private:
+  static std::vector<TileShape> k_tiles(const Attention& a, const Sm90Plan& plan) {
+    std::vector<TileShape> tiles{{a.dtype, a.block_k, plan.qk_columns}};
+    if (plan.kv_together) tiles.push_back({a.dtype, a.block_k, plan.v_columns});
+    return tiles;
+  }
+  Ring& v_ring() { return v_ring_ ? *v_ring_ : k_ring_; }
+  SharedView values(const Slot& v) const {
+    return v[plan_.kv_together ? 1 : 0].columns(0, a_.dim_v);
+  }
+
+  void load() {
+    arrivals_.emplace(order_);
+    if constexpr (Order::kInPairs) {
+      load_pairs();
+    } else {
+      load_runs();
+    }
+    arrivals_.reset();
+  }
+
+  void load_pairs() {
+    for (Index round : range(order_.rounds())) {
+      const Index pair = order_.pair(round);
+      when(pair < order_.pairs(), [&] {
+        const Place place = order_.place(pair);
+        load_tile(place, order_.work(place), [] {});
+      });
+    }
+    q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+  }
+
+  void load_runs() {
+    const Dim runs = order_.runs();
+    Cell<Index> run(cta_index()), loaded(0);
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Index now = run;
+      more = now < runs;
+      when(
+          now < runs,
+          [&] {
+            load_run(now, loaded, [&] {
+              // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
+              // fetch of all sets the counter back for the next launch.
+              const Index fetched = atomic_add((*next_run_)(0), 1);
+              when(fetched == runs - 1, [&] { atomic_add((*next_run_)(0), 0 - Index(runs)); });
+              run = fetched + cta_count();
+            });
+          },
+          [&] {
+            q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+          });
+    });
+  }
+
+  // Calls `fetch_next` before the run's last tile loads its keys.
+  void load_run(const Index& number, Cell<Index>& loaded, const std::function<void()>& fetch_next) {
+    if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
+    if (!plan_.waits_for_copies) fetch_next();
+    const Place place = order_.run(number).first;
+    const Work work = order_.work(place);
+    const auto load = [&] {
+      // The CTA's first load of all so does not wait for the counter.
+      load_tile(
+          place, work, plan_.waits_for_copies ? fetch_next : [] {});
+    };
+    if constexpr (Order::kEveryTileHasRows) {
+      load();
+    } else {
+      when(work.queries.start() < work.queries.limit(), load);
+    }
+  }
+
+  // Calls `behind_q` between Q and the keys.
+  void load_tile(const Place& place, const Work& work, const std::function<void()>& behind_q) {
+    if constexpr (Order::kKeysArrive) arrivals_->await_tile(work);
+    const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));
+    // The only stage of Q comes free late in the tile before, K's earlier.
+    const bool k_first = plan_.q_stages == 1;
+    if (k_first) load_first_k(work, blocks);
+    load_q(place, work, {0, 0});
+    behind_q();
+    if (!k_first) load_first_k(work, blocks);
+    load_keys(work, blocks);
+  }
+
+  // Where neighbouring tiles share their blocks of keys: the position in the rings that block 0
+  // has, or would have, and whether the tile above is the next.
+  struct Sliding {
+    Index position_of_first, continues;
+  };
+  std::vector<IndexOperand> numbers(const Place& place, const Sliding& sliding) const {
+    std::vector<IndexOperand> all{place.row_block, place.pack, place.sequence};
+    if (plan_.slides) {
+      all.push_back(sliding.position_of_first);
+      all.push_back(sliding.continues);
+    }
+    return all;
+  }
+
+  void load_q(const Place& place, const Work& work, const Sliding& sliding) {
+    q_ring_.produce(numbers(place, sliding), [&](const Slot& q) {
+      tma_load(work.part(p_.Q, work.queries, work.heads, qk_columns()), q,
+               {keys_come_back() ? Cache::evict_first : Cache::normal});
+    });
+  }
+  void load_k(const Work& work, const Slot& k, const Index& j) {
+    load_block(p_.K, work, j, qk_columns(), k[0]);
+  }
+  void load_v(const Work& work, const Slot& v, const Index& j) {
+    load_block(p_.V, work, j, v_columns(), v[plan_.kv_together ? 1 : 0]);
+  }
+  // One stage: K of block j - 1, or V of block j, or both.
+  struct Loads {
+    bool k, v;
+  };
+  void produce_keys(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
+    if constexpr (Order::kKeysArrive) {
+      produce_arriving(ring, work, j, loads);
+    } else {
+      ring.produce([&](const Slot& slot) {
+        if (loads.k) load_k(work, slot, j - 1);
+        if (loads.v) load_v(work, slot, j);
+      });
+    }
+  }
+  // The same from wherever the blocks are, once they are there.
+  void produce_arriving(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
+    const auto stage = [&](const std::optional<TensorView>& k, const std::optional<TensorView>& v) {
+      ring.produce([&](const Slot& slot) {
+        const Cache cache = keys_come_back() ? Cache::evict_last : Cache::normal;
+        if (k) tma_load(*k, slot[0], {cache});
+        if (v) tma_load(*v, slot[plan_.kv_together ? 1 : 0], {cache});
+      });
+    };
+    const auto with_v = [&](const std::optional<TensorView>& k) {
+      if (!loads.v) return stage(k, {});
+      order_.each_place(*arrivals_, KeyTensor::V, work, work.keys.block(j, a_.block_k), v_columns(),
+                        [&](const TensorView& v) { stage(k, v); });
+    };
+    if (!loads.k) return with_v({});
+    order_.each_place(*arrivals_, KeyTensor::K, work, work.keys.block(j - 1, a_.block_k),
+                      qk_columns(), with_v);
+  }
+  // Of a pair each CTA loads half of the rows, for both.
+  void load_block(const Tensor& tensor, const Work& work, const Index& j, const Block& columns,
+                  const SharedView& to) {
+    const Block keys = work.keys.block(j, a_.block_k);
+    const Cache cache = keys_come_back() ? Cache::evict_last : Cache::normal;
+    if (!Order::kInPairs) {
+      return tma_load(work.part(tensor, keys, work.kv_head, columns), to, {cache});
+    }
+    const int half = a_.block_k / 2;
+    const Index own = cluster_rank();
+    tma_load(work.part(tensor, keys.part(own, half), work.kv_head, columns),
+             to.rows(own * half, half), {cache, true});
+  }
+  // Under a causal mask, tiles read a head's keys at different times: L2 keeps them before Q.
+  bool keys_come_back() const { return Order::kEveryTileHasRows && a_.causal && a_.window == 0; }
+  Block qk_columns() const { return Dim(a_.dim).block(0, plan_.qk_columns); }
+  Block v_columns() const { return Dim(a_.dim_v).block(0, plan_.v_columns); }
+
+  // The tiles of a run: of each, the blocks of keys that the tile before did not see.
+  void load_neighbours(const Run& run, Cell<Index>& loaded,
+                       const std::function<void()>& fetch_next) {
+    Cell<Index> position_of_first(0), reached(0);
+    for (Index i : range(run.tiles)) {
+      when(i == run.tiles - 1, fetch_next);
+      const Place place{run.first.row_block - i, run.first.pack, run.first.sequence};
+      const Work work = order_.work(place);
+      const KeyBlocks blocks(work, a_, work.queries);
+      when(i == 0, [&] {
+        reached = blocks.last;
+        position_of_first = loaded + blocks.last - 1;
+      });
+      load_q(place, work, {position_of_first, select(i + 1 < run.tiles, 1, 0)});
+      const Index top = reached;
+      for (Index n : range(blocks.first, top)) {
+        const Index j = top - 1 + blocks.first - n;
+        k_ring_.produce([&](const Slot& k) { load_k(work, k, j); });
+        v_ring_->produce([&](const Slot& v) { load_v(work, v, j); });
+      }
+      loaded = loaded + top - blocks.first;
+      reached = blocks.first;
+    }
+  }
+
+  // In the order of use: blocks descend, K one block ahead of V.
+  void load_first_k(const Work& work, const KeyBlocks& blocks) {
+    when(blocks.first < blocks.last, [&] {
+      produce_keys(k_ring_, work, blocks.last, {true, false});
+    });
+  }
+  void load_keys(const Work& work, const KeyBlocks& blocks) {
+    when(blocks.first < blocks.last, [&] {
+      for (Index i : range(blocks.first + 1, blocks.last)) {
+        const Index j = blocks.last + blocks.first - i;
+        produce_keys(k_ring_, work, j, {true, plan_.kv_together});
+        if (!plan_.kv_together) produce_keys(*v_ring_, work, j, {false, true});
+      }
+      produce_keys(v_ring(), work, blocks.first, {false, true});
+    });
+  }
+
+  void compute_tiles(const Index& group) {
+    if constexpr (Order::kSendsOutput) order_.begin_output();
+    Cell<Condition> more(true);
+    Cell<Index> left(-1);  // the stage of Q through which the tile before leaves
+    Cell<Index> held(-1);  // blocks below this one are the next tile's too; -1: a run begins
+    repeat_while(more, [&] {
+      const Slot q_slot = q_ring_.consume();
+      const Condition valid = q_slot.number() >= 0;
+      more = valid;
+      when(valid, [&] { compute_tile(group, q_slot, left, held); });
+    });
+    bulk_wait(0);
+    if constexpr (Order::kSendsOutput) order_.end_output(group);
+  }
+
+  // The blocks of keys that a warpgroup gives back in a tile, from the last down to `first`: with
+  // those that it sees others of the tile, since every warpgroup gives back all of them.
+  struct Passing {
+    Index first, last;
+    Index position_of_first;  // see Sliding
+  };
+  Passing passing(const Index& group, const Slot& q_slot, const Place& place, const KeyBlocks& tile,
+                  Cell<Index>& held) const {
+    if (!plan_.slides) return {tile.first, tile.last, 0};
+    const Work above = order_.work({place.row_block - 1, place.pack, place.sequence});
+    const KeyBlocks next(above, a_, rows_of(above, group));
+    const Condition continues = q_slot.number(4) > 0;
+    const Index first = select(continues, max(next.last, tile.first), tile.first);
+    const Index last = select(held >= 0, held, tile.last);
+    held = select(continues, first, -1);
+    return {first, last, q_slot.number(3)};
+  }
+
+  Block rows_of(const Work& work, const Index& group) const {
+    return work.queries.part(group, 64 / plan_.packed_heads);
+  }
+
+  void compute_tile(const Index& group, const Slot& q_slot, Cell<Index>& left, Cell<Index>& held) {
+    const Place place{q_slot.number(0), q_slot.number(1), q_slot.number(2)};
+    const Work work = order_.work(place);
+    const Block queries = rows_of(work, group);
+    // Of the tile's blocks, a warpgroup leaves out those that none of its own rows sees.
+    const KeyBlocks tile(work, a_, order_.queries_of_all(work, place));
+    const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
+    const Passing pass = passing(group, q_slot, place, tile, held);
+    OptimisticSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
+    Var acc{zeros({64, a_.dim_v})};
+    const auto begun = [&] {
+      if (plan_.o_in_q) release_left(q_slot, left);
+    };
+    leave_out(plan_.slides ? max(own.last, pass.first) : own.last, pass.last, pass);
+    when(
+        own.first < own.last,
+        [&] {
+          attend(q_slot[0].rows(64 * group, 64).columns(0, a_.dim), work, queries, own, pass,
+                 softmax, acc, begun, q_slot);
+        },
+        [&] {
+          begun();
+          if (!plan_.o_in_q) q_ring_.release(q_slot);
+          if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1), pass);
+        });
+    leave_out(pass.first, own.first, pass);
+    store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
+    const Tile lse = softmax.log_sum_exp();
+    const int heads = plan_.packed_heads;
+    store(order_.sums(work, queries), lse.reshape({64 / heads, heads}).T());
+  }
+
+  // Gives back the stage of Q through which the tile before has left; this tile's is the next.
+  void release_left(const Slot& q_slot, Cell<Index>& left) {
+    bulk_wait_read(0);
+    q_ring_.release_if(left >= 0, left);
+    left = q_slot.stage();
+  }
+
+  // Takes blocks [first, last) from the rings unread. Where a stage holds K and the V of the block
+  // above, a tile has a stage more than blocks.
+  void leave_out(const Index& first, const Index& last, const Passing& pass) {
+    for (Index i : range(first, last)) {
+      const Index j = last - 1 + first - i;
+      k_ring_.release(consume(k_ring_, j, pass));
+      if (v_ring_) v_ring_->release(consume(*v_ring_, j, pass));
+    }
+  }
+
+  Slot consume(Ring& ring, const Index& j, const Passing& pass) const {
+    return plan_.slides ? ring.consume_at(pass.position_of_first - j) : ring.consume();
+  }
+  void release(Ring& ring, const Slot& slot, const Index& j, const Passing& pass) const {
+    if (!plan_.slides) return ring.release(slot);
+    when(j >= pass.first, [&] { ring.release(slot); });
+  }
+
+  // The weights of the next block in place of those that `finish` waits for the product of.
+  void weigh(const Tile& scores, OptimisticSoftmax& softmax, Var& weights, Var& acc,
+             const std::function<void()>& finish) {
+    if (scores_last_) {
+      finish();
+      weights = softmax.next(scores, a_.dtype, [&](const Tile& rescale) { acc = acc * rescale; });
+      return;
+    }
+    const Condition raised = softmax.raise(scores);
+    const Tile next = softmax.weights(scores);
+    finish();
+    weights = next.cast(a_.dtype);
+    when(raised, [&] { acc = acc * softmax.rescale(); });
+  }
+
+  // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
+  // gives q's slot back once no product reads it any more, where O does not leave through it.
+  void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
+              const Passing& pass, OptimisticSoftmax& softmax, Var& acc,
+              const std::function<void()>& begun, const Slot& q_slot) {
+    // A window so wide that no block has both ends of it. Three warpgroups gain by it; without a
+    // window ptxas makes slower code of what hides the last keys alone.
+    const bool one_end =
+        plan_case("no block has both ends of the window",
+                  a_.block_q == 192 && a_.window >= 64 / plan_.packed_heads + a_.block_k - 1);
+    const auto mask = [&](const Tile& s, const Index& j, Hides hides) {
+      return work.mask.apply(s, queries, work.keys.block(j, a_.block_k),
+                             one_end ? hides : Hides::anything);
+    };
+    // The next tile waits for the only stage of Q: the last block's step gives it back.
+    const bool q_is_scarce = plan_.q_stages == 1;
+    const auto scores_are_there = [&](const Index& j) {
+      if (q_is_scarce) q_ring_.release_if(j == blocks.first, q_slot.stage());
+    };
+    const Slot k = consume(k_ring_, blocks.last - 1, pass);
+    Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
+    release(k_ring_, k, blocks.last - 1, pass);
+    scores_are_there(blocks.last - 1);
+    when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
+      const Tile s = first;
+      first = mask(s, blocks.last - 1, Hides::last_keys);
+    });
+    const Tile s = first;
+    Var weights{softmax.first(s).cast(a_.dtype)};
+    begun();
+
+    // S of block j is computed beside the product of the weights of block j + 1, and its softmax
+    // under that product.
+    const auto step = [&](const Index& j, std::optional<Hides> hides) {
+      const Slot k = consume(k_ring_, j, pass);
+      const Pending scores = wgmma(q, k[0].columns(0, a_.dim).T());
+      const Slot v = v_ring_ ? consume(*v_ring_, j + 1, pass) : k;
+      const Pending sum = wgmma(weights, values(v), acc);
+      const Tile capped = p_.capped(wait(scores));
+      const Tile s = hides ? mask(capped, j, *hides) : capped;
+      scores_are_there(j);
+      if (v_ring_) release(k_ring_, k, j, pass);
+      weigh(s, softmax, weights, acc, [&] {
+        acc = wait(sum);
+        release(v_ring(), v, j + 1, pass);
+      });
+    };
+    // Blocks descend from last - 2 to first: those that the diagonal or the end cuts, the whole
+    // ones, those that the window cuts.
+    const Index top = blocks.last - 1;
+    const Index whole_end = max(blocks.first, min(blocks.whole_last, top));
+    const Index whole_begin = max(blocks.first, min(blocks.whole_first, whole_end));
+    for (Index i : range(whole_end, top)) step(top - 1 + whole_end - i, Hides::last_keys);
+    for (Index i : range(whole_begin, whole_end)) step(whole_end - 1 + whole_begin - i, {});
+    if (a_.window > 0) {
+      for (Index i : range(blocks.first, whole_begin)) {
+        step(whole_begin - 1 + blocks.first - i, Hides::first_keys);
+      }
+    }
+    if (!q_is_scarce && !plan_.o_in_q) q_ring_.release(q_slot);
+    const Slot v = consume(v_ring(), blocks.first, pass);
+    acc = wait(wgmma(weights, values(v), acc));
+    release(v_ring(), v, blocks.first, pass);
+  }
+
+  // Each warp stores its own 16 rows, into a buffer once the copy that last read it has.
+  void store_output(const Index& group, const Work& work, const Var& acc,
+                    const OnlineSoftmax& softmax, const SharedView& staging) {
+    const Tile sum = acc, normaliser = softmax.normaliser();
+    const Index own = 64 * group + 16 * warp_index();
+    const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
+    for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {
+      const int column = part % plan_.o_buffers * plan_.o_columns;
+      const Tile columns = sum.slice({0, part * plan_.o_columns}, {64, plan_.o_columns});
+      if (!plan_.o_in_q) {
+        bulk_wait_read(plan_.o_buffers - 1);
+        warp_sync();
+      }
+      store(staging.rows(64 * group, 64).columns(column, plan_.o_columns),
+            (columns * normaliser).cast(a_.dtype));
+      fence_proxy_async();
+      warp_sync();
+      // Whole panels of Q: their columns beyond dim_v do not exist.
+      const int stored = plan_.o_in_q ? plan_.v_columns : plan_.o_columns;
+      tma_store(order_.output(work, queries, Dim(a_.dim_v).block(part, stored)),
+                staging.rows(own, 16).columns(column, stored));
+      bulk_commit();
+    }
+  }
+
+  const Attention& a_;
+  Sm90Plan plan_;
+  typename Order::Parameters p_;
+  Order order_;
+  std::optional<typename Order::Arrivals> arrivals_;  // of the role that loads
+  std::optional<Tensor> next_run_;
+  Ring q_ring_, k_ring_;
+  std::optional<Ring> v_ring_;  // none: V lies in K's stages
+  // A sequence's lengths take of the registers, and so do windows and caps.
+  const bool scores_last_ =
+      plan_.scores_last && (Order::kEveryTileHasRows || (a_.window == 0 && a_.softcap == 0));
+  std::optional<SharedTile> o_tile_;
+};
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,158 @@
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/attention_ranks.h"
+#include "kernels/registry_attention.h"
+#include "kernels/registry_options.h"
+#include "kernels/registry_ranks.h"
+
+namespace tilewright::kernels {
+namespace {
+
+SequenceParallelAttention operation_of(const OptionValues& options) {
+  SequenceParallelAttention o;
+  o.attention = attention_of(options);
+  o.ranks = static_cast<int>(options.integer("ranks"));
+  o.shards = options.text("shards") == "zig_zag" ? Shards::zig_zag : Shards::contiguous;
+  return o;
+}
+
+KernelOption shards_option() {
+  KernelOption option;
+  option.name = "shards";
+  option.description =
+      "rows that a rank has: a run of all, or with zig_zag two, as far from the "
+      "first as from the last";
+  option.kind = Kind::choice;
+  option.standard = "contiguous";
+  option.choices = {"contiguous", "zig_zag"};
+  return option;
+}
+
+// Of each head, of one sequence that has all rows.
+double scores_of_ranks(const OptionValues& o) {
+  const auto ranks = static_cast<double>(o.integer("ranks"));
+  return ranks * ranks * static_cast<double>(o.integer("queries")) *
+         static_cast<double>(o.integer("keys"));
+}
+
+// What the two entries make of those of one GPU.
+void divide_among_ranks(LibraryKernel& kernel) {
+  kernel.over_ranks = true;
+  kernel.rules.clear();
+  kernel.build = nullptr;
+  kernel.options.insert(kernel.options.begin(), {ranks_option(), shards_option()});
+}
+
+void describe(LibraryKernel& kernel, const std::string& option, const char* description) {
+  for (KernelOption& each : kernel.options) {
+    if (each.name == option) each.description = description;
+  }
+}
+
+LibrarySchedule gathering(std::function<Program(const OptionValues&)> build) {
+  return {"sm90", "sm_90a",
+          "the kernel of one GPU's sm90, its own keys first, while copy engines push the others'",
+          nullptr, std::move(build)};
+}
+
+}  // namespace
+
+LibraryKernel sequence_parallel_attention_entry() {
+  LibraryKernel kernel = attention_forward_entry();
+  kernel.name = "sequence_parallel_attention";
+  kernel.description =
+      "attention_forward of sequences whose rows are divided among ranks: each has its rows of Q, "
+      "K and V, and gets those of O and LSE";
+  divide_among_ranks(kernel);
+  describe(kernel, "queries", "query rows of a sequence that a rank has");
+  describe(kernel, "keys", "key rows of a sequence that a rank has");
+  describe(kernel, "causal", "query i of all sees keys up to i + all keys - all queries");
+  kernel.schedules = {gathering([](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_sm90_blocks(o.attention, {});
+    return sequence_parallel_attention_sm90(o, {});
+  })};
+  kernel.schedules.push_back(
+      {"sm90_heads", "sm_90a",
+       "each rank attends with its own heads, group by group as all rows of them come, and sends "
+       "tiles of O back; heads and kv_heads are multiples of ranks, or kv_heads a divisor",
+       nullptr, [](const OptionValues& options) {
+         SequenceParallelAttention o = operation_of(options);
+         o.attention = with_sm90_blocks(o.attention, {});
+         return sequence_parallel_attention_heads_sm90(o, {});
+       }});
+  kernel.build_program = [](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_tile_blocks(o.attention);
+    return sequence_parallel_attention(o, {});
+  };
+  kernel.check = [](const OptionValues& options) {
+    check_attention_ranks(operation_of(options), {"sequence_parallel_attention", {}});
+  };
+  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    const SequenceParallelAttention o = operation_of(options);
+    return sequence_parallel_attention_reference(attention_sizes_of(options), o.ranks, o.shards,
+                                                 inputs);
+  };
+  kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>&) {
+    return attention_operations(o, scores_of_ranks(o) * static_cast<double>(o.integer("batch")));
+  };
+  return kernel;
+}
+
+LibraryKernel sequence_parallel_varlen_attention_entry() {
+  LibraryKernel kernel = attention_varlen_forward_entry();
+  kernel.name = "sequence_parallel_varlen_attention";
+  kernel.description =
+      "attention_varlen_forward of packed axes that are divided among ranks, wherever sequences "
+      "begin";
+  // The sum of the sequences' lengths is that of all ranks' rows.
+  kernel.options.resize(kernel.options.size() - 2);
+  divide_among_ranks(kernel);
+  describe(kernel, "queries", "query rows of all sequences together that a rank has");
+  describe(kernel, "keys", "key rows of all sequences together that a rank has");
+  const auto offsets_of = [](const char* rows) {
+    return [rows](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>&) {
+      return random_offsets(o.integer("batch"), o.integer("ranks") * o.integer(rows), seed);
+    };
+  };
+  for (LibraryTensor& tensor : kernel.tensors) {
+    tensor.lengths.clear();
+    if (tensor.name == "cu_seqlens_q") tensor.values = offsets_of("queries");
+    if (tensor.name == "cu_seqlens_k") tensor.values = offsets_of("keys");
+  }
+  kernel.schedules = {gathering([](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_sm90_varlen_blocks(o.attention, {});
+    return sequence_parallel_varlen_attention_sm90(o, {});
+  })};
+  kernel.build_program = [](const OptionValues& options) {
+    return sequence_parallel_varlen_attention(operation_of(options), {});
+  };
+  kernel.check = [](const OptionValues& options) {
+    check_attention_ranks(operation_of(options), {"sequence_parallel_varlen_attention", {}});
+  };
+  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    const SequenceParallelAttention o = operation_of(options);
+    return sequence_parallel_attention_reference(attention_sizes_of(options), o.ranks, o.shards,
+                                                 inputs, true);
+  };
+  kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    const std::int64_t batch = o.integer("batch");
+    if (inputs.empty()) {
+      return attention_operations(o, scores_of_ranks(o) / static_cast<double>(batch));
+    }
+    double scores = 0;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      scores +=
+          (inputs[3].flat(b + 1) - inputs[3].flat(b)) * (inputs[4].flat(b + 1) - inputs[4].flat(b));
+    }
+    return attention_operations(o, scores);
+  };
+  return kernel;
+}
+
+}  // namespace tilewright::kernels

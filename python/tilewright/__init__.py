@@ -1,0 +1,15 @@
+"""Tilewright's kernels and groups of processes from Python, by ctypes (tilewright/c_api.h).
+
+Nothing but libtilewright.so is needed. It is looked for where TILEWRIGHT_LIBRARY says, then in the
+build folder of this repository, then by the system's loader. Tensors are those of PyTorch, NumPy,
+CuPy, whatever has __cuda_array_interface__ or __array_interface__, and the symmetric ones of a
+group. What fails raises TilewrightError.
+"""
+
+from .binding import Library, TilewrightError, load
+from .group import Group, SymmetricMemory
+from .kernel import Kernel
+from .tensor import DTYPES, Tensor
+
+__all__ = ["DTYPES", "Group", "Kernel", "Library", "SymmetricMemory", "Tensor", "TilewrightError",
+           "load"]

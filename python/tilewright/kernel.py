@@ -1,0 +1,49 @@
+"""Kernels and operations over ranks of the library."""
+
+from . import binding
+from .tensor import arguments_of
+
+
+def _text_of(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class Kernel:
+    """A kernel by its name and options (`tilewright list`), for a target: cuda, on the GPU of this
+    number, interpreter or sim:sm_90a. With a group it is an operation over ranks, made by all of
+    them: each calls it with the tensors of its own rank."""
+
+    def __init__(self, name, target="cuda", device=0, group=None, library=None, **options):
+        self._handle = None
+        self._library = library or (group._library if group else binding.load())
+        self._group = group
+        text = ",".join(f"{key}={_text_of(value)}" for key, value in options.items()).encode()
+        create, made = self._library.kernel_create, (name.encode(), text, target.encode(), device)
+        if group:
+            create = self._library.kernel_create_in_group
+            made = (name.encode(), text, group._handle, device)
+        self._handle = self._library.make(create, *made)
+
+    def close(self):
+        if self._handle:
+            self._library.kernel_destroy(self._handle)
+            self._handle = None
+
+    def __del__(self):
+        self.close()
+
+    @property
+    def tensors(self):
+        """Their names, in the order in which a call takes them."""
+        count = self._library.kernel_tensor_count(self._handle)
+        return [self._library.kernel_tensor_name(self._handle, i).decode() for i in range(count)]
+
+    def __call__(self, *tensors, stream=None):
+        """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
+        returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
+        self._library.kernel_run(self._handle, arguments_of(tensors), len(tensors), stream)
+
+    def synchronize(self):
+        """Of an operation over the ranks of a group, by all of them: returns when all have ended
+        its runs, and raises for a rank that has died, for which a stream would wait for ever."""
+        self._library.kernel_synchronize(self._handle)

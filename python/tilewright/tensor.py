@@ -1,0 +1,122 @@
+"""Tensors as the library takes them: those of others, and memory of a group's."""
+
+import ctypes
+import math
+
+from .binding import TensorArgument, TilewrightError
+
+# Bytes of an element, and the type as __array_interface__ has it, if it knows such a type.
+DTYPES = {"f32": (4, "<f4"), "f16": (2, "<f2"), "bf16": (2, None), "f8e4m3": (1, None),
+          "i64": (8, "<i8"), "i32": (4, "<i4"), "i8": (1, "|i1"), "u8": (1, "|u1")}
+_BY_INTERFACE = {type_text: name for name, (_, type_text) in DTYPES.items() if type_text}
+_BY_TORCH = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "f8e4m3",
+             "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8"}
+
+
+class Tensor:
+    """Elements in row-major order at an address: on the host, or on a GPU. What has the memory is
+    kept as long as this is."""
+
+    def __init__(self, address, dtype, shape, owner, on_gpu, copies=None):
+        self.address, self.dtype, self.shape = address, dtype, tuple(shape)
+        self.on_gpu = on_gpu
+        self._owner = owner
+        self._copies = copies  # (write, read), which take an address of the host's and bytes
+
+    @property
+    def size_bytes(self):
+        return math.prod(self.shape) * DTYPES[self.dtype][0]
+
+    def write(self, data):
+        """All of it, from bytes or whatever has a buffer of as many."""
+        view = memoryview(data).cast("B")
+        self._check(len(view))
+        source = (ctypes.c_char * len(view)).from_buffer_copy(view)
+        self._copies[0](ctypes.addressof(source), len(view))
+
+    def read(self):
+        """All of it, as bytes."""
+        target = ctypes.create_string_buffer(max(self.size_bytes, 1))
+        self._copies[1](ctypes.addressof(target), self.size_bytes)
+        return target.raw[:self.size_bytes]
+
+    def view(self):
+        """The memory itself, on the host: what is written there is there for all ranks."""
+        if self.on_gpu:
+            raise TilewrightError("error: the memory of a GPU has no view on the host\n"
+                                  "  fix: read() and write() copy it")
+        array = (ctypes.c_char * self.size_bytes).from_address(self.address)
+        array._owner = self._owner
+        return memoryview(array).cast("B")
+
+    def _check(self, size):
+        if size != self.size_bytes:
+            raise TilewrightError(f"error: {size} bytes for a tensor of {self.size_bytes}: "
+                                  f"{self.dtype} {list(self.shape)}\n  fix: all of its elements")
+
+    def _interface(self):
+        type_text = DTYPES[self.dtype][1]
+        if type_text is None:
+            raise AttributeError(f"{self.dtype} is no type of array interfaces")
+        return {"shape": self.shape, "typestr": type_text, "data": (self.address, False),
+                "version": 3}
+
+    @property
+    def __cuda_array_interface__(self):
+        if not self.on_gpu:
+            raise AttributeError("the memory is the host's")
+        return self._interface()
+
+    @property
+    def __array_interface__(self):
+        if self.on_gpu:
+            raise AttributeError("the memory is a GPU's")
+        return self._interface()
+
+
+def _refuse(tensor, why):
+    raise TilewrightError(
+        f"error: {type(tensor).__name__} as a tensor: {why}\n  fix: a tensor of PyTorch, NumPy or "
+        "CuPy, one of a group's, or what has __cuda_array_interface__ or __array_interface__")
+
+
+def _of_interface(tensor, interface):
+    dtype = _BY_INTERFACE.get(interface["typestr"])
+    if dtype is None:
+        _refuse(tensor, f"elements of type {interface['typestr']}")
+    strides = interface.get("strides")
+    size = DTYPES[dtype][0]
+    if strides is not None:
+        if any(stride % size for stride in strides):
+            _refuse(tensor, f"strides of {strides} bytes for elements of {size}")
+        strides = [stride // size for stride in strides]
+    return interface["data"][0], dtype, interface["shape"], strides
+
+
+def _describe(tensor):
+    """Address, dtype, shape, and strides in elements or None."""
+    if isinstance(tensor, Tensor):
+        return tensor.address, tensor.dtype, tensor.shape, None
+    if hasattr(tensor, "data_ptr"):
+        name = str(tensor.dtype).rpartition(".")[2]
+        if name not in _BY_TORCH:
+            _refuse(tensor, f"elements of type {name}")
+        return tensor.data_ptr(), _BY_TORCH[name], tuple(tensor.shape), tuple(tensor.stride())
+    for attribute in ("__cuda_array_interface__", "__array_interface__"):
+        interface = getattr(tensor, attribute, None)
+        if interface is not None:
+            return _of_interface(tensor, interface)
+    _refuse(tensor, "it says neither where it lies nor what it holds")
+
+
+def arguments_of(tensors):
+    """The descriptions that a run takes; the tensors themselves must be kept meanwhile."""
+    arguments = (TensorArgument * len(tensors))()
+    for argument, tensor in zip(arguments, tensors):
+        address, dtype, shape, strides = _describe(tensor)
+        axes = ctypes.c_int64 * len(shape)
+        argument.data, argument.dtype, argument.rank = address, dtype.encode(), len(shape)
+        argument.shape = axes(*shape)
+        if strides is not None:
+            argument.strides = axes(*strides)
+    return arguments
