@@ -34,7 +34,7 @@ Kernel pulled_all_gather(const AllGatherGemm& o) {
 constexpr int kBlocks = 4, kDepths = 4;
 constexpr int kWords = kBlocks - 1 + kDepths;  // of a rank
 // Rows and columns that a warp pushes at a time, and how many of them shared memory has room for.
-constexpr int kPushed = 64, kPushStages = 4;
+constexpr int kPushed = 64, kGatherPushStages = 4;
 
 // Rows of a block, which no tile lies across, and columns of a part of the depth.
 Dim block_rows(const AllGatherGemm& o, const Dim& m) {
@@ -72,7 +72,7 @@ class AllGatherSm90 : public GemmSm90 {
         gathered_(kernel.symmetric("gathered", o.gemm.dtype, gathered_shape(o, m, k))),
         arrived_(kernel.symmetric("arrived", i32, {ranks_ * kWords})) {
     if (o.push) {
-      pushed_.emplace(kernel, "pushed", stages(kPushStages),
+      pushed_.emplace(kernel, "pushed", stages(kGatherPushStages),
                       std::vector<TileShape>{{o.gemm.dtype, kPushed, kPushed}}, here());
     }
   }
@@ -188,7 +188,7 @@ class AllGatherSm90 : public GemmSm90 {
 };
 
 Kernel all_gather_kernel_sm90(const AllGatherGemm& o, const Caller& caller) {
-  const int pushed = o.push ? kPushStages * kPushed * kPushed * size_of(o.gemm.dtype) : 0;
+  const int pushed = o.push ? kGatherPushStages * kPushed * kPushed * size_of(o.gemm.dtype) : 0;
   SharedPlan plan = plan_shared(o.gemm, caller, o.gemm.dtype, pushed);
   Kernel kernel(caller.function);
   AllGatherSm90(kernel, o, std::move(plan)).record(kernel);
