@@ -92,8 +92,11 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   further = runner.that_tell(result.mutant, std::move(further));
   const bool is_division = result.mutant.division != simulator::Mutant::Division::none;
   if (is_division && reached.empty()) {
-    result.reason = "in no size is what it makes another number, and no rule says that none is";
-    return runner.run_candidates(changed, result.mutant);
+    MutantRun found = runner.run_candidates(changed, result.mutant);
+    if (found.clean()) {
+      result.reason = "in no size is what it makes another number, and no rule says that none is";
+    }
+    return found;
   }
   MutantRun found;
   if (in_order) {
