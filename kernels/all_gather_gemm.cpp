@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -31,8 +33,8 @@ Kernel pulled_all_gather(const AllGatherGemm& o) {
 // is in parts of the depth alone.
 constexpr int kBlocks = 4, kDepths = 4;
 constexpr int kWords = kBlocks - 1 + kDepths;  // of a rank
-// What a warpgroup pushes at a time.
-constexpr int kPushedRows = 16, kPushedColumns = 256;
+// Rows and columns that a warp pushes at a time, and how many of them shared memory has room for.
+constexpr int kPushed = 64, kPushStages = 4;
 
 // Rows of a block, which no tile lies across, and columns of a part of the depth.
 Dim block_rows(const AllGatherGemm& o, const Dim& m) {
@@ -40,7 +42,7 @@ Dim block_rows(const AllGatherGemm& o, const Dim& m) {
   return ceil_div(m, tile * kBlocks) * tile;
 }
 Dim part_depth(const AllGatherGemm& o, const Dim& k) {
-  const int unit = o.push ? std::max(kPushedColumns, o.gemm.block_k) : o.gemm.block_k;
+  const int unit = o.push ? std::max(kPushed, o.gemm.block_k) : o.gemm.block_k;
   return ceil_div(k, kDepths * unit) * unit;
 }
 
@@ -49,6 +51,12 @@ class AllGatherSm90 : public GemmSm90 {
   AllGatherSm90(Kernel& kernel, const AllGatherGemm& o, SharedPlan plan)
       : AllGatherSm90(kernel, o, std::move(plan), kernel.dim("m"), kernel.dim("n", multiple_of(8)),
                       kernel.dim("k", multiple_of(8))) {}
+
+  // What is pushed has two halves, for every second run.
+  static std::vector<Dim> gathered_shape(const AllGatherGemm& o, const Dim& m, const Dim& k) {
+    if (o.push) return {2 * o.ranks, m, k};
+    return {o.ranks * m, k};
+  }
 
  private:
   AllGatherSm90(Kernel& kernel, const AllGatherGemm& o, SharedPlan plan, const Dim& m, const Dim& n,
@@ -61,8 +69,13 @@ class AllGatherSm90 : public GemmSm90 {
         kernel_(kernel),
         ranks_(kernel.ranks()),
         C_(kernel.out("C", o.gemm.dtype, {ranks_, m, n})),
-        gathered_(kernel.symmetric("gathered", o.gemm.dtype, {halves(o) * ranks_ * m, k})),
-        arrived_(kernel.symmetric("arrived", i32, {ranks_ * kWords})) {}
+        gathered_(kernel.symmetric("gathered", o.gemm.dtype, gathered_shape(o, m, k))),
+        arrived_(kernel.symmetric("arrived", i32, {ranks_ * kWords})) {
+    if (o.push) {
+      pushed_.emplace(kernel, "pushed", stages(kPushStages),
+                      std::vector<TileShape>{{o.gemm.dtype, kPushed, kPushed}}, here());
+    }
+  }
 
   // This rank's own rows, then those of the rank before it, which pushes here first, and so on.
   Dim tile_count() const override {
@@ -80,8 +93,6 @@ class AllGatherSm90 : public GemmSm90 {
     when(
         w.rank == kernel_.rank(), [&] { load_steps(w, p_.A); },
         [&] {
-          // Behind a rank's last row is the next one's first, which may not be there yet.
-          const Index first = first_row(w.rank);
           const Dim steps = part_depth(o_, p_.k) / g_.block_k;
           for (Index depth : range(kDepths)) {
             Work part = w;
@@ -89,11 +100,16 @@ class AllGatherSm90 : public GemmSm90 {
             part.last = min(depth * steps + steps, w.last);
             wait_for(w, depth);
             load_steps(part, [&](const Block& rows, const Block& columns) {
-              const Block own(first + rows.start(), rows.size(), first + rows.limit());
-              return gathered_(own, columns);
+              return gathered_rows(w.rank, rows, columns);
             });
           }
         });
+  }
+  TensorView gathered_rows(const Index& rank, const Block& rows, const Block& columns) const {
+    if (o_.push) return gathered_(pushed_slot(rank), rows, columns);
+    // Behind a rank's last row is the next one's first, which may not be there yet.
+    const Index first = rank * p_.m;
+    return gathered_(Block(first + rows.start(), rows.size(), first + rows.limit()), columns);
   }
 
   void wait_for(const Work& w, const Index& depth) {
@@ -109,47 +125,53 @@ class AllGatherSm90 : public GemmSm90 {
     fence_proxy_async_global();
   }
 
-  void multiply(const Index& group) override {
-    if (o_.push) push(group);
-    GemmSm90::multiply(group);
+  // This rank's rows to all others, one part of the depth after the other, through a ring of its
+  // own: the products wait for nothing of it.
+  std::vector<RoleSpec> more_roles(RegisterBudget budget) override {
+    if (!o_.push) return {};
+    return {role("fetch", warps(1), budget, [this] { fetch(); }),
+            role("push", warps(1), budget, [this] { push(); })};
   }
-
-  // This rank's rows, to all others, one part of the depth after the other.
-  void push(const Index& group) {
-    const Dim rows = ceil_div(p_.m, kPushedRows), columns = ceil_div(p_.k, kPushedColumns);
-    const Index me = kernel_.rank(), first = first_row(me);
-    const Index worker = cta_index() * g_.warpgroups + group;
-    for (Index piece : range(worker, rows * columns, cta_count() * g_.warpgroups)) {
-      const Block from = p_.m.block(piece % rows, kPushedRows);
-      const Block depth = p_.k.block(piece / rows, kPushedColumns);
-      const Block to(first + from.start(), from.size(), first + from.limit());
-      const Tile values = load(p_.A(from, depth));
-      for (int distance = 1; distance < o_.ranks; ++distance) {
-        store(gathered_.at((me + distance) % ranks_)(to, depth), values);
-      }
-      warp_sync();
-      for (int distance = 1; distance < o_.ranks; ++distance) {
-        const Index word = me * kWords + depth.start() / part_depth(o_, p_.k);
-        atomic_add(arrived_.at((me + distance) % ranks_)(word), 1,
-                   {Semantics::release, Scope::system});
-      }
+  void each_piece(const std::function<void(const Block& rows, const Block& depth)>& body) {
+    const Dim rows = ceil_div(p_.m, kPushed), columns = ceil_div(p_.k, kPushed);
+    for (Index piece : range(cta_index(), rows * columns, cta_count())) {
+      body(p_.m.block(piece % rows, kPushed), p_.k.block(piece / rows, kPushed));
     }
   }
-  // Of a part of the depth, by each warp that pushes a piece of it.
+  void fetch() {
+    each_piece([&](const Block& rows, const Block& depth) {
+      pushed_->produce([&](const Slot& slot) { tma_load(p_.A(rows, depth), slot[0]); });
+    });
+  }
+  void push() {
+    const Index me = kernel_.rank();
+    const auto each_other = [&](const std::function<void(const Index&)>& body) {
+      for (int d = 1; d < o_.ranks; ++d) body((me + d) % ranks_);
+    };
+    each_piece([&](const Block& rows, const Block& depth) {
+      const Slot slot = pushed_->consume();
+      each_other([&](const Index& to) {
+        tma_store(gathered_.at(to)(pushed_slot(me), rows, depth), slot[0]);
+      });
+      bulk_commit();
+      bulk_wait(0);
+      pushed_->release(slot);
+      each_other([&](const Index& to) {
+        atomic_add(arrived_.at(to)(me * kWords + depth.start() / part_depth(o_, p_.k)), 1,
+                   {Semantics::release, Scope::system});
+      });
+    });
+  }
+  // Of a part of the depth.
   Index pushes(const Index& depth) const {
-    const Index left = max(p_.k - depth * part_depth(o_, p_.k), 0);
-    const Index columns = ceil_div(min(left, part_depth(o_, p_.k)), kPushedColumns);
-    return columns * ceil_div(p_.m, kPushedRows) * 4;
+    const Dim width = part_depth(o_, p_.k);
+    const Index columns = ceil_div(min(max(p_.k - depth * width, 0), width), kPushed);
+    return columns * ceil_div(p_.m, kPushed);
   }
 
   // A rank that begins run r + 1 has ended run r, for which the others pushed when they had ended
   // run r - 1: they read what two runs push and no more. Copy engines have one half, and wait.
-  static int halves(const AllGatherGemm& o) { return o.push ? 2 : 1; }
-  Index first_row(const Index& rank) const {
-    const Index slot = o_.push ? kernel_.epoch() % 2 * ranks_ + rank : rank;
-    return slot * p_.m;
-  }
-
+  Index pushed_slot(const Index& rank) const { return kernel_.epoch() % 2 * ranks_ + rank; }
   void finish(const Work& w, const std::vector<Tile>& sums, const Index& group) override {
     store_runs(
         w, group, [&](const Block& rows, const Block& cols) { return C_(w.rank, rows, cols); },
@@ -162,10 +184,12 @@ class AllGatherSm90 : public GemmSm90 {
   Tensor C_;
   Tensor gathered_;  // the others' rows; nothing where this rank's own would be
   Tensor arrived_;
+  std::optional<Ring> pushed_;
 };
 
 Kernel all_gather_kernel_sm90(const AllGatherGemm& o, const Caller& caller) {
-  SharedPlan plan = plan_shared(o.gemm, caller, o.gemm.dtype);
+  const int pushed = o.push ? kPushStages * kPushed * kPushed * size_of(o.gemm.dtype) : 0;
+  SharedPlan plan = plan_shared(o.gemm, caller, o.gemm.dtype, pushed);
   Kernel kernel(caller.function);
   AllGatherSm90(kernel, o, std::move(plan)).record(kernel);
   return kernel;
@@ -195,7 +219,8 @@ Program all_gather_gemm_sm90(const AllGatherGemm& o, SourceLocation where) {
   const Buffer A = program.in("A", dtype, {m, k}), B = program.in("B", dtype, {n, k});
   const Buffer C = program.out("C", dtype, {o.ranks, m, n});
   const Kernel kernel = all_gather_kernel_sm90(o, caller);
-  const Buffer gathered = program.scratch("gathered", dtype, {(o.push ? 2 : 1) * o.ranks * m, k});
+  const Buffer gathered =
+      program.scratch("gathered", dtype, AllGatherSm90::gathered_shape(o, m, k));
   const Buffer arrived = program.signals("arrived", o.ranks * kWords);
   if (o.push) {
     program.on_each_rank([&](const Rank& rank) {

@@ -115,6 +115,8 @@ class ReduceScatterSm90 : public GemmSm90 {
     Work w = GemmSm90::work(group);
     w.rank = (kernel_.rank() + 1 + distance) % ranks_;
     w.number = group;
+    // What of B is in L2 when the rows of one rank end those of the next begin with.
+    if (!o_.share_ranks) w.backwards = distance % 2 == 1;
     if (tiles_together() > 1) {
       w.number = group * tiles_together() + (o_.share_ranks ? across() : shared_rank());
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <span>
 #include <string>
 
 #include "tilewright/plan_case.h"
@@ -95,11 +96,13 @@ GemmSm90::GemmSm90(Kernel& kernel, const Gemm& g, GemmParameters parameters, Sha
 void GemmSm90::record(Kernel& kernel) {
   kernel.ctas(ctas(), sharing() * g_.split);
   const TargetLimits& limits = target_limits("sm_90a");
-  kernel.roles({role("load", warps(1), registers(static_cast<int>(limits.least_role_registers)),
-                     [&] { load_tiles(); }),
-                role("math", warpgroups(g_.warpgroups),
-                     registers(role_registers(limits, g_.warpgroups).computing),
-                     [&](const Index& group) { multiply(group); })});
+  const RegisterBudget few = registers(static_cast<int>(limits.least_role_registers));
+  std::vector<RoleSpec> roles = {role("load", warps(1), few, [&] { load_tiles(); })};
+  for (RoleSpec& more : more_roles(few)) roles.push_back(std::move(more));
+  roles.push_back(role("math", warpgroups(g_.warpgroups),
+                       registers(role_registers(limits, g_.warpgroups).computing),
+                       [&](const Index& group) { multiply(group); }));
+  kernel.roles(std::span<const RoleSpec>(roles));
 }
 
 // As many CTAs as have work, and as fit.
@@ -119,13 +122,21 @@ void GemmSm90::load_tile(const Work& w) { load_steps(w, p_.A); }
 
 void GemmSm90::load_steps(
     const Work& w, const std::function<TensorView(const Block& rows, const Block& depth)>& a) {
-  for (Block depth : blocks(p_.k, g_.block_k, w.first, w.last)) {
+  const auto load = [&](const Block& depth) {
     ring_.produce([&](const Slot& slot) {
       load_operand([&](const Block& rows) { return a(rows, depth); }, w.rows, slot[0], g_.share_a,
                    1, &GemmSm90::across);
       load_operand([&](const Block& cols) { return p_.B(cols, depth); }, w.cols, slot[1],
                    g_.share_b, g_.share_a, &GemmSm90::below);
     });
+  };
+  if (!w.backwards) {
+    for (Block depth : blocks(p_.k, g_.block_k, w.first, w.last)) load(depth);
+    return;
+  }
+  for (Index step : range(w.first, w.last)) {
+    const Index number = select(*w.backwards, w.first + w.last - 1 - step, step);
+    load(p_.k.block(number, g_.block_k));
   }
 }
 

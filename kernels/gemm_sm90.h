@@ -48,10 +48,11 @@ class GemmSm90 {
  protected:
   struct Work {
     Block rows, cols;
-    Index first, last;          // blocks along k
-    Index part = 0, parts = 1;  // in a grid split: which of how many
-    Index rank = 0;             // over ranks: whose rows these are
-    Index number = 0;           // of the tile, among those of the rank
+    Index first, last;                        // blocks along k
+    Index part = 0, parts = 1;                // in a grid split: which of how many
+    Index rank = 0;                           // over ranks: whose rows these are
+    Index number = 0;                         // of the tile, among those of the rank
+    std::optional<Condition> backwards = {};  // along k, where it holds
   };
   // What a warpgroup stores at a time: 64 rows, or columns, of one of its blocks.
   struct Run {
@@ -62,6 +63,8 @@ class GemmSm90 {
 
   // Of the CTAs that share B's tiles, how many have rows of A that follow each other.
   virtual int rows_together() const { return g_.share_b; }
+  // Roles of so many registers as the warp that loads has, which share its warpgroup.
+  virtual std::vector<RoleSpec> more_roles(RegisterBudget) { return {}; }
   // Groups of tiles that clusters take, and this CTA's tile of one.
   virtual Dim tile_count() const { return tile_groups(); }
   virtual Work work(const Index& tile) const;

@@ -13,7 +13,7 @@ const TargetLimits& limits() { return target_limits("sm_90a"); }
 
 // Runs of `widest` columns, and narrower ones for the rest; of rows, which a copy takes as they
 // come, as few as there can be, of about one length.
-SharedPlan plan_shared(const Gemm& g, int widest, DType staged) {
+SharedPlan plan_shared(const Gemm& g, int widest, DType staged, int others) {
   SharedPlan plan;
   const int blocks = divided(g) / 64 / g.warpgroups;
   int left_over = undivided(g) / g.split;
@@ -32,7 +32,7 @@ SharedPlan plan_shared(const Gemm& g, int widest, DType staged) {
     }
   }
   constexpr int kBarriers = 1024, kMost = 8;
-  int left = static_cast<int>(limits().shared_bytes) - kBarriers;
+  int left = static_cast<int>(limits().shared_bytes) - kBarriers - others;
   if (g.split > 1) left -= g.block_m * g.block_n * size_of(f32);
   for (const auto& [width, count] : plan.staging) {
     left -= 64 * g.warpgroups * width * count * size_of(staged);
@@ -49,7 +49,7 @@ int widest_run(const Gemm& g, DType staged) {
 
 }  // namespace
 
-SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged) {
+SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged, int others) {
   if (undivided(g) % (8 * g.split) != 0) {
     const char* const block = g.exchanged ? "block_m" : "block_n";
     caller.refuse(
@@ -66,7 +66,7 @@ SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged) {
   for (int widest = widest_run(g, staged); widest >= 8;
        widest = g.exchanged ? widest - 8 : widest / 2) {
     if (g.split > 1 && undivided(g) / g.split % widest != 0) continue;
-    SharedPlan narrower = plan_shared(g, widest, staged);
+    SharedPlan narrower = plan_shared(g, widest, staged, others);
     const bool saves_stages = widest >= 16 && best.stages < 4 && narrower.stages > best.stages;
     if (best.runs.empty() || saves_stages) best = std::move(narrower);
   }

@@ -28,7 +28,8 @@ struct SharedPlan {
 };
 
 // Wide runs, which TMA stores best, unless they cost one of four stages, which hide the loads. The
-// parts of a split are exchanged in runs of one width. What is stored has the dtype `staged`.
-SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged);
+// parts of a split are exchanged in runs of one width. What is stored has the dtype `staged`. So
+// many bytes are for other things.
+SharedPlan plan_shared(const Gemm& g, const Caller& caller, DType staged, int others = 0);
 
 }  // namespace tilewright::kernels

@@ -44,7 +44,7 @@ struct AllGatherGemm {
   Gemm gemm;  // bf16 or f16; on sm_90a not split
   int ranks = 2;
   bool share_ranks = false;  // as above
-  bool push = false;  // sm_90a: the warps that multiply push the rows before, not the copy engines
+  bool push = false;         // sm_90a: a warp of each CTA pushes the rows, not the copy engines
 };
 // Its meaning: each rank reads the others' rows where they are. The program's tensors are A, B and
 // C.
@@ -53,9 +53,8 @@ Program all_gather_gemm(const AllGatherGemm& operation, SourceLocation where = h
 // For sm_90a: one persistent kernel. A rank computes with its own rows first, then with those that
 // come first; the warp that loads waits for their words, which count up with the runs. Copy engines
 // push each rank's rows to the others, in blocks of rows and the last of them in parts of k; or, if
-// `push` is set, the kernel's warps do before they multiply, in parts of k, and into another half
-// of the memory in every second run, so that no run waits for the one before. k and n are multiples
-// of 8.
+// `push` is set, a warp of each CTA does, in parts of k, and into another half of the memory in
+// every second run, so that no run waits for the one before. k and n are multiples of 8.
 Program all_gather_gemm_sm90(const AllGatherGemm& operation, SourceLocation where = here());
 
 // What the library compiles them in.
