@@ -202,7 +202,8 @@ TEST_F(NpyTest, BigEndian) {
 
 TEST_F(NpyTest, UnknownType) {
   const std::string known =
-      "; Tilewright reads '<f2', '<f4', '<f8', '<u2', '<i4', '<i8', '|i1', '|u1', '|b1'\n  fix: "
+      "; Tilewright reads '<f2', '<f4', '<f8', '<u2', '<u4', '<i4', '<i8', '|i1', '|u1', '|b1'\n  "
+      "fix: "
       "save "
       "array.astype('<f4')";
   // "bf16" is a name of ours and not of the file's.

@@ -159,7 +159,7 @@ TEST_F(SafetensorsTest, UnknownType) {
   write_entry(R"({"dtype":"C64","shape":[1],"data_offsets":[0,8]})");
   EXPECT_EQ(error(),
             "FILE:w: has dtype C64; Tilewright reads BF16, F16, F32, F64, F8_E4M3, I8, U8, I32, "
-            "I64, U16, "
+            "I64, U16, U32, "
             "BOOL\n  fix: save the tensor as one of these, such as tensor.to(torch.float32)");
 }
 
