@@ -319,11 +319,12 @@ class ProgramExecutable {
                    const std::vector<double>& scalars = {});
 
   // The same over the processes of a group, by all of them in the same order: on the tensors of
-  // this process's rank, which is alone on its GPU, and on a stream of its own. Other ranks reach
-  // none of these tensors; a program in which they do is a usage error, at the operation's line.
-  // Words and scratch are in memory that all ranks share. For other sizes than before, which are
-  // then other ones in all ranks, all runs are waited for. Where a rank has died it is raised by
-  // the next call that notices, and waits for words are ended, so that streams come to their end.
+  // this process's rank, which is alone on its GPU, and on a stream of its own. A tensor that other
+  // ranks reach must lie in a SymmetricArena of the group, at the same place in every rank; else it
+  // is a usage error in all ranks, at the operation's line. Words and scratch are in memory that
+  // all ranks share. For other sizes than before, which are then other ones in all ranks, all runs
+  // are waited for. Where a rank has died it is raised by the next call that notices, and waits for
+  // words are ended, so that streams come to their end.
   void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr,
                     const std::vector<double>& scalars = {});
   // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a

@@ -16,6 +16,7 @@
 #include "api/caller_runs.h"
 #include "api/program_ranks.h"
 #include "api/program_steps.h"
+#include "api/shared_tensors.h"
 #include "api/word_waits.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
@@ -80,12 +81,11 @@ struct ProgramExecutable::State {
   void queue_run(std::int64_t run) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers);
   void synchronize();
-  bool is_in_group() const {
-    return ranks->own().size() != static_cast<std::size_t>(ranks->count());
-  }
+  bool is_in_group() const { return ranks->group() != nullptr; }
+  void share_places(std::vector<std::vector<std::byte*>>& places,
+                    const std::vector<TensorArgument>& own) const;
   void require_no_capture(const runtime::Stream& stream) const;
-  void require_own_tensors() const;
-  // What one rank's caller passes, which other ranks do not reach.
+  // What one rank's caller passes.
   const ir::Kernel& signature_of_rank();
   void require_count(const ir::Kernel& signature, std::size_t given) const;
   ProgramRanks::Streams own_streams() const;
@@ -221,20 +221,39 @@ void ProgramExecutable::State::synchronize() {
 // The tensors of a caller's run; memory beside them where their sizes are new.
 void ProgramExecutable::State::pass(const Arguments& arguments) {
   std::vector<std::int64_t> wanted = sizes_of(arguments);
-  if (!program || wanted != passed_sizes) bind_passed(arguments);
-  passed_sizes = std::move(wanted);
+  const bool is_new = !program || wanted != passed_sizes;
   std::vector<std::vector<std::byte*>> places;
   std::size_t next = 0;
-  for (int rank = 0; rank < program->ranks; ++rank) {
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
     std::vector<std::byte*>& own = places.emplace_back();
-    for (const ir::ProgramBuffer& buffer : program->buffers) {
+    for (const ir::ProgramBuffer& buffer : recorded.buffers) {
       own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
       if (!ranks->runs(rank)) own.back() = nullptr;
     }
   }
-  if (places == passed) return;
+  const auto is_same = [&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < passed.size() && passed[at] == places[at];
+  };
+  const std::vector<int> own = ranks->own();
+  if (!is_new && std::all_of(own.begin(), own.end(), is_same)) return;
+  if (is_in_group()) share_places(places, arguments.tensors);
+  if (is_new) bind_passed(arguments);
+  passed_sizes = std::move(wanted);
   passed = std::move(places);
   prepare_steps();
+}
+
+// Where the other ranks have what they pass and this one reaches, or the other way round.
+void ProgramExecutable::State::share_places(std::vector<std::vector<std::byte*>>& places,
+                                            const std::vector<TensorArgument>& own) const {
+  const std::vector<ReachedBuffer> reached = reached_by_others(recorded);
+  if (reached.empty()) return;
+  for (const auto& [buffer, of_ranks] : shared_places(*ranks->group(), recorded, reached, own)) {
+    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      places[rank][static_cast<std::size_t>(buffer)] = of_ranks[rank];
+    }
+  }
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -342,7 +361,6 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
 
 const ir::Kernel& ProgramExecutable::State::signature_of_rank() {
   if (of_rank) return *of_rank;
-  require_own_tensors();
   ir::Program alone = recorded;
   alone.ranks = 1;
   return of_rank.emplace(ir::signature_of(alone));
@@ -359,36 +377,6 @@ void ProgramExecutable::State::require_count(const ir::Kernel& signature, std::s
                                          given == 1 ? "1 is" : fmt::format("{} are", given)))
       .fix(fmt::format("pass this rank's {}", fmt::join(names, ", ")))
       .raise();
-}
-
-// Another process's memory is not reached, but for what the program itself allocates.
-void ProgramExecutable::State::require_own_tensors() const {
-  const auto refuse = [&](const ir::ProgramOperation& operation, const ir::ProgramPart& part) {
-    Diagnostic(
-        operation.where,
-        fmt::format("program {}: this {} reaches {} of other ranks, and a caller's tensor is "
-                    "one process's alone",
-                    recorded.name, ir::name_of(operation.kind), recorded.buffers[part.buffer].name))
-        .fix("keep what other ranks reach in scratch(); or load a ProgramMemory, run and store it")
-        .raise();
-  };
-  for (const ir::ProgramOperation& operation : recorded.operations) {
-    const int rank = recorded.streams[operation.stream].rank;
-    if (operation.kind == Kind::copy) {
-      for (const ir::ProgramPart& part : {operation.to, operation.from}) {
-        const bool is_passed = recorded.buffers[part.buffer].is_passed();
-        if (part.rank != rank && is_passed) refuse(operation, part);
-      }
-    }
-    if (operation.kind != Kind::launch) continue;
-    std::size_t next = 0;
-    for (const ir::Parameter& parameter : recorded.kernels[operation.kernel]->parameters) {
-      if (!parameter.is_tensor() || next == operation.tensors.size()) continue;
-      const ir::ProgramPart& part = operation.tensors[next++];
-      const bool is_passed = recorded.buffers[part.buffer].is_passed();
-      if (parameter.is_symmetric() && is_passed) refuse(operation, part);
-    }
-  }
 }
 
 ProgramRanks::Streams ProgramExecutable::State::own_streams() const { return streams_of(streams); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "distributed/links.h"
+#include "distributed/regions.h"
 #include "support/file_descriptor.h"
 #include "tilewright/distributed.h"
 
@@ -24,6 +25,7 @@ class Group::Members {
   const std::vector<distributed::Member>& list() const { return links_.members(); }
   bool is_local(int rank) const;
   distributed::Links& links() { return links_; }
+  distributed::Regions& regions() { return regions_; }
   std::chrono::milliseconds patience() const { return patience_; }
 
   // What each rank gives, and a descriptor of each that it may then use, if `attached` is one: then
@@ -40,6 +42,7 @@ class Group::Members {
   const int rank_;
   const std::chrono::milliseconds patience_;
   distributed::Links links_;
+  distributed::Regions regions_;
   std::optional<Error> failure_;  // behind it the ranks no longer do the same
 };
 
