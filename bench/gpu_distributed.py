@@ -10,8 +10,8 @@ and collectives beside NCCL.
 Sizes are those of the whole product: gemm_reduce_scatter divides k among the ranks, all_gather_gemm
 n. Ours runs in this process, on all GPUs; the peers in a process for each. All have tensors of the
 same sizes that are allocated before, and many runs follow each other. The bound is the longer of
-the faster product alone (ours or cuBLAS, on all GPUs at once) and of the bytes that cross the link
-at the rate of copies in both directions at once. Of exchanges the table says which part of that
+the faster product alone (ours or cuBLAS, on all GPUs at once) and of the bytes that leave a GPU at
+the rate of copies from each to all others at once. Of exchanges the table says which part of that
 rate they reach, beside NCCL alone, and NCCL with the copy that packs heads for it.
 """
 
@@ -52,25 +52,29 @@ def seconds_on_gpus(launch, runs, gpus):
 
 
 def link_rate(gpus, size=256 << 20, times=10):
-    """Bytes a second each way, with both ways busy."""
+    """Bytes a second that leave each GPU, to all others at once, with both ways busy."""
     events = []
     for gpu in range(gpus):
-        to = (gpu + 1) % gpus
         source = torch.empty(size, dtype=torch.uint8, device=gpu)
-        place = torch.empty(size, dtype=torch.uint8, device=to)
-        # PyTorch lets the streams of both GPUs wait for a copy: each way has streams of its own.
-        with torch.cuda.stream(torch.cuda.Stream(to)), torch.cuda.stream(torch.cuda.Stream(gpu)):
-            place.copy_(source)
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda._sleep(SLEEP_CYCLES)
-            start.record()
-            for _ in range(times):
-                place.copy_(source, non_blocking=True)
-            end.record()
-            events.append((start, end))
+        for to in range(gpus):
+            if to == gpu:
+                continue
+            place = torch.empty(size, dtype=torch.uint8, device=to)
+            # PyTorch lets the streams of both GPUs wait for a copy: each has streams of its own.
+            with torch.cuda.stream(torch.cuda.Stream(to)), \
+                    torch.cuda.stream(torch.cuda.Stream(gpu)):
+                place.copy_(source)
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                torch.cuda._sleep(SLEEP_CYCLES)
+                start.record()
+                for _ in range(times):
+                    place.copy_(source, non_blocking=True)
+                end.record()
+                events.append((start, end))
     for gpu in range(gpus):
         torch.cuda.synchronize(gpu)
-    return size * times / (max(start.elapsed_time(end) for start, end in events) * 1e-3)
+    seconds = max(start.elapsed_time(end) for start, end in events) * 1e-3
+    return size * times * (gpus - 1) / seconds
 
 
 class Row:
@@ -246,7 +250,7 @@ def main():
     measure.print_versions(library)
     peers = None if arguments.no_peers else Peers(arguments.gpus)
     rate = link_rate(arguments.gpus)
-    print(f"copies, both ways at once: {rate * 1e-9:.0f} GB/s each; times in us")
+    print(f"copies, from each GPU to all others at once: {rate * 1e-9:.0f} GB/s; times in us")
     exchanges = [each for each in arguments.operations if each not in OPERATIONS]
     wrong = False
     if exchanges:
