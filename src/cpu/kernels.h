@@ -138,6 +138,8 @@ struct Kernels {
 // The best instruction set of this machine, or the one that TILEWRIGHT_CPU_ISA names: a name that
 // is not known and a set that the machine lacks are usage errors.
 const Kernels& kernels();
+// That choice for what the variable holds: null or nothing means the best.
+const Kernels& choose_kernels(const char* asked);
 // The one of that name; null where there is none or the machine lacks it.
 const Kernels* find_kernels(const char* name);
 

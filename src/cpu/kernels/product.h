@@ -1,0 +1,187 @@
+#pragma once
+
+#include "cpu/kernels/convert.h"
+#include "cpu/kernels/panels.h"
+
+// Products of f32. b is packed into panels of kPanel columns, one behind the other in ascending
+// order of k, and narrower elements are widened on the way. Every element of c is one sum in that
+// order.
+namespace tilewright::cpu::TW_LEVEL {
+namespace {
+
+template <Rounding rounding>
+TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
+  return rounding == Rounding::apart ? sum + a * b : fused(a, b, sum);
+}
+
+// c {rows, vectors} += a {rows, k} panel {k, vectors}; the panel's rows are `step` apart.
+template <Rounding rounding, int rows, int vectors>
+void multiply(std::int64_t k, FloatRows a, const float* panel, std::int64_t step, FloatRows c) {
+  Floats sums[rows][vectors];
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) sums[r][v] = load(c.data + r * c.stride + v * kLanes);
+  }
+  for (std::int64_t i = 0; i < k; ++i) {
+    Floats b[vectors];
+    for (int v = 0; v < vectors; ++v) b[v] = load(panel + i * step + v * kLanes);
+    for (int r = 0; r < rows; ++r) {
+      const Floats factor = splat(a.data[r * a.stride + i]);
+      for (int v = 0; v < vectors; ++v) {
+        sums[r][v] = add_product<rounding>(factor, b[v], sums[r][v]);
+      }
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) store(c.data + r * c.stride + v * kLanes, sums[r][v]);
+  }
+}
+
+template <Rounding rounding>
+void multiply_rows(std::int64_t m, std::int64_t columns, std::int64_t k, FloatRows a,
+                   const float* panel, std::int64_t step, FloatRows c) {
+  for_blocks(m, columns, [&](std::int64_t row, std::int64_t vector, auto rows, auto vectors) {
+    multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
+        k, {a.data + row * a.stride, a.stride}, panel + vector * kLanes, step,
+        {c.data + row * c.stride + vector * kLanes, c.stride});
+  });
+}
+
+template <typename T>
+void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, float* buffer) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  if (b.column_stride == kBytes) {
+    for (std::int64_t i = 0; i < k; ++i) {
+      const T* const from = element<T>(b, i, 0);
+      float* const to = packed + i * kPanel;
+      if (columns == kPanel) {
+        for (std::int64_t j = 0; j < kPanel; ++j) to[j] = widen(from[j]);
+      } else {
+        for (std::int64_t j = 0; j < columns; ++j) to[j] = widen(from[j]);
+      }
+    }
+  } else if (b.row_stride == kBytes && __is_same(T, float) && b.column_stride % 4 == 0) {
+    pack_transposed(k, columns, element<float>(b, 0, 0), b.column_stride / 4, packed);
+  } else {
+    // The columns of b as rows of floats.
+    for (std::int64_t j = 0; j < columns; ++j) {
+      float* const to = buffer + j * k;
+      if (b.row_stride == kBytes) {
+        const T* const from = element<T>(b, 0, j);
+        for (std::int64_t i = 0; i < k; ++i) to[i] = widen(from[i]);
+      } else {
+        for (std::int64_t i = 0; i < k; ++i) to[i] = widen(*element<T>(b, i, j));
+      }
+    }
+    pack_transposed(k, columns, buffer, k, packed);
+  }
+  clear_rest(k, columns, packed);
+}
+
+template <typename T>
+void widen_rows(Shape shape, Matrix source, FloatRows target) {
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    float* const to = target.data + row * target.stride;
+    if (source.column_stride == sizeof(T)) {
+      const T* const from = element<T>(source, row, 0);
+      for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(from[i]);
+    } else {
+      for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(*element<T>(source, row, i));
+    }
+  }
+}
+
+// What lies in the scratch of a product: a panel, its columns before they are transposed, and a.
+struct ProductScratch {
+  float *panel, *columns, *a;
+};
+TW_INLINE std::int64_t panel_floats(std::int64_t k) {
+  return (k < kTerms ? rounded_up(k, 16) : kTerms) * kPanel;
+}
+TW_INLINE ProductScratch scratch_of(const Product& p) {
+  float* const data = static_cast<float*>(p.scratch);
+  const std::int64_t panel = panel_floats(p.k);
+  return {data, data + panel, data + 2 * panel};
+}
+
+template <typename T>
+FloatRows a_as_floats(const Product& p, float* scratch) {
+  if (__is_same(T, float) && p.a.column_stride == 4 && p.a.row_stride % 4 == 0) {
+    return {static_cast<float*>(p.a.data), p.a.row_stride / 4};
+  }
+  const FloatRows rows = {scratch, rounded_up(p.k, kBlock)};
+  widen_rows<T>({p.m, p.k}, p.a, rows);
+  return rows;
+}
+
+template <typename T>
+void product_of(const Product& p) {
+  const ProductScratch scratch = scratch_of(p);
+  const FloatRows a = a_as_floats<T>(p, scratch.a);
+  const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
+  const auto multiply_panel = p.rounding == Rounding::apart ? multiply_rows<Rounding::apart>
+                                                            : multiply_rows<Rounding::fused>;
+  for (std::int64_t first = 0; first < p.k; first += kTerms) {
+    const std::int64_t k = p.k - first < kTerms ? p.k - first : kTerms;
+    for (std::int64_t column = 0; column < p.n; column += kPanel) {
+      const std::int64_t columns = p.n - column < kPanel ? p.n - column : kPanel;
+      const Matrix b = {element<T>(p.b, first, column), p.b.row_stride, p.b.column_stride};
+      pack_panel<T>(k, columns, b, scratch.panel, scratch.columns);
+      multiply_panel(p.m, columns, k, {a.data + first, a.stride}, scratch.panel, kPanel,
+                     {c.data + column, c.stride});
+    }
+  }
+}
+
+// Of integers: b lies in the scratch as i32 {k, n}. All wraps.
+template <typename T>
+void product_of_integers(const Product& p) {
+  auto* const b = static_cast<std::uint32_t*>(p.scratch);
+  for (std::int64_t i = 0; i < p.k; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      b[i * p.n + j] = static_cast<std::uint32_t>(*element<T>(p.b, i, j));
+    }
+  }
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    auto* const c =
+        reinterpret_cast<std::uint32_t*>(static_cast<char*>(p.c.data) + row * p.c.row_stride);
+    for (std::int64_t i = 0; i < p.k; ++i) {
+      const auto factor = static_cast<std::uint32_t>(*element<T>(p.a, row, i));
+      const std::uint32_t* const from = b + i * p.n;
+      TW_INDEPENDENT
+      for (std::int64_t j = 0; j < p.n; ++j) c[j] += factor * from[j];
+    }
+  }
+}
+
+std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Element element) {
+  if (element == Element::i32 || element == Element::i64) return k * n * 4;
+  return (2 * panel_floats(k) + m * rounded_up(k, kBlock)) * 4;
+}
+
+void product(const Product& p) {
+  if (!p.accumulates) clear(p);
+  switch (p.element) {
+    case Element::f32:
+      return product_of<float>(p);
+    case Element::f16:
+      return product_of<F16>(p);
+    case Element::bf16:
+      return product_of<Bf16>(p);
+    case Element::f8e4m3:
+      return product_of<F8>(p);
+    case Element::i32:
+      return product_of_integers<std::int32_t>(p);
+    case Element::i64:
+      return product_of_integers<std::int64_t>(p);
+    case Element::i8:
+    case Element::u8:
+    case Element::u32:
+    case Element::boolean:
+    case Element::count:
+      break;
+  }
+  __builtin_trap();  // the verifier knows no such product
+}
+
+}  // namespace
+}  // namespace tilewright::cpu::TW_LEVEL
