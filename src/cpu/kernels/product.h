@@ -44,9 +44,9 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
       const T* const from = element<T>(b, i, 0);
       float* const to = packed + i * kPanel;
       if (columns == kPanel) {
-        for (std::int64_t j = 0; j < kPanel; ++j) to[j] = widen(from[j]);
+        convert_row(from, to, kPanel);
       } else {
-        for (std::int64_t j = 0; j < columns; ++j) to[j] = widen(from[j]);
+        convert_row(from, to, columns);
       }
     }
   } else if (b.row_stride == kBytes && __is_same(T, float) && b.column_stride % 4 == 0) {
@@ -56,8 +56,7 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
     for (std::int64_t j = 0; j < columns; ++j) {
       float* const to = buffer + j * k;
       if (b.row_stride == kBytes) {
-        const T* const from = element<T>(b, 0, j);
-        for (std::int64_t i = 0; i < k; ++i) to[i] = widen(from[i]);
+        convert_row(element<T>(b, 0, j), to, k);
       } else {
         for (std::int64_t i = 0; i < k; ++i) to[i] = widen(*element<T>(b, i, j));
       }
@@ -72,8 +71,7 @@ void widen_rows(Shape shape, Matrix source, FloatRows target) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     float* const to = target.data + row * target.stride;
     if (source.column_stride == sizeof(T)) {
-      const T* const from = element<T>(source, row, 0);
-      for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(from[i]);
+      convert_row(element<T>(source, row, 0), to, shape.columns);
     } else {
       for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(*element<T>(source, row, i));
     }
