@@ -96,26 +96,33 @@ PairRows a_as_pairs(const Product& p, void* copied) {
   return {static_cast<const char*>(copied), 2 * stride};
 }
 
+TW_INLINE std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
+
 void product_in_pairs(const Product& p) {
   static_assert(kTerms % 2 == 0);
   if (!p.accumulates) clear(p);
-  auto* const panel = static_cast<float*>(p.scratch);
-  const PairRows a = a_as_pairs(p, panel + kTerms / 2 * kPanel);
-  const std::int64_t c_stride = p.c.row_stride / 4;
-  for (std::int64_t first = 0; first < p.k; first += kTerms) {
-    const std::int64_t k = p.k - first < kTerms ? p.k - first : kTerms;
-    for (std::int64_t column = 0; column < p.n; column += kPanel) {
-      const std::int64_t columns = p.n - column < kPanel ? p.n - column : kPanel;
-      pack_pairs(k, columns, {element<void>(p.b, first, column), p.b.row_stride, p.b.column_stride},
-                 panel);
-      float* const c = static_cast<float*>(p.c.data) + column;
-      for_blocks(p.m, columns, [&](std::int64_t row, std::int64_t vector, auto rows, auto vectors) {
-        multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
-            (k + 1) / 2, {a.data + row * a.stride + first * 2, a.stride}, panel + vector * kLanes,
-            {c + row * c_stride + vector * kLanes, c_stride});
-      });
+  auto* const panels = static_cast<float*>(p.scratch);
+  float* const behind =
+      panels + pairs_of(smaller_of(p.k, kTerms)) * rounded_up(smaller_of(p.n, kColumns), kPanel);
+  const PairRows a = a_as_pairs(p, behind);
+  const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
+  const auto pack = [&](const PackedPart& part) {
+    for (std::int64_t left = 0; left < part.columns; left += kPanel) {
+      const Matrix b = {element<void>(p.b, part.first_term, part.first_column + left),
+                        p.b.row_stride, p.b.column_stride};
+      pack_pairs(part.terms, smaller_of(part.columns - left, kPanel), b,
+                 packed_column(panels, pairs_of(part.terms), left));
     }
-  }
+  };
+  for_parts(
+      p, pack,
+      [&](const PackedPart& part, std::int64_t row, std::int64_t column, auto rows, auto vectors) {
+        const std::int64_t pairs = pairs_of(part.terms);
+        multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
+            pairs, {a.data + row * a.stride + part.first_term * 2, a.stride},
+            packed_column(panels, pairs, column),
+            {c.data + row * c.stride + part.first_column + column, c.stride});
+      });
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cpu/kernels/vectors.h"
+#include "cpu/kernels/transpose.h"
 
 // Elements of any kind, by their size, from and to where they have any strides.
 namespace tilewright::cpu::TW_LEVEL {
@@ -37,15 +37,43 @@ void copy_squares(Shape shape, Matrix source, Matrix target) {
   }
 }
 
+// The source's rows lie side by side, and the target's columns: of 4 bytes an element.
+TW_INLINE void copy_transposed(Shape shape, Matrix source, Matrix target) {
+  const std::int64_t rows = shape.rows / kLanes * kLanes, columns = shape.columns / 4 * 4;
+  for (std::int64_t row = 0; row < rows; row += kLanes) {
+    for (std::int64_t column = 0; column < columns; column += 4) {
+      Floats result[4];
+      transpose_four(element<float>(source, row, column), source.row_stride / 4, result);
+      for (int i = 0; i < 4; ++i) store(element<float>(target, row, column + i), result[i]);
+    }
+  }
+  const auto part = [&](std::int64_t row, std::int64_t column, Shape rest) {
+    copy_squares<std::uint32_t>(
+        rest, {element<void>(source, row, column), source.row_stride, source.column_stride},
+        {element<void>(target, row, column), target.row_stride, target.column_stride});
+  };
+  part(0, columns, {rows, shape.columns - columns});
+  part(rows, 0, {shape.rows - rows, shape.columns});
+}
+
 template <typename T>
 void copy(Shape shape, Matrix source, Matrix target) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
   if (shape.columns <= 0) return;
   if (source.column_stride == kBytes && target.column_stride == kBytes) {
-    copy_rows<T>(shape, source, target);
-  } else {
-    copy_squares<T>(shape, source, target);
+    return copy_rows<T>(shape, source, target);
   }
+  if constexpr (sizeof(T) == 4) {
+    if (source.column_stride == 4 && target.row_stride == 4 && source.row_stride % 4 == 0) {
+      return copy_transposed(shape, source, target);
+    }
+    if (source.row_stride == 4 && target.column_stride == 4 && source.column_stride % 4 == 0) {
+      return copy_transposed({shape.columns, shape.rows},
+                             {source.data, source.column_stride, source.row_stride},
+                             {target.data, target.column_stride, target.row_stride});
+    }
+  }
+  copy_squares<T>(shape, source, target);
 }
 
 }  // namespace

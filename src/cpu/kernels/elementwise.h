@@ -180,7 +180,7 @@ TW_INLINE T ceil_divide(T a, T b) {
 template <typename T>
 TW_INLINE T modulo(T a, T b) {
   const T rest = remainder(a, b, quotient(a, b));
-  const T shifted = static_cast<T>((rest != 0) & ((rest < 0) != (b < 0)) ? rest + b : rest);
+  const T shifted = static_cast<T>(((rest != 0) & ((rest < 0) != (b < 0))) ? rest + b : rest);
   return has_quotient(a, b) ? shifted : 0;
 }
 

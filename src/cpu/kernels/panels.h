@@ -19,8 +19,9 @@ constexpr int kSumRows = 4, kSumVectors = 4;
 constexpr int kSumRows = 4, kSumVectors = 2;
 #endif
 constexpr std::int64_t kPanel = kSumVectors * kLanes;
-// So many terms are packed at once, so that a panel stays in the second-level cache.
-constexpr std::int64_t kTerms = 512;
+// So many terms of so many columns are packed at once, and stay in the second-level cache. They
+// meet so many rows of a, which stay in the first.
+constexpr std::int64_t kTerms = 256, kColumns = 256, kRows = 32;
 
 // Floats one after the other, `stride` of them to the next row.
 struct FloatRows {
@@ -43,14 +44,42 @@ TW_INLINE void in_parts(std::int64_t count, Visit visit) {
   }
 }
 
-// Calls visit(row, vector, Count rows, Count vectors) for blocks of sums that fill a panel's rows.
-template <typename Visit>
-TW_INLINE void for_blocks(std::int64_t m, std::int64_t columns, Visit visit) {
-  in_parts<kSumRows>(m, [&](std::int64_t row, auto rows) {
-    in_parts<kSumVectors>((columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
-      visit(row, vector, rows, vectors);
-    });
-  });
+TW_INLINE std::int64_t smaller_of(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+// A part of a product that is packed at once.
+struct PackedPart {
+  std::int64_t first_term, terms, first_column, columns;
+};
+
+// Calls pack(part) for each part, in ascending order of terms, and then for all blocks of sums that
+// fit into registers multiply(part, row, column, Count rows, Count vectors), columns counted from
+// that of the part.
+template <typename Pack, typename Multiply>
+TW_INLINE void for_parts(const Product& p, Pack pack, Multiply multiply) {
+  PackedPart part;
+  for (part.first_term = 0; part.first_term < p.k; part.first_term += kTerms) {
+    part.terms = smaller_of(p.k - part.first_term, kTerms);
+    for (part.first_column = 0; part.first_column < p.n; part.first_column += kColumns) {
+      part.columns = smaller_of(p.n - part.first_column, kColumns);
+      pack(part);
+      for (std::int64_t top = 0; top < p.m; top += kRows) {
+        for (std::int64_t left = 0; left < part.columns; left += kPanel) {
+          const std::int64_t columns = smaller_of(part.columns - left, kPanel);
+          in_parts<kSumRows>(smaller_of(p.m - top, kRows), [&](std::int64_t row, auto rows) {
+            in_parts<kSumVectors>(
+                (columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
+                  multiply(part, top + row, left + vector * kLanes, rows, vectors);
+                });
+          });
+        }
+      }
+    }
+  }
+}
+
+// Where a column of a part is packed: panel behind panel, each of the part's terms.
+TW_INLINE float* packed_column(float* panels, std::int64_t rows_of_panel, std::int64_t column) {
+  return panels + column / kPanel * rows_of_panel * kPanel + column % kPanel;
 }
 
 // `columns` of b, at most kPanel, whose terms lie side by side. `packed` {k, kPanel}.

@@ -14,16 +14,16 @@ TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
   return rounding == Rounding::apart ? sum + a * b : fused(a, b, sum);
 }
 
-// c {rows, vectors} += a {rows, k} panel {k, vectors}; the panel's rows are `step` apart.
+// c {rows, vectors} += a {rows, k} panel {k, vectors}.
 template <Rounding rounding, int rows, int vectors>
-void multiply(std::int64_t k, FloatRows a, const float* panel, std::int64_t step, FloatRows c) {
+void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c) {
   Floats sums[rows][vectors];
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v) sums[r][v] = load(c.data + r * c.stride + v * kLanes);
   }
   for (std::int64_t i = 0; i < k; ++i) {
     Floats b[vectors];
-    for (int v = 0; v < vectors; ++v) b[v] = load(panel + i * step + v * kLanes);
+    for (int v = 0; v < vectors; ++v) b[v] = load(panel + i * kPanel + v * kLanes);
     for (int r = 0; r < rows; ++r) {
       const Floats factor = splat(a.data[r * a.stride + i]);
       for (int v = 0; v < vectors; ++v) {
@@ -36,16 +36,6 @@ void multiply(std::int64_t k, FloatRows a, const float* panel, std::int64_t step
   }
 }
 
-template <Rounding rounding>
-void multiply_rows(std::int64_t m, std::int64_t columns, std::int64_t k, FloatRows a,
-                   const float* panel, std::int64_t step, FloatRows c) {
-  for_blocks(m, columns, [&](std::int64_t row, std::int64_t vector, auto rows, auto vectors) {
-    multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
-        k, {a.data + row * a.stride, a.stride}, panel + vector * kLanes, step,
-        {c.data + row * c.stride + vector * kLanes, c.stride});
-  });
-}
-
 template <typename T>
 void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, float* buffer) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
@@ -54,9 +44,9 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
       const T* const from = element<T>(b, i, 0);
       float* const to = packed + i * kPanel;
       if (columns == kPanel) {
-        for (std::int64_t j = 0; j < kPanel; ++j) to[j] = widen(from[j]);
+        convert_row(from, to, kPanel);
       } else {
-        for (std::int64_t j = 0; j < columns; ++j) to[j] = widen(from[j]);
+        convert_row(from, to, columns);
       }
     }
   } else if (b.row_stride == kBytes && __is_same(T, float) && b.column_stride % 4 == 0) {
@@ -66,8 +56,7 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
     for (std::int64_t j = 0; j < columns; ++j) {
       float* const to = buffer + j * k;
       if (b.row_stride == kBytes) {
-        const T* const from = element<T>(b, 0, j);
-        for (std::int64_t i = 0; i < k; ++i) to[i] = widen(from[i]);
+        convert_row(element<T>(b, 0, j), to, k);
       } else {
         for (std::int64_t i = 0; i < k; ++i) to[i] = widen(*element<T>(b, i, j));
       }
@@ -82,25 +71,24 @@ void widen_rows(Shape shape, Matrix source, FloatRows target) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     float* const to = target.data + row * target.stride;
     if (source.column_stride == sizeof(T)) {
-      const T* const from = element<T>(source, row, 0);
-      for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(from[i]);
+      convert_row(element<T>(source, row, 0), to, shape.columns);
     } else {
       for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(*element<T>(source, row, i));
     }
   }
 }
 
-// What lies in the scratch of a product: a panel, its columns before they are transposed, and a.
+// What lies in the scratch of a product: panels, columns of b before they are transposed, and a.
 struct ProductScratch {
-  float *panel, *columns, *a;
+  float *panels, *columns, *a;
 };
-TW_INLINE std::int64_t panel_floats(std::int64_t k) {
-  return (k < kTerms ? rounded_up(k, 16) : kTerms) * kPanel;
+TW_INLINE std::int64_t panels_floats(std::int64_t n, std::int64_t k) {
+  return smaller_of(k, kTerms) * rounded_up(smaller_of(n, kColumns), kPanel);
 }
 TW_INLINE ProductScratch scratch_of(const Product& p) {
   float* const data = static_cast<float*>(p.scratch);
-  const std::int64_t panel = panel_floats(p.k);
-  return {data, data + panel, data + 2 * panel};
+  float* const columns = data + panels_floats(p.n, p.k);
+  return {data, columns, columns + smaller_of(p.k, kTerms) * kPanel};
 }
 
 template <typename T>
@@ -113,23 +101,36 @@ FloatRows a_as_floats(const Product& p, float* scratch) {
   return rows;
 }
 
-template <typename T>
-void product_of(const Product& p) {
+template <typename T, Rounding rounding>
+void product_in_order(const Product& p) {
   const ProductScratch scratch = scratch_of(p);
   const FloatRows a = a_as_floats<T>(p, scratch.a);
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
-  const auto multiply_panel = p.rounding == Rounding::apart ? multiply_rows<Rounding::apart>
-                                                            : multiply_rows<Rounding::fused>;
-  for (std::int64_t first = 0; first < p.k; first += kTerms) {
-    const std::int64_t k = p.k - first < kTerms ? p.k - first : kTerms;
-    for (std::int64_t column = 0; column < p.n; column += kPanel) {
-      const std::int64_t columns = p.n - column < kPanel ? p.n - column : kPanel;
-      const Matrix b = {element<T>(p.b, first, column), p.b.row_stride, p.b.column_stride};
-      pack_panel<T>(k, columns, b, scratch.panel, scratch.columns);
-      multiply_panel(p.m, columns, k, {a.data + first, a.stride}, scratch.panel, kPanel,
-                     {c.data + column, c.stride});
+  const auto pack = [&](const PackedPart& part) {
+    for (std::int64_t left = 0; left < part.columns; left += kPanel) {
+      const Matrix b = {element<T>(p.b, part.first_term, part.first_column + left), p.b.row_stride,
+                        p.b.column_stride};
+      pack_panel<T>(part.terms, smaller_of(part.columns - left, kPanel), b,
+                    packed_column(scratch.panels, part.terms, left), scratch.columns);
     }
+  };
+  for_parts(
+      p, pack,
+      [&](const PackedPart& part, std::int64_t row, std::int64_t column, auto rows, auto vectors) {
+        multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
+            part.terms, {a.data + row * a.stride + part.first_term, a.stride},
+            packed_column(scratch.panels, part.terms, column),
+            {c.data + row * c.stride + part.first_column + column, c.stride});
+      });
+}
+
+template <typename T>
+void product_of(const Product& p) {
+  // Narrow floats have products that an f32 holds: they are not rounded either way.
+  if (__is_same(T, float) && p.rounding == Rounding::apart) {
+    return product_in_order<T, Rounding::apart>(p);
   }
+  product_in_order<T, Rounding::fused>(p);
 }
 
 // Of integers: b lies in the scratch as i32 {k, n}. All wraps.
@@ -155,7 +156,8 @@ void product_of_integers(const Product& p) {
 
 std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Element element) {
   if (element == Element::i32 || element == Element::i64) return k * n * 4;
-  return (2 * panel_floats(k) + m * rounded_up(k, kBlock)) * 4;
+  const std::int64_t columns = smaller_of(k, kTerms) * kPanel;
+  return (panels_floats(n, k) + columns + m * rounded_up(k, kBlock)) * 4;
 }
 
 void product(const Product& p) {

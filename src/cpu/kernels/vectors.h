@@ -158,8 +158,8 @@ TW_INLINE Floats at_least(Floats x, float low) { return splat(low) > x ? splat(l
 TW_INLINE Floats at_most(Floats x, float high) { return splat(high) < x ? splat(high) : x; }
 
 // As PTX: a NaN is ignored. Of two that are equal the second.
-TW_INLINE Floats smaller(Floats a, Floats b) { return (a < b) | (b != b) ? a : b; }
-TW_INLINE Floats larger(Floats a, Floats b) { return (a > b) | (b != b) ? a : b; }
+TW_INLINE Floats smaller(Floats a, Floats b) { return ((a < b) | (b != b)) ? a : b; }
+TW_INLINE Floats larger(Floats a, Floats b) { return ((a > b) | (b != b)) ? a : b; }
 TW_INLINE float smaller(float a, float b) { return a < b || b != b ? a : b; }
 TW_INLINE float larger(float a, float b) { return a > b || b != b ? a : b; }
 
