@@ -23,7 +23,7 @@
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/target.h"
-#include "ir/program.h"
+#include "ir/program_exchanges.h"
 #include "runtime/device.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -82,6 +82,7 @@ struct ProgramExecutable::State {
   // While nothing is queued: who waits for a launch that fails then would wait forever.
   void prepare_steps();
   void queue_run(std::int64_t run) const;
+  void queue_steps(std::int64_t run, const ProgramRanks::Streams& queues) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers);
   void synchronize();
   bool is_in_group() const { return ranks->group() != nullptr; }
@@ -303,6 +304,20 @@ bool ProgramExecutable::State::shares_rank(int stream) const {
                        [rank](const ir::ProgramStream& each) { return each.rank == rank; }) > 1;
 }
 
+void ProgramExecutable::State::queue_steps(std::int64_t run,
+                                           const ProgramRanks::Streams& queues) const {
+  try {
+    steps->queue(run, queues);
+  } catch (const Error& error) {
+    ProgramRanks::Streams own;
+    for (const runtime::Stream* each : queues) {
+      if (each != nullptr) own.push_back(each);
+    }
+    ranks->give_up(error, own);
+    throw;
+  }
+}
+
 // A rank's streams begin behind the ends of all of them in the run before.
 void ProgramExecutable::State::queue_run(std::int64_t run) const {
   for (const auto& [i, stream] : streams) {
@@ -314,7 +329,7 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
   }
   std::vector<const runtime::Stream*> queues(program->streams.size());
   for (const auto& [i, stream] : streams) queues[static_cast<std::size_t>(i)] = &stream;
-  steps->queue(run, queues);
+  queue_steps(run, queues);
   // Nobody waits for the end of a rank's only stream.
   for (const auto& [i, stream] : streams) {
     if (shares_rank(i)) ends.at(i).record(stream);
@@ -365,7 +380,7 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
     if (forked.insert(rank).second) begins.at(rank).record(first);
     stream.wait(begins.at(rank));
   }
-  steps->queue(run, queues);
+  queue_steps(run, queues);
   for (const auto& [number, end] : ends) {
     const runtime::Stream& first = passed_streams.at(program->streams[number].rank);
     const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
@@ -533,6 +548,7 @@ std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
   state->target = compiler::parse_target(target, options.device);
   state->options = options;
   state->recorded = program.finish();
+  ir::check_exchanges(state->recorded);
   state->signature = ir::signature_of(state->recorded);
   compiler::dump_program(state->recorded);
   return state;
