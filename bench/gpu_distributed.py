@@ -84,7 +84,7 @@ def measure_product(ranks, operation, size, arguments, rate):
     checked = {options: ranks.check(row, options, arguments.repeats) for _, _, options in variants}
     peers = () if arguments.no_peers else ("gemm", "collective", "in turn", "fused")
     times = medians(ranks, row, ["ours alone", *(options for _, _, options in variants), *peers],
-                    max(10, min(100, int(2e13 / (m * n * k)))), arguments.rounds)
+                    max(10, min(48, int(2e13 / (m * n * k)))), arguments.rounds)
     alone = min(times[name] for name in ("ours alone", "gemm")
                 if isinstance(times.get(name), float))
     leaving = (arguments.gpus - 1) * (m // arguments.gpus)
@@ -131,7 +131,7 @@ def measure_exchange(ranks, operation, mib, arguments, rate):
     peers = () if arguments.no_peers else ("collective", "in turn")
     leaving = bytes_that_leave(operation, mib, arguments.gpus)
     times = medians(ranks, row, [*variants, *peers],
-                    max(10, min(100, int(2e10 / (float(mib) * 2**20)))), arguments.rounds)
+                    max(10, min(48, int(2e10 / (float(mib) * 2**20)))), arguments.rounds)
     wire = leaving / rate
     for options in variants:
         schedule = options[0][1]
