@@ -4,7 +4,7 @@ and collectives beside NCCL.
 
     bench/gpu_distributed.py --library build/release/lib/libtilewright.so
     bench/gpu_distributed.py --operations all_gather_gemm 8192x8192x8192
-    bench/gpu_distributed.py --schedules 128x256 128x256_b2 --parts bf16 f32 --no-peers
+    bench/gpu_distributed.py --schedules 128x256 64x256 --parts bf16 f32 --no-peers
     bench/gpu_distributed.py --operations all_to_all all_reduce --mib 1 38 256
 
 Sizes are those of the whole product: gemm_reduce_scatter divides k among the ranks, all_gather_gemm
@@ -34,11 +34,12 @@ DTYPES = {"bf16": 2, "f32": 4}
 
 
 def seconds_on_gpus(launch, runs, gpus):
-    """Of one run of many in a row: the slowest GPU's."""
+    """Of one run of many in a row: the slowest GPU's. Runs are queued before the GPUs are there: the
+    longer they sleep the more GPUs one thread queues for."""
     events = []
     for gpu in range(gpus):
         with torch.cuda.device(gpu):
-            torch.cuda._sleep(SLEEP_CYCLES)
+            torch.cuda._sleep(SLEEP_CYCLES * gpus // 2)
             events.append([torch.cuda.Event(enable_timing=True) for _ in range(2)])
             events[gpu][0].record()
     for _ in range(runs):
