@@ -171,6 +171,18 @@ TEST(GemmReduceScatterTest, RunsThatLeaveLate) {
   check(o, {70, 304, 136}, {.runs = 2});
 }
 
+// Others' parts come through the ring of the operands, several in a stage. Own tiles begin beside
+// the last ones of others.
+TEST(GemmReduceScatterTest, PartsThroughTheRing) {
+  GemmReduceScatter o = small_tiles(2);
+  o.gemm.block_n = 128;
+  check(o, {150, 264, 136}, {.schedules = 2});
+  o.ranks = 4;
+  check(o, {150, 136, 72}, {.schedules = 2});
+  o.ranks = 8;
+  check(o, {70, 136, 24}, {.runs = 2, .multiprocessors = 2});
+}
+
 // CTAs of a cluster have the same columns for different ranks: some wait for what others send.
 TEST(GemmReduceScatterTest, RanksShareTiles) {
   GemmReduceScatter o = small_tiles(2);
