@@ -86,6 +86,32 @@ TEST(Timing, APhaseThatAnArrivalCountsFor) {
   EXPECT_EQ(told_with(kArrive + kArrive, kArrive + kArrive, ""), std::set<std::string>{""});
 }
 
+// Nor for those of the last turns of a loop. Where nobody waits for any of an instruction, nothing
+// is known of launches with more turns.
+TEST(Timing, AnArrivalThatNobodyWaitsFor) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  const std::string go = "    mbarrier_arrive %21, %1\n";
+  const std::string turn = kArrive + "    mbarrier_wait %21, %1, %0\n";
+  const auto never_awaited = [&](const std::string& of_both, const std::string& of_third) {
+    MachineOptions options;
+    options.timing = true;
+    const MachineReport report = run_litmus(
+        litmus(role("both", 0, 2, of_both) + role("waits", 2, 1, of_third), setup), options);
+    EXPECT_TRUE(report.ok()) << first_message(report);
+    EXPECT_EQ(report.timing, "");
+    return report.arrivals.never_awaited();
+  };
+  EXPECT_EQ(never_awaited(turn, kWait + go), "");
+  EXPECT_THAT(never_awaited(turn + turn + turn, kWait + go),
+              HasSubstr("the phase of bar[0] that an arrival counts for at"));
+  EXPECT_EQ(never_awaited("    for_loop %0, %3, %1 (%71: i32) {\n" + turn + "      yield\n    }\n",
+                          kWait + go),
+            "");
+  // A kernel without a wait has none in any launch.
+  EXPECT_EQ(never_awaited(turn + turn + turn, go), "");
+}
+
 // Whether anybody would wait for it is a matter of the sizes.
 TEST(Timing, APhaseThatIsNotOverAtTheEnd) {
   LitmusSetup setup;
