@@ -110,10 +110,11 @@ double units_allowed(Function f) {
     case Function::tanh:
     case Function::log1p:
     case Function::expm1:
-    case Function::erf:
     case Function::sin:
     case Function::cos:
       return 2;
+    case Function::erf:
+      return 4;
     case Function::rsqrt:
       return 1.5;
     default:
