@@ -252,6 +252,32 @@ TEST(CpuKernelsElementwise, FunctionsOfFloatsAreAccurateAndEqualOnAllSetsWithFma
   }
 }
 
+// So are those of another machine: x86-64 and NEON have been seen to give this number.
+TEST(CpuKernelsElementwise, FunctionsOfFloatsHaveTheBitsThatTheyHaveElsewhere) {
+  TestTile<float> x(3, 1024), y(3, 1024), z(3, 1024), result(3, 1024);
+  x.fill(SomeFloats(1));
+  y.fill(SomeFloats(2));
+  z.fill(SomeFloats(3));
+  const Operand operands[] = {x.operand(), y.operand(), z.operand()};
+  for (const Kernels* const set : sets_here()) {
+    if (!has_fma(*set)) continue;
+    std::uint64_t hash = 0;
+    for (const Function f : functions()) {
+      const Elementwise kernel = kernel_of(*set, f, Lane::f32);
+      // Of large angles they ask the C library.
+      if (!kernel || is_comparison(f) || f == Function::sin || f == Function::cos) continue;
+      kernel({3, 1024}, operands, result.result());
+      for (std::int64_t i = 0; i < 3; ++i) {
+        for (std::int64_t j = 0; j < 1024; ++j) {
+          const float got = std::isnan(result.at(i, j)) ? NAN : result.at(i, j);
+          hash = (hash ^ std::bit_cast<std::uint32_t>(got)) * 0x100000001b3;
+        }
+      }
+    }
+    EXPECT_EQ(hash, 14491981674688539558u) << set->name;
+  }
+}
+
 template <typename T>
 __int128 floor_divide(__int128 a, __int128 b) {
   const __int128 quotient = a / b;
