@@ -539,6 +539,7 @@ ProgramExecutable compile(const Program& program, std::string_view target,
   auto state = ProgramExecutable::recorded_state(program, target, options);
   switch (state->target.kind) {
     case compiler::Target::Kind::interpreter:
+    case compiler::Target::Kind::cpu:
     case compiler::Target::Kind::simulator:
     case compiler::Target::Kind::passes:
       state->callers();
