@@ -4,7 +4,7 @@ and collectives beside NCCL.
 
     bench/gpu_distributed.py --library build/release/lib/libtilewright.so
     bench/gpu_distributed.py --gpus 4 --operations all_gather_gemm 8192x8192x8192
-    bench/gpu_distributed.py --schedules 128x256 128x256_b2 --parts bf16 f32 --no-peers
+    bench/gpu_distributed.py --schedules 128x256 64x256 --parts bf16 f32 --no-peers
     bench/gpu_distributed.py --operations all_to_all all_reduce --mib 1 38 256
 
 Sizes are those of the whole product: gemm_reduce_scatter divides k among the ranks, all_gather_gemm

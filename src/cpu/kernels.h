@@ -97,10 +97,11 @@ struct Kernels {
 
   // By Function and Lane; null where the IR has no such function. Comparisons give booleans, all
   // others the lane's type. A result may lie where an operand of the same strides lies. Floats: the
-  // IEEE operations round as the interpreter's do; rsqrt is within one unit of the last place, and
-  // the others within two. min and max ignore a NaN. Integers wrap. Divisions by 0 give 0 and so
-  // does that of the lowest number by -1. Divisions round toward minus infinity, mod has the
-  // divisor's sign, ceildiv rounds up. A shift by less than 0 or all bits leaves 0, or the sign.
+  // IEEE operations round as the interpreter's do; rsqrt is within 1.5 units of the last place, erf
+  // within four, the others within two. min and max ignore a NaN. Integers wrap. Divisions by 0
+  // give 0 and so does that of the lowest number by -1. Divisions round toward minus infinity, mod
+  // has the divisor's sign, ceildiv rounds up. A shift by less than 0 or all bits leaves 0, or the
+  // sign.
   Elementwise elementwise[static_cast<int>(Function::count)][static_cast<int>(Lane::count)];
 
   // By the elements' bytes: 1, 2, 4 and 8 at 0 to 3.

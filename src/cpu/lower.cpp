@@ -96,6 +96,13 @@ void Lowering::visit(const ir::Operation& operation) {
     }
     case Family::peer:
       return peer(operation);
+    case Family::own_rows: {  // all rows are the block's
+      if (operation.op == Op::discard) return;
+      const ScalarId result = define_scalar(operation.results[0]);
+      const bool ends = operation.op == Op::own_end;
+      program_.scalars[result].whole = ends ? operation.attributes.integer(Key::count) : 0;
+      return;
+    }
     case Family::control:
       return control(operation);
     case Family::tile_access:
