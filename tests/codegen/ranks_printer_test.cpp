@@ -36,9 +36,8 @@ TEST(RanksPrinter, OrdersAreThoseOfPtx) {
   for (const char* part :
        {"st.weak.b32 [%0], %1;", "st.relaxed.gpu.b32 [%0], %1;", "st.release.sys.b32 [%0], %1;",
         "ld.relaxed.cta.b32 %0, [%1];", "ld.acquire.sys.b32 %0, [%1];",
-        "red.release.sys.global.add.u32 [%0], %1;",
-        "red.relaxed.cluster.global.add.u32 [%0], %1;", "atom.acq_rel.gpu.add.s32 %0, [%1], %2;",
-        "fence.acq_rel.sys;", "fence.acq_rel.cta;",
+        "red.release.sys.global.add.u32 [%0], %1;", "red.relaxed.cluster.global.add.u32 [%0], %1;",
+        "atom.acq_rel.gpu.add.s32 %0, [%1], %2;", "fence.acq_rel.sys;", "fence.acq_rel.cta;",
         "fence.proxy.async.global;",
         "const int v19 = __shfl_sync(0xffffffffu, *(flags_2 + rank), 0);",
         "if (lane == 0) store_release_sys(v17 + v",
