@@ -123,12 +123,10 @@ struct Kernels {
 
   // By Reduction and Lane f32, i32, i64. The results lie one after the other, as many as rows
   // (along each row) or columns, with room up to the next multiple of 16.
-  // Of nothing: 0, the greatest or the lowest number of the lane (infinities).
+  // Sums are added in ascending order. Of nothing: 0, the greatest or the lowest number of the lane
+  // (infinities).
   Reduce reduce_along_row[static_cast<int>(Reduction::count)][static_cast<int>(Lane::count)];
   Reduce reduce_along_column[static_cast<int>(Reduction::count)][static_cast<int>(Lane::count)];
-  // Sums of f32 along each row in ascending order; the entry above takes 16 partial sums and a
-  // fixed tree. Along columns the order is ascending anyway.
-  Reduce sum_along_row_ascending;
   // Whether a boolean is true.
   bool (*any)(Shape shape, Operand source);
 

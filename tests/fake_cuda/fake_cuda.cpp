@@ -147,6 +147,14 @@ int cuCtxSetCurrent(CUctx_st* context) {
   current_context = reinterpret_cast<std::uintptr_t>(context);
   return 0;
 }
+int cuCtxGetDevice(int* device) {
+  *device = static_cast<int>(current_context) - 1;
+  return 0;
+}
+// What another fake library lets a stream do.
+void fake_cuda_submit(CUstream_st* stream, void (*work)(void*), void* data) {
+  fake_cuda::submit(stream, [=] { work(data); });
+}
 int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
@@ -222,6 +230,7 @@ int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
 int cuMemFreeHost(void* pointer) { return cuMemFree_v2(reinterpret_cast<uint64_t>(pointer)); }
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st* stream) {
   ++fake_cuda_state.copies;
+  if (stream == nullptr) ++fake_cuda_state.copies_on_default;
   fake_cuda::submit(stream, [=] {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   });
@@ -229,6 +238,7 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st* stream)
 }
 int cuMemcpy2DAsync_v2(const cuda::Copy2D* copy, CUstream_st* stream) {
   ++fake_cuda_state.copies;
+  if (stream == nullptr) ++fake_cuda_state.copies_on_default;
   fake_cuda::submit(stream, [copy = *copy] {
     for (size_t row = 0; row < copy.rows; ++row) {
       std::memcpy(reinterpret_cast<void*>(copy.to.device + row * copy.to.pitch),

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"gemm", {"m=200", "n=130", "k=70", "dtype=f32"}},
         Case{"gemm", {"m=5", "n=300", "k=129", "dtype=bf16", "layout=nt"}},
-        Case{"gemm", {"m=64", "n=1", "k=33", "dtype=f16", "layout=tn"}},
+        Case{"gemm", {"m=64", "n=1", "k=33", "dtype=f16"}},
         Case{"gemm_fp8", {"m=70", "n=90", "k=160"}},
         Case{"attention_forward", {"queries=70", "keys=150", "heads=2", "dtype=f32"}},
         Case{"attention_forward",
@@ -88,15 +88,15 @@ TEST(KernelsOnCpuTest, StrictIsTheInterpreter) {
   const Block block = rows.block(x, 8);
   const Tile tile = load(X(block, all, all));
   Var a{tile.cast(f32)}, b{tile.cast(f32) * 2.0};
-  for (Index i : range(3)) {
+  for ([[maybe_unused]] Index i : range(3)) {
     const Tile old = a;
-    a = b + i.cast(f32);
+    a = b + old * 0.25;
     b = old;
   }
   when(x > 0, [&] { a = a * 0.5; });
   const Tile shift = load(C(all)).reshape({1, 1, 24});
   const Tile odd = (shift % 2) == 1;
-  const Tile y = select(odd, a, b) + max(tile, tile * tile).cast(f32);
+  const Tile y = where(odd, a, b) + max(tile, tile * tile).cast(f32);
   store(Y(block, all, all), y.cast(bf16));
   store(S(block, all), reduce_sum(y, 1).reshape({8, 24}));
   const ir::Kernel traced = kernel.finish();
