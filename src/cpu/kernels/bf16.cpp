@@ -21,24 +21,25 @@ TW_INLINE Floats add_pairs(Floats sum, __m512i a, __m512i b) {
 }
 
 template <int rows, int vectors>
-void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c) {
-  Floats sums[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) sums[r][v] = load(c.data + r * c.stride + v * kLanes);
-  }
+void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+                    bool from_zero) {
+  Sums<rows, vectors> sums;
+  sums.start(c, from_zero);
   for (std::int64_t i = 0; i < pairs; ++i) {
     __m512i b[vectors];
-    for (int v = 0; v < vectors; ++v) b[v] = _mm512_loadu_si512(panel + i * kPanel + v * kLanes);
-    for (int r = 0; r < rows; ++r) {
+    unrolled<vectors>(
+        [&](auto v) { b[v.value] = _mm512_loadu_si512(panel + i * kPanel + v.value * kLanes); });
+    unrolled<rows>([&](auto r) {
       std::int32_t pair;
-      __builtin_memcpy(&pair, a.data + r * a.stride + i * 4, 4);
+      __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
       const __m512i factor = _mm512_set1_epi32(pair);
-      for (int v = 0; v < vectors; ++v) sums[r][v] = add_pairs(sums[r][v], factor, b[v]);
-    }
+      unrolled<vectors>([&](auto v) {
+        Floats& sum = sums.at[r.value][v.value];
+        sum = add_pairs(sum, factor, b[v.value]);
+      });
+    });
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) store(c.data + r * c.stride + v * kLanes, sums[r][v]);
-  }
+  sums.end(c);
 }
 
 TW_INLINE std::uint32_t pair_of(std::uint32_t first, std::uint32_t second) {
@@ -100,7 +101,7 @@ TW_INLINE std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
 
 void product_in_pairs(const Product& p) {
   static_assert(kTerms % 2 == 0);
-  if (!p.accumulates) clear(p);
+  if (p.k == 0 && !p.accumulates) clear(p);
   auto* const panels = static_cast<float*>(p.scratch);
   float* const behind =
       panels + pairs_of(smaller_of(p.k, kTerms)) * rounded_up(smaller_of(p.n, kColumns), kPanel);
@@ -121,7 +122,8 @@ void product_in_pairs(const Product& p) {
         multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
             pairs, {a.data + row * a.stride + part.first_term * 2, a.stride},
             packed_column(panels, pairs, column),
-            {c.data + row * c.stride + part.first_column + column, c.stride});
+            {c.data + row * c.stride + part.first_column + column, c.stride},
+            !p.accumulates && part.first_term == 0);
       });
 }
 

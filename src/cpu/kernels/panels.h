@@ -29,11 +29,49 @@ struct FloatRows {
   std::int64_t stride;
 };
 
-// Calls visit(first, Count<n>) for parts of `count`, the largest first: 4 at a time, 2, 1.
+// A number that the compiler knows.
 template <int n>
 struct Count {
   static constexpr int value = n;
 };
+
+// Calls visit(Count<i>) for all i below n. What arrays are indexed by is then known from the start,
+// so that their elements become registers.
+template <int n, typename Visit>
+TW_INLINE void unrolled(Visit visit) {
+  if constexpr (n > 0) {
+    unrolled<n - 1>(visit);
+    visit(Count<n - 1>{});
+  }
+}
+
+// Sums of {rows, vectors} in registers.
+template <int rows, int vectors>
+struct Sums {
+  Floats at[rows][vectors];
+
+  template <typename Visit>
+  TW_INLINE static void each(Visit visit) {
+    unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { visit(r, v); }); });
+  }
+  // Those of c, or zeros.
+  TW_INLINE void start(FloatRows c, bool from_zero) {
+    if (from_zero) {
+      each([&](auto r, auto v) { at[r.value][v.value] = Floats{}; });
+    } else {
+      each([&](auto r, auto v) {
+        at[r.value][v.value] = load(c.data + r.value * c.stride + v.value * kLanes);
+      });
+    }
+  }
+  TW_INLINE void end(FloatRows c) const {
+    each([&](auto r, auto v) {
+      store(c.data + r.value * c.stride + v.value * kLanes, at[r.value][v.value]);
+    });
+  }
+};
+
+// Calls visit(first, Count<n>) for parts of `count`, the largest first: 4 at a time, 2, 1.
 template <int largest, typename Visit>
 TW_INLINE void in_parts(std::int64_t count, Visit visit) {
   std::int64_t first = 0;
@@ -112,6 +150,7 @@ TW_INLINE void clear_rest(std::int64_t k, std::int64_t columns, float* packed) {
   }
 }
 
+// What a product of no terms is.
 TW_INLINE void clear(const Product& p) {
   for (std::int64_t row = 0; row < p.m; ++row) {
     __builtin_memset(static_cast<char*>(p.c.data) + row * p.c.row_stride, 0,

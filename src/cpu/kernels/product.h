@@ -14,26 +14,23 @@ TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
   return rounding == Rounding::apart ? sum + a * b : fused(a, b, sum);
 }
 
-// c {rows, vectors} += a {rows, k} panel {k, vectors}.
+// c {rows, vectors} += a {rows, k} panel {k, vectors}; or c = that.
 template <Rounding rounding, int rows, int vectors>
-void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c) {
-  Floats sums[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) sums[r][v] = load(c.data + r * c.stride + v * kLanes);
-  }
+void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c, bool from_zero) {
+  Sums<rows, vectors> sums;
+  sums.start(c, from_zero);
   for (std::int64_t i = 0; i < k; ++i) {
     Floats b[vectors];
-    for (int v = 0; v < vectors; ++v) b[v] = load(panel + i * kPanel + v * kLanes);
-    for (int r = 0; r < rows; ++r) {
-      const Floats factor = splat(a.data[r * a.stride + i]);
-      for (int v = 0; v < vectors; ++v) {
-        sums[r][v] = add_product<rounding>(factor, b[v], sums[r][v]);
-      }
-    }
+    unrolled<vectors>([&](auto v) { b[v.value] = load(panel + i * kPanel + v.value * kLanes); });
+    unrolled<rows>([&](auto r) {
+      const Floats factor = splat(a.data[r.value * a.stride + i]);
+      unrolled<vectors>([&](auto v) {
+        Floats& sum = sums.at[r.value][v.value];
+        sum = add_product<rounding>(factor, b[v.value], sum);
+      });
+    });
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) store(c.data + r * c.stride + v * kLanes, sums[r][v]);
-  }
+  sums.end(c);
 }
 
 template <typename T>
@@ -120,7 +117,8 @@ void product_in_order(const Product& p) {
         multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
             part.terms, {a.data + row * a.stride + part.first_term, a.stride},
             packed_column(scratch.panels, part.terms, column),
-            {c.data + row * c.stride + part.first_column + column, c.stride});
+            {c.data + row * c.stride + part.first_column + column, c.stride},
+            !p.accumulates && part.first_term == 0);
       });
 }
 
@@ -136,6 +134,7 @@ void product_of(const Product& p) {
 // Of integers: b lies in the scratch as i32 {k, n}. All wraps.
 template <typename T>
 void product_of_integers(const Product& p) {
+  if (!p.accumulates) clear(p);
   auto* const b = static_cast<std::uint32_t*>(p.scratch);
   for (std::int64_t i = 0; i < p.k; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
@@ -161,7 +160,7 @@ std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Ele
 }
 
 void product(const Product& p) {
-  if (!p.accumulates) clear(p);
+  if (p.k == 0 && !p.accumulates) clear(p);
   switch (p.element) {
     case Element::f32:
       return product_of<float>(p);
