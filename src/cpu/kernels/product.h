@@ -47,18 +47,18 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
       }
     }
   } else if (b.row_stride == kBytes && __is_same(T, float) && b.column_stride % 4 == 0) {
-    pack_transposed(k, columns, element<float>(b, 0, 0), b.column_stride / 4, packed);
+    pack_columns(k, columns, element<float>(b, 0, 0), b.column_stride / 4, packed, buffer);
   } else {
     // The columns of b as rows of floats.
     for (std::int64_t j = 0; j < columns; ++j) {
-      float* const to = buffer + j * k;
+      float* const to = buffer + j * buffer_stride(k);
       if (b.row_stride == kBytes) {
         convert_row(element<T>(b, 0, j), to, k);
       } else {
         for (std::int64_t i = 0; i < k; ++i) to[i] = widen(*element<T>(b, i, j));
       }
     }
-    pack_transposed(k, columns, buffer, k, packed);
+    pack_transposed(k, columns, buffer, buffer_stride(k), packed);
   }
   clear_rest(k, columns, packed);
 }
@@ -73,19 +73,6 @@ void widen_rows(Shape shape, Matrix source, FloatRows target) {
       for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(*element<T>(source, row, i));
     }
   }
-}
-
-// What lies in the scratch of a product: panels, columns of b before they are transposed, and a.
-struct ProductScratch {
-  float *panels, *columns, *a;
-};
-TW_INLINE std::int64_t panels_floats(std::int64_t n, std::int64_t k) {
-  return smaller_of(k, kTerms) * rounded_up(smaller_of(n, kColumns), kPanel);
-}
-TW_INLINE ProductScratch scratch_of(const Product& p) {
-  float* const data = static_cast<float*>(p.scratch);
-  float* const columns = data + panels_floats(p.n, p.k);
-  return {data, columns, columns + smaller_of(p.k, kTerms) * kPanel};
 }
 
 template <typename T>
@@ -155,8 +142,7 @@ void product_of_integers(const Product& p) {
 
 std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Element element) {
   if (element == Element::i32 || element == Element::i64) return k * n * 4;
-  const std::int64_t columns = smaller_of(k, kTerms) * kPanel;
-  return (panels_floats(n, k) + columns + m * rounded_up(k, kBlock)) * 4;
+  return (panels_floats(n, k + 1) + buffer_floats(k) + m * rounded_up(k, kBlock)) * 4;
 }
 
 void product(const Product& p) {
