@@ -113,8 +113,7 @@ void Lowering::visit(const ir::Operation& operation) {
       return product(operation);
     case Family::tile:
       return tile(operation);
-    // Of other forms.
-    case Family::place:
+    case Family::place:  // these are of the forms behind
     case Family::tile_copy:
     case Family::pending:
     case Family::view:
@@ -135,12 +134,12 @@ void Lowering::visit(const ir::Operation& operation) {
     case Family::cluster_barrier:
     case Family::fence:
     case Family::lane_order:
-    case Family::check:
     case Family::commit:
     case Family::group_wait:
     case Family::bulk_copy:
     case Family::product:
     case Family::product_fence:
+    case Family::check:
     case Family::register_budget:
       return refuse(operation);
   }

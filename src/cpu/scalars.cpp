@@ -63,7 +63,13 @@ std::int64_t shift(const Compute& compute, std::int64_t a, std::int64_t amount) 
   return compute.dtype == DType::i32 ? static_cast<std::int32_t>(shifted) : shifted;
 }
 
-Whole arithmetic(const Compute& compute, std::int64_t a, std::int64_t b) {
+Whole negative(std::int64_t a) {
+  Whole result;
+  result.overflows = __builtin_sub_overflow(std::int64_t{0}, a, &result.number);
+  return result;
+}
+
+Whole whole_arithmetic(const Compute& compute, std::int64_t a, std::int64_t b) {
   Whole result;
   switch (ir::as<ir::ArithmeticFunction>(compute.function)) {
     case ir::ArithmeticFunction::add:
@@ -81,26 +87,12 @@ Whole arithmetic(const Compute& compute, std::int64_t a, std::int64_t b) {
       return {std::min(a, b)};
     case ir::ArithmeticFunction::max:
       return {std::max(a, b)};
-    case ir::ArithmeticFunction::fma:  // of floats alone
-      break;
-    case ir::ArithmeticFunction::abs:
-      if (a >= 0) return {a};
-      [[fallthrough]];
     case ir::ArithmeticFunction::neg:
-      result.overflows = __builtin_sub_overflow(std::int64_t{0}, a, &result.number);
-      return result;
-  }
-  unknown(compute);
-}
-
-std::int64_t logic(const Compute& compute, std::int64_t a, std::int64_t b) {
-  switch (ir::as<ir::LogicFunction>(compute.function)) {
-    case ir::LogicFunction::logical_and:
-      return a & b;
-    case ir::LogicFunction::logical_or:
-      return a | b;
-    case ir::LogicFunction::logical_not:
-      return a ^ 1;
+      return negative(a);
+    case ir::ArithmeticFunction::abs:
+      return a < 0 ? negative(a) : Whole{a};
+    case ir::ArithmeticFunction::fma:  // of floats
+      break;
   }
   unknown(compute);
 }
@@ -122,25 +114,37 @@ std::int64_t bits(const Compute& compute, std::int64_t a, std::int64_t b) {
   unknown(compute);
 }
 
+std::int64_t logic(const Compute& compute, std::int64_t a, std::int64_t b) {
+  switch (ir::as<ir::LogicFunction>(compute.function)) {
+    case ir::LogicFunction::logical_and:
+      return a & b;
+    case ir::LogicFunction::logical_or:
+      return a | b;
+    case ir::LogicFunction::logical_not:
+      return a ^ 1;
+  }
+  unknown(compute);
+}
+
 Whole evaluate_whole(const Compute& compute, std::int64_t a, std::int64_t b) {
   switch (ir::info(compute.function).kind) {
     case ir::FunctionKind::arithmetic:
-      return arithmetic(compute, a, b);
+      return whole_arithmetic(compute, a, b);
     case ir::FunctionKind::division:
       return divide(compute, a, b);
-    case ir::FunctionKind::logic:
-      return {logic(compute, a, b)};
     case ir::FunctionKind::bits:
       return {bits(compute, a, b)};
-    case ir::FunctionKind::real:
-    case ir::FunctionKind::comparison:
+    case ir::FunctionKind::logic:
+      return {logic(compute, a, b)};
+    case ir::FunctionKind::comparison:  // these two are the caller's
     case ir::FunctionKind::choice:
+    case ir::FunctionKind::real:
       break;
   }
   unknown(compute);
 }
 
-float arithmetic(const Compute& compute, float a, float b, float c) {
+float real_arithmetic(const Compute& compute, float a, float b, float c) {
   switch (ir::as<ir::ArithmeticFunction>(compute.function)) {
     case ir::ArithmeticFunction::add:
       return a + b;
@@ -165,9 +169,9 @@ float arithmetic(const Compute& compute, float a, float b, float c) {
 }
 
 float evaluate_real(const Compute& compute, float a, float b, float c) {
-  const ir::FunctionKind kind = ir::info(compute.function).kind;
-  if (kind == ir::FunctionKind::arithmetic) return arithmetic(compute, a, b, c);
-  if (kind != ir::FunctionKind::real) unknown(compute);
+  if (ir::info(compute.function).kind == ir::FunctionKind::arithmetic) {
+    return real_arithmetic(compute, a, b, c);
+  }
   switch (ir::as<ir::RealFunction>(compute.function)) {
     case ir::RealFunction::exp:
       return std::exp(a);
