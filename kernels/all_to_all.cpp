@@ -164,30 +164,38 @@ Program copied_program(const AllToAll& o, Direction direction, const Caller& cal
   // Words of each other rank, which count up with the runs: it has begun, and its part has arrived.
   const Buffer begun = made.program.signals("begun", o.ranks);
   const Buffer arrived = made.program.signals("arrived", o.ranks);
-  made.program.on_each_rank([&](const Rank& rank) {
-    const Stream stream = rank.stream(), keep = rank.stream("keep");
-    const int me = rank.number();
-    const auto copy = [&](const Stream& by, int to) {
-      for (std::size_t i = 0; i < made.parts.size(); ++i) {
-        const Part target = made.to[i].on(to);
-        if (direction == Direction::back) {
-          by.copy(own_tokens(made, target, i, me), all_tokens(made, made.from[i], i, to));
-        } else {
-          by.copy(all_tokens(made, target, i, me), own_tokens(made, made.from[i], i, to));
-        }
+  const auto copy = [&](const Stream& by, int from, int to) {
+    for (std::size_t i = 0; i < made.parts.size(); ++i) {
+      const Part target = made.to[i].on(to);
+      if (direction == Direction::back) {
+        by.copy(own_tokens(made, target, i, from), all_tokens(made, made.from[i], i, to));
+      } else {
+        by.copy(all_tokens(made, target, i, from), own_tokens(made, made.from[i], i, to));
       }
-    };
-    for (int d = 1; d < rank.count(); ++d) {
-      stream.write(begun.on(rank.next(d))[me], made.program.run());
     }
-    copy(keep, me);
+  };
+  // Step by step of all ranks: one host may queue them all, and nothing then waits for what is not
+  // queued yet. The caller's stream, which is the first one, waits for none of the words.
+  made.program.on_each_rank([&](const Rank& rank) {
+    for (int d = 1; d < rank.count(); ++d) {
+      rank.stream().write(begun.on(rank.next(d))[rank.number()], made.program.run());
+    }
+  });
+  made.program.on_each_rank([&](const Rank& rank) {
+    const Stream push = rank.stream("push");
+    const int me = rank.number();
     for (int d = 1; d < rank.count(); ++d) {
       const int to = rank.next(d);
-      stream.wait(begun[to], made.program.run());
-      copy(stream, to);
-      stream.write(arrived.on(to)[me], made.program.run());
+      push.wait(begun[to], made.program.run());
+      copy(push, me, to);
+      push.write(arrived.on(to)[me], made.program.run());
     }
-    for (int d = 1; d < rank.count(); ++d) stream.wait(arrived[rank.next(d)], made.program.run());
+    copy(rank.stream("keep"), me, me);
+  });
+  made.program.on_each_rank([&](const Rank& rank) {
+    for (int d = 1; d < rank.count(); ++d) {
+      rank.stream("push").wait(arrived[rank.next(d)], made.program.run());
+    }
   });
   return made.program;
 }

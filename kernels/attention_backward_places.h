@@ -322,14 +322,16 @@ class HeadGroups {
   Dim spans() const { return ceil_div(of_head_, span_); }
   Index first_of(const Index& span) const { return max(of_head_ - (span + 1) * span_, 0); }
   // The rows of a span are divided among the second half of the next span's blocks. When the first
-  // half begins, those of the span before are not complete.
+  // half begins, those of the span before are not complete. Where all blocks are as long, they are
+  // when the first of the next ones end: then few are left out.
   FinishedRows finished(const Index& number) const {
     const Dim per_group = max(group_ * of_head_, 1);
     const Index first = number / per_group * group_, in_group = number % per_group;
     const Index height = min(heads_ - first, group_), of_span = height * span_;
     const Index span = in_group / of_span, begin = span * of_span;
     const Index blocks = min(height * of_head_ - begin, of_span);
-    const Index late = blocks / 2, place = in_group - begin - late;
+    const Index late = blocks / (order_.causal || order_.shared ? 2 : 8),
+                place = in_group - begin - late;
     const Index heads = select(span > 0, height, select(first > 0, group_, 0));
     return {select(span > 0, first, first - group_), select(place < 0, 0, heads),
             select(span > 0, span, spans()) - 1, place, blocks - late};

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_queries.h"
 #include "kernels/attention_backward_shared.h"
-#include "kernels/attention_backward_summed.h"
 #include "kernels/attention_backward_turns.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
@@ -20,14 +20,10 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kGroups = 2;      // warpgroups
-constexpr int kGroupRows = 64;  // keys of each
-constexpr int kTileRows = 64;   // of a warpgroup's tile of dQ; and columns, of dQ^T
-constexpr int kLine = 128;      // f32 that a warp adds at a time
-constexpr int kStages = 2;      // of a block of queries, and of dS
-constexpr int kColumnsOfPanel = 64;
+constexpr int kTileRows = 64;  // of a warpgroup's tile of dQ; and columns, of dQ^T
+constexpr int kLine = 128;     // f32 that a warp adds at a time
+constexpr int kStages = 2;     // of a block of queries, and of dS
 
-int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
 // Shared memory has whole panels of columns, of which the last ones may not exist.
 int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
 
@@ -62,37 +58,37 @@ class Backward {
                               : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
-        // V, and K in its parts of columns, one below the other.
-        kv_ring_(kernel, "kv", stages(1),
+        kv_ring_(kernel, "kv", stages(plan.key_stages),
                  {{a.dtype, a.block_k, shared_columns(a.dim_v)},
                   {a.dtype, a.block_k, shared_columns(a.dim)}}),
         ring_(kernel, "rows", stages(kStages),
               {{a.dtype, a.block_q, shared_columns(a.dim)},
                {a.dtype, a.block_q, shared_columns(a.dim_v)},
-               {f32, 8, a.block_q},
-               {f32, 8, a.block_q}}),
+               {f32, 1, a.block_q},
+               {f32, 1, a.block_q}}),
         ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
-        all_math_(kernel, kGroups * 128) {
+        own_math_(kernel, 128, kGroups) {
     kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(3);
+    if (plan.values_apart) {
+      values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, shared_columns(a.dim_v));
+    }
+    if (plan.staggers) first_begun_.emplace(kernel, kGroups * 128);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
       turns_.emplace(kernel, "turn", *words_, kGroups * 128);
-      const SumTiles tiles{sums_, plan.sums(a, sequences_.kept_blocks(a.block_q))[0], plan.tiles(a),
-                           plan.tile_lines(a)};
-      summed_.emplace(kernel, a, sequences_, *words_, tiles, kGroups);
+      queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
-      roles.push_back(role("give_summed", warps(1), few, [this] { summed_->give_all(kv_ring_); }));
+      roles.push_back(role("give_summed", warps(1), few, [this] { queries_->give_all(kv_ring_); }));
     }
     if (plan.shares) {
       const Dim first_word = plan.ordered ? sequences_.kept_blocks(a.block_q) : Dim(0);
       shared_.emplace(key_sums(), *key_sums_, *words_, first_word);
     }
-    if (plan.adds_together || plan.ordered) own_math_.emplace(kernel, 128, kGroups);
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -101,8 +97,6 @@ class Backward {
 
  private:
   using Sequence = typename Keys::One;
-
-  using Rows = typename Summed<Keys>::Rows;
 
   const Dim& parts() const { return sequences_.parts().count; }
   SharedSumsShape key_sums() const { return shared_sums(a_, plan_, sequences_, parts()); }
@@ -195,76 +189,117 @@ class Backward {
   }
 
   void compute_blocks(const Index& group) {
-    // A copy reads whole panels, of columns that do not exist too.
-    if (a_.dim % kColumnsOfPanel > 0 || a_.dim_v % kColumnsOfPanel > 0) {
-      const int panels = std::max({panels_of(a_.dim), panels_of(a_.dim_v), plan_.tiles(a_)});
-      for (int i = 0; i < panels; ++i) {
-        store(staged(group, i), zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype));
-      }
-      all_math_.sync();
-    }
+    clear_outputs(group);
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
-      std::optional<Rows> rows;
-      if (summed_) rows.emplace(*summed_);
       when(
           kv.number() >= 0,
           [&] {
-            compute_block(group, kv, rows);
+            compute_block(group, kv);
             more = true;
           },
           [&] {
             more = kv.number() != kEndOfKeys;
             kv_ring_.release(kv);
-            if (rows) summed_->next(group, *rows);
           });
-      if (rows) convert(group, *rows);
+      if (queries_) queries_->convert(group);
     });
     bulk_wait(0);
   }
 
-  void compute_block(const Index& group, const Slot& kv, std::optional<Rows>& rows) {
-    const SharedView v = kv[0].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim_v);
-    const SharedView k = kv[1].rows(kGroupRows * group, kGroupRows).columns(0, a_.dim);
+  // Until what the block of keys before has stored has left shared memory: dV, and dK and dQ from
+  // where dS will lie.
+  void await_copies(const Index& group) {
+    bulk_wait_read(0);
+    own_math_.sync(group);
+  }
+
+  // Of the step before: the stage of its dS, and the first tile of its dQ.
+  struct Before {
+    Cell<Index> stage{0}, tile{0};
+  };
+  // Where dK and dV go. It is read behind the steps: the registers are theirs.
+  struct Outputs {
+    Cell<Index> block{0}, kv_head{0}, sequence{0}, part{0};
+    void read(const KeyPlace& at) {
+      block = at.block;
+      kv_head = at.kv_head;
+      sequence = at.sequence;
+      part = at.part;
+    }
+  };
+
+  void compute_block(const Index& group, const Slot& kv) {
+    const SharedView v = own_rows(group, kv[0]).columns(0, a_.dim_v);
+    const SharedView k = own_rows(group, kv[1]).columns(0, a_.dim);
     Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
+    Before before;
+    Outputs to;
     const Index steps = kv.number(3);
-    when(steps > 0, [&] {
-      Cell<Index> stage(0), tile(0);  // of the step before: its stage, and the first tile of its dQ
+    const auto has_rows = [&] {
       // dQ is that of the step before, so that the warpgroups may be half a step apart.
       const auto step = [&](bool has_before) {
         const Slot slot = ring_.consume();
         const Index own_tile = slot.number(1);
         const Gradients now = gradients(group, kv, k, v, slot, has_before);
         if (has_before && !plan_.meets_early) ds_full_.wait();
+        if (!has_before) await_copies(group);
         store(own_gradient(slot.stage(), group), now.scores);
         std::optional<Pending> sum_q;
-        if (has_before && plan_.alternates) add_alone(group, kv, stage, tile);
-        if (has_before && !plan_.alternates) sum_q = query_gradient(group, kv, stage);
-        const Pending sum_v = wgmma(now.weights, slot[1].columns(0, a_.dim_v), dv);
-        const Pending sum_k = wgmma(now.scores, slot[0].columns(0, a_.dim), dk);
+        if (has_before && plan_.alternates) add_alone(group, kv, before);
+        if (has_before && !plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
+        const SharedView q = slot[0].columns(0, a_.dim), dO = slot[1].columns(0, a_.dim_v);
+        const Pending sum_v = has_before ? wgmma(now.weights, dO, dv) : wgmma(now.weights, dO);
+        const Pending sum_k = has_before ? wgmma(now.scores, q, dk) : wgmma(now.scores, q);
         std::optional<Tile> dq;
         if (sum_q) dq = wait(*sum_q);
         // The other warpgroup may read this step's dS then, and write over that of the step before.
         fence_proxy_async();
         ds_full_.arrive();
-        if (dq) add(group, tile, *dq);
+        if (dq) add(group, before.tile, *dq);
         dv = wait(sum_v);
         dk = wait(sum_k);
-        stage = slot.stage();
-        tile = own_tile;
+        before.stage = slot.stage();
+        before.tile = own_tile;
         ring_.release(slot);
       };
       step(false);
       for ([[maybe_unused]] Index i : range(1, steps)) step(true);
-      ds_full_.wait();
-      if (plan_.alternates) {
-        add_alone(group, kv, stage, tile);
-      } else {
-        add(group, tile, wait(query_gradient(group, kv, stage)));
-      }
+      end_steps(group, kv, before, to, dv);
+    };
+    when(steps > 0, has_rows, [&] {
+      to.read(key_place(kv));
+      kv_ring_.release(kv);
+      await_copies(group);
+      if (!shared_) put_values(group, to, before, dv);
     });
-    store_gradients(group, kv, dk, dv, rows);
+    if (shared_) {
+      add_shared(group, to, before, dk, dv);
+    } else {
+      put_keys(group, to, dk);
+    }
+  }
+
+  // The last product of dQ, beside which dV leaves. Behind it the next keys may come, and when both
+  // warpgroups are there dK may lie where dS was.
+  void end_steps(const Index& group, const Slot& kv, const Before& before, Outputs& to,
+                 const Tile& dv) {
+    ds_full_.wait();
+    std::optional<Pending> sum_q;
+    if (!plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
+    to.read(key_place(kv));
+    if (!shared_) put_values(group, to, before, dv);
+    std::optional<Tile> dq;
+    if (sum_q) {
+      dq = wait(*sum_q);
+    } else {
+      add_alone(group, kv, before);
+    }
+    kv_ring_.release(kv);
+    ds_full_.arrive();
+    if (dq) add(group, before.tile, *dq);
+    ds_full_.wait();
   }
 
   struct Gradients {
@@ -275,8 +310,11 @@ class Backward {
   Gradients gradients(const Index& group, const Slot& kv, const SharedView& k, const SharedView& v,
                       const Slot& slot, bool has_before) {
     const Index is_cut = slot.number(2);
+    const bool staggers = first_begun_ && !has_before;
+    if (staggers) when(group == 1, [&] { first_begun_->sync(); });
     const Pending products = wgmma(k, slot[0].columns(0, a_.dim).T());
     const Pending value_products = wgmma(v, slot[1].columns(0, a_.dim_v).T());
+    if (staggers) when(group == 0, [&] { first_begun_->arrive(); });
     std::optional<Tile> l, d;
     if (plan_.reads_early) {
       l = load(slot[2].first_row());
@@ -340,12 +378,13 @@ class Backward {
 
   // The warpgroups' tiles of a block of rows.
   void add(const Index& group, const Index& tile, const Tile& dq) {
-    if (plan_.adds_together) own_math_->sync(group);
+    if (plan_.adds_together) own_math_.sync(group);
     when_due(tile, [&](const Index& place) { add_tile(place, group, dq); });
   }
   // The tile of one of them. There are as many stages as warpgroups.
-  void add_alone(const Index& group, const Slot& kv, const Index& stage, const Index& tile) {
-    when_due(tile, [&](const Index& place) {
+  void add_alone(const Index& group, const Slot& kv, const Before& before) {
+    const Index stage = before.stage;
+    when_due(before.tile, [&](const Index& place) {
       when(group == stage, [&] { add_tile(place, 0, wait(query_gradient(group, kv, stage))); });
     });
   }
@@ -371,110 +410,68 @@ class Backward {
         [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
-  void store_gradients(const Index& group, const Slot& kv, const Tile& dk, const Tile& dv,
-                       std::optional<Rows>& rows) {
-    const KeyPlace at = key_place(kv);
+  void add_shared(const Index& group, const Outputs& to, const Before& before, const Tile& dk,
+                  const Tile& dv) {
+    const Index number =
+        sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k);
+    shared_->add({number, to.part}, group, /*of_keys=*/false, dv,
+                 [&](const Tile& sum) { put_values(group, to, before, sum); });
+    shared_->add({number, to.part}, group, /*of_keys=*/true, dk,
+                 [&](const Tile& sum) { put_keys(group, to, sum); });
+    // Lanes that have parted and do not meet have what all share in registers of each.
+    warp_sync();
+  }
+
+  // Through places that no product reads: before the last product of dQ has ended, that is not the
+  // place of its dS. A warp copies the 16 rows that it has stored.
+  void put_values(const Index& group, const Outputs& to, const Before& before,
+                  const Tile& dv) const {
+    const Index stage = before.stage;
+    put(group, to, dV_, dv, [&](int panel) { return values_panel(group, stage, panel); });
+  }
+  void put_keys(const Index& group, const Outputs& to, const Tile& dk) const {
+    put(group, to, dK_, dk * scores_.product_scale,
+        [&](int panel) { return panel_of(ds_, group, panel); });
+  }
+  // Without a place of its own dV has one panel, in the second half of the other stage of dS.
+  SharedView values_panel(const Index& group, const Index& stage, int panel) const {
+    if (!values_out_) return panel_of(ds_, group, 2 * (1 - stage) + 1);
+    return values_out_->rows(kGroupRows * group, kGroupRows)
+        .columns(kColumnsOfPanel * panel, kColumnsOfPanel);
+  }
+  void put(const Index& group, const Outputs& at, const Tensor& to, const Tile& tile,
+           const std::function<SharedView(int panel)>& through) const {
     const Sequence sequence = sequences_.of(at.sequence);
-    kv_ring_.release(kv);
-    const auto next_rows = [&] {
-      if (rows) summed_->next(group, *rows);
-    };
-    if (!shared_) next_rows();
-    all_math_.sync();
-    const Block own = keys_of(sequence, at.block).part(4 * group + warp_index(), 16);
-    const auto put_keys = [&](const Tensor& to, const Tile& tile) {
-      std::vector<Panel> panels;
-      for_panels(tile, [&](int panel, const Tile& columns) {
-        const Dim dim = static_cast<int>(tile.shape()[1]);
-        panels.push_back(
-            {columns, sequence.rows(to, own, at.kv_head, dim.block(panel, kColumnsOfPanel))});
-      });
-      put(group, panels, false);
-    };
-    const auto put_values = [&](const Tile& sum) { put_keys(dV_, sum); };
-    const auto put_scaled = [&](const Tile& sum) { put_keys(dK_, sum * scores_.product_scale); };
-    if (shared_) {
-      const Index number = sequences_.kept_keys(sequence, at.kv_head, at.block, a_.block_k);
-      shared_->add({number, at.part}, group, /*of_keys=*/false, dv, put_values);
-      shared_->add({number, at.part}, group, /*of_keys=*/true, dk, put_scaled);
-      next_rows();  // not before: registers have no room for them beside dK, and what is added to
-                    // it
-    } else {
-      put_values(dv);
-      put_scaled(dk);
-    }
-    bulk_wait_read(0);
-    all_math_.sync();
-  }
-
-  // dQ of the blocks of rows up to their end.
-  void convert(const Index& group, Rows& rows) {
-    summed_->convert(
-        group, rows,
-        [&](const std::vector<Tile>& sums, const Index& number, const Index& head,
-            const Index& sequence) { put_queries(group, sums, number, head, sequence); });
-    bulk_wait_read(0);
-    all_math_.sync();
-  }
-  void put_queries(const Index& group, const std::vector<Tile>& sums, const Index& number,
-                   const Index& head, const Index& of_sequence) {
-    const Sequence sequence = sequences_.of(of_sequence);
-    const Block rows = sequence.queries.block(number, a_.block_q);
-    std::vector<Panel> panels;
-    for (std::size_t part = 0; part < sums.size(); ++part) {
-      const Tile dq = sums[part] * scores_.product_scale;
-      const Index first_row = plan_.by_columns ? 0 : 4 * static_cast<int>(part);
-      const Block own = rows.part(first_row + warp_index(), 16);
-      for_panels(dq, [&](int panel, const Tile& columns) {
-        const int of_dim = plan_.by_columns ? static_cast<int>(part) : panel;
-        panels.push_back(
-            {columns, sequence.rows(*dQ_, own, head, Dim(a_.dim).block(of_dim, kColumnsOfPanel))});
-      });
-    }
-    put(group, panels, plan_.transposed);
-  }
-
-  // What a warpgroup has of a panel, and where a warp's 16 rows of it go.
-  struct Panel {
-    Tile tile;
-    TensorView to;
-  };
-  template <typename Body>
-  static void for_panels(const Tile& tile, const Body& body) {
+    const Block keys = keys_of(sequence, at.block).part(4 * group + warp_index(), 16);
     const int dim = static_cast<int>(tile.shape()[1]);
+    const Tile rounded = tile.cast(a_.dtype);
     for (int i = 0; i < panels_of(dim); ++i) {
       const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
-      body(i, tile.slice({0, first}, {kGroupRows, width}));
-    }
-  }
-  // Through dS, which no product reads any more. Transposed, columns become rows that other warps
-  // copy.
-  void put(const Index& group, const std::vector<Panel>& panels, bool transposed) {
-    const auto meet = [&] {
-      if (transposed) {
-        own_math_->sync(group);
-      } else {
-        warp_sync();
-      }
-    };
-    bulk_wait_read(0);
-    meet();
-    for (std::size_t i = 0; i < panels.size(); ++i) {
-      const Tile tile = panels[i].tile.cast(a_.dtype);
-      const SharedView panel =
-          staged(group, static_cast<int>(i)).columns(0, static_cast<int>(tile.shape()[1]));
-      store(transposed ? panel.T() : panel, tile);
+      store(through(i).columns(0, width), rounded.slice({0, first}, {kGroupRows, width}));
     }
     fence_proxy_async();
-    meet();
-    for (std::size_t i = 0; i < panels.size(); ++i) {
-      tma_store(panels[i].to, staged(group, static_cast<int>(i)).rows(16 * warp_index(), 16));
+    warp_sync();
+    for (int i = 0; i < panels_of(dim); ++i) {
+      tma_store(sequence.rows(to, keys, at.kv_head, Dim(dim).block(i, kColumnsOfPanel)),
+                through(i).rows(16 * warp_index(), 16));
     }
     bulk_commit();
   }
-  // 64 rows of a warpgroup, where dS lies otherwise: its stages have 128 rows or more.
-  SharedView staged(const Index& group, int panel) const {
-    return ds_.rows(kGroupRows * panel, kGroupRows).column_part(group, kColumnsOfPanel);
+  // Before the first of all. A copy reads whole panels, of columns that do not exist too.
+  void clear_outputs(const Index& group) const {
+    const Tile none = zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype);
+    const auto has_none = [](int dim) { return dim % kColumnsOfPanel != 0; };
+    if (has_none(a_.dim) || (has_none(a_.dim_v) && !values_out_)) {
+      for (int i = 0; i < kStages * a_.block_q / kGroupRows; ++i) {
+        store(panel_of(ds_, group, i), none);
+      }
+    }
+    if (has_none(a_.dim_v) && values_out_) {
+      for (int i = 0; i < panels_of(a_.dim_v); ++i) store(values_panel(group, 0, i), none);
+    }
+  }
+  static SharedView own_rows(const Index& group, const SharedView& keys) {
+    return keys.rows(kGroupRows * group, kGroupRows);
   }
 
   const Attention& a_;
@@ -489,13 +486,14 @@ class Backward {
   Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile ds_;
+  std::optional<SharedTile> values_out_;
   ClusterBarrier ds_full_;
-  NamedBarrier all_math_;
+  NamedBarrier own_math_;  // of a warpgroup
+  std::optional<NamedBarrier> first_begun_;
   std::optional<SharedSums> shared_;
   // In order.
   std::optional<Turns> turns_;
-  std::optional<Summed<Keys>> summed_;
-  std::optional<NamedBarrier> own_math_;  // of a warpgroup
+  std::optional<QueryGradients<Keys>> queries_;
 };
 
 }  // namespace
@@ -546,6 +544,9 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, const 
   plan.rotates = plan_case("rows rotated", !plan.ordered && !a.causal);
   plan.adds_together =
       plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
+  plan.key_stages = is_short ? 1 : 2;
+  plan.values_apart = is_short;
+  plan.staggers = plan_case("second warpgroup behind the first", is_short && !plan.ordered);
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;

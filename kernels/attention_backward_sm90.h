@@ -9,6 +9,12 @@
 
 namespace tilewright::kernels {
 
+constexpr int kGroups = 2;      // warpgroups that compute
+constexpr int kGroupRows = 64;  // keys of each
+// Shared memory has whole panels of columns, of which the last ones may not exist.
+constexpr int kColumnsOfPanel = 64;
+constexpr int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
+
 // How dQ is divided, and in which order a warpgroup works.
 struct BackwardPlan {
   // A warpgroup adds a tile: half of dQ's columns, or of its rows; or there is one tile, which the
@@ -31,6 +37,14 @@ struct BackwardPlan {
   bool rotates;
   // A warpgroup's warps meet before they add: measured, not explained (docs/log).
   bool adds_together;
+  // With 128 queries to a block shared memory has room for the next block of keys, and the stage of
+  // dS that is not read last for dV. Else dV leaves through a place of its own.
+  int key_stages;
+  bool values_apart;
+  // The second warpgroup begins a block of keys behind the first one's first products, so that one
+  // computes exponentials beside products of the other. Where turns bring them apart, it gains
+  // nothing.
+  bool staggers;
   int load_registers, math_registers;
 
   Order order() const { return ordered ? Order::blocks : Order::any; }

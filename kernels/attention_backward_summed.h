@@ -20,8 +20,13 @@ struct SumTiles {
   int width() const { return lines_of_tile * 128 / 64; }
 };
 
+struct SummedRows {
+  Index number, head, sequence;
+};
+
 // Blocks of rows whose sums in order are complete, from the warp that waits for them to the
-// warpgroups that convert them in turn behind a block of keys.
+// warpgroups that convert them in turn behind a block of keys. It copies the sums to shared memory
+// as soon as they are there, so that no warpgroup waits for L2.
 template <typename Keys>
 class Summed {
  public:
@@ -33,7 +38,9 @@ class Summed {
         words_(words),
         tiles_(tiles),
         groups_(groups),
-        ring_(kernel, "summed", stages(kStages), std::vector<TileShape>{}) {
+        ring_(kernel, "summed", stages(kStages), std::vector<TileShape>{}),
+        sums_(kernel, "sum_tiles", stages(1),
+              {{f32, tiles.of_block * tiles.lines_of_tile, 128, SharedMap{}}}) {
     ring_.numbered(4);
   }
 
@@ -45,55 +52,21 @@ class Summed {
     give(sequences_.last_finished());
   }
 
-  // A block of rows, and its tiles if it is the warpgroup's turn.
-  class Rows {
-   public:
-    explicit Rows(const Summed& of) : number_(0), head_(0), sequence_(0), is_own_(true) {
-      for (int i = 0; i < of.tiles_.of_block; ++i) {
-        sums_.emplace_back(zeros({64, of.tiles_.width()}));
-      }
-    }
-
-   private:
-    friend class Summed;
-    Cell<Index> number_, head_, sequence_;
-    Cell<Condition> is_own_;
-    std::deque<Var> sums_;
-  };
-
-  // The next one, whose sums are on their way while the one before is converted.
-  void next(const Index& group, Rows& rows) {
-    const Slot slot = ring_.consume();
-    const Index place = slot.number(0);
-    rows.number_ = slot.number(1);
-    rows.head_ = slot.number(2);
-    rows.sequence_ = slot.number(3);
-    const Condition own = group == slot.stage() % groups_;
-    rows.is_own_ = own;
-    ring_.release(slot);
-    // What nobody has come to was not written.
-    const Index limit = select(place >= 0 && own, tiles_.lines, 0);
-    const int lines = tiles_.lines_of_tile, width = tiles_.width();
-    Index tile = place;
-    for (Var& sum : rows.sums_) {
-      sum = from_fragments(
-          load(tiles_.sums(Block(tile * lines, lines, limit), all)).reshape({64 * width}), width);
-      tile = tile + 1;
-    }
-  }
-
-  // The blocks of rows from this one up to their end. `put` stores the warpgroup's tiles of one,
-  // from its number, head and sequence.
+  // The blocks of rows up to their end. `put` stores the tiles of those whose turn is the
+  // warpgroup's.
   template <typename Put>
-  void convert(const Index& group, Rows& rows, const Put& put) {
-    Cell<Condition> more(Index(rows.number_) != kNoRows);
+  void convert(const Index& group, const Put& put) {
+    Cell<Condition> more(true);
     repeat_while(more, [&] {
-      const Index number = rows.number_, head = rows.head_, sequence = rows.sequence_;
-      const Condition own = rows.is_own_;
-      const std::vector<Tile> sums(rows.sums_.begin(), rows.sums_.end());
-      next(group, rows);
-      when(own, [&] { put(sums, number, head, sequence); });
-      more = Index(rows.number_) != kNoRows;
+      const Slot slot = ring_.consume();
+      const SummedRows rows{slot.number(1), slot.number(2), slot.number(3)};
+      const Condition is_added = slot.number(0) != 0, own = group == slot.stage() % groups_;
+      ring_.release(slot);
+      when(rows.number != kNoRows, [&] {
+        const std::vector<Tile> sums = this->sums(is_added, own);
+        when(own, [&] { put(sums, rows); });
+      });
+      more = rows.number != kNoRows;
     });
   }
 
@@ -101,29 +74,54 @@ class Summed {
   static constexpr int kStages = 8;
   static constexpr int kNoRows = -1;  // instead of a block's number: there are no more
 
+  // What nobody has come to was not written.
+  std::vector<Tile> sums(const Condition& is_added, const Condition& own) {
+    const int lines = tiles_.lines_of_tile, width = tiles_.width();
+    std::deque<Var> sums;
+    for (int i = 0; i < tiles_.of_block; ++i) sums.emplace_back(zeros({64, width}));
+    when(is_added, [&] {
+      const Slot slot = sums_.consume();
+      when(own, [&] {
+        int line = 0;
+        for (Var& sum : sums) {
+          sum = from_fragments(load(slot[0].rows(line, lines)).reshape({64 * width}), width);
+          line += lines;
+        }
+      });
+      sums_.release(slot);
+    });
+    return {sums.begin(), sums.end()};
+  }
+
   // A share of what is finished, head by head.
   void give(const FinishedRows& rows) {
     const auto [first, last] = sequences_.rows_of(rows);
     const Dim members = sequences_.parts().members;
     const Index of_head = max(last - first, 0), all = rows.heads * members * of_head;
     const Index share = ceil_div(all, rows.places), begin = min(rows.place * share, all);
-    for (Index i : range(min(share, all - begin))) {
-      const Index head = (begin + i) / of_head, member = head % members;
+    for (Index i : range(begin, min(begin + share, all))) {
+      const Index head = i / of_head, member = head % members;
       const Index part_head = rows.head + head / members;
-      when(sequences_.parts().exists(part_head / sequences_.key_heads(), member), [&] {
-        give_block(sequences_.block_of_rows(part_head, member, first + (begin + i) % of_head));
-      });
+      when(sequences_.parts().exists(part_head / sequences_.key_heads(), member),
+           [&] { give_block(sequences_.block_of_rows(part_head, member, first + i % of_head)); });
     }
-    ring_.produce({-1, kNoRows, 0, 0});
+    ring_.produce({0, kNoRows, 0, 0});
   }
   void give_block(const typename Keys::Place& at) {
     when(at.block.start() < at.block.limit(), [&] {
       const auto [first, last] = at.mask.visible(at.block, at.keys, a_.block_k);
       const Index kept = sequences_.kept_number(at, at.head, at.number, a_.block_q);
       wait_flag(words_(kept), Compare::ge, last - first, {Semantics::acquire, Scope::gpu});
-      const Index tile = kept * tiles_.of_block;
-      // Who has no additions is -1 - tile.
-      ring_.produce({select(last > first, tile, -1 - tile), at.number, at.head, at.sequence});
+      ring_.produce({select(last > first, 1, 0), at.number, at.head, at.sequence});
+      when(last > first, [&] { copy(kept); });
+    });
+  }
+
+  void copy(const Index& kept) {
+    fence_proxy_async_global();
+    sums_.produce([&](const Slot& slot) {
+      const int lines = tiles_.of_block * tiles_.lines_of_tile;
+      tma_load(tiles_.sums(tiles_.lines.block(kept, lines), all), slot[0]);
     });
   }
 
@@ -132,7 +130,7 @@ class Summed {
   Tensor words_;
   SumTiles tiles_;
   int groups_;
-  Ring ring_;
+  Ring ring_, sums_;
 };
 
 }  // namespace tilewright::kernels

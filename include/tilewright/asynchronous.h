@@ -105,7 +105,8 @@ class SharedView {
   bool transposed_ = false;
 };
 
-// The rows are a multiple of 8. Without a map a tile is swizzled as widely as its rows allow.
+// The rows are a multiple of 8, or one, of numbers that no product reads. Without a map a tile of
+// several rows is swizzled as widely as these allow.
 class SharedTile : public SharedView {
  public:
   SharedTile(Kernel& kernel, std::string name, DType dtype, int rows, int columns,

@@ -13,16 +13,16 @@ namespace {
 
 constexpr std::int64_t kMaximumPadding = 1 << 16;  // bytes
 
-// What the author declares, or the widest swizzle.
+// What the author declares, or the widest swizzle. A swizzle is of eight rows: one alone has none.
 ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
                                SourceLocation where) {
   const int bytes = size_of(tile.dtype);
   const std::int64_t row_bytes = std::int64_t{tile.columns} * bytes;
-  if (!tile.map) {
+  if (!tile.map && tile.rows > 1) {
     return ir::SharedLayout::panels(tile.rows, tile.columns, bytes, ir::widest_swizzle(row_bytes),
                                     where);
   }
-  const SharedMap& map = *tile.map;
+  const SharedMap map = tile.map.value_or(SharedMap());
   const auto fail = [&](const std::string& problem, const std::string& fix) {
     Diagnostic(where, "shared tile \"" + name + "\": " + problem)
         .token('"' + name + '"')
@@ -32,6 +32,9 @@ ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
   const std::string dtype(name_of(tile.dtype));
   if (map.swizzle != 0 && map.swizzle != 32 && map.swizzle != 64 && map.swizzle != 128) {
     fail("a swizzle of " + std::to_string(map.swizzle) + " bytes", "take 0, 32, 64 or 128");
+  }
+  if (map.swizzle != 0 && tile.rows == 1) {
+    fail("a swizzle of " + std::to_string(map.swizzle) + " bytes of one row", "leave it out");
   }
   const int spanned = map.swizzle / bytes;
   if (map.swizzle != 0 && (map.padding != 0 || (map.panel != 0 && map.panel != spanned))) {
@@ -69,11 +72,11 @@ ir::SharedLayout shared_layout(const std::string& name, const TileShape& tile,
 ir::ValueId shared_place(Tracer& tracer, const std::string& name, const TileShape& tile, int stages,
                          SourceLocation where) {
   const auto [dtype, rows, columns, map] = tile;
-  if (rows <= 0 || columns <= 0 || stages <= 0 || rows % 8 != 0) {
+  if (rows <= 0 || columns <= 0 || stages <= 0 || (rows != 1 && rows % 8 != 0)) {
     Diagnostic(where, "shared tile \"" + name + "\": " + std::to_string(stages) + " stages of " +
                           std::to_string(rows) + " x " + std::to_string(columns))
         .token('"' + name + '"')
-        .fix("all positive, the rows a multiple of 8")
+        .fix("all positive, the rows a multiple of 8, or one")
         .raise();
   }
   if (dtype == DType::boolean) {

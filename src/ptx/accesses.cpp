@@ -84,10 +84,10 @@ bool finds_the_same(Execution& x, Space space, const Lanes& addresses, std::int6
 }
 
 // Loads and stores that order others, as the machine form counts them: of one word. An atomic one
-// that says nothing is relaxed. Those of a tile's elements, which it does not count, name their
-// state space.
+// that says nothing is relaxed. Those of a tile's elements, which it does not count, are printed
+// with their state space and as no u32.
 void record_word(Execution& x, EventKind kind, std::uint64_t address, std::int64_t value) {
-  if (x.instruction.has(Modifier::global)) return;
+  if (x.instruction.has(Modifier::global) && x.instruction.type != Type::u32) return;
   const auto word = static_cast<std::int64_t>(address);
   const Instruction& i = x.instruction;
   const int semantics = std::max(semantics_of(i), kind == EventKind::word_add ? 1 : 0);

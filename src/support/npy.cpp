@@ -21,10 +21,11 @@ struct ElementType {
   int64_t bytes;
 };
 
-constexpr std::array<ElementType, 11> kElementTypes = {{{"<f2", 2},
+constexpr std::array<ElementType, 12> kElementTypes = {{{"<f2", 2},
                                                         {"<f4", 4},
                                                         {"<f8", 8},
                                                         {"<u2", 2},
+                                                        {"<u4", 4},
                                                         {"<i4", 4},
                                                         {"<i8", 8},
                                                         {"|i1", 1},
@@ -32,7 +33,7 @@ constexpr std::array<ElementType, 11> kElementTypes = {{{"<f2", 2},
                                                         {"|b1", 1},
                                                         {"bf16", 2},
                                                         {"f8e4m3", 1}}};
-constexpr size_t kNumpyTypes = 9;  // those at the front, which stand so in a file
+constexpr size_t kNumpyTypes = 10;  // those at the front, which stand so in a file
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 

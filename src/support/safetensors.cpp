@@ -29,7 +29,7 @@ struct TypeNames {
   std::string_view descr;
 };
 
-constexpr std::array<TypeNames, 11> kTypeNames = {{{"BF16", "bf16"},
+constexpr std::array<TypeNames, 12> kTypeNames = {{{"BF16", "bf16"},
                                                    {"F16", "<f2"},
                                                    {"F32", "<f4"},
                                                    {"F64", "<f8"},
@@ -39,6 +39,7 @@ constexpr std::array<TypeNames, 11> kTypeNames = {{{"BF16", "bf16"},
                                                    {"I32", "<i4"},
                                                    {"I64", "<i8"},
                                                    {"U16", "<u2"},
+                                                   {"U32", "<u4"},
                                                    {"BOOL", "|b1"}}};
 
 // The place of the ':' between file and key, or npos when there is no key.

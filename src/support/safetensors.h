@@ -11,7 +11,8 @@ namespace tilewright {
 bool is_safetensors(std::string_view text);
 
 // Reads one tensor, "file.safetensors:key", without reading the others. BF16, F16, F32, F64,
-// F8_E4M3, I8, U8, I32, I64, U16 and BOOL. An unknown key is a usage error that lists the keys.
+// F8_E4M3, I8, U8, I32, I64, U16, U32 and BOOL. An unknown key is a usage error that lists the
+// keys.
 NpyArray read_safetensors(const std::string& text);
 
 }  // namespace tilewright

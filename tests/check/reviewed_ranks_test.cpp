@@ -66,7 +66,8 @@ TEST(ReviewedRankFaults, HeadsAreThoseOfAllRanks) {
   EXPECT_EQ(exchange.own_heads(), 2);
   EXPECT_EQ(exchange.own_kv_heads(), 1);
   std::map<std::string, std::int64_t> heads;
-  for (const ir::ProgramBuffer& buffer : kernels::all_to_all(exchange).finish().buffers) {
+  const Program program = kernels::all_to_all(exchange);
+  for (const ir::ProgramBuffer& buffer : program.finish().buffers) {
     const std::size_t axis = buffer.shape.size() - 2;
     if (buffer.shape.size() > 2) heads[buffer.name] = ir::constant(buffer.shape[axis]);
   }

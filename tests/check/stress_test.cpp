@@ -3,17 +3,23 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "common/temporary_folder.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/text.h"
 #include "library/kernel_source.h"
 #include "library/library_build.h"
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
 #include "simulator/faults/fault_kinds.h"
+#include "tilewright/hopper.h"
 
 namespace tilewright::checks {
 namespace {
@@ -44,6 +50,40 @@ TEST(StressTest, SimulatesBeforeAnythingRuns) {
     ASSERT_FALSE(mutants.empty());
     EXPECT_NE(simulate_workloads(mutants[0].apply(kernel), inputs, {}).kind, "");
   }
+}
+
+// Which of two CTAs comes first: a schedule's own.
+TEST(StressTest, SchedulesDiffer) {
+  Kernel kernel("first");
+  const Tensor Y = kernel.out("Y", f32, {2, 32}), turn = kernel.workspace("turn", 1);
+  kernel.ctas(2);
+  kernel.roles({role("all", warps(1), registers(40), [&] {
+    const Index own = atomic_add(turn(0), 1);
+    when(
+        own == 0, [&] { store(Y(cta_index(), all), zeros({32})); },
+        [&] {
+          store(Y(cta_index(), all), full({32}, 1));
+          atomic_add(turn(0), -2);  // as it was
+        });
+  })});
+  const test::TemporaryFolder folder;
+  std::ofstream(folder / "first.tw") << ir::to_text(kernel.finish());
+  const auto source = library::KernelSource::of_file(folder / "first.tw");
+  std::vector<library::Workload> inputs = {library::make_workload(source.entry(), {}, {}, 0)};
+  const ir::Kernel machine =
+      compiler::compile_to_machine(source.traced({}, compiler::parse_target("sm_90a")), "sm_90a")
+          .kernel;
+  StressOptions options;
+  options.launches = 1;
+  options.schedules = 20;
+  EXPECT_EQ(simulate_workloads(machine, inputs, options).kind, "mismatch");
+}
+
+TEST(StressTest, AKernelThatIsNoneIsNotWellFormed) {
+  ir::Kernel kernel = machine();
+  EXPECT_EQ(why_not_well_formed(kernel), "");
+  kernel.threads = 31;
+  EXPECT_NE(why_not_well_formed(kernel), "");
 }
 
 class StressOnFakeGpuTest : public runtime::FakeDriverTest {
@@ -98,6 +138,29 @@ TEST(StressTest, SimulatesPrograms) {
   FAIL() << "no mutant of kind 9";
 }
 
+// Doubles the scale of the scores, a constant of 1 / sqrt(16) / ln 2.
+bool double_scale(ir::Block& block) {
+  for (ir::Operation& o : block.body) {
+    const ir::Attribute* value = o.attributes.find(ir::Key::value);
+    const double* number = value ? std::get_if<double>(value) : nullptr;
+    if (number && std::abs(*number - 0.25 / std::log(2)) < 1e-6) {
+      o.attributes.set(ir::Key::value, *number * 2);
+      return true;
+    }
+    for (ir::Block& inner : o.blocks) {
+      if (double_scale(inner)) return true;
+    }
+  }
+  return false;
+}
+
+// Also where every access is in order.
+TEST(StressTest, ProgramsComputeWhatTheirReferenceDoes) {
+  Decode decode;
+  ASSERT_TRUE(double_scale(decode.machine.front().body));
+  EXPECT_EQ(simulate_programs(decode.machine, decode.programs, {}).kind, "mismatch");
+}
+
 TEST_F(StressOnFakeGpuTest, CountsTheRunsOfAProgram) {
   Decode decode;
   StressOptions options;
@@ -128,6 +191,41 @@ TEST_F(StressOnFakeGpuTest, CountsEveryRunThatLeavesItsOutputs) {
   EXPECT_THAT(report.first_mismatch,
               testing::AllOf(testing::HasSubstr("C[0, 0] is"), testing::HasSubstr("nan")));
   EXPECT_FALSE(report.ok());
+}
+
+// Stands for the kernel: stores what is right to C, whose tensor map is the last one, and from a
+// launch on with another last bit somewhere.
+struct StoredProduct {
+  const FakeCudaState* state = nullptr;
+  HostTensor right;
+  int other_bits_from = 0;
+} stored;
+
+int store_product(void**) {
+  std::byte* const to = static_cast<std::byte*>(stored.state->map_base);
+  std::memcpy(to, stored.right.data(), stored.right.size_bytes());
+  if (stored.state->launches >= stored.other_bits_from) to[0] ^= std::byte{1};
+  return 0;
+}
+
+TEST_F(StressOnFakeGpuTest, RightResultsAreRightAndHaveTheSameBits) {
+  const library::Workload workload = workloads().front();
+  const library::Reference reference = reference_of(workload);
+  stored = {state_, HostTensor::from_values(bf16, {72, 72}, reference.values[0]), INT32_MAX};
+  state_->executes = store_product;
+  StressOptions options;
+  options.runs = 3;
+  const StressReport right = run(options);
+  EXPECT_TRUE(right.ok()) << right.error << right.first_mismatch;
+  EXPECT_EQ(right.delayed_runs, 6);
+  // The last run of all.
+  state_->launches = 0;
+  stored.other_bits_from = 2 + 4 + 6;
+  const StressReport other = run(options);
+  EXPECT_EQ(other.plain_mismatches, 0);
+  EXPECT_EQ(other.delayed_mismatches, 1);
+  EXPECT_THAT(other.first_mismatch, testing::HasSubstr("C[0, 0] is "));
+  state_->executes = nullptr;
 }
 
 TEST_F(StressOnFakeGpuTest, ALaunchThatTakesTooLongHangs) {

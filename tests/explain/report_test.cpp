@@ -56,7 +56,7 @@ TEST(PipelineGraphTest, SaysWhoMovesWhat) {
   EXPECT_EQ(graph.tensors.at(load->tensor).name, "K");
   EXPECT_EQ(graph.places.at(load->place).stages, 3);
   EXPECT_EQ(graph.places.at(load->place).bytes, 3 * 128 * 128 * 2);
-  ASSERT_EQ(load->where.size(), 2u);
+  ASSERT_EQ(load->where.size(), 1u);
   EXPECT_THAT(load->where[0].file, HasSubstr("attention_sm90_forward.h"));
 
   const GraphFlow* product = find_flow(graph, "math", "wgmma_rs", "kv1");

@@ -296,6 +296,9 @@ TEST(RingErrors, Declarations) {
   });
   misuse("\"s\", bf16", {"shared tile \"s\": 1 stages of 60 x 64", "fix: "},
          [&] { SharedTile s(t.kernel, "s", bf16, 60, 64); });
+  misuse("\"s\", f32",
+         {"shared tile \"s\": a swizzle of 128 bytes of one row", "fix: leave it out"},
+         [&] { SharedTile s(t.kernel, "s", f32, 1, 64, SharedMap{.swizzle = 128}); });
   misuse("\"s\", bf16",
          {"shared tile \"s\": a row of 4 bf16 has 8 bytes", "fix: make rows a multiple of 16"},
          [&] { SharedTile s(t.kernel, "s", bf16, 64, 4); });

@@ -75,7 +75,7 @@ ElementType element_type(DType dtype) {
     case DType::i32:
       return {"int", "b32", "add.s32", 'r'};
     case DType::u32:
-      return {"u32", "b32", "add.u32", 'r'};
+      return {"u32", "b32", "add.s32", 'r'};  // modulo 2^32 the same
     case DType::i64:
       return {"i64", "b64", "add.u64", 'l'};
     case DType::f16:
@@ -91,7 +91,7 @@ ElementType element_type(DType dtype) {
   return {"u16", "b8", "", 'h'};  // PTX has no registers of 8 bits
 }
 
-// The state space is named, as it is not for words: these are elements of tiles.
+// With the state space, and nothing of u32: src/ptx tells elements of tiles from words by that.
 std::string element_wrapper(Emitter& emitter, const Operation& operation, std::string_view name,
                             std::string_view memory, const ElementType& type) {
   const bool loads = !ir::info(operation.op).writes(ir::Memory::global);

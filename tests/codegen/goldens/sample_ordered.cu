@@ -586,82 +586,82 @@ __device__ __forceinline__ i64 atom_i64_release_sys(i64* address, i64 v) {
 }
 __device__ __forceinline__ u32 atom_u32_acq_rel_cluster(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acq_rel.cluster.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.cluster.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acq_rel_cta(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acq_rel.cta.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.cta.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acq_rel_gpu(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acq_rel_sys(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acq_rel.sys.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acquire_cluster(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acquire.cluster.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acquire.cluster.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acquire_cta(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acquire.cta.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acquire.cta.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acquire_gpu(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acquire.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acquire.gpu.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_acquire_sys(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.acquire.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.acquire.sys.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_relaxed_cluster(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.relaxed.cluster.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.relaxed.cluster.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_relaxed_cta(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.relaxed.cta.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.relaxed.cta.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_relaxed_gpu(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_relaxed_sys(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.relaxed.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.relaxed.sys.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_release_cluster(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.release.cluster.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.release.cluster.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_release_cta(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.release.cta.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.release.cta.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_release_gpu(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.release.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.release.gpu.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u32 atom_u32_release_sys(u32* address, u32 v) {
   u32 old;
-  asm volatile("atom.release.sys.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
+  asm volatile("atom.release.sys.global.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
 __device__ __forceinline__ u16 ld_bf16_acquire_cluster(const u16* address) {
@@ -1148,28 +1148,28 @@ __device__ __forceinline__ void red_i64_release_sys(i64* address, i64 v) {
   asm volatile("red.release.sys.global.add.u64 [%0], %1;" :  : "l"(address), "l"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_relaxed_cluster(u32* address, u32 v) {
-  asm volatile("red.relaxed.cluster.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.cluster.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_relaxed_cta(u32* address, u32 v) {
-  asm volatile("red.relaxed.cta.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.cta.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_relaxed_gpu(u32* address, u32 v) {
-  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.gpu.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_relaxed_sys(u32* address, u32 v) {
-  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.sys.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_release_cluster(u32* address, u32 v) {
-  asm volatile("red.release.cluster.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.release.cluster.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_release_cta(u32* address, u32 v) {
-  asm volatile("red.release.cta.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.release.cta.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_release_gpu(u32* address, u32 v) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.release.gpu.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void red_u32_release_sys(u32* address, u32 v) {
-  asm volatile("red.release.sys.global.add.u32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
+  asm volatile("red.release.sys.global.add.s32 [%0], %1;" :  : "l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void st_bf16_relaxed_cluster(u16* address, u16 v) {
   asm volatile("st.relaxed.cluster.global.b16 [%0], %1;" :  : "l"(address), "h"(v) : "memory");
