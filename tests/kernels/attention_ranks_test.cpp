@@ -248,6 +248,68 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
   check(o, {0, 0}, {.runs = 1, .by_heads = true});
 }
 
+// Of all ranks' rows, against float64 and one GPU's formula.
+void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes, bool is_sm90) {
+  const Attention& a = o.attention;
+  SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
+                                  << sizes.keys << " keys" << (is_sm90 ? "" : ", interpreter"));
+  const std::int64_t queries = o.ranks * sizes.queries, keys = o.ranks * sizes.keys;
+  const AttentionSizes all{sizes.batch, queries, keys,     a.heads,  a.kv_heads,
+                           a.dim,       a.dim_v, a.causal, a.window, 1 / std::sqrt(a.dim),
+                           a.softcap};
+  std::uint64_t seed = 3;
+  const auto random = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
+    return HostTensor::random_normal(a.dtype, {sizes.batch, rows, heads, dim}, seed++);
+  };
+  const HostTensor Q = random(queries, a.heads, a.dim), K = random(keys, a.kv_heads, a.dim);
+  const HostTensor V = random(keys, a.kv_heads, a.dim_v), dO = random(queries, a.heads, a.dim_v);
+  const std::vector<std::vector<double>> forward = attention_reference(all, {Q, K, V});
+  const HostTensor O = HostTensor::from_values(a.dtype, dO.shape(), forward[0]);
+  const HostTensor LSE = HostTensor::from_values(f32, {sizes.batch, a.heads, queries}, forward[1]);
+  const std::vector<std::vector<double>> wanted =
+      attention_backward_reference(all, {Q, K, V, dO, {}, {}, O});
+
+  const Program program = is_sm90 ? sequence_parallel_attention_backward_sm90(o)
+                                  : sequence_parallel_attention_backward(o);
+  ProgramMemory memory(
+      program, {{"batch", sizes.batch}, {"queries", sizes.queries}, {"keys", sizes.keys}}, 7);
+  std::size_t place = 0;
+  for (const HostTensor* whole : {&Q, &K, &V, &O, &LSE, &dO}) {
+    const std::vector<HostTensor> parts = shard(*whole, whole == &LSE ? 2 : 1, o.ranks, o.shards);
+    // Words come first, and each tensor's scratch behind it.
+    for (int rank = 0; rank < o.ranks; ++rank) memory.tensors[rank][2 + 2 * place] = parts[rank];
+    ++place;
+  }
+  SimulationOptions options;
+  options.runs = 2;
+  options.multiprocessors = 3;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << report.faults.front().text;
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::vector<HostTensor> parts;
+    for (int rank = 0; rank < o.ranks; ++rank) {
+      parts.push_back(memory.tensors[rank][2 + 2 * (place + i)]);
+    }
+    const HostTensor whole = unshard(parts, 1, o.shards);
+    double squares = 0, norm = 1e-30;
+    for (std::int64_t n = 0; n < whole.elements(); ++n) {
+      const double difference = whole.flat(n) - wanted[i][n];
+      squares += std::isfinite(difference) ? difference * difference : INFINITY;
+      norm += wanted[i][n] * wanted[i][n];
+    }
+    EXPECT_LT(std::sqrt(squares / norm), 2 * test::kTolerance) << "gradient " << i;
+  }
+}
+
+TEST(SequenceParallelAttentionTest, Gradients) {
+  SequenceParallelAttention o = small(2, true, Shards::zig_zag);
+  o.attention = with_sm90_backward_blocks(o.attention);
+  check_gradients(o, {71, 71, 2}, true);
+  o.attention.causal = false;
+  check_gradients(o, {33, 40}, true);
+  check_gradients(o, {33, 40}, false);
+}
+
 // Rows that are divided otherwise than the operation takes them.
 TEST(SequenceParallelAttentionTest, ToleranceSeesAWrongZigZag) {
   const Sizes sizes{32, 32};
