@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -75,6 +76,8 @@ struct ProgramExecutable::State {
   void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
   // Whether the stream's rank has another one.
   bool shares_rank(int stream) const;
+  // Whether a stream of the program may be the caller's.
+  bool runs_on(const runtime::Stream& callers) const;
   // While nothing is queued: who waits for a launch that fails then would wait forever.
   void prepare_steps();
   void queue_run(std::int64_t run) const;
@@ -311,8 +314,19 @@ void ProgramExecutable::State::require_no_capture(const runtime::Stream& stream)
       .raise();
 }
 
-// Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
-// they have ended.
+// The driver takes copies between GPUs in the default stream one after the other, each behind all
+// that both GPUs' default streams were given before. Two ranks that send to each other would take
+// turns, or wait for each other forever.
+bool ProgramExecutable::State::runs_on(const runtime::Stream& callers) const {
+  const auto crosses = [](const ir::ProgramOperation& operation) {
+    return operation.kind == Kind::copy && operation.to.rank != operation.from.rank;
+  };
+  return !callers.is_default() ||
+         std::none_of(recorded.operations.begin(), recorded.operations.end(), crosses);
+}
+
+// Each rank's first stream is the caller's, where that will do. The others begin where it stands,
+// and it goes on when they have ended.
 void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers) {
   passed_streams.clear();
   for (const int rank : ranks->own()) {
@@ -322,13 +336,15 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
             .first->second);
   }
   std::vector<const runtime::Stream*> queues(program->streams.size());
-  std::map<int, int> counts;  // of each rank's streams, so far
+  std::set<int> seen, forked;  // ranks
   for (const auto& [number, stream] : streams) {
     const int rank = program->streams[number].rank;
     const runtime::Stream& first = passed_streams.at(rank);
-    queues[static_cast<std::size_t>(number)] = counts[rank] == 0 ? &first : &stream;
-    if (counts[rank] == 1) begins.at(rank).record(first);
-    if (counts[rank]++ > 0) stream.wait(begins.at(rank));
+    const bool is_callers = seen.insert(rank).second && runs_on(first);
+    queues[static_cast<std::size_t>(number)] = is_callers ? &first : &stream;
+    if (is_callers) continue;
+    if (forked.insert(rank).second) begins.at(rank).record(first);
+    stream.wait(begins.at(rank));
   }
   steps->queue(run, queues);
   for (const auto& [number, end] : ends) {
