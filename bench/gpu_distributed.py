@@ -88,7 +88,8 @@ class Row:
                          torch.randn(own_n, own_k, device=gpu, dtype=torch.bfloat16),
                          torch.empty(*c, device=gpu, dtype=torch.bfloat16)]
                         for gpu in range(gpus)]
-        self.crossing = own_m * (own_n if self.scatters else own_k)  # elements, to one rank
+        # Elements that leave a rank.
+        self.crossing = (gpus - 1) * own_m * (own_n if self.scatters else own_k)
         self.runs = max(10, min(100, int(2e13 / (m * n * k))))
 
     def outputs(self):

@@ -14,6 +14,7 @@ inline compiler::BuildOptions build_options(const CompileOptions& options) {
   how.machine.schedule = options.schedule;
   how.allow_stack_frame = options.allow_stack_frame;
   how.afresh = options.build_afresh;
+  how.delays = compiler::delays_seed();
   return how;
 }
 

@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 
+#include "codegen/cuda/delays.h"
 #include "compiler/claims.h"
 #include "compiler/stopwatch.h"
 #include "support/diagnostic.h"
@@ -126,6 +130,18 @@ runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_sta
   return {allow_stack_frame || traced.form == ir::Form::tile};
 }
 
+std::optional<std::uint64_t> delays_seed() {
+  const char* const text = std::getenv("TILEWRIGHT_DELAYS");
+  if (text == nullptr || *text == 0) return {};
+  std::uint64_t seed = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, seed);
+  if (error == std::errc() && rest == end) return seed;
+  Diagnostic({}, fmt::format("TILEWRIGHT_DELAYS is \"{}\"", text))
+      .fix("a number from which delays are drawn, such as 1; or leave it unset")
+      .raise();
+}
+
 namespace {
 
 runtime::CompileRequest request_of(const GpuProgram& program, const std::string& arch) {
@@ -166,6 +182,11 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
                          const BuildOptions& options) {
   BuiltKernel built{choose_form(traced, arch, options.machine, {}, {}, options.afresh), {}};
+  if (options.delays) {
+    built.program.source = codegen::print_cuda_with_delays(built.program.machine, *options.delays);
+    built.build = build(built.program, arch, options.afresh);
+    return built;
+  }
   built.build = assemble(built.program, arch, resource_policy(traced, options.allow_stack_frame),
                          options.afresh);
   return built;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -31,7 +32,12 @@ struct BuildOptions {
   MachineOptions machine = {};
   bool allow_stack_frame = false;
   bool afresh = false;
+  std::optional<std::uint64_t> delays = {};  // the seed of delays that are injected
 };
+
+// The seed that TILEWRIGHT_DELAYS has, from which all kernels of a process are delayed; nothing
+// where that is not set. Raises a usage error where it is no such number.
+std::optional<std::uint64_t> delays_seed();
 
 GpuProgram print(MachineForm form);
 // The first of the kernel's machine forms, printed, whatever an assembler says of it.
@@ -59,7 +65,8 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 // to the compiler could not help it: such a kernel runs, slower, and explain says by how much.
 runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_stack_frame = false);
 
-// The form that ships, assembled, and held against the claims.
+// The form that ships, assembled, and held against the claims. With injected delays it is another
+// one, of which neither claims nor the policy are asked.
 struct BuiltKernel {
   GpuProgram program;
   runtime::Build build;

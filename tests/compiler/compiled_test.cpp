@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 
 #include "common/temporary_folder.h"
 #include "compiler/device_tensors.h"
@@ -184,6 +186,22 @@ TEST_F(CompiledTest, AnArchitectureIsBuiltAndNotRun) {
   const Executable executable = compile(gemm(), "sm_90a");
   expect_error(ErrorKind::unavailable, {"gemm_sm90", "is built for sm_90a", "compile for cuda"},
                [&] { executable.run(tensors(512, 768, 128)); });
+}
+
+// They are a build of their own, beside the one that ships.
+TEST_F(CompiledTest, DelaysAreSetByTheirVariable) {
+  const auto builds = [this](const char* seed) {
+    const runtime::ScopedVariable delays("TILEWRIGHT_DELAYS", seed);
+    compile(gemm(), "sm_90a");
+    const std::filesystem::recursive_directory_iterator entries(folder_.path());
+    return std::distance(begin(entries), end(entries));
+  };
+  const auto shipped = builds(""), delayed = builds("1");
+  EXPECT_LT(shipped, delayed);
+  EXPECT_EQ(builds("1"), delayed);
+  for (const char* wrong : {"soon", "-1", "1.5", "1 ", "99999999999999999999"}) {
+    expect_error(ErrorKind::usage, {"TILEWRIGHT_DELAYS is", "such as 1"}, [&] { builds(wrong); });
+  }
 }
 
 TEST_F(CompiledTest, NoNvrtcIsUnavailable) {
