@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,17 +19,25 @@ Shards shards_of(const SequenceParallelAttention& o, bool is_packed) {
   return own_keys_last(o.attention, is_packed) ? Shards::contiguous : o.shards;
 }
 
+// The last of a rank's pieces, with which others go on when they have read their own, comes slice
+// by slice from its end. Own keys that come last serve for longer than others take to come.
+int slices_of_piece(bool own_last, int ranks) { return own_last ? 1 : std::max(4 / ranks, 1); }
+
+// Behind each slice of K and of V follows a word.
+constexpr int kWordsOfSlice = 2;
+
 // The keys of all ranks, seen from a kernel: the rank's own where they are, and memory for all, to
 // which the others push theirs.
 struct KeysOfRanks {
-  KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last,
+  KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last, int slices,
               const std::vector<Dim>& own_K, const std::vector<Dim>& own_V, DType dtype)
       : kernel(kernel),
         ranks(kernel.ranks()),
         rows(keys / ranks),
         axis(rows, ranks, shards),
         own_last(own_last),
-        arrived(kernel.symmetric("arrived", i32, {axis.pieces()})),
+        slices(slices),
+        arrived(kernel.symmetric("arrived", i32, {axis.pieces() * slices * kWordsOfSlice})),
         K(kernel.in("own_K", dtype, own_K)),
         V(kernel.in("own_V", dtype, own_V)) {}
   // The last of the pieces that are the rank's own.
@@ -37,10 +46,14 @@ struct KeysOfRanks {
     if (own_last) return {axis.start(Index(ranks - 1)), rows, 0};
     return axis.piece(is_late ? last_of_own() : axis.early(kernel.rank()));
   }
-  void await(const Index& piece) const {
-    const Condition is_own = own_last ? piece == ranks - 1 : axis.owner(piece) == kernel.rank();
+  Index start(const Index& slice) const { return axis.slice_start(slice, slices); }
+  void await(const Index& slice) const {
+    const Condition is_own =
+        own_last ? slice == ranks - 1 : axis.owner(slice / slices) == kernel.rank();
     when(!is_own, [&] {
-      wait_flag(arrived(piece), Compare::ge, kernel.epoch(), kLearn);
+      for (int word = 0; word < kWordsOfSlice; ++word) {
+        wait_flag(arrived(slice * kWordsOfSlice + word), Compare::ge, kernel.epoch(), kLearn);
+      }
       fence_proxy_async_global();
     });
   }
@@ -49,19 +62,20 @@ struct KeysOfRanks {
   Dim ranks, rows;
   DividedAxis axis;
   bool own_last;
-  Tensor arrived;  // of each piece
+  int slices;      // of a piece
+  Tensor arrived;  // of each slice
   Tensor K, V;     // the rank's own
 };
 
-// What the warp that loads knows to be there: pieces that follow each other, at first the last of
-// the rank's own.
+// What the warp that loads knows to be there: slices that follow each other, at first those of the
+// last piece of the rank's own.
 class Arrivals {
  public:
   template <typename Order>
   explicit Arrivals(const Order& order)
       : keys_(order.keys_of_ranks()),
-        first_(keys_.last_of_own()),
-        end_(keys_.last_of_own() + 1),
+        first_(keys_.last_of_own() * keys_.slices),
+        end_((keys_.last_of_own() + 1) * keys_.slices),
         first_row_(keys_.axis.start(keys_.last_of_own())),
         end_row_(keys_.axis.start(keys_.last_of_own() + 1)) {}
 
@@ -103,27 +117,27 @@ class Arrivals {
     repeat_while(missing, [&] {
       first_ = first_ - 1;
       keys_.await(first_);
-      first_row_ = keys_.axis.start(Index(first_));
+      first_row_ = keys_.start(first_);
       missing = begin < first_row_;
     });
     missing = end_row_ < end;
     repeat_while(missing, [&] {
       keys_.await(end_);
       end_ = end_ + 1;
-      end_row_ = keys_.axis.start(Index(end_));
+      end_row_ = keys_.start(end_);
       missing = end_row_ < end;
     });
   }
 
   const KeysOfRanks& keys_;
-  Cell<Index> first_, end_;          // pieces
+  Cell<Index> first_, end_;          // slices
   Cell<Index> first_row_, end_row_;  // their rows
 };
 
 struct ShardParameters : AttentionParameters {
-  ShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
+  ShardParameters(Kernel& kernel, const Attention& a, const Shards& shards, int slices)
       : AttentionParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, keys, shards, own_keys_last(a, false),
+        of_ranks(kernel, keys, shards, own_keys_last(a, false), slices,
                  {batch, keys / kernel.ranks(), a.kv_heads, a.dim},
                  {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
         queries_of_ranks(queries, of_ranks.ranks, shards) {}
@@ -176,9 +190,9 @@ class ShardOrder : public BatchOrder {
 };
 
 struct PackedShardParameters : VarlenParameters {
-  PackedShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
+  PackedShardParameters(Kernel& kernel, const Attention& a, const Shards& shards, int slices)
       : VarlenParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, total_keys, shards, own_keys_last(a, true),
+        of_ranks(kernel, total_keys, shards, own_keys_last(a, true), slices,
                  {total_keys / kernel.ranks(), a.kv_heads, a.dim},
                  {total_keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
         queries_of_ranks(total_queries, of_ranks.ranks, shards),
@@ -284,20 +298,26 @@ class GatheredKeys {
         axis_(rows(own.shapes.of_keys(1)), o.ranks, shards_of(o, kPacked)),
         queries_(rows(own.shapes.of_queries(1)), o.ranks, shards_of(o, kPacked)),
         run_(program.run()),
-        K_(program.scratch("all_K", o.attention.dtype, shape(axis_.all_rows(), o.attention.dim))),
-        V_(program.scratch("all_V", o.attention.dtype, shape(axis_.all_rows(), o.attention.dim_v))),
-        arrived_(program.signals("arrived", axis_.pieces())),
+        K_(gathered(program, "K", own.K, o.attention.dim)),
+        V_(gathered(program, "V", own.V, o.attention.dim_v)),
+        slices_(slices_of_piece(own_keys_last(o.attention, kPacked), o.ranks)),
+        arrived_(program.signals("arrived", axis_.pieces() * slices_ * kWordsOfSlice)),
         taken_(program.signals("taken", o.ranks)) {}
 
+  // K and V in a stream each: what a copy and a word take besides the bytes then passes under the
+  // bytes of the other. Descending blocks of keys are read: first comes what is late, and of that
+  // the last slice.
   void push(const Rank& rank) const {
-    const Stream stream = rank.stream("push");
-    for (int d = 1; d < rank.count(); ++d) {
-      const int to = rank.next(d);
-      stream.wait(taken_[to], run_ - 1);
-      // Descending blocks of keys are read.
-      for (int number = axis_.pieces_of_rank() - 1; number >= 0; --number) {
-        copy(stream, rank.number(), to, number);
-        stream.write(arrived_.on(to)[place(rank.number(), to, number)], run_);
+    for (const Gathered* each : {&K_, &V_}) {
+      const Stream stream = rank.stream(std::string("push_") + each->name);
+      for (int d = 1; d < rank.count(); ++d) stream.wait(taken_[rank.next(d)], run_ - 1);
+      const int last = axis_.pieces_of_rank() - 1;
+      for (int number = last; number >= 0; --number) {
+        for (int d = 1; d < rank.count(); ++d) {
+          // The one that reads it first: of late pieces that are far from the end the one before.
+          const int to = rank.next(last == 1 ? -d : d);
+          send(stream, *each, rank.number(), to, number, number == last ? slices_ : 1);
+        }
       }
     }
   }
@@ -312,8 +332,10 @@ class GatheredKeys {
         return min(rows, kPacked ? Dim(block - 1) : (block - 1) * min(border % block, 1));
       };
       const Dim above = reaching(first), below = reaching(first + rows);
-      copy(stream, rank.number(), rank.number(), number, 0, above);
-      copy(stream, rank.number(), rank.number(), number, rows - below, below);
+      for (const Gathered* each : {&K_, &V_}) {
+        copy(stream, *each, rank.number(), rank.number(), number, 0, above);
+        copy(stream, *each, rank.number(), rank.number(), number, rows - below, below);
+      }
     }
   }
   void tell_taken(const Rank& rank, const Stream& stream) const {
@@ -323,7 +345,7 @@ class GatheredKeys {
   }
   // What the kernel takes.
   std::vector<Part> parts() const {
-    std::vector<Part> parts = own_.parts(K_, V_);
+    std::vector<Part> parts = own_.parts(K_.all, V_.all);
     parts.insert(parts.end(), {arrived_, own_.K, own_.V});
     return parts;
   }
@@ -331,6 +353,17 @@ class GatheredKeys {
  private:
   static constexpr int kAxis = key_axis(static_cast<const Shapes*>(nullptr));
   static constexpr bool kPacked = kAxis == 0;
+  struct Gathered {
+    const char* name;
+    Buffer own, all;
+    int dim;
+  };
+  Gathered gathered(Program& program, const char* name, const Buffer& own, int dim) const {
+    return {name, own,
+            program.scratch(std::string("all_") + name, o_.attention.dtype,
+                            shape(axis_.all_rows(), dim)),
+            dim};
+  }
   static Dim rows(const std::vector<Dim>& shape) { return shape[kAxis]; }
   std::vector<Dim> shape(const Dim& rows, int dim) const {
     std::vector<Dim> shape = own_.shapes.of_keys(dim);
@@ -342,24 +375,33 @@ class GatheredKeys {
     if (own_keys_last(o_.attention, kPacked)) return (rank + 2 * o_.ranks - 1 - to) % o_.ranks;
     return number == 1 ? axis_.late(Dim(rank)) : axis_.early(Dim(rank));
   }
-  // To where `to` reads it what that sees of the piece.
-  void copy(const Stream& stream, int rank, int to, int number) const {
-    const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
-    copy(stream, rank, to, number, 0, seen_by(to, axis_.start(place(rank, to, number)), rows));
+  // To where `to` reads it what that sees of the piece, in so many copies, each behind which are
+  // the words of its slices.
+  void send(const Stream& stream, const Gathered& each, int rank, int to, int number,
+            int copies) const {
+    const Dim all = number == 1 ? axis_.late_rows() : axis_.early_rows();
+    const Dim piece = place(rank, to, number), of_copy = DividedAxis::slice_rows(all, copies);
+    for (int i = copies - 1; i >= 0; --i) {
+      const Dim first = min(i * of_copy, all), rows = min((i + 1) * of_copy, all) - first;
+      copy(stream, each, rank, to, number, first, seen_by(to, axis_.start(piece) + first, rows));
+      for (int j = 0; j < slices_ / copies; ++j) {
+        const Dim slice = (piece * copies + i) * (slices_ / copies) + j;
+        stream.write(arrived_.on(to)[slice * kWordsOfSlice + (&each == &V_ ? 1 : 0)], run_);
+      }
+    }
   }
   // So many of the piece's rows.
-  void copy(const Stream& stream, int rank, int to, int number, const Dim& first,
-            const Dim& rows) const {
+  void copy(const Stream& stream, const Gathered& each, int rank, int to, int number,
+            const Dim& first, const Dim& rows) const {
     const Dim there = axis_.start(place(rank, to, number)) + first;
     const Dim here = (number == 1 ? axis_.early_rows() : Dim(0)) + first;
-    const auto part = [&](const Part& tensor, const Dim& start, int dim) {
-      std::vector<Dim> starts(own_.shapes.of_keys(dim).size(), 0);
+    const auto part = [&](const Part& tensor, const Dim& start) {
+      const std::vector<Dim> sizes = shape(rows, each.dim);
+      std::vector<Dim> starts(sizes.size(), 0);
       starts[kAxis] = start;
-      return tensor.box(starts, shape(rows, dim));
+      return tensor.box(starts, sizes);
     };
-    const Attention& a = o_.attention;
-    stream.copy(part(K_.on(to), there, a.dim), part(own_.K, here, a.dim));
-    stream.copy(part(V_.on(to), there, a.dim_v), part(own_.V, here, a.dim_v));
+    stream.copy(part(each.all.on(to), there), part(each.own, here));
   }
   // Of so many rows of the whole from the first one on; where sequences are packed the host does
   // not know.
@@ -373,7 +415,9 @@ class GatheredKeys {
   const AttentionBuffers<Shapes>& own_;
   DividedAxis axis_, queries_;
   RunNumber run_;
-  Buffer K_, V_, arrived_, taken_;
+  Gathered K_, V_;
+  int slices_;
+  Buffer arrived_, taken_;
 };
 
 template <typename Order, typename Shapes>
@@ -381,8 +425,10 @@ Program gathering_program(const SequenceParallelAttention& o, const Caller& call
   check_attention_ranks(o, caller);
   const Attention& a = o.attention;
   const Sm90Plan plan = sm90_plan(a, Order::kHasNeighbours, caller);
+  constexpr bool kPacked = !Order::kEveryTileHasRows;
   Kernel kernel(caller.function);
-  Forward<Order>(kernel, a, plan, shards_of(o, !Order::kEveryTileHasRows));
+  Forward<Order>(kernel, a, plan, shards_of(o, kPacked),
+                 slices_of_piece(own_keys_last(a, kPacked), o.ranks));
 
   Program program(caller.function, o.ranks, caller.where);
   const AttentionBuffers<Shapes> own(program, a);
