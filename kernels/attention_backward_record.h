@@ -1,6 +1,8 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/attention_parameters.h"
@@ -18,9 +20,21 @@ struct BackwardTensors {
   std::optional<Buffer> dsinks;
 };
 
-// On a stream of each rank, of sequences of one length.
-void record_backward(Program& program, const Attention& attention, const BatchShapes& shapes,
-                     const BackwardTensors& tensors, const std::vector<Stream>& streams,
+using BackwardKernels = std::map<std::string, Kernel>;
+
+// What is recorded where.
+template <typename Shapes>
+struct BackwardRecording {
+  Program& program;
+  std::string name;  // of its kernels
+  const Shapes& shapes;
+  const BackwardTensors& tensors;
+  std::vector<Stream> streams;  // of each rank one
+  BackwardKernels& kernels;     // by their names: those of a program are made once
+  std::string suffix = {};      // of its scratch
+};
+
+void record_backward(const Attention& attention, const BackwardRecording<BatchShapes>& to,
                      bool is_sm90, const Caller& caller);
 
 }  // namespace tilewright::kernels

@@ -1,16 +1,15 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "kernels/all_to_all_parts.h"
 #include "kernels/attention_backward_record.h"
 #include "kernels/attention_ranks.h"
 
 // The gradients of attention over ranks, by heads: each rank gets all rows of its own heads, makes
 // their gradients as one GPU does, and gives those of the others' rows back.
 namespace tilewright::kernels {
-namespace {
 
-void check_gradients(const SequenceParallelAttention& o, const Caller& caller) {
+void check_attention_ranks_backward(const SequenceParallelAttention& o, const Caller& caller) {
   check_attention_ranks(o, caller);
   const Attention& a = o.attention;
   const auto refuse = [&](const std::string& what, const std::string& fix) {
@@ -23,84 +22,96 @@ void check_gradients(const SequenceParallelAttention& o, const Caller& caller) {
   if (a.sinks) refuse("sinks", "leave them out: every rank would need all of their gradients");
 }
 
-class ExchangedGradients {
+namespace {
+
+// A rank's heads come and go in groups: while the kernels of one work, the next one comes and the
+// one before goes. Two of them work at once, so that the second one takes the multiprocessors that
+// the end of the first leaves free.
+class GradientsByHeads {
  public:
-  ExchangedGradients(Program& program, const SequenceParallelAttention& o)
+  GradientsByHeads(Program& program, const SequenceParallelAttention& o)
       : o_(o),
         program_(program),
         s_(program, o.attention),
-        arrived_(program.signals("arrived", o.ranks)),
-        done_(program.signals("done", o.ranks)) {
+        groups_(o.attention.kv_heads / o.ranks),
+        arrived_(program.signals("arrived", groups_ * o.ranks)),
+        done_(program.signals("done", groups_ * o.ranks)),
+        tensors_(static_cast<std::size_t>(groups_)) {
     const Attention& a = o.attention;
     const bool in = true, out = false;
-    exchange("Q", in, true, a.dim, tensors_.Q);
-    exchange("K", in, false, a.dim, tensors_.K);
-    exchange("V", in, false, a.dim_v, tensors_.V);
-    exchange("O", in, true, a.dim_v, tensors_.O);
-    exchange("LSE", in, true, 0, tensors_.LSE);
-    exchange("dO", in, true, a.dim_v, tensors_.dO);
-    exchange("dQ", out, true, a.dim, tensors_.dQ);
-    exchange("dK", out, false, a.dim, tensors_.dK);
-    exchange("dV", out, false, a.dim_v, tensors_.dV);
+    exchange("Q", in, true, a.dim, &BackwardTensors::Q);
+    exchange("K", in, false, a.dim, &BackwardTensors::K);
+    exchange("V", in, false, a.dim_v, &BackwardTensors::V);
+    exchange("O", in, true, a.dim_v, &BackwardTensors::O);
+    exchange("LSE", in, true, 0, &BackwardTensors::LSE);
+    exchange("dO", in, true, a.dim_v, &BackwardTensors::dO);
+    exchange("dQ", out, true, a.dim, &BackwardTensors::dQ);
+    exchange("dK", out, false, a.dim, &BackwardTensors::dK);
+    exchange("dV", out, false, a.dim_v, &BackwardTensors::dV);
   }
 
   void record(bool is_sm90, const Caller& caller) const {
-    std::vector<Stream> math;
-    program_.on_each_rank([&](const Rank& rank) {
-      const Stream push = rank.stream("push");
-      for (int d = 1; d < rank.count(); ++d) {
-        const int to = rank.next(d);
-        for (const Exchanged& each : exchanged_) {
-          if (each.is_input) send(push, each, rank.number(), to);
-        }
-        push.write(arrived_.on(to)[rank.number()], program_.run());
-      }
-      math.push_back(rank.stream("math"));
-      for (const Exchanged& each : exchanged_) {
-        if (each.is_input) send(math.back(), each, rank.number(), rank.number());
-      }
-      await(rank, math.back(), arrived_);
-    });
     Attention own = o_.attention;
-    own.heads /= o_.ranks;
-    own.kv_heads /= o_.ranks;
+    own.heads /= o_.ranks * groups_;
+    own.kv_heads /= o_.ranks * groups_;
     BatchShapes shapes = s_;
     shapes.queries = s_.queries * o_.ranks;
     shapes.keys = s_.keys * o_.ranks;
     shapes.heads = own.heads;
     shapes.kv_heads = own.kv_heads;
-    record_backward(program_, own, shapes, tensors_, math, is_sm90, caller);
-    program_.on_each_rank([&](const Rank& rank) {
-      const Stream& stream = math[static_cast<std::size_t>(rank.number())];
-      for (int d = 0; d < rank.count(); ++d) {
-        const int to = rank.next(d);
-        for (const Exchanged& each : exchanged_) {
-          if (!each.is_input) give_back(stream, each, rank.number(), to);
+    BackwardKernels kernels;
+    for (int group = 0; group < groups_; ++group) send(group);
+    for (int group = 0; group < groups_; ++group) {
+      const std::string name = "math" + std::to_string(group % 2);
+      std::vector<Stream> math;
+      program_.on_each_rank([&](const Rank& rank) {
+        math.push_back(rank.stream(name));
+        for (int from = 0; from < o_.ranks; ++from) {
+          math.back().wait(arrived_[word(group, from)], program_.run());
         }
-        if (d > 0) stream.write(done_.on(to)[rank.number()], program_.run());
+      });
+      record_backward(own,
+                      {program_, caller.function, shapes, tensors_[static_cast<std::size_t>(group)],
+                       math, kernels, suffix(group)},
+                      is_sm90, caller);
+      give_back(group, math);
+    }
+    // A run has ended when the others' gradients have come.
+    program_.on_each_rank([&](const Rank& rank) {
+      for (int group = 0; group < groups_; ++group) {
+        for (int d = 1; d < rank.count(); ++d) {
+          rank.stream("back").wait(done_[word(group, rank.next(d))], program_.run());
+        }
       }
-      await(rank, stream, done_);
     });
   }
 
  private:
-  // What a caller passes, and all rows of own heads. LSE has no columns, and its rows last.
+  // What a caller passes, and of each group all rows of own heads. LSE has no columns, and its rows
+  // last.
   struct Exchanged {
-    Buffer own, all;
+    Buffer own;
+    std::vector<Buffer> all;
     bool is_input, of_queries;
-    int heads, dim;
+    int heads, dim;  // heads of a group
   };
-  void exchange(const char* name, bool is_input, bool of_queries, int dim, Buffer& all) {
+  void exchange(const char* name, bool is_input, bool of_queries, int dim,
+                Buffer BackwardTensors::*place) {
     const int heads = of_queries ? s_.heads : s_.kv_heads;
     const DType dtype = dim == 0 ? f32 : o_.attention.dtype;
-    Exchanged each{{}, {}, is_input, of_queries, heads, dim};
+    Exchanged each{{}, {}, is_input, of_queries, heads / (o_.ranks * groups_), dim};
     const std::vector<Dim> own = shape(each, rows(each), heads);
     each.own = is_input ? program_.in(name, dtype, own) : program_.out(name, dtype, own);
-    each.all = program_.scratch(std::string("all_") + name, dtype,
-                                shape(each, rows(each) * o_.ranks, heads / o_.ranks));
-    all = each.all;
+    for (int group = 0; group < groups_; ++group) {
+      Buffer& all = tensors_[static_cast<std::size_t>(group)].*place;
+      all = program_.scratch("all_" + std::string(name) + suffix(group), dtype,
+                             shape(each, rows(each) * o_.ranks, each.heads));
+      each.all.push_back(all);
+    }
     exchanged_.push_back(each);
   }
+  static std::string suffix(int group) { return "_" + std::to_string(group); }
+  int word(int group, int rank) const { return group * o_.ranks + rank; }
   const Dim& rows(const Exchanged& each) const { return each.of_queries ? s_.queries : s_.keys; }
   std::vector<Dim> shape(const Exchanged& each, const Dim& rows, int heads) const {
     if (each.dim == 0) return {s_.batch, heads, rows};
@@ -111,45 +122,67 @@ class ExchangedGradients {
     return {0, row, head, 0};
   }
 
-  // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of the heads of
-  // another, and among all of that.
+  // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of a group of heads
+  // of `of`, and among all rows of these.
   template <typename Copy>
-  void each_piece(const Exchanged& each, int rank, int heads_of, const Copy& copy) const {
+  void each_piece(const Exchanged& each, int group, int rank, int of, const Copy& copy) const {
     const DividedAxis axis(rows(each), o_.ranks, o_.shards);
-    const int count = each.heads / o_.ranks;
+    const int first = (of * groups_ + group) * each.heads;
     for (int number = 0; number < axis.pieces_of_rank(); ++number) {
       const Dim piece = number == 1 ? axis.late(Dim(rank)) : axis.early(Dim(rank));
       const Dim rows = number == 1 ? axis.late_rows() : axis.early_rows();
       const Dim from = number == 1 ? axis.early_rows() : Dim(0);
-      const std::vector<Dim> sizes = shape(each, rows, count);
-      copy(each.own.on(rank).box(starts(each, from, heads_of * count), sizes),
-           each.all.on(heads_of).box(starts(each, axis.start(piece), 0), sizes));
+      const std::vector<Dim> sizes = shape(each, rows, each.heads);
+      copy(each.own.on(rank).box(starts(each, from, first), sizes),
+           each.all[static_cast<std::size_t>(group)].on(of).box(starts(each, axis.start(piece), 0),
+                                                                sizes));
     }
   }
-  void send(const Stream& stream, const Exchanged& each, int rank, int to) const {
-    each_piece(each, rank, to, [&](const Part& own, const Part& all) { stream.copy(all, own); });
+  // To each rank in a stream of its own.
+  void send(int group) const {
+    program_.on_each_rank([&](const Rank& rank) {
+      for (int d = 0; d < rank.count(); ++d) {
+        const int to = rank.next(d);
+        const Stream stream = rank.stream("push" + std::to_string(d));
+        for (const Exchanged& each : exchanged_) {
+          if (!each.is_input) continue;
+          each_piece(each, group, rank.number(), to,
+                     [&](const Part& own, const Part& all) { stream.copy(all, own); });
+        }
+        stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
+      }
+    });
   }
-  void give_back(const Stream& stream, const Exchanged& each, int rank, int to) const {
-    each_piece(each, to, rank, [&](const Part& own, const Part& all) { stream.copy(own, all); });
-  }
-  void await(const Rank& rank, const Stream& stream, const Buffer& words) const {
-    for (int d = 1; d < rank.count(); ++d) {
-      stream.wait(words[rank.next(d)], program_.run());
-    }
+  void give_back(int group, const std::vector<Stream>& math) const {
+    program_.on_each_rank([&](const Rank& rank) {
+      const Stream back = rank.stream("back");
+      back.wait(math[static_cast<std::size_t>(rank.number())].record());
+      for (int d = 1; d <= rank.count(); ++d) {
+        const int to = rank.next(d);
+        for (const Exchanged& each : exchanged_) {
+          if (each.is_input) continue;
+          each_piece(each, group, to, rank.number(),
+                     [&](const Part& own, const Part& all) { back.copy(own, all); });
+        }
+        if (d == rank.count()) continue;
+        back.write(done_.on(to)[word(group, rank.number())], program_.run());
+      }
+    });
   }
 
   const SequenceParallelAttention& o_;
   Program& program_;
   BatchShapes s_;
+  int groups_;
   Buffer arrived_, done_;
   std::vector<Exchanged> exchanged_;
-  BackwardTensors tensors_;
+  std::vector<BackwardTensors> tensors_;  // of each group
 };
 
 Program gradients(const SequenceParallelAttention& o, bool is_sm90, const Caller& caller) {
-  check_gradients(o, caller);
+  check_attention_ranks_backward(o, caller);
   Program program(caller.function, o.ranks, caller.where);
-  ExchangedGradients(program, o).record(is_sm90, caller);
+  GradientsByHeads(program, o).record(is_sm90, caller);
   return program;
 }
 

@@ -18,5 +18,6 @@ LibraryKernel all_reduce_entry();
 LibraryKernel broadcast_entry();
 LibraryKernel sequence_parallel_attention_entry();
 LibraryKernel sequence_parallel_varlen_attention_entry();
+LibraryKernel sequence_parallel_attention_backward_entry();
 
 }  // namespace tilewright::kernels
