@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/collectives_sm90.h"
+#include "kernels/nodes_check.h"
 #include "kernels/rank_words.h"
 
 namespace tilewright::kernels {
@@ -15,8 +16,6 @@ void check_root(const Collective& c, int root, const Caller& caller) {
                 "ranks count from 0");
 }
 
-namespace {
-
 void check_collective(const Collective& c, const Caller& caller) {
   if (c.ranks < 2 || c.ranks > 8) {
     caller.refuse(std::to_string(c.ranks) + " ranks", "there are 2 to 8");
@@ -24,6 +23,8 @@ void check_collective(const Collective& c, const Caller& caller) {
   if (c.dtype == bf16 || c.dtype == f16 || c.dtype == f32) return;
   caller.refuse("vectors of " + std::string(name_of(c.dtype)), "take bf16, f16 or f32");
 }
+
+namespace {
 
 constexpr int kVectorBlock = 1024;  // of the tile level
 

@@ -147,6 +147,19 @@ std::vector<std::vector<double>> parts_summed_reference(const std::vector<HostTe
   return sums;
 }
 
+std::vector<std::vector<double>> exchanged_reference(const std::vector<HostTensor>& inputs) {
+  const std::int64_t count = inputs[0].elements() / static_cast<std::int64_t>(inputs.size());
+  std::vector<Numbers> parts(inputs.size());
+  for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+    for (const HostTensor& input : inputs) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        parts[rank].push_back(input.flat(static_cast<std::int64_t>(rank) * count + i));
+      }
+    }
+  }
+  return parts;
+}
+
 std::vector<std::vector<double>> broadcast_reference(std::int64_t root,
                                                      const std::vector<HostTensor>& inputs) {
   return std::vector<Numbers>(inputs.size(), numbers_in(inputs[static_cast<std::size_t>(root)]));

@@ -25,6 +25,8 @@ std::vector<std::vector<double>> gathered_reference(const std::vector<HostTensor
 // Sums of all of X, or in rank r of the r-th of so many equal parts as there are ranks.
 std::vector<std::vector<double>> summed_reference(const std::vector<HostTensor>& inputs);
 std::vector<std::vector<double>> parts_summed_reference(const std::vector<HostTensor>& inputs);
+// Of each rank the part of that number, in the order of the ranks that had them.
+std::vector<std::vector<double>> exchanged_reference(const std::vector<HostTensor>& inputs);
 std::vector<std::vector<double>> broadcast_reference(std::int64_t root,
                                                      const std::vector<HostTensor>& inputs);
 

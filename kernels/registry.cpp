@@ -517,6 +517,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                               kernels::all_reduce_entry, kernels::broadcast_entry}) {
       all.push_back(entry());
     }
+    for (LibraryKernel& entry : kernels::node_entries()) all.push_back(std::move(entry));
     return all;
   }();
   return library;

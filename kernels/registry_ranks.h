@@ -16,6 +16,8 @@ LibraryKernel all_gather_entry();
 LibraryKernel reduce_scatter_entry();
 LibraryKernel all_reduce_entry();
 LibraryKernel broadcast_entry();
+// all_gather, reduce_scatter and all_to_all of vectors over nodes.
+std::vector<LibraryKernel> node_entries();
 LibraryKernel sequence_parallel_attention_entry();
 LibraryKernel sequence_parallel_varlen_attention_entry();
 LibraryKernel sequence_parallel_attention_backward_entry();

@@ -35,6 +35,7 @@ void set_target(fuzz::CampaignOptions& options, const std::string& name) {
       options.target = fuzz::Target::cuda;
       return;
     case compiler::Target::Kind::passes:
+    case compiler::Target::Kind::cpu:
       break;
   }
   Diagnostic({}, "target " + name + " is not compared by fuzz")

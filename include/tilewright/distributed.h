@@ -83,6 +83,9 @@ class Rendezvous {
 struct GroupOptions {
   // Both, or neither: then the launcher or MPI says so. 0 <= rank < size <= 1024.
   int rank = -1, size = -1;
+  // Ranks of one machine that name different nodes reach none of each other's memory, as if they
+  // were on different machines. Empty: what TILEWRIGHT_NODE says, or else one node a machine.
+  std::string node;
   // One of this machine's addresses, by which ranks on other machines reach this one. Empty: all
   // ranks are on this machine, and no network is used but for Rendezvous::socket.
   std::string address;
@@ -113,6 +116,9 @@ class Group {
   std::chrono::milliseconds patience() const;
   // The numbers of the ranks on this machine, in order.
   std::vector<int> local_ranks() const;
+  // Of each rank its node, whose ranks reach each other's memory; counted from 0 in the order of
+  // their first ranks.
+  const std::vector<int>& nodes() const;
 
   // Returns when all ranks have come to the barrier of this name.
   void barrier(std::string_view name = "barrier") const;
@@ -132,7 +138,7 @@ class Group {
   std::shared_ptr<Members> members_;
 };
 
-// Memory that every rank has, of the same size, and that all ranks of one machine reach: each maps
+// Memory that every rank has, of the same size, and that all ranks of one node reach: each maps
 // what the others have made, so that every rank's is there by its address. It is handed over as
 // file descriptors, and has no name by which it could stay behind: it lives while somebody maps it.
 // Where a GPU of the group cannot do that, as in some containers, it is handed over as IPC handles.
@@ -144,7 +150,7 @@ class SymmetricArena {
 
   // By all ranks, with the same bytes, more than 0, and the same name. The memory is shared memory
   // of the host, of zeros; or that of the GPU of this number, of anything, which the GPUs of the
-  // other ranks reach too. Raises Error(usage) for sizes that differ, and ranks on other machines;
+  // other ranks of the node reach too. Raises Error(usage) for sizes that differ;
   // Error(unavailable), in all ranks, where one has no room, or does not reach another one's.
   SymmetricArena(const Group& group, std::size_t bytes, std::string name, Memory memory,
                  int device = 0);
@@ -155,7 +161,8 @@ class SymmetricArena {
 
   std::size_t size() const;
   const Group& group() const;
-  // The first byte of that rank's, in this process. Error(usage) for no such rank.
+  // The first byte of that rank's, in this process. Error(usage) for no such rank, and for one of
+  // another node.
   std::byte* at(int rank) const;
   // By all ranks, in the same order: the offset, the same in all of them, of so many bytes that
   // nobody has yet, at a multiple of the alignment, a power of two. Nothing is given back. Raises

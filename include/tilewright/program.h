@@ -124,6 +124,12 @@ class Event {
   int number_ = 0;
 };
 
+// What an exchange sends: a part of this rank's memory, to one of another rank's, of the same shape
+// and dtype.
+struct Sent {
+  Part to, from;
+};
+
 // An ordered queue of one rank's work. What is queued on two streams is not ordered, unless by
 // events, or by words that the one writes and the other waits for.
 class Stream {
@@ -150,6 +156,12 @@ class Stream {
   // Until a stream of every rank has come to the barrier of that name in this run: each rank comes
   // once in a run. What came before in these streams is there behind it, for all of them.
   void barrier(const std::string& name, SourceLocation where = here()) const;
+  // Sends to other ranks, and gets what the ranks of `from` send to this one. It comes when this
+  // stream and theirs have come to the exchange of that name in this run: each rank comes once in a
+  // run, and says of the same ranks that they send to it as send. Between nodes, whose ranks do not
+  // reach each other's memory, this is how data passes, by NCCL; a rank does so in one stream.
+  void exchange(const std::string& name, const std::vector<Sent>& sent,
+                const std::vector<int>& from, SourceLocation where = here()) const;
   Event record(SourceLocation where = here()) const;
   // Of the same rank.
   void wait(const Event& event, SourceLocation where = here()) const;
@@ -319,11 +331,12 @@ class ProgramExecutable {
                    const std::vector<double>& scalars = {});
 
   // The same over the processes of a group, by all of them in the same order: on the tensors of
-  // this process's rank, which is alone on its GPU, and on a stream of its own. Other ranks reach
-  // none of these tensors; a program in which they do is a usage error, at the operation's line.
-  // Words and scratch are in memory that all ranks share. For other sizes than before, which are
-  // then other ones in all ranks, all runs are waited for. Where a rank has died it is raised by
-  // the next call that notices, and waits for words are ended, so that streams come to their end.
+  // this process's rank, which is alone on its GPU, and on a stream of its own. A tensor that other
+  // ranks reach must lie in a SymmetricArena of the group, at the same place in every rank; else it
+  // is a usage error in all ranks, at the operation's line. Words and scratch are in memory that
+  // all ranks share. For other sizes than before, which are then other ones in all ranks, all runs
+  // are waited for. Where a rank has died it is raised by the next call that notices, and waits for
+  // words are ended, so that streams come to their end.
   void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr,
                     const std::vector<double>& scalars = {});
   // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a

@@ -17,12 +17,13 @@
 #include "api/caller_runs.h"
 #include "api/program_ranks.h"
 #include "api/program_steps.h"
+#include "api/shared_tensors.h"
 #include "api/word_waits.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
 #include "compiler/target.h"
-#include "ir/program.h"
+#include "ir/program_exchanges.h"
 #include "runtime/device.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -81,14 +82,14 @@ struct ProgramExecutable::State {
   // While nothing is queued: who waits for a launch that fails then would wait forever.
   void prepare_steps();
   void queue_run(std::int64_t run) const;
+  void queue_steps(std::int64_t run, const ProgramRanks::Streams& queues) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers);
   void synchronize();
-  bool is_in_group() const {
-    return ranks->own().size() != static_cast<std::size_t>(ranks->count());
-  }
+  bool is_in_group() const { return ranks->group() != nullptr; }
+  void share_places(std::vector<std::vector<std::byte*>>& places,
+                    const std::vector<TensorArgument>& own) const;
   void require_no_capture(const runtime::Stream& stream) const;
-  void require_own_tensors() const;
-  // What one rank's caller passes, which other ranks do not reach.
+  // What one rank's caller passes.
   const ir::Kernel& signature_of_rank();
   void require_count(const ir::Kernel& signature, std::size_t given) const;
   ProgramRanks::Streams own_streams() const;
@@ -224,20 +225,39 @@ void ProgramExecutable::State::synchronize() {
 // The tensors of a caller's run; memory beside them where their sizes are new.
 void ProgramExecutable::State::pass(const Arguments& arguments) {
   std::vector<std::int64_t> wanted = sizes_of(arguments);
-  if (!program || wanted != passed_sizes) bind_passed(arguments);
-  passed_sizes = std::move(wanted);
+  const bool is_new = !program || wanted != passed_sizes;
   std::vector<std::vector<std::byte*>> places;
   std::size_t next = 0;
-  for (int rank = 0; rank < program->ranks; ++rank) {
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
     std::vector<std::byte*>& own = places.emplace_back();
-    for (const ir::ProgramBuffer& buffer : program->buffers) {
+    for (const ir::ProgramBuffer& buffer : recorded.buffers) {
       own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
       if (!ranks->runs(rank)) own.back() = nullptr;
     }
   }
-  if (places == passed) return;
+  const auto is_same = [&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < passed.size() && passed[at] == places[at];
+  };
+  const std::vector<int> own = ranks->own();
+  if (!is_new && std::all_of(own.begin(), own.end(), is_same)) return;
+  if (is_in_group()) share_places(places, arguments.tensors);
+  if (is_new) bind_passed(arguments);
+  passed_sizes = std::move(wanted);
   passed = std::move(places);
   prepare_steps();
+}
+
+// Where the other ranks have what they pass and this one reaches, or the other way round.
+void ProgramExecutable::State::share_places(std::vector<std::vector<std::byte*>>& places,
+                                            const std::vector<TensorArgument>& own) const {
+  const std::vector<ReachedBuffer> reached = reached_by_others(recorded);
+  if (reached.empty()) return;
+  for (const auto& [buffer, of_ranks] : shared_places(*ranks->group(), recorded, reached, own)) {
+    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      places[rank][static_cast<std::size_t>(buffer)] = of_ranks[rank];
+    }
+  }
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -284,6 +304,20 @@ bool ProgramExecutable::State::shares_rank(int stream) const {
                        [rank](const ir::ProgramStream& each) { return each.rank == rank; }) > 1;
 }
 
+void ProgramExecutable::State::queue_steps(std::int64_t run,
+                                           const ProgramRanks::Streams& queues) const {
+  try {
+    steps->queue(run, queues);
+  } catch (const Error& error) {
+    ProgramRanks::Streams own;
+    for (const runtime::Stream* each : queues) {
+      if (each != nullptr) own.push_back(each);
+    }
+    ranks->give_up(error, own);
+    throw;
+  }
+}
+
 // A rank's streams begin behind the ends of all of them in the run before.
 void ProgramExecutable::State::queue_run(std::int64_t run) const {
   for (const auto& [i, stream] : streams) {
@@ -295,7 +329,7 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
   }
   std::vector<const runtime::Stream*> queues(program->streams.size());
   for (const auto& [i, stream] : streams) queues[static_cast<std::size_t>(i)] = &stream;
-  steps->queue(run, queues);
+  queue_steps(run, queues);
   // Nobody waits for the end of a rank's only stream.
   for (const auto& [i, stream] : streams) {
     if (shares_rank(i)) ends.at(i).record(stream);
@@ -346,7 +380,7 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
     if (forked.insert(rank).second) begins.at(rank).record(first);
     stream.wait(begins.at(rank));
   }
-  steps->queue(run, queues);
+  queue_steps(run, queues);
   for (const auto& [number, end] : ends) {
     const runtime::Stream& first = passed_streams.at(program->streams[number].rank);
     const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
@@ -358,7 +392,6 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
 
 const ir::Kernel& ProgramExecutable::State::signature_of_rank() {
   if (of_rank) return *of_rank;
-  require_own_tensors();
   ir::Program alone = recorded;
   alone.ranks = 1;
   return of_rank.emplace(ir::signature_of(alone));
@@ -375,36 +408,6 @@ void ProgramExecutable::State::require_count(const ir::Kernel& signature, std::s
                                          given == 1 ? "1 is" : fmt::format("{} are", given)))
       .fix(fmt::format("pass this rank's {}", fmt::join(names, ", ")))
       .raise();
-}
-
-// Another process's memory is not reached, but for what the program itself allocates.
-void ProgramExecutable::State::require_own_tensors() const {
-  const auto refuse = [&](const ir::ProgramOperation& operation, const ir::ProgramPart& part) {
-    Diagnostic(
-        operation.where,
-        fmt::format("program {}: this {} reaches {} of other ranks, and a caller's tensor is "
-                    "one process's alone",
-                    recorded.name, ir::name_of(operation.kind), recorded.buffers[part.buffer].name))
-        .fix("keep what other ranks reach in scratch(); or load a ProgramMemory, run and store it")
-        .raise();
-  };
-  for (const ir::ProgramOperation& operation : recorded.operations) {
-    const int rank = recorded.streams[operation.stream].rank;
-    if (operation.kind == Kind::copy) {
-      for (const ir::ProgramPart& part : {operation.to, operation.from}) {
-        const bool is_passed = recorded.buffers[part.buffer].is_passed();
-        if (part.rank != rank && is_passed) refuse(operation, part);
-      }
-    }
-    if (operation.kind != Kind::launch) continue;
-    std::size_t next = 0;
-    for (const ir::Parameter& parameter : recorded.kernels[operation.kernel]->parameters) {
-      if (!parameter.is_tensor() || next == operation.tensors.size()) continue;
-      const ir::ProgramPart& part = operation.tensors[next++];
-      const bool is_passed = recorded.buffers[part.buffer].is_passed();
-      if (parameter.is_symmetric() && is_passed) refuse(operation, part);
-    }
-  }
 }
 
 ProgramRanks::Streams ProgramExecutable::State::own_streams() const { return streams_of(streams); }
@@ -545,6 +548,7 @@ std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
   state->target = compiler::parse_target(target, options.device);
   state->options = options;
   state->recorded = program.finish();
+  ir::check_exchanges(state->recorded);
   state->signature = ir::signature_of(state->recorded);
   compiler::dump_program(state->recorded);
   return state;
@@ -555,6 +559,7 @@ ProgramExecutable compile(const Program& program, std::string_view target,
   auto state = ProgramExecutable::recorded_state(program, target, options);
   switch (state->target.kind) {
     case compiler::Target::Kind::interpreter:
+    case compiler::Target::Kind::cpu:
     case compiler::Target::Kind::simulator:
     case compiler::Target::Kind::passes:
       state->callers();

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "api/node_transfers.h"
 #include "api/program_ranks.h"
 #include "api/program_watch.h"
 #include "api/word_release.h"
+#include "distributed/members.h"
 #include "ir/program_text.h"
 #include "runtime/peers.h"
 #include "support/diagnostic.h"
@@ -39,17 +41,27 @@ class Pause {
   int times_ = 0;
 };
 
+bool has_nodes(const Group& group) {
+  const std::vector<int>& nodes = group.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node != 0; });
+}
+
 class RankOfGroup final : public ProgramRanks {
  public:
-  RankOfGroup(std::vector<const runtime::Device*> devices, const Group& group, std::string name)
+  RankOfGroup(std::vector<const runtime::Device*> devices, const Group& group,
+              const ir::Program& recorded)
       : ProgramRanks(std::move(devices)),
         group_(group),
-        name_("program " + std::move(name)),
-        own_(device(group.rank())) {}
+        name_("program " + recorded.name),
+        own_(device(group.rank())) {
+    if (has_nodes(group)) nodes_ = std::make_unique<NodeTransfers>(recorded, group, own_);
+  }
   ~RankOfGroup() override {
     // What still runs must find its memory: the process will not last.
     if (is_stuck_) new std::optional<SymmetricArena>(std::move(arena_));
   }
+
+  const Group* group() const override { return &group_; }
 
   void require_usable() const override {
     if (failure_) throw *failure_;
@@ -80,12 +92,30 @@ class RankOfGroup final : public ProgramRanks {
   }
 
   std::byte* at(int buffer, int rank) const override {
+    if (!group_.members()->shares_memory(rank)) return nullptr;
     return arena_->at(rank) + offsets_[static_cast<std::size_t>(buffer)];
   }
+  const NodeTransfers* nodes() const override { return nodes_.get(); }
 
   void meet(std::string_view where) override {
     require_usable();
     group_.barrier(fmt::format("{} of {}", where, name_));
+  }
+
+  // What NCCL has queued may stand behind a wait for a word, and the other way round: both are
+  // ended at the same time.
+  void give_up(const Error& error, const Streams& streams) override {
+    failure_ = error;
+    std::thread aborting([nodes = nodes_.get()] {
+      if (nodes) nodes->abort();
+    });
+    is_stuck_ = !end_waits(releases_, streams);
+    if (is_stuck_) {
+      aborting.detach();
+      static_cast<void>(nodes_.release());  // it is still at work
+    } else {
+      aborting.join();
+    }
   }
 
   void note_queued(std::int64_t run, const Streams& streams) override {
@@ -136,12 +166,12 @@ class RankOfGroup final : public ProgramRanks {
       while (!std::all_of(events.begin(), events.end(),
                           [](const runtime::Event& event) { return event.has_come(); })) {
         group_.require_all(what);
+        if (nodes_) nodes_->require_sound();
         if (Clock::now() >= deadline) raise_late(what);
         pause();
       }
     } catch (const Error& error) {
-      failure_ = error;
-      is_stuck_ = !end_waits(releases_, streams);
+      give_up(error, streams);
       throw;
     }
   }
@@ -162,6 +192,7 @@ class RankOfGroup final : public ProgramRanks {
   const Group group_;
   const std::string name_;
   const runtime::Device& own_;
+  std::unique_ptr<NodeTransfers> nodes_;  // null: there is one node alone
   std::optional<SymmetricArena> arena_;
   std::vector<std::size_t> offsets_;                         // of the buffers
   std::vector<std::unique_ptr<WordRelease>> releases_;       // of this rank
@@ -179,21 +210,26 @@ void require_ranks(const ir::Program& recorded, const Group& group) {
       .raise();
 }
 
-// Two ranks of one GPU would wait for each other's kernels, of which one may not run.
+// Two ranks of one GPU would wait for each other's kernels, of which one may not run. Those of
+// different nodes, which are on one GPU in tests, must not exchange with each other: NCCL takes no
+// GPU twice.
 void require_own_device(const ir::Program& recorded, const Group& group,
                         const runtime::Device& device) {
   const std::vector<std::string> all =
       group.all_gather(runtime::unique_name(device), "compile of program " + recorded.name);
-  std::map<std::string, std::size_t> rank_of;
+  const std::vector<int>& nodes = group.nodes();
+  const std::vector<int> exchanging = communicators(recorded, nodes);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const auto [first, is_new] = rank_of.emplace(all[rank], rank);
-    if (is_new) continue;
-    Diagnostic(recorded.where, fmt::format("program {}: ranks {} and {} are on the same GPU, {}",
-                                           recorded.name, first->second, rank, all[rank]))
-        .fix(
-            "CompileOptions::device: in each process the number of its own GPU, such as "
-            "rank_environment()->local_rank")
-        .raise();
+    for (std::size_t other = 0; other < rank; ++other) {
+      const bool meet = nodes[rank] == nodes[other] || exchanging[rank] == exchanging[other];
+      if (all[rank] != all[other] || !meet) continue;
+      Diagnostic(recorded.where, fmt::format("program {}: ranks {} and {} are on the same GPU, {}",
+                                             recorded.name, other, rank, all[rank]))
+          .fix(
+              "CompileOptions::device: in each process the number of its own GPU, such as "
+              "rank_environment()->local_rank")
+          .raise();
+    }
   }
 }
 
@@ -202,11 +238,12 @@ void require_own_device(const ir::Program& recorded, const Group& group,
 std::unique_ptr<ProgramRanks> rank_of_group(const ir::Program& recorded, const Group& group,
                                             int device) {
   require_ranks(recorded, group);
+  check_nodes(recorded, group.nodes());
   const runtime::Device& own = runtime::Device::get(device);
   require_own_device(recorded, group, own);
   std::vector<const runtime::Device*> devices(static_cast<std::size_t>(group.size()));
   devices[static_cast<std::size_t>(group.rank())] = &own;
-  return std::make_unique<RankOfGroup>(std::move(devices), group, recorded.name);
+  return std::make_unique<RankOfGroup>(std::move(devices), group, recorded);
 }
 
 }  // namespace tilewright

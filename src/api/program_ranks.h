@@ -12,6 +12,7 @@
 
 namespace tilewright {
 
+class NodeTransfers;
 class ProgramWatch;
 
 // Which ranks of a program this process runs, on which GPUs, and where the buffers of all ranks
@@ -21,6 +22,9 @@ class ProgramRanks {
   using Streams = std::vector<const runtime::Stream*>;
 
   virtual ~ProgramRanks() = default;
+
+  // Of which other processes run the other ranks; null where this one runs all.
+  virtual const Group* group() const { return nullptr; }
 
   int count() const { return static_cast<int>(devices_.size()); }
   bool runs(int rank) const { return devices_[static_cast<std::size_t>(rank)] != nullptr; }
@@ -36,9 +40,14 @@ class ProgramRanks {
   // Memory for all buffers of the bound program, which hold anything. What there was before is
   // gone.
   virtual void allocate(const ir::Program& bound) = 0;
+  // null: in a rank of another node
   virtual std::byte* at(int buffer, int rank) const = 0;
+  // null: there is one node alone
+  virtual const NodeTransfers* nodes() const { return nullptr; }
   // Returns when the ranks of other processes are there too.
   virtual void meet(std::string_view where) = 0;
+  // Of what failed while a run was queued: what waits for the rest of it is brought to an end.
+  virtual void give_up(const Error&, const Streams&) {}
   // Behind each run that was queued on the streams of this process; may wait for runs before.
   virtual void note_queued(std::int64_t run, const Streams& streams) = 0;
   // Returns when all ranks have ended the run, and those before. Where a watch is given, what

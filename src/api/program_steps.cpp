@@ -27,7 +27,7 @@ int epoch_of(const ir::ProgramOperation& launch, std::int64_t run) {
 ProgramSteps::ProgramSteps(const ir::Program& bound, const ProgramRanks& ranks,
                            const Kernels& kernels, const WordWaits& waits, const Events& events,
                            const ir::BufferAddress& address, ProgramWatch* watch)
-    : program_(bound), waits_(waits), watch_(watch), address_(address) {
+    : program_(bound), waits_(waits), nodes_(ranks.nodes()), watch_(watch), address_(address) {
   for (const ir::ProgramOperation& operation : bound.operations) {
     const int rank = bound.streams[static_cast<std::size_t>(operation.stream)].rank;
     if (ranks.runs(rank)) steps_.push_back(prepared(operation, rank, kernels, events));
@@ -40,11 +40,14 @@ void ProgramSteps::join_words() {
   std::map<int, std::size_t> last;  // of each stream, its last step
   std::vector<Step> joined;
   for (Step& step : steps_) {
+    if (step.is_replaced && step.transfer.parts.empty()) continue;
     const auto before = last.find(step.operation->stream);
-    if (before != last.end() && is_by_driver(step) && is_by_driver(joined[before->second])) {
+    if (before != last.end() && is_by_driver(step) && is_by_driver(joined[before->second]) &&
+        joined[before->second].transfer.parts.empty()) {
       Step& into = joined[before->second];
       into.words.insert(into.words.end(), step.words.begin(), step.words.end());
       into.about += ", " + step.about;
+      into.transfer = std::move(step.transfer);
       continue;
     }
     last[step.operation->stream] = joined.size();
@@ -65,6 +68,9 @@ ProgramSteps::Step ProgramSteps::prepared(const ir::ProgramOperation& operation,
   Step step;
   step.operation = &operation;
   step.rank = rank;
+  if (nodes_) step.transfer = nodes_->behind(program_, operation, address_);
+  step.is_replaced = nodes_ && nodes_->replaces(program_, operation);
+  if (step.is_replaced) return step;
   const auto rows = [&](const ir::ProgramPart& to, const ir::ProgramPart& from) {
     ir::for_each_rows(argument_of(program_, to, address_), argument_of(program_, from, address_),
                       [&](const ir::CopiedRows& each) { step.rows.push_back(each); });
@@ -113,6 +119,11 @@ void ProgramSteps::queue(std::int64_t run, const std::vector<const runtime::Stre
 }
 
 void ProgramSteps::queue(Step& step, const runtime::Stream& stream, std::int64_t run) const {
+  if (!step.is_replaced) queue_own(step, stream, run);
+  if (!step.transfer.parts.empty()) nodes_->queue(step.transfer, stream, run);
+}
+
+void ProgramSteps::queue_own(Step& step, const runtime::Stream& stream, std::int64_t run) const {
   const ir::ProgramOperation& operation = *step.operation;
   switch (operation.kind) {
     case Kind::launch:

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "api/node_transfers.h"
 #include "api/program_ranks.h"
 #include "api/program_watch.h"
 #include "api/word_waits.h"
@@ -48,17 +49,21 @@ class ProgramSteps {
     std::vector<Word> words;  // of operations that follow each other, by one of the driver's calls
     std::string about;        // the words, for errors
     const runtime::Event* event = nullptr;
+    NodeTransfers::Transfer transfer;  // behind it
+    bool is_replaced = false;          // by the transfer of its exchange
   };
 
   Step prepared(const ir::ProgramOperation& operation, int rank, const Kernels& kernels,
                 const Events& events) const;
   void queue(Step& step, const runtime::Stream& stream, std::int64_t run) const;
+  void queue_own(Step& step, const runtime::Stream& stream, std::int64_t run) const;
   void queue_words(const Step& step, const runtime::Stream& stream, std::int64_t run) const;
   void join_words();
   static bool is_by_driver(const Step& step);
 
   const ir::Program& program_;
   const WordWaits& waits_;
+  const NodeTransfers* const nodes_;
   ProgramWatch* const watch_;
   const ir::BufferAddress address_;
   std::vector<Step> steps_;

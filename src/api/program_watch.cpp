@@ -104,6 +104,10 @@ std::string ProgramWatch::line(std::size_t stream) const {
       what = fmt::format("has not ended its {}", name_of(next.kind));
       break;
   }
+  if (next.exchange >= 0) {
+    what += fmt::format(", in exchange {}{}", program_.buffers[next.exchange].name,
+                        ranks_.nodes() != nullptr ? ", or what other nodes send" : "");
+  }
   const std::string writers = next.kind == Kind::wait ? writers_of(next.to) : std::string();
   return fmt::format("\n  {}  {}  {} (run {}){}", name_of(program_, program_.streams[stream]),
                      format_location(next.where), what, run, writers);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "distributed/members.h"
 #include "distributed/packing.h"
 #include "distributed/shared_block.h"
+#include "distributed/shared_failure.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
 #include "tilewright/distributed.h"
@@ -20,21 +20,12 @@ namespace {
 
 using distributed::Frame;
 using distributed::SharedBlock;
+using distributed::SharedFailure;
 using distributed::SharedHandle;
 using distributed::SharedMemory;
 
 std::string of_rank(const std::string& name, int rank) {
   return fmt::format("{} of rank {}", name, rank);
-}
-
-void require_local(const Group& group, const std::string& name) {
-  for (const distributed::Member& member : group.members()->list()) {
-    if (group.members()->is_local(member.rank)) continue;
-    Diagnostic({}, fmt::format("{}: {} is on another machine than rank {}", name, name_of(member),
-                               group.rank()))
-        .fix("an arena for the ranks of one machine")
-        .raise();
-  }
 }
 
 // What each rank asks for is what this one does.
@@ -50,35 +41,7 @@ void require_same(const Group& group, const std::string& operation, const std::s
   }
 }
 
-// Of an error of this rank alone all ranks learn, and raise it: else they would wait for it.
-class SharedFailure {
- public:
-  template <typename Action>
-  void attempt(const Action& action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      own_ = error;
-    }
-  }
-  std::string text() const { return own_ ? own_->message() : ""; }
-
-  // `texts`: of each rank, "" for none.
-  void raise_any(const std::vector<std::string>& texts) const {
-    if (own_) throw *own_;
-    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-      if (texts[rank].empty()) continue;
-      Diagnostic({}, fmt::format("rank {}: {}", rank, texts[rank]), ErrorKind::unavailable)
-          .fix("look for the error of that rank")
-          .raise();
-    }
-  }
-
- private:
-  std::optional<Error> own_;
-};
-
-// Makes this rank's block, and maps those of the others.
+// Makes this rank's block, and maps those of the others of its node.
 std::vector<std::unique_ptr<SharedBlock>> share(const Group& group, const SharedMemory& memory,
                                                 std::size_t bytes, const std::string& name) {
   const std::string operation = "arena " + name;
@@ -110,7 +73,7 @@ std::vector<std::unique_ptr<SharedBlock>> share(const Group& group, const Shared
   mapping.attempt([&] {
     for (int rank = 0; rank < group.size(); ++rank) {
       const auto at = static_cast<std::size_t>(rank);
-      if (rank == own) continue;
+      if (rank == own || !group.members()->shares_memory(rank)) continue;
       blocks[at] =
           memory.map({std::move(frames[at].attached), handles[at]}, bytes, of_rank(name, rank));
     }
@@ -145,10 +108,22 @@ std::unique_ptr<SharedMemory> memory_of(const Group& group, SymmetricArena::Memo
 }  // namespace
 
 struct SymmetricArena::State {
+  State(const Group& of, std::string called, std::size_t size,
+        std::vector<std::unique_ptr<SharedBlock>> shared)
+      : group(of), name(std::move(called)), bytes(size), blocks(std::move(shared)) {
+    std::vector<std::byte*> places;
+    for (const auto& block : blocks) places.push_back(block->data());
+    region = group.members()->regions().add(name, std::move(places), group.rank(), bytes);
+  }
+  ~State() { group.members()->regions().remove(region); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   const Group group;
   const std::string name;
   const std::size_t bytes;
   const std::vector<std::unique_ptr<SharedBlock>> blocks;
+  std::int64_t region = 0;
   std::size_t used = 0;
 };
 
@@ -157,9 +132,8 @@ SymmetricArena::SymmetricArena(const Group& group, std::size_t bytes, std::strin
   if (bytes == 0) {
     Diagnostic({}, fmt::format("arena {}: 0 bytes", name)).fix("at least one byte").raise();
   }
-  require_local(group, "arena " + name);
   auto blocks = share(group, *memory_of(group, memory, device, name), bytes, name);
-  state_.reset(new State{group, std::move(name), bytes, std::move(blocks)});
+  state_ = std::make_unique<State>(group, std::move(name), bytes, std::move(blocks));
 }
 
 SymmetricArena::~SymmetricArena() = default;
@@ -177,7 +151,15 @@ std::byte* SymmetricArena::at(int rank) const {
         .fix(fmt::format("a rank from 0 to {}", state.group.size() - 1))
         .raise();
   }
-  return state.blocks[static_cast<std::size_t>(rank)]->data();
+  const auto& block = state.blocks[static_cast<std::size_t>(rank)];
+  if (block) return block->data();
+  const std::vector<int>& nodes = state.group.nodes();
+  const int own = state.group.rank();
+  Diagnostic({}, fmt::format("arena {}: rank {} is on node {}, and rank {} on node {}", state.name,
+                             rank, nodes[static_cast<std::size_t>(rank)], own,
+                             nodes[static_cast<std::size_t>(own)]))
+      .fix("only ranks of one node reach each other's memory: Stream::exchange sends between nodes")
+      .raise();
 }
 
 std::size_t SymmetricArena::allocate(std::size_t bytes, std::string_view name,

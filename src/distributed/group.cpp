@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
+#include <map>
 #include <utility>
 
 #include "distributed/entrance.h"
@@ -51,11 +53,28 @@ void check_times(const GroupOptions& options) {
   }
 }
 
+std::string node_of(const GroupOptions& options) {
+  if (!options.node.empty()) return options.node;
+  const char* const said = std::getenv("TILEWRIGHT_NODE");
+  return said == nullptr ? "" : said;
+}
+
+// Ranks of one machine are of one node unless they say otherwise.
+std::vector<int> numbered_nodes(const std::vector<distributed::Member>& members) {
+  std::map<std::pair<std::string, std::string>, int> numbers;
+  std::vector<int> nodes;
+  for (const distributed::Member& member : members) {
+    const auto next = static_cast<int>(numbers.size());
+    nodes.push_back(numbers.try_emplace({member.machine, member.node}, next).first->second);
+  }
+  return nodes;
+}
+
 std::shared_ptr<Group::Members> join(Rendezvous::Way& way, const GroupOptions& options) {
   check_times(options);
   const Rendezvous::Way::Place place = place_of(way, options);
   const distributed::Lobby lobby{place.size, options.patience, Clock::now() + options.patience};
-  distributed::Member own = distributed::introduce(place.rank);
+  distributed::Member own = distributed::introduce(place.rank, node_of(options));
   const distributed::Entrance entrance(own, options.address);
   distributed::Meeting meeting = meet(way, own, options.address, lobby);
   std::vector<FileDescriptor> connections = entrance.connect(meeting, place.rank, lobby);
@@ -69,13 +88,18 @@ Group::Members::Members(distributed::Meeting meeting, int rank,
                         std::vector<FileDescriptor> connections, const GroupOptions& options)
     : rank_(rank),
       patience_(options.patience),
-      links_(std::move(meeting.members), rank, std::move(connections), options.silence) {}
+      links_(std::move(meeting.members), rank, std::move(connections), options.silence),
+      nodes_(numbered_nodes(links_.members())) {}
 
 bool Group::Members::is_local(int rank) const {
   const auto machine = [this](int of) -> const std::string& {
     return list()[static_cast<std::size_t>(of)].machine;
   };
   return machine(rank) == machine(rank_);
+}
+
+bool Group::Members::shares_memory(int rank) const {
+  return nodes_[static_cast<std::size_t>(rank)] == nodes_[static_cast<std::size_t>(rank_)];
 }
 
 std::vector<Frame> Group::Members::exchange(std::string_view own, std::string_view name,
@@ -97,7 +121,8 @@ std::vector<Frame> Group::Members::try_exchange(std::string_view own, std::strin
     Diagnostic({}, fmt::format("{} bytes in {}", own.size(), name)).fix("at most 64 MiB").raise();
   }
   for (int rank = 0; rank < size(); ++rank) {
-    if (rank != rank_) links_.send(rank, payload, deadline, attached);
+    if (rank == rank_) continue;
+    links_.send(rank, payload, deadline, shares_memory(rank) ? attached : -1);
   }
   std::vector<Frame> frames;
   for (int rank = 0; rank < size(); ++rank) {
@@ -157,6 +182,8 @@ std::vector<int> Group::local_ranks() const {
   }
   return ranks;
 }
+
+const std::vector<int>& Group::nodes() const { return members_->nodes(); }
 
 void Group::barrier(std::string_view name) const { members_->exchange({}, name); }
 

@@ -24,7 +24,7 @@ namespace {
 
 using Ticket = Rendezvous::Way::Ticket;
 
-constexpr const char* kVersion = "1";  // of what the frames hold
+constexpr const char* kVersion = "2";  // of what the frames hold
 constexpr std::size_t kLongestHello = 4096;
 // What rank 0 needs to tell the others that it has given up.
 constexpr std::chrono::milliseconds kGrace{5'000};
@@ -34,7 +34,8 @@ constexpr const char* kComeFix = "start all ranks within the group's patience, o
 
 std::string hello_of(const Member& own, const std::string& token, int size) {
   return pack({kVersion, token, std::to_string(size), std::to_string(own.rank),
-               std::to_string(own.process), own.host, own.machine, own.local.name, own.remote});
+               std::to_string(own.process), own.host, own.machine, own.node, own.local.name,
+               own.remote});
 }
 
 struct Hello {
@@ -45,15 +46,20 @@ struct Hello {
 
 std::optional<Hello> parse_hello(std::string_view payload) {
   const auto fields = unpack(payload);
-  if (!fields || fields->size() != 9) return std::nullopt;
+  if (!fields || fields->size() != 10) return std::nullopt;
   const auto size = parse_int((*fields)[2]), rank = parse_int((*fields)[3]),
              process = parse_int((*fields)[4]);
   if (!size || !rank || !process) return std::nullopt;
-  return Hello{
-      (*fields)[0],
-      (*fields)[1],
-      *size,
-      {*rank, *process, (*fields)[5], (*fields)[6], {true, (*fields)[7], 0}, (*fields)[8]}};
+  return Hello{(*fields)[0],
+               (*fields)[1],
+               *size,
+               {*rank,
+                *process,
+                (*fields)[5],
+                (*fields)[6],
+                (*fields)[7],
+                {true, (*fields)[8], 0},
+                (*fields)[9]}};
 }
 
 std::string list_of(const std::vector<Member>& members) {
@@ -343,7 +349,7 @@ std::string name_of(const Member& member) {
   return fmt::format("rank {} ({})", member.rank, process_text(member));
 }
 
-Member introduce(int rank) {
+Member introduce(int rank, std::string node) {
   Member own;
   own.rank = rank;
   own.process = getpid();
@@ -355,6 +361,7 @@ Member introduce(int rank) {
   if (readlink("/proc/self/ns/net", space, sizeof space - 1) < 0) space[0] = '\0';
   const std::string boot = read_system_file("/proc/sys/kernel/random/boot_id");
   own.machine = (boot.empty() ? own.host : boot) + space;
+  own.node = std::move(node);
   own.local.name = draw_name();
   return own;
 }

@@ -15,6 +15,7 @@ struct Member {
   int process = 0;
   std::string host;     // its name, for a person
   std::string machine;  // the same for processes that reach each other's local sockets
+  std::string node;     // of those of one machine: the same for those that share memory
   Endpoint local;       // where it listens for the others of its machine
   std::string remote;   // for the others, an endpoint's text; empty: nowhere
 };
@@ -23,8 +24,8 @@ struct Member {
 std::string process_text(const Member& member);
 std::string name_of(const Member& member);
 
-// This process, still without endpoints.
-Member introduce(int rank);
+// This process, still without endpoints, of the node of that name.
+Member introduce(int rank, std::string node = {});
 
 struct Lobby {
   int size = 1;

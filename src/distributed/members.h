@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "distributed/links.h"
+#include "distributed/regions.h"
 #include "support/file_descriptor.h"
 #include "tilewright/distributed.h"
 
@@ -23,11 +24,15 @@ class Group::Members {
   int size() const { return static_cast<int>(links_.members().size()); }
   const std::vector<distributed::Member>& list() const { return links_.members(); }
   bool is_local(int rank) const;
+  bool shares_memory(int rank) const;  // they are of one node
+  // Of each rank, from 0 on in the order of the ranks.
+  const std::vector<int>& nodes() const { return nodes_; }
   distributed::Links& links() { return links_; }
+  distributed::Regions& regions() { return regions_; }
   std::chrono::milliseconds patience() const { return patience_; }
 
-  // What each rank gives, and a descriptor of each that it may then use, if `attached` is one: then
-  // all ranks are on one machine.
+  // What each rank gives, and a descriptor of each of this node that it may then use, if `attached`
+  // is one.
   std::vector<distributed::Frame> exchange(std::string_view own, std::string_view name,
                                            int attached = -1);
 
@@ -40,6 +45,8 @@ class Group::Members {
   const int rank_;
   const std::chrono::milliseconds patience_;
   distributed::Links links_;
+  distributed::Regions regions_;
+  const std::vector<int> nodes_;
   std::optional<Error> failure_;  // behind it the ranks no longer do the same
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/cpu_kernel.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "support/diagnostic.h"
@@ -166,6 +167,19 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   }
 }
 
+void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
+                 const compiler::MachineOptions& options) {
+  explanation.last = traced;
+  compiler::compile_for_cpu(
+      traced, options.numerics,
+      [&](std::string_view name, const ir::Kernel& after, double milliseconds, bool changed) {
+        record({std::string(name), milliseconds, changed}, after);
+        explanation.front_end_milliseconds += milliseconds;
+        explanation.last = after;
+      });
+  explanation.last.target.clear();  // its operations are not a machine form's
+}
+
 std::map<std::string, std::int64_t> units_of(const ir::Kernel& machine) {
   const target::Target& target = target::target_of(machine);
   std::map<std::string, std::int64_t> counts;
@@ -228,6 +242,8 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
       record({std::string(name), milliseconds, changed}, after);
       explanation.front_end_milliseconds += milliseconds;
     });
+  } else if (target.kind == compiler::Target::Kind::cpu) {
+    explain_cpu(explanation, record, traced, options);
   } else {
     explain_gpu(explanation, record, traced, target, options);
   }

@@ -143,7 +143,8 @@ TensorArgument argument_of(const Program& program, const ProgramPart& part,
   offset *= tensor.element_bytes();
   tensor.data = address(part.buffer, part.rank) + offset;
   for (int rank = 0; rank < program.ranks && program.ranks > 1; ++rank) {
-    tensor.peers.push_back(address(part.buffer, rank) + offset);
+    std::byte* const peer = address(part.buffer, rank);
+    tensor.peers.push_back(peer == nullptr ? nullptr : peer + offset);
   }
   return tensor;
 }

@@ -28,7 +28,7 @@ struct ProgramBuffer {
   SourceLocation where;
   std::vector<std::int64_t> strides = {};  // of a caller's, once bound; none: row-major
   bool is_double = false;                  // as TensorArgument's
-  bool is_barrier = false;                 // words of Stream::barrier
+  bool is_meeting = false;                 // words of Stream::barrier or Stream::exchange
   bool is_passed() const { return kind == Kind::tensor || kind == Kind::in || kind == Kind::out; }
   // What it holds after a run is there in the next one.
   bool outlives_runs() const { return is_passed() || kind == Kind::signals; }
@@ -71,6 +71,8 @@ struct ProgramOperation {
   RunNumber value = 0;
   Compare compare = Compare::ge;  // of a wait
   int event = 0;                  // by number; each is recorded once
+  // The words of the exchange that a copy, write or wait is part of; -1: of none.
+  int exchange = -1;
 };
 
 // As the text has it: "launch", "wait_event".
@@ -123,7 +125,7 @@ Program bind_program(const Program& program, const DimValues& sizes, std::int64_
 // Makes all floating buffers of a bound program hold doubles.
 void hold_doubles(Program& bound);
 
-// Where a buffer lies in a rank.
+// Where a buffer lies in a rank; null where that is out of reach.
 using BufferAddress = std::function<std::byte*(int buffer, int rank)>;
 
 // The part as a tensor; the peers' too where there are several ranks.

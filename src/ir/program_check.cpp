@@ -23,6 +23,7 @@ class OperationCheck {
         rank_(program.streams[operation.stream].rank) {}
 
   void run() const {
+    if (operation_.exchange >= 0) check_exchange();
     switch (operation_.kind) {
       case ProgramKind::launch:
         for (const ProgramPart& part : operation_.tensors) {
@@ -158,6 +159,25 @@ class OperationCheck {
       }
     }
     return true;
+  }
+
+  // It has words of each rank, and is made of copies and words.
+  void check_exchange() const {
+    const ProgramBuffer& words = program_.buffers[operation_.exchange];
+    const bool is_part = operation_.kind == ProgramKind::copy ||
+                         operation_.kind == ProgramKind::write ||
+                         operation_.kind == ProgramKind::wait;
+    const bool has_words = words.kind == ProgramBuffer::Kind::signals &&
+                           words.shape.front() == Dim(2 * program_.ranks);
+    const bool is_own = operation_.kind == ProgramKind::copy
+                            ? operation_.from.rank == rank_ && operation_.to.rank != rank_
+                            : operation_.to.buffer == operation_.exchange &&
+                                  operation_.to.starts.front().is_constant();
+    if (is_part && has_words && is_own) return;
+    problem(fmt::format("it is no part of an exchange of words {}", words.name))
+        .note(words.where, words.name + " is made")
+        .fix("Stream::exchange records such parts: what a rank has, and two words of each rank")
+        .raise();
   }
 
   // One i32 word of signals, which holds integers: one that counts in halves would be rounded in

@@ -100,6 +100,9 @@ class ProgramPrinter {
         words += fmt::format(" event {}", operation.event);
         break;
     }
+    if (operation.exchange >= 0) {
+      words += " exchange " + quoted(program_.buffers[operation.exchange].name);
+    }
     line(words, operation.where);
   }
 
@@ -241,6 +244,7 @@ class ProgramParser {
         event(operation);
         break;
     }
+    if (in_.accept_word("exchange")) operation.exchange = buffer_number();
     operation.where = in_.location_or(here);
     in_.within(begin, [&] { check_operation(program_, operation); });
     program_.operations.push_back(std::move(operation));
@@ -342,14 +346,17 @@ class ProgramParser {
     if (!found) in_.fail(begin, "expected eq, ne, lt, le, gt or ge");
     return *found;
   }
-  ProgramPart part() {
+  int buffer_number() {
     const std::size_t begin = in_.position();
     const std::string name = in_.quoted("a buffer's name in quotes");
     const auto found = std::find_if(program_.buffers.begin(), program_.buffers.end(),
                                     [&](const ProgramBuffer& each) { return each.name == name; });
     if (found == program_.buffers.end()) in_.fail(begin, "there is no such buffer");
+    return static_cast<int>(found - program_.buffers.begin());
+  }
+  ProgramPart part() {
     ProgramPart part;
-    part.buffer = static_cast<int>(found - program_.buffers.begin());
+    part.buffer = buffer_number();
     part.rank = rank();
     part.starts = numbers();
     part.sizes = numbers();

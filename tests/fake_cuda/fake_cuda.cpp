@@ -147,6 +147,14 @@ int cuCtxSetCurrent(CUctx_st* context) {
   current_context = reinterpret_cast<std::uintptr_t>(context);
   return 0;
 }
+int cuCtxGetDevice(int* device) {
+  *device = static_cast<int>(current_context) - 1;
+  return 0;
+}
+// What another fake library lets a stream do.
+void fake_cuda_submit(CUstream_st* stream, void (*work)(void*), void* data) {
+  fake_cuda::submit(stream, [=] { work(data); });
+}
 int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module); }
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {

@@ -35,7 +35,8 @@ TEST(CommandTest, ListsKernels) {
                   "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
                   "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
                   "all_to_all", "all_to_all_back", "all_to_all_varlen", "all_to_all_varlen_back",
-                  "all_gather", "reduce_scatter", "all_reduce", "broadcast"));
+                  "all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
+                  "reduce_scatter_nodes", "all_to_all_nodes"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "ir/program.h"
+
+// What Stream::exchange has recorded, as one step of each rank that takes part.
+namespace tilewright::ir {
+
+struct ExchangeSide {
+  int words = 0;  // the exchange, by the buffer of its words
+  int stream = 0, rank = 0;
+  SourceLocation where;
+  std::vector<const ProgramOperation*> copies;  // to other ranks
+  std::set<int> receivers, senders;             // to whom and from whom data goes
+  const ProgramOperation* last = nullptr;       // of its operations
+};
+
+// In the order in which ranks come to them.
+std::vector<ExchangeSide> exchange_sides(const Program& program);
+// The one of that exchange in the rank; null: there is none.
+const ExchangeSide* find_side(const std::vector<ExchangeSide>& sides, int words, int rank);
+
+// The other rank of an operation of an exchange.
+int other_rank(const Program& program, const ProgramOperation& operation);
+
+// Raises a usage error where a rank sends to one that does not expect it, or the other way round.
+void check_exchanges(const Program& program);
+
+}  // namespace tilewright::ir
