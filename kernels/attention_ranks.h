@@ -46,20 +46,6 @@ class DividedAxis {
     if (!zig_zag_) return piece * rows_;
     return min(piece, ranks_) * early_rows() + max(piece - ranks_, 0) * late_rows();
   }
-  // Pieces may come in so many slices, whose numbers go on from piece to piece.
-  Index slice_start(const Index& slice, int slices) const {
-    if (slices == 1) return start(slice);
-    const Index piece = slice / slices;
-    Dim of_early = slice_rows(early_rows(), slices), of_late = slice_rows(late_rows(), slices);
-    Index rows = early_rows(), of_slice = of_early;
-    if (zig_zag_) {
-      rows = select(piece >= ranks_, late_rows(), rows);
-      of_slice = select(piece >= ranks_, of_late, of_slice);
-    }
-    return start(piece) + min(slice % slices * of_slice, rows);
-  }
-  // Of all slices but a piece's last ones.
-  static Dim slice_rows(const Dim& rows, int slices) { return ceil_div(rows, slices); }
   // Whose piece it is.
   Index owner(const Index& piece) const {
     return zig_zag_ ? min(piece, Index(ranks_ * 2 - 1) - piece) : piece;

@@ -19,40 +19,50 @@ Shards shards_of(const SequenceParallelAttention& o, bool is_packed) {
   return own_keys_last(o.attention, is_packed) ? Shards::contiguous : o.shards;
 }
 
-// The last of a rank's pieces, with which others go on when they have read their own, comes slice
-// by slice from its end. Own keys that come last serve for longer than others take to come.
-int slices_of_piece(bool own_last, int ranks) { return own_last ? 1 : std::max(4 / ranks, 1); }
-
-// Behind each slice of K and of V follows a word.
-constexpr int kWordsOfSlice = 2;
+// Keys come in two shares of their heads: those of the tiles that run first, and the rest while
+// these run. A word of K and one of V follow each share of each piece.
+struct HeadShares {
+  explicit HeadShares(const Attention& a)
+      : all(a.kv_heads), first(std::max(a.kv_heads / 4, 1)), count(first < all ? 2 : 1) {}
+  Index of(const Index& kv_head) const {
+    return count == 1 ? Index(0) : select(kv_head >= first, 1, 0);
+  }
+  int begin(int share) const { return share == 0 ? 0 : first; }
+  int heads(int share) const { return share == 0 ? first : all - first; }
+  int all, first;
+  int count;
+};
+template <typename Number>
+Number word_of(const Number& share, const Number& piece, const Dim& pieces, int tensor) {
+  return (share * pieces + piece) * 2 + tensor;
+}
 
 // The keys of all ranks, seen from a kernel: the rank's own where they are, and memory for all, to
 // which the others push theirs.
 struct KeysOfRanks {
-  KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last, int slices,
-              const std::vector<Dim>& own_K, const std::vector<Dim>& own_V, DType dtype)
+  KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last,
+              const Attention& a, const std::vector<Dim>& own_K, const std::vector<Dim>& own_V)
       : kernel(kernel),
         ranks(kernel.ranks()),
         rows(keys / ranks),
         axis(rows, ranks, shards),
         own_last(own_last),
-        slices(slices),
-        arrived(kernel.symmetric("arrived", i32, {axis.pieces() * slices * kWordsOfSlice})),
-        K(kernel.in("own_K", dtype, own_K)),
-        V(kernel.in("own_V", dtype, own_V)) {}
+        shares(a),
+        arrived(kernel.symmetric("arrived", i32, {shares.count * axis.pieces() * 2})),
+        K(kernel.in("own_K", a.dtype, own_K)),
+        V(kernel.in("own_V", a.dtype, own_V)) {}
   // The last of the pieces that are the rank's own.
   Index last_of_own() const { return own_last ? Index(ranks - 1) : axis.late(kernel.rank()); }
   DividedAxis::Piece own_piece(bool is_late) const {
     if (own_last) return {axis.start(Index(ranks - 1)), rows, 0};
     return axis.piece(is_late ? last_of_own() : axis.early(kernel.rank()));
   }
-  Index start(const Index& slice) const { return axis.slice_start(slice, slices); }
-  void await(const Index& slice) const {
-    const Condition is_own =
-        own_last ? slice == ranks - 1 : axis.owner(slice / slices) == kernel.rank();
+  void await(const Index& share, const Index& piece) const {
+    const Condition is_own = own_last ? piece == ranks - 1 : axis.owner(piece) == kernel.rank();
     when(!is_own, [&] {
-      for (int word = 0; word < kWordsOfSlice; ++word) {
-        wait_flag(arrived(slice * kWordsOfSlice + word), Compare::ge, kernel.epoch(), kLearn);
+      for (int tensor = 0; tensor < 2; ++tensor) {
+        wait_flag(arrived(word_of(share, piece, axis.pieces(), tensor)), Compare::ge,
+                  kernel.epoch(), kLearn);
       }
       fence_proxy_async_global();
     });
@@ -62,24 +72,36 @@ struct KeysOfRanks {
   Dim ranks, rows;
   DividedAxis axis;
   bool own_last;
-  int slices;      // of a piece
-  Tensor arrived;  // of each slice
-  Tensor K, V;     // the rank's own
+  HeadShares shares;
+  Tensor arrived;
+  Tensor K, V;  // the rank's own
 };
 
-// What the warp that loads knows to be there: slices that follow each other, at first those of the
-// last piece of the rank's own.
+// What the warp that loads knows to be there of a share of the heads: pieces that follow each
+// other, at first the last of the rank's own.
 class Arrivals {
  public:
   template <typename Order>
   explicit Arrivals(const Order& order)
       : keys_(order.keys_of_ranks()),
-        first_(keys_.last_of_own() * keys_.slices),
-        end_((keys_.last_of_own() + 1) * keys_.slices),
+        share_(0),
+        first_(keys_.last_of_own()),
+        end_(keys_.last_of_own() + 1),
         first_row_(keys_.axis.start(keys_.last_of_own())),
         end_row_(keys_.axis.start(keys_.last_of_own() + 1)) {}
 
-  void await_tile(const Work&) const {}
+  // Tiles of the first share come first.
+  void await_tile(const Work& work) {
+    if (keys_.shares.count == 1) return;
+    const Index share = keys_.shares.of(work.kv_head);
+    when(share > share_, [&] {
+      share_ = share;
+      first_ = keys_.last_of_own();
+      end_ = keys_.last_of_own() + 1;
+      first_row_ = keys_.axis.start(keys_.last_of_own());
+      end_row_ = keys_.axis.start(keys_.last_of_own() + 1);
+    });
+  }
   // Calls `body` for a block of keys or values where it lies: with those of the rank, or with all,
   // once it has come there.
   template <typename Body>
@@ -116,30 +138,31 @@ class Arrivals {
     Cell<Condition> missing(begin < first_row_);
     repeat_while(missing, [&] {
       first_ = first_ - 1;
-      keys_.await(first_);
-      first_row_ = keys_.start(first_);
+      keys_.await(share_, first_);
+      first_row_ = keys_.axis.start(Index(first_));
       missing = begin < first_row_;
     });
     missing = end_row_ < end;
     repeat_while(missing, [&] {
-      keys_.await(end_);
+      keys_.await(share_, end_);
       end_ = end_ + 1;
-      end_row_ = keys_.start(end_);
+      end_row_ = keys_.axis.start(Index(end_));
       missing = end_row_ < end;
     });
   }
 
   const KeysOfRanks& keys_;
-  Cell<Index> first_, end_;          // slices
+  Cell<Index> share_;
+  Cell<Index> first_, end_;          // pieces
   Cell<Index> first_row_, end_row_;  // their rows
 };
 
 struct ShardParameters : AttentionParameters {
-  ShardParameters(Kernel& kernel, const Attention& a, const Shards& shards, int slices)
+  ShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
       : AttentionParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, keys, shards, own_keys_last(a, false), slices,
+        of_ranks(kernel, keys, shards, own_keys_last(a, false), a,
                  {batch, keys / kernel.ranks(), a.kv_heads, a.dim},
-                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
+                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}),
         queries_of_ranks(queries, of_ranks.ranks, shards) {}
   KeysOfRanks of_ranks;
   DividedAxis queries_of_ranks;
@@ -155,7 +178,18 @@ class ShardOrder : public BatchOrder {
   static constexpr bool kHasNeighbours = false;
 
   ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
-      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)), p_(p) {}
+      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)), p_(p) {
+    // No more at a time than come first.
+    group_ = min(group_, max(p.of_ranks.shares.first * (p.group / packed_heads_) * p.batch, 1));
+  }
+  // A head of all sequences before the next one: as they come.
+  Run run(const Index& number) const {
+    Run run = BatchOrder::run(number);
+    const Dim batch = max(p_.batch, 1);
+    const Index head = run.first.sequence * (a_.heads / packed_heads_) + run.first.pack;
+    run.first = {run.first.row_block, head / batch, head % batch};
+    return run;
+  }
   const KeysOfRanks& keys_of_ranks() const { return p_.of_ranks; }
   template <typename Body>
   void each_place(Arrivals& arrivals, KeyTensor which, const Work& work, const Block& block,
@@ -190,11 +224,11 @@ class ShardOrder : public BatchOrder {
 };
 
 struct PackedShardParameters : VarlenParameters {
-  PackedShardParameters(Kernel& kernel, const Attention& a, const Shards& shards, int slices)
+  PackedShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
       : VarlenParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, total_keys, shards, own_keys_last(a, true), slices,
+        of_ranks(kernel, total_keys, shards, own_keys_last(a, true), a,
                  {total_keys / kernel.ranks(), a.kv_heads, a.dim},
-                 {total_keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
+                 {total_keys / kernel.ranks(), a.kv_heads, a.dim_v}),
         queries_of_ranks(total_queries, of_ranks.ranks, shards),
         all_queries(queries_of_ranks.all_rows(), cu_seqlens_q) {}
   KeysOfRanks of_ranks;
@@ -300,23 +334,23 @@ class GatheredKeys {
         run_(program.run()),
         K_(gathered(program, "K", own.K, o.attention.dim)),
         V_(gathered(program, "V", own.V, o.attention.dim_v)),
-        slices_(slices_of_piece(own_keys_last(o.attention, kPacked), o.ranks)),
-        arrived_(program.signals("arrived", axis_.pieces() * slices_ * kWordsOfSlice)),
+        shares_(o.attention),
+        arrived_(program.signals("arrived", shares_.count * axis_.pieces() * 2)),
         taken_(program.signals("taken", o.ranks)) {}
 
   // K and V in a stream each: what a copy and a word take besides the bytes then passes under the
-  // bytes of the other. Descending blocks of keys are read: first comes what is late, and of that
-  // the last slice.
+  // bytes of the other. Descending blocks of keys are read: late pieces come first.
   void push(const Rank& rank) const {
     for (const Gathered* each : {&K_, &V_}) {
       const Stream stream = rank.stream(std::string("push_") + each->name);
       for (int d = 1; d < rank.count(); ++d) stream.wait(taken_[rank.next(d)], run_ - 1);
       const int last = axis_.pieces_of_rank() - 1;
-      for (int number = last; number >= 0; --number) {
-        for (int d = 1; d < rank.count(); ++d) {
-          // The one that reads it first: of late pieces that are far from the end the one before.
-          const int to = rank.next(last == 1 ? -d : d);
-          send(stream, *each, rank.number(), to, number, number == last ? slices_ : 1);
+      for (int share = 0; share < shares_.count; ++share) {
+        for (int number = last; number >= 0; --number) {
+          for (int d = 1; d < rank.count(); ++d) {
+            // To the rank that reads it first: of zig-zag pieces the one before.
+            send(stream, *each, share, rank.number(), rank.next(last == 1 ? -d : d), number);
+          }
         }
       }
     }
@@ -333,8 +367,10 @@ class GatheredKeys {
       };
       const Dim above = reaching(first), below = reaching(first + rows);
       for (const Gathered* each : {&K_, &V_}) {
-        copy(stream, *each, rank.number(), rank.number(), number, 0, above);
-        copy(stream, *each, rank.number(), rank.number(), number, rows - below, below);
+        for (int share = 0; share < shares_.count; ++share) {
+          copy(stream, *each, share, rank.number(), rank.number(), number, 0, above);
+          copy(stream, *each, share, rank.number(), rank.number(), number, rows - below, below);
+        }
       }
     }
   }
@@ -375,30 +411,25 @@ class GatheredKeys {
     if (own_keys_last(o_.attention, kPacked)) return (rank + 2 * o_.ranks - 1 - to) % o_.ranks;
     return number == 1 ? axis_.late(Dim(rank)) : axis_.early(Dim(rank));
   }
-  // To where `to` reads it what that sees of the piece, in so many copies, each behind which are
-  // the words of its slices.
-  void send(const Stream& stream, const Gathered& each, int rank, int to, int number,
-            int copies) const {
-    const Dim all = number == 1 ? axis_.late_rows() : axis_.early_rows();
-    const Dim piece = place(rank, to, number), of_copy = DividedAxis::slice_rows(all, copies);
-    for (int i = copies - 1; i >= 0; --i) {
-      const Dim first = min(i * of_copy, all), rows = min((i + 1) * of_copy, all) - first;
-      copy(stream, each, rank, to, number, first, seen_by(to, axis_.start(piece) + first, rows));
-      for (int j = 0; j < slices_ / copies; ++j) {
-        const Dim slice = (piece * copies + i) * (slices_ / copies) + j;
-        stream.write(arrived_.on(to)[slice * kWordsOfSlice + (&each == &V_ ? 1 : 0)], run_);
-      }
-    }
+  // To where `to` reads it what that sees of the piece.
+  void send(const Stream& stream, const Gathered& each, int share, int rank, int to,
+            int number) const {
+    const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
+    const Dim piece = place(rank, to, number);
+    copy(stream, each, share, rank, to, number, 0, seen_by(to, axis_.start(piece), rows));
+    stream.write(arrived_.on(to)[word_of(Dim(share), piece, axis_.pieces(), &each == &V_ ? 1 : 0)],
+                 run_);
   }
   // So many of the piece's rows.
-  void copy(const Stream& stream, const Gathered& each, int rank, int to, int number,
+  void copy(const Stream& stream, const Gathered& each, int share, int rank, int to, int number,
             const Dim& first, const Dim& rows) const {
     const Dim there = axis_.start(place(rank, to, number)) + first;
     const Dim here = (number == 1 ? axis_.early_rows() : Dim(0)) + first;
     const auto part = [&](const Part& tensor, const Dim& start) {
-      const std::vector<Dim> sizes = shape(rows, each.dim);
-      std::vector<Dim> starts(sizes.size(), 0);
+      std::vector<Dim> sizes = shape(rows, each.dim), starts(sizes.size(), 0);
       starts[kAxis] = start;
+      starts[kAxis + 1] = shares_.begin(share);
+      sizes[kAxis + 1] = shares_.heads(share);
       return tensor.box(starts, sizes);
     };
     stream.copy(part(each.all.on(to), there), part(each.own, here));
@@ -416,7 +447,7 @@ class GatheredKeys {
   DividedAxis axis_, queries_;
   RunNumber run_;
   Gathered K_, V_;
-  int slices_;
+  HeadShares shares_;
   Buffer arrived_, taken_;
 };
 
@@ -425,10 +456,8 @@ Program gathering_program(const SequenceParallelAttention& o, const Caller& call
   check_attention_ranks(o, caller);
   const Attention& a = o.attention;
   const Sm90Plan plan = sm90_plan(a, Order::kHasNeighbours, caller);
-  constexpr bool kPacked = !Order::kEveryTileHasRows;
   Kernel kernel(caller.function);
-  Forward<Order>(kernel, a, plan, shards_of(o, kPacked),
-                 slices_of_piece(own_keys_last(a, kPacked), o.ranks));
+  Forward<Order>(kernel, a, plan, shards_of(o, !Order::kEveryTileHasRows));
 
   Program program(caller.function, o.ranks, caller.where);
   const AttentionBuffers<Shapes> own(program, a);
