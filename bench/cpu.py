@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The target cpu beside PyTorch: attention, decode, products and rows, checked first and then timed.
+"""The target cpu beside PyTorch: attention, decode, products and rows, checked and then timed.
 
     bench/cpu.py                              all tables
     bench/cpu.py --only decode gemm --quick   two of them, at their smallest sizes
 
 Both run in one process, turn by turn. What is compared is the CPU time that the process took with
 one thread, which holds on a machine that others use too, and the wall time with two. Each is the
-least of several rounds. `x` is how many times faster ours is; behind each table stands the geometric
-mean, and the least that is asked of it.
+least of several rounds. `x` is how many times faster ours is; behind each table stands the
+geometric mean, and the least that is asked of it.
 """
 
 import argparse
@@ -71,8 +71,8 @@ def attention_case(generator, dtype, dim, length, causal, heads=8):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     wanted = attend(*(t.double() for t in theirs)).transpose(1, 2)
-    return Case(f"{dtype} d{dim} {length}{' causal' if causal else ''}", bound(made, q, k, v, out, lse),
-                lambda: attend(*theirs), [(out, wanted)], dtype)
+    return Case(f"{dtype} d{dim} {length}{' causal' if causal else ''}",
+                bound(made, q, k, v, out, lse), lambda: attend(*theirs), [(out, wanted)], dtype)
 
 
 def backward_case(generator, dtype, dim, length, heads=8):
@@ -114,9 +114,8 @@ def gemm_case(generator, dtype, size):
     made = kernel("gemm", dtype=dtype)
     a, b = (normal(generator, dtype, size, size) for _ in range(2))
     c = torch.full_like(a, math.nan)
-    ours_b = b.t().contiguous() if "layout" not in made.tensors else b
-    wanted = a.double() @ b.double()
-    return Case(f"{dtype} {size}", bound(made, a, ours_b, c), lambda: a @ b, [(c, wanted)], dtype)
+    wanted = a.double() @ b.double().t()
+    return Case(f"{dtype} {size}", bound(made, a, b, c), lambda: a @ b.t(), [(c, wanted)], dtype)
 
 
 def tables(arguments):
@@ -175,8 +174,8 @@ def least_times(case, clock, rounds):
 
 
 def print_table(table, arguments):
-    print(f"\n{table.title:28} {'CPU ms, 1 thread':>24} {'x':>6} {'wall ms, 2 threads':>24} {'x':>6}"
-          f" {'error':>8}")
+    print(f"\n{table.title:28} {'CPU ms, 1 thread':>24} {'x':>6}"
+          f" {'wall ms, 2 threads':>24} {'x':>6} {'error':>8}")
     ratios = []
     for case in table.cases:
         error = check(case)

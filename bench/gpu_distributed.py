@@ -4,7 +4,7 @@ and collectives beside NCCL.
 
     bench/gpu_distributed.py --library build/release/lib/libtilewright.so
     bench/gpu_distributed.py --gpus 4 --operations all_gather_gemm 8192x8192x8192
-    bench/gpu_distributed.py --schedules 128x256 128x256_b2 --parts bf16 f32 --no-peers
+    bench/gpu_distributed.py --schedules 128x256 64x256 --parts bf16 f32 --no-peers
     bench/gpu_distributed.py --operations all_to_all all_reduce --mib 1 38 256
 
 Sizes are those of the whole product: gemm_reduce_scatter divides k among the ranks, all_gather_gemm
@@ -84,7 +84,7 @@ def measure_product(ranks, operation, size, arguments, rate):
     checked = {options: ranks.check(row, options, arguments.repeats) for _, _, options in variants}
     peers = () if arguments.no_peers else ("gemm", "collective", "in turn", "fused")
     times = medians(ranks, row, ["ours alone", *(options for _, _, options in variants), *peers],
-                    max(10, min(100, int(2e13 / (m * n * k)))), arguments.rounds)
+                    max(10, min(48, int(2e13 / (m * n * k)))), arguments.rounds)
     alone = min(times[name] for name in ("ours alone", "gemm")
                 if isinstance(times.get(name), float))
     leaving = (arguments.gpus - 1) * (m // arguments.gpus)
@@ -131,7 +131,7 @@ def measure_exchange(ranks, operation, mib, arguments, rate):
     peers = () if arguments.no_peers else ("collective", "in turn")
     leaving = bytes_that_leave(operation, mib, arguments.gpus)
     times = medians(ranks, row, [*variants, *peers],
-                    max(10, min(100, int(2e10 / (float(mib) * 2**20)))), arguments.rounds)
+                    max(10, min(48, int(2e10 / (float(mib) * 2**20)))), arguments.rounds)
     wire = leaving / rate
     for options in variants:
         schedule = options[0][1]

@@ -317,7 +317,8 @@ class CommandLine {
                          tilewright::tools::fuzz);
     request_.target = tilewright::checks::fuzz::CampaignOptions{}.machine;
     fuzz->add_option("--target", request_.target,
-                     "interpreter; sm_90a: what ships to the GPU too, on a simulated one; cuda: on "
+                     "interpreter; cpu: this processor, by each of its instruction sets; sm_90a: "
+                     "what ships to the GPU too, on a simulated one; cuda: on "
                      "the GPU that is here too")
         ->capture_default_str();
     fuzz->add_option("--count", request_.count, "Kernels")

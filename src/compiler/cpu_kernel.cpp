@@ -14,14 +14,13 @@ void require_tile_form(const ir::Kernel& kernel) {
 }
 
 std::shared_ptr<const cpu::CompiledKernel> compile_for_cpu(const ir::Kernel& traced,
-                                                           const Numerics& numerics,
-                                                           const passes::PassObserver& observer) {
+                                                           const CpuOptions& options) {
   require_tile_form(traced);
   ir::Kernel kernel = traced;
   passes::Rewrites rewrites;
-  rewrites.allowed = numerics;
-  passes::prepare_for_schedule(kernel, "cpu", observer, rewrites);
-  return std::make_shared<const cpu::CompiledKernel>(kernel, numerics);
+  rewrites.allowed = options.numerics;
+  passes::prepare_for_schedule(kernel, "cpu", options.observer, rewrites);
+  return std::make_shared<const cpu::CompiledKernel>(kernel, options.numerics, options.kernels);
 }
 
 }  // namespace tilewright::compiler

@@ -97,10 +97,11 @@ struct Kernels {
 
   // By Function and Lane; null where the IR has no such function. Comparisons give booleans, all
   // others the lane's type. A result may lie where an operand of the same strides lies. Floats: the
-  // IEEE operations round as the interpreter's do; rsqrt is within one unit of the last place, and
-  // the others within two. min and max ignore a NaN. Integers wrap. Divisions by 0 give 0 and so
-  // does that of the lowest number by -1. Divisions round toward minus infinity, mod has the
-  // divisor's sign, ceildiv rounds up. A shift by less than 0 or all bits leaves 0, or the sign.
+  // IEEE operations round as the interpreter's do; rsqrt is within 1.5 units of the last place, erf
+  // within four, the others within two. min and max ignore a NaN. Integers wrap. Divisions by 0
+  // give 0 and so does that of the lowest number by -1. Divisions round toward minus infinity, mod
+  // has the divisor's sign, ceildiv rounds up. A shift by less than 0 or all bits leaves 0, or the
+  // sign.
   Elementwise elementwise[static_cast<int>(Function::count)][static_cast<int>(Lane::count)];
 
   // By the elements' bytes: 1, 2, 4 and 8 at 0 to 3.
@@ -122,12 +123,10 @@ struct Kernels {
 
   // By Reduction and Lane f32, i32, i64. The results lie one after the other, as many as rows
   // (along each row) or columns, with room up to the next multiple of 16.
-  // Of nothing: 0, the greatest or the lowest number of the lane (infinities).
+  // Sums are added in ascending order. Of nothing: 0, the greatest or the lowest number of the lane
+  // (infinities).
   Reduce reduce_along_row[static_cast<int>(Reduction::count)][static_cast<int>(Lane::count)];
   Reduce reduce_along_column[static_cast<int>(Reduction::count)][static_cast<int>(Lane::count)];
-  // Sums of f32 along each row in ascending order; the entry above takes 16 partial sums and a
-  // fixed tree. Along columns the order is ascending anyway.
-  Reduce sum_along_row_ascending;
   // Whether a boolean is true.
   bool (*any)(Shape shape, Operand source);
 

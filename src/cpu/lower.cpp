@@ -96,6 +96,13 @@ void Lowering::visit(const ir::Operation& operation) {
     }
     case Family::peer:
       return peer(operation);
+    case Family::own_rows: {  // all rows are the block's
+      if (operation.op == Op::discard) return;
+      const ScalarId result = define_scalar(operation.results[0]);
+      const bool ends = operation.op == Op::own_end;
+      program_.scalars[result].whole = ends ? operation.attributes.integer(Key::count) : 0;
+      return;
+    }
     case Family::control:
       return control(operation);
     case Family::tile_access:
@@ -106,7 +113,34 @@ void Lowering::visit(const ir::Operation& operation) {
       return product(operation);
     case Family::tile:
       return tile(operation);
-    default:  // of other forms
+    case Family::place:  // these are of the forms behind
+    case Family::tile_copy:
+    case Family::pending:
+    case Family::view:
+    case Family::shared_tile:
+    case Family::fragment_tile:
+    case Family::prefetch:
+    case Family::array:
+    case Family::computation:
+    case Family::global_access:
+    case Family::matrix_access:
+    case Family::element_access:
+    case Family::fragment_access:
+    case Family::shared_word:
+    case Family::word_wait:
+    case Family::mbarrier:
+    case Family::named_barrier:
+    case Family::cta_barrier:
+    case Family::cluster_barrier:
+    case Family::fence:
+    case Family::lane_order:
+    case Family::commit:
+    case Family::group_wait:
+    case Family::bulk_copy:
+    case Family::product:
+    case Family::product_fence:
+    case Family::check:
+    case Family::register_budget:
       return refuse(operation);
   }
 }

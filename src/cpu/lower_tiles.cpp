@@ -217,11 +217,8 @@ void Lowering::reduce(const ir::Operation& operation) {
                               : function == Op::min ? Reduction::min
                                                     : Reduction::max;
   const auto number = static_cast<int>(reduction);
-  Reduce run = along_row ? kernels_.reduce_along_row[number][static_cast<int>(lane)]
-                         : kernels_.reduce_along_column[number][static_cast<int>(lane)];
-  if (along_row && lane == Lane::f32 && reduction == Reduction::add && !numerics_.lane_sums) {
-    run = kernels_.sum_along_row_ascending;
-  }
+  const Reduce run = along_row ? kernels_.reduce_along_row[number][static_cast<int>(lane)]
+                               : kernels_.reduce_along_column[number][static_cast<int>(lane)];
   append(Fold{run, reduction, from, to, axis, along_row, walk});
   if (is_narrow) convert(to, narrow);
 }

@@ -63,75 +63,114 @@ std::int64_t shift(const Compute& compute, std::int64_t a, std::int64_t amount) 
   return compute.dtype == DType::i32 ? static_cast<std::int32_t>(shifted) : shifted;
 }
 
-Whole evaluate_whole(const Compute& compute, std::int64_t a, std::int64_t b) {
+Whole negative(std::int64_t a) {
   Whole result;
-  switch (compute.function) {
-    case Op::add:
+  result.overflows = __builtin_sub_overflow(std::int64_t{0}, a, &result.number);
+  return result;
+}
+
+Whole whole_arithmetic(const Compute& compute, std::int64_t a, std::int64_t b) {
+  Whole result;
+  switch (ir::as<ir::ArithmeticFunction>(compute.function)) {
+    case ir::ArithmeticFunction::add:
       result.overflows = __builtin_add_overflow(a, b, &result.number);
       return result;
-    case Op::sub:
+    case ir::ArithmeticFunction::sub:
       result.overflows = __builtin_sub_overflow(a, b, &result.number);
       return result;
-    case Op::mul:
+    case ir::ArithmeticFunction::mul:
       result.overflows = __builtin_mul_overflow(a, b, &result.number);
       return result;
-    case Op::neg:
-      result.overflows = __builtin_sub_overflow(std::int64_t{0}, a, &result.number);
-      return result;
-    case Op::abs:
-      if (a >= 0) return {a};
-      result.overflows = __builtin_sub_overflow(std::int64_t{0}, a, &result.number);
-      return result;
-    case Op::div:
-    case Op::mod:
-    case Op::ceildiv:
+    case ir::ArithmeticFunction::div:
       return divide(compute, a, b);
-    case Op::min:
+    case ir::ArithmeticFunction::min:
       return {std::min(a, b)};
-    case Op::max:
+    case ir::ArithmeticFunction::max:
       return {std::max(a, b)};
-    case Op::logical_and:
-    case Op::bit_and:
-      return {a & b};
-    case Op::logical_or:
-    case Op::bit_or:
-      return {a | b};
-    case Op::bit_xor:
-      return {a ^ b};
-    case Op::logical_not:
-      return {a ^ 1};
-    case Op::bit_not:
-      return {~a};
-    case Op::shift_left:
-    case Op::shift_right:
-      return {shift(compute, a, b)};
-    default:
-      unknown(compute);
+    case ir::ArithmeticFunction::neg:
+      return negative(a);
+    case ir::ArithmeticFunction::abs:
+      return a < 0 ? negative(a) : Whole{a};
+    case ir::ArithmeticFunction::fma:  // of floats
+      break;
   }
+  unknown(compute);
+}
+
+std::int64_t bits(const Compute& compute, std::int64_t a, std::int64_t b) {
+  switch (ir::as<ir::BitFunction>(compute.function)) {
+    case ir::BitFunction::bit_and:
+      return a & b;
+    case ir::BitFunction::bit_or:
+      return a | b;
+    case ir::BitFunction::bit_xor:
+      return a ^ b;
+    case ir::BitFunction::bit_not:
+      return ~a;
+    case ir::BitFunction::shift_left:
+    case ir::BitFunction::shift_right:
+      return shift(compute, a, b);
+  }
+  unknown(compute);
+}
+
+std::int64_t logic(const Compute& compute, std::int64_t a, std::int64_t b) {
+  switch (ir::as<ir::LogicFunction>(compute.function)) {
+    case ir::LogicFunction::logical_and:
+      return a & b;
+    case ir::LogicFunction::logical_or:
+      return a | b;
+    case ir::LogicFunction::logical_not:
+      return a ^ 1;
+  }
+  unknown(compute);
+}
+
+Whole evaluate_whole(const Compute& compute, std::int64_t a, std::int64_t b) {
+  switch (ir::info(compute.function).kind) {
+    case ir::FunctionKind::arithmetic:
+      return whole_arithmetic(compute, a, b);
+    case ir::FunctionKind::division:
+      return divide(compute, a, b);
+    case ir::FunctionKind::bits:
+      return {bits(compute, a, b)};
+    case ir::FunctionKind::logic:
+      return {logic(compute, a, b)};
+    case ir::FunctionKind::comparison:  // these two are the caller's
+    case ir::FunctionKind::choice:
+    case ir::FunctionKind::real:
+      break;
+  }
+  unknown(compute);
+}
+
+float real_arithmetic(const Compute& compute, float a, float b, float c) {
+  switch (ir::as<ir::ArithmeticFunction>(compute.function)) {
+    case ir::ArithmeticFunction::add:
+      return a + b;
+    case ir::ArithmeticFunction::sub:
+      return a - b;
+    case ir::ArithmeticFunction::mul:
+      return a * b;
+    case ir::ArithmeticFunction::div:
+      return a / b;
+    case ir::ArithmeticFunction::min:
+      return a < b || b != b ? a : b;
+    case ir::ArithmeticFunction::max:
+      return a > b || b != b ? a : b;
+    case ir::ArithmeticFunction::fma:
+      return std::fma(a, b, c);
+    case ir::ArithmeticFunction::neg:
+      return -a;
+    case ir::ArithmeticFunction::abs:
+      return std::fabs(a);
+  }
+  unknown(compute);
 }
 
 float evaluate_real(const Compute& compute, float a, float b, float c) {
-  switch (compute.function) {
-    case Op::add:
-      return a + b;
-    case Op::sub:
-      return a - b;
-    case Op::mul:
-      return a * b;
-    case Op::div:
-      return a / b;
-    case Op::min:
-      return a < b || b != b ? a : b;
-    case Op::max:
-      return a > b || b != b ? a : b;
-    case Op::fma:
-      return std::fma(a, b, c);
-    case Op::neg:
-      return -a;
-    case Op::abs:
-      return std::fabs(a);
-    default:
-      break;
+  if (ir::info(compute.function).kind == ir::FunctionKind::arithmetic) {
+    return real_arithmetic(compute, a, b, c);
   }
   switch (ir::as<ir::RealFunction>(compute.function)) {
     case ir::RealFunction::exp:

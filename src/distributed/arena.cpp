@@ -112,7 +112,7 @@ struct SymmetricArena::State {
         std::vector<std::unique_ptr<SharedBlock>> shared)
       : group(of), name(std::move(called)), bytes(size), blocks(std::move(shared)) {
     std::vector<std::byte*> places;
-    for (const auto& block : blocks) places.push_back(block->data());
+    for (const auto& block : blocks) places.push_back(block ? block->data() : nullptr);
     region = group.members()->regions().add(name, std::move(places), group.rank(), bytes);
   }
   ~State() { group.members()->regions().remove(region); }

@@ -26,7 +26,9 @@ std::optional<Regions::Place> Regions::find(const std::byte* first, std::size_t 
     const auto offset = static_cast<std::size_t>(first - block);
     if (offset > region.bytes || bytes > region.bytes - offset) continue;
     Place place{number, region.name, offset, region.blocks};
-    for (std::byte*& rank : place.ranks) rank += offset;
+    for (std::byte*& rank : place.ranks) {
+      if (rank != nullptr) rank += offset;
+    }
     return place;
   }
   return {};

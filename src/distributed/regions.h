@@ -14,7 +14,8 @@ namespace tilewright::distributed {
 // rank. Arenas are made by all ranks in one order, and so have the same numbers in all of them.
 class Regions {
  public:
-  // `blocks`: of each rank, the first byte of its memory in this process. The region's number.
+  // `blocks`: of each rank, the first byte of its memory in this process; null for those of other
+  // nodes. The region's number.
   std::int64_t add(std::string name, std::vector<std::byte*> blocks, int own, std::size_t bytes);
   void remove(std::int64_t number);
 

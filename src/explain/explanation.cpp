@@ -144,6 +144,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   compiler::GpuProgram program = compiler::choose_form(
       traced, target.arch, options, std::ref(record), [&] { record.restart(traced); });
   for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {
+    if (rewrite.of_cpu) continue;
     explanation.rewrites.push_back(
         {&rewrite, options.numerics.*rewrite.allowed, program.applied[rewrite.name]});
   }
@@ -170,13 +171,13 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
 void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
                  const compiler::MachineOptions& options) {
   explanation.last = traced;
-  compiler::compile_for_cpu(
-      traced, options.numerics,
-      [&](std::string_view name, const ir::Kernel& after, double milliseconds, bool changed) {
-        record({std::string(name), milliseconds, changed}, after);
-        explanation.front_end_milliseconds += milliseconds;
-        explanation.last = after;
-      });
+  const auto observe = [&](std::string_view name, const ir::Kernel& after, double milliseconds,
+                           bool changed) {
+    record({std::string(name), milliseconds, changed}, after);
+    explanation.front_end_milliseconds += milliseconds;
+    explanation.last = after;
+  };
+  compiler::compile_for_cpu(traced, {options.numerics, nullptr, observe});
   explanation.last.target.clear();  // its operations are not a machine form's
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -55,14 +56,21 @@ struct Case {
 
 struct Scratch {
   Scratch(const Kernels& set, const Case& c, Element element)
-      : memory(static_cast<std::size_t>(set.product_scratch(c.m, c.n, c.k, element) + 128)) {
+      : size(static_cast<std::size_t>(set.product_scratch(c.m, c.n, c.k, element))),
+        memory(size + 128) {
     // NaN, so that what nobody wrote shows, and a mark behind the end.
     std::memset(memory.data(), 0xff, memory.size());
   }
-  void* aligned() {
+  std::byte* aligned() {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
     return memory.data() + (64 - address % 64) % 64;
   }
+  bool is_closed() {
+    std::byte* const end = memory.data() + memory.size();
+    return std::all_of(aligned() + size, end,
+                       [](std::byte byte) { return byte == std::byte{0xff}; });
+  }
+  std::size_t size;
   std::vector<std::byte> memory;
 };
 
@@ -75,6 +83,7 @@ TestTile<float> run_product(const Kernels& set, const Case& c, Element element, 
   set.product({c.m, c.n, c.k, a.matrix, b.matrix, element, result.result(), start != nullptr,
                rounding, scratch.aligned()});
   EXPECT_TRUE(result.is_closed()) << set.name;
+  EXPECT_TRUE(scratch.is_closed()) << set.name;
   return result;
 }
 
@@ -125,6 +134,8 @@ const Case kCases[] = {
     {5, 6, 0},
     {0, 6, 4},
     {5, 6, 515, Order::rows, Order::columns},
+    {5, 37, 252, Order::rows, Order::columns},  // columns lie 1 KB apart, of f32
+    {3, 18, 508, Order::rows, Order::columns},  // and of bf16
 };
 
 TEST(CpuKernelsProduct, OfF32InAscendingOrder) {

@@ -456,8 +456,8 @@ TEST_F(ProgramGroup, WhatOtherRanksReachLiesInMemoryThatTheyShare) {
   });
   for (int rank = 0; rank < 2; ++rank) {
     const std::string said = processes.said(rank);
-    EXPECT_THAT(said, StartsWith("right\nright\nright\nright\n"
-                                 "tests/processes/program_group_test.cpp:"));
+    EXPECT_THAT(said, StartsWith("right\nright\nright\nright\n"));
+    EXPECT_THAT(said, HasSubstr("program_group_test.cpp:"));
     EXPECT_THAT(said, HasSubstr("program passed_ring: this copy reaches y of other ranks: "));
     EXPECT_THAT(said, testing::EndsWith("right\n"));
     EXPECT_THAT(said, testing::Not(HasSubstr("wrong")));

@@ -21,24 +21,25 @@ TW_INLINE Floats add_pairs(Floats sum, __m512i a, __m512i b) {
 }
 
 template <int rows, int vectors>
-void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c) {
-  Floats sums[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) sums[r][v] = load(c.data + r * c.stride + v * kLanes);
-  }
+void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
+                    bool from_zero) {
+  Sums<rows, vectors> sums;
+  sums.start(c, from_zero);
   for (std::int64_t i = 0; i < pairs; ++i) {
     __m512i b[vectors];
-    for (int v = 0; v < vectors; ++v) b[v] = _mm512_loadu_si512(panel + i * kPanel + v * kLanes);
-    for (int r = 0; r < rows; ++r) {
+    unrolled<vectors>(
+        [&](auto v) { b[v.value] = _mm512_loadu_si512(panel + i * kPanel + v.value * kLanes); });
+    unrolled<rows>([&](auto r) {
       std::int32_t pair;
-      __builtin_memcpy(&pair, a.data + r * a.stride + i * 4, 4);
+      __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
       const __m512i factor = _mm512_set1_epi32(pair);
-      for (int v = 0; v < vectors; ++v) sums[r][v] = add_pairs(sums[r][v], factor, b[v]);
-    }
+      unrolled<vectors>([&](auto v) {
+        Floats& sum = sums.at[r.value][v.value];
+        sum = add_pairs(sum, factor, b[v.value]);
+      });
+    });
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) store(c.data + r * c.stride + v * kLanes, sums[r][v]);
-  }
+  sums.end(c);
 }
 
 TW_INLINE std::uint32_t pair_of(std::uint32_t first, std::uint32_t second) {
@@ -57,14 +58,14 @@ TW_INLINE void interleave(std::int64_t columns, const std::uint16_t* first,
   }
 }
 
-void pack_pairs(std::int64_t k, std::int64_t columns, Matrix b, float* panel) {
+void pack_pairs(std::int64_t k, std::int64_t columns, Matrix b, float* panel, float* buffer) {
   const std::int64_t pairs = (k + 1) / 2;
   auto* const words = reinterpret_cast<std::uint32_t*>(panel);
   const auto at = [&b](std::int64_t i, std::int64_t j) { return element<std::uint16_t>(b, i, j); };
   std::int64_t done = 0;
   if (b.row_stride == 2 && b.column_stride % 4 == 0) {
     done = k / 2;
-    pack_transposed(done, columns, element<float>(b, 0, 0), b.column_stride / 4, panel);
+    pack_columns(done, columns, element<float>(b, 0, 0), b.column_stride / 4, panel, buffer);
   }
   for (; done < pairs; ++done) {
     const std::int64_t i = 2 * done;
@@ -100,18 +101,16 @@ TW_INLINE std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
 
 void product_in_pairs(const Product& p) {
   static_assert(kTerms % 2 == 0);
-  if (!p.accumulates) clear(p);
-  auto* const panels = static_cast<float*>(p.scratch);
-  float* const behind =
-      panels + pairs_of(smaller_of(p.k, kTerms)) * rounded_up(smaller_of(p.n, kColumns), kPanel);
-  const PairRows a = a_as_pairs(p, behind);
+  if (p.k == 0 && !p.accumulates) clear(p);
+  const ProductScratch scratch = scratch_of(p);
+  const PairRows a = a_as_pairs(p, scratch.a);
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   const auto pack = [&](const PackedPart& part) {
     for (std::int64_t left = 0; left < part.columns; left += kPanel) {
       const Matrix b = {element<void>(p.b, part.first_term, part.first_column + left),
                         p.b.row_stride, p.b.column_stride};
       pack_pairs(part.terms, smaller_of(part.columns - left, kPanel), b,
-                 packed_column(panels, pairs_of(part.terms), left));
+                 packed_column(scratch.panels, pairs_of(part.terms), left), scratch.columns);
     }
   };
   for_parts(
@@ -120,8 +119,9 @@ void product_in_pairs(const Product& p) {
         const std::int64_t pairs = pairs_of(part.terms);
         multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
             pairs, {a.data + row * a.stride + part.first_term * 2, a.stride},
-            packed_column(panels, pairs, column),
-            {c.data + row * c.stride + part.first_column + column, c.stride});
+            packed_column(scratch.panels, pairs, column),
+            {c.data + row * c.stride + part.first_column + column, c.stride},
+            !p.accumulates && part.first_term == 0);
       });
 }
 

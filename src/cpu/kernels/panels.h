@@ -29,11 +29,49 @@ struct FloatRows {
   std::int64_t stride;
 };
 
-// Calls visit(first, Count<n>) for parts of `count`, the largest first: 4 at a time, 2, 1.
+// A number that the compiler knows.
 template <int n>
 struct Count {
   static constexpr int value = n;
 };
+
+// Calls visit(Count<i>) for all i below n. What arrays are indexed by is then known from the start,
+// so that their elements become registers.
+template <int n, typename Visit>
+TW_INLINE void unrolled(Visit visit) {
+  if constexpr (n > 0) {
+    unrolled<n - 1>(visit);
+    visit(Count<n - 1>{});
+  }
+}
+
+// Sums of {rows, vectors} in registers.
+template <int rows, int vectors>
+struct Sums {
+  Floats at[rows][vectors];
+
+  template <typename Visit>
+  TW_INLINE static void each(Visit visit) {
+    unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { visit(r, v); }); });
+  }
+  // Those of c, or zeros.
+  TW_INLINE void start(FloatRows c, bool from_zero) {
+    if (from_zero) {
+      each([&](auto r, auto v) { at[r.value][v.value] = Floats{}; });
+    } else {
+      each([&](auto r, auto v) {
+        at[r.value][v.value] = load(c.data + r.value * c.stride + v.value * kLanes);
+      });
+    }
+  }
+  TW_INLINE void end(FloatRows c) const {
+    each([&](auto r, auto v) {
+      store(c.data + r.value * c.stride + v.value * kLanes, at[r.value][v.value]);
+    });
+  }
+};
+
+// Calls visit(first, Count<n>) for parts of `count`, the largest first: 4 at a time, 2, 1.
 template <int largest, typename Visit>
 TW_INLINE void in_parts(std::int64_t count, Visit visit) {
   std::int64_t first = 0;
@@ -103,6 +141,42 @@ TW_INLINE void pack_transposed(std::int64_t k, std::int64_t columns, const float
   }
 }
 
+// The same of columns wherever they lie. Those that a multiple of 1 KB sets apart fall into few
+// sets of the first-level cache, so that they are first copied side by side, each line of memory
+// once.
+TW_INLINE std::int64_t buffer_stride(std::int64_t k) { return rounded_up(k, kBlock) + kBlock; }
+TW_INLINE void pack_columns(std::int64_t k, std::int64_t columns, const float* b,
+                            std::int64_t stride, float* packed, float* buffer) {
+  if (stride % 256 != 0 || k < kBlock) return pack_transposed(k, columns, b, stride, packed);
+  constexpr std::int64_t kAhead = 4;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const float* const from = b + j * stride;
+    float* const to = buffer + j * buffer_stride(k);
+    if (j + kAhead < columns) {
+      for (std::int64_t i = 0; i < k; i += kBlock) __builtin_prefetch(from + kAhead * stride + i);
+    }
+    __builtin_memcpy(to, from, static_cast<std::size_t>(k) * sizeof(float));
+  }
+  pack_transposed(k, columns, buffer, buffer_stride(k), packed);
+}
+
+// What lies in the scratch of a product: panels, columns of b before they are transposed, and a.
+struct ProductScratch {
+  float *panels, *columns, *a;
+};
+TW_INLINE std::int64_t panels_floats(std::int64_t n, std::int64_t k) {
+  return smaller_of(k, kTerms) * rounded_up(smaller_of(n, kColumns), kPanel);
+}
+TW_INLINE std::int64_t buffer_floats(std::int64_t k) {
+  return buffer_stride(smaller_of(k, kTerms)) * kPanel;
+}
+TW_INLINE ProductScratch scratch_of(const Product& p) {
+  float* const data = static_cast<float*>(p.scratch);
+  // A panel of pairs has a row for an odd last term too.
+  float* const columns = data + panels_floats(p.n, p.k + 1);
+  return {data, columns, columns + buffer_floats(p.k)};
+}
+
 // The vectors that columns of a panel are in get zeros where there are none.
 TW_INLINE void clear_rest(std::int64_t k, std::int64_t columns, float* packed) {
   const std::int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
@@ -112,6 +186,7 @@ TW_INLINE void clear_rest(std::int64_t k, std::int64_t columns, float* packed) {
   }
 }
 
+// What a product of no terms is.
 TW_INLINE void clear(const Product& p) {
   for (std::int64_t row = 0; row < p.m; ++row) {
     __builtin_memset(static_cast<char*>(p.c.data) + row * p.c.row_stride, 0,

@@ -14,26 +14,23 @@ TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
   return rounding == Rounding::apart ? sum + a * b : fused(a, b, sum);
 }
 
-// c {rows, vectors} += a {rows, k} panel {k, vectors}.
+// c {rows, vectors} += a {rows, k} panel {k, vectors}; or c = that.
 template <Rounding rounding, int rows, int vectors>
-void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c) {
-  Floats sums[rows][vectors];
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) sums[r][v] = load(c.data + r * c.stride + v * kLanes);
-  }
+void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c, bool from_zero) {
+  Sums<rows, vectors> sums;
+  sums.start(c, from_zero);
   for (std::int64_t i = 0; i < k; ++i) {
     Floats b[vectors];
-    for (int v = 0; v < vectors; ++v) b[v] = load(panel + i * kPanel + v * kLanes);
-    for (int r = 0; r < rows; ++r) {
-      const Floats factor = splat(a.data[r * a.stride + i]);
-      for (int v = 0; v < vectors; ++v) {
-        sums[r][v] = add_product<rounding>(factor, b[v], sums[r][v]);
-      }
-    }
+    unrolled<vectors>([&](auto v) { b[v.value] = load(panel + i * kPanel + v.value * kLanes); });
+    unrolled<rows>([&](auto r) {
+      const Floats factor = splat(a.data[r.value * a.stride + i]);
+      unrolled<vectors>([&](auto v) {
+        Floats& sum = sums.at[r.value][v.value];
+        sum = add_product<rounding>(factor, b[v.value], sum);
+      });
+    });
   }
-  for (int r = 0; r < rows; ++r) {
-    for (int v = 0; v < vectors; ++v) store(c.data + r * c.stride + v * kLanes, sums[r][v]);
-  }
+  sums.end(c);
 }
 
 template <typename T>
@@ -50,18 +47,18 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
       }
     }
   } else if (b.row_stride == kBytes && __is_same(T, float) && b.column_stride % 4 == 0) {
-    pack_transposed(k, columns, element<float>(b, 0, 0), b.column_stride / 4, packed);
+    pack_columns(k, columns, element<float>(b, 0, 0), b.column_stride / 4, packed, buffer);
   } else {
     // The columns of b as rows of floats.
     for (std::int64_t j = 0; j < columns; ++j) {
-      float* const to = buffer + j * k;
+      float* const to = buffer + j * buffer_stride(k);
       if (b.row_stride == kBytes) {
         convert_row(element<T>(b, 0, j), to, k);
       } else {
         for (std::int64_t i = 0; i < k; ++i) to[i] = widen(*element<T>(b, i, j));
       }
     }
-    pack_transposed(k, columns, buffer, k, packed);
+    pack_transposed(k, columns, buffer, buffer_stride(k), packed);
   }
   clear_rest(k, columns, packed);
 }
@@ -76,19 +73,6 @@ void widen_rows(Shape shape, Matrix source, FloatRows target) {
       for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(*element<T>(source, row, i));
     }
   }
-}
-
-// What lies in the scratch of a product: panels, columns of b before they are transposed, and a.
-struct ProductScratch {
-  float *panels, *columns, *a;
-};
-TW_INLINE std::int64_t panels_floats(std::int64_t n, std::int64_t k) {
-  return smaller_of(k, kTerms) * rounded_up(smaller_of(n, kColumns), kPanel);
-}
-TW_INLINE ProductScratch scratch_of(const Product& p) {
-  float* const data = static_cast<float*>(p.scratch);
-  float* const columns = data + panels_floats(p.n, p.k);
-  return {data, columns, columns + smaller_of(p.k, kTerms) * kPanel};
 }
 
 template <typename T>
@@ -120,7 +104,8 @@ void product_in_order(const Product& p) {
         multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
             part.terms, {a.data + row * a.stride + part.first_term, a.stride},
             packed_column(scratch.panels, part.terms, column),
-            {c.data + row * c.stride + part.first_column + column, c.stride});
+            {c.data + row * c.stride + part.first_column + column, c.stride},
+            !p.accumulates && part.first_term == 0);
       });
 }
 
@@ -136,6 +121,7 @@ void product_of(const Product& p) {
 // Of integers: b lies in the scratch as i32 {k, n}. All wraps.
 template <typename T>
 void product_of_integers(const Product& p) {
+  if (!p.accumulates) clear(p);
   auto* const b = static_cast<std::uint32_t*>(p.scratch);
   for (std::int64_t i = 0; i < p.k; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
@@ -156,12 +142,11 @@ void product_of_integers(const Product& p) {
 
 std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Element element) {
   if (element == Element::i32 || element == Element::i64) return k * n * 4;
-  const std::int64_t columns = smaller_of(k, kTerms) * kPanel;
-  return (panels_floats(n, k) + columns + m * rounded_up(k, kBlock)) * 4;
+  return (panels_floats(n, k + 1) + buffer_floats(k) + m * rounded_up(k, kBlock)) * 4;
 }
 
 void product(const Product& p) {
-  if (!p.accumulates) clear(p);
+  if (p.k == 0 && !p.accumulates) clear(p);
   switch (p.element) {
     case Element::f32:
       return product_of<float>(p);

@@ -3,8 +3,8 @@
 #include "cpu/kernels/vectors.h"
 
 // The functions of reals, as polynomials: one source, so that all sets that have a fused
-// multiply-add give the same bits. Each errs by less than two units in the last place. The
-// coefficients minimise the largest error relative to the function, highest power first.
+// multiply-add give the same bits. kernels.h says how far they err. The coefficients, highest power
+// first, minimise the largest error relative to the function.
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
@@ -112,16 +112,16 @@ TW_INLINE Floats tanh_of(Floats x) {
   return with_sign(choose(a < 0.625f, small, large), x);
 }
 
-// Of a large t it is 1 - exp(-t polynomial).
+// x times a polynomial of x^2, which is shifted to [-1, 1]: there the terms stay small.
 TW_INLINE Floats erf_of(Floats x) {
-  constexpr float kSmall[] = {-5.9768965e-4f, 4.99098096e-3f, -2.67655682e-2f,
-                              0.112818025f,   -0.376124948f,  0.128379151f};
-  constexpr float kLarge[] = {1.14232826e-5f, -3.2472593e-4f, 3.65027646e-3f, -2.37786025e-2f,
-                              0.106256083f,   0.635139704f,   1.12865138f};
-  const Floats a = magnitude(x), t = at_most(a, 4);
-  const Floats small = fused(a, polynomial(kSmall, x * x), a);
-  const Floats large = 1 - exp_of(t * -polynomial(kLarge, t));
-  return with_sign(choose(a < 0.93f, small, large), x);
+  constexpr float kPolynomial[] = {-8.40754685e-4f, 2.09149656e-3f, -1.39218534e-3f, 1.91956191e-3f,
+                                   -7.64549024e-3f, 1.41845629e-2f, -1.99727141e-2f, 2.96754183e-2f,
+                                   -4.34125754e-2f, 5.83768432e-2f, -7.40112972e-2f, 9.06001398e-2f,
+                                   -0.109193384f,   0.134108607f,   -0.180144311f,   0.360809798f};
+  constexpr float kOne = 3.9192059f;  // of which it is 1
+  const Floats limited = at_most(at_least(x, -kOne), kOne);
+  const Floats shifted = fused(limited * limited, 2 / (kOne * kOne), splat(-1));
+  return limited * polynomial(kPolynomial, shifted);
 }
 
 TW_INLINE Floats rsqrt_of(Floats x) { return 1 / square_root(x); }

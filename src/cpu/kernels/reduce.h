@@ -1,18 +1,14 @@
 #pragma once
 
 #include "cpu/kernels/elementwise.h"
+#include "cpu/kernels/transpose.h"
 
-// Reductions. Sums of floats have an order that is the same for all sets: along a column ascending,
-// along a row kBlock partial sums, element i in number i % kBlock, which are added as a tree.
+// Reductions. Sums of floats are added in ascending order, as the interpreter adds them.
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
 struct Add {
   static constexpr float kOfNothing = 0;
-  // Added to anything it changes nothing, not even the sign of a zero.
-  static constexpr float kNeutral = -0.0f;
-  TW_INLINE static Floats combine(Floats a, Floats b) { return a + b; }
-  TW_INLINE static float combine(float a, float b) { return a + b; }
 };
 struct Min {
   static constexpr float kOfNothing = __builtin_inff();
@@ -90,6 +86,33 @@ TW_INLINE float add_ascending(const float* row, std::int64_t count, std::int64_t
   return ascending(row, count, step, [](float a, float b) { return a + b; });
 }
 
+// Of kLanes rows at once, each lane has one.
+TW_INLINE Floats add_rows_ascending(const float* rows, std::int64_t stride, std::int64_t columns) {
+  Floats sums = splat(-0.0f);  // changes nothing, not even the sign of a zero
+  for (std::int64_t column = 0; column < columns; column += 4) {
+    Floats next[4];
+    transpose_four(rows + column, stride, next);
+    for (int i = 0; i < 4 && column + i < columns; ++i) sums += next[i];
+  }
+  return sums;
+}
+
+void sum_row_floats(Shape shape, Operand source, void* result) {
+  float* const to = static_cast<float*>(result);
+  const std::int64_t stride = source.row_stride / 4, columns = shape.columns;
+  std::int64_t row = 0;
+  if (columns > 0 && !source.repeats) {
+    for (; row + kLanes <= shape.rows; row += kLanes) {
+      store(to + row, add_rows_ascending(row_of<float>(source, row), stride, columns));
+    }
+  }
+  for (; row < shape.rows; ++row) {
+    to[row] = columns == 0
+                  ? 0.0f
+                  : add_ascending(row_of<float>(source, row), columns, source.repeats ? 0 : 1);
+  }
+}
+
 template <typename F>
 void reduce_row_floats(Shape shape, Operand source, void* result) {
   float* const to = static_cast<float*>(result);
@@ -97,9 +120,6 @@ void reduce_row_floats(Shape shape, Operand source, void* result) {
     const float* const from = row_of<float>(source, row);
     if (shape.columns == 0) {
       to[row] = F::kOfNothing;
-    } else if constexpr (__is_same(F, Add)) {
-      to[row] = source.repeats ? add_ascending(from, shape.columns, 0)
-                               : along_row<F>(from, shape.columns);
     } else {
       const float found = source.repeats ? *from : along_row<F>(from, shape.columns);
       // Which zero it is, and whether all were NaN, depends on the order.
@@ -109,15 +129,6 @@ void reduce_row_floats(Shape shape, Operand source, void* result) {
               ? found
               : ascending(from, shape.columns, 1, [](float a, float b) { return F::exact(a, b); });
     }
-  }
-}
-
-void sum_along_row_ascending(Shape shape, Operand source, void* result) {
-  float* const to = static_cast<float*>(result);
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
-    const float* const from = row_of<float>(source, row);
-    to[row] =
-        shape.columns == 0 ? 0.0f : add_ascending(from, shape.columns, source.repeats ? 0 : 1);
   }
 }
 

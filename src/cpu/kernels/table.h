@@ -98,7 +98,11 @@ template <Reduction function, typename F>
 constexpr void list_reduction(Kernels& k) {
   Reduce* const row = k.reduce_along_row[at(function)];
   Reduce* const column = k.reduce_along_column[at(function)];
-  row[at(Lane::f32)] = reduce_row_floats<F>;
+  if constexpr (function == Reduction::add) {
+    row[at(Lane::f32)] = sum_row_floats;
+  } else {
+    row[at(Lane::f32)] = reduce_row_floats<F>;
+  }
   row[at(Lane::i32)] = reduce_row_integers<std::int32_t, function>;
   row[at(Lane::i64)] = reduce_row_integers<std::int64_t, function>;
   column[at(Lane::f32)] = reduce_column_floats<F>;
@@ -127,7 +131,6 @@ constexpr Kernels table(const char* name) {
   list_reduction<Reduction::add, Add>(k);
   list_reduction<Reduction::min, Min>(k);
   list_reduction<Reduction::max, Max>(k);
-  k.sum_along_row_ascending = sum_along_row_ascending;
   k.any = any;
   k.product_scratch = product_scratch;
   k.product = product;
