@@ -71,24 +71,39 @@ class AttentionSide:
         pieces = rows.chunk(2 * self.ranks)
         return torch.cat((pieces[rank], pieces[2 * self.ranks - 1 - rank]))
 
-    def error(self):
-        """Of some rows against float64."""
-        whole = torch.empty(2, self.q.shape[0], self.own * self.ranks, *self.kv.shape[3:],
-                            dtype=self.kv.dtype, device=self.kv.device)
-        for rank, of_rank in enumerate(gathered(self.kv, self.ranks)):
-            whole[:, :, self.places(rank).to(whole.device)] = of_rank
-        last, places = self.own - 1, self.places(self.rank)
+    def whole(self, own):
+        """All rows, of which each rank has its own."""
+        rows = torch.empty(own.shape[0], self.own * self.ranks, *own.shape[2:], dtype=own.dtype,
+                           device=own.device)
+        for rank, of_rank in enumerate(gathered(own.contiguous(), self.ranks)):
+            rows[:, self.places(rank).to(rows.device)] = of_rank
+        return rows
+
+    def samples(self):
+        """Some of the rank's rows, each with its place in the whole."""
+        last = self.own - 1
         rows = [0, last // 2, last // 2 + 1, last,
                 *torch.randint(self.own, (SAMPLES - 4,)).tolist()]
-        wanted = torch.stack([self.exact(whole, row, places[row].item()) for row in rows], 1)
+        return rows, self.places(self.rank)[rows].tolist()
+
+    def error(self):
+        """Of some rows against float64."""
+        k, v = self.whole(self.kv[0]), self.whole(self.kv[1])
+        rows, places = self.samples()
+        wanted = torch.stack([self.exact(k, v, *each) for each in zip(rows, places)], 1)
         return measure.relative_rms(self.o[:, rows], wanted)
 
-    def exact(self, whole, row, place):
+    def in_groups(self, heads):
+        """{batch, heads, dim} by the heads of keys that they see."""
+        return heads.double().unflatten(1, (self.kv_heads, -1))
+
+    def exact(self, k, v, row, place):
         """{batch, heads, dim}"""
-        k, v = whole[:, :, :place + 1 if self.causal else None].double()
-        queries = self.q[:, row].double().unflatten(1, (self.kv_heads, -1)) * self.dim**-0.5
-        weights = torch.einsum("bkgd,bnkd->bkgn", queries, k).softmax(-1)
-        return torch.einsum("bkgn,bnkd->bkgd", weights, v).flatten(1, 2)
+        seen = slice(place + 1 if self.causal else None)
+        scores = torch.einsum("bkgd,bnkd->bkgn", self.in_groups(self.q[:, row]),
+                              k[:, seen].double())
+        weights = (scores * self.dim**-0.5).softmax(-1)
+        return torch.einsum("bkgn,bnkd->bkgd", weights, v[:, seen].double()).flatten(1, 2)
 
     def gather(self):
         dist.all_gather_into_tensor(self.all_kv, self.kv)
@@ -135,3 +150,77 @@ class AttentionSide:
     def launches(self, _):
         return {"FA3 alone": lambda: attention(*self.share, self.causal), "collective": self.gather,
                 "in turn": self.in_turn, "ring": self.ring}
+
+
+class GradientSide(AttentionSide):
+    """The same of the backward pass; O and LSE are FlashAttention-3's."""
+
+    def __init__(self, operation, *row):
+        super().__init__(operation, *row)
+        symmetric = row[-1]
+        k, v = self.whole(self.kv[0]), self.whole(self.kv[1])
+        half, last = self.own // 2, 2 * self.ranks - 1
+        if self.causal:
+            parts = [attention(self.q[:, rows], k[:, :(piece + 1) * half],
+                               v[:, :(piece + 1) * half], True)
+                     for piece, rows in ((self.rank, slice(half)),
+                                         (last - self.rank, slice(half, None)))]
+            self.o, self.lse = (torch.cat(each, axis) for each, axis in zip(zip(*parts), (1, 2)))
+        else:
+            self.o, self.lse = attention(self.q, k, v, False)
+        self.d_o = torch.randn_like(self.o)
+        # Others write them.
+        self.gradients = [symmetric(*each.shape) for each in (self.q, *self.kv)]
+
+    def tensors(self):
+        return (self.q, *self.kv, self.o, self.lse, self.d_o, *self.gradients)
+
+    def outputs(self):
+        return self.gradients
+
+    def alone(self):
+        options = super().alone()[1]
+        o, lse = attention(*self.share, self.causal)
+        return "attention_backward", options, (*self.share, o, lse, torch.randn_like(o),
+                                               *map(torch.empty_like, self.share))
+
+    def error(self):
+        """The worst of the three."""
+        k, v = self.whole(self.kv[0]), self.whole(self.kv[1])
+        of_queries = [self.whole(each) for each in (self.q, self.o, self.d_o)]
+        lse = self.whole(self.lse.transpose(1, 2))
+        rows, places = self.samples()
+        wanted = zip(*([self.exact_query(k, v, row, place),
+                        *self.exact_key(*of_queries, lse, row, place)]
+                       for row, place in zip(rows, places)))
+        return max(measure.relative_rms(got[:, rows], torch.stack(each, 1))
+                   for got, each in zip(self.gradients, wanted))
+
+    def exact_query(self, k, v, row, place):
+        """dQ of one row, {batch, heads, dim}."""
+        seen = slice(place + 1 if self.causal else None)
+        k, v = k[:, seen].double(), v[:, seen].double()
+        d_o, o = self.in_groups(self.d_o[:, row]), self.in_groups(self.o[:, row])
+        scores = torch.einsum("bkgd,bnkd->bkgn", self.in_groups(self.q[:, row]), k)
+        weights = (scores * self.dim**-0.5).softmax(-1)
+        d_weights = torch.einsum("bkgd,bnkd->bkgn", d_o, v) - (d_o * o).sum(-1, keepdim=True)
+        gradient = torch.einsum("bkgn,bnkd->bkgd", weights * d_weights, k) * self.dim**-0.5
+        return gradient.flatten(1, 2)
+
+    def exact_key(self, q, o, d_o, lse, row, place):
+        """dK and dV of one row, {batch, kv_heads, dim} each."""
+        seen = slice(place if self.causal else None, None)
+        q, o, d_o, lse = (each[:, seen].double().unflatten(2, (self.kv_heads, -1))
+                          for each in (q, o, d_o, lse))
+        k, v = self.kv[:, :, row].double()
+        weights = (torch.einsum("bnkgd,bkd->bnkg", q, k) * self.dim**-0.5 - lse).exp()
+        d_weights = torch.einsum("bnkgd,bkd->bnkg", d_o, v) - (d_o * o).sum(-1)
+        d_k = torch.einsum("bnkg,bnkgd->bkd", weights * d_weights, q) * self.dim**-0.5
+        return d_k, torch.einsum("bnkg,bnkgd->bkd", weights, d_o)
+
+    def launches(self, _):
+        inputs = [each.detach().requires_grad_() for each in self.share]
+        output = attention(*inputs, self.causal)[0]
+        d_output = torch.randn_like(output)
+        return {"FA3 alone": lambda: torch.autograd.grad(output, inputs, d_output,
+                                                         retain_graph=True)}

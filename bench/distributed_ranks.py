@@ -13,7 +13,7 @@ import torch.distributed as dist
 import torch.multiprocessing as processes
 
 import measure
-from attention_ranks import AttentionSide
+from attention_ranks import AttentionSide, GradientSide
 from distributed_exchanges import ExchangeSide
 from distributed_products import ProductSide
 
@@ -21,7 +21,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"
 import tilewright  # noqa: E402
 
 SIDES = {"gemm_reduce_scatter": ProductSide, "all_gather_gemm": ProductSide,
-         "sequence_parallel_attention": AttentionSide}
+         "sequence_parallel_attention": AttentionSide,
+         "sequence_parallel_attention_backward": GradientSide}
 SLEEP_CYCLES = 20_000_000  # the GPU waits while the host queues a round
 
 

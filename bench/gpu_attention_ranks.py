@@ -3,6 +3,7 @@
 
     bench/gpu_attention_ranks.py --library build/release/lib/libtilewright.so
     bench/gpu_attention_ranks.py --gpus 4 --no-peers 1x16384x32/8
+    bench/gpu_attention_ranks.py --gradients
 
 A row is batch x length x heads/kv_heads, of all ranks together, with dim 128. Each GPU has a
 process. `alone` is the faster of ours and FlashAttention-3 on so many heads as there are for a
@@ -10,10 +11,13 @@ rank, of whole sequences, on all GPUs at once: the same arithmetic, and nothing 
 `in turn` gathers K and V by NCCL and then attends; `ring` sends them around under the attention.
 Causal rows have zig-zag shards. All have tensors of the same sizes that are allocated before, and
 many runs follow each other. `error` is that of eight rows of each rank against float64.
+With --gradients all is the backward pass, which has no peers over ranks.
 """
 
 import argparse
 import sys
+
+import torch
 
 import measure
 import tilewright_c
@@ -28,12 +32,16 @@ def measure_row(ranks, text, causal, arguments, variants):
     """The best ratio to attention alone, and whether a result was wrong."""
     batch, length, heads = text.split("x")
     heads, kv_heads = map(int, heads.split("/"))
-    row = ATTENTION, int(batch), int(length), heads, kv_heads, DIM, causal
+    operation = ATTENTION + "_backward" if arguments.gradients else ATTENTION
+    row = operation, int(batch), int(length), heads, kv_heads, DIM, causal
     checked = {options: ranks.check(row, options, arguments.repeats) for options in variants}
-    # Two products of heads x length^2 x dim, half of it under the mask.
-    operations = 4 * int(batch) * heads * int(length)**2 * DIM * (0.5 if causal else 1)
+    # Two products of heads x length^2 x dim, or five, half of it under the mask.
+    products = (5 if arguments.gradients else 2) * (0.5 if causal else 1)
+    operations = 2 * products * int(batch) * heads * int(length)**2 * DIM
     alone = ("ours alone",) if arguments.no_peers else ("ours alone", "FA3 alone")
-    peers = () if arguments.no_peers else ("collective", "in turn", "ring")
+    peers = ("collective", "in turn", "ring")
+    if arguments.no_peers or arguments.gradients:
+        peers = ()
     times = medians(ranks, row, [*alone, *variants, *peers],
                     max(3, min(40, int(6e13 / operations))), arguments.rounds)
     bound = min(times[name] for name in alone if isinstance(times[name], float))
@@ -61,7 +69,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default="build/release/lib/libtilewright.so")
-    parser.add_argument("--gpus", type=int, default=2)
+    parser.add_argument("--gpus", type=int, default=torch.cuda.device_count())
+    parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--schedules", nargs="+", help="of ours; else what is chosen")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5, help="runs whose bits are compared")

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_record.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_backward_summed.h"
 #include "kernels/attention_backward_wide_sm90.h"
@@ -203,103 +205,116 @@ struct BackwardBuffers {
   Buffer Q, K, V, dO, L, D, dQ, dK, dV;
 };
 
+// Launches on a stream of each rank.
+struct Launches {
+  using Make = std::function<Kernel(const std::string& name)>;
+  const std::vector<Stream>& streams;
+  BackwardKernels& kernels;
+  void launch(const std::string& name, const Make& make, const std::vector<Part>& parts) const {
+    auto kernel = kernels.find(name);
+    if (kernel == kernels.end()) kernel = kernels.emplace(name, make(name)).first;
+    for (const Stream& stream : streams) stream.launch(kernel->second, parts);
+  }
+};
+
+template <typename Sequences>
+using Recording = BackwardRecording<typename Sequences::Shapes>;
+
 // `launch` is the main part, from the statistics to dQ, dK and dV. Statistics have rows up to a
 // multiple. With more than 1, those behind the last query are 0.
 template <typename Sequences, typename Launch>
-Program backward(const Attention& a, bool of_lse, int multiple, const Caller& caller,
-                 const Launch& launch) {
-  check_attention(a, caller);
-  const std::string name(caller.function);
-  Program program(name);
-  const typename Sequences::Shapes like(program, a);
-  const Buffer Q = program.in("Q", a.dtype, like.of_queries(a.dim));
-  const Buffer K = program.in("K", a.dtype, like.of_keys(a.dim));
-  const Buffer V = program.in("V", a.dtype, like.of_keys(a.dim_v));
-  const std::vector<Buffer> offsets = Sequences::first_rows(program, like);
-  const Buffer sinks = a.sinks ? program.in("sinks", f32, {a.heads}) : Buffer();
-  const Buffer O = program.in("O", a.dtype, like.of_queries(a.dim_v));
-  const Buffer LSE = program.in("LSE", f32, like.of_rows());
-  const Buffer dO = program.in("dO", a.dtype, like.of_queries(a.dim_v));
-  const Buffer dLSE = of_lse ? program.in("dLSE", f32, like.of_rows()) : Buffer();
-  const Buffer dQ = program.out("dQ", a.dtype, like.of_queries(a.dim));
-  const Buffer dK = program.out("dK", a.dtype, like.of_keys(a.dim));
-  const Buffer dV = program.out("dV", a.dtype, like.of_keys(a.dim_v));
-  const Buffer dsinks = a.sinks ? program.out("dsinks", f32, {a.heads}) : Buffer();
+void record(const Attention& a, int multiple, const Recording<Sequences>& to,
+            const Launch& launch) {
+  Program& program = to.program;
+  const typename Sequences::Shapes& like = to.shapes;
+  const BackwardTensors& t = to.tensors;
+  const std::string& name = to.name;
+  const Launches stream{to.streams, to.kernels};
   const auto statistic = [&](const char* of) {
     const std::vector<Dim> rows = like.of_rows(multiple);
-    return multiple > 1 ? program.zeroed(of, f32, rows) : program.scratch(of, f32, rows);
+    return multiple > 1 ? program.zeroed(of + to.suffix, f32, rows)
+                        : program.scratch(of + to.suffix, f32, rows);
   };
   const Buffer L = statistic("L"), D = statistic("D");
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
-    const auto half = static_cast<std::ptrdiff_t>(offsets.size() / 2);
-    parts.insert(parts.begin(), offsets.begin() + (of == Of::keys ? half : 0),
-                 of == Of::queries ? offsets.begin() + half : offsets.end());
+    const auto half = static_cast<std::ptrdiff_t>(t.offsets.size() / 2);
+    parts.insert(parts.begin(), t.offsets.begin() + (of == Of::keys ? half : 0),
+                 of == Of::queries ? t.offsets.begin() + half : t.offsets.end());
     return parts;
   };
-  const Stream stream = program.rank(0).stream();
-  std::vector<Part> read = {O, dO, LSE};
-  if (of_lse) read.push_back(dLSE);
+  std::vector<Part> read = {t.O, t.dO, t.LSE};
+  if (t.dLSE) read.push_back(*t.dLSE);
   read.insert(read.end(), {L, D});
-  stream.launch(statistics<Sequences>(a, of_lse, multiple, name + "_statistics"),
-                with_offsets(Of::queries, read));
-  launch(program, like, stream, BackwardBuffers{Q, K, V, dO, L, D, dQ, dK, dV}, with_offsets);
+  stream.launch(
+      name + "_statistics",
+      [&](const std::string& of) {
+        return statistics<Sequences>(a, t.dLSE.has_value(), multiple, of);
+      },
+      with_offsets(Of::queries, read));
+  launch(program, like, stream, BackwardBuffers{t.Q, t.K, t.V, t.dO, L, D, t.dQ, t.dK, t.dV},
+         with_offsets);
   if (plan_case("sinks", a.sinks)) {
-    stream.launch(sink_gradient<Sequences>(a, multiple, name + "_sinks"),
-                  with_offsets(Of::queries, {sinks, L, D, dsinks}));
+    stream.launch(
+        name + "_sinks",
+        [&](const std::string& of) { return sink_gradient<Sequences>(a, multiple, of); },
+        with_offsets(Of::queries, {*t.sinks, L, D, *t.dsinks}));
   }
-  return program;
 }
 
 // Without sums that are divided among CTAs.
 template <typename Sequences>
-Program deterministic_backward(const Attention& a, bool of_lse, const Caller& caller) {
-  const std::string name(caller.function);
-  return backward<Sequences>(
-      a, of_lse, a.block_q, caller,
-      [&](Program&, const auto&, const Stream& stream, const BackwardBuffers& b,
+void deterministic_backward(const Attention& a, const Recording<Sequences>& to) {
+  const std::string& name = to.name;
+  record<Sequences>(
+      a, a.block_q, to,
+      [&](Program&, const auto&, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
-        const auto run = [&](const Kernel& kernel, const std::vector<Part>& parts) {
-          stream.launch(kernel, with_offsets(Of::both, parts));
+        const auto run = [&](const char* of, const Launches::Make& make,
+                             const std::vector<Part>& parts) {
+          stream.launch(name + of, make, with_offsets(Of::both, parts));
+        };
+        const auto keys = [&](Sums sums) {
+          return
+              [&a, sums](const std::string& of) { return key_gradients<Sequences>(a, sums, of); };
         };
         // Its sums are of queries, as the others' are of keys: so are its blocks.
         Attention turned = a;
         std::swap(turned.block_q, turned.block_k);
-        run(query_gradient<Sequences>(turned, a.block_q, name + "_queries"),
+        run("_queries",
+            [&](const std::string& of) { return query_gradient<Sequences>(turned, a.block_q, of); },
             {b.Q, b.K, b.V, b.dO, b.L, b.D, b.dQ});
-        // Of 64 keys for each warpgroup: its registers hold f32 sums of so many columns beside
-        // scores.
+        // Of 64 keys for each warpgroup: its registers hold f32 sums of so many
+        // columns beside scores.
         constexpr int kColumns = 256;
         if (plan_case("dK and dV in one kernel", a.dim + a.dim_v <= kColumns)) {
-          run(key_gradients<Sequences>(a, {true, true}, name + "_keys"),
-              {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK, b.dV});
+          run("_keys", keys({true, true}), {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK, b.dV});
           return;
         }
-        run(key_gradients<Sequences>(a, {true, false}, name + "_keys"),
-            {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK});
-        run(key_gradients<Sequences>(a, {false, true}, name + "_values"),
-            {b.Q, b.K, b.dO, b.L, b.dV});
+        run("_keys", keys({true, false}), {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK});
+        run("_values", keys({false, true}), {b.Q, b.K, b.dO, b.L, b.dV});
       });
 }
 
 // dQ is summed in memory. dK and dV of heads that share keys may be summed there too.
 template <typename Sequences>
-Program wide_backward(const Attention& a, bool of_lse, Order order, KeySums keys,
-                      const Caller& caller) {
+void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& caller,
+                   const Recording<Sequences>& to) {
   check_wide_backward(a, caller);
   const WideBackwardPlan plan = wide_backward_plan(a, order, keys);
-  const std::string name(caller.function);
-  return backward<Sequences>(
-      a, of_lse, a.block_q, caller,
-      [&](Program& program, const auto& shapes, const Stream& stream, const BackwardBuffers& b,
+  const std::string& name = to.name;
+  record<Sequences>(
+      a, a.block_q, to,
+      [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
         const std::vector<Dim> of_sums = wide_backward_sums(a, blocks);
-        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
-                                         : program.zeroed("sums", f32, of_sums);
+        const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
+                                         : program.zeroed("sums" + to.suffix, f32, of_sums);
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
         std::vector<Part> summed = {sums};
         if (plan.ordered) {
-          const Buffer turns = program.zeroed("turns", i32, wide_backward_turns(a, blocks));
+          const Buffer turns =
+              program.zeroed("turns" + to.suffix, i32, wide_backward_turns(a, blocks));
           all.push_back(turns);
           summed.push_back(turns);
         }
@@ -308,77 +323,142 @@ Program wide_backward(const Attention& a, bool of_lse, Order order, KeySums keys
         const Dim parts = HeadParts::wanted(a, shapes, Order::any, wide_backward_ctas(a));
         const SharedSumsShape shared(a, shapes.kept_key_blocks(a.block_k), parts, order, keys);
         const Buffer key_sums =
-            plan.shares ? program.scratch("key_sums", f32, shared.sums()) : Buffer();
+            plan.shares ? program.scratch("key_sums" + to.suffix, f32, shared.sums()) : Buffer();
         if (plan.shares) {
-          all.insert(all.end(), {key_sums, program.zeroed("key_turns", i32, {shared.words()})});
+          all.insert(all.end(),
+                     {key_sums, program.zeroed("key_turns" + to.suffix, i32, {shared.words()})});
         }
-        stream.launch(wide_gradients_sm90<Sequences>(a, plan, name), with_offsets(Of::both, all));
+        stream.launch(
+            name,
+            [&](const std::string& of) { return wide_gradients_sm90<Sequences>(a, plan, of); },
+            with_offsets(Of::both, all));
         if (plan.sums_keys_apart()) {
-          stream.launch(key_gradients_of_sums<Sequences>(a, name + "_keys"),
-                        with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+          stream.launch(
+              name + "_keys",
+              [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, of); },
+              with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
         }
-        stream.launch(wide_query_gradient_of_sums<Sequences>(a, plan.ordered, name + "_queries"),
-                      with_offsets(Of::queries, summed));
+        stream.launch(
+            name + "_queries",
+            [&](const std::string& of) {
+              return wide_query_gradient_of_sums<Sequences>(a, plan.ordered, of);
+            },
+            with_offsets(Of::queries, summed));
       });
 }
 
 // The same of dims up to 128. dK and dV of heads that share keys may be summed in memory too.
 template <typename Sequences>
-Program adding_backward(const Attention& a, bool of_lse, Order order, KeySums keys,
-                        const Caller& caller) {
+void adding_backward(const Attention& a, Order order, KeySums keys, const Caller& caller,
+                     const Recording<Sequences>& to) {
   if (plan_case("more than 128 columns", is_wide_backward(a))) {
-    return wide_backward<Sequences>(a, of_lse, order, keys, caller);
+    return wide_backward<Sequences>(a, order, keys, caller, to);
   }
   const BackwardPlan plan = backward_plan(a, order, keys, caller);
-  const std::string name(caller.function);
-  return backward<Sequences>(
-      a, of_lse, a.block_q, caller,
-      [&](Program& program, const auto& shapes, const Stream& stream, const BackwardBuffers& b,
+  const std::string& name = to.name;
+  record<Sequences>(
+      a, a.block_q, to,
+      [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const std::vector<Dim> of_sums = plan.sums(a, shapes.kept_blocks(a.block_q));
-        const Buffer sums = plan.ordered ? program.scratch("sums", f32, of_sums)
-                                         : program.zeroed("sums", f32, of_sums);
+        const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
+                                         : program.zeroed("sums" + to.suffix, f32, of_sums);
         const Dim parts = HeadParts::wanted(a, shapes, order);
         const auto shared = shared_sums(a, plan, shapes, parts);
         const Buffer key_sums =
-            plan.shares ? program.scratch("key_sums", f32, shared.sums()) : Buffer();
+            plan.shares ? program.scratch("key_sums" + to.suffix, f32, shared.sums()) : Buffer();
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums};
         if (plan.ordered) all.push_back(b.dQ);
         all.insert(all.end(), {b.dK, b.dV});
         if (plan.ordered || plan.shares) {
-          all.push_back(program.zeroed("turns", i32, {backward_turns(a, plan, shapes, parts)}));
+          all.push_back(
+              program.zeroed("turns" + to.suffix, i32, {backward_turns(a, plan, shapes, parts)}));
         }
         if (plan.shares) all.push_back(key_sums);
-        stream.launch(gradients_sm90<Sequences>(a, plan, name), with_offsets(Of::both, all));
+        stream.launch(
+            name, [&](const std::string& of) { return gradients_sm90<Sequences>(a, plan, of); },
+            with_offsets(Of::both, all));
         if (plan.sums_keys_apart()) {
-          stream.launch(key_gradients_of_sums<Sequences>(a, name + "_keys"),
-                        with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+          stream.launch(
+              name + "_keys",
+              [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, of); },
+              with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
         }
         if (!plan.ordered) {
-          stream.launch(query_gradient_of_sums<Sequences>(a, plan, name + "_queries"),
-                        with_offsets(Of::queries, {sums, b.dQ}));
+          stream.launch(
+              name + "_queries",
+              [&](const std::string& of) { return query_gradient_of_sums<Sequences>(a, plan, of); },
+              with_offsets(Of::queries, {sums, b.dQ}));
         }
       });
 }
 
+// The program of one rank, whose tensors a caller passes.
+template <typename Sequences>
+Program backward(const Attention& a, bool of_lse, const Caller& caller,
+                 const std::function<void(const Recording<Sequences>&)>& record_all) {
+  check_attention(a, caller);
+  const std::string name(caller.function);
+  Program program(name);
+  const typename Sequences::Shapes like(program, a);
+  BackwardTensors t;
+  t.Q = program.in("Q", a.dtype, like.of_queries(a.dim));
+  t.K = program.in("K", a.dtype, like.of_keys(a.dim));
+  t.V = program.in("V", a.dtype, like.of_keys(a.dim_v));
+  t.offsets = Sequences::first_rows(program, like);
+  if (a.sinks) t.sinks = program.in("sinks", f32, {a.heads});
+  t.O = program.in("O", a.dtype, like.of_queries(a.dim_v));
+  t.LSE = program.in("LSE", f32, like.of_rows());
+  t.dO = program.in("dO", a.dtype, like.of_queries(a.dim_v));
+  if (of_lse) t.dLSE = program.in("dLSE", f32, like.of_rows());
+  t.dQ = program.out("dQ", a.dtype, like.of_queries(a.dim));
+  t.dK = program.out("dK", a.dtype, like.of_keys(a.dim));
+  t.dV = program.out("dV", a.dtype, like.of_keys(a.dim_v));
+  if (a.sinks) t.dsinks = program.out("dsinks", f32, {a.heads});
+  BackwardKernels kernels;
+  record_all({program, name, like, t, {program.rank(0).stream()}, kernels});
+  return program;
+}
+
+template <typename Sequences>
+Program deterministic_program(const Attention& a, bool of_lse, const Caller& caller) {
+  return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
+    deterministic_backward<Sequences>(a, to);
+  });
+}
+
+template <typename Sequences>
+Program adding_program(const Attention& a, bool of_lse, Order order, KeySums keys,
+                       const Caller& caller) {
+  return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
+    adding_backward<Sequences>(a, order, keys, caller, to);
+  });
+}
+
 }  // namespace
 
+void record_backward(const Attention& a, const BackwardRecording<BatchShapes>& to, bool is_sm90,
+                     const Caller& caller) {
+  if (is_sm90) return adding_backward<Batch>(a, Order::blocks, KeySums::in_turn, caller, to);
+  deterministic_backward<Batch>(a, to);
+}
+
 Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return deterministic_backward<Batch>(a, of_lse, {"attention_backward", where});
+  return deterministic_program<Batch>(a, of_lse, {"attention_backward", where});
 }
 
 Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
-  return deterministic_backward<Packed>(a, of_lse, {"attention_varlen_backward", where});
+  return deterministic_program<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
 
 Program attention_backward_sm90(const Attention& a, bool of_lse, Order order, KeySums keys,
                                 SourceLocation where) {
-  return adding_backward<Batch>(a, of_lse, order, keys, {"attention_backward_sm90", where});
+  return adding_program<Batch>(a, of_lse, order, keys, {"attention_backward_sm90", where});
 }
 
 Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order order, KeySums keys,
                                        SourceLocation where) {
-  return adding_backward<Packed>(a, of_lse, order, keys, {"attention_varlen_backward_sm90", where});
+  return adding_program<Packed>(a, of_lse, order, keys, {"attention_varlen_backward_sm90", where});
 }
 
 Attention with_backward_blocks(Attention a) {

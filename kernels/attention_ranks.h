@@ -8,6 +8,7 @@ namespace tilewright::kernels {
 
 // Raises for what fits no attention over ranks.
 void check_attention_ranks(const SequenceParallelAttention& o, const Caller& caller);
+void check_attention_ranks_backward(const SequenceParallelAttention& o, const Caller& caller);
 
 // An axis that is divided among ranks. A rank's rows are one run of those of the whole, or two; a
 // run of a rank is called a piece here, and pieces are numbered in the order of the whole. Numbers

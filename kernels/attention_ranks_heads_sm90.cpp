@@ -20,8 +20,20 @@ Attention own_heads(const SequenceParallelAttention& o) {
   return a;
 }
 
-// Heads come in groups that share a head of keys; a word of each rank follows each group.
-int groups(const SequenceParallelAttention& o) { return own_heads(o).kv_heads; }
+// The heads of a tile come together, with the keys that they see where no heads before have brought
+// them. A word of each rank follows each of these groups.
+struct ExchangedGroups {
+  ExchangedGroups(const SequenceParallelAttention& o, const Sm90Plan& plan)
+      : ranks(o.ranks),
+        heads(plan.packed_heads),
+        count(own_heads(o).heads / plan.packed_heads),
+        of_kv_head(count / own_heads(o).kv_heads) {}
+  Dim words() const { return count * ranks; }
+  int ranks;
+  int heads;       // of a group
+  int count;       // of a rank's heads
+  int of_kv_head;  // groups that share keys
+};
 
 void check_heads(const SequenceParallelAttention& o, const Caller& caller) {
   check_attention_ranks(o, caller);
@@ -37,20 +49,20 @@ void check_heads(const SequenceParallelAttention& o, const Caller& caller) {
 }
 
 struct HeadParameters : AttentionParameters {
-  HeadParameters(Kernel& kernel, const Attention& own, const SequenceParallelAttention& o)
-      : HeadParameters(kernel, own, o, BatchShapes(kernel, own)) {}
+  HeadParameters(Kernel& kernel, const Attention& own, const SequenceParallelAttention& o,
+                 const ExchangedGroups& groups)
+      : HeadParameters(kernel, own, o, groups, BatchShapes(kernel, own)) {}
 
   Kernel& kernel;
   int ranks;
   DividedAxis rows_of_ranks;
   Tensor arrived;  // of each group of heads, each rank
-  RanksBegin begin;
   RanksArrive sent;
   NamedBarrier all_warps;
 
  private:
   HeadParameters(Kernel& kernel, const Attention& own, const SequenceParallelAttention& o,
-                 const BatchShapes& s)
+                 const ExchangedGroups& groups, const BatchShapes& s)
       : AttentionParameters(
             kernel, own, s,
             {kernel.symmetric("Q", own.dtype, s.of_queries(own.dim)),
@@ -62,28 +74,31 @@ struct HeadParameters : AttentionParameters {
         kernel(kernel),
         ranks(o.ranks),
         rows_of_ranks(s.queries / o.ranks, o.ranks, o.shards),
-        arrived(kernel.symmetric("arrived", i32, {groups(o) * o.ranks})),
-        begin(kernel, o.ranks),
+        arrived(kernel.symmetric("arrived", i32, {groups.words()})),
         sent(kernel, o.ranks, "sent"),
-        all_warps(kernel, own.block_q / 64 * 128) {}
+        all_warps(kernel, own.block_q / 64 * 128 + 32) {}
 };
 
-// What the warp that loads waits for: the heads of a tile.
+// What the warp that loads waits for: the heads of a tile. That a rank's heads have come also says
+// that it has begun the run, and that its O may be written.
 class HeadArrivals {
  public:
   template <typename Order>
-  explicit HeadArrivals(const Order& order) : p_(order.parameters()) {
-    p_.begin.tell();
-  }
-  void await_tile(const Work& work) const {
-    each_other_rank(p_.kernel, p_.ranks, [&](const Index& from) {
-      wait_flag(p_.arrived(work.kv_head * p_.ranks + from), Compare::ge, p_.kernel.epoch(), kLearn);
+  explicit HeadArrivals(const Order& order) : p_(order.parameters()), known_(0) {}
+  void await_tile(const Work& work) {
+    const Index group = work.owner->pack;
+    when(group >= known_, [&] {
+      for (Index from : range(p_.ranks)) {
+        wait_flag(p_.arrived(group * p_.ranks + from), Compare::ge, p_.kernel.epoch(), kLearn);
+      }
+      fence_proxy_async_global();
+      known_ = group + 1;
     });
-    fence_proxy_async_global();
   }
 
  private:
   const HeadParameters& p_;
+  Cell<Index> known_;  // groups below it have come
 };
 
 // Tiles of all rows, each of one piece of them: its owner gets the output.
@@ -96,7 +111,9 @@ class HeadOrder : public BatchOrder {
   static constexpr bool kHasNeighbours = false;
 
   HeadOrder(const HeadParameters& p, const Attention& a, const Sm90Plan& plan)
-      : BatchOrder(p, a, plan, row_blocks(p, a.block_q / plan.packed_heads)), p_(p) {}
+      : BatchOrder(p, a, plan, row_blocks(p, a.block_q / plan.packed_heads)), p_(p) {
+    group_ = 1;  // heads in the order in which they come
+  }
   const HeadParameters& parameters() const { return p_; }
   template <typename Body>
   void each_place(const HeadArrivals&, KeyTensor which, const Work& work, const Block& block,
@@ -134,15 +151,15 @@ class HeadOrder : public BatchOrder {
   TensorView sums(const Work& work, const Block& rows) const {
     return p_.LSE.at(work.owner->rank)(*work.batch, heads(work), of_owner(work, rows));
   }
-  void begin_output() const { p_.begin.wait(); }
-  // Once each warp knows that its own stores have ended.
-  void end_output(const Index& group) const {
-    NamedBarrier all_warps = p_.all_warps;
-    all_warps.sync();
-    when(group == 0 && warp_index() == 0, [&] {
-      p_.sent.tell_all();
-      p_.sent.wait_all();
-    });
+  // In a warp that computes, when all its stores have ended.
+  void end_output() const { meet(); }
+  // In the warp that loads. It is this one that waits for words: where warps that compute had a
+  // loop that threads may leave one by one, the assembler would no longer know what is alike in all
+  // lanes.
+  void end_loads() const {
+    meet();
+    p_.sent.tell_all();
+    p_.sent.wait_all();
   }
 
  private:
@@ -154,6 +171,10 @@ class HeadOrder : public BatchOrder {
   Block of_owner(const Work& work, const Block& rows) const {
     return Block(rows.start() - work.owner->ahead, rows.size(), rows.limit() - work.owner->ahead,
                  p_.queries / p_.ranks);
+  }
+  void meet() const {
+    NamedBarrier all_warps = p_.all_warps;
+    all_warps.sync();
   }
   Block heads(const Work& work) const {
     const int packs = a_.heads / packed_heads_;
@@ -168,11 +189,12 @@ class HeadOrder : public BatchOrder {
 class ExchangedTensors {
  public:
   ExchangedTensors(Program& program, const SequenceParallelAttention& o,
-                   const AttentionBuffers<BatchShapes>& own)
+                   const ExchangedGroups& groups, const AttentionBuffers<BatchShapes>& own)
       : o_(o),
+        groups_(groups),
         own_(own),
-        arrived_(program.signals("arrived", groups(o) * o.ranks)),
-        begun_(program.signals("begun", RanksBegin::words(o.ranks))),
+        run_(program.run()),
+        arrived_(program.signals("arrived", groups.words())),
         sent_(program.signals("sent", RanksArrive::words(o.ranks))) {
     const Attention& a = o.attention;
     const Attention mine = own_heads(o);
@@ -186,19 +208,13 @@ class ExchangedTensors {
     }
   }
 
-  void push(const Rank& rank, const RunNumber& run) const {
-    const Stream stream = rank.stream("push");
-    for (int group = 0; group < groups(o_); ++group) {
-      for (int d = 1; d < rank.count(); ++d) {
-        const int to = rank.next(d);
-        copy(stream, rank.number(), to, group);
-        stream.write(arrived_.on(to)[group * o_.ranks + rank.number()], run);
+  // All groups of heads to whose heads they are, each rank's in a stream of its own.
+  void push(const Rank& rank) const {
+    for (int d = 0; d < rank.count(); ++d) {
+      const Stream stream = rank.stream("push" + std::to_string(d));
+      for (int group = 0; group < groups_.count; ++group) {
+        send(stream, rank.number(), rank.next(d), group);
       }
-    }
-  }
-  void keep_own(const Rank& rank, const Stream& stream) const {
-    for (int group = 0; group < groups(o_); ++group) {
-      copy(stream, rank.number(), rank.number(), group);
     }
   }
   std::vector<Part> parts(const Rank& rank) const {
@@ -207,7 +223,7 @@ class ExchangedTensors {
       const int heads = parts_[0].heads.own;
       parts.push_back(own_.sinks->rows(rank.number() * heads, heads));
     }
-    parts.insert(parts.end(), {arrived_, begun_, sent_});
+    parts.insert(parts.end(), {arrived_, sent_});
     return parts;
   }
 
@@ -217,28 +233,38 @@ class ExchangedTensors {
     ExchangedHeads heads;
     Dim rows;
   };
-  // Of one group of heads, all rows that the rank has.
-  void copy(const Stream& stream, int rank, int to, int group) const {
+  void send(const Stream& stream, int rank, int to, int group) const {
     for (const Exchanged& part : parts_) {
-      const DividedAxis axis(part.rows, o_.ranks, o_.shards);
-      const int count = part.heads.own / groups(o_), first = group * count;
-      for (int number = 0; number < axis.pieces_of_rank(); ++number) {
-        const Dim piece = number == 1 ? axis.late(Dim(rank)) : axis.early(Dim(rank));
-        const Dim rows = number == 1 ? axis.late_rows() : axis.early_rows();
-        const Dim from = number == 1 ? axis.early_rows() : Dim(0);
-        const auto box = [&](const Part& tensor, const Dim& row, int head) {
-          return tensor.box({0, row, head, 0}, {own_.shapes.batch, rows, count, part.heads.dim});
-        };
-        stream.copy(box(part.all.on(to), axis.start(piece), first),
-                    box(part.own, from, part.heads.first(to) + first));
+      if (part.heads.of_queries) {
+        copy(stream, part, rank, to, group * groups_.heads, groups_.heads);
+      } else if (group % groups_.of_kv_head == 0) {
+        copy(stream, part, rank, to, group / groups_.of_kv_head, 1);
       }
+    }
+    stream.write(arrived_.on(to)[group * o_.ranks + rank], run_);
+  }
+  // Of some heads of `to`, all rows that the rank has.
+  void copy(const Stream& stream, const Exchanged& part, int rank, int to, int first,
+            int count) const {
+    const DividedAxis axis(part.rows, o_.ranks, o_.shards);
+    for (int number = 0; number < axis.pieces_of_rank(); ++number) {
+      const Dim piece = number == 1 ? axis.late(Dim(rank)) : axis.early(Dim(rank));
+      const Dim rows = number == 1 ? axis.late_rows() : axis.early_rows();
+      const Dim from = number == 1 ? axis.early_rows() : Dim(0);
+      const auto box = [&](const Part& tensor, const Dim& row, int head) {
+        return tensor.box({0, row, head, 0}, {own_.shapes.batch, rows, count, part.heads.dim});
+      };
+      stream.copy(box(part.all.on(to), axis.start(piece), first),
+                  box(part.own, from, part.heads.first(to) + first));
     }
   }
 
   const SequenceParallelAttention& o_;
+  ExchangedGroups groups_;
   const AttentionBuffers<BatchShapes>& own_;
+  RunNumber run_;
   std::vector<Exchanged> parts_;
-  Buffer arrived_, begun_, sent_;
+  Buffer arrived_, sent_;
 };
 
 }  // namespace
@@ -250,16 +276,15 @@ Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& 
   const Attention own = own_heads(o);
   const Sm90Plan plan = sm90_plan(own, HeadOrder::kHasNeighbours, caller);
   Kernel kernel(caller.function);
-  Forward<HeadOrder>(kernel, own, plan, o);
+  const ExchangedGroups groups(o, plan);
+  Forward<HeadOrder>(kernel, own, plan, o, groups);
 
   Program program(caller.function, o.ranks, where);
   const AttentionBuffers<BatchShapes> tensors(program, o.attention);
-  const ExchangedTensors exchange(program, o, tensors);
+  const ExchangedTensors exchange(program, o, groups, tensors);
   program.on_each_rank([&](const Rank& rank) {
-    exchange.push(rank, program.run());
-    const Stream math = rank.stream("math");
-    exchange.keep_own(rank, math);
-    math.launch(kernel, exchange.parts(rank));
+    exchange.push(rank);
+    rank.stream("math").launch(kernel, exchange.parts(rank));
   });
   return program;
 }

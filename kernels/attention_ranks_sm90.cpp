@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,29 +19,51 @@ Shards shards_of(const SequenceParallelAttention& o, bool is_packed) {
   return own_keys_last(o.attention, is_packed) ? Shards::contiguous : o.shards;
 }
 
+// Keys come in two shares of their heads: those of the tiles that run first, and the rest while
+// these run. A word of K and one of V follow each share of each piece.
+struct HeadShares {
+  explicit HeadShares(const Attention& a)
+      : all(a.kv_heads), first(std::max(a.kv_heads / 4, 1)), count(first < all ? 2 : 1) {}
+  Index of(const Index& kv_head) const {
+    return count == 1 ? Index(0) : select(kv_head >= first, 1, 0);
+  }
+  int begin(int share) const { return share == 0 ? 0 : first; }
+  int heads(int share) const { return share == 0 ? first : all - first; }
+  int all, first;
+  int count;
+};
+template <typename Number>
+Number word_of(const Number& share, const Number& piece, const Dim& pieces, int tensor) {
+  return (share * pieces + piece) * 2 + tensor;
+}
+
 // The keys of all ranks, seen from a kernel: the rank's own where they are, and memory for all, to
 // which the others push theirs.
 struct KeysOfRanks {
   KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last,
-              const std::vector<Dim>& own_K, const std::vector<Dim>& own_V, DType dtype)
+              const Attention& a, const std::vector<Dim>& own_K, const std::vector<Dim>& own_V)
       : kernel(kernel),
         ranks(kernel.ranks()),
         rows(keys / ranks),
         axis(rows, ranks, shards),
         own_last(own_last),
-        arrived(kernel.symmetric("arrived", i32, {axis.pieces()})),
-        K(kernel.in("own_K", dtype, own_K)),
-        V(kernel.in("own_V", dtype, own_V)) {}
+        shares(a),
+        arrived(kernel.symmetric("arrived", i32, {shares.count * axis.pieces() * 2})),
+        K(kernel.in("own_K", a.dtype, own_K)),
+        V(kernel.in("own_V", a.dtype, own_V)) {}
   // The last of the pieces that are the rank's own.
   Index last_of_own() const { return own_last ? Index(ranks - 1) : axis.late(kernel.rank()); }
   DividedAxis::Piece own_piece(bool is_late) const {
     if (own_last) return {axis.start(Index(ranks - 1)), rows, 0};
     return axis.piece(is_late ? last_of_own() : axis.early(kernel.rank()));
   }
-  void await(const Index& piece) const {
+  void await(const Index& share, const Index& piece) const {
     const Condition is_own = own_last ? piece == ranks - 1 : axis.owner(piece) == kernel.rank();
     when(!is_own, [&] {
-      wait_flag(arrived(piece), Compare::ge, kernel.epoch(), kLearn);
+      for (int tensor = 0; tensor < 2; ++tensor) {
+        wait_flag(arrived(word_of(share, piece, axis.pieces(), tensor)), Compare::ge,
+                  kernel.epoch(), kLearn);
+      }
       fence_proxy_async_global();
     });
   }
@@ -49,23 +72,36 @@ struct KeysOfRanks {
   Dim ranks, rows;
   DividedAxis axis;
   bool own_last;
-  Tensor arrived;  // of each piece
-  Tensor K, V;     // the rank's own
+  HeadShares shares;
+  Tensor arrived;
+  Tensor K, V;  // the rank's own
 };
 
-// What the warp that loads knows to be there: pieces that follow each other, at first the last of
-// the rank's own.
+// What the warp that loads knows to be there of a share of the heads: pieces that follow each
+// other, at first the last of the rank's own.
 class Arrivals {
  public:
   template <typename Order>
   explicit Arrivals(const Order& order)
       : keys_(order.keys_of_ranks()),
+        share_(0),
         first_(keys_.last_of_own()),
         end_(keys_.last_of_own() + 1),
         first_row_(keys_.axis.start(keys_.last_of_own())),
         end_row_(keys_.axis.start(keys_.last_of_own() + 1)) {}
 
-  void await_tile(const Work&) const {}
+  // Tiles of the first share come first.
+  void await_tile(const Work& work) {
+    if (keys_.shares.count == 1) return;
+    const Index share = keys_.shares.of(work.kv_head);
+    when(share > share_, [&] {
+      share_ = share;
+      first_ = keys_.last_of_own();
+      end_ = keys_.last_of_own() + 1;
+      first_row_ = keys_.axis.start(keys_.last_of_own());
+      end_row_ = keys_.axis.start(keys_.last_of_own() + 1);
+    });
+  }
   // Calls `body` for a block of keys or values where it lies: with those of the rank, or with all,
   // once it has come there.
   template <typename Body>
@@ -102,13 +138,13 @@ class Arrivals {
     Cell<Condition> missing(begin < first_row_);
     repeat_while(missing, [&] {
       first_ = first_ - 1;
-      keys_.await(first_);
+      keys_.await(share_, first_);
       first_row_ = keys_.axis.start(Index(first_));
       missing = begin < first_row_;
     });
     missing = end_row_ < end;
     repeat_while(missing, [&] {
-      keys_.await(end_);
+      keys_.await(share_, end_);
       end_ = end_ + 1;
       end_row_ = keys_.axis.start(Index(end_));
       missing = end_row_ < end;
@@ -116,6 +152,7 @@ class Arrivals {
   }
 
   const KeysOfRanks& keys_;
+  Cell<Index> share_;
   Cell<Index> first_, end_;          // pieces
   Cell<Index> first_row_, end_row_;  // their rows
 };
@@ -123,9 +160,9 @@ class Arrivals {
 struct ShardParameters : AttentionParameters {
   ShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
       : AttentionParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, keys, shards, own_keys_last(a, false),
+        of_ranks(kernel, keys, shards, own_keys_last(a, false), a,
                  {batch, keys / kernel.ranks(), a.kv_heads, a.dim},
-                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
+                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}),
         queries_of_ranks(queries, of_ranks.ranks, shards) {}
   KeysOfRanks of_ranks;
   DividedAxis queries_of_ranks;
@@ -141,7 +178,18 @@ class ShardOrder : public BatchOrder {
   static constexpr bool kHasNeighbours = false;
 
   ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
-      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)), p_(p) {}
+      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)), p_(p) {
+    // No more at a time than come first.
+    group_ = min(group_, max(p.of_ranks.shares.first * (p.group / packed_heads_) * p.batch, 1));
+  }
+  // A head of all sequences before the next one: as they come.
+  Run run(const Index& number) const {
+    Run run = BatchOrder::run(number);
+    const Dim batch = max(p_.batch, 1);
+    const Index head = run.first.sequence * (a_.heads / packed_heads_) + run.first.pack;
+    run.first = {run.first.row_block, head / batch, head % batch};
+    return run;
+  }
   const KeysOfRanks& keys_of_ranks() const { return p_.of_ranks; }
   template <typename Body>
   void each_place(Arrivals& arrivals, KeyTensor which, const Work& work, const Block& block,
@@ -178,9 +226,9 @@ class ShardOrder : public BatchOrder {
 struct PackedShardParameters : VarlenParameters {
   PackedShardParameters(Kernel& kernel, const Attention& a, const Shards& shards)
       : VarlenParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, total_keys, shards, own_keys_last(a, true),
+        of_ranks(kernel, total_keys, shards, own_keys_last(a, true), a,
                  {total_keys / kernel.ranks(), a.kv_heads, a.dim},
-                 {total_keys / kernel.ranks(), a.kv_heads, a.dim_v}, a.dtype),
+                 {total_keys / kernel.ranks(), a.kv_heads, a.dim_v}),
         queries_of_ranks(total_queries, of_ranks.ranks, shards),
         all_queries(queries_of_ranks.all_rows(), cu_seqlens_q) {}
   KeysOfRanks of_ranks;
@@ -284,20 +332,26 @@ class GatheredKeys {
         axis_(rows(own.shapes.of_keys(1)), o.ranks, shards_of(o, kPacked)),
         queries_(rows(own.shapes.of_queries(1)), o.ranks, shards_of(o, kPacked)),
         run_(program.run()),
-        K_(program.scratch("all_K", o.attention.dtype, shape(axis_.all_rows(), o.attention.dim))),
-        V_(program.scratch("all_V", o.attention.dtype, shape(axis_.all_rows(), o.attention.dim_v))),
-        arrived_(program.signals("arrived", axis_.pieces())),
+        K_(gathered(program, "K", own.K, o.attention.dim)),
+        V_(gathered(program, "V", own.V, o.attention.dim_v)),
+        shares_(o.attention),
+        arrived_(program.signals("arrived", shares_.count * axis_.pieces() * 2)),
         taken_(program.signals("taken", o.ranks)) {}
 
+  // K and V in a stream each: what a copy and a word take besides the bytes then passes under the
+  // bytes of the other. Descending blocks of keys are read: late pieces come first.
   void push(const Rank& rank) const {
-    const Stream stream = rank.stream("push");
-    for (int d = 1; d < rank.count(); ++d) {
-      const int to = rank.next(d);
-      stream.wait(taken_[to], run_ - 1);
-      // Descending blocks of keys are read.
-      for (int number = axis_.pieces_of_rank() - 1; number >= 0; --number) {
-        copy(stream, rank.number(), to, number);
-        stream.write(arrived_.on(to)[place(rank.number(), to, number)], run_);
+    for (const Gathered* each : {&K_, &V_}) {
+      const Stream stream = rank.stream(std::string("push_") + each->name);
+      for (int d = 1; d < rank.count(); ++d) stream.wait(taken_[rank.next(d)], run_ - 1);
+      const int last = axis_.pieces_of_rank() - 1;
+      for (int share = 0; share < shares_.count; ++share) {
+        for (int number = last; number >= 0; --number) {
+          for (int d = 1; d < rank.count(); ++d) {
+            // To the rank that reads it first: of zig-zag pieces the one before.
+            send(stream, *each, share, rank.number(), rank.next(last == 1 ? -d : d), number);
+          }
+        }
       }
     }
   }
@@ -312,8 +366,12 @@ class GatheredKeys {
         return min(rows, kPacked ? Dim(block - 1) : (block - 1) * min(border % block, 1));
       };
       const Dim above = reaching(first), below = reaching(first + rows);
-      copy(stream, rank.number(), rank.number(), number, 0, above);
-      copy(stream, rank.number(), rank.number(), number, rows - below, below);
+      for (const Gathered* each : {&K_, &V_}) {
+        for (int share = 0; share < shares_.count; ++share) {
+          copy(stream, *each, share, rank.number(), rank.number(), number, 0, above);
+          copy(stream, *each, share, rank.number(), rank.number(), number, rows - below, below);
+        }
+      }
     }
   }
   void tell_taken(const Rank& rank, const Stream& stream) const {
@@ -323,7 +381,7 @@ class GatheredKeys {
   }
   // What the kernel takes.
   std::vector<Part> parts() const {
-    std::vector<Part> parts = own_.parts(K_, V_);
+    std::vector<Part> parts = own_.parts(K_.all, V_.all);
     parts.insert(parts.end(), {arrived_, own_.K, own_.V});
     return parts;
   }
@@ -331,6 +389,17 @@ class GatheredKeys {
  private:
   static constexpr int kAxis = key_axis(static_cast<const Shapes*>(nullptr));
   static constexpr bool kPacked = kAxis == 0;
+  struct Gathered {
+    const char* name;
+    Buffer own, all;
+    int dim;
+  };
+  Gathered gathered(Program& program, const char* name, const Buffer& own, int dim) const {
+    return {name, own,
+            program.scratch(std::string("all_") + name, o_.attention.dtype,
+                            shape(axis_.all_rows(), dim)),
+            dim};
+  }
   static Dim rows(const std::vector<Dim>& shape) { return shape[kAxis]; }
   std::vector<Dim> shape(const Dim& rows, int dim) const {
     std::vector<Dim> shape = own_.shapes.of_keys(dim);
@@ -343,23 +412,27 @@ class GatheredKeys {
     return number == 1 ? axis_.late(Dim(rank)) : axis_.early(Dim(rank));
   }
   // To where `to` reads it what that sees of the piece.
-  void copy(const Stream& stream, int rank, int to, int number) const {
+  void send(const Stream& stream, const Gathered& each, int share, int rank, int to,
+            int number) const {
     const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
-    copy(stream, rank, to, number, 0, seen_by(to, axis_.start(place(rank, to, number)), rows));
+    const Dim piece = place(rank, to, number);
+    copy(stream, each, share, rank, to, number, 0, seen_by(to, axis_.start(piece), rows));
+    stream.write(arrived_.on(to)[word_of(Dim(share), piece, axis_.pieces(), &each == &V_ ? 1 : 0)],
+                 run_);
   }
   // So many of the piece's rows.
-  void copy(const Stream& stream, int rank, int to, int number, const Dim& first,
-            const Dim& rows) const {
+  void copy(const Stream& stream, const Gathered& each, int share, int rank, int to, int number,
+            const Dim& first, const Dim& rows) const {
     const Dim there = axis_.start(place(rank, to, number)) + first;
     const Dim here = (number == 1 ? axis_.early_rows() : Dim(0)) + first;
-    const auto part = [&](const Part& tensor, const Dim& start, int dim) {
-      std::vector<Dim> starts(own_.shapes.of_keys(dim).size(), 0);
+    const auto part = [&](const Part& tensor, const Dim& start) {
+      std::vector<Dim> sizes = shape(rows, each.dim), starts(sizes.size(), 0);
       starts[kAxis] = start;
-      return tensor.box(starts, shape(rows, dim));
+      starts[kAxis + 1] = shares_.begin(share);
+      sizes[kAxis + 1] = shares_.heads(share);
+      return tensor.box(starts, sizes);
     };
-    const Attention& a = o_.attention;
-    stream.copy(part(K_.on(to), there, a.dim), part(own_.K, here, a.dim));
-    stream.copy(part(V_.on(to), there, a.dim_v), part(own_.V, here, a.dim_v));
+    stream.copy(part(each.all.on(to), there), part(each.own, here));
   }
   // Of so many rows of the whole from the first one on; where sequences are packed the host does
   // not know.
@@ -373,7 +446,9 @@ class GatheredKeys {
   const AttentionBuffers<Shapes>& own_;
   DividedAxis axis_, queries_;
   RunNumber run_;
-  Buffer K_, V_, arrived_, taken_;
+  Gathered K_, V_;
+  HeadShares shares_;
+  Buffer arrived_, taken_;
 };
 
 template <typename Order, typename Shapes>

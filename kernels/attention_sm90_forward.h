@@ -50,9 +50,7 @@ class Forward {
     kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load(); }),
                   role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
                        [this](const Index& group) { compute_tiles(group); })});
-    kernel.require({wgmma_rs});
-    // An order that sends rows to other ranks spills a number or two.
-    if constexpr (!Order::kSendsOutput) kernel.require({no_stack, no_spills});
+    kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
  private:
@@ -74,6 +72,7 @@ class Forward {
       load_runs();
     }
     arrivals_.reset();
+    if constexpr (Order::kSendsOutput) order_.end_loads();
   }
 
   void load_pairs() {
@@ -261,7 +260,6 @@ class Forward {
   }
 
   void compute_tiles(const Index& group) {
-    if constexpr (Order::kSendsOutput) order_.begin_output();
     Cell<Condition> more(true);
     Cell<Index> left(-1);  // the stage of Q through which the tile before leaves
     Cell<Index> held(-1);  // blocks below this one are the next tile's too; -1: a run begins
@@ -272,7 +270,7 @@ class Forward {
       when(valid, [&] { compute_tile(group, q_slot, left, held); });
     });
     bulk_wait(0);
-    if constexpr (Order::kSendsOutput) order_.end_output(group);
+    if constexpr (Order::kSendsOutput) order_.end_output();
   }
 
   // The blocks of keys that a warpgroup gives back in a tile, from the last down to `first`: with

@@ -87,9 +87,9 @@ class BatchOrder {
   const Attention& a_;
   int packed_heads_, block_q_;
   Dim row_blocks_, heads_;
+  Dim group_;  // heads whose tiles come together, of a causal mask
 
  private:
-  Dim group_;
   Dim runs_;  // of a head
   // Where tiles share keys: of those, so many of several tiles each. The others have one.
   std::optional<Dim> long_run_;

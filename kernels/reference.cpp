@@ -149,6 +149,20 @@ std::vector<double> take_rows(const std::vector<double>& from, std::int64_t oute
   return taken;
 }
 
+// The tensor that stands at `place` among those of each rank.
+HostTensor whole_of(const std::vector<HostTensor>& inputs, std::size_t place, std::size_t of_rank,
+                    int axis, Shards shards) {
+  std::vector<HostTensor> parts;
+  for (std::size_t i = place; i < inputs.size(); i += of_rank) parts.push_back(inputs[i]);
+  return unshard(parts, axis, shards);
+}
+
+AttentionSizes of_all_ranks(AttentionSizes of_rank, int ranks) {
+  of_rank.queries *= ranks;
+  of_rank.keys *= ranks;
+  return of_rank;
+}
+
 }  // namespace
 
 std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes& s,
@@ -175,13 +189,9 @@ std::vector<std::vector<double>> sequence_parallel_attention_reference(
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
   std::vector<HostTensor> whole;
   for (std::size_t tensor = 0; tensor < 3; ++tensor) {
-    std::vector<HostTensor> parts;
-    for (std::size_t i = tensor; i < inputs.size(); i += of_rank) parts.push_back(inputs[i]);
-    whole.push_back(unshard(parts, is_packed ? 0 : 1, shards));
+    whole.push_back(whole_of(inputs, tensor, of_rank, is_packed ? 0 : 1, shards));
   }
-  AttentionSizes all = s;
-  all.queries *= ranks;
-  all.keys *= ranks;
+  const AttentionSizes all = of_all_ranks(s, ranks);
   const std::int64_t batch = is_packed ? 1 : s.batch;
   std::vector<std::vector<double>> outputs;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -297,6 +307,27 @@ std::vector<std::vector<double>> attention_backward_reference(
                                           std::move(gradients.dv)};
   if (!gradients.dsinks.empty()) all.push_back(std::move(gradients.dsinks));
   return all;
+}
+
+std::vector<std::vector<double>> sequence_parallel_attention_backward_reference(
+    const AttentionSizes& s, int ranks, Shards shards, const std::vector<HostTensor>& inputs) {
+  const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
+  const auto whole = [&](std::size_t place) { return whole_of(inputs, place, of_rank, 1, shards); };
+  const HostTensor none = HostTensor::zeros(f32, {0});
+  const std::vector<std::vector<double>> gradients = attention_backward_reference(
+      of_all_ranks(s, ranks), {whole(0), whole(1), whole(2), whole(5), none, none, whole(3)});
+  std::vector<std::vector<double>> outputs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto take = [&](const std::vector<double>& gradient, std::int64_t of_row,
+                          std::int64_t rows) {
+      outputs.push_back(
+          take_rows(gradient, s.batch, of_row, rows_of_rank(rank, ranks, rows, shards)));
+    };
+    take(gradients[0], s.heads * s.dim, s.queries);
+    take(gradients[1], s.kv_heads * s.dim, s.keys);
+    take(gradients[2], s.kv_heads * s.dim_v, s.keys);
+  }
+  return outputs;
 }
 
 std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& inputs) {

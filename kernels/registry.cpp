@@ -356,12 +356,9 @@ LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
                                          has_sinks ? given[inputs] : none, given[at]},
                                         offsets);
   };
-  // Five products where the forward pass has two.
   const auto floating_operations = kernel.floating_operations;
   kernel.floating_operations = [=](const OptionValues& o, const std::vector<HostTensor>& given) {
-    const AttentionSizes s = attention_sizes_of(o);
-    return floating_operations(o, given) * static_cast<double>(3 * s.dim + 2 * s.dim_v) /
-           static_cast<double>(s.dim + s.dim_v);
+    return floating_operations(o, given) * attention_backward_products(o);
   };
   return kernel;
 }
@@ -395,6 +392,13 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
                Order::blocks, KeySums::apart)};
 }
 
+}  // namespace
+
+double attention_backward_products(const OptionValues& options) {
+  const AttentionSizes s = attention_sizes_of(options);
+  return static_cast<double>(3 * s.dim + 2 * s.dim_v) / static_cast<double>(s.dim + s.dim_v);
+}
+
 LibraryKernel attention_backward_entry() {
   LibraryKernel kernel = backward_of(attention_forward_entry(), false);
   kernel.name = "attention_backward";
@@ -411,6 +415,8 @@ LibraryKernel attention_backward_entry() {
   };
   return kernel;
 }
+
+namespace {
 
 LibraryKernel attention_varlen_backward_entry() {
   LibraryKernel kernel = backward_of(attention_varlen_forward_entry(), true);
@@ -504,7 +510,8 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::gemm_reduce_scatter_entry(),
                                       kernels::all_gather_gemm_entry(),
                                       kernels::sequence_parallel_attention_entry(),
-                                      kernels::sequence_parallel_varlen_attention_entry()};
+                                      kernels::sequence_parallel_varlen_attention_entry(),
+                                      kernels::sequence_parallel_attention_backward_entry()};
     for (LibraryKernel& entry : kernels::exchange_entries()) all.push_back(std::move(entry));
     for (const auto& entry : {kernels::all_gather_entry, kernels::reduce_scatter_entry,
                               kernels::all_reduce_entry, kernels::broadcast_entry}) {

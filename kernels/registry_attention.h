@@ -9,10 +9,13 @@ namespace tilewright::kernels {
 
 LibraryKernel attention_forward_entry();
 LibraryKernel attention_varlen_forward_entry();
+LibraryKernel attention_backward_entry();
 Attention attention_of(const OptionValues& options);
 AttentionSizes attention_sizes_of(const OptionValues& options);
 // Two products over the visible part of `scores` of each head; a causal mask counts as half of it.
 double attention_operations(const OptionValues& options, double scores);
+// How often that are those of the gradients: five products where the forward pass has two.
+double attention_backward_products(const OptionValues& options);
 // Where the sequences of a packed tensor begin: so many rows cut at random places, which are the
 // same part of the whole for every tensor of a seed.
 HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t seed);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -38,7 +39,7 @@ double scores_of_ranks(const OptionValues& o) {
          static_cast<double>(o.integer("keys"));
 }
 
-// What the two entries make of those of one GPU.
+// What the entries make of those of one GPU.
 void divide_among_ranks(LibraryKernel& kernel) {
   kernel.over_ranks = true;
   kernel.rules.clear();
@@ -50,6 +51,34 @@ void describe(LibraryKernel& kernel, const std::string& option, const char* desc
   for (KernelOption& each : kernel.options) {
     if (each.name == option) each.description = description;
   }
+}
+
+void leave_out(LibraryKernel& kernel, const std::string& flag) {
+  const auto erase = [](auto& all, const auto& is_left_out) {
+    all.erase(std::remove_if(all.begin(), all.end(), is_left_out), all.end());
+  };
+  erase(kernel.options, [&](const KernelOption& option) { return option.name == flag; });
+  erase(kernel.tensors, [&](const LibraryTensor& tensor) { return tensor.option == flag; });
+}
+
+// An input that is what the forward pass makes of Q, K and V, the first tensors of all ranks.
+void fit_forward(LibraryTensor& tensor, const LibraryKernel& forward, std::size_t output) {
+  tensor.values = nullptr;
+  tensor.values_of_ranks = [tensor, reference = forward.reference, output](
+                               const OptionValues& o, const std::vector<HostTensor>& before) {
+    const auto ranks = static_cast<std::size_t>(o.integer("ranks"));
+    const std::size_t of_rank = before.size() / ranks;
+    std::vector<HostTensor> inputs, values;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      if (i % of_rank < 3) inputs.push_back(before[i]);
+    }
+    const std::vector<std::vector<double>> outputs = reference(o, inputs);
+    for (std::size_t i = output; i < outputs.size(); i += 2) {
+      values.push_back(
+          HostTensor::from_values(dtype_of(tensor, o), shape_of(tensor, o), outputs[i]));
+    }
+    return values;
+  };
 }
 
 LibrarySchedule gathering(std::function<Program(const OptionValues&)> build) {
@@ -99,6 +128,54 @@ LibraryKernel sequence_parallel_attention_entry() {
   };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>&) {
     return attention_operations(o, scores_of_ranks(o) * static_cast<double>(o.integer("batch")));
+  };
+  return kernel;
+}
+
+LibraryKernel sequence_parallel_attention_backward_entry() {
+  LibraryKernel kernel = attention_backward_entry();
+  kernel.name = "sequence_parallel_attention_backward";
+  kernel.description =
+      "gradients of sequence_parallel_attention: each rank has its rows of what the forward pass "
+      "took and gave, and of dO, and gets those of dQ, dK and dV";
+  kernel.backward_of = {};  // whose gradients are checked on one GPU
+  divide_among_ranks(kernel);
+  leave_out(kernel, "lse_gradient");
+  describe(kernel, "queries", "query rows of a sequence that a rank has");
+  describe(kernel, "keys", "key rows of a sequence that a rank has");
+  describe(kernel, "causal", "query i of all sees keys up to i + all keys - all queries");
+  const LibraryKernel forward = sequence_parallel_attention_entry();
+  for (LibraryTensor& tensor : kernel.tensors) {
+    if (tensor.name == "O") fit_forward(tensor, forward, 0);
+    if (tensor.name == "LSE") fit_forward(tensor, forward, 1);
+  }
+  kernel.schedules = {
+      {"sm90", "sm_90a",
+       "the kernels of one GPU's ordered schedule on each rank's own heads, between two exchanges "
+       "by copy engines; kv_heads a multiple of ranks",
+       nullptr, [](const OptionValues& options) {
+         SequenceParallelAttention o = operation_of(options);
+         o.attention = with_sm90_backward_blocks(o.attention);
+         return sequence_parallel_attention_backward_sm90(o, {});
+       }}};
+  kernel.build_program = [](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_backward_blocks(o.attention);
+    return sequence_parallel_attention_backward(o, {});
+  };
+  kernel.check = [](const OptionValues& options) {
+    check_attention_ranks_backward(operation_of(options),
+                                   {"sequence_parallel_attention_backward", {}});
+  };
+  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    const SequenceParallelAttention o = operation_of(options);
+    return sequence_parallel_attention_backward_reference(attention_sizes_of(options), o.ranks,
+                                                          o.shards, inputs);
+  };
+  const auto operations = forward.floating_operations;
+  kernel.floating_operations = [operations](const OptionValues& o,
+                                            const std::vector<HostTensor>& inputs) {
+    return operations(o, inputs) * attention_backward_products(o);
   };
   return kernel;
 }

@@ -20,5 +20,6 @@ LibraryKernel broadcast_entry();
 std::vector<LibraryKernel> node_entries();
 LibraryKernel sequence_parallel_attention_entry();
 LibraryKernel sequence_parallel_varlen_attention_entry();
+LibraryKernel sequence_parallel_attention_backward_entry();
 
 }  // namespace tilewright::kernels

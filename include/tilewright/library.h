@@ -78,6 +78,10 @@ struct LibraryTensor {
   std::string lengths = {};
   // Of an output: an input too, which holds what is given before each launch.
   bool is_inout = false;
+  // In place of `values`, over ranks: what each rank has of it. `before` are the tensors that stand
+  // before it, all of rank 0, then all of rank 1, and so on.
+  std::function<std::vector<HostTensor>(const OptionValues&, const std::vector<HostTensor>& before)>
+      values_of_ranks = {};
   bool is_input() const { return !is_output || is_inout; }
 };
 

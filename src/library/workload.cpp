@@ -210,6 +210,25 @@ void check_no_files(const LibraryKernel& kernel, const std::map<std::string, std
       .raise();
 }
 
+// Tensors that hang on what all ranks have.
+void fit_ranks(Workload& workload) {
+  std::vector<HostTensor>& all = workload.tensors;
+  const std::size_t of_rank = all.size() / static_cast<std::size_t>(workload.ranks);
+  for (std::size_t place = 0; place < of_rank; ++place) {
+    const LibraryTensor& tensor = *workload.parameters[place];
+    if (!tensor.values_of_ranks) continue;
+    std::vector<HostTensor> before;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i % of_rank < place) before.push_back(all[i]);
+    }
+    std::size_t i = place;
+    for (HostTensor& values : tensor.values_of_ranks(workload.options, before)) {
+      all[i] = std::move(values);
+      i += of_rank;
+    }
+  }
+}
+
 }  // namespace
 
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
@@ -251,7 +270,8 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
       check_shape(tensor, file->second, files.at(tensor.name), shape);
       workload.tensors.push_back(std::move(file->second));
     } else {
-      const bool is_zero = drawn == Drawn::zeros && is_float(dtype);
+      const bool is_zero =
+          (drawn == Drawn::zeros && is_float(dtype)) || tensor.values_of_ranks != nullptr;
       workload.tensors.push_back(!tensor.is_input() ? HostTensor::poisoned(dtype, shape)
                                  : has_lengths(tensor, workload.options)
                                      ? first_rows(workload.options.lengths(tensor.lengths))
@@ -262,6 +282,7 @@ Workload make_workload(const LibraryKernel& kernel, const std::vector<std::strin
     }
     if (tensor.is_inout) workload.given.emplace(number, workload.tensors.back());
   }
+  if (drawn == Drawn::normal) fit_ranks(workload);
   return workload;
 }
 

@@ -248,6 +248,68 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
   check(o, {0, 0}, {.runs = 1, .by_heads = true});
 }
 
+// Of all ranks' rows, against float64 and one GPU's formula.
+void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes) {
+  const Attention& a = o.attention;
+  SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
+                                  << sizes.keys << " keys");
+  const std::int64_t queries = o.ranks * sizes.queries, keys = o.ranks * sizes.keys;
+  const AttentionSizes all{sizes.batch, queries, keys,     a.heads,  a.kv_heads,
+                           a.dim,       a.dim_v, a.causal, a.window, 1 / std::sqrt(a.dim),
+                           a.softcap};
+  std::uint64_t seed = 3;
+  const auto random = [&](std::int64_t rows, std::int64_t heads, std::int64_t dim) {
+    return HostTensor::random_normal(a.dtype, {sizes.batch, rows, heads, dim}, seed++);
+  };
+  const HostTensor Q = random(queries, a.heads, a.dim), K = random(keys, a.kv_heads, a.dim);
+  const HostTensor V = random(keys, a.kv_heads, a.dim_v), dO = random(queries, a.heads, a.dim_v);
+  const std::vector<std::vector<double>> forward = attention_reference(all, {Q, K, V});
+  const HostTensor O = HostTensor::from_values(a.dtype, dO.shape(), forward[0]);
+  const HostTensor LSE = HostTensor::from_values(f32, {sizes.batch, a.heads, queries}, forward[1]);
+  const std::vector<std::vector<double>> wanted =
+      attention_backward_reference(all, {Q, K, V, dO, {}, {}, O});
+
+  const Program program = sequence_parallel_attention_backward_sm90(o);
+  ProgramMemory memory(
+      program, {{"batch", sizes.batch}, {"queries", sizes.queries}, {"keys", sizes.keys}}, 7);
+  // Words come first, and behind each tensor that of each group of heads that share keys.
+  const std::size_t of_tensor = 1 + static_cast<std::size_t>(a.kv_heads / o.ranks);
+  std::size_t place = 2;
+  for (const HostTensor* whole : {&Q, &K, &V, &O, &LSE, &dO}) {
+    const std::vector<HostTensor> parts = shard(*whole, whole == &LSE ? 2 : 1, o.ranks, o.shards);
+    for (int rank = 0; rank < o.ranks; ++rank) memory.tensors[rank][place] = parts[rank];
+    place += of_tensor;
+  }
+  SimulationOptions options;
+  options.runs = 2;
+  options.multiprocessors = 3;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << report.faults.front().text;
+  for (std::size_t i = 0; i < 3; ++i) {
+    std::vector<HostTensor> parts;
+    for (int rank = 0; rank < o.ranks; ++rank) {
+      parts.push_back(memory.tensors[rank][place + i * of_tensor]);
+    }
+    const HostTensor whole = unshard(parts, 1, o.shards);
+    double squares = 0, norm = 1e-30;
+    for (std::int64_t n = 0; n < whole.elements(); ++n) {
+      const double difference = whole.flat(n) - wanted[i][n];
+      squares += std::isfinite(difference) ? difference * difference : INFINITY;
+      norm += wanted[i][n] * wanted[i][n];
+    }
+    EXPECT_LT(std::sqrt(squares / norm), 2 * test::kTolerance) << "gradient " << i;
+  }
+}
+
+TEST(SequenceParallelAttentionTest, Gradients) {
+  SequenceParallelAttention o = small(2, true, Shards::zig_zag);
+  o.attention = with_sm90_backward_blocks(o.attention);
+  check_gradients(o, {71, 71, 2});
+  o.attention.causal = false;
+  o.attention.kv_heads = 4;
+  check_gradients(o, {33, 40});
+}
+
 // Rows that are divided otherwise than the operation takes them.
 TEST(SequenceParallelAttentionTest, ToleranceSeesAWrongZigZag) {
   const Sizes sizes{32, 32};
@@ -268,6 +330,8 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
               HasSubstr("heads 4 is not a multiple of kv_heads 3"));
   EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_heads_sm90(small(3, true)); }),
               HasSubstr("heads is 4, for 3 ranks"));
+  EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_backward(small(4, true)); }),
+              HasSubstr("kv_heads is 2, for 4 ranks"));
 }
 
 // The entry's own meaning, reference and tensors, on the interpreter.
@@ -275,6 +339,7 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
   const std::vector<std::string> common = {"heads=4", "kv_heads=2", "dim=16"};
   const char* fixed = "sequence_parallel_attention";
   const char* packed = "sequence_parallel_varlen_attention";
+  const char* gradients = "sequence_parallel_attention_backward";
   using Settings = std::vector<std::string>;
   for (const auto& [name, more] : std::vector<std::pair<const char*, Settings>>{
            {fixed, {"ranks=3", "queries=21", "keys=17"}},
@@ -282,7 +347,10 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
             {"ranks=2", "queries=45", "causal=true", "shards=zig_zag", "sinks=true", "batch=2"}},
            {fixed, {"ranks=2", "queries=30", "keys=45", "causal=true", "window=40"}},
            {packed, {"ranks=2", "queries=45", "keys=41", "batch=3"}},
-           {packed, {"ranks=3", "queries=30", "causal=true", "shards=zig_zag", "sinks=true"}}}) {
+           {packed, {"ranks=3", "queries=30", "causal=true", "shards=zig_zag", "sinks=true"}},
+           {gradients, {"ranks=2", "queries=21", "keys=17"}},
+           {gradients,
+            {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}}}) {
     SCOPED_TRACE(more[1]);
     Settings settings = common;
     settings.insert(settings.end(), more.begin(), more.end());

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/attention_parameters.h"
+#include "tilewright/kernels/attention.h"
+
+// The kernels of attention_backward in a program of others.
+namespace tilewright::kernels {
+
+struct BackwardTensors {
+  Buffer Q, K, V;
+  std::vector<Buffer> offsets;  // of packed sequences
+  Buffer O, LSE, dO;
+  std::optional<Buffer> sinks, dLSE;
+  Buffer dQ, dK, dV;
+  std::optional<Buffer> dsinks;
+};
+
+using BackwardKernels = std::map<std::string, Kernel>;
+
+// What is recorded where.
+template <typename Shapes>
+struct BackwardRecording {
+  Program& program;
+  std::string name;  // of its kernels
+  const Shapes& shapes;
+  const BackwardTensors& tensors;
+  std::vector<Stream> streams;  // of each rank one
+  BackwardKernels& kernels;     // by their names: those of a program are made once
+  std::string suffix = {};      // of its scratch
+};
+
+void record_backward(const Attention& attention, const BackwardRecording<BatchShapes>& to,
+                     bool is_sm90, const Caller& caller);
+
+}  // namespace tilewright::kernels
