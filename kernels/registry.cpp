@@ -64,7 +64,7 @@ Attention attention_of(const OptionValues& options) {
   a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
   a.softcap = static_cast<double>(options.integer("softcap"));
-  a.sinks = options.boolean("sinks");
+  a.sinks = options.has("sinks") && options.boolean("sinks");
   a.l2_bytes = static_cast<int>(options.integer("l2_bytes"));
   return a;
 }

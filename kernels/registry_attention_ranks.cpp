@@ -141,6 +141,7 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   kernel.backward_of = {};  // whose gradients are checked on one GPU
   divide_among_ranks(kernel);
   leave_out(kernel, "lse_gradient");
+  leave_out(kernel, "sinks");
   describe(kernel, "queries", "query rows of a sequence that a rank has");
   describe(kernel, "keys", "key rows of a sequence that a rank has");
   describe(kernel, "causal", "query i of all sees keys up to i + all keys - all queries");
