@@ -209,14 +209,39 @@ class Finish {
   void visit(Reshape& reshape) {
     reshape.is_done = reshape.is_copy && coincide(reshape.source, reshape.result);
   }
-  void visit(Multiply& product) {
+  void visit(Multiply& product) { make_room(product, 0); }
+  void make_room(const Multiply& product, std::int64_t terms) {
     const Tile &a = program_.tiles[product.a], &b = program_.tiles[product.b];
     const std::int64_t bytes = kernels_.product_scratch(
         a.shape[product.a_transposed ? 1 : 0], b.shape[product.b_transposed ? 0 : 1],
-        a.shape[product.a_transposed ? 0 : 1], product.element);
+        std::max(terms, a.shape[product.a_transposed ? 0 : 1]), product.element);
     program_.scratch_bytes = std::max(program_.scratch_bytes, bytes);
   }
-  void visit(For& loop) { walk(loop.body); }
+  void visit(For& loop) {
+    walk(loop.body);
+    Multiply* const product = only_product(loop.body);
+    if (product == nullptr || !product->accumulates) return;
+    loop.joins = product->joins = true;
+    make_room(*product, kJoinedTerms);
+  }
+  // Where a body only loads what it multiplies, and where it lies.
+  static Multiply* only_product(Block& body) {
+    Multiply* found = nullptr;
+    for (Operation& operation : body) {
+      auto* const product = std::get_if<Multiply>(&operation);
+      const auto* const load = std::get_if<Load>(&operation);
+      const auto* const move = std::get_if<Move>(&operation);
+      const bool is_of_scalars = std::holds_alternative<Compute>(operation) ||
+                                 std::holds_alternative<MoveScalar>(operation);
+      const bool moves_nothing = (load && load->in_place) || (move && move->is_done);
+      if (product && found == nullptr) {
+        found = product;
+      } else if (!is_of_scalars && !moves_nothing) {
+        return nullptr;
+      }
+    }
+    return found;
+  }
   void visit(While& loop) { walk(loop.body); }
   void visit(If& choice) {
     walk(choice.then);

@@ -1,6 +1,7 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -421,16 +422,56 @@ void Engine::run(const Multiply& operation) {
   c.extents[rows] = m;
   c.extents[1 - rows] = n;
   if (m == 0 || n == 0) return;
-  kernels_.product({m,
-                    n,
-                    std::min(left, right),
-                    matrix(a, operation.a_transposed),
-                    matrix(b, operation.b_transposed),
-                    operation.element,
-                    {c.data, c.strides[rows]},
-                    operation.accumulates,
-                    operation.rounding,
-                    scratch_});
+  multiply({m,
+            n,
+            std::min(left, right),
+            matrix(a, operation.a_transposed),
+            matrix(b, operation.b_transposed),
+            operation.element,
+            {c.data, c.strides[rows]},
+            operation.accumulates,
+            operation.rounding,
+            scratch_},
+           operation.joins);
+}
+
+void Engine::multiply(const Product& product, bool joins) {
+  if (joins && continues(product)) {
+    waiting_.k += product.k;
+    return;
+  }
+  flush();
+  // What the next iteration loads into the arena would be written over this one's operands.
+  const bool waits = joins && !lies_in_arena(product.a.data) && !lies_in_arena(product.b.data);
+  if (waits) {
+    waiting_ = product;
+  } else {
+    kernels_.product(product);
+  }
+}
+
+// Whether its operands lie behind those of the product that waits.
+bool Engine::continues(const Product& next) const {
+  const auto alike = [](const Matrix& a, const Matrix& b) {
+    return a.row_stride == b.row_stride && a.column_stride == b.column_stride;
+  };
+  const auto behind = [](const Matrix& matrix, std::int64_t step) {
+    return static_cast<std::byte*>(matrix.data) + step;
+  };
+  return waiting_.k > 0 && waiting_.k + next.k <= kJoinedTerms && waiting_.m == next.m &&
+         waiting_.n == next.n && alike(waiting_.a, next.a) && alike(waiting_.b, next.b) &&
+         next.a.data == behind(waiting_.a, waiting_.k * waiting_.a.column_stride) &&
+         next.b.data == behind(waiting_.b, waiting_.k * waiting_.b.row_stride);
+}
+
+void Engine::flush() {
+  if (waiting_.k > 0) kernels_.product(waiting_);
+  waiting_.k = 0;
+}
+
+bool Engine::lies_in_arena(const void* data) const {
+  const std::less<const void*> before;
+  return !before(data, arena_) && before(data, scratch_);
 }
 
 void Engine::run(const For& operation) {
@@ -445,6 +486,7 @@ void Engine::run(const For& operation) {
     scalars_[operation.index].whole = i;
     run(operation.body);
   }
+  if (operation.joins) flush();
 }
 
 void Engine::run(const While& operation) {

@@ -67,6 +67,11 @@ class Engine {
   void run(const While& operation);
   void run(const If& operation);
 
+  // Performs a product, or leaves it waiting for the terms of the next iteration.
+  void multiply(const Product& product, bool joins);
+  bool continues(const Product& next) const;
+  void flush();
+  bool lies_in_arena(const void* data) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
   // Copies what lies inside between the tensor and the tile.
@@ -85,6 +90,7 @@ class Engine {
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
+  Product waiting_ = {};  // its k is 0 where none waits
 };
 
 }  // namespace tilewright::cpu

@@ -180,7 +180,11 @@ struct Multiply {
   bool accumulates;
   Element element;
   Rounding rounding;
+  // The loop around does nothing else: iterations may become one product of all their terms.
+  bool joins = false;
 };
+// So many terms at most.
+constexpr std::int64_t kJoinedTerms = 512;
 
 struct For;
 struct While;
@@ -196,6 +200,7 @@ struct For {
   DType dtype;  // of the index
   Block body;
   SourceLocation where;
+  bool joins = false;  // its product does
 };
 // The condition is a variable that the body sets anew.
 struct While {
