@@ -18,7 +18,7 @@
 namespace tilewright::tools {
 namespace {
 
-using library::Timing;
+using library::PredictedTime;
 
 // Of a whole GPU.
 Request on_all_multiprocessors(Request request) {
@@ -27,16 +27,16 @@ Request on_all_multiprocessors(Request request) {
   return request;
 }
 
-Timing time_of_operation(const Request& request, const library::KernelSource& source,
-                         const compiler::Target& target) {
+PredictedTime time_of_operation(const Request& request, const library::KernelSource& source,
+                                const compiler::Target& target) {
   Operation operation = operation_of(request, source, target, OperationSizes::set);
   const OperationCut& cut = operation.cuts.front();
   return library::time_program(cut.made.program, operation.forms.front(), cut.made.workload.tensors,
                                cut.options, request.launches.value_or(1));
 }
 
-Timing time_of_kernel(const Request& request, const library::KernelSource& source,
-                      const compiler::Target& target) {
+PredictedTime time_of_kernel(const Request& request, const library::KernelSource& source,
+                             const compiler::Target& target) {
   library::Workload workload =
       library::make_workload(source.entry(), request.settings, parse_files(request.inputs, "--in"),
                              request.seed, library::Drawn::zeros);
@@ -46,8 +46,8 @@ Timing time_of_kernel(const Request& request, const library::KernelSource& sourc
   return library::time_kernel(forms.front(), workload, program_machine_options(request));
 }
 
-Timing time_of(const Request& request, const library::KernelSource& source,
-               const compiler::Target& target) {
+PredictedTime time_of(const Request& request, const library::KernelSource& source,
+                      const compiler::Target& target) {
   return source.entry().is_program() ? time_of_operation(request, source, target)
                                      : time_of_kernel(request, source, target);
 }
@@ -93,8 +93,8 @@ const std::map<std::string, Share (*)(const OptionValues&)> kShares = {
 };
 
 // The arithmetic of one rank by itself.
-std::optional<Timing> time_of_share(const Request& request, const LibraryKernel& entry,
-                                    const compiler::Target& target) {
+std::optional<PredictedTime> time_of_share(const Request& request, const LibraryKernel& entry,
+                                           const compiler::Target& target) {
   const auto found = kShares.find(entry.name);
   if (found == kShares.end()) return {};
   const Share share = found->second(resolve_options(entry, request.settings));
@@ -105,7 +105,8 @@ std::optional<Timing> time_of_share(const Request& request, const LibraryKernel&
   return time_of(alone, open_kernel(share.operation), target);
 }
 
-void print(const LibraryKernel& entry, const Timing& whole, const std::optional<Timing>& share) {
+void print_time(const LibraryKernel& entry, const PredictedTime& whole,
+                const std::optional<PredictedTime>& share) {
   const auto line = [](const char* what, double seconds) {
     fmt::print("  {:<44} {:10.1f} us\n", what, seconds * 1e6);
   };
@@ -121,8 +122,8 @@ void print(const LibraryKernel& entry, const Timing& whole, const std::optional<
   fmt::print("  {:<44} {:10.3f}\n", "ratio to bound", whole.seconds / bound);
 }
 
-void print_json(const LibraryKernel& entry, const Timing& whole,
-                const std::optional<Timing>& share) {
+void print_time_json(const LibraryKernel& entry, const PredictedTime& whole,
+                     const std::optional<PredictedTime>& share) {
   nlohmann::ordered_json json = {{"kernel", entry.name}, {"seconds", whole.seconds}};
   if (entry.over_ranks) {
     json["sent_bytes"] = whole.sent;
@@ -142,10 +143,10 @@ void print_json(const LibraryKernel& entry, const Timing& whole,
 int simulate_time(const Request& given, const library::KernelSource& source,
                   const compiler::Target& target) {
   const Request request = on_all_multiprocessors(given);
-  const Timing whole = time_of(request, source, target);
+  const PredictedTime whole = time_of(request, source, target);
   if (!whole.faults.empty()) compiler::diagnostic_of(whole.faults.front()).raise();
-  const std::optional<Timing> share = time_of_share(request, source.entry(), target);
-  (request.json ? print_json : print)(source.entry(), whole, share);
+  const std::optional<PredictedTime> share = time_of_share(request, source.entry(), target);
+  (request.json ? print_time_json : print_time)(source.entry(), whole, share);
   return 0;
 }
 

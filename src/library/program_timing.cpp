@@ -54,9 +54,9 @@ simulator::MachineOptions by_time(simulator::MachineOptions options,
 
 }  // namespace
 
-Timing time_program(const ir::Program& bound, const std::vector<ir::Kernel>& machine,
-                    const std::vector<HostTensor>& passed, const simulator::MachineOptions& options,
-                    std::int64_t runs) {
+PredictedTime time_program(const ir::Program& bound, const std::vector<ir::Kernel>& machine,
+                           const std::vector<HostTensor>& passed,
+                           const simulator::MachineOptions& options, std::int64_t runs) {
   ir::Program program = bound;
   ir::add_owned(program, machine);
   std::vector<std::vector<LazyMemory>> memory(static_cast<std::size_t>(program.ranks));
@@ -75,7 +75,7 @@ Timing time_program(const ir::Program& bound, const std::vector<ir::Kernel>& mac
       program, machine,
       [&](int buffer, int rank) { return memory[rank][static_cast<std::size_t>(buffer)].data(); },
       by_time(options, recorder), runs);
-  Timing timing;
+  PredictedTime timing;
   timing.faults = report.faults;
   const simulator::LinkTimes& links = recorder.links();
   timing.seconds = links.seconds(recorder.take().end) / static_cast<double>(runs);
@@ -86,10 +86,10 @@ Timing time_program(const ir::Program& bound, const std::vector<ir::Kernel>& mac
   return timing;
 }
 
-Timing time_kernel(const ir::Kernel& machine, Workload& workload,
-                   const simulator::MachineOptions& options) {
+PredictedTime time_kernel(const ir::Kernel& machine, Workload& workload,
+                          const simulator::MachineOptions& options) {
   simulator::TraceRecorder recorder(simulator::TraceRecorder::Keeps::clocks);
-  Timing timing;
+  PredictedTime timing;
   timing.faults =
       compiler::simulate(machine, workload.arguments(), by_time(options, recorder)).faults;
   const target::Device& device = target::device_of(machine.target);

@@ -16,13 +16,14 @@ using kernels::Transfer;
 
 const target::Link& link() { return target::device_of("sm_90a").link; }
 
-Timing time_of(const Program& program, const DimValues& sizes, std::int64_t multiprocessors = 132) {
+PredictedTime time_of(const Program& program, const DimValues& sizes,
+                      std::int64_t multiprocessors = 132) {
   simulator::MachineOptions options;
   options.multiprocessors = options.resident = multiprocessors;
   const ir::Program recorded = program.finish();
   const std::vector<ir::Kernel> machine = machine_forms(recorded, "sm_90a").front();
-  const Timing timing = time_program(ir::bind_program(recorded, sizes, multiprocessors), machine,
-                                     {}, options, /*runs=*/1);
+  const PredictedTime timing = time_program(ir::bind_program(recorded, sizes, multiprocessors),
+                                            machine, {}, options, /*runs=*/1);
   EXPECT_TRUE(timing.faults.empty());
   return timing;
 }
@@ -35,7 +36,7 @@ double seconds(Transfer how, bool both_ways = false) {
   LinkCopy copy;
   copy.how = how;
   copy.both_ways = both_ways;
-  const Timing timing = time_of(kernels::link_copy(copy), {{"rows", kRows}});
+  const PredictedTime timing = time_of(kernels::link_copy(copy), {{"rows", kRows}});
   EXPECT_EQ(timing.sent, static_cast<std::int64_t>(kBytes));
   return timing.seconds;
 }
