@@ -63,6 +63,7 @@ struct Request {
   bool ranges = false;
   bool shrunken = false;
   bool strict = false;
+  bool time = false;
 };
 
 // Each prints its answer on standard output and returns the exit status; errors are thrown.

@@ -226,6 +226,13 @@ class CommandLine {
             "not set are shrunken")
         ->excludes("--faults");
     simulate
+        ->add_flag("--time", request_.time,
+                   "Only predict how long it takes, by the clock of --trace: on 132 "
+                   "multiprocessors, at whole sizes; over ranks beside the wire and the "
+                   "arithmetic alone")
+        ->excludes("--faults")
+        ->excludes("--printed");
+    simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
                      "schedule with a fault, else of the first")

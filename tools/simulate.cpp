@@ -16,6 +16,7 @@
 #include "simulate_faults.h"
 #include "simulate_printed.h"
 #include "simulate_program.h"
+#include "simulate_time.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
 #include "workload.h"
@@ -133,6 +134,7 @@ int simulate(const Request& request) {
   }
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();
+  if (request.time) return simulate_time(request, source, target);
   const bool is_program = source.entry().is_program();
   if (!is_program && !source.reaches_ranks()) return simulate_kernel(request, source, target);
   refuse_inputs(request);

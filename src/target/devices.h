@@ -10,6 +10,29 @@
 // What chips of a target have: they differ in how much, and run the same programs.
 namespace tilewright::target {
 
+// What goes between GPUs, as it was measured: what the simulator's clock is made of. A GPU sends and
+// receives at once.
+struct Link {
+  // To all others, or from them, as much as to one of them times this.
+  double to_all = 1;
+  // Bytes a second to one other, each way while both directions are busy.
+  double stored = 0;   // by multiprocessors
+  double reduced = 0;  // added to what is there
+  double loaded = 0;   // asked for by multiprocessors
+  double copied = 0;   // by a copy engine
+  // What one multiprocessor sends, in bytes a cycle, beside products too.
+  double sent = 0;
+  // Seconds.
+  double arrival = 0;       // from the last byte on the wire until it is in the other's memory
+  double answer = 0;        // of a load or an atomic operation in another's memory
+  double word = 0;          // until who polls its own memory sees a word that another one stores
+  double release = 0;       // that a release or a fence of the system takes once all has arrived
+  double engine_start = 0;  // what a copy takes beside its bytes
+  double stream_word = 0;   // what a word that a stream writes behind a copy takes
+  double stream_wait = 0;   // from a word's or an event's being there until a stream goes on
+  double launch = 0;        // from the end of what is before a kernel in its stream to its start
+};
+
 struct Device {
   std::string name;    // "H200 SXM"
   std::string target;  // "sm_90a"
@@ -24,11 +47,14 @@ struct Device {
   double quarter_flops = 0;  // of f8 and i8
   double single_flops = 0;   // f32 outside of the tensor cores
 
+  Link link;
+
   double flops(DType dtype) const;
 
   // What kernels were seen to reach: what the model of costs takes for the device.
   struct Reached {
     double clock = 0;           // Hz, under load
+    double product_clock = 0;   // Hz, under products without a pause, by the power that they take
     double product_share = 0;   // of the tensor cores' peak
     double l2_bytes = 0;        // a cycle and multiprocessor
     double remote_bytes = 0;    // a cycle and multiprocessor, from another CTA's shared memory

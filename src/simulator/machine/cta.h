@@ -207,6 +207,7 @@ struct Event {
   std::uint64_t sequence = 0;  // of the last product
   int stream = 0;              // whose next step it is, of a program
   std::uint64_t rank = 0;      // of the schedule; 0: none yet
+  std::int64_t time = 0;       // where a timekeeper says it
 };
 
 // What a warp or a stream waits for.
@@ -236,6 +237,7 @@ struct Warp {
   int pc = 0;
   State state = State::runnable;
   std::uint64_t rank = 0;  // of the schedule; 0: none yet
+  bool queued = false;     // by time (world.h)
   std::vector<Scalar> scalars;
   std::vector<RegisterArray> arrays;
   std::vector<ArrayOrigin> origins;  // of the arrays; empty until something is known

@@ -24,10 +24,6 @@ std::int64_t element_cycles(const target::Rates& rates, ir::Op function, DType t
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-std::int64_t warp_bytes(const RegisterInfo& array) {
-  return static_cast<std::int64_t>(array.elements) * 32 * size_of(array.dtype);
-}
-
 std::int64_t computation_cycles(const PreparedKernel& kernel, const Instruction& instruction) {
   const target::Rates& rates = kernel.target->rates;
   const auto elements = [&](int array) { return kernel.registers[array].elements; };
@@ -67,6 +63,10 @@ std::int64_t shared_cycles(const target::Rates& rates, const Instruction& instru
 }
 
 }  // namespace
+
+std::int64_t warp_bytes(const RegisterInfo& array) {
+  return static_cast<std::int64_t>(array.elements) * 32 * size_of(array.dtype);
+}
 
 std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instruction) {
   const target::Rates& rates = kernel.target->rates;

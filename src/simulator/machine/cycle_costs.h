@@ -11,6 +11,8 @@ namespace tilewright::simulator {
 
 // How long the instruction keeps its warp, waits aside.
 std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instruction);
+// What a warp holds of the array.
+std::int64_t warp_bytes(const RegisterInfo& array);
 // How long the product keeps the tensor cores.
 std::int64_t product_cycles(const PreparedKernel& kernel, const Product& product);
 // How long the bytes keep the port to L2.

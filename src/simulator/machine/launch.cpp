@@ -69,7 +69,7 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       order(*this, options.strict, options.check_order),
       timing(*this, options.timing && options.check_order),
       max_operations_(options.max_operations),
-      to_start_(kernel.ctas / kernel.cluster, random) {
+      to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
   if (options.provenance) provenance.emplace(*this);
 }
 
@@ -105,7 +105,7 @@ void Launch::start_next() {
     for (NamedBarrier& barrier : cta.named) barrier.handed = order.nothing();
     for (Warp& warp : cta.warps) {
       order.start(warp);
-      world.runnable.push_back(&warp);
+      world.add_runnable(warp);
     }
     cluster->live += kernel.warps;
   }
@@ -127,14 +127,14 @@ void Launch::retire() {
 
 void Launch::add_event(Event event) {
   ++under_way_;
-  world.events.push_back(std::move(event));
+  world.add_event(std::move(event));
 }
 
 void Launch::happen(std::size_t index) {
   Event event = std::move(world.events[index]);
   if (event.kind == Event::Kind::store && event.store->stage == Store::Stage::issued) {
     // Reading the source and writing the tensor are two instants.
-    world.events[index] = event;
+    world.put_back(index, event);
     return advance_store(*this, *event.issuer, *event.store, Store::Stage::read);
   }
   world.events[index] = std::move(world.events.back());
@@ -155,7 +155,7 @@ void Launch::happen(std::size_t index) {
 void Launch::block(Warp& warp, Warp::State state, const Instruction& instruction) {
   warp.state = state;
   warp.waits_at = &instruction;
-  world.runnable.erase(std::find(world.runnable.begin(), world.runnable.end(), &warp));
+  world.remove_runnable(warp);
 }
 
 void Launch::wait_for_word(Warp& warp, const Instruction& instruction, WordWait wait) {
@@ -166,7 +166,7 @@ void Launch::wait_for_word(Warp& warp, const Instruction& instruction, WordWait 
 
 void Launch::wake(Warp& warp) {
   warp.state = Warp::State::runnable;
-  world.runnable.push_back(&warp);
+  world.add_runnable(warp);
 }
 
 void Launch::run_warp(Warp& warp) {
@@ -203,7 +203,7 @@ void Launch::finish(Warp& warp) {
              "wgmma_wait before the kernel ends"});
   }
   warp.state = Warp::State::ended;
-  world.runnable.erase(std::find(world.runnable.begin(), world.runnable.end(), &warp));
+  world.remove_runnable(warp);
   if (--warp.cta->cluster->live == 0) ++ended_;
   Cta& cta = *warp.cta;
   cta.left.join(warp.lanes);

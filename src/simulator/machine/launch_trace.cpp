@@ -45,7 +45,8 @@ LaunchTrace::LaunchTrace(TraceContext& context, const Launch& launch, std::int64
       trace_(context.trace),
       launch_(&launch),
       number_(static_cast<int>(context.trace.launches.size())),
-      start_(start) {
+      start_(start),
+      end_(start) {
   const PreparedKernel& kernel = launch.kernel;
   TraceLaunch& own = trace_.launches.emplace_back();
   own.name = launch.place.name;
@@ -117,7 +118,7 @@ int LaunchTrace::iteration_text(const WarpState& warp, int pc) {
     if (pc < loops_[i].first || pc > loops_[i].last) continue;
     words += (words.empty() ? "" : ".") + std::to_string(warp.iterations[i]);
   }
-  return text(words);
+  return text([&] { return words; });
 }
 
 void LaunchTrace::count_iterations(WarpState& warp, const Instruction& instruction) {
@@ -148,30 +149,36 @@ void LaunchTrace::executed(const Warp& warp, const Instruction& instruction) {
   if (!retries) step(warp, state, instruction);
 }
 
-TraceSlice& LaunchTrace::slice(WarpState& warp, TraceSlice::Kind kind,
-                               const Instruction& instruction, int name, int detail,
-                               std::int64_t cycles) {
+void LaunchTrace::slice(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
+                        int name, int detail, std::int64_t cycles) {
+  const std::int64_t start = warp.clock;
+  warp.clock += cycles;
+  ends_at(warp.clock);
+  if (!context_.draws) return;
   const int pc = static_cast<int>(&instruction - launch_->kernel.code.data());
   TraceSlice made;
   made.kind = kind;
-  made.start = warp.clock;
-  made.end = warp.clock += cycles;
+  made.start = start;
+  made.end = warp.clock;
   made.name = name;
   made.detail = detail;
   made.iteration = iteration_text(warp, pc);
   made.where = instruction.where();
   warp.slice_jumps_back = warp.jumps_back;
-  std::vector<TraceSlice>& slices = trace_of(warp).lanes[warp.index].slices;
-  slices.push_back(made);
-  return slices.back();
+  trace_of(warp).lanes[warp.index].slices.push_back(made);
 }
 
 // As part of the slice before, where that is of the same kind, line and iteration.
 void LaunchTrace::merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
                         int detail) {
-  const std::int64_t cycles = issue_cycles(launch_->kernel, instruction);
+  merge(warp, kind, instruction, detail, issue_cycles(launch_->kernel, instruction));
+}
+
+void LaunchTrace::merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
+                        int detail, std::int64_t cycles) {
   if (cycles == 0) return;
-  const int name = text(name_of(launch_->kernel, instruction));
+  if (!context_.draws) return slice(warp, kind, instruction, 0, 0, cycles);
+  const int name = text([&] { return name_of(launch_->kernel, instruction); });
   std::vector<TraceSlice>& slices = trace_of(warp).lanes[warp.index].slices;
   if (slices.empty() || slices.back().kind != kind || slices.back().end != warp.clock ||
       !same(slices.back().where, instruction.where()) || warp.slice_jumps_back != warp.jumps_back) {
@@ -179,8 +186,9 @@ void LaunchTrace::merge(WarpState& warp, TraceSlice::Kind kind, const Instructio
     return;
   }
   TraceSlice& last = slices.back();
-  last.name = text(joined(trace_.texts[last.name], trace_.texts[name]));
+  last.name = text([&] { return joined(trace_.texts[last.name], trace_.texts[name]); });
   last.end = warp.clock += cycles;
+  ends_at(warp.clock);
   ++last.count;
 }
 
@@ -207,12 +215,12 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
       const std::int64_t number = instruction.detail + warp.integer(instruction.a);
       if (number < 0 || number > 15) return;
       return join(state_of(*warp.cta).named[number], state, instruction, instruction.value / 32,
-                  fmt::format("named barrier {}", number));
+                  [&] { return fmt::format("named barrier {}", number); });
     }
     case Code::cluster_barrier:
       return join(cluster_meetings_[warp.cta->cluster], state, instruction,
                   static_cast<std::int64_t>(warp.cta->cluster->ctas.size()) * launch_->kernel.warps,
-                  "the cluster's barrier");
+                  [] { return std::string("the cluster's barrier"); });
     case Code::register_budget:
       return change_registers(warp, state, instruction);
     case Code::word_wait:
@@ -226,15 +234,21 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::commit:
       return merge(state, Kind::issue, instruction, 0);
     case Code::fence:
+      return merge(state, Kind::barrier, instruction, 0,
+                   fence_cycles(state_of(*warp.cta), state, instruction));
     case Code::lane_order:
     case Code::product_fence:
       return merge(state, Kind::barrier, instruction, 0);
     case Code::global_access:
+      return merge(state, Kind::memory, instruction, 0,
+                   access_cycles(warp, state_of(*warp.cta), state, instruction));
+    case Code::word:
+      return merge(state, Kind::memory, instruction, 0,
+                   word_cycles(warp, state_of(*warp.cta), state, instruction));
     case Code::matrix_access:
     case Code::element_access:
     case Code::fragment_access:
     case Code::shared_word:
-    case Code::word:
       return merge(state, Kind::memory, instruction, 0);
     case Code::move:
     case Code::loop_test:
@@ -260,9 +274,10 @@ void LaunchTrace::step_mbarrier(const Warp& warp, WarpState& state,
     case ir::MbarrierOp::mbarrier_expect_tx:
     case ir::MbarrierOp::mbarrier_arrive: {
       const int barrier = barrier_of(warp, instruction);
-      const std::string name = barrier < 0 ? "no barrier" : launch_->barrier_name(barrier);
-      slice(state, Kind::barrier, instruction, text(name_of(launch_->kernel, instruction)),
-            text(name), issue_cycles(launch_->kernel, instruction));
+      slice(state, Kind::barrier, instruction,
+            text([&] { return name_of(launch_->kernel, instruction); }),
+            text([&] { return barrier < 0 ? "no barrier" : launch_->barrier_name(barrier); }),
+            issue_cycles(launch_->kernel, instruction));
       return;
     }
   }
@@ -278,52 +293,64 @@ void LaunchTrace::pass_mbarrier(const Warp& warp, WarpState& state,
                                 const Instruction& instruction) {
   const int barrier = barrier_of(warp, instruction);
   if (barrier < 0) return;
-  const std::vector<TraceSignal>& phases = state_of(*warp.cta).barriers[barrier].phases;
-  const std::string name = launch_->barrier_name(barrier);
-  if (!phases.empty()) {
+  const BarrierState& signals = state_of(*warp.cta).barriers[barrier];
+  const std::int64_t phase = signals.phases - 1;
+  const auto name = [&] { return launch_->barrier_name(barrier); };
+  if (phase >= 0) {
     wait_until(state, instruction,
-               text(fmt::format("waits for {} phase {}", name, phases.size() - 1)), phases.back());
+               text([&] { return fmt::format("waits for {} phase {}", name(), phase); }),
+               signals.last);
   }
-  const std::string which =
-      phases.empty() ? "no phase yet" : fmt::format("phase {}", phases.size() - 1);
-  slice(state, Kind::barrier, instruction, text("mbarrier_wait"),
-        text(fmt::format("{} {}", name, which)), issue_cycles(launch_->kernel, instruction));
+  slice(state, Kind::barrier, instruction, text([&] { return "mbarrier_wait"; }), text([&] {
+          return fmt::format("{} {}", name(),
+                             phase < 0 ? "no phase yet" : fmt::format("phase {}", phase));
+        }),
+        issue_cycles(launch_->kernel, instruction));
 }
 
 // The write that the wait saw, or one before it.
 void LaunchTrace::pass_word(const Warp& warp, WarpState& state, const Instruction& instruction) {
-  const std::string name = launch_->world.memory.describe(warp.word.word, sizeof(std::int32_t));
+  const auto name = [&] {
+    return launch_->world.memory.describe(warp.word.word, sizeof(std::int32_t));
+  };
   if (const auto found = context_.words.find(warp.word.word); found != context_.words.end()) {
-    wait_until(state, instruction, text("waits for " + name), found->second);
+    wait_until(state, instruction, text([&] { return "waits for " + name(); }), found->second);
   }
-  slice(state, Kind::barrier, instruction, text("wait_flag"), text(name),
+  slice(state, Kind::barrier, instruction, text([&] { return "wait_flag"; }), text(name),
         issue_cycles(launch_->kernel, instruction));
 }
 
 void LaunchTrace::changed(const std::byte* first, std::int64_t bytes) {
-  if (current_ == nullptr || bytes != sizeof(std::int32_t)) return;
+  if (current_ == nullptr || current_->code != Code::word || bytes != sizeof(std::int32_t)) return;
+  const CtaState& cta = state_of(*current_warp_->cta);
   const WarpState& state = state_of(*current_warp_);
-  context_.words[first].add(
-      {state.clock + issue_cycles(launch_->kernel, *current_),
-       text(fmt::format("{}{} writes it ({})", who(trace_of(state), state.index),
-                        launch_->place.label, format_location(current_->where())))});
+  const std::int64_t written = state.clock + word_cycles(*current_warp_, cta, state, *current_);
+  const bool travels = peer_with(first) >= 0;
+  const target::Link& link = context_.links.link();
+  context_.words[first].add({written + (travels ? context_.links.cycles(link.word) : 0), text([&] {
+                               return fmt::format(
+                                   "{}{} writes it ({})", who(trace_of(state), state.index),
+                                   launch_->place.label, format_location(current_->where()));
+                             })});
 }
 
 void LaunchTrace::join(Meeting& meeting, WarpState& state, const Instruction& instruction,
-                       std::int64_t wanted, const std::string& name) {
+                       std::int64_t wanted, const std::function<std::string()>& name) {
   ++meeting.arrived;
-  meeting.last.add(
-      {state.clock, text(fmt::format("{} comes last ({})", who(trace_of(state), state.index),
-                                     format_location(instruction.where())))});
+  meeting.last.add({state.clock, text([&] {
+                      return fmt::format("{} comes last ({})", who(trace_of(state), state.index),
+                                         format_location(instruction.where()));
+                    })});
   const bool waits = instruction.op != ir::Op::named_arrive;
   if (waits) meeting.waiting.push_back({&state, &instruction});
   if (!waits) merge(state, Kind::barrier, instruction, text(name));
   if (meeting.arrived < wanted) return;
   const Meeting complete = std::exchange(meeting, {});
   for (const Arrival& arrival : complete.waiting) {
-    wait_until(*arrival.warp, *arrival.instruction, text("waits at " + name), complete.last);
+    wait_until(*arrival.warp, *arrival.instruction, text([&] { return "waits at " + name(); }),
+               complete.last);
     slice(*arrival.warp, Kind::barrier, *arrival.instruction,
-          text(name_of(launch_->kernel, *arrival.instruction)), text(name),
+          text([&] { return name_of(launch_->kernel, *arrival.instruction); }), text(name),
           issue_cycles(launch_->kernel, *arrival.instruction));
   }
 }
@@ -333,27 +360,34 @@ void LaunchTrace::change_registers(const Warp& warp, WarpState& state,
                                    const Instruction& instruction) {
   TraceSignal& pool = state_of(*warp.cta).pool;
   if (instruction.detail != 0) {
-    wait_until(state, instruction,
-               text(fmt::format("waits for {} registers a thread", instruction.value)), pool);
+    wait_until(state, instruction, text([&] {
+                 return fmt::format("waits for {} registers a thread", instruction.value);
+               }),
+               pool);
   } else {
-    pool.add({state.clock, text(who(trace_of(state), state.index) + " gives registers back")});
+    pool.add({state.clock,
+              text([&] { return who(trace_of(state), state.index) + " gives registers back"; })});
   }
-  merge(state, Kind::barrier, instruction, text(fmt::format("{} a thread", instruction.value)));
+  merge(state, Kind::barrier, instruction,
+        text([&] { return fmt::format("{} a thread", instruction.value); }));
 }
 
 void LaunchTrace::arrived(const Warp& warp, const Cta& cta, int barrier) {
   const WarpState& state = state_of(warp);
-  state_of(cta).barriers[barrier].now.add(
-      {state.clock, text(fmt::format("{} arrives ({})", who(trace_of(state), state.index),
-                                     format_location(current_->where())))});
+  state_of(cta).barriers[barrier].now.add({state.clock, text([&] {
+                                             return fmt::format("{} arrives ({})",
+                                                                who(trace_of(state), state.index),
+                                                                format_location(current_->where()));
+                                           })});
 }
 
 void LaunchTrace::phase_completed(const Cta& cta, int barrier) {
   CtaState& state = state_of(cta);
   BarrierState& signals = state.barriers[barrier];
-  signals.phases.push_back(signals.now);
-  trace_.ctas[state.trace].flips.push_back(
-      {signals.now.time, barrier, signals.phases.size() - 1, signals.now.cause});
+  signals.last = signals.now;
+  const auto phase = static_cast<std::uint64_t>(signals.phases++);
+  if (!context_.draws) return;
+  trace_.ctas[state.trace].flips.push_back({signals.now.time, barrier, phase, signals.now.cause});
 }
 
 void LaunchTrace::end_cta(const Cta& cta) {
@@ -374,23 +408,11 @@ std::string LaunchTrace::who(const TraceCta& cta, int warp) const {
                      cta.lanes[warp].number);
 }
 
-std::int64_t LaunchTrace::end() const {
-  std::int64_t end = start_;
-  for (const auto& [index, cta] : ctas_) {
-    const TraceCta& trace = trace_.ctas[cta->trace];
-    end = std::max(end, trace.end);
-    for (const TraceFlight& flight : trace.flights) end = std::max(end, flight.end);
-    for (const TraceFlip& flip : trace.flips) end = std::max(end, flip.time);
-    for (const WarpState& warp : cta->warps) end = std::max(end, warp.clock);
-  }
-  return end;
-}
-
 void LaunchTrace::finish_cut_short() {
   if (current_ == nullptr || current_->operation == nullptr) return;
   WarpState& warp = state_of(*current_warp_);
   cut_short_ = TraceMark{warp.cta, warp.index, -1, -1, warp.clock, current_->where()};
-  slice(warp, Kind::issue, *current_, text(name_of(launch_->kernel, *current_)), 0,
+  slice(warp, Kind::issue, *current_, text([&] { return name_of(launch_->kernel, *current_); }), 0,
         std::max<std::int64_t>(issue_cycles(launch_->kernel, *current_), 1));
 }
 
@@ -403,12 +425,12 @@ void LaunchTrace::end_open_waits(std::int64_t end) {
           instruction.op == ir::Op::mbarrier_wait ? barrier_of(*warp.waiting, instruction) : -1;
       const std::string what =
           barrier >= 0 ? fmt::format("waits for {} phase {}", launch_->barrier_name(barrier),
-                                     cta->barriers[barrier].phases.size())
+                                     cta->barriers[barrier].phases)
           : warp.waiting->state == Warp::State::word
               ? "waits for " + launch_->world.wait_text(warp.waiting->word)
               : "waits at " + name_of(launch_->kernel, instruction);
-      slice(warp, Kind::wait, instruction, text(what), text("which did not come"),
-            end - warp.clock);
+      slice(warp, Kind::wait, instruction, text([&] { return what; }),
+            text([&] { return "which did not come"; }), end - warp.clock);
     }
   }
 }

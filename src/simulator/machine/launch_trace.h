@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "simulator/machine/launch.h"
+#include "simulator/machine/link_times.h"
 #include "simulator/machine/timetable.h"
 #include "simulator/machine/trace.h"
 
@@ -29,6 +33,8 @@ struct TraceSignal {
 // What the launches of a world share.
 struct TraceContext {
   Trace trace;
+  bool draws = true;  // else clocks alone are kept: no bars, and no texts
+  LinkTimes links;
   std::map<const std::byte*, TraceSignal> words;  // of global memory, by their last writes
   int text(const std::string& words);
 
@@ -55,7 +61,10 @@ class LaunchTrace {
   void changed(const std::byte* first, std::int64_t bytes);
 
   // When all that it has done so far is over.
-  std::int64_t end() const;
+  std::int64_t end() const { return end_; }
+  std::int64_t clock_of(const Warp& warp) { return state_of(warp).clock; }
+  // Of the load that was issued last.
+  std::int64_t load_end() const { return load_end_; }
   // The run is over. First of all launches, what waits is drawn to the trace's end; then marks.
   void finish_cut_short();
   void end_open_waits(std::int64_t end);
@@ -74,7 +83,7 @@ class LaunchTrace {
   struct Pending {
     std::int64_t group = 0;
     std::int64_t first_end = 0, end = 0;  // of a store: its source is read, its bytes are written
-    std::size_t flight = 0;
+    std::size_t flight = 0;               // where flights are drawn
   };
   struct WarpState {
     std::size_t cta = 0;  // in trace_.ctas
@@ -98,8 +107,15 @@ class LaunchTrace {
     std::vector<Arrival> waiting;
   };
   struct BarrierState {
-    TraceSignal now;                  // of the phase that is not complete
-    std::vector<TraceSignal> phases;  // complete ones
+    TraceSignal now;          // of the phase that is not complete
+    std::int64_t phases = 0;  // so many are
+    TraceSignal last;         // of these
+  };
+  struct LoadInFlight {
+    const Instruction* instruction = nullptr;
+    std::int64_t address = 0;
+    std::int64_t end = 0;
+    std::size_t flight = 0;  // where flights are drawn
   };
   struct CtaState {
     std::size_t trace = 0;  // in trace_.ctas
@@ -108,34 +124,38 @@ class LaunchTrace {
     std::array<Meeting, 16> named;
     TraceSignal pool;
     Timetable port;
+    Timetable to_peers;
+    std::int64_t arrived = 0;  // in other ranks' memory, of all that it has sent there
+    std::vector<LoadInFlight> loads;
     Timetable product_unit;
     std::map<std::pair<int, std::uint64_t>, std::int64_t> products;  // warpgroup, sequence: end
     std::map<std::pair<int, std::int64_t>, std::size_t> groups;      // warpgroup, group: flight
-  };
-  struct LoadInFlight {
-    const Instruction* instruction = nullptr;
-    std::int64_t cta = 0, address = 0;
-    std::size_t flight = 0;
   };
 
   CtaState& state_of(const Cta& cta);
   WarpState& state_of(const Warp& warp) { return state_of(*warp.cta).warps[warp.index]; }
   TraceCta& trace_of(const WarpState& warp) { return trace_.ctas[warp.cta]; }
   std::int64_t start_time(const Cta& cta);
-  int text(const std::string& words) { return context_.text(words); }
+  // The number of the words; where nothing is drawn they are not made.
+  template <typename Words>
+  int text(Words words) {
+    return context_.draws ? context_.text(words()) : 0;
+  }
   int iteration_text(const WarpState& warp, int pc);
   void count_iterations(WarpState& warp, const Instruction& instruction);
 
-  TraceSlice& slice(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction,
-                    int name, int detail, std::int64_t cycles);
+  void slice(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction, int name,
+             int detail, std::int64_t cycles);
   void merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction, int detail);
+  void merge(WarpState& warp, TraceSlice::Kind kind, const Instruction& instruction, int detail,
+             std::int64_t cycles);
   void wait_until(WarpState& warp, const Instruction& instruction, int name,
                   const TraceSignal& signal);
   void step(const Warp& warp, WarpState& state, const Instruction& instruction);
   void step_mbarrier(const Warp& warp, WarpState& state, const Instruction& instruction);
   void pass_mbarrier(const Warp& warp, WarpState& state, const Instruction& instruction);
   void join(Meeting& meeting, WarpState& state, const Instruction& instruction, std::int64_t wanted,
-            const std::string& name);
+            const std::function<std::string()>& name);
   void change_registers(const Warp& warp, WarpState& state, const Instruction& instruction);
   void issue_product(const Warp& warp, WarpState& state, const Instruction& instruction);
   void wait_for_products(const Warp& warp, WarpState& state, const Instruction& instruction);
@@ -144,6 +164,28 @@ class LaunchTrace {
   void wait_for_stores(const Warp& warp, WarpState& state, const Instruction& instruction);
   void end_cta(const Cta& cta);
   void pass_word(const Warp& warp, WarpState& state, const Instruction& instruction);
+  void ends_at(std::int64_t time) { end_ = std::max(end_, time); }
+  TraceFlight flight_of(const Event& load, std::int64_t end);
+  // Its number among the CTA's flights.
+  std::size_t draw(const CtaState& cta, const TraceFlight& flight);
+
+  // launch_links.cpp: what it costs that memory is another rank's.
+  bool has_peers() const { return context_.links.ranks() > 1; }
+  // The rank whose memory is meant, unless it is this one's: -1.
+  int peer_with(const Warp& warp, const TensorArgument& tensor, Slot rank) const;
+  int peer_with(const std::byte* address) const;
+  std::int64_t access_cycles(const Warp& warp, CtaState& cta, WarpState& state,
+                             const Instruction& instruction);
+  std::int64_t word_cycles(const Warp& warp, const CtaState& cta, const WarpState& state,
+                           const Instruction& instruction) const;
+  std::int64_t fence_cycles(const CtaState& cta, const WarpState& state,
+                            const Instruction& instruction) const;
+  // What an operation of the system's scope waits for: all that has been sent.
+  std::int64_t release_cycles(const CtaState& cta, const WarpState& state) const;
+  // When the bytes have left, and their source may change.
+  std::int64_t push(CtaState& cta, int peer, std::int64_t bytes, bool adds, std::int64_t from);
+  // When bytes that are asked for at the time are here.
+  std::int64_t pull(int peer, std::int64_t bytes, std::int64_t from);
 
   int barrier_of(const Warp& warp, const Instruction& instruction) const;
   std::string place_of(int allocation, std::int64_t address) const;
@@ -160,7 +202,7 @@ class LaunchTrace {
   std::map<std::int64_t, std::int64_t> cluster_starts_;
   std::multimap<std::int64_t, std::int64_t> free_from_;  // when a place is free: CTAs of it
   std::map<const Cluster*, Meeting> cluster_meetings_;
-  std::vector<LoadInFlight> loads_;
+  std::int64_t end_ = 0, load_end_ = 0;
   // While it is executed: the warp's instruction, of which the clock is at the start.
   const Warp* current_warp_ = nullptr;
   const Instruction* current_ = nullptr;

@@ -15,6 +15,7 @@
 namespace tilewright::simulator {
 
 class Recorder;
+class Timekeeper;
 
 struct Fault {
   // deadlock, uninitialised, race, proxy, out_of_bounds, mbarrier, named_barrier, wgmma, bulk,
@@ -30,6 +31,7 @@ enum class Search : std::uint8_t {
   random,  // the seed draws it: uniformly, or by priorities
   delays,  // the seed counts through schedules with at most two delays
   held,    // the seed is the number of an arrival on an mbarrier, before which its warp stays
+  time,    // MachineOptions::timekeeper says it
 };
 
 // What the runtime keeps for a kernel from launch to launch: workspaces, signals, scratch memory.
@@ -71,6 +73,8 @@ struct MachineOptions {
   // instructions themselves are the host's functions.
   bool by_instructions = false;
   Recorder* recorder = nullptr;  // is told what happens (recorder.h)
+  // What is first goes first; null: the seed draws it (schedule.h).
+  Timekeeper* timekeeper = nullptr;
 };
 
 // Arrivals on mbarriers, with MachineOptions::timing. One that may count for another phase than it

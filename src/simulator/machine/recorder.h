@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tilewright::ir {
 struct Kernel;
 struct Program;
 enum class Memory : std::uint8_t;
+using BufferAddress = std::function<std::byte*(int buffer, int rank)>;
 }  // namespace tilewright::ir
 
 // What an observer of the virtual GPU is told, of which it hears what it wants. Nothing it does
@@ -31,9 +33,9 @@ class Recorder {
   virtual ~Recorder() = default;
 
   // Of a program, whose kernels have these machine forms and which runs so many times: before all
-  // else.
+  // else. `address` says where its buffers lie.
   virtual void begin(const ir::Program& /*program*/, const std::vector<ir::Kernel>& /*kernels*/,
-                     std::int64_t /*runs*/) {}
+                     const ir::BufferAddress& /*address*/, std::int64_t /*runs*/) {}
   // Around each step of a stream's operation; `over` with the last one. A launch is over when its
   // kernel is.
   virtual void starts(const StreamOperation& /*operation*/) {}

@@ -44,6 +44,10 @@ Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed), stream_ra
     held_ = seed;
     return;
   }
+  if (search == Search::time) {
+    kind_ = Kind::time;
+    return;
+  }
   if (search == Search::delays) {
     kind_ = Kind::delays;
     // The first schedule has no delay.
@@ -94,6 +98,8 @@ Schedule::Choice Schedule::next(std::vector<Warp*>& warps, std::vector<Event>& e
       break;
     case Kind::held:
       return but_for_one(warps, events);
+    case Kind::time:  // World::first_in_time
+      break;
   }
   if (warps.size() + events.size() > 1) ++choices_;
   return choice;

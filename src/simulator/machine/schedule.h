@@ -48,7 +48,7 @@ class Schedule {
   std::int64_t choices() const { return choices_; }
 
  private:
-  enum class Kind : std::uint8_t { uniform, priorities, delays, held };
+  enum class Kind : std::uint8_t { uniform, priorities, delays, held, time };
   static constexpr std::uint64_t kTimeOuts = 16;
   Choice uniform(const std::vector<Warp*>& warps, const std::vector<Event>& events);
   Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);

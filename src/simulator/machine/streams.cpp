@@ -427,7 +427,7 @@ MachineReport run_program(const ir::Program& program, const std::vector<ir::Kern
   World world(options, report);
   Streams streams(world, program, kernels, address, options, runs);
   world.streams = &streams;
-  if (options.recorder) options.recorder->begin(program, kernels, runs);
+  if (options.recorder) options.recorder->begin(program, kernels, address, runs);
   try {
     streams.begin();
     world.run();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -21,7 +22,30 @@ class Timetable {
     return start;
   }
 
+  // The end of what takes the first `cycles` that are free from `earliest` on, in pieces.
+  std::int64_t fill(std::int64_t earliest, std::int64_t cycles) {
+    std::int64_t at = earliest;
+    while (cycles > 0) at = take(at, INT64_MAX, cycles);
+    return at;
+  }
+  // Busy from start to end, whatever else is there.
+  void hold(std::int64_t start, std::int64_t end) {
+    std::int64_t all = INT64_MAX;
+    while (start < end) start = take(start, end, all);
+  }
+
  private:
+  // Of the first gap from `at` to `end`, what is wanted: where that ends.
+  std::int64_t take(std::int64_t at, std::int64_t end, std::int64_t& wanted) {
+    const auto next = busy_.upper_bound(at);
+    if (next != busy_.begin()) at = std::max(at, std::prev(next)->second);
+    std::int64_t gap_end = next == busy_.end() ? end : std::min(end, next->first);
+    if (at >= gap_end) return at;
+    if (wanted < gap_end - at) gap_end = at + wanted;
+    wanted -= gap_end - at;
+    insert(at, gap_end);
+    return gap_end;
+  }
   // Neighbours become one.
   void insert(std::int64_t start, std::int64_t end) {
     auto next = busy_.lower_bound(start);

@@ -13,26 +13,27 @@ namespace {
 using ProgramKind = ir::ProgramOperation::Kind;
 using Kind = TraceSlice::Kind;
 
-// Of a stream, in cycles: a word or an event, and what a copy takes beside its bytes. An
-// assumption.
+// Of a stream, in cycles, an event that is recorded. An assumption.
 constexpr std::int64_t kStreamOperation = 100;
 
-// What moves a stream's clock on, where nothing is waited for.
-std::int64_t copy_cycles(const ir::Program& program, const ir::ProgramOperation& copy,
-                         std::string_view target) {
-  std::int64_t bytes = size_of(program.buffers[copy.to.buffer].dtype);
-  for (const Dim& extent : copy.to.sizes) bytes *= ir::constant(extent);
-  const target::Device& device = target::device_of(target);
-  const auto bytes_per_cycle = static_cast<std::int64_t>(device.peer_bytes / device.clock);
-  return kStreamOperation + bytes / bytes_per_cycle;
+std::int64_t bytes_of(const ir::Program& program, const ir::ProgramPart& part) {
+  std::int64_t bytes = size_of(program.buffers[part.buffer].dtype);
+  for (const Dim& extent : part.sizes) bytes *= ir::constant(extent);
+  return bytes;
 }
 
 }  // namespace
 
 void TraceRecorder::begin(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
-                          std::int64_t runs) {
+                          const ir::BufferAddress& address, std::int64_t runs) {
   program_ = &program;
-  target_ = kernels.empty() ? ir::default_target() : std::string_view(kernels.front().target);
+  context_.links.begin(kernels.empty() ? ir::default_target() : kernels.front().target,
+                       program.ranks);
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    for (int buffer = 0; buffer < static_cast<int>(program.buffers.size()); ++buffer) {
+      context_.links.add_memory(address(buffer, rank), program.buffers[buffer].bytes(), rank);
+    }
+  }
   runs_ = runs;
   streams_.resize(program.streams.size());
   events_.resize(static_cast<std::size_t>(program.events));
@@ -52,14 +53,22 @@ void TraceRecorder::starts(const StreamOperation& operation) {
   const int rank = program_->streams[operation.source->stream].rank;
   const auto before = run_ends_.find({rank, operation.run - 1});
   if (before != run_ends_.end()) stream.clock = std::max(stream.clock, before->second);
+  if (operation.source->kind == ProgramKind::copy && stream.copy != &operation) {
+    stream.copy = &operation;
+    stream.copy_end = copy_end(*operation.source, stream.clock);
+  }
 }
 
 void TraceRecorder::changed(const std::byte* first, std::int64_t bytes) {
   if (current_launch_) current_launch_->changed(first, bytes);
   if (!current_stream_ || current_stream_->source->kind != ProgramKind::write) return;
   const StreamOperation& operation = *current_stream_;
+  const LinkTimes& links = context_.links;
+  const bool travels =
+      operation.source->to.rank != program_->streams[operation.source->stream].rank;
   context_.words[first].add(
-      {state_of(operation).clock + kStreamOperation,
+      {state_of(operation).clock +
+           links.cycles(links.link().stream_word + (travels ? links.link().word : 0)),
        context_.text(fmt::format("{} writes it ({})",
                                  name_of(*program_, program_->streams[operation.source->stream]),
                                  format_location(operation.source->where)))});
@@ -109,16 +118,23 @@ void TraceRecorder::finish(const StreamOperation& operation) {
   const ir::ProgramOperation& source = *operation.source;
   StreamState& stream = state_of(operation);
   const std::int64_t soon = stream.clock + kStreamOperation;
+  const LinkTimes& links = context_.links;
+  const std::int64_t before = stream.clock;
+  // Who finds that what it waits for was there goes on at once.
+  const auto waited = [&](std::int64_t since) {
+    return stream.clock > since ? links.cycles(links.link().stream_wait) : kStreamOperation;
+  };
   switch (source.kind) {
     case ProgramKind::launch:
       slice(operation, Kind::compute, program_->kernels[source.kernel]->name, 0,
             stream.launch->end());
       return;
     case ProgramKind::copy: {
-      const std::int64_t end = stream.clock + copy_cycles(*program_, source, target_);
       slice(operation, Kind::memory,
             fmt::format("copy to {}", name_of(*program_, source.to.buffer, source.to.rank)),
-            context_.text("from " + name_of(*program_, source.from.buffer, source.from.rank)), end);
+            context_.text("from " + name_of(*program_, source.from.buffer, source.from.rank)),
+            stream.copy_end);
+      stream.copy = nullptr;
       return;
     }
     case ProgramKind::zero:
@@ -126,14 +142,15 @@ void TraceRecorder::finish(const StreamOperation& operation) {
             "zeros " + name_of(*program_, source.to.buffer, source.to.rank), 0, soon);
       return;
     case ProgramKind::write:
-      slice(operation, Kind::issue, "writes " + word_text(source), 0, soon);
+      slice(operation, Kind::issue, "writes " + word_text(source), 0,
+            stream.clock + links.cycles(links.link().stream_word));
       return;
     case ProgramKind::wait:
       if (const auto word = context_.words.find(operation.word); word != context_.words.end()) {
         wait_until(operation, word->second);
       }
       slice(operation, Kind::barrier, "wait", context_.text(word_text(source)),
-            stream.clock + kStreamOperation);
+            stream.clock + waited(before));
       return;
     case ProgramKind::record:
       slice(operation, Kind::issue, fmt::format("records event {}", source.event), 0, soon);
@@ -146,7 +163,7 @@ void TraceRecorder::finish(const StreamOperation& operation) {
     case ProgramKind::wait_event:
       wait_until(operation, events_[source.event]);
       slice(operation, Kind::barrier, "wait", context_.text(fmt::format("event {}", source.event)),
-            stream.clock + kStreamOperation);
+            stream.clock + waited(before));
       return;
   }
 }
@@ -154,10 +171,45 @@ void TraceRecorder::finish(const StreamOperation& operation) {
 void TraceRecorder::begin(const Launch& launch) {
   std::int64_t start = 0;
   StreamState* const stream = program_ ? &streams_[launch.place.stream] : nullptr;
-  if (stream) start = stream->clock;
+  if (stream) start = stream->clock + context_.links.cycles(context_.links.link().launch);
   launches_.push_back(std::make_unique<LaunchTrace>(context_, launch, start));
   by_launch_[&launch] = launches_.back().get();
   if (stream) stream->launch = launches_.back().get();
+}
+
+std::int64_t TraceRecorder::copy_end(const ir::ProgramOperation& copy, std::int64_t start) {
+  LinkTimes& links = context_.links;
+  const target::Link& link = links.link();
+  const std::int64_t bytes = bytes_of(*program_, copy.to);
+  const std::int64_t begun = start + links.cycles(link.engine_start);
+  if (copy.from.rank != copy.to.rank) {
+    // In pieces, between which those of other streams find a place.
+    constexpr std::int64_t kPiece = 128 << 10;
+    std::int64_t end = begun;
+    for (std::int64_t sent = 0; sent < bytes; sent += kPiece) {
+      end = links.send(copy.from.rank, copy.to.rank, std::min(kPiece, bytes - sent), link.copied,
+                       begun);
+    }
+    return end;
+  }
+  // Read and written.
+  return begun + links.cycles(2 * static_cast<double>(bytes) / links.device().reached.memory_bytes);
+}
+
+std::int64_t TraceRecorder::time_of(const Warp& warp) { return of(warp).clock_of(warp); }
+
+std::int64_t TraceRecorder::time_of(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::load:
+      return of(*event.issuer).load_end();
+    case Event::Kind::store:
+    case Event::Kind::products:
+      return of(*event.issuer).clock_of(*event.issuer);
+    case Event::Kind::stream:
+      break;
+  }
+  const StreamState& stream = streams_[event.stream];
+  return stream.copy ? stream.copy_end : stream.clock;
 }
 
 void TraceRecorder::starts(const Warp& warp, const Instruction& instruction) {

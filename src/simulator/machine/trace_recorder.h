@@ -13,16 +13,22 @@
 #include "simulator/machine/launch_trace.h"
 #include "simulator/machine/recorder.h"
 #include "simulator/machine/streams.h"
+#include "simulator/machine/timekeeper.h"
 #include "simulator/machine/trace.h"
 
 namespace tilewright::simulator {
 
 // Puts an execution on a time axis: each launch (launch_trace.h), and each stream of a program,
 // whose clock launches, copies and waits move on.
-class TraceRecorder : public Recorder {
+class TraceRecorder : public Recorder, public Timekeeper {
  public:
+  enum class Keeps : std::uint8_t { drawing, clocks };
+  explicit TraceRecorder(Keeps keeps = Keeps::drawing) { context_.draws = keeps == Keeps::drawing; }
+  std::int64_t time_of(const Warp& warp) override;
+  std::int64_t time_of(const Event& event) override;
+
   void begin(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
-             std::int64_t runs) override;
+             const ir::BufferAddress& address, std::int64_t runs) override;
   void starts(const StreamOperation& operation) override;
   void executed(const StreamOperation& operation, bool over) override;
   void changed(const std::byte* first, std::int64_t bytes) override;
@@ -37,13 +43,16 @@ class TraceRecorder : public Recorder {
 
   // Once the run is over.
   Trace take() { return std::move(context_.trace); }
+  const LinkTimes& links() const { return context_.links; }
 
  private:
   struct StreamState {
     std::vector<const ir::ProgramOperation*> operations;  // of a run
     std::int64_t over = 0;                                // of all runs
     std::int64_t clock = 0;
-    LaunchTrace* launch = nullptr;  // the last one
+    LaunchTrace* launch = nullptr;          // the last one
+    const StreamOperation* copy = nullptr;  // that has been put on the wire
+    std::int64_t copy_end = 0;
   };
 
   StreamState& state_of(const StreamOperation& operation) {
@@ -58,6 +67,7 @@ class TraceRecorder : public Recorder {
              int detail, std::int64_t end);
   void wait_until(const StreamOperation& operation, const TraceSignal& signal);
   void finish(const StreamOperation& operation);
+  std::int64_t copy_end(const ir::ProgramOperation& copy, std::int64_t start);
   // Of a stream that waits when the run is over: to the end of the drawing.
   void end_open_wait(std::size_t stream, std::int64_t end);
   std::string wait_name(const ir::ProgramOperation& operation) const;
@@ -71,7 +81,6 @@ class TraceRecorder : public Recorder {
   std::vector<std::unique_ptr<LaunchTrace>> launches_;
   std::unordered_map<const Launch*, LaunchTrace*> by_launch_;
   const ir::Program* program_ = nullptr;
-  std::string target_;  // of the program's kernels
   std::int64_t runs_ = 0;
   std::vector<StreamState> streams_;
   std::vector<TraceSignal> events_;

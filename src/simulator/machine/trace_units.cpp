@@ -38,53 +38,72 @@ std::string LaunchTrace::coordinates(const std::array<std::int64_t, 5>& at, int 
   return "[" + words + "]";
 }
 
+std::size_t LaunchTrace::draw(const CtaState& cta, const TraceFlight& flight) {
+  std::vector<TraceFlight>& flights = trace_.ctas[cta.trace].flights;
+  flights.push_back(flight);
+  return flights.size() - 1;
+}
+
 void LaunchTrace::load_issued(const Event& event) {
   const PreparedKernel& kernel = launch_->kernel;
   const Transfer& transfer = kernel.transfers[event.instruction->detail];
   const WarpState& issuer = state_of(*event.issuer);
   CtaState& to = state_of(*event.destination);
-  const std::int64_t cycles = port_cycles(launch_->kernel, transfer.bytes);
+  const std::int64_t cycles = port_cycles(kernel, transfer.bytes);
+  const std::int64_t latency =
+      std::max<std::int64_t>(kernel.target->rates.copy_latency - cycles, 0);
+  std::int64_t there = issuer.clock + latency;
+  if (const int peer = transfer.map < 0 ? -1 : peer_with(event.data); peer >= 0) {
+    there = std::max(there, pull(peer, transfer.bytes, issuer.clock) - cycles);
+  }
+  LoadInFlight load{event.instruction, event.address, to.port.reserve(there, cycles) + cycles};
+  load_end_ = load.end;
+  ends_at(load.end);
+  if (context_.draws) load.flight = draw(to, flight_of(event, load.end));
+  to.loads.push_back(load);
+}
+
+TraceFlight LaunchTrace::flight_of(const Event& event, std::int64_t end) {
+  const Transfer& transfer = launch_->kernel.transfers[event.instruction->detail];
+  const WarpState& issuer = state_of(*event.issuer);
   std::string name, part;
   if (transfer.map < 0) {
     name = fmt::format("CTA {}'s {}", event.issuer->cta->index,
                        place_of(transfer.source, event.source));
   } else {
-    const TensorMap& map = kernel.maps[transfer.map];
+    const TensorMap& map = launch_->kernel.maps[transfer.map];
     name = map.name;
     part = coordinates(event.coordinates, map.rank);
   }
   const std::string place = place_of(event.instruction->object, event.address);
   TraceFlight flight;
   flight.issue = issuer.clock;
-  const std::int64_t latency =
-      std::max<std::int64_t>(kernel.target->rates.copy_latency - cycles, 0);
-  flight.end = to.port.reserve(issuer.clock + latency, cycles) + cycles;
-  flight.name = text(fmt::format("{} to {}", name, place));
-  flight.place = text(place);
+  flight.end = end;
+  flight.name = context_.text(fmt::format("{} to {}", name, place));
+  flight.place = context_.text(place);
   flight.detail =
-      text(fmt::format("{}{} {} bytes, completes {} phase {}", name, part, transfer.bytes,
-                       launch_->barrier_name(event.barrier), event.phase));
+      context_.text(fmt::format("{}{} {} bytes, completes {} phase {}", name, part, transfer.bytes,
+                                launch_->barrier_name(event.barrier), event.phase));
   flight.iteration = iteration_text(issuer, event.issuer->pc);
   flight.issuer = issuer.index;
   flight.where = event.instruction->where();
-  std::vector<TraceFlight>& flights = trace_.ctas[to.trace].flights;
-  loads_.push_back({event.instruction, event.destination->index, event.address, flights.size()});
-  flights.push_back(flight);
+  return flight;
 }
 
 void LaunchTrace::load_finished(const Event& event) {
-  const auto load = std::find_if(loads_.begin(), loads_.end(), [&](const LoadInFlight& each) {
-    return each.instruction == event.instruction && each.cta == event.destination->index &&
-           each.address == event.address;
-  });
-  if (load == loads_.end()) return;
   CtaState& to = state_of(*event.destination);
-  TraceFlight& flight = trace_.ctas[to.trace].flights[load->flight];
-  flight.complete = true;
+  const auto load = std::find_if(to.loads.begin(), to.loads.end(), [&](const LoadInFlight& each) {
+    return each.instruction == event.instruction && each.address == event.address;
+  });
+  if (load == to.loads.end()) return;
   to.barriers[event.barrier].now.add(
-      {flight.end, text(fmt::format("the copy {} ends ({})", trace_.texts[flight.name],
-                                    format_location(flight.where)))});
-  loads_.erase(load);
+      {load->end, text([&] {
+         TraceFlight& flight = trace_.ctas[to.trace].flights[load->flight];
+         flight.complete = true;
+         return fmt::format("the copy {} ends ({})", trace_.texts[flight.name],
+                            format_location(flight.where));
+       })});
+  to.loads.erase(load);
 }
 
 void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
@@ -96,15 +115,15 @@ void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
         kernel.allocations[operand.allocation].offset + warp.integer(operand.offset) + operand.step;
     return place_of(operand.allocation, address);
   };
-  const std::string a = product.a_array < 0 ? place(product.a) : std::string("registers");
-  const std::string b = place(product.b);
-  const int name = text(fmt::format("{} x {}", a, b));
+  const auto operands = [&] {
+    return fmt::format("{} x {}", product.a_array < 0 ? place(product.a) : "registers",
+                       place(product.b));
+  };
   const std::int64_t group = warp.product_groups;
   merge(state, TraceSlice::Kind::issue, instruction,
-        text(fmt::format("{} x {}, group {}", a, b, group)));
+        text([&] { return fmt::format("{}, group {}", operands(), group); }));
 
   CtaState& cta = state_of(*warp.cta);
-  TraceCta& trace = trace_.ctas[cta.trace];
   // The warps of a warpgroup issue a product together; its unit begins it for the first of them
   // that was executed.
   const int warpgroup = warp.index / static_cast<int>(kernel.target->limits.group_warps);
@@ -115,39 +134,50 @@ void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
     const std::int64_t start =
         cta.product_unit.reserve(std::max(state.clock, state.product_end), cycles);
     begun->second = start + cycles;
-    trace.products.push_back({start, start + cycles, name, instruction.where()});
+    ends_at(begun->second);
+    if (context_.draws) {
+      trace_.ctas[cta.trace].products.push_back(
+          {start, start + cycles, text(operands), instruction.where()});
+    }
   }
   state.product_end = std::max(begun->second, state.clock + cycles);
+  state.products.push_back({group, state.product_end, state.product_end, 0});
+  if (!context_.draws) return;
   const auto [entry, is_new] = cta.groups.emplace(std::pair(warpgroup, group), 0);
   if (is_new) {
-    entry->second = trace.flights.size();
     TraceFlight flight;
     flight.kind = TraceFlight::Kind::products;
     flight.issue = state.clock;
-    flight.name = name;
-    flight.place = text(b);
-    flight.detail = text(fmt::format("m64n{}k{} {}, group {}", product.n, product.k,
-                                     tilewright::name_of(product.dtype), group));
+    flight.name = text(operands);
+    flight.place = text([&] { return place(product.b); });
+    flight.detail = text([&] {
+      return fmt::format("m64n{}k{} {}, group {}", product.n, product.k,
+                         tilewright::name_of(product.dtype), group);
+    });
     flight.iteration = iteration_text(state, warp.pc);
     flight.issuer = warp.index;
     flight.where = instruction.where();
-    trace.flights.push_back(flight);
+    entry->second = draw(cta, flight);
   }
-  TraceFlight& flight = trace.flights[entry->second];
+  TraceFlight& flight = trace_.ctas[cta.trace].flights[entry->second];
   flight.issue = std::min(flight.issue, state.clock);
   flight.end = std::max(flight.end, state.product_end);
-  state.products.push_back({group, state.product_end, state.product_end, entry->second});
+  state.products.back().flight = entry->second;
 }
 
 void LaunchTrace::wait_for_products(const Warp& warp, WarpState& state,
                                     const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
   for (const Pending& work : state.products) {
-    if (work.group < groups) trace_of(state).flights[work.flight].complete = true;
+    if (context_.draws && work.group < groups) {
+      trace_of(state).flights[work.flight].complete = true;
+    }
   }
-  wait_until(state, instruction, text("waits for the " + trace_.launches[number_].product_unit),
-             {end_of(state.products, groups, &Pending::end),
-              text(fmt::format("at most {} committed groups are in flight", instruction.value))});
+  wait_until(state, instruction,
+             text([&] { return "waits for the " + trace_.launches[number_].product_unit; }),
+             {end_of(state.products, groups, &Pending::end), text([&] {
+                return fmt::format("at most {} committed groups are in flight", instruction.value);
+              })});
   state.products.erase(std::remove_if(state.products.begin(), state.products.end(),
                                       [&](const Pending& work) { return work.group < groups; }),
                        state.products.end());
@@ -161,23 +191,30 @@ void LaunchTrace::issue_copy(const Warp& warp, WarpState& state, const Instructi
   const Store& store = *warp.stores.back();
   const TensorMap& map = launch_->kernel.maps[launch_->kernel.transfers[instruction.detail].map];
   const std::int64_t cycles = port_cycles(launch_->kernel, map.box_bytes());
+  CtaState& cta = state_of(*warp.cta);
+  std::int64_t read = cta.port.reserve(state.clock, cycles) + cycles;
+  std::int64_t written = std::max(read, state.clock + launch_->kernel.target->rates.store_latency);
+  if (const int peer = peer_with(store.to); peer >= 0) {
+    const bool adds = ir::info(instruction.op).reads(ir::Memory::global);
+    read = written = std::max(read, push(cta, peer, map.box_bytes(), adds, state.clock));
+  }
+  ends_at(written);
+  state.stores.push_back({warp.store_groups, read, written, 0});
+  if (!context_.draws) return;
   const std::string place = place_of(instruction.object, store.address);
   TraceFlight flight;
   flight.kind = TraceFlight::Kind::store;
   flight.issue = state.clock;
-  const std::int64_t read = state_of(*warp.cta).port.reserve(state.clock, cycles) + cycles;
-  flight.end = std::max(read, flight.issue + launch_->kernel.target->rates.store_latency);
-  flight.name = text(fmt::format("{} to {}", place, map.name));
-  flight.place = text(place);
-  flight.detail = text(fmt::format("{}{} {} bytes, group {}", map.name,
-                                   coordinates(store.coordinates, map.rank), map.box_bytes(),
-                                   warp.store_groups));
+  flight.end = written;
+  flight.name = context_.text(fmt::format("{} to {}", place, map.name));
+  flight.place = context_.text(place);
+  flight.detail = context_.text(fmt::format("{}{} {} bytes, group {}", map.name,
+                                            coordinates(store.coordinates, map.rank),
+                                            map.box_bytes(), warp.store_groups));
   flight.iteration = iteration_text(state, warp.pc);
   flight.issuer = warp.index;
   flight.where = instruction.where();
-  std::vector<TraceFlight>& flights = trace_of(state).flights;
-  state.stores.push_back({warp.store_groups, read, flight.end, flights.size()});
-  flights.push_back(flight);
+  state.stores.back().flight = draw(cta, flight);
 }
 
 void LaunchTrace::wait_for_groups(const Warp& warp, WarpState& state,
@@ -194,18 +231,19 @@ void LaunchTrace::wait_for_stores(const Warp& warp, WarpState& state,
                                   const Instruction& instruction) {
   const bool read = instruction.detail != 0;
   const std::int64_t groups = warp.store_groups - instruction.value;
-  wait_until(state, instruction,
-             text(read ? "waits until bulk stores have read" : "waits for bulk stores"),
-             {end_of(state.stores, groups, read ? &Pending::first_end : &Pending::end),
-              text(fmt::format("at most {} groups are under way", instruction.value))});
-  if (!read) {
-    for (const Pending& work : state.stores) {
-      if (work.group < groups) trace_of(state).flights[work.flight].complete = true;
-    }
-    state.stores.erase(std::remove_if(state.stores.begin(), state.stores.end(),
-                                      [&](const Pending& work) { return work.group < groups; }),
-                       state.stores.end());
+  wait_until(
+      state, instruction,
+      text([&] { return read ? "waits until bulk stores have read" : "waits for bulk stores"; }),
+      {end_of(state.stores, groups, read ? &Pending::first_end : &Pending::end),
+       text([&] { return fmt::format("at most {} groups are under way", instruction.value); })});
+  const auto is_over = [&](const Pending& work) {
+    return work.group < groups && (!read || (!context_.draws && work.end <= state.clock));
+  };
+  for (const Pending& work : state.stores) {
+    if (context_.draws && is_over(work)) trace_of(state).flights[work.flight].complete = true;
   }
+  state.stores.erase(std::remove_if(state.stores.begin(), state.stores.end(), is_over),
+                     state.stores.end());
   merge(state, TraceSlice::Kind::barrier, instruction, 0);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/memory_order.h"
+#include "simulator/machine/timekeeper.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
@@ -28,7 +29,8 @@ World::World(const MachineOptions& options, MachineReport& report)
       log(report, options.stop_at_first),
       random(seed_of(options)),
       recorder(options.recorder),
-      schedule(options.search, options.search == Search::random ? seed_of(options) : options.seed),
+      schedule(options.timekeeper ? Search::time : options.search,
+               options.search == Search::random ? seed_of(options) : options.seed),
       options_(options) {}
 
 Launch& World::launch(const PreparedKernel& kernel, const Arguments& arguments, LaunchPlace place) {
@@ -92,17 +94,65 @@ void World::add_stream_event(int stream) {
   Event event;
   event.kind = Event::Kind::stream;
   event.stream = stream;
+  add_event(std::move(event));
+}
+
+namespace {
+
+// What comes first of a heap of events is at its front.
+bool is_later(const Event& a, const Event& b) {
+  return std::tie(a.time, a.rank) > std::tie(b.time, b.rank);
+}
+
+}  // namespace
+
+void World::add_event(Event event) {
+  if (Timekeeper* const keeper = options_.timekeeper) {
+    event.time = keeper->time_of(event);
+    event.rank = ++queued_;
+  }
   events.push_back(std::move(event));
+  if (options_.timekeeper) std::push_heap(events.begin(), events.end(), is_later);
+}
+
+void World::put_back(std::size_t index, const Event& event) {
+  if (!options_.timekeeper) {
+    events[index] = event;
+    return;
+  }
+  events.pop_back();  // where first_in_time has put it
+  add_event(event);
+}
+
+void World::add_runnable(Warp& warp) {
+  if (!options_.timekeeper) return runnable.push_back(&warp);
+  if (std::exchange(warp.queued, true)) return;
+  queue_.push({options_.timekeeper->time_of(warp), ++queued_, &warp});
+}
+
+void World::remove_runnable(Warp& warp) {
+  if (options_.timekeeper) return;  // who is executed is not queued
+  runnable.erase(std::find(runnable.begin(), runnable.end(), &warp));
+}
+
+Schedule::Choice World::first_in_time() {
+  const bool event =
+      queue_.empty() || (!events.empty() && events.front().time <= queue_.top().time);
+  if (event) {
+    std::pop_heap(events.begin(), events.end(), is_later);
+    return {true, events.size() - 1};
+  }
+  runnable.assign(1, queue_.top().warp);
+  queue_.pop();
+  runnable.front()->queued = false;
+  return {false, 0};
 }
 
 void World::changed(const std::byte* first, std::int64_t bytes) {
   if (recorder) recorder->changed(first, bytes);
   std::vector<Warp*> woken;
-  for (auto entry = word_waiters_.begin(); entry != word_waiters_.end();) {
-    if (entry->first < first || entry->first >= first + bytes) {
-      ++entry;
-      continue;
-    }
+  auto entry = word_waiters_.lower_bound(first);
+  while (entry != word_waiters_.end() && entry->first < first + bytes) {
     woken.insert(woken.end(), entry->second.begin(), entry->second.end());
     entry = word_waiters_.erase(entry);
   }
@@ -187,7 +237,7 @@ void World::run() {
     settle();
     if (active_.empty() && events.empty() && (!streams || streams->done())) return;
     do {
-      if (runnable.empty() && events.empty()) {
+      if (nothing_can_go_on()) {
         log.add(deadlock(*this));
         return;
       }
@@ -197,7 +247,8 @@ void World::run() {
 }
 
 void World::step() {
-  const Schedule::Choice choice = schedule.next(runnable, events);
+  const bool by_time = options_.timekeeper != nullptr;
+  const Schedule::Choice choice = by_time ? first_in_time() : schedule.next(runnable, events);
   if (choice.event && events[choice.index].kind == Event::Kind::stream) {
     const int stream = events[choice.index].stream;
     events[choice.index] = std::move(events.back());
@@ -212,6 +263,10 @@ void World::step() {
     launch.happen(choice.index);
   } else {
     launch.run_warp(warp);
+    if (by_time) {
+      runnable.clear();
+      if (warp.state == Warp::State::runnable) add_runnable(warp);
+    }
   }
   is_due_ = launch.can_retire();
 }

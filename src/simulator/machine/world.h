@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <queue>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "simulator/machine/cta.h"
@@ -32,8 +34,8 @@ class World {
   Recorder* const recorder;  // null when nobody watches
   GlobalMemory memory;
   Streams* streams = nullptr;  // null: the launch alone
-  std::vector<Warp*> runnable;
-  std::vector<Event> events;
+  std::vector<Warp*> runnable;  // none where time says who goes next: they are queued
+  std::vector<Event> events;    // by time a heap
   Schedule schedule;
 
   // Starts a launch; its clusters follow as its device has places for them. `kernel` and
@@ -72,6 +74,11 @@ class World {
   std::string wait_text(const WordWait& wait) const;
   // Who wrote last what does not suffice.
   std::string missing_value(const WordWait& wait) const;
+  void add_runnable(Warp& warp);
+  void remove_runnable(Warp& warp);
+  void add_event(Event event);
+  // The event, taken out for now, happens once more.
+  void put_back(std::size_t index, const Event& event);
   void add_stream_event(int stream);
   // Those that are not over.
   const std::vector<Launch*>& active() const { return active_; }
@@ -81,6 +88,11 @@ class World {
   // Ends what is over and starts clusters where there are places.
   void settle();
   void step();
+  // Of those whose time is first, by their order.
+  Schedule::Choice first_in_time();
+  bool nothing_can_go_on() const {
+    return runnable.empty() && queue_.empty() && events.empty();
+  }
 
   const MachineOptions options_;
   std::vector<std::unique_ptr<Launch>> launches_;
@@ -88,6 +100,16 @@ class World {
   std::vector<Actor> actors_;
   std::map<const std::byte*, std::vector<Warp*>> word_waiters_;
   bool is_due_ = false;  // settle has something to do
+  struct Queued {
+    std::int64_t time = 0;
+    std::uint64_t number = 0;
+    Warp* warp = nullptr;
+    bool operator<(const Queued& other) const {  // what is last comes first in a heap
+      return std::tie(time, number) > std::tie(other.time, other.number);
+    }
+  };
+  std::priority_queue<Queued> queue_;
+  std::uint64_t queued_ = 0;
 };
 
 }  // namespace tilewright::simulator
