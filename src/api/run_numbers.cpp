@@ -21,7 +21,8 @@ Kernel count_run() {
   constexpr int kBlock = 128;
   const auto [x] = kernel.grid(ceil_div(count, kBlock));
   const Block block = count.block(x, kBlock);
-  store(now(block), load(now(block)) + load(step(block)));
+  const Tile more = load(step(block)), before = load(now(block));
+  store(now(block), before + more);
   return kernel;
 }
 

@@ -407,7 +407,8 @@ void* take_counted(void** arguments) {
   const auto pointer = [&](int i) { return *static_cast<std::int32_t**>(arguments[i]); };
   const std::string kernel = state->launched;
   const int count = kernel == "count_run" ? *static_cast<int*>(arguments[2]) : 1;
-  return new Counted{kernel, pointer(0), pointer(1), count};
+  // Parameters come as the kernel uses them: what is written comes last.
+  return new Counted{kernel, pointer(1), pointer(0), count};
 }
 void execute_counted(void* taken) {
   const std::unique_ptr<Counted> own(static_cast<Counted*>(taken));
