@@ -5,6 +5,7 @@
     bench/gpu_attention_backward.py --library ... --fa3 --cudnn --dims 128 192/128 --masks causal
     bench/gpu_attention_backward.py --library ... --variants "schedule=a" "schedule=b,block_q=64"
     bench/gpu_attention_backward.py --library ... --fa3 --check --rounds 0
+    bench/gpu_attention_backward.py --library ... --fa3 --with-forward --dims 128 --lengths 4096
 
 A table for each dim and mask has TFLOP/s by length. The work is that of five products where the
 forward pass has two: 2.5 times it, where dim_v is dim. A causal mask counts as half of the work,
@@ -17,7 +18,8 @@ forward pass for ours, and from the peer's for a peer.
 (`--fa3`: where Python finds flash_attn_interface), else cuDNN (`--cudnn`: PyTorch's
 scaled_dot_product_attention), else the last of --variants. Each row's gradients are held against
 those of every peer first. The last line is the geometric mean of the first variant's ratios, if
-there is a peer.
+there is a peer. With `--with-forward` a run is the forward pass and the backward one behind it, on
+both sides, and the work that of both.
 """
 
 import argparse
@@ -71,9 +73,19 @@ def parse_settings(text):
     return settings
 
 
-def operations(row):
+def operations(row, with_forward=False):
     """Of five products: those of S, dQ and dK have dim, those of dP and dV dim_v."""
-    return row.operations() * (3 * row.dim + 2 * row.dim_v) / (row.dim + row.dim_v)
+    forward = row.operations()
+    backward = forward * (3 * row.dim + 2 * row.dim_v) / (row.dim + row.dim_v)
+    return backward + (forward if with_forward else 0)
+
+
+def one_after_the_other(*launches):
+    """All of them as one launch, which returns what the last one does."""
+    def launch():
+        return [each() for each in launches][-1]
+
+    return launch
 
 
 def reference_gradients(row, q, k, v, d_output):
@@ -103,8 +115,8 @@ def reference_gradients(row, q, k, v, d_output):
 class Problem:
     """Random tensors of a row, and our variants bound to them."""
 
-    def __init__(self, library, row, variants):
-        self.row = row
+    def __init__(self, library, row, variants, with_forward=False):
+        self.row, self.with_forward = row, with_forward
 
         def random(heads, dim):
             return torch.randn(row.batch(), row.length, heads, dim, device="cuda",
@@ -115,12 +127,17 @@ class Problem:
         self.d_output = random(row.heads, row.dim_v)
         output = torch.empty_like(self.d_output)
         lse = torch.empty(row.batch(), row.heads, row.length, device="cuda", dtype=torch.float32)
-        library.kernel("attention_forward", **row.options()).bind(*self.inputs, output, lse)()
+        forward = library.kernel("attention_forward", **row.options()).bind(*self.inputs, output,
+                                                                            lse)
+        forward()
         self.gradients = [torch.empty_like(tensor) for tensor in self.inputs]
         self.ours = {
             name: library.kernel("attention_backward", **{**row.options(), **settings}).bind(
                 *self.inputs, output, lse, self.d_output, *self.gradients)
             for name, settings in variants.items()}
+        if with_forward:
+            self.ours = {name: one_after_the_other(forward, backward)
+                         for name, backward in self.ours.items()}
 
     def run(self, name):
         """The gradients of one variant, in tensors that the next run overwrites."""
@@ -133,34 +150,44 @@ class Problem:
         self.run(name)
         return measure.runs_alike(self.ours[name], self.gradients)
 
-    def _backward_of(self, output, inputs, d_output):
-        def launch():
+    def _gradients(self, forward, inputs, d_output):
+        """A launch of the backward pass, with the forward one before it if it counts."""
+        def backward_of(output):
             return torch.autograd.grad(output, inputs, d_output, retain_graph=True)
 
-        return launch
+        if self.with_forward:
+            return lambda: backward_of(forward())
+        output = forward()
+        return lambda: backward_of(output)
 
     def flash_attention_3(self):
         import flash_attn_interface
 
         left = self.row.window - 1 if self.row.window else -1
         inputs = [tensor.detach().requires_grad_() for tensor in self.inputs]
-        output = flash_attn_interface.flash_attn_func(
-            *inputs, causal=self.row.mask == "causal",
-            window_size=(left, 0 if self.row.window else -1))
-        # Some versions give LSE beside it.
-        output = output[0] if isinstance(output, tuple) else output
-        return self._backward_of(output, inputs, self.d_output)
+
+        def forward():
+            output = flash_attn_interface.flash_attn_func(
+                *inputs, causal=self.row.mask == "causal",
+                window_size=(left, 0 if self.row.window else -1))
+            # Some versions give LSE beside it.
+            return output[0] if isinstance(output, tuple) else output
+
+        return self._gradients(forward, inputs, self.d_output)
 
     def cudnn(self):
         if self.row.window:
             raise NotImplementedError("scaled_dot_product_attention has no window")
         inputs = [tensor.detach().requires_grad_() for tensor in self.inputs]
-        with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-            output = torch.nn.functional.scaled_dot_product_attention(
-                *(tensor.transpose(1, 2) for tensor in inputs),
-                is_causal=self.row.mask == "causal",
-                enable_gqa=self.row.heads != self.row.kv_heads)
-        return self._backward_of(output, inputs, self.d_output.transpose(1, 2))
+
+        def forward():
+            with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+                return torch.nn.functional.scaled_dot_product_attention(
+                    *(tensor.transpose(1, 2) for tensor in inputs),
+                    is_causal=self.row.mask == "causal",
+                    enable_gqa=self.row.heads != self.row.kv_heads)
+
+        return self._gradients(forward, inputs, self.d_output.transpose(1, 2))
 
     def peer(self, name):
         """Its launch, which returns its gradients. Raises NotImplementedError where it has none."""
@@ -177,9 +204,11 @@ class Result:
     peer: str  # that the ratios are to; none: there is nothing to compare with
     problems: list = dataclasses.field(default_factory=list)
     differs: list = dataclasses.field(default_factory=list)  # variants, from run to run
+    with_forward: bool = False
 
     def tflops(self, name):
-        return operations(self.row) / statistics.median(self.seconds[name]) * 1e-12
+        work = operations(self.row, self.with_forward)
+        return work / statistics.median(self.seconds[name]) * 1e-12
 
     def ratios(self, name):
         """Of the rounds, in ascending order; none where the peer does not take the row."""
@@ -211,7 +240,7 @@ def launches_of(problem, peers):
 
 
 def run_row(library, row, variants, arguments):
-    problem = Problem(library, row, variants)
+    problem = Problem(library, row, variants, arguments.with_forward)
     launches, problems = launches_of(problem, peers_of(arguments))
     wrong, differs = [], []
     wanted = {name: launch() for name, launch in launches.items()}
@@ -232,7 +261,7 @@ def run_row(library, row, variants, arguments):
     peer = peers[0] if peers else list(variants)[-1] if len(variants) > 1 else ""
     if problems:
         print("  " + "; ".join(problems))
-    return Result(row, seconds, peer, wrong, differs)
+    return Result(row, seconds, peer, wrong, differs, arguments.with_forward)
 
 
 def print_header(row, columns, variants):
@@ -317,6 +346,8 @@ def make_parser():
                         metavar="NAME=VALUE", help="an option of our kernel, in all variants")
     parser.add_argument("--variants", nargs="+", type=parse_settings, default=[{}],
                         metavar="NAME=VALUE,...", help="several of ours, side by side")
+    parser.add_argument("--with-forward", action="store_true",
+                        help="run the forward pass before, on both sides")
     parser.add_argument("--fa3", action="store_true", help="run FlashAttention-3 beside ours")
     parser.add_argument("--cudnn", action="store_true", help="run cuDNN beside ours")
     parser.add_argument("--check", action="store_true",

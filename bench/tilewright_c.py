@@ -48,9 +48,6 @@ class Library:
         self.handle.tilewright_kernel_destroy.argtypes = [ctypes.c_void_p]
         self.handle.tilewright_kernel_run.argtypes = [
             ctypes.c_void_p, ctypes.POINTER(_Tensor), ctypes.c_int32, ctypes.c_void_p]
-        self.handle.tilewright_kernel_run_on_gpus.argtypes = [
-            ctypes.c_void_p, ctypes.POINTER(_Tensor), ctypes.c_int32,
-            ctypes.POINTER(ctypes.c_void_p), ctypes.c_int32]
 
     def check(self, status):
         if status != 0:
@@ -86,19 +83,5 @@ class Kernel:
         def launch(arguments=arguments, tensors=tensors):
             stream = torch.cuda.current_stream().cuda_stream
             self.library.check(run(self.handle, arguments, len(tensors), stream))
-
-        return launch
-
-    def bind_on_gpus(self, *ranks):
-        """The same of an operation over ranks: a list of tensors for each, on the rank's GPU."""
-        tensors = [tensor for of_rank in ranks for tensor in of_rank]
-        arguments = tensor_arguments(tensors)
-        run = self.library.handle.tilewright_kernel_run_on_gpus
-
-        def launch(arguments=arguments, tensors=tensors):
-            streams = (ctypes.c_void_p * len(ranks))()
-            for rank in range(len(ranks)):
-                streams[rank] = torch.cuda.current_stream(rank).cuda_stream
-            self.library.check(run(self.handle, arguments, len(tensors), streams, len(ranks)))
 
         return launch

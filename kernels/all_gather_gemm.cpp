@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/gemm_ranks_check.h"
 #include "kernels/gemm_sm90.h"
+#include "kernels/rank_words.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -28,22 +30,33 @@ Kernel pulled_all_gather(const AllGatherGemm& o) {
 
 // How a rank's rows come to another one: in parts, each behind a word that counts up.
 //
-// Copy engines copy blocks of rows: copies of 16 MB reach nine tenths of the link's rate. The last
-// block, which a product of two waves waits for, comes in parts of its depth. What the warps push
-// is in parts of the depth alone.
-constexpr int kBlocks = 4, kDepths = 4;
-constexpr int kWords = kBlocks - 1 + kDepths;  // of a rank
-// Rows and columns that a warp pushes at a time, and how many of them shared memory has room for.
-constexpr int kPushed = 64, kGatherPushStages = 4;
+// Copy engines copy blocks of rows: copies of 16 MB reach nine tenths of the link's rate. Between
+// two ranks the last block, which a product of two waves waits for, comes in parts of its depth; of
+// more ranks there are few blocks, since the host queues each copy and each word. What the warps
+// push is in parts of the depth alone: few where the second wave waits for them, many where one
+// wave does.
+struct Parts {
+  int blocks, depths;
+  int words() const { return blocks - 1 + depths; }  // of a rank
+};
+bool is_wide(const AllGatherGemm& o) { return o.gemm.block_n > 128; }
+Parts parts_of(const AllGatherGemm& o) {
+  if (o.push) return {1, is_wide(o) ? 16 : 4};
+  return o.ranks == 2 ? Parts{4, 4} : Parts{2, 1};
+}
+// Rows and columns that a warp pushes at a time, and how many of them shared memory has room for:
+// beside wide tiles, which need four stages of their own, few.
+constexpr int kPushed = 64;
+int push_stages(const AllGatherGemm& o) { return is_wide(o) ? 2 : 4; }
 
 // Rows of a block, which no tile lies across, and columns of a part of the depth.
 Dim block_rows(const AllGatherGemm& o, const Dim& m) {
   const int tile = o.gemm.block_m * (o.share_ranks ? 1 : o.gemm.share_b);
-  return ceil_div(m, tile * kBlocks) * tile;
+  return ceil_div(m, tile * parts_of(o).blocks) * tile;
 }
 Dim part_depth(const AllGatherGemm& o, const Dim& k) {
   const int unit = o.push ? std::max(kPushed, o.gemm.block_k) : o.gemm.block_k;
-  return ceil_div(k, kDepths * unit) * unit;
+  return ceil_div(k, parts_of(o).depths * unit) * unit;
 }
 
 class AllGatherSm90 : public GemmSm90 {
@@ -70,10 +83,11 @@ class AllGatherSm90 : public GemmSm90 {
         ranks_(kernel.ranks()),
         C_(kernel.out("C", o.gemm.dtype, {ranks_, m, n})),
         gathered_(kernel.symmetric("gathered", o.gemm.dtype, gathered_shape(o, m, k))),
-        arrived_(kernel.symmetric("arrived", i32, {ranks_ * kWords})) {
+        arrived_(kernel.symmetric("arrived", i32, {ranks_ * parts_of(o).words()})) {
     if (o.push) {
-      pushed_.emplace(kernel, "pushed", stages(kGatherPushStages),
+      pushed_.emplace(kernel, "pushed", stages(push_stages(o)),
                       std::vector<TileShape>{{o.gemm.dtype, kPushed, kPushed}}, here());
+      stored_.emplace(kernel, kWarpThreads * 2, 1, here());
     }
   }
 
@@ -94,7 +108,7 @@ class AllGatherSm90 : public GemmSm90 {
         w.rank == kernel_.rank(), [&] { load_steps(w, p_.A); },
         [&] {
           const Dim steps = part_depth(o_, p_.k) / g_.block_k;
-          for (Index depth : range(kDepths)) {
+          for (Index depth : range(parts_of(o_).depths)) {
             Work part = w;
             part.first = min(depth * steps, w.last);
             part.last = min(depth * steps + steps, w.last);
@@ -113,13 +127,14 @@ class AllGatherSm90 : public GemmSm90 {
   }
 
   void wait_for(const Work& w, const Index& depth) {
-    const Index first = w.rank * kWords;
+    const Parts parts = parts_of(o_);
+    const Index first = w.rank * parts.words();
     const MemoryOrder order{Semantics::acquire, Scope::system};
     if (o_.push) {
       wait_flag(arrived_(first + depth), Compare::ge, kernel_.epoch() * pushes(depth), order);
     } else {
-      const Index block = min(w.rows.start() / block_rows(o_, p_.m), kBlocks - 1);
-      const Index word = block + select(block == kBlocks - 1, depth, 0);
+      const Index block = min(w.rows.start() / block_rows(o_, p_.m), parts.blocks - 1);
+      const Index word = block + select(block == parts.blocks - 1, depth, 0);
       wait_flag(arrived_(first + word), Compare::ge, kernel_.epoch(), order);
     }
     fence_proxy_async_global();
@@ -130,7 +145,8 @@ class AllGatherSm90 : public GemmSm90 {
   std::vector<RoleSpec> more_roles(RegisterBudget budget) override {
     if (!o_.push) return {};
     return {role("fetch", warps(1), budget, [this] { fetch(); }),
-            role("push", warps(1), budget, [this] { push(); })};
+            role("push", warps(1), budget, [this] { push(); }),
+            role("tell", warps(1), budget, [this] { tell(); })};
   }
   void each_piece(const std::function<void(const Block& rows, const Block& depth)>& body) {
     const Dim rows = ceil_div(p_.m, kPushed), columns = ceil_div(p_.k, kPushed);
@@ -143,22 +159,37 @@ class AllGatherSm90 : public GemmSm90 {
       pushed_->produce([&](const Slot& slot) { tma_load(p_.A(rows, depth), slot[0]); });
     });
   }
+  // A piece is on its way while the next one leaves.
   void push() {
     const Index me = kernel_.rank();
-    const auto each_other = [&](const std::function<void(const Index&)>& body) {
-      for (int d = 1; d < o_.ranks; ++d) body((me + d) % ranks_);
+    Cell<Index> before(Index(kNone), here());
+    const auto end_before = [&](int under_way) {
+      when(before != kNone, [&] {
+        bulk_wait(under_way);
+        pushed_->release(before);
+        stored_->sync();
+      });
     };
     each_piece([&](const Block& rows, const Block& depth) {
       const Slot slot = pushed_->consume();
-      each_other([&](const Index& to) {
+      each_other_rank(kernel_, o_.ranks, [&](const Index& to) {
         tma_store(gathered_.at(to)(pushed_slot(me), rows, depth), slot[0]);
       });
       bulk_commit();
-      bulk_wait(0);
-      pushed_->release(slot);
-      each_other([&](const Index& to) {
-        atomic_add(arrived_.at(to)(me * kWords + depth.start() / part_depth(o_, p_.k)), 1,
-                   {Semantics::release, Scope::system});
+      end_before(1);
+      before = slot.stage();
+    });
+    end_before(0);
+  }
+  // It waits for what is on its way, and the warp that pushes does not.
+  void tell() {
+    each_piece([&](const Block&, const Block& depth) {
+      stored_->sync();
+      fence(Scope::system);  // once for all of them
+      each_other_rank(kernel_, o_.ranks, [&](const Index& to) {
+        const Index part = depth.start() / part_depth(o_, p_.k);
+        atomic_add(arrived_.at(to)(kernel_.rank() * parts_of(o_).words() + part), 1,
+                   {Semantics::relaxed, Scope::system});
       });
     });
   }
@@ -178,6 +209,7 @@ class AllGatherSm90 : public GemmSm90 {
         [&](const Run& run) { return part_of(sums, run); });
   }
 
+  static constexpr int kNone = -1, kWarpThreads = 32;
   const AllGatherGemm o_;
   Kernel& kernel_;
   Dim ranks_;
@@ -185,15 +217,66 @@ class AllGatherSm90 : public GemmSm90 {
   Tensor gathered_;  // the others' rows; nothing where this rank's own would be
   Tensor arrived_;
   std::optional<Ring> pushed_;
+  std::optional<NamedBarrier> stored_;  // of the warps that push and that tell
 };
 
 Kernel all_gather_kernel_sm90(const AllGatherGemm& o, const Caller& caller) {
-  const int pushed = o.push ? kGatherPushStages * kPushed * kPushed * size_of(o.gemm.dtype) : 0;
+  const int pushed = o.push ? push_stages(o) * kPushed * kPushed * size_of(o.gemm.dtype) : 0;
   SharedPlan plan = plan_shared(o.gemm, caller, o.gemm.dtype, pushed);
   Kernel kernel(caller.function);
   AllGatherSm90(kernel, o, std::move(plan)).record(kernel);
   return kernel;
 }
+
+// A rank's rows to all others, by copy engines: two of them where there is more than one other
+// rank, since one reaches less than what may leave a GPU.
+class GatherCopies {
+ public:
+  GatherCopies(const AllGatherGemm& o, const Program& program, const Rank& rank, const Dim& m,
+               const Dim& k)
+      : o_(o), parts_(parts_of(o)), program_(program), rank_(rank), m_(m), k_(k) {
+    for (int i = 0; i < std::min(o.ranks - 1, 2); ++i) {
+      streams_.push_back(rank.stream("push" + std::to_string(i)));
+    }
+  }
+
+  // Behind the words that say that the others have read what the run before has copied.
+  void issue(const Buffer& A, const Buffer& gathered, const Buffer& arrived, const Buffer& taken) {
+    const int others = o_.ranks - 1, words = parts_.words();
+    for (const Stream& stream : streams_) {
+      for (int d = 1; d <= others; ++d) stream.wait(taken[rank_.next(d)], program_.run() - 1);
+    }
+    for (int number = 0; number < words * others; ++number) {
+      const int word = number % words, to = rank_.next(1 + number / words);
+      const Place place = place_of(word);
+      const Stream& stream = streams_[number % streams_.size()];
+      stream.copy(
+          gathered.on(to).box({rank_.number() * m_ + place.row, place.column},
+                              {place.rows, place.columns}),
+          A.rows(place.row, place.rows).box({0, place.column}, {place.rows, place.columns}));
+      stream.write(arrived.on(to)[rank_.number() * words + word], program_.run());
+    }
+  }
+
+ private:
+  struct Place {
+    Dim row, rows, column, columns;
+  };
+  Place place_of(int word) const {
+    const int block = std::min(word, parts_.blocks - 1);
+    const Dim most = block_rows(o_, m_), row = min(block * most, m_);
+    if (block < parts_.blocks - 1) return {row, min(most, m_ - row), 0, k_};
+    const Dim depth = part_depth(o_, k_), column = min((word - block) * depth, k_);
+    return {row, m_ - row, column, min(depth, k_ - column)};
+  }
+
+  const AllGatherGemm& o_;
+  Parts parts_;
+  const Program& program_;
+  const Rank& rank_;
+  Dim m_, k_;
+  std::vector<Stream> streams_;
+};
 
 }  // namespace
 
@@ -221,7 +304,7 @@ Program all_gather_gemm_sm90(const AllGatherGemm& o, SourceLocation where) {
   const Kernel kernel = all_gather_kernel_sm90(o, caller);
   const Buffer gathered =
       program.scratch("gathered", dtype, AllGatherSm90::gathered_shape(o, m, k));
-  const Buffer arrived = program.signals("arrived", o.ranks * kWords);
+  const Buffer arrived = program.signals("arrived", o.ranks * parts_of(o).words());
   if (o.push) {
     program.on_each_rank([&](const Rank& rank) {
       rank.stream().launch(kernel, {A, B, C, gathered, arrived});
@@ -230,29 +313,10 @@ Program all_gather_gemm_sm90(const AllGatherGemm& o, SourceLocation where) {
   }
   // Words of each other rank that count up with the runs whose rows it has read.
   const Buffer taken = program.signals("taken", o.ranks);
-  const Dim rows = block_rows(o, m), depth = part_depth(o, k);
   program.on_each_rank([&](const Rank& rank) {
-    const Stream math = rank.stream("math"), push = rank.stream("push");
+    const Stream math = rank.stream("math");
     const int me = rank.number();
-    for (int d = 1; d < rank.count(); ++d) {
-      const int to = rank.next(d);
-      push.wait(taken[to], program.run() - 1);
-      const auto copy = [&](int word, const Dim& row, const Dim& count, const Dim& column,
-                            const Dim& columns) {
-        push.copy(gathered.on(to).box({me * m + row, column}, {count, columns}),
-                  A.rows(row, count).box({0, column}, {count, columns}));
-        push.write(arrived.on(to)[me * kWords + word], program.run());
-      };
-      for (int block = 0; block < kBlocks - 1; ++block) {
-        const Dim row = min(block * rows, m);
-        copy(block, row, min(rows, m - row), 0, k);
-      }
-      const Dim row = min((kBlocks - 1) * rows, m);
-      for (int part = 0; part < kDepths; ++part) {
-        const Dim column = min(part * depth, k);
-        copy(kBlocks - 1 + part, row, m - row, column, min(depth, k - column));
-      }
-    }
+    GatherCopies(o, program, rank, m, k).issue(A, gathered, arrived, taken);
     math.launch(kernel, {A, B, C, gathered, arrived});
     for (int d = 1; d < rank.count(); ++d) {
       math.write(taken.on(rank.next(d))[me], program.run());

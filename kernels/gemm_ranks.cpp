@@ -59,9 +59,8 @@ GemmVariant tiles(int block_m, int block_n, int share_a = 1, int share_b = 1, in
 const std::vector<RankGemmVariant>& reduce_scatter_variants() {
   static const std::vector<RankGemmVariant> variants = {
       {tiles(128, 256)},
-      {tiles(128, 128)},
+      {tiles(64, 256)},
       {tiles(64, 128)},
-      {tiles(128, 256, 1, 2)},
       {.tiles = tiles(64, 128), .share_ranks = true},
   };
   return variants;
@@ -70,11 +69,9 @@ const std::vector<RankGemmVariant>& reduce_scatter_variants() {
 const std::vector<RankGemmVariant>& all_gather_variants() {
   static const std::vector<RankGemmVariant> variants = {
       {tiles(128, 256)},
-      {tiles(128, 128)},
-      {tiles(64, 128)},
-      {tiles(128, 256, 1, 2)},
-      {.tiles = tiles(128, 128, 1, 2), .push = true},
-      {.tiles = tiles(64, 64, 1, 1, 128), .push = true},
+      {.tiles = tiles(128, 256), .push = true},
+      {.tiles = tiles(128, 128), .push = true},
+      {.tiles = tiles(64, 128), .push = true},
       {.tiles = tiles(64, 64, 1, 1, 128), .share_ranks = true, .push = true},
   };
   return variants;

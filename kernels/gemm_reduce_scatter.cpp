@@ -8,6 +8,7 @@
 
 #include "kernels/gemm_ranks_check.h"
 #include "kernels/gemm_sm90.h"
+#include "kernels/rank_words.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
@@ -65,13 +66,13 @@ Kernel pulled_reduce_scatter(const GemmReduceScatter& o) {
   return kernel;
 }
 
-// A tile of a rank's rows has so many CTAs' tiles that go by one number (GemmSm90), and each warp
-// that multiplies has a word for each rank that sends it a part.
+// Each tile has a word for each rank that sends its part of it. Those of a group of CTAs go by one
+// number (GemmSm90).
 Dim words_of(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
   const Gemm& g = o.gemm;
   const int together = o.share_ranks ? 1 : g.share_b;
-  const Dim tiles = ceil_div(m, g.block_m * together) * ceil_div(n, g.block_n * g.share_a);
-  return tiles * (g.share_a * together * 4 * g.warpgroups * o.ranks);
+  const Dim groups = ceil_div(m, g.block_m * together) * ceil_div(n, g.block_n * g.share_a);
+  return groups * (g.share_a * together * o.ranks);
 }
 
 class ReduceScatterSm90 : public GemmSm90 {
@@ -93,30 +94,35 @@ class ReduceScatterSm90 : public GemmSm90 {
         epilogue_(kernel, o, n),
         C_(kernel.out("C", o.gemm.dtype, {m, n})),
         parts_(kernel.symmetric("parts", o.parts, {2, ranks_, m, n})),
-        arrived_(kernel.symmetric("arrived", i32, {words_of(o, m, n)})) {
+        arrived_(kernel.symmetric("arrived", i32, {words_of(o, m, n)})),
+        sent_(kernel, kGroupThreads + kWarpThreads, o.gemm.warpgroups) {
     plan_case("parts of f32", o.parts == f32);
+    plan_case("parts through the ring", parts_through_ring());
   }
 
-  // A tile of another rank that its owner does not know of yet: the word that it waits for, kNone
-  // for no tile.
+  // A tile of another rank of which runs are held.
   struct Sent {
-    Cell<Index> word{Index(kNone), here()};
-    Cell<Index> rank{Index(0), here()}, row{Index(0), here()}, column{Index(0), here()};
+    Cell<Index> rank{Index(kNone), here()};  // kNone for no tile
+    Cell<Index> row{Index(0), here()}, column{Index(0), here()};
   };
 
-  // Tile by tile the rows of the next rank, of the one behind it, and this rank's own.
   Dim tile_count() const override {
     return o_.share_ranks ? tile_groups() : tile_groups() * ranks_;
   }
   int rows_together() const override { return o_.share_ranks ? 1 : g_.share_b; }
+  // Group by group the tiles of all other ranks, so that something goes to each of them at any
+  // time, and this rank's own last: the others' parts have had time to come.
   Work work(const Index& tile) const override {
-    const Index distance = o_.share_ranks ? below() : tile / tile_groups();
-    const Index group = o_.share_ranks ? tile : tile % tile_groups();
+    const int others = o_.ranks - 1;
+    const Dim own_from = tile_groups() * others;
+    const Condition is_own = tile >= own_from;
+    const Index group = o_.share_ranks ? tile : select(is_own, tile - own_from, tile / others);
+    const Index distance = o_.share_ranks ? below() : select(is_own, others, tile % others);
     Work w = GemmSm90::work(group);
     w.rank = (kernel_.rank() + 1 + distance) % ranks_;
     w.number = group;
     // What of B is in L2 when the rows of one rank end those of the next begin with.
-    if (!o_.share_ranks) w.backwards = distance % 2 == 1;
+    if (!o_.share_ranks && o_.ranks == 2) w.backwards = is_own;
     if (tiles_together() > 1) {
       w.number = group * tiles_together() + (o_.share_ranks ? across() : shared_rank());
     }
@@ -126,45 +132,56 @@ class ReduceScatterSm90 : public GemmSm90 {
   int tiles_together() const { return g_.share_a * rows_together(); }
   void load_tile(const Work& w) override {
     load_steps(w, [&](const Block& rows, const Block& depth) { return p_.A(w.rank, rows, depth); });
+    if (parts_through_ring()) when(w.rank == kernel_.rank(), [&] { load_parts(w); });
+  }
+
+  // A release waits for all that is on its way: one warp does it for those that multiply, which
+  // meet it when what they have sent of a tile is in memory.
+  std::vector<RoleSpec> more_roles(RegisterBudget budget) override {
+    return {role("tell", warps(1), budget, [this] { tell(); })};
+  }
+  void tell() {
+    each_tile([&](const Work& w) {
+      when(w.rank != kernel_.rank(), [&] {
+        for (int group = 0; group < g_.warpgroups; ++group) sent_.sync(group);
+        store_index(arrived_.at(w.rank)(word(w, kernel_.rank())), kernel_.epoch(), kTell);
+      });
+    });
+  }
+  void all_sent(const Index& group) {
+    when(sending_->rank != kNone, [&] {
+      bulk_wait(0);
+      sent_.sync(group);
+    });
+    sending_->rank = kNone;
   }
 
   void multiply(const Index& group) override {
-    turn_.emplace(kernel_.epoch());
-    half_.emplace(*turn_ % 2);
-    sent_.emplace();
-    here_.emplace(Index(0), here());
+    sending_.emplace();
     for (int i = 0; i < held_runs(); ++i) {
       held_.emplace_back(zeros({64, runs().front().width}, o_.parts), here());
     }
     GemmSm90::multiply(group);
-    send_rest(group);
-    tell();
+    for (int i = 0; i < held_runs(); ++i) send_held(i, group);
+    all_sent(group);
     held_.clear();
-    sent_.reset();
-    here_.reset();
+    sending_.reset();
   }
 
   // Stores to other ranks read shared memory no faster than the link takes them, and all CTAs end
   // their tiles at about the same time. So the runs for which no staging tile is free stay in
-  // registers, until the next tile's products have begun. The same registers take the first runs of
-  // the others' parts, beside the products of the tile that they are added to.
-  int pauses() const override { return o_.share_ranks ? 0 : 2; }
-  void pause(int number, const Work& w, const Index& group) override {
-    if (number == 1) return send_rest(group);
-    tell();
-    when(w.rank == kernel_.rank(), [&] {
-      *here_ = select(parts_here(w, group) == o_.ranks - 1, 1, 0);
-      when(*here_ == 1, [&] { hold_parts(w, group); });
-    });
+  // registers and leave one by one beside the next tile's products.
+  int pauses() const override { return o_.share_ranks ? 0 : held_runs() + 1; }
+  void pause(int number, const Work&, const Index& group) override {
+    if (number <= held_runs()) return send_held(number - 1, group);
+    all_sent(group);
   }
   int held_runs() const {
     const bool alike = runs().front().width == runs().back().width;
-    return alike && pauses() > 0 ? std::min(2, static_cast<int>(runs().size())) : 0;
+    return alike && !o_.share_ranks ? std::min(2, static_cast<int>(runs().size()) - staged_runs())
+                                    : 0;
   }
-  int sent_at_once() const {
-    const int count = static_cast<int>(runs().size());
-    return std::max(staged_runs(), count - held_runs());
-  }
+  int sent_at_once() const { return static_cast<int>(runs().size()) - held_runs(); }
 
   void finish(const Work& w, const std::vector<Tile>& sums, const Index& group) override {
     when(
@@ -174,96 +191,123 @@ class ReduceScatterSm90 : public GemmSm90 {
   // Where a rank's part of a tile goes.
   Destination slot_in(const Index& rank) const {
     return [this, rank](const Block& rows, const Block& cols) {
-      return parts_.at(rank)(*half_, kernel_.rank(), rows, cols);
+      return parts_.at(rank)(half(), kernel_.rank(), rows, cols);
     };
   }
+  Index half() const { return kernel_.epoch() % 2; }
 
   void send(const Work& w, const std::vector<Tile>& sums, const Index& group) {
     store_runs(
         w, group, slot_in(w.rank), [&](const Run& run) { return part_of(sums, run); }, 0,
         sent_at_once());
-    for (int i = sent_at_once(); i < static_cast<int>(runs().size()); ++i) {
-      held_[i - sent_at_once()] = part_of(sums, runs()[i]).cast(o_.parts);
+    for (int i = 0; i < held_runs(); ++i) {
+      held_[i] = part_of(sums, runs()[sent_at_once() + i]).cast(o_.parts);
     }
-    sent_->word = word(w, kernel_.rank(), group);
-    sent_->rank = w.rank;
-    sent_->row = w.rows.start();
-    sent_->column = w.cols.start();
+    sending_->rank = w.rank;
+    sending_->row = w.rows.start();
+    sending_->column = w.cols.start();
     // Where CTAs of a cluster have rows of several ranks those that add wait for these.
-    if (o_.share_ranks) tell();
+    if (o_.share_ranks) all_sent(group);
   }
 
-  void send_rest(const Index& group) {
-    const int count = static_cast<int>(runs().size());
-    if (sent_at_once() == count) return;
-    when(sent_->word != kNone, [&] {
-      const Work w{Block(sent_->row, g_.block_m, p_.m), Block(sent_->column, g_.block_n, p_.n), 0,
-                   0};
+  void send_held(int number, const Index& group) {
+    when(sending_->rank != kNone, [&] {
+      const Work w{Block(sending_->row, g_.block_m, p_.m),
+                   Block(sending_->column, g_.block_n, p_.n), 0, 0};
+      const int run = sent_at_once() + number;
       store_runs(
-          w, group, slot_in(sent_->rank),
-          [&](const Run& run) { return Tile(held_[run.number - sent_at_once()]); }, sent_at_once(),
-          count);
+          w, group, slot_in(sending_->rank), [&](const Run&) { return Tile(held_[number]); }, run,
+          run + 1);
     });
   }
 
-  // Each warp of what it has sent, and what had time to get there.
-  void tell() {
-    const Index word = sent_->word;
-    when(word != kNone, [&] {
-      bulk_wait(0);
-      store_index(arrived_.at(sent_->rank)(word), *turn_, {Semantics::release, Scope::system});
-    });
-    sent_->word = kNone;
+  // The others' parts of a tile follow its operands through the ring, where what a warpgroup adds
+  // at a time is as wide as a step along k: so they are there when its products end. A stage takes
+  // several pieces, of all of the tile's rows and a run's columns; of a run those of all ranks
+  // follow each other.
+  bool parts_through_ring() const {
+    return o_.parts == g_.dtype && sharing() == 1 &&
+           static_cast<int>(runs().size()) * g_.block_k == g_.block_n &&
+           runs().front().width == g_.block_k && runs().back().width == g_.block_k;
   }
-
-  void each_sender(const std::function<void(const Index&)>& body) const {
-    if (o_.ranks == 2) return body(first_sender());
-    for (Index from : range(ranks_)) {
-      when(from != kernel_.rank(), [&] { body(from); });
+  int pieces_of_stage() const { return 1 + g_.block_n / g_.block_m; }
+  int pieces() const { return static_cast<int>(runs().size()) * (o_.ranks - 1); }
+  SharedView piece(const Slot& slot, int number) const {
+    const int place = number % pieces_of_stage();
+    return place == 0 ? slot[0] : slot[1].rows((place - 1) * g_.block_m, g_.block_m);
+  }
+  void load_parts(const Work& w) {
+    wait_for_parts(w);
+    fence_proxy_async_global();
+    for (int first = 0; first < pieces(); first += pieces_of_stage()) {
+      ring_.produce([&](const Slot& slot) {
+        for (int i = first; i < std::min(first + pieces_of_stage(), pieces()); ++i) {
+          const Run& run = runs()[i / (o_.ranks - 1)];
+          tma_load(parts_(half(), sender(i % (o_.ranks - 1)), w.rows, whole_part(w, run)),
+                   piece(slot, i));
+        }
+      });
     }
   }
-  // How many ranks' parts of a tile are here.
-  Index parts_here(const Work& w, const Index& group) const {
-    Cell<Index> count(0);
-    each_sender([&](const Index& from) {
-      const Index word = load_index(arrived_(this->word(w, from, group)), kAcquire);
-      count = count + select(word - *turn_ >= 0, 1, 0);
-    });
-    return count;
+  // The pieces one by one, in the warps that add them.
+  class Pieces {
+   public:
+    explicit Pieces(ReduceScatterSm90& kernel) : kernel_(kernel) {}
+    Tile next(const Index& group) {
+      if (number_ % kernel_.pieces_of_stage() == 0) slot_.emplace(kernel_.ring_.consume());
+      const Tile part = load(kernel_.piece(*slot_, number_).rows(group * 64, 64));
+      ++number_;
+      if (number_ % kernel_.pieces_of_stage() == 0 || number_ == kernel_.pieces()) {
+        kernel_.ring_.release(*slot_);
+      }
+      return part;
+    }
+
+   private:
+    ReduceScatterSm90& kernel_;
+    std::optional<Slot> slot_;
+    int number_ = 0;
+  };
+
+  void wait_for_parts(const Work& w) const {
+    for (int i = 0; i < o_.ranks - 1; ++i) {
+      wait_flag(arrived_(word(w, sender(i))), Compare::ge, kernel_.epoch(), kLearn);
+    }
   }
-  void hold_parts(const Work& w, const Index& group) {
-    for (int i = 0; i < held_runs(); ++i) held_[i] = part_from(first_sender(), w, runs()[i], group);
-  }
-  void wait_for_parts(const Work& w, const Index& group) {
-    when(*here_ == 0, [&] {
-      each_sender([&](const Index& from) {
-        wait_flag(arrived_(word(w, from, group)), Compare::ge, *turn_, kAcquire);
-      });
-      hold_parts(w, group);
-    });
-    *here_ = 0;
+  // The others in their order.
+  Index sender(int number) const {
+    return select(kernel_.rank() <= number, Index(number + 1), Index(number));
   }
 
   void add_up(const Work& w, const std::vector<Tile>& sums, const Index& group) {
-    wait_for_parts(w, group);
-    // The parts of a run are on their way while others are added and stored, as far as registers
-    // go.
+    const auto epilogue = [&](const Run& run, const Tile& sum) {
+      return epilogue_.apply(sum, whole_part(w, run));
+    };
+    if (parts_through_ring()) {
+      Pieces pieces(*this);
+      return store_runs(w, group, C_, [&](const Run& run) {
+        return epilogue(
+            run, sum_over_ranks(part_of(sums, run), [&](int) { return pieces.next(group); }));
+      });
+    }
+    wait_for_parts(w);
+    // Of two ranks, the parts of a run are on their way while others are added and stored, as far
+    // as registers go.
     const int ahead = o_.ranks == 2 ? 2 : 0;
-    std::deque<Tile> parts;
+    std::deque<Tile> first;
     const auto fetch = [&](int number) {
-      if (number < held_runs()) {
-        parts.push_back(held_[number]);
-      } else if (number < static_cast<int>(runs().size())) {
-        parts.push_back(part_from(first_sender(), w, runs()[number], group));
+      if (number < static_cast<int>(runs().size())) {
+        first.push_back(part_from(0, w, runs()[number], group));
       }
     };
     for (int number = 0; number < ahead; ++number) fetch(number);
     const auto values = [&](const Run& run) {
       fetch(run.number + ahead);
-      const Tile first = parts.front();
-      parts.pop_front();
-      const Tile sum = sum_over_ranks(w, first, part_of(sums, run), run, group);
-      return epilogue_.apply(sum, whole_part(w, run));
+      const Tile sum = sum_over_ranks(part_of(sums, run), [&](int number) {
+        return number == 0 ? first.front() : part_from(number, w, run, group);
+      });
+      first.pop_front();
+      return epilogue(run, sum);
     };
     if (o_.parts == o_.gemm.dtype) return store_runs(w, group, C_, values);
     for (const Run& run : runs()) {
@@ -272,33 +316,29 @@ class ReduceScatterSm90 : public GemmSm90 {
   }
 
   // In the order of the ranks. Of two numbers either may be the first.
-  Tile sum_over_ranks(const Work& w, const Tile& first, const Tile& own, const Run& run,
-                      const Index& group) {
-    Var sum{first.cast(f32)};
-    const auto add = [&](const Index& from, const Index& end) {
-      if (o_.ranks == 2) return;
-      for (Index rank : range(from, end)) sum = sum + part_from(rank, w, run, group).cast(f32);
-    };
-    add(1, kernel_.rank());
-    sum = sum + rounded(own, o_.parts);
-    add(max(kernel_.rank() + 1, 2), ranks_);
+  Tile sum_over_ranks(const Tile& own, const std::function<Tile(int sender)>& part) {
+    const Tile mine = rounded(own, o_.parts);
+    Var sum{part(0).cast(f32)};
+    for (int i = 1; i < o_.ranks - 1; ++i) {
+      const Condition is_next = i == 1 ? kernel_.rank() <= 1 : kernel_.rank() == i;
+      when(is_next, [&] { sum = sum + mine; });
+      sum = sum + part(i).cast(f32);
+    }
+    if (o_.ranks == 2) return sum + mine;
+    when(kernel_.rank() == o_.ranks - 1, [&] { sum = sum + mine; });
     return sum;
   }
 
-  // The first of the others.
-  Index first_sender() const { return select(kernel_.rank() == 0, 1, 0); }
-  Tile part_from(const Index& rank, const Work& w, const Run& run, const Index& group) const {
-    return load(parts_(*half_, rank, divided_part(w, run, group), whole_part(w, run)));
+  Tile part_from(int number, const Work& w, const Run& run, const Index& group) const {
+    return load(parts_(half(), sender(number), divided_part(w, run, group), whole_part(w, run)));
   }
 
-  // The word in a tile's owner that says that rank `from` has sent what this warp computes of it.
-  Index word(const Work& w, const Index& from, const Index& group) const {
-    const Index tiles = tile_groups() * tiles_together();
-    return ((from * tiles + w.number) * g_.warpgroups + group) * 4 + warp_index();
+  // The word in a tile's owner that says that rank `from` has sent its part.
+  Index word(const Work& w, const Index& from) const {
+    return from * (tile_groups() * tiles_together()) + w.number;
   }
 
-  static constexpr int kNone = -1;
-  static constexpr MemoryOrder kAcquire{Semantics::acquire, Scope::system};
+  static constexpr int kNone = -1, kGroupThreads = 128, kWarpThreads = 32;
   const GemmReduceScatter o_;
   Kernel& kernel_;
   Dim ranks_;
@@ -306,11 +346,10 @@ class ReduceScatterSm90 : public GemmSm90 {
   Tensor C_;
   Tensor parts_;  // of this run and of the one before or behind it, one of each rank
   Tensor arrived_;
+  NamedBarrier sent_;  // of each warpgroup and the warp that tells
   // Of the role that multiplies.
-  std::optional<Index> turn_, half_;
-  std::optional<Sent> sent_;
-  std::deque<Var> held_;             // runs of a tile
-  std::optional<Cell<Index>> here_;  // whether the others' parts were, beside the products
+  std::optional<Sent> sending_;
+  std::deque<Var> held_;  // runs of a tile
 };
 
 Kernel reduce_scatter_kernel_sm90(const GemmReduceScatter& o, const Caller& caller) {

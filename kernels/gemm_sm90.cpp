@@ -57,12 +57,12 @@ GemmSm90::GemmSm90(Kernel& kernel, const Gemm& g, GemmParameters parameters, Sha
                    DType staged)
     : g_(g),
       p_(std::move(parameters)),
-      staged_(staged),
-      blocks_(divided(g) / 64 / g.warpgroups),
-      share_(undivided(g) / g.split),
       plan_(std::move(plan)),
       ring_(kernel, "ab", stages(plan_.stages),
-            {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}) {
+            {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}),
+      staged_(staged),
+      blocks_(divided(g) / 64 / g.warpgroups),
+      share_(undivided(g) / g.split) {
   plan_case("shares A", g.share_a > 1);
   plan_case("shares B", g.share_b > 1);
   plan_case("several blocks of a warpgroup", blocks_ > 1);

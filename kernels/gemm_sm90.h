@@ -80,6 +80,7 @@ class GemmSm90 {
   // All steps along k, with these rows and columns of A.
   void load_steps(const Work& w,
                   const std::function<TensorView(const Block& rows, const Block& depth)>& a);
+  void each_tile(const std::function<void(const Work&)>& body);
   // The groups of C's tiles, and this CTA's rows and columns in one of them, by number.
   Dim tile_groups() const { return tile_rows() * tile_columns(); }
   std::pair<Block, Block> place(const Index& tile) const;
@@ -110,6 +111,8 @@ class GemmSm90 {
 
   const Gemm g_;
   const GemmParameters p_;
+  SharedPlan plan_;
+  Ring ring_;  // of the operands
 
  private:
   // In a grid split each cluster has one part at most. Each warp gives and takes its own rows.
@@ -142,7 +145,6 @@ class GemmSm90 {
   Dim tile_rows() const { return ceil_div(p_.m, g_.block_m * rows_together()); }
   Dim tile_columns() const { return ceil_div(p_.n, g_.block_n * g_.share_a); }
 
-  void each_tile(const std::function<void(const Work&)>& body);
   void each_part(const std::function<void(const Work&)>& body);
   Dim clusters() const { return max(ctas() / sharing(), 1); }
   // Tiles, or groups of them, of a wave that is not full, and among how many each is divided. The
@@ -175,11 +177,9 @@ class GemmSm90 {
                   const Index& group, const Destination& to, const Tile& result);
 
   DType staged_;
-  int blocks_;  // of 64 that a warpgroup multiplies
-  int share_;   // of what is not divided, how much a CTA stores
-  SharedPlan plan_;
-  std::vector<Run> runs_;  // of a warpgroup, in the order of their stores
-  Ring ring_;
+  int blocks_;                                      // of 64 that a warpgroup multiplies
+  int share_;                                       // of what is not divided, how much a CTA stores
+  std::vector<Run> runs_;                           // of a warpgroup, in the order of their stores
   std::map<int, std::vector<SharedTile>> staging_;  // by the longest run that it takes
   std::optional<NamedBarrier> warpgroup_;           // of each of them
   std::optional<Exchange> exchange_;

@@ -21,7 +21,7 @@ int bench(const Request& request) {
   if (target.kind == compiler::Target::Kind::architecture) {
     Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
                ErrorKind::unavailable)
-        .fix("use cuda (the GPU that is here) or interpreter")
+        .fix("use cuda (the GPU that is here), cpu or interpreter")
         .raise();
   }
   library::Workload workload = workload_of(request, entry);

@@ -34,11 +34,14 @@ void set_target(fuzz::CampaignOptions& options, const std::string& name) {
     case compiler::Target::Kind::cuda:
       options.target = fuzz::Target::cuda;
       return;
+    case compiler::Target::Kind::cpu:
+      options.target = fuzz::Target::cpu;
+      return;
     case compiler::Target::Kind::passes:
       break;
   }
   Diagnostic({}, "target " + name + " is not compared by fuzz")
-      .fix("use interpreter, cuda or " + options.machine)
+      .fix("use interpreter, cpu, cuda or " + options.machine)
       .raise();
 }
 

@@ -63,10 +63,10 @@ class CommandLine {
     json(list);
 
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
-    kernel(
-        run,
-        "interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and after every "
-        "pass of the compiler), or cuda (the GPU that is here)");
+    kernel(run,
+           "cpu, interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and "
+           "after every "
+           "pass of the compiler), or cuda (the GPU that is here)");
     inputs(run);
     run->add_option("--out", request_.outputs, "y.npy; bf16 is written as f32")
         ->type_name("NAME=FILE")
@@ -78,7 +78,7 @@ class CommandLine {
     json(run);
 
     CLI::App* explain = add("explain", "What a kernel is compiled to", tilewright::tools::explain);
-    kernel(explain, "interpreter, cuda or sm_90a");
+    kernel(explain, "cpu, interpreter, cuda or sm_90a");
     explain
         ->add_option("--dump", request_.dump,
                      "Write every stage and its difference, the source, PTX and SASS to DIR")
@@ -102,7 +102,7 @@ class CommandLine {
     CLI::App* bench =
         add("bench", "Time a kernel; or `bench link`: rates and latencies between two GPUs",
             tilewright::tools::bench);
-    kernel(bench, "interpreter, or cuda (the GPU that is here); not for `link`");
+    kernel(bench, "cpu, interpreter, or cuda (the GPU that is here); not for `link`");
     inputs(bench);
     bench->get_option("--target")->required(false);
     bench->parse_complete_callback([this, bench] {
@@ -317,7 +317,8 @@ class CommandLine {
                          tilewright::tools::fuzz);
     request_.target = tilewright::checks::fuzz::CampaignOptions{}.machine;
     fuzz->add_option("--target", request_.target,
-                     "interpreter; sm_90a: what ships to the GPU too, on a simulated one; cuda: on "
+                     "interpreter; cpu: this processor, by each of its instruction sets; sm_90a: "
+                     "what ships to the GPU too, on a simulated one; cuda: on "
                      "the GPU that is here too")
         ->capture_default_str();
     fuzz->add_option("--count", request_.count, "Kernels")

@@ -107,7 +107,9 @@ int run(const Request& request) {
   if (target.kind == compiler::Target::Kind::architecture) {
     Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
                ErrorKind::unavailable)
-        .fix("use cuda (the GPU that is here) or interpreter; or tilewright simulate, or explain")
+        .fix(
+            "use cuda (the GPU that is here), cpu or interpreter; or tilewright simulate, or "
+            "explain")
         .raise();
   }
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");

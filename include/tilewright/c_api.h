@@ -55,9 +55,9 @@ TILEWRIGHT_API const char* tilewright_last_error(void);
 /* Builds a kernel. `options` is a comma-separated list such as "heads=16,dim=128,causal=true" (see
  * tilewright list), with the fields of a tile-level kernel's schedule as "schedule.stages=3"; NULL
  * or "" for none. A kernel takes all lengths, whichever are set here.
- * `target` is "cuda" (the GPU number `device`), or "interpreter" or "sim:sm_90a", which run on the
- * host. `*kernel` is NULL on failure: USAGE for an unknown name, option or target and for options
- * that do not fit together, UNAVAILABLE where the target is not on this machine. */
+ * `target` is "cuda" (the GPU number `device`), or "cpu", "interpreter" or "sim:sm_90a", which run
+ * on the host. `*kernel` is NULL on failure: USAGE for an unknown name, option or target and for
+ * options that do not fit together, UNAVAILABLE where the target is not on this machine. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
                                                           const char* target, int32_t device,
                                                           tilewright_kernel** kernel);

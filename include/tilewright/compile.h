@@ -19,7 +19,7 @@ struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda
   // Else spilled registers and local arrays are an error, but where the compiler schedules itself.
   bool allow_stack_frame = false;
-  Numerics numerics;  // on a GPU, real or simulated; the interpreter rewrites nothing
+  Numerics numerics;  // the interpreter rewrites nothing
   // Of a kernel of the tile level, for such a GPU. Its fields come before the kernel's own
   // (Kernel::schedule). For a kernel that leaves nothing to say a field is an error.
   Schedule schedule = {};
@@ -70,10 +70,11 @@ class Executable {
   std::unique_ptr<State> state_;
 };
 
-// `target`: "interpreter" (kernels of the tile level), "sim:sm_90a" (a simulated GPU executes what
-// would ship to one, and raises Error(result) for the first fault), "passes:sm_90a" (the same
-// before and after every pass of the compiler, each of which must keep the result), "cuda" (the GPU
-// that is here), or an architecture such as "sm_90a", whose kernels are built and checked and
+// `target`: "cpu" (kernels of the tile level, natively on this processor), "interpreter" (the same
+// kernels, block by block: what they mean), "sim:sm_90a" (a simulated GPU executes what would ship
+// to one, and raises Error(result) for the first fault), "passes:sm_90a" (the same before and after
+// every pass of the compiler, each of which must keep the result), "cuda" (the GPU that is here),
+// or an architecture such as "sm_90a", whose kernels are built and checked and
 // cannot be run. Raises
 //   Error(usage) at the kernel's line for what the target does not take, for a claim that does not
 //     hold, for what does not fit registers or shared memory, and for an unknown target;

@@ -10,9 +10,10 @@ struct Numerics {
   bool contract_fma = true;
   bool sink_partial_sums = true;
   bool sink_partial_maxima = true;
+  bool bf16_pairs = true;  // on the CPU
 
   // None of them: sums are added and rounded as the kernel says it.
-  static constexpr Numerics strict() { return {false, false, false, false, false}; }
+  static constexpr Numerics strict() { return {false, false, false, false, false, false}; }
 };
 
 }  // namespace tilewright

@@ -331,15 +331,16 @@ class ProgramExecutable {
                    const std::vector<double>& scalars = {});
 
   // The same over the processes of a group, by all of them in the same order: on the tensors of
-  // this process's rank, which is alone on its GPU, and on a stream of its own. Other ranks reach
-  // none of these tensors; a program in which they do is a usage error, at the operation's line.
-  // Words and scratch are in memory that all ranks share. For other sizes than before, which are
-  // then other ones in all ranks, all runs are waited for. Where a rank has died it is raised by
-  // the next call that notices, and waits for words are ended, so that streams come to their end.
+  // this process's rank, which is alone on its GPU, and on a stream of its own. A tensor that other
+  // ranks reach must lie in a SymmetricArena of the group, at the same place in every rank; else it
+  // is a usage error in all ranks, at the operation's line. Words and scratch are in memory that
+  // all ranks share. For other sizes than before, which are then other ones in all ranks, all runs
+  // are waited for. Where a rank has died it is raised by the next call that notices, and waits for
+  // words are ended, so that streams come to their end.
   void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr,
                     const std::vector<double>& scalars = {});
-  // From the next such run on, its number is kept on each GPU, and counted up by the run itself. So a
-  // run that is captured in a CUDA graph is another one each time that the graph is launched, in
+  // From the next such run on, its number is kept on each GPU, and counted up by the run itself. So
+  // a run that is captured in a CUDA graph is another one each time that the graph is launched, in
   // the order of all runs; before the capture there is one with the same sizes. Words are then
   // written and waited for by kernels of one warp, so that a run that is no graph costs more.
   // Raises a usage error where a scalar of a kernel hangs on the number of the run. A capture is a

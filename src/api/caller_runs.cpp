@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "check/pass_check.h"
+#include "compiler/cpu_kernel.h"
 #include "compiler/host_program.h"
 #include "compiler/launch_key.h"
 #include "compiler/launch_plan.h"
@@ -157,6 +158,11 @@ CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& targe
                " is written at the explicit level, and the interpreter runs the tile level",
            "interpret a program of the tile-level kernels, or simulate this one");
   }
+  if (target.kind == TargetKind::cpu) {
+    for (const auto& kernel : program_.kernels) {
+      native_.push_back(compiler::compile_for_cpu(*kernel, {options_.numerics}));
+    }
+  }
   // Compiled kernels have memory of their own for what no caller passes to them.
   for (const ir::ProgramOperation& operation : program_.operations) {
     const auto mark = [&](const ir::ProgramPart& part) {
@@ -259,10 +265,17 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
           passed.tensors.resize(tensors_passed(kernel));
           return checks::check_passes(kernel, target_.arch, passed, options_.numerics);
         }
+        if (target_.kind == TargetKind::cpu) return native(kernel).run(given);
         simulator::InterpreterOptions options;
         options.threads = 0;
         simulator::interpret(kernel, given, options);
       });
+}
+
+const cpu::CompiledKernel& CallerRuns::native(const ir::Kernel& kernel) const {
+  const auto found = std::find_if(program_.kernels.begin(), program_.kernels.end(),
+                                  [&](const auto& each) { return each.get() == &kernel; });
+  return *native_[static_cast<std::size_t>(found - program_.kernels.begin())];
 }
 
 // Small buffers that begin as zeros come first, side by side: one call sets them all to zero.

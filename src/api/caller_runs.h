@@ -10,6 +10,7 @@
 
 #include "compiler/compiled.h"
 #include "compiler/target.h"
+#include "cpu/compiled.h"
 #include "ir/program.h"
 #include "runtime/device.h"
 #include "tilewright/compile.h"
@@ -39,6 +40,7 @@ class CallerRuns {
   ScratchPlaces places_of_scratch(const ir::Program& program) const;
   ir::Program bound(const Arguments& arguments, std::int64_t multiprocessors) const;
   void run_on_host(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars) const;
+  const cpu::CompiledKernel& native(const ir::Kernel& kernel) const;
   // Both with the mutex held.
   std::shared_ptr<const Prepared> prepared(const runtime::Stream& stream,
                                            const std::vector<TensorRef>& tensors,
@@ -49,8 +51,9 @@ class CallerRuns {
   const ir::Kernel signature_;
   const compiler::Target target_;
   const compiler::MachineOptions options_;
-  std::vector<std::vector<ir::Kernel>> forms_;             // on the simulated GPU
-  std::vector<const compiler::CompiledKernel*> compiled_;  // on cuda
+  std::vector<std::vector<ir::Kernel>> forms_;                      // on the simulated GPU
+  std::vector<const compiler::CompiledKernel*> compiled_;           // on cuda
+  std::vector<std::shared_ptr<const cpu::CompiledKernel>> native_;  // on cpu
   std::vector<bool> is_scratch_;  // of each buffer: this class allocates it
   // Runs are queued one after the other, so that two of one stream never mix in its scratch.
   mutable std::mutex mutex_;

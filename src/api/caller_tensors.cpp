@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -10,45 +11,7 @@
 #include "support/diagnostic.h"
 
 namespace tilewright {
-namespace {
-
-using Kind = ir::ProgramOperation::Kind;
-
-void require_own(const ir::Program& recorded, const ir::ProgramOperation& operation,
-                 const ir::ProgramPart& part) {
-  const ir::ProgramBuffer& buffer = recorded.buffers[static_cast<std::size_t>(part.buffer)];
-  if (!buffer.is_passed()) return;
-  Diagnostic(operation.where,
-             fmt::format("program {}: this {} reaches {} of other ranks, and a caller's tensor is "
-                         "one process's alone",
-                         recorded.name, ir::name_of(operation.kind), buffer.name))
-      .fix("keep what other ranks reach in scratch(); or load a ProgramMemory, run and store it")
-      .raise();
-}
-
-void require_own_tensors(const ir::Program& recorded, const ir::ProgramOperation& operation) {
-  if (operation.kind == Kind::copy) {
-    const int rank = recorded.streams[static_cast<std::size_t>(operation.stream)].rank;
-    for (const ir::ProgramPart& part : {operation.to, operation.from}) {
-      if (part.rank != rank) require_own(recorded, operation, part);
-    }
-  }
-  if (operation.kind != Kind::launch) return;
-  std::size_t next = 0;
-  for (const ir::Parameter& parameter :
-       recorded.kernels[static_cast<std::size_t>(operation.kernel)]->parameters) {
-    if (!parameter.is_tensor() || next == operation.tensors.size()) continue;
-    const ir::ProgramPart& part = operation.tensors[next++];
-    if (parameter.is_symmetric()) require_own(recorded, operation, part);
-  }
-}
-
-}  // namespace
-
 ir::Kernel signature_of_rank(const ir::Program& recorded) {
-  for (const ir::ProgramOperation& operation : recorded.operations) {
-    require_own_tensors(recorded, operation);
-  }
   ir::Program alone = recorded;
   alone.ranks = 1;
   return ir::signature_of(alone);
@@ -65,6 +28,19 @@ void require_count(const ir::Program& recorded, const ir::Kernel& signature, std
                                          given == 1 ? "1 is" : fmt::format("{} are", given)))
       .fix(fmt::format("pass this rank's {}", fmt::join(names, ", ")))
       .raise();
+}
+
+std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
+  std::vector<std::int64_t> sizes;
+  for (const TensorArgument& tensor : arguments.tensors) {
+    sizes.push_back(static_cast<std::int64_t>(tensor.shape.size()));
+    sizes.insert(sizes.end(), tensor.shape.begin(), tensor.shape.end());
+    sizes.insert(sizes.end(), tensor.strides.begin(), tensor.strides.end());
+  }
+  for (const double scalar : arguments.scalars) {
+    sizes.push_back(std::bit_cast<std::int64_t>(scalar));
+  }
+  return sizes;
 }
 
 }  // namespace tilewright

@@ -7,6 +7,7 @@
 #include "compiler/build.h"
 #include "compiler/compile_traced.h"
 #include "compiler/compiled.h"
+#include "compiler/cpu_kernel.h"
 #include "compiler/dump.h"
 #include "compiler/simulation.h"
 #include "compiler/target.h"
@@ -27,6 +28,7 @@ struct Executable::State {
   std::vector<ir::Kernel> forms;                       // simulator: all that may ship
   simulator::MachineOptions machine;                   // simulator
   std::unique_ptr<compiler::CompiledKernel> compiled;  // cuda
+  std::shared_ptr<const cpu::CompiledKernel> native;   // cpu
 };
 
 namespace {
@@ -63,6 +65,8 @@ void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<do
                            options);
       return;
     }
+    case compiler::Target::Kind::cpu:
+      return state.native->run(compiler::make_arguments(state.kernel, tensors, scalars));
     case compiler::Target::Kind::simulator: {
       simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars),
                state.machine);
@@ -115,15 +119,6 @@ void check_outputs_are_stored(const ir::Kernel& kernel) {
   }
 }
 
-void require_tile_form(const ir::Kernel& kernel) {
-  if (kernel.form == ir::Form::tile) return;
-  Diagnostic(kernel.where, "kernel " + kernel.name +
-                               " is written at the explicit level, and the interpreter runs the "
-                               "tile level")
-      .fix("interpret the tile-level kernel that it implements, or simulate this one")
-      .raise();
-}
-
 }  // namespace
 
 Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
@@ -139,7 +134,11 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   check_outputs_are_stored(state->kernel);
   compiler::dump_traced(state->kernel);
   if (state->target.kind == compiler::Target::Kind::interpreter) {
-    require_tile_form(state->kernel);
+    compiler::require_tile_form(state->kernel);
+    return Executable(std::move(state));
+  }
+  if (state->target.kind == compiler::Target::Kind::cpu) {
+    state->native = compiler::compile_for_cpu(state->kernel, {options.numerics});
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::passes) {
@@ -165,7 +164,8 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
 void check(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
   const ir::Kernel finished = kernel.finish();
   check_outputs_are_stored(finished);
-  if (target == "interpreter") return require_tile_form(finished);
+  if (target == "interpreter") return compiler::require_tile_form(finished);
+  if (target == "cpu") return void(compiler::compile_for_cpu(finished, {options.numerics}));
   compiler::simulated_forms(finished,
                             target == "cuda"
                                 ? ir::default_target()

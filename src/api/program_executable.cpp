@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -17,6 +17,7 @@
 #include "api/program_ranks.h"
 #include "api/program_steps.h"
 #include "api/run_numbers.h"
+#include "api/shared_tensors.h"
 #include "api/word_waits.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
@@ -79,15 +80,17 @@ struct ProgramExecutable::State {
   void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
   // Whether the stream's rank has another one.
   bool shares_rank(int stream) const;
+  // Whether a stream of the program may be the caller's.
+  bool runs_on(const runtime::Stream& callers) const;
   // While nothing is queued: who waits for a launch that fails then would wait forever.
   void prepare_steps();
   void queue_run(std::int64_t run) const;
   void queue_steps(std::int64_t run, const ProgramRanks::Streams& queues) const;
   void queue_run(std::int64_t run, const std::vector<void*>& callers, bool is_captured);
   void synchronize();
-  bool is_in_group() const {
-    return ranks->own().size() != static_cast<std::size_t>(ranks->count());
-  }
+  bool is_in_group() const { return ranks->group() != nullptr; }
+  void share_places(std::vector<std::vector<std::byte*>>& places,
+                    const std::vector<TensorArgument>& own) const;
   // Whether the streams are captured in a CUDA graph, and the run can be.
   bool is_captured(const Arguments& arguments, const std::vector<void*>& callers) const;
   ProgramRanks::Streams own_streams() const;
@@ -171,20 +174,6 @@ ProgramRanks::Streams streams_of(const std::map<int, runtime::Stream>& streams) 
   return all;
 }
 
-// Of what a program is bound to.
-std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
-  std::vector<std::int64_t> sizes;
-  for (const TensorArgument& tensor : arguments.tensors) {
-    sizes.push_back(static_cast<std::int64_t>(tensor.shape.size()));
-    sizes.insert(sizes.end(), tensor.shape.begin(), tensor.shape.end());
-    sizes.insert(sizes.end(), tensor.strides.begin(), tensor.strides.end());
-  }
-  for (const double scalar : arguments.scalars) {
-    sizes.push_back(std::bit_cast<std::int64_t>(scalar));
-  }
-  return sizes;
-}
-
 }  // namespace
 
 // The same beside a caller's tensors, of which the memory is there. No run is then under way: the
@@ -226,24 +215,45 @@ void ProgramExecutable::State::synchronize() {
 // The tensors of a caller's run; memory beside them where their sizes are new.
 void ProgramExecutable::State::pass(const Arguments& arguments) {
   std::vector<std::int64_t> wanted = sizes_of(arguments);
-  if (!program || wanted != passed_sizes) bind_passed(arguments);
-  passed_sizes = std::move(wanted);
-  const bool begins_to_count = count_kernels && !numbers;
-  if (begins_to_count) {
-    numbers = std::make_unique<RunNumbers>(*program, *ranks, *count_kernels, runs);
-  }
+  const bool is_new = !program || wanted != passed_sizes;
   std::vector<std::vector<std::byte*>> places;
   std::size_t next = 0;
-  for (int rank = 0; rank < program->ranks; ++rank) {
+  for (int rank = 0; rank < recorded.ranks; ++rank) {
     std::vector<std::byte*>& own = places.emplace_back();
-    for (const ir::ProgramBuffer& buffer : program->buffers) {
+    for (const ir::ProgramBuffer& buffer : recorded.buffers) {
       own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
       if (!ranks->runs(rank)) own.back() = nullptr;
     }
   }
-  if (places == passed && !begins_to_count) return;
-  passed = std::move(places);
-  prepare_steps();
+  const auto is_same = [&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    return at < passed.size() && passed[at] == places[at];
+  };
+  const std::vector<int> own = ranks->own();
+  const bool is_changed = is_new || !std::all_of(own.begin(), own.end(), is_same);
+  if (is_changed) {
+    if (is_in_group()) share_places(places, arguments.tensors);
+    if (is_new) bind_passed(arguments);
+    passed_sizes = std::move(wanted);
+    passed = std::move(places);
+  }
+  const bool begins_to_count = count_kernels && !numbers;
+  if (begins_to_count) {
+    numbers = std::make_unique<RunNumbers>(*program, *ranks, *count_kernels, runs);
+  }
+  if (is_changed || begins_to_count) prepare_steps();
+}
+
+// Where the other ranks have what they pass and this one reaches, or the other way round.
+void ProgramExecutable::State::share_places(std::vector<std::vector<std::byte*>>& places,
+                                            const std::vector<TensorArgument>& own) const {
+  const std::vector<ReachedBuffer> reached = reached_by_others(recorded);
+  if (reached.empty()) return;
+  for (const auto& [buffer, of_ranks] : shared_places(*ranks->group(), recorded, reached, own)) {
+    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+      places[rank][static_cast<std::size_t>(buffer)] = of_ranks[rank];
+    }
+  }
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -355,8 +365,19 @@ bool ProgramExecutable::State::is_captured(const Arguments& arguments,
   return true;
 }
 
-// Each rank's first stream is the caller's. The others begin where that stands, and it goes on when
-// they have ended.
+// The driver takes copies between GPUs in the default stream one after the other, each behind all
+// that both GPUs' default streams were given before. Two ranks that send to each other would take
+// turns, or wait for each other forever.
+bool ProgramExecutable::State::runs_on(const runtime::Stream& callers) const {
+  const auto crosses = [](const ir::ProgramOperation& operation) {
+    return operation.kind == Kind::copy && operation.to.rank != operation.from.rank;
+  };
+  return !callers.is_default() ||
+         std::none_of(recorded.operations.begin(), recorded.operations.end(), crosses);
+}
+
+// Each rank's first stream is the caller's, where that will do. The others begin where it stands,
+// and it goes on when they have ended.
 void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers,
                                          bool is_captured) {
   passed_streams.clear();
@@ -366,13 +387,15 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
     if (numbers) numbers->count(rank, first);
   }
   std::vector<const runtime::Stream*> queues(program->streams.size());
-  std::map<int, int> counts;  // of each rank's streams, so far
+  std::set<int> seen, forked;  // ranks
   for (const auto& [number, stream] : streams) {
     const int rank = program->streams[number].rank;
     const runtime::Stream& first = passed_streams.at(rank);
-    queues[static_cast<std::size_t>(number)] = counts[rank] == 0 ? &first : &stream;
-    if (counts[rank] == 1) begins.at(rank).record(first);
-    if (counts[rank]++ > 0) stream.wait(begins.at(rank));
+    const bool is_callers = seen.insert(rank).second && runs_on(first);
+    queues[static_cast<std::size_t>(number)] = is_callers ? &first : &stream;
+    if (is_callers) continue;
+    if (forked.insert(rank).second) begins.at(rank).record(first);
+    stream.wait(begins.at(rank));
   }
   queue_steps(run, queues);
   for (const auto& [number, end] : ends) {
@@ -548,6 +571,7 @@ ProgramExecutable compile(const Program& program, std::string_view target,
   auto state = ProgramExecutable::recorded_state(program, target, options);
   switch (state->target.kind) {
     case compiler::Target::Kind::interpreter:
+    case compiler::Target::Kind::cpu:
     case compiler::Target::Kind::simulator:
     case compiler::Target::Kind::passes:
       state->callers();

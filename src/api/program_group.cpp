@@ -61,6 +61,8 @@ class RankOfGroup final : public ProgramRanks {
     if (is_stuck_) new std::optional<SymmetricArena>(std::move(arena_));
   }
 
+  const Group* group() const override { return &group_; }
+
   void require_usable() const override {
     if (failure_) throw *failure_;
   }

@@ -23,6 +23,9 @@ class ProgramRanks {
 
   virtual ~ProgramRanks() = default;
 
+  // Of which other processes run the other ranks; null where this one runs all.
+  virtual const Group* group() const { return nullptr; }
+
   int count() const { return static_cast<int>(devices_.size()); }
   bool runs(int rank) const { return devices_[static_cast<std::size_t>(rank)] != nullptr; }
   // Of a rank that this process runs.

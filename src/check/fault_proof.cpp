@@ -114,6 +114,10 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   std::string timing = usual.timing.empty() ? more.timing : usual.timing;
   if (timing.empty()) timing = usual.words;
   if (timing.empty() && !by_usual) timing = more.words;
+  if (timing.empty()) {
+    usual.arrivals.join(more.arrivals);
+    timing = usual.arrivals.never_awaited();
+  }
   // In the others nothing hangs on it: the one run stands for all of their schedules.
   if (!runner.draws()) {
     const auto stands_for_all = [&](std::size_t i) {

@@ -295,6 +295,7 @@ MutantRun MutantRunner::run(const ir::Kernel& kernel, std::size_t number, std::u
   MutantRun wrong = is_own(kernel) ? compared(number, seed) : compared_with_own(number, seed);
   wrong.timing = std::move(found.timing);
   wrong.words = std::move(found.words);
+  wrong.arrivals = std::move(found.arrivals);
   if (!is_own(kernel) && seed == options_.seed) bits_.push_back({number, bits});
   return wrong;
 }
@@ -316,6 +317,7 @@ MutantRun MutantRunner::run_launches(const ir::Kernel& kernel, std::size_t numbe
     if (!report.ok()) return {std::move(report.faults.front()), number, machine.seed};
     if (run.timing.empty()) run.timing = std::move(report.timing);
     if (run.words.empty()) run.words = std::move(report.words);
+    run.arrivals.join(report.arrivals);
     run.written = std::move(report.written);
   }
   run.phases = phases.count;

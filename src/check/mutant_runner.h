@@ -30,6 +30,7 @@ struct MutantRun {
   std::uint64_t seed = 0;
   // What hangs on the order of the work: whatever it is, or what CTAs find in words alone.
   std::string timing = {}, words = {};
+  simulator::ArrivalsInTime arrivals = {};
   std::set<std::size_t> hanging = {};  // workloads in which something does
   std::int64_t phases = 0;             // of mbarriers that a kernel without a change completes
   std::vector<std::vector<std::uint16_t>> written = {};  // MachineReport::written
@@ -39,6 +40,7 @@ struct MutantRun {
     if (timing.empty()) timing = other.timing;
     if (words.empty()) words = other.words;
     if (!other.timing.empty() || !other.words.empty()) hanging.insert(other.workload);
+    arrivals.join(other.arrivals);
   }
 };
 

@@ -29,6 +29,7 @@ struct Found {
   std::int64_t operations = 0;  // executed by warps
   // What hangs on the order of the work, or on who comes first to a word; empty: nothing.
   std::string timing = {}, words = {};
+  simulator::ArrivalsInTime arrivals = {};
   explicit operator bool() const { return !fault.kind.empty(); }
 };
 
@@ -90,6 +91,7 @@ class Prover {
       for (const ProgramCase& each : cases) programs.push_back(change(each.program));
     }
     void note(std::size_t number, const Found& found) {
+      arrivals.join(found.arrivals);
       if (found.timing.empty() && found.words.empty()) return;
       hangs[number] = true;
       if (timing.empty()) timing = found.timing;
@@ -102,6 +104,7 @@ class Prover {
     std::vector<bool> hangs;  // cases in which something hangs on the order of the work
     // What does; and what clusters find in words that they share.
     std::string timing, words;
+    simulator::ArrivalsInTime arrivals;
   };
 
   struct Unusual {
@@ -248,6 +251,7 @@ class Prover {
     Found mismatch = run_values(runs, valued, is_of_values);
     if (mismatch && (is_of_values || mismatch.fault.kind != "mismatch")) return mismatch;
     if (runs.timing.empty() && !by_one_cluster) runs.timing = runs.words;
+    if (runs.timing.empty()) runs.timing = runs.arrivals.never_awaited();
     const std::int64_t most =
         runs.timing.empty() || mismatch || is_of_values ? options_.few : options_.more;
     if (Found found = run_schedules(runs, most)) return found;
@@ -356,8 +360,13 @@ class Prover {
     simulator::MachineReport report =
         run_machine(number, program, kernels, machine, values ? &after : nullptr);
     if (!report.ok()) return {std::move(report.faults.front()), number, seed, report.operations};
-    Found clean{
-        {}, number, seed, report.operations, std::move(report.timing), std::move(report.words)};
+    Found clean{{},
+                number,
+                seed,
+                report.operations,
+                std::move(report.timing),
+                std::move(report.words),
+                std::move(report.arrivals)};
     if (!values) return clean;
     const library::Comparison comparison =
         library::compare_buffers(program, after, wanted_of(number));

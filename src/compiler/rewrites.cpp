@@ -16,6 +16,8 @@ const std::vector<Rewrite>& all_rewrites() {
       {"sink_partial_sums", &Numerics::sink_partial_sums, "lanes sum apart over a whole loop"},
       {"sink_partial_maxima", &Numerics::sink_partial_maxima,
        "lanes keep maxima apart (exact: the order alone changes)"},
+      {"bf16_pairs", &Numerics::bf16_pairs, "two terms of bf16 products at a time",
+       /*of_cpu=*/true},
   };
   return rewrites;
 }

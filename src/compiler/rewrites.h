@@ -13,6 +13,7 @@ struct Rewrite {
   const char* name;  // of the pass
   bool Numerics::*allowed;
   const char* effect;
+  bool of_cpu = false;  // and of no GPU
 };
 const std::vector<Rewrite>& all_rewrites();
 

@@ -25,8 +25,7 @@ constexpr Way kWays[] = {{"sim:", Target::Kind::simulator},
 struct Missing {
   std::string_view name, chips;
 };
-constexpr Missing kMissing[] = {{"cpu", "the processor"},
-                                {"sm_80", "A100, A30"},
+constexpr Missing kMissing[] = {{"sm_80", "A100, A30"},
                                 {"sm_86", "A10, A40, GeForce RTX 30"},
                                 {"sm_89", "L4, L40S, GeForce RTX 40"},
                                 {"sm_90", "H100 and H200 without their own instructions"},
@@ -52,7 +51,7 @@ std::string served() {
 }
 
 std::string known_names() {
-  std::vector<std::string> names = {"interpreter"};
+  std::vector<std::string> names = {"interpreter", "cpu"};
   for (const Way& way : kWays) {
     if (way.prefix.empty()) names.emplace_back("cuda");
     for (const target::Target* record : target::targets()) {
@@ -64,7 +63,7 @@ std::string known_names() {
 
 [[noreturn]] void unavailable(const std::string& message) {
   Diagnostic({}, message, ErrorKind::unavailable)
-      .fix(fmt::format("use interpreter or sim:{}, which need no GPU",
+      .fix(fmt::format("use cpu, interpreter or sim:{}, which need no GPU",
                        target::targets().front()->name))
       .raise();
 }
@@ -74,6 +73,7 @@ std::string known_names() {
 Target parse_target(std::string_view name, int device) {
   const std::string text(name);
   if (name == "interpreter") return {Target::Kind::interpreter, text, ""};
+  if (name == "cpu") return {Target::Kind::cpu, text, ""};
   if (name == "cuda") {
     const runtime::DeviceInfo& gpu = runtime::Device::get(device).info();
     if (find_record(gpu.arch()) == nullptr) {

@@ -7,10 +7,12 @@ namespace tilewright::compiler {
 
 struct Target {
   // passes: on a simulated GPU, before and after every pass.
-  enum class Kind { interpreter, simulator, passes, cuda, architecture };
+  // cpu: this processor, natively.
+  enum class Kind { interpreter, cpu, simulator, passes, cuda, architecture };
   Kind kind = Kind::interpreter;
   std::string name;  // as it was asked for
-  std::string arch;  // what is compiled for, "sm_90a": also of the GPU that is here or simulated
+  // The GPU that is compiled for, "sm_90a": also the one that is here or simulated.
+  std::string arch;
 };
 
 // An unknown name is a usage error that lists the known ones; one that this version cannot compile

@@ -108,10 +108,22 @@ std::unique_ptr<SharedMemory> memory_of(const Group& group, SymmetricArena::Memo
 }  // namespace
 
 struct SymmetricArena::State {
+  State(const Group& of, std::string called, std::size_t size,
+        std::vector<std::unique_ptr<SharedBlock>> shared)
+      : group(of), name(std::move(called)), bytes(size), blocks(std::move(shared)) {
+    std::vector<std::byte*> places;
+    for (const auto& block : blocks) places.push_back(block ? block->data() : nullptr);
+    region = group.members()->regions().add(name, std::move(places), group.rank(), bytes);
+  }
+  ~State() { group.members()->regions().remove(region); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   const Group group;
   const std::string name;
   const std::size_t bytes;
   const std::vector<std::unique_ptr<SharedBlock>> blocks;
+  std::int64_t region = 0;
   std::size_t used = 0;
 };
 
@@ -121,7 +133,7 @@ SymmetricArena::SymmetricArena(const Group& group, std::size_t bytes, std::strin
     Diagnostic({}, fmt::format("arena {}: 0 bytes", name)).fix("at least one byte").raise();
   }
   auto blocks = share(group, *memory_of(group, memory, device, name), bytes, name);
-  state_.reset(new State{group, std::move(name), bytes, std::move(blocks)});
+  state_ = std::make_unique<State>(group, std::move(name), bytes, std::move(blocks));
 }
 
 SymmetricArena::~SymmetricArena() = default;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "distributed/links.h"
+#include "distributed/regions.h"
 #include "support/file_descriptor.h"
 #include "tilewright/distributed.h"
 
@@ -27,6 +28,7 @@ class Group::Members {
   // Of each rank, from 0 on in the order of the ranks.
   const std::vector<int>& nodes() const { return nodes_; }
   distributed::Links& links() { return links_; }
+  distributed::Regions& regions() { return regions_; }
   std::chrono::milliseconds patience() const { return patience_; }
 
   // What each rank gives, and a descriptor of each of this node that it may then use, if `attached`
@@ -43,6 +45,7 @@ class Group::Members {
   const int rank_;
   const std::chrono::milliseconds patience_;
   distributed::Links links_;
+  distributed::Regions regions_;
   const std::vector<int> nodes_;
   std::optional<Error> failure_;  // behind it the ranks no longer do the same
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/cpu_kernel.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "support/diagnostic.h"
@@ -143,6 +144,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   compiler::GpuProgram program = compiler::choose_form(
       traced, target.arch, options, std::ref(record), [&] { record.restart(traced); });
   for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {
+    if (rewrite.of_cpu) continue;
     explanation.rewrites.push_back(
         {&rewrite, options.numerics.*rewrite.allowed, program.applied[rewrite.name]});
   }
@@ -164,6 +166,19 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
         "{}: a tile is needed in two register layouts, and passes through shared memory: {} bytes",
         format_location(conversion.where), conversion.bytes));
   }
+}
+
+void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
+                 const compiler::MachineOptions& options) {
+  explanation.last = traced;
+  const auto observe = [&](std::string_view name, const ir::Kernel& after, double milliseconds,
+                           bool changed) {
+    record({std::string(name), milliseconds, changed}, after);
+    explanation.front_end_milliseconds += milliseconds;
+    explanation.last = after;
+  };
+  compiler::compile_for_cpu(traced, {options.numerics, nullptr, observe});
+  explanation.last.target.clear();  // its operations are not a machine form's
 }
 
 std::map<std::string, std::int64_t> units_of(const ir::Kernel& machine) {
@@ -228,6 +243,8 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
       record({std::string(name), milliseconds, changed}, after);
       explanation.front_end_milliseconds += milliseconds;
     });
+  } else if (target.kind == compiler::Target::Kind::cpu) {
+    explain_cpu(explanation, record, traced, options);
   } else {
     explain_gpu(explanation, record, traced, target, options);
   }

@@ -108,6 +108,7 @@ struct Copy2D {
 constexpr size_t kMaxPitch = INT32_MAX;
 
 constexpr unsigned kStreamNonBlocking = 1;
+constexpr std::uintptr_t kStreamLegacy = 1;  // a handle
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;
 

@@ -116,6 +116,10 @@ Stream::~Stream() {
   if (owned_ && handle_ != nullptr) device_->driver().cuStreamDestroy(handle_);
 }
 
+bool Stream::is_default() const {
+  return handle_ == nullptr || handle_ == reinterpret_cast<CUstream_st*>(cuda::kStreamLegacy);
+}
+
 void Stream::synchronize() const {
   device_->make_current();
   check_cuda(device_->driver(), device_->driver().cuStreamSynchronize(handle_),

@@ -67,6 +67,8 @@ class Stream {
 
   const Device& device() const { return *device_; }
   CUstream_st* handle() const { return handle_; }
+  // The one that a null handle names, or CU_STREAM_LEGACY.
+  bool is_default() const;
   // Also reports the faults of kernels that were launched before.
   void synchronize() const;
   void wait(const Event& event) const;

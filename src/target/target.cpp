@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "support/diagnostic.h"
+#include "target/cpu.h"
 #include "target/sm_90a.h"
 
 namespace tilewright::target {
@@ -112,6 +113,8 @@ std::vector<const Target*> targets() {
 }
 
 const Target& find_target(std::string_view name, SourceLocation where) {
+  static const Target host = cpu();
+  if (name == host.name) return host;
   std::string known;
   for (const auto& record : records()) {
     if (record->name == name) return *record;

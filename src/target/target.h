@@ -104,9 +104,10 @@ class AddedTarget {
   std::string name_;
 };
 
-// The records that there are, in the order in which errors list them.
+// The records of machines that have a machine form, in the order in which errors list them. The
+// host's own processor (cpu.h) is none of them.
 std::vector<const Target*> targets();
-// A usage error for an unknown name, which lists the known ones.
+// The host's among them. A usage error for an unknown name, which lists the known ones.
 const Target& find_target(std::string_view name, SourceLocation where = {});
 // Of the kernel, which is past the tile form.
 const Target& target_of(const ir::Kernel& kernel);

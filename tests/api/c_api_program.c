@@ -74,8 +74,6 @@ static void refuses(void) {
                TILEWRIGHT_ERROR_USAGE, "gemm has no option 'tile'");
   expect_error(tilewright_kernel_create("gemm", NULL, "gpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
                "there is no target 'gpu'");
-  expect_error(tilewright_kernel_create("gemm", NULL, "cpu", 0, &kernel),
-               TILEWRIGHT_ERROR_UNAVAILABLE, "target cpu is not available");
   expect_error(tilewright_kernel_create(NULL, NULL, "cpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
                "the kernel is NULL");
   expect_error(tilewright_kernel_create("gemm", NULL, NULL, 0, &kernel), TILEWRIGHT_ERROR_USAGE,

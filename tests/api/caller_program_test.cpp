@@ -329,6 +329,20 @@ TEST_F(CallerProgramOnFake, RunsOnGpusOfSeveralStreams) {
   EXPECT_EQ(state_->launches, 4);
 }
 
+// The driver would let both ranks' copies take turns there.
+TEST_F(CallerProgramOnFake, CopiesBetweenGpusAreNotInTheDefaultStream) {
+  Program program("exchange", 2);
+  const Buffer x = program.in("x", f32, {kRows, kColumns});
+  const Buffer y = program.out("y", f32, {kRows, kColumns});
+  program.on_each_rank([&](const Rank& rank) { rank.stream().copy(y.on(rank.next(1)), x); });
+  std::vector<HostTensor> all(4, HostTensor::zeros(f32, {kRows, kColumns}));
+  const std::vector<TensorRef> tensors = {ref(all[0]), ref(all[1]), ref(all[2]), ref(all[3])};
+  ProgramExecutable executable = compile(program, "cuda");
+  executable.run_on_gpus(tensors);
+  EXPECT_EQ(state_->copies, 2);
+  EXPECT_EQ(state_->copies_on_default, 0);
+}
+
 // Two sums that begin as zeros, each used behind another launch, and one that is written first.
 Program sums_from_zero(std::int64_t rows) {
   Program program("sums");

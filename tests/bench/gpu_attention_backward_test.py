@@ -46,8 +46,9 @@ class Problem:
     alike = True
     made = []
 
-    def __init__(self, library, row, variants):
+    def __init__(self, library, row, variants, with_forward=False):
         Problem.made.append((row, variants))
+        self.with_forward = with_forward
         self.row, self.ours = row, {name: name for name in variants}
 
     def run(self, name):
@@ -130,6 +131,21 @@ class Bench(unittest.TestCase):
         self.assertEqual(line.split()[1:3], [f"{work / 100e-6 * 1e-12:.1f}",
                                              f"{work / 125e-6 * 1e-12:.1f}"])
         self.assertEqual(line.split()[3], "1.250")
+
+    def test_with_the_forward_pass_the_work_is_that_of_both(self):
+        with mock.patch.object(bench, "Problem", wraps=Problem) as made:
+            _, lines, _ = self.run_bench("--fa3", "--with-forward", "--dims", "128", "--masks",
+                                         "causal", "--lengths", "4096", "--rounds", "3")
+        self.assertIs(made.call_args[0][3], True)
+        work = 7 * 4 * 4096**2 * 16 * 128
+        line = next(line for line in lines if line.split()[:1] == ["4096"])
+        self.assertEqual(line.split()[1], f"{work / 100e-6 * 1e-12:.1f}")
+
+    def test_several_launches_are_one_that_returns_what_the_last_does(self):
+        ran = []
+        launch = bench.one_after_the_other(lambda: ran.append(1), lambda: ran.append(2) or "last")
+        self.assertEqual(launch(), "last")
+        self.assertEqual(ran, [1, 2])
 
     def test_the_ratio_is_to_flash_attention_before_cudnn(self):
         _, lines, _ = self.run_bench("--fa3", "--cudnn", "--rounds", "2")

@@ -8,6 +8,7 @@
 #include "kernels/all_to_all_parts.h"
 #include "kernels/collectives_sm90.h"
 #include "kernels/rank_words.h"
+#include "tilewright/kernels/attention_ranks.h"
 
 // Faults between the ranks of exchanges and collectives, seeded at every site, and found: signals
 // behind a wait for the copies' sources alone (16), relaxed, of the GPU alone, early, or none,
@@ -66,6 +67,23 @@ TEST(ExchangeFaults, OfAnAllToAll) {
     subject->strict = true;  // what TMA writes others may have read by threads
     expect_faults_found(*subject, 11, 1);
   }
+}
+
+// Each rank stores what it makes of its heads where the rows belong, and tells so behind all of its
+// warps.
+TEST(ExchangeFaults, OfAttentionByHeads) {
+  SequenceParallelAttention o;
+  Attention& a = o.attention;
+  a.heads = a.kv_heads = 2;
+  a.dim = a.dim_v = 16;
+  a.block_q = 64;
+  a.block_k = 32;
+  o.ranks = 2;
+  RanksSubject subject(sequence_parallel_attention_heads_sm90(o),
+                       {{"batch", 1}, {"queries", 70}, {"keys", 16}}, 2);
+  subject.reads_results = true;
+  ASSERT_EQ(subject.symptom(subject.machine(), 0, 2), "");
+  EXPECT_GE(subject.expect_found(20, 2), 1);
 }
 
 struct OfVectors {

@@ -249,6 +249,37 @@ TEST(FaultProof, TakesNoSurvivorForAnEquivalent) {
   EXPECT_GT(undecided, 0);
 }
 
+// Two warps arrive three times, and wait behind the first. Of a loop's instruction some turn is
+// waited for. Where none is, a longer launch may tell what this one does not.
+TEST(FaultProof, TakesNoArrivalThatNoSizeWaitsForAsItIs) {
+  for (const bool in_one_loop : {true, false}) {
+    Kernel kernel("meets");
+    const Tensor Y = kernel.out("Y", f32, {32});
+    kernel.ctas(1);
+    ClusterBarrier met(kernel, "met");
+    NamedBarrier both(kernel, 64);
+    kernel.roles({role("math", warps(2), registers(64), [&] {
+      for (Index i : range(in_one_loop ? 3 : 1)) {
+        met.arrive();
+        when(i == 0, [&] {
+          met.wait();
+          both.sync();
+        });
+      }
+      for (int i = 0; !in_one_loop && i < 2; ++i) met.arrive();
+      warp_sync();
+      when(warp_index() == 0, [&] { store(Y(all), zeros({32})); });
+    })});
+    ProofOptions options;
+    options.schedules = options.launches = 1;
+    std::vector<MutantResult> last = of_kind(34, kernel, {}, options);
+    ASSERT_FALSE(last.empty());
+    EXPECT_EQ(last.back().verdict, in_one_loop ? Verdict::equivalent : Verdict::undecided);
+    EXPECT_EQ(last.back().reason.find("for which no size waits") == std::string::npos, in_one_loop)
+        << last.back().reason;
+  }
+}
+
 // What a launch before has stored there is not its result: one part of three is left out.
 TEST(FaultProof, MissesWhatALaunchDoesNotStore) {
   Kernel kernel("parts");

@@ -86,6 +86,77 @@ TEST(StressTest, AKernelThatIsNoneIsNotWellFormed) {
   EXPECT_NE(why_not_well_formed(kernel), "");
 }
 
+// A program whose kernel counts in a word, and writes to Y whether it is the first to do so.
+struct CountingKernel {
+  bool is_zeroed = true;  // the word, before each run
+  int warps = 4, cluster = 1;
+
+  Kernel kernel() const {
+    Kernel kernel("counting");
+    const Tensor Y = kernel.out("Y", f32, {32}), copy = kernel.out("copy", f32, {32});
+    const Tensor count = kernel.inout("count", i32, {1});
+    kernel.ctas(cluster, cluster);
+    kernel.roles({role("all", tilewright::warps(warps), registers(40), [&] {
+      when(cta_index() == 0 && warp_index() == 0, [&] {
+        const Index before = atomic_add(count(0), 1);
+        for (const Tensor& each : {Y, copy}) {
+          when(
+              before == 0, [&] { store(each(all), zeros({32})); },
+              [&] { store(each(all), full({32}, 1)); });
+        }
+      });
+    })});
+    return kernel;
+  }
+  Program program() const {
+    Program program("counting");
+    const Buffer Y = program.out("Y", f32, {32}), copy = program.scratch("copy", f32, {32});
+    const Buffer count =
+        is_zeroed ? program.zeroed("count", i32, {1}) : program.signals("count", 1);
+    program.rank(0).stream().launch(kernel(), {Y, copy, count});
+    return program;
+  }
+};
+
+struct Counting {
+  explicit Counting(const CountingKernel& counting = {}) {
+    entry.name = "counting";
+    entry.tensors = {{"Y", {"32"}, true, f32}};
+    entry.check = [](const OptionValues&) {};
+    entry.build_program = [counting](const OptionValues&) { return counting.program(); };
+    entry.reference = [](const OptionValues&, const std::vector<HostTensor>&) {
+      return std::vector<std::vector<double>>{std::vector<double>(32)};
+    };
+    entry.rounded = entry.reference;
+    recorded = library::KernelSource(entry).program({}, compiler::parse_target("sm_90a"));
+    machine = library::machine_forms(recorded, ir::default_target()).front();
+    StressedProgram& each = programs.emplace_back();
+    each.made.workload = library::make_workload(entry, {}, {}, 0);
+    each.made.program = library::bind_workload(recorded, each.made.workload, 1);
+    each.multiprocessors = 1;
+  }
+  Counting(const Counting&) = delete;
+  // `broken`: in place of its own kernels.
+  StressReport stress(const StressOptions& options, const std::vector<ir::Kernel>& broken = {}) {
+    return stress_on_gpu(recorded, machine, broken.empty() ? machine : broken, programs, options,
+                         [](const StressReport&, bool) { std::abort(); });
+  }
+  LibraryKernel entry;
+  ir::Program recorded;
+  std::vector<ir::Kernel> machine;
+  std::vector<StressedProgram> programs;
+};
+
+// The second launch of a program finds what the first has left.
+TEST(StressTest, LaunchesOfAProgramFollowEachOther) {
+  Counting counting({.is_zeroed = false});
+  StressOptions options;
+  options.launches = 1;
+  EXPECT_EQ(simulate_programs(counting.machine, counting.programs, options).kind, "");
+  options.launches = 2;
+  EXPECT_EQ(simulate_programs(counting.machine, counting.programs, options).kind, "mismatch");
+}
+
 class StressOnFakeGpuTest : public runtime::FakeDriverTest {
  protected:
   void SetUp() override {
@@ -177,6 +248,69 @@ TEST_F(StressOnFakeGpuTest, CountsTheRunsOfAProgram) {
   EXPECT_THAT(report.first_mismatch, testing::HasSubstr("nan"));
 }
 
+// Threads of each launch.
+std::vector<unsigned> launched;
+
+// What all are held against comes from the kernels themselves, and not from their mutants.
+TEST_F(StressOnFakeGpuTest, TheFirstRunIsOfTheOriginal) {
+  static const FakeCudaState* state = nullptr;
+  state = state_;
+  launched.clear();
+  state_->executes = [](void**) {
+    launched.push_back(state->block[0]);
+    return 0;
+  };
+  StressOptions options;
+  options.runs = 1;
+  const StressReport report = Counting().stress(options, Counting({.warps = 8}).machine);
+  state_->executes = nullptr;
+  EXPECT_EQ(report.error, "");
+  // Without delays and with them, on all multiprocessors and on one.
+  EXPECT_THAT(launched, testing::ElementsAre(128, 256, 256, 128, 256, 256));
+}
+
+TEST_F(StressOnFakeGpuTest, LargeClustersAreAllowed) {
+  StressOptions options;
+  options.runs = 1;
+  EXPECT_EQ(Counting({.cluster = 8}).stress(options).error, "");
+  EXPECT_EQ(state_->large_clusters, 0);
+  EXPECT_EQ(Counting({.cluster = 16}).stress(options).error, "");
+  EXPECT_EQ(state_->large_clusters, 1);
+}
+
+// What is filled, and launched, by two runs more.
+struct More {
+  int filled, launched;
+};
+template <typename Run>
+More more(FakeCudaState& state, const Run& run) {
+  const auto counted = [&](std::int64_t runs) {
+    state.memsets = state.launches = 0;
+    StressOptions options;
+    options.runs = runs;
+    EXPECT_EQ(run(options).error, "");
+    return More{state.memsets, state.launches};
+  };
+  const More few = counted(3), many = counted(5);
+  return {many.filled - few.filled, many.launched - few.launched};
+}
+
+// A run that leaves its outputs would else pass for the one before.
+TEST_F(StressOnFakeGpuTest, OutputsOfAKernelArePoisoned) {
+  const More of = more(*state_, [&](const StressOptions& options) { return run(options); });
+  EXPECT_EQ(of.launched, 4);  // two grids
+  EXPECT_EQ(of.filled, of.launched);
+}
+
+// Memory that is zeroed, too: a kernel that does not wait for the zeros would find those of before.
+TEST_F(StressOnFakeGpuTest, OutputsAndScratchOfAProgramArePoisoned) {
+  Counting counting;
+  const More of =
+      more(*state_, [&](const StressOptions& options) { return counting.stress(options); });
+  EXPECT_EQ(of.launched, 4);
+  EXPECT_EQ(of.filled, of.launched * 4);  // Y, copy and count; count again, with zeros
+}
+
 // The fake driver's launches write nothing: no run is right, although all leave the same bits.
 TEST_F(StressOnFakeGpuTest, CountsEveryRunThatLeavesItsOutputs) {
   StressOptions options;
@@ -236,8 +370,12 @@ TEST_F(StressOnFakeGpuTest, ALaunchThatTakesTooLongHangs) {
   int hangs = 0;
   run(options, &hangs);
   EXPECT_EQ(hangs, 6);
-  options.patience = std::chrono::milliseconds(20'000);
-  run(options);
+  // All launches together do not, or what comes between them.
+  state_->synchronise_milliseconds = 150;
+  options.patience = std::chrono::milliseconds(800);
+  hangs = 0;
+  run(options, &hangs);
+  EXPECT_EQ(hangs, 0);
 }
 
 TEST_F(StressOnFakeGpuTest, AnErrorOfTheDriverEndsTheRuns) {

@@ -39,7 +39,7 @@ TEST(RanksPrinter, OrdersAreThoseOfPtx) {
   for (const char* part :
        {"st.weak.b32 [%0], %1;", "st.relaxed.gpu.b32 [%0], %1;", "st.release.sys.b32 [%0], %1;",
         "ld.relaxed.cta.b32 %0, [%1];", "ld.acquire.sys.b32 %0, [%1];",
-        "red.release.sys.add.s32 [%0], %1;", "red.relaxed.cluster.add.s32 [%0], %1;",
+        "red.release.sys.global.add.u32 [%0], %1;", "red.relaxed.cluster.global.add.u32 [%0], %1;",
         "atom.acq_rel.gpu.add.s32 %0, [%1], %2;", "fence.acq_rel.sys;", "fence.acq_rel.cta;",
         "fence.proxy.async.global;",
         "const int v19 = __shfl_sync(0xffffffffu, *(flags_2 + rank), 0);",
@@ -48,6 +48,16 @@ TEST(RanksPrinter, OrdersAreThoseOfPtx) {
         "} while (!((int)((u32)v - (u32)value) >= 0));", "} while (!(v == value));"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
+}
+
+// Of the old values nobody reads the first, and the second is an element's number.
+TEST(RanksPrinter, AdditionsThatNobodyReadsAreReductions) {
+  const std::string text = print_cuda(parsed(ranks_text())).text;
+  for (const char* order : {"relaxed_gpu", "release_sys"}) {
+    EXPECT_THAT(text, HasSubstr(fmt::format("atomic_add_unread_{}(v17 + rank, 1);", order)));
+    EXPECT_THAT(text, HasSubstr(fmt::format(" = atomic_add_{}(v17 + rank, 1);", order)));
+  }
+  EXPECT_THAT(text, Not(HasSubstr("unread_acq")));
 }
 
 TEST(RanksPrinter, LaunchesPassRankEpochAndTables) {

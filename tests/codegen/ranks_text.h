@@ -66,8 +66,11 @@ body () {
       text += fmt::format("    reduce_add %23, %6, %10 {{{}}}\n", order(semantics));
     }
     for (const char* semantics : {"relaxed", "acquire", "release", "acq_rel"}) {
-      text +=
-          fmt::format("    %{}: i32 = atomic_add %23, %6, %10 {{{}}}\n", next++, order(semantics));
+      for (const char* read : {"", "    store_index %23, %{}, %7 {{{}}}\n"}) {
+        text += fmt::format("    %{}: i32 = atomic_add %23, %6, %10 {{{}}}\n", next++,
+                            order(semantics));
+        text += fmt::format(fmt::runtime(read), next - 1, order("relaxed"));
+      }
     }
     for (const char* compare : {"eq", "ne", "lt", "le", "gt", "ge"}) {
       text += fmt::format("    wait_flag %2, %6, %7 {{compare = \"{}\", {}}}\n", compare,

@@ -7,6 +7,7 @@
 #include "common/loaded_bounds.h"
 #include "compiler/compiled.h"
 #include "runtime/fake_driver.h"
+#include "runtime/nvrtc_available.h"
 
 // What the host makes of a check that fails, on a driver that executes nothing.
 namespace tilewright::compiler {
@@ -114,6 +115,22 @@ TEST_F(CheckedTest, AReportNamesTheWarp) {
     }
   });
   EXPECT_EQ(roles, 2);
+  // One of no role.
+  const FailedCheck failed = failed_check({1, 1, 0, 5, machine.threads / 32, {}}, machine);
+  EXPECT_THAT(failed.message,
+              testing::HasSubstr("kernel warp " + std::to_string(machine.threads / 32) + " of"));
+}
+
+// Nor is it held to what its author claims of the one that ships.
+TEST_F(CheckedTest, ClaimsAreNotAskedOf) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  Kernel kernel = rows_by_index();
+  kernel.require({wgmma_rs, registers <= 1});
+  BuildOptions options;
+  expect_error(ErrorKind::usage, {"instructions(\"wgmma_rs\") >= 1, and it is 0"},
+               [&] { build_kernel(kernel.finish(), "sm_90a", options); });
+  options.machine.checked = true;
+  EXPECT_NO_THROW(build_kernel(kernel.finish(), "sm_90a", options));
 }
 
 TEST_F(CheckedTest, AReportThatNoCheckMadeIsAnError) {

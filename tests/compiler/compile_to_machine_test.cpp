@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "common/temporary_folder.h"
 #include "compiler/build.h"
 #include "compiler/simulation.h"
 #include "ir/text.h"
+#include "runtime/nvrtc_available.h"
+#include "runtime/runtime_test.h"
 #include "support/diagnostic.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention.h"
@@ -90,6 +93,39 @@ TEST(CompileToMachine, AnotherTargetThanAKernelIsWrittenForIsRefusedAtTheKernel)
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_THAT(error.what(), HasSubstr("is written for sm_100a, and is compiled for sm_90a"));
   }
+}
+
+// Conversions of a place share its memory, which the largest of them needs.
+TEST(CompileToMachine, APlaceOfConversionsIsAsLargeAsTheLargest) {
+  const ir::Kernel kernel = ir::parse_text(R"(kernel "converts" machine
+grid (1)
+threads 128
+shared_bytes 2048
+body () {
+  %1: shared<f32, 1x1x64> = shared {name = "c", layout = shared_layout[1x64*4|64@1:4], stages = 1, offset = 0, scratch = 0}
+  %2: shared<f32, 1x1x128> = shared {name = "c", layout = shared_layout[1x128*4|128@1:4], stages = 1, offset = 0, scratch = 0}
+  %3: shared<f32, 1x1x32> = shared {name = "c", layout = shared_layout[1x32*4|32@1:4], stages = 1, offset = 0, scratch = 0}
+  %4: shared<f32, 1x1x16> = shared {name = "c", layout = shared_layout[1x16*4|16@1:4], stages = 1, offset = 512, scratch = 1}
+}
+)",
+                                           "converts.tw");
+  std::vector<std::int64_t> bytes;
+  for (const SharedUse& use : shared_use(kernel)) bytes.push_back(use.bytes);
+  EXPECT_THAT(bytes, testing::ElementsAre(512, 64));
+}
+
+TEST(CompileToMachine, WhatIsBuiltAfreshIsNotTakenFromTheCache) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  const test::TemporaryFolder folder;
+  const runtime::ScopedVariable cache("TILEWRIGHT_CACHE", folder.path().string());
+  Kernel kernel("nothing");
+  kernel.grid(1);
+  const Tensor Y = kernel.out("Y", f32, {1});
+  store(Y(all), zeros({1}));
+  const GpuProgram program = translate(kernel.finish(), "sm_90a");
+  EXPECT_FALSE(build(program, "sm_90a").from_cache);
+  EXPECT_TRUE(build(program, "sm_90a").from_cache);
+  EXPECT_FALSE(build(program, "sm_90a", /*afresh=*/true).from_cache);
 }
 
 // An observer that sees the form of the machine goes through the same stages as the result.

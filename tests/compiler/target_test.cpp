@@ -30,6 +30,7 @@ TEST(CompilerTargetTest, EachRecordHasThreeNames) {
     EXPECT_EQ(parse_target("sim:" + record->name).arch, record->name);
   }
   EXPECT_EQ(parse_target("interpreter").arch, "");
+  EXPECT_EQ(parse_target("cpu").kind, Target::Kind::cpu);
 }
 
 TEST(CompilerTargetTest, ARecordIsEnough) {
@@ -38,9 +39,10 @@ TEST(CompilerTargetTest, ARecordIsEnough) {
   EXPECT_THAT(error_of("sim:sm_90x", ErrorKind::usage), HasSubstr("there is no target"));
   const target::AddedTarget added(copy);
   EXPECT_EQ(parse_target("sim:sm_90x").arch, "sm_90x");
-  EXPECT_THAT(error_of("gpu", ErrorKind::usage),
-              HasSubstr("use one of: interpreter, sim:sm_90a, sim:sm_90x, cuda, sm_90a, sm_90x, "
-                        "passes:sm_90a, passes:sm_90x"));
+  EXPECT_THAT(
+      error_of("gpu", ErrorKind::usage),
+      HasSubstr("use one of: interpreter, cpu, sim:sm_90a, sim:sm_90x, cuda, sm_90a, sm_90x, "
+                "passes:sm_90a, passes:sm_90x"));
 }
 
 // Who has another GPU is told which it is, what is served, and what runs without.
@@ -48,10 +50,8 @@ TEST(CompilerTargetTest, AnotherGpuIsNamed) {
   EXPECT_THAT(error_of("sm_80", ErrorKind::unavailable),
               AllOf(HasSubstr("sm_80 (A100, A30) has no record"),
                     HasSubstr("sm_90a (NVIDIA Hopper: H100, H200, GH200) has"),
-                    HasSubstr("use interpreter or sim:sm_90a, which need no GPU")));
+                    HasSubstr("use cpu, interpreter or sim:sm_90a, which need no GPU")));
   EXPECT_THAT(error_of("sim:sm_89", ErrorKind::unavailable), HasSubstr("GeForce RTX 40"));
-  EXPECT_THAT(error_of("cpu", ErrorKind::unavailable),
-              HasSubstr("target cpu is not available in this version"));
 }
 
 }  // namespace

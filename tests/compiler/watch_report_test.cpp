@@ -106,6 +106,13 @@ TEST(Watch, SaysWhichWarpWaitsForWhatAndWhoWritesIt) {
                     HasSubstr("waits for the barrier x"), HasSubstr("arrived is written at "),
                     HasSubstr(line + std::to_string(exchange.signal_line)),
                     HasSubstr("in exchange itself"), HasSubstr("and who writes arrived")));
+  // Of words that several wait for it is said once.
+  report.taken = 3;
+  report.waits[2] = wait(word, 0, 0, 1, 7, 6, 1);
+  const std::string again = standstill(
+      report, machine, 1, [](const std::string& words) { return "\n  and who writes " + words; });
+  EXPECT_THAT(again, HasSubstr("waits for arrived[1] >= 7"));
+  EXPECT_EQ(again.find("and who writes arrived"), again.rfind("and who writes arrived"));
 }
 
 TEST(Watch, MoreWaitsThanThereAreRecords) {

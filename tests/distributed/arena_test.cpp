@@ -166,11 +166,13 @@ TEST_P(Arena, OtherPartsAreNamed) {
     } catch (const Error& error) {
       voice.say(error.what());
     }
+    voice.say(fmt::format("; the last byte: {}; ", arena.allocate(16, "all of the rest", 16) + 15));
     arena.allocate(rank == 0 ? 8 : 4, "keys", 4);
   });
   EXPECT_THAT(
       ranks.said(0),
-      AllOf(HasSubstr("rest of arena weights asks for 17 bytes, and of 3145728 bytes 16 are "
+      AllOf(HasSubstr(fmt::format("; the last byte: {}; ", kBytes - 1)),
+            HasSubstr("rest of arena weights asks for 17 bytes, and of 3145728 bytes 16 are "
                       "left"),
             HasSubstr("usage: error: keys of arena weights: rank 1 asks for 4 bytes at "
                       "multiples of 4, and rank 0 for 8 bytes")));

@@ -26,6 +26,9 @@ TEST(RankEnvironment, OfTorchrun) {
   EXPECT_EQ(read->address, "node1");
   EXPECT_EQ(read->port, 29500);
   EXPECT_EQ(read->job, "node1:29500:seven:0");
+  // Started again it is another job: what is left of the first one must not be met.
+  const ScopedVariable restarts("TORCHELASTIC_RESTART_COUNT", "2");
+  EXPECT_EQ(rank_environment()->job, "node1:29500:seven:2");
 }
 
 TEST(RankEnvironment, OfOpenMpi) {

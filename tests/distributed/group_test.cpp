@@ -130,20 +130,51 @@ TEST(Group, AForkedChildThatEndsEndsNothing) {
   EXPECT_EQ(ranks.said(1), "1: 0 1");
 }
 
+// And no other rank, which is heard though it does nothing.
 TEST(Group, ARankThatIsStoppedIsMissedByItsSilence) {
   const FileRanks job;
-  Processes ranks(2, [&](int rank, const Voice& voice) {
-    GroupOptions options = rank_of(rank, 2);
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    GroupOptions options = rank_of(rank, 3);
     // Only the one that stops is silent for so long.
-    if (rank == 0) options.silence = kShortPatience;
+    if (rank != 1) options.silence = kShortPatience;
     const Group group = job.join(options);
     voice.say("joined");
-    if (rank == 1) stay();
+    if (rank != 0) stay();
     group.barrier();
   });
   ranks.wait_for(1, "joined");
+  const auto before = std::chrono::steady_clock::now();
   ranks.signal(1, SIGSTOP);
-  EXPECT_THAT(ranks.said(0), HasSubstr("nothing has come from it for 1.5 s"));
+  EXPECT_THAT(ranks.said(0), AllOf(HasSubstr("nothing has come from it for 1.5 s"),
+                                   testing::Not(HasSubstr("rank 2 ("))));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, 3 * kShortPatience);
+}
+
+// Who was stopped has heard nobody, and knows nothing of who was stopped with it.
+TEST(Group, RanksThatAreStoppedTogetherMissNobody) {
+  const FileRanks job;
+  const test::TemporaryFolder folder;
+  const std::filesystem::path go_on = folder.path() / "go_on";
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    GroupOptions options = rank_of(rank, 2);
+    options.silence = kShortPatience;
+    const Group group = job.join(options);
+    voice.say("joined ");
+    while (!std::filesystem::exists(go_on)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    voice.say(test::roll_call(group));
+  });
+  for (const int rank : {0, 1}) ranks.wait_for(rank, "joined");
+  for (const int rank : {0, 1}) ranks.signal(rank, SIGSTOP);
+  std::this_thread::sleep_for(kShortPatience * 5 / 4);
+  for (const int rank : {0, 1}) {
+    ranks.signal(rank, SIGCONT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  std::ofstream(go_on) << "on";
+  EXPECT_THAT(ranks.said(0), HasSubstr("0: 0 1"));
+  EXPECT_THAT(ranks.said(1), HasSubstr("1: 0 1"));
 }
 
 TEST(Group, ARankThatLeavesIsNoLoss) {

@@ -236,6 +236,7 @@ int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
 int cuMemFreeHost(void* pointer) { return cuMemFree_v2(reinterpret_cast<uint64_t>(pointer)); }
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st* stream) {
   ++fake_cuda_state.copies;
+  if (stream == nullptr) ++fake_cuda_state.copies_on_default;
   fake_cuda::submit(stream, [=] {
     std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
   });
@@ -243,6 +244,7 @@ int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, CUstream_st* stream)
 }
 int cuMemcpy2DAsync_v2(const cuda::Copy2D* copy, CUstream_st* stream) {
   ++fake_cuda_state.copies;
+  if (stream == nullptr) ++fake_cuda_state.copies_on_default;
   fake_cuda::submit(stream, [copy = *copy] {
     for (size_t row = 0; row < copy.rows; ++row) {
       std::memcpy(reinterpret_cast<void*>(copy.to.device + row * copy.to.pitch),

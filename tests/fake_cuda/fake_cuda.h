@@ -43,7 +43,8 @@ struct FakeCudaState {
   int ended_queues_with_work;
   int memsets;
   int copies;
-  int word_calls;  // that write words or wait for them
+  int copies_on_default;  // stream
+  int word_calls;         // that write words or wait for them
   unsigned grid[3], block[3], cluster[3];
   int cooperative;
   unsigned shared_bytes;

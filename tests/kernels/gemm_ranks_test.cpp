@@ -171,6 +171,18 @@ TEST(GemmReduceScatterTest, RunsThatLeaveLate) {
   check(o, {70, 304, 136}, {.runs = 2});
 }
 
+// Others' parts come through the ring of the operands, several in a stage. Own tiles begin beside
+// the last ones of others.
+TEST(GemmReduceScatterTest, PartsThroughTheRing) {
+  GemmReduceScatter o = small_tiles(2);
+  o.gemm.block_n = 128;
+  check(o, {150, 264, 136}, {.schedules = 2});
+  o.ranks = 4;
+  check(o, {150, 136, 72}, {.schedules = 2});
+  o.ranks = 8;
+  check(o, {70, 136, 24}, {.runs = 2, .multiprocessors = 2});
+}
+
 // CTAs of a cluster have the same columns for different ranks: some wait for what others send.
 TEST(GemmReduceScatterTest, RanksShareTiles) {
   GemmReduceScatter o = small_tiles(2);
@@ -213,7 +225,8 @@ TEST(GemmReduceScatterTest, AnyOrderGivesTheSameBits) {
   }
 }
 
-// The meaning has the explicit form's bits where all sums are exact: whole numbers.
+// The meaning has the explicit form's bits where all sums are exact: whole numbers. The parts are
+// not, so that each rank's is rounded, its own as well.
 TEST(GemmReduceScatterTest, IsWhatTheInterpreterComputes) {
   const LibraryKernel& entry = find_kernel("gemm_reduce_scatter");
   for (const char* parts : {"bf16", "f32"}) {
@@ -227,7 +240,7 @@ TEST(GemmReduceScatterTest, IsWhatTheInterpreterComputes) {
       for (std::size_t number = 0; number <= place_of_result(o); ++number) {
         HostTensor& tensor = of_rank[number];
         for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-          tensor.set_flat(i, std::nearbyint(tensor.flat(i)));
+          tensor.set_flat(i, std::nearbyint(5 * tensor.flat(i)));
         }
         copies.push_back(tensor);
       }
@@ -324,14 +337,15 @@ void check(const AllGatherGemm& o, const Sizes& sizes, const How& how = {}) {
 
 TEST(AllGatherGemmTest, OfTwoFourAndEightRanks) {
   check(small_gather(2), {}, {.schedules = 3});
-  check(small_gather(4), {});
+  // So many CTAs that each has tiles of some ranks alone: it knows of no others' rows.
+  check(small_gather(4), {}, {.runs = 2, .multiprocessors = 8});
   check(small_gather(8), {70, 24, 24}, {.runs = 2, .multiprocessors = 2});
 }
 
-// Fewer rows than a block has, blocks without any, and a tail in each of several blocks.
+// Fewer rows than a block has, blocks without any, all four, and a tail in each of several blocks.
 TEST(AllGatherGemmTest, Tails) {
-  for (const Sizes& sizes :
-       {Sizes{1, 8, 8}, Sizes{64, 32, 64}, Sizes{300, 72, 136}, Sizes{65, 200, 8}}) {
+  for (const Sizes& sizes : {Sizes{1, 8, 8}, Sizes{64, 32, 64}, Sizes{300, 72, 136},
+                             Sizes{200, 24, 264}, Sizes{65, 200, 8}}) {
     check(small_gather(2), sizes, {.seed = 3});
   }
   check(small_gather(2), {70, 40, 0});

@@ -350,13 +350,16 @@ class PassedRank {
     executable_.emplace(compile(ring.program, "cuda", group, options));
   }
 
-  void queue(std::int64_t rows, int first) {
+  // `y`: of a ring in which others reach it.
+  void queue(std::int64_t rows, int first, std::byte* y = nullptr) {
     x_ = HostTensor::zeros(i32, {rows, kColumns});
     z_ = HostTensor::poisoned(i32, {rows, kColumns});
     for (std::int64_t i = 0; i < x_.elements(); ++i) {
       x_.set_flat(i, static_cast<double>(first + 100 * rank_ + i));
     }
-    executable_->run_in_group({ref(x_), ref(z_)}, stream_.handle());
+    std::vector<TensorRef> tensors = {ref(x_), ref(z_)};
+    if (y != nullptr) tensors.insert(tensors.begin() + 1, {y, i32, {rows, kColumns}, {}});
+    executable_->run_in_group(tensors, stream_.handle());
   }
   // What the rank before has queued with that number.
   bool has_come(int first) {
@@ -488,6 +491,50 @@ TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
                     HasSubstr(" again: error: lost rank 1"), HasSubstr(" at rest")));
 }
 
+TEST_F(ProgramGroup, WhatOtherRanksReachLiesInMemoryThatTheyShare) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice& voice) {
+    prepare();
+    const Group group = job.join(rank, 2);
+    const PassedRing ring(2, true);
+    PassedRank own(ring, group);
+    const SymmetricArena arena(group, 4096, "y", SymmetricArena::Memory::gpu, rank);
+    std::byte* const y = arena.at(rank);
+    std::vector<std::byte> alone(4096);
+    int first = 0;
+    const auto run = [&](std::int64_t rows, std::byte* place) {
+      try {
+        own.queue(rows, first += 1000, place);
+        voice.say(own.has_come(first) ? "right\n" : "wrong\n");
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+    };
+    run(3, y);
+    run(3, y);
+    run(3, y + 1024);              // of the same sizes, elsewhere
+    run(7, y + 256);               // of others
+    run(7, y + 256 * (1 + rank));  // not where the other has it
+    run(7, rank == 0 ? alone.data() : y);
+    run(7, y + 4096 - 7 * kColumns * 4);
+    run(7, y + 4096 - 7 * kColumns * 4 + 4);  // beyond its end
+    run(7, y);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const std::string said = processes.said(rank);
+    EXPECT_THAT(said, StartsWith("right\nright\nright\nright\n"));
+    EXPECT_THAT(said, HasSubstr("program_group_test.cpp:"));
+    EXPECT_THAT(said, HasSubstr("program passed_ring: this copy reaches y of other ranks: "));
+    EXPECT_THAT(said, testing::EndsWith("right\n"));
+    EXPECT_THAT(said, testing::Not(HasSubstr("wrong")));
+    EXPECT_THAT(
+        said,
+        HasSubstr(rank == 0 ? "rank 1 passes it at byte 512 of y (arena 0), rank 0 at byte 256 "
+                            : "rank 0 passes it at byte 256 of y (arena 0), rank 1 at byte 512 "));
+    EXPECT_THAT(said, HasSubstr("rank 0 passes a tensor that lies in no memory that they share"));
+  }
+}
+
 TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
   const FileRanks job;
   Processes processes(2, [&](int rank, const Voice& voice) {
@@ -502,7 +549,8 @@ TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
     };
     const PassedRing reached(2, true), ring(2);
     PassedRank wrong(reached, group), own(ring, group);
-    tell([&] { wrong.queue(3, 0); });
+    std::vector<std::byte> alone(3 * kColumns * 4);
+    tell([&] { wrong.queue(3, 0, alone.data()); });
     own.queue(3, 0);
     tell([&] { own.executable().run_on_gpus({}); });
     HostTensor x = own.x();
@@ -517,7 +565,7 @@ TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
     EXPECT_THAT(
         processes.said(rank),
         AllOf(HasSubstr("program passed_ring: this copy reaches y of other ranks"),
-              HasSubstr("program_group_test.cpp"), HasSubstr("fix: keep what other ranks"),
+              HasSubstr("program_group_test.cpp"), HasSubstr("fix: pass a tensor in memory"),
               HasSubstr("its runs are counted by the host, and the stream is being captured"),
               HasSubstr("run_in_group(), which takes the tensors of this process's rank"),
               HasSubstr("program passed_ring takes 2 tensors of a rank's, and 1 is given"),

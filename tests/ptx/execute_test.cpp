@@ -286,6 +286,15 @@ TEST(PtxExecute, Faults) {
        "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\nbar.warp.sync -1;\n"
        "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 3; @!%p2 bra w;",
        "mbarrier"},
+      {"several barriers at once", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2+8], 1;\n"
+       "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
+       "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2+8];\nbar.warp.sync -1;\n"
+       "setp.lt.s32 %p1, %r0, 4; @%p1 add.s32 %r2, %r2, 8;\n"
+       "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra w;",
+       "divergence"},
       {"a barrier for some lanes", "", "setp.lt.s32 %p1, %r0, 4; @%p1 bar.sync 0;", "divergence"},
       {"a barrier of other threads", "", "bar.sync 1, 48;", "named_barrier"},
       {"a barrier that others do not reach", "", "bar.sync 1, 64;", "deadlock"},

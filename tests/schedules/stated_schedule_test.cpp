@@ -351,6 +351,24 @@ TEST(StatedSchedule, WarpgroupsThatDoNotGoIntoTheRows) {
                    test::stated_softmax(4, 1024), {.warpgroups = 3});
 }
 
+// Columns that are divided leave room for other results, which each warpgroup has whole: less of
+// it, the more warpgroups share the registers.
+TEST(StatedSchedule, MoreWarpgroupsThanResultsBesideDividedOnesLeaveRoomFor) {
+  Kernel kernel("beside");
+  kernel.grid(1);
+  const Tensor A = kernel.in("A", bf16, {64, 64});
+  for (const auto& [name, columns] : {std::pair("C", 384), {"D", 256}}) {
+    const Tensor B = kernel.in("B" + std::string(name), bf16, {columns, 64});
+    const Tensor result = kernel.out(name, f32, {64, columns});
+    store(result(all, all), dot(load(A(all, all)), load(B(all, all)).T()));
+  }
+  refused_schedule(
+      "warpgroups",
+      {"warpgroups = 3: 64 x 256 results take 128 registers", "with 512 threads there are 128",
+       "the product is", "fix: take narrower results"},
+      kernel, {.warpgroups = 3});
+}
+
 TEST(StatedSchedule, PartitionsThatProductsForbid) {
   refused_schedule("partition",
                    {"partition = columns: the products' results have 128 rows",

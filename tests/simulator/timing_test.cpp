@@ -86,6 +86,53 @@ TEST(Timing, APhaseThatAnArrivalCountsFor) {
   EXPECT_EQ(told_with(kArrive + kArrive, kArrive + kArrive, ""), std::set<std::string>{""});
 }
 
+// Nobody waits for these phases, but a warp that arrives for them does not know of one of the waits
+// before: in another order it might come first, and the phase end before the wait has looked.
+TEST(Timing, AnArrivalThatDoesNotKnowOfAWaitBeforeIt) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  const std::string hear = "    mbarrier_wait %21, %1, %0\n",
+                    hear_both = "    mbarrier_wait %20, %1, %0\n";
+  const std::string tell = "    mbarrier_arrive %21, %1\n",
+                    tell_of_both = "    mbarrier_arrive %20, %1\n";
+  const auto told_with = [&](const std::string& heard_by_a) {
+    return told_of(litmus(role("a", 0, 1, kArrive + heard_by_a + kArrive) +
+                              role("b", 1, 1, kArrive + hear_both + kArrive + kArrive + kArrive) +
+                              role("waits", 2, 1, kWait + tell_of_both) +
+                              role("tells", 3, 1, kWait + tell + tell_of_both),
+                          setup));
+  };
+  EXPECT_EQ(told_with(hear),
+            std::set<std::string>{"the phase of bar[0] that an arrival counts for"});
+  EXPECT_EQ(told_with(hear_both), std::set<std::string>{""});
+}
+
+// Nor for those of the last turns of a loop. Where nobody waits for any of an instruction, nothing
+// is known of launches with more turns.
+TEST(Timing, AnArrivalThatNobodyWaitsFor) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  const std::string go = "    mbarrier_arrive %21, %1\n";
+  const std::string turn = kArrive + "    mbarrier_wait %21, %1, %0\n";
+  const auto never_awaited = [&](const std::string& of_both, const std::string& of_third) {
+    MachineOptions options;
+    options.timing = true;
+    const MachineReport report = run_litmus(
+        litmus(role("both", 0, 2, of_both) + role("waits", 2, 1, of_third), setup), options);
+    EXPECT_TRUE(report.ok()) << first_message(report);
+    EXPECT_EQ(report.timing, "");
+    return report.arrivals.never_awaited();
+  };
+  EXPECT_EQ(never_awaited(turn, kWait + go), "");
+  EXPECT_THAT(never_awaited(turn + turn + turn, kWait + go),
+              HasSubstr("the phase of bar[0] that an arrival counts for at"));
+  EXPECT_EQ(never_awaited("    for_loop %0, %3, %1 (%71: i32) {\n" + turn + "      yield\n    }\n",
+                          kWait + go),
+            "");
+  // A kernel without a wait has none in any launch.
+  EXPECT_EQ(never_awaited(turn + turn + turn, go), "");
+}
+
 // Whether anybody would wait for it is a matter of the sizes.
 TEST(Timing, APhaseThatIsNotOverAtTheEnd) {
   LitmusSetup setup;

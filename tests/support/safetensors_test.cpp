@@ -61,6 +61,9 @@ TEST_F(SafetensorsTest, ADeepHeaderIsRefused) {
                          kAgain);
   write_entry("{\"dtype\":\"" + deep + "\"}");
   EXPECT_NE(error().find("has dtype [[["), std::string::npos) << "brackets in a text nest nothing";
+  write_entry("{\"dtype\":\"\\\"" + deep + "\"}");
+  EXPECT_NE(error().find("has dtype \"[["), std::string::npos)
+      << "nor behind a quote that is escaped";
 }
 
 TEST_F(SafetensorsTest, EveryType) {
@@ -149,6 +152,8 @@ TEST_F(SafetensorsTest, DamagedEntries) {
          "\"data_offsets\" [8, 0] are not a begin and an end");
   expect(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})",
          "is cut short: the tensor ends at byte 12 of the data, the file at 8");
+  expect(R"({"dtype":"U8","shape":[9],"data_offsets":[0,9]})",
+         "is cut short: the tensor ends at byte 9 of the data, the file at 8");
   expect(R"({"dtype":"F32","shape":[3],"data_offsets":[0,8]})",
          "holds 8 bytes; shape [3] of F32 has 12");
   expect(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})",

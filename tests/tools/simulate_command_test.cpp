@@ -41,7 +41,7 @@ TEST(CommandTest, Fuzzes) {
   expect_failure("fuzz --target passes:sm_90a", 2,
                  {"target passes:sm_90a is not compared by fuzz"});
   expect_failure("fuzz --target gpu", 2,
-                 {"there is no target 'gpu'", "interpreter, sim:sm_90a, cuda, sm_90a"});
+                 {"there is no target 'gpu'", "interpreter, cpu, sim:sm_90a, cuda, sm_90a"});
 }
 
 TEST(CommandTest, StressSimulatesAndAssemblesWithoutAGpu) {

@@ -28,12 +28,12 @@ struct GemmReduceScatter {
 // B, scale, bias and C.
 Program gemm_reduce_scatter(const GemmReduceScatter& operation, SourceLocation where = here());
 
-// For sm_90a: one persistent kernel. A rank computes the rows of the next rank first and its own
-// last. Others' parts go into slots of their owner's memory by TMA, tile by tile, each behind a
-// word that counts up with the runs. What finds no room in shared memory leaves beside the next
-// tile's products. Where the owner computes the tile itself it adds what has come, which it loads
-// beside the products if it is there. There are slots for two runs, since a rank may be a run
-// ahead. n and k are multiples of 8.
+// For sm_90a: one persistent kernel. A rank computes its part of others' tiles first and its own
+// tiles last. Others' parts go into slots of their owner's memory by TMA, tile by tile, each behind
+// a word that counts up with the runs and that a warp of its own writes. What finds no room in
+// shared memory leaves beside the next tile's products. Where the owner computes the tile itself it
+// adds what has come, which the warp that loads fetches behind the tile's operands. There are slots
+// for two runs, since a rank may be a run ahead. n and k are multiples of 8.
 Program gemm_reduce_scatter_sm90(const GemmReduceScatter& operation, SourceLocation where = here());
 
 // A product whose rows are divided among ranks. Each rank has its own rows A {m, k}, and B {n, k},
@@ -52,9 +52,10 @@ Program all_gather_gemm(const AllGatherGemm& operation, SourceLocation where = h
 
 // For sm_90a: one persistent kernel. A rank computes with its own rows first, then with those that
 // come first; the warp that loads waits for their words, which count up with the runs. Copy engines
-// push each rank's rows to the others, in blocks of rows and the last of them in parts of k; or, if
-// `push` is set, a warp of each CTA does, in parts of k, and into another half of the memory in
-// every second run, so that no run waits for the one before. k and n are multiples of 8.
+// push each rank's rows to the others, in blocks of rows and between two ranks the last of them in
+// parts of k; or, if `push` is set, a warp of each CTA does, in parts of k, and into another half
+// of the memory in every second run, so that no run waits for the one before. k and n are multiples
+// of 8.
 Program all_gather_gemm_sm90(const AllGatherGemm& operation, SourceLocation where = here());
 
 // What the library compiles them in.

@@ -9,6 +9,7 @@
 #include "check/fuzz/faults.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/compiled.h"
+#include "compiler/cpu_kernel.h"
 #include "compiler/device_tensors.h"
 #include "compiler/launch_plan.h"
 #include "ir/text.h"
@@ -23,6 +24,19 @@ namespace {
 using Kind = Verdict::Kind;
 
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+// Whether each is rounded as IEEE says.
+bool has_exact_functions_alone(const ir::Kernel& kernel) {
+  bool exact = true;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    const ir::OpInfo& record = ir::info(operation.op);
+    if (!record.elementwise() || record.kind != ir::FunctionKind::real) return;
+    const ir::Op op = operation.op;
+    exact = exact && (op == ir::Op::sqrt || op == ir::Op::rcp || op == ir::Op::floor ||
+                      op == ir::Op::ceil || op == ir::Op::rint);
+  });
+  return exact;
+}
 
 // Ends the judgement with a verdict.
 struct Decided {
@@ -41,6 +55,10 @@ class Judge {
   Verdict run() {
     stage_ = "envelope";
     envelope_ = envelope_of(kernel_, traced_.launch, precision_);
+    if (target_ == Target::cpu) {
+      run_natively();
+      return verdict_;
+    }
     interpret();
     if (target_ == Target::interpreter) return verdict_;
     stage_ = "lowering";
@@ -112,6 +130,28 @@ class Judge {
                       [&](const compiler::Stage& stage, const ir::Kernel& now) {
                         observe(stage.name, now, stage.changed);
                       });
+  }
+
+  // By every instruction set that this machine has. Without rewrites the results are the
+  // interpreter's, bit by bit, where no function is approximated.
+  void run_natively() {
+    stage_ = "interpreter";
+    const Launch plain = interpreted(kernel_, false);
+    compare(plain);
+    const bool is_exact = has_exact_functions_alone(kernel_);
+    for (const char* name : {"v2", "v3", "v4", "bf16", "baseline"}) {
+      const cpu::Kernels* const kernels = cpu::find_kernels(name);
+      if (kernels == nullptr) continue;
+      for (const Numerics& numerics : {Numerics{}, Numerics::strict()}) {
+        stage_ = fmt::format("cpu, {}{}", name, numerics.contract_fma ? "" : ", strict");
+        Launch launch = traced_.launch;
+        cpu::RunOptions options;
+        options.threads = 1 + static_cast<unsigned>(recipe_.seed % 3);
+        compiler::compile_for_cpu(kernel_, {numerics, kernels})->run(launch.arguments(), options);
+        compare(launch);
+        if (is_exact && !numerics.contract_fma) expect_equal(launch, plain);
+      }
+    }
   }
 
   // A second launch finds what the first has left.

@@ -9,7 +9,7 @@
 
 namespace tilewright::checks::fuzz {
 
-enum class Target : std::uint8_t { interpreter, simulator, cuda };
+enum class Target : std::uint8_t { interpreter, cpu, simulator, cuda };
 
 struct Verdict {
   enum class Kind : std::uint8_t {

@@ -53,10 +53,12 @@ Emitter::Emitter(const ir::Kernel& kernel, const PrintFlavour& flavour)
       flavour_(flavour),
       names_(kernel.types.size()),
       definitions_(kernel.types.size()),
-      nonnegative_(analysis::nonnegative_values(kernel)) {
+      nonnegative_(analysis::nonnegative_values(kernel)),
+      used_(kernel.types.size()) {
   for (ValueId i = 0; i < names_.size(); ++i) names_[i] = fmt::format("v{}", i);
   ir::for_each(kernel.body, [this](const Operation& operation) {
     for (const ValueId result : operation.results) definitions_[result] = &operation;
+    for (const ValueId operand : operation.operands) used_[operand] = true;
   });
   for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
     const ir::Parameter& parameter = kernel.parameters[i];

@@ -33,6 +33,7 @@ class Emitter {
   std::optional<std::int64_t> constant(ir::ValueId value) const;
   const ir::Operation* definition(ir::ValueId value) const { return definitions_[value]; }
   bool nonnegative(ir::ValueId value) const { return nonnegative_[value]; }
+  bool is_used(ir::ValueId value) const { return used_[value]; }
 
   void line(std::string_view text);
   void open(std::string_view head);  // "head {", and indents
@@ -95,7 +96,7 @@ class Emitter {
   SourceLocation printed_where_;  // the last that became a comment
   std::vector<std::string> names_;
   std::vector<const ir::Operation*> definitions_;
-  std::vector<bool> nonnegative_;
+  std::vector<bool> nonnegative_, used_;
   std::map<std::string, std::string> wrappers_;
   std::map<std::string, std::string> parameter_names_;  // by what they hold
   std::vector<Parameter> tensor_maps_, tensors_, dims_, scalars_;

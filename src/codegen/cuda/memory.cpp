@@ -69,7 +69,19 @@ void print_shared_store(Emitter& emitter, const Operation& operation) {
                                 memory_type(dtype), emitter.name(operation.operands[2])));
 }
 
+// Where nobody reads what was there, PTX has a reduction: of i32, and it acquires nothing.
+bool is_reduction(const Emitter& emitter, const Operation& operation) {
+  const ValueId old = operation.results[0];
+  const Semantics semantics = ir::order_of(operation).semantics;
+  return !emitter.is_used(old) && emitter.type(old).dtype == DType::i32 &&
+         (semantics == Semantics::relaxed || semantics == Semantics::release);
+}
+
 void print_atomic_add(Emitter& emitter, const Operation& operation) {
+  if (emitter.agent == Emitter::Agent::cta) {
+    cannot_print(operation, "outside every role its result would have to reach other warps");
+  }
+  if (is_reduction(emitter, operation)) return print_unread_add(emitter, operation);
   const ValueId result = operation.results[0];
   const std::string_view type = scalar_type(emitter.type(result).dtype);
   const std::string call = fmt::format(
@@ -81,9 +93,6 @@ void print_atomic_add(Emitter& emitter, const Operation& operation) {
   const std::string& name = emitter.name(result);
   if (emitter.agent == Emitter::Agent::lane) {
     return emitter.line(fmt::format("const {} {} = {};", type, name, call));
-  }
-  if (emitter.agent == Emitter::Agent::cta) {
-    cannot_print(operation, "outside every role its result would have to reach other warps");
   }
   emitter.line(fmt::format("{} {} = 0;", type, name));
   emitter.lane_line(fmt::format("{} = {};", name, call));

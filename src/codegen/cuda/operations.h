@@ -60,6 +60,7 @@ TW_PRINTER(peer);
 TW_PRINTER(peer_map);
 TW_PRINTER(store_index);
 TW_PRINTER(reduce_add);
+TW_PRINTER(unread_add);  // atomic_add where nobody reads what was there
 TW_PRINTER(wait_flag);
 TW_PRINTER(fence);
 TW_PRINTER(fence_proxy_async_global);

@@ -168,8 +168,15 @@ void print_store_index(Emitter& emitter, const Operation& operation) {
   print_word(emitter, operation, "store", "st", ".b32");
 }
 
+// With the state space: of a generic address ptxas makes an atomic.
+constexpr std::string_view kReduction = ".global.add.u32";
+
 void print_reduce_add(Emitter& emitter, const Operation& operation) {
-  print_word(emitter, operation, "reduce_add", "red", ".add.s32");
+  print_word(emitter, operation, "reduce_add", "red", kReduction);
+}
+
+void print_unread_add(Emitter& emitter, const Operation& operation) {
+  print_word(emitter, operation, "atomic_add_unread", "red", kReduction);
 }
 
 namespace {

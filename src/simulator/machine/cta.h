@@ -49,11 +49,18 @@ struct ExpectedBytes {
 
 // Of an mbarrier: what tells whether it matters that an arrival may count for another phase.
 struct PhasesInTime {
+  struct Arrival {
+    const Instruction* instruction = nullptr;
+    std::uint64_t first = 0;  // phase that it counted for
+    bool is_unsure = false;
+  };
   std::vector<std::pair<int, Epoch>> waits;  // the last one that has passed, of each agent
   std::uint64_t waited = 0;                  // so many phases a wait has found complete
   std::uint64_t unaware = 0;          // of so many an arrival did not know of all waits before it
   std::uint64_t unsure = UINT64_MAX;  // the first phase that an unsure arrival may count for
   const Instruction* arrival = nullptr;  // this one
+  std::vector<Arrival> arrivals;         // by each instruction
+  void note(const Instruction& instruction, std::uint64_t phase, bool is_unsure);
 };
 
 struct Mbarrier {

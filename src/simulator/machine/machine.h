@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/ir.h"
@@ -71,6 +73,20 @@ struct MachineOptions {
   Recorder* recorder = nullptr;  // is told what happens (recorder.h)
 };
 
+// Arrivals on mbarriers, with MachineOptions::timing. One that may count for another phase than it
+// did is no matter of the order where nobody waits for it (timing.h). Whether somebody does where
+// there are more turns, other sizes tell: those that wait for a phase of the same arrival.
+struct ArrivalsInTime {
+  using Instruction =
+      std::pair<std::string, std::size_t>;    // the kernel's name, a place in its code
+  std::map<Instruction, std::string> unsure;  // with what may be otherwise
+  std::set<Instruction> awaited;
+  void join(const ArrivalsInTime& other);
+  // What may be otherwise of an arrival of which no run waits for a phase; empty where there is
+  // none.
+  std::string never_awaited() const;
+};
+
 struct MachineReport {
   std::vector<Fault> faults;
   std::int64_t operations = 0;                       // executed by warps
@@ -81,6 +97,7 @@ struct MachineReport {
   std::string timing;
   // The first access to a word whose place among other CTAs' accesses may be another one.
   std::string words;
+  ArrivalsInTime arrivals;
   // With MachineOptions::note_written, of each output: of every 16 bytes of its memory, which ones
   // have been written.
   std::vector<std::vector<std::uint16_t>> written;

@@ -10,6 +10,26 @@
 
 namespace tilewright::simulator {
 
+void PhasesInTime::note(const Instruction& instruction, std::uint64_t phase, bool is_unsure) {
+  const auto same = std::find_if(arrivals.begin(), arrivals.end(), [&](const Arrival& each) {
+    return each.instruction == &instruction;
+  });
+  if (same == arrivals.end()) return arrivals.push_back({&instruction, phase, is_unsure});
+  same->is_unsure = same->is_unsure || is_unsure;
+}
+
+void ArrivalsInTime::join(const ArrivalsInTime& other) {
+  unsure.insert(other.unsure.begin(), other.unsure.end());
+  awaited.insert(other.awaited.begin(), other.awaited.end());
+}
+
+std::string ArrivalsInTime::never_awaited() const {
+  for (const auto& [place, what] : unsure) {
+    if (awaited.count(place) == 0) return what + ", for which no size waits";
+  }
+  return {};
+}
+
 int Timing::agent(const Cta& cta, int barrier) const {
   return launch_.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
 }
@@ -41,10 +61,12 @@ void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int ba
   });
   if (!aware) in_time.unaware = state.phase + 1;
   const Epoch complete = known[agent(cta, barrier)];
-  if (complete < state.phase && complete < in_time.unsure) {
+  const bool is_unsure = complete < state.phase;
+  if (is_unsure && complete < in_time.unsure) {
     in_time.unsure = complete;
     in_time.arrival = &instruction;
   }
+  in_time.note(instruction, state.phase, is_unsure);
   if (expected == 0) return;
   const int own = own_agent(warp, instruction.elected);
   state.expects.push_back({own, ++known[own], expected});
@@ -129,6 +151,7 @@ void Timing::end(const Cta& cta) {
     const Mbarrier& state = cta.barriers[i];
     const int barrier = static_cast<int>(i);
     find_unsure(state, barrier);
+    note_arrivals(state, barrier);
     if (!state.initialised || (state.pending == state.expected && state.tx == 0)) continue;
     tell(launch_.barrier_array(barrier).where,
          fmt::format("a phase of {} that is not over when its CTA ends",
@@ -140,8 +163,27 @@ void Timing::find_unsure(const Mbarrier& state, int barrier) const {
   const PhasesInTime& in_time = state.in_time;
   if (!in_time.arrival) return;
   if (in_time.waited <= in_time.unsure && in_time.unaware <= in_time.unsure) return;
-  tell(in_time.arrival->where(),
-       fmt::format("the phase of {} that an arrival counts for", launch_.barrier_name(barrier)));
+  if (launch_.report.timing.empty()) {
+    launch_.report.timing = phase_of(*in_time.arrival, barrier);
+  }
+}
+
+std::string Timing::phase_of(const Instruction& arrival, int barrier) const {
+  return fmt::format("the phase of {} that an arrival counts for at {}",
+                     launch_.barrier_name(barrier), format_location(arrival.where()));
+}
+
+void Timing::note_arrivals(const Mbarrier& state, int barrier) {
+  // In a kernel without a wait for it no launch has one.
+  if (launch_.barrier_array(barrier).waiters.empty()) return;
+  const PreparedKernel& kernel = launch_.kernel;
+  for (const PhasesInTime::Arrival& each : state.in_time.arrivals) {
+    const ArrivalsInTime::Instruction place(
+        kernel.source->name, static_cast<std::size_t>(each.instruction - kernel.code.data()));
+    ArrivalsInTime& arrivals = launch_.report.arrivals;
+    if (each.first < state.in_time.waited) arrivals.awaited.insert(place);
+    if (each.is_unsure) arrivals.unsure.emplace(place, phase_of(*each.instruction, barrier));
+  }
 }
 
 WordStep Timing::step_of(const Warp& warp, const Access& access, const std::byte* word) const {

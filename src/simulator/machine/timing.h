@@ -24,7 +24,8 @@
 //   without it, since its arrivals and its bytes are those that the phase had here. Where its warp
 //   knows of fewer, it may count for a phase behind these. That is all the same if no wait is for
 //   one of them, and no arrival for them may come before a wait for an earlier one: behind the last
-//   turn of a ring. Of what each turn does, launches with more turns tell.
+//   turn of a ring. That is so in this launch. Of one with more turns it says nothing, unless
+//   some launch waits for a phase that the same instruction arrives for (ArrivalsInTime).
 // - A wait for phase p finds that phase: the order's own checks hold it to the phase, and phase
 //   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait. A warp's
 //   instructions come one behind the other, also where one lane executes the later ones. So who
@@ -84,6 +85,8 @@ class Timing {
  private:
   // Whether it matters that an arrival may count for another phase of the barrier.
   void find_unsure(const Mbarrier& state, int barrier) const;
+  void note_arrivals(const Mbarrier& state, int barrier);
+  std::string phase_of(const Instruction& arrival, int barrier) const;
   int agent(const Cta& cta, int barrier) const;
   int own_agent(const Warp& warp, bool elected) const;
   void tell(SourceLocation where, const std::string& what) const;

@@ -140,6 +140,30 @@ __device__ __forceinline__ int atomic_add_release_sys(int* address, int v) {
   asm volatile("atom.release.sys.add.s32 %0, [%1], %2;" : "=r"(old) : "l"(address), "r"(v) : "memory");
   return old;
 }
+__device__ __forceinline__ void atomic_add_unread_relaxed_cluster(int* address, int v) {
+  asm volatile("red.relaxed.cluster.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_relaxed_cta(int* address, int v) {
+  asm volatile("red.relaxed.cta.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_relaxed_gpu(int* address, int v) {
+  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_relaxed_sys(int* address, int v) {
+  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_release_cluster(int* address, int v) {
+  asm volatile("red.release.cluster.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_release_cta(int* address, int v) {
+  asm volatile("red.release.cta.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_release_gpu(int* address, int v) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void atomic_add_unread_release_sys(int* address, int v) {
+  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
 __device__ __forceinline__ void fence_acq_rel_cluster() {
   asm volatile("fence.acq_rel.cluster;" ::: "memory");
 }
@@ -193,31 +217,40 @@ __device__ __forceinline__ int load_relaxed_sys(const int* address) {
   return v;
 }
 __device__ __forceinline__ void reduce_add_relaxed_cluster(int* address, int v) {
-  asm volatile("red.relaxed.cluster.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.cluster.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_relaxed_cta(int* address, int v) {
-  asm volatile("red.relaxed.cta.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.cta.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_relaxed_gpu(int* address, int v) {
-  asm volatile("red.relaxed.gpu.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_relaxed_sys(int* address, int v) {
-  asm volatile("red.relaxed.sys.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_release_cluster(int* address, int v) {
-  asm volatile("red.release.cluster.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.release.cluster.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_release_cta(int* address, int v) {
-  asm volatile("red.release.cta.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.release.cta.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_release_gpu(int* address, int v) {
-  asm volatile("red.release.gpu.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void reduce_add_release_sys(int* address, int v) {
-  asm volatile("red.release.sys.add.s32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+  asm volatile("red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void store_relaxed_cluster(int* address, int v) {
+  asm volatile("st.relaxed.cluster.b32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void store_relaxed_cta(int* address, int v) {
+  asm volatile("st.relaxed.cta.b32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void store_relaxed_gpu(int* address, int v) {
   asm volatile("st.relaxed.gpu.b32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+__device__ __forceinline__ void store_relaxed_sys(int* address, int v) {
+  asm volatile("st.relaxed.sys.b32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 __device__ __forceinline__ void store_release_cluster(int* address, int v) {
   asm volatile("st.release.cluster.b32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
@@ -386,7 +419,7 @@ __device__ __forceinline__ void wait_flag_ne_acquire_sys(const int* address, int
     asm volatile("ld.acquire.sys.b32 %0, [%1];" : "=r"(v) : "l"(address) : "memory");
   } while (!(v != value));
 }
-extern "C" __device__ unsigned long long tilewright_form = 0x90fc983cdc4bbe96;
+extern "C" __device__ unsigned long long tilewright_form = 0xacd025e342a14e5b;
 extern "C" __global__ void __launch_bounds__(128, 1)
 exchange(const __grid_constant__ PeerMaps parts_4, int rank, int epoch, const __grid_constant__ Peers<float> parts_1_peers, const __grid_constant__ Peers<int> flags_2_peers, i64 parts_1_stride0, i64 parts_1_stride1, int* flags_2, int dim_ranks, int dim1) {
   extern __shared__ __align__(1024) u8 dynamic_shared[];
@@ -503,158 +536,238 @@ exchange(const __grid_constant__ PeerMaps parts_4, int rank, int epoch, const __
     // kernel.tw:50
     if (lane == 0) reduce_add_release_cta(v17 + rank, 1);
     // kernel.tw:51
-    int v22 = 0;
-    if (lane == 0) v22 = atomic_add_relaxed_cta(v17 + rank, 1);
-    v22 = __shfl_sync(0xffffffffu, v22, 0);
+    if (lane == 0) atomic_add_unread_relaxed_cta(v17 + rank, 1);
     // kernel.tw:52
     int v23 = 0;
-    if (lane == 0) v23 = atomic_add_acquire_cta(v17 + rank, 1);
+    if (lane == 0) v23 = atomic_add_relaxed_cta(v17 + rank, 1);
     v23 = __shfl_sync(0xffffffffu, v23, 0);
     // kernel.tw:53
-    int v24 = 0;
-    if (lane == 0) v24 = atomic_add_release_cta(v17 + rank, 1);
-    v24 = __shfl_sync(0xffffffffu, v24, 0);
+    if (lane == 0) store_relaxed_cta(v17 + v23, epoch);
     // kernel.tw:54
-    int v25 = 0;
-    if (lane == 0) v25 = atomic_add_acq_rel_cta(v17 + rank, 1);
-    v25 = __shfl_sync(0xffffffffu, v25, 0);
+    int v24 = 0;
+    if (lane == 0) v24 = atomic_add_acquire_cta(v17 + rank, 1);
+    v24 = __shfl_sync(0xffffffffu, v24, 0);
     // kernel.tw:55
-    wait_flag_eq_acquire_cta(flags_2 + rank, epoch);
+    int v25 = 0;
+    if (lane == 0) v25 = atomic_add_acquire_cta(v17 + rank, 1);
+    v25 = __shfl_sync(0xffffffffu, v25, 0);
     // kernel.tw:56
-    wait_flag_ne_acquire_cta(flags_2 + rank, epoch);
+    if (lane == 0) store_relaxed_cta(v17 + v25, epoch);
     // kernel.tw:57
-    wait_flag_lt_relaxed_cta(flags_2 + rank, epoch);
+    if (lane == 0) atomic_add_unread_release_cta(v17 + rank, 1);
     // kernel.tw:58
-    wait_flag_le_relaxed_cta(flags_2 + rank, epoch);
+    int v27 = 0;
+    if (lane == 0) v27 = atomic_add_release_cta(v17 + rank, 1);
+    v27 = __shfl_sync(0xffffffffu, v27, 0);
     // kernel.tw:59
-    wait_flag_gt_acquire_cta(flags_2 + rank, epoch);
+    if (lane == 0) store_relaxed_cta(v17 + v27, epoch);
     // kernel.tw:60
-    wait_flag_ge_acquire_cta(flags_2 + rank, epoch);
-    // kernel.tw:61
-    fence_acq_rel_cluster();
-    // kernel.tw:62
-    const int v26 = __shfl_sync(0xffffffffu, load_relaxed_cluster(flags_2 + rank), 0);
-    // kernel.tw:63
-    if (lane == 0) store_release_cluster(v17 + v26, epoch);
-    // kernel.tw:64
-    const int v27 = __shfl_sync(0xffffffffu, load_acquire_cluster(flags_2 + rank), 0);
-    // kernel.tw:65
-    if (lane == 0) store_release_cluster(v17 + v27, epoch);
-    // kernel.tw:66
-    if (lane == 0) reduce_add_relaxed_cluster(v17 + rank, 1);
-    // kernel.tw:67
-    if (lane == 0) reduce_add_release_cluster(v17 + rank, 1);
-    // kernel.tw:68
     int v28 = 0;
-    if (lane == 0) v28 = atomic_add_relaxed_cluster(v17 + rank, 1);
+    if (lane == 0) v28 = atomic_add_acq_rel_cta(v17 + rank, 1);
     v28 = __shfl_sync(0xffffffffu, v28, 0);
-    // kernel.tw:69
+    // kernel.tw:61
     int v29 = 0;
-    if (lane == 0) v29 = atomic_add_acquire_cluster(v17 + rank, 1);
+    if (lane == 0) v29 = atomic_add_acq_rel_cta(v17 + rank, 1);
     v29 = __shfl_sync(0xffffffffu, v29, 0);
+    // kernel.tw:62
+    if (lane == 0) store_relaxed_cta(v17 + v29, epoch);
+    // kernel.tw:63
+    wait_flag_eq_acquire_cta(flags_2 + rank, epoch);
+    // kernel.tw:64
+    wait_flag_ne_acquire_cta(flags_2 + rank, epoch);
+    // kernel.tw:65
+    wait_flag_lt_relaxed_cta(flags_2 + rank, epoch);
+    // kernel.tw:66
+    wait_flag_le_relaxed_cta(flags_2 + rank, epoch);
+    // kernel.tw:67
+    wait_flag_gt_acquire_cta(flags_2 + rank, epoch);
+    // kernel.tw:68
+    wait_flag_ge_acquire_cta(flags_2 + rank, epoch);
+    // kernel.tw:69
+    fence_acq_rel_cluster();
     // kernel.tw:70
-    int v30 = 0;
-    if (lane == 0) v30 = atomic_add_release_cluster(v17 + rank, 1);
-    v30 = __shfl_sync(0xffffffffu, v30, 0);
+    const int v30 = __shfl_sync(0xffffffffu, load_relaxed_cluster(flags_2 + rank), 0);
     // kernel.tw:71
-    int v31 = 0;
-    if (lane == 0) v31 = atomic_add_acq_rel_cluster(v17 + rank, 1);
-    v31 = __shfl_sync(0xffffffffu, v31, 0);
+    if (lane == 0) store_release_cluster(v17 + v30, epoch);
     // kernel.tw:72
-    wait_flag_eq_acquire_cluster(flags_2 + rank, epoch);
+    const int v31 = __shfl_sync(0xffffffffu, load_acquire_cluster(flags_2 + rank), 0);
     // kernel.tw:73
-    wait_flag_ne_acquire_cluster(flags_2 + rank, epoch);
+    if (lane == 0) store_release_cluster(v17 + v31, epoch);
     // kernel.tw:74
-    wait_flag_lt_relaxed_cluster(flags_2 + rank, epoch);
+    if (lane == 0) reduce_add_relaxed_cluster(v17 + rank, 1);
     // kernel.tw:75
-    wait_flag_le_relaxed_cluster(flags_2 + rank, epoch);
+    if (lane == 0) reduce_add_release_cluster(v17 + rank, 1);
     // kernel.tw:76
-    wait_flag_gt_acquire_cluster(flags_2 + rank, epoch);
+    if (lane == 0) atomic_add_unread_relaxed_cluster(v17 + rank, 1);
     // kernel.tw:77
-    wait_flag_ge_acquire_cluster(flags_2 + rank, epoch);
+    int v33 = 0;
+    if (lane == 0) v33 = atomic_add_relaxed_cluster(v17 + rank, 1);
+    v33 = __shfl_sync(0xffffffffu, v33, 0);
     // kernel.tw:78
-    fence_acq_rel_gpu();
+    if (lane == 0) store_relaxed_cluster(v17 + v33, epoch);
     // kernel.tw:79
-    const int v32 = __shfl_sync(0xffffffffu, load_relaxed_gpu(flags_2 + rank), 0);
-    // kernel.tw:80
-    if (lane == 0) store_release_gpu(v17 + v32, epoch);
-    // kernel.tw:81
-    const int v33 = __shfl_sync(0xffffffffu, load_acquire_gpu(flags_2 + rank), 0);
-    // kernel.tw:82
-    if (lane == 0) store_release_gpu(v17 + v33, epoch);
-    // kernel.tw:83
-    if (lane == 0) reduce_add_relaxed_gpu(v17 + rank, 1);
-    // kernel.tw:84
-    if (lane == 0) reduce_add_release_gpu(v17 + rank, 1);
-    // kernel.tw:85
     int v34 = 0;
-    if (lane == 0) v34 = atomic_add_relaxed_gpu(v17 + rank, 1);
+    if (lane == 0) v34 = atomic_add_acquire_cluster(v17 + rank, 1);
     v34 = __shfl_sync(0xffffffffu, v34, 0);
-    // kernel.tw:86
+    // kernel.tw:80
     int v35 = 0;
-    if (lane == 0) v35 = atomic_add_acquire_gpu(v17 + rank, 1);
+    if (lane == 0) v35 = atomic_add_acquire_cluster(v17 + rank, 1);
     v35 = __shfl_sync(0xffffffffu, v35, 0);
-    // kernel.tw:87
-    int v36 = 0;
-    if (lane == 0) v36 = atomic_add_release_gpu(v17 + rank, 1);
-    v36 = __shfl_sync(0xffffffffu, v36, 0);
-    // kernel.tw:88
+    // kernel.tw:81
+    if (lane == 0) store_relaxed_cluster(v17 + v35, epoch);
+    // kernel.tw:82
+    if (lane == 0) atomic_add_unread_release_cluster(v17 + rank, 1);
+    // kernel.tw:83
     int v37 = 0;
-    if (lane == 0) v37 = atomic_add_acq_rel_gpu(v17 + rank, 1);
+    if (lane == 0) v37 = atomic_add_release_cluster(v17 + rank, 1);
     v37 = __shfl_sync(0xffffffffu, v37, 0);
+    // kernel.tw:84
+    if (lane == 0) store_relaxed_cluster(v17 + v37, epoch);
+    // kernel.tw:85
+    int v38 = 0;
+    if (lane == 0) v38 = atomic_add_acq_rel_cluster(v17 + rank, 1);
+    v38 = __shfl_sync(0xffffffffu, v38, 0);
+    // kernel.tw:86
+    int v39 = 0;
+    if (lane == 0) v39 = atomic_add_acq_rel_cluster(v17 + rank, 1);
+    v39 = __shfl_sync(0xffffffffu, v39, 0);
+    // kernel.tw:87
+    if (lane == 0) store_relaxed_cluster(v17 + v39, epoch);
+    // kernel.tw:88
+    wait_flag_eq_acquire_cluster(flags_2 + rank, epoch);
     // kernel.tw:89
-    wait_flag_eq_acquire_gpu(flags_2 + rank, epoch);
+    wait_flag_ne_acquire_cluster(flags_2 + rank, epoch);
     // kernel.tw:90
-    wait_flag_ne_acquire_gpu(flags_2 + rank, epoch);
+    wait_flag_lt_relaxed_cluster(flags_2 + rank, epoch);
     // kernel.tw:91
-    wait_flag_lt_relaxed_gpu(flags_2 + rank, epoch);
+    wait_flag_le_relaxed_cluster(flags_2 + rank, epoch);
     // kernel.tw:92
-    wait_flag_le_relaxed_gpu(flags_2 + rank, epoch);
+    wait_flag_gt_acquire_cluster(flags_2 + rank, epoch);
     // kernel.tw:93
-    wait_flag_gt_acquire_gpu(flags_2 + rank, epoch);
+    wait_flag_ge_acquire_cluster(flags_2 + rank, epoch);
     // kernel.tw:94
-    wait_flag_ge_acquire_gpu(flags_2 + rank, epoch);
+    fence_acq_rel_gpu();
     // kernel.tw:95
-    fence_acq_rel_sys();
+    const int v40 = __shfl_sync(0xffffffffu, load_relaxed_gpu(flags_2 + rank), 0);
     // kernel.tw:96
-    const int v38 = __shfl_sync(0xffffffffu, load_relaxed_sys(flags_2 + rank), 0);
+    if (lane == 0) store_release_gpu(v17 + v40, epoch);
     // kernel.tw:97
-    if (lane == 0) store_release_sys(v17 + v38, epoch);
+    const int v41 = __shfl_sync(0xffffffffu, load_acquire_gpu(flags_2 + rank), 0);
     // kernel.tw:98
-    const int v39 = __shfl_sync(0xffffffffu, load_acquire_sys(flags_2 + rank), 0);
+    if (lane == 0) store_release_gpu(v17 + v41, epoch);
     // kernel.tw:99
-    if (lane == 0) store_release_sys(v17 + v39, epoch);
+    if (lane == 0) reduce_add_relaxed_gpu(v17 + rank, 1);
     // kernel.tw:100
-    if (lane == 0) reduce_add_relaxed_sys(v17 + rank, 1);
+    if (lane == 0) reduce_add_release_gpu(v17 + rank, 1);
     // kernel.tw:101
-    if (lane == 0) reduce_add_release_sys(v17 + rank, 1);
+    if (lane == 0) atomic_add_unread_relaxed_gpu(v17 + rank, 1);
     // kernel.tw:102
-    int v40 = 0;
-    if (lane == 0) v40 = atomic_add_relaxed_sys(v17 + rank, 1);
-    v40 = __shfl_sync(0xffffffffu, v40, 0);
-    // kernel.tw:103
-    int v41 = 0;
-    if (lane == 0) v41 = atomic_add_acquire_sys(v17 + rank, 1);
-    v41 = __shfl_sync(0xffffffffu, v41, 0);
-    // kernel.tw:104
-    int v42 = 0;
-    if (lane == 0) v42 = atomic_add_release_sys(v17 + rank, 1);
-    v42 = __shfl_sync(0xffffffffu, v42, 0);
-    // kernel.tw:105
     int v43 = 0;
-    if (lane == 0) v43 = atomic_add_acq_rel_sys(v17 + rank, 1);
+    if (lane == 0) v43 = atomic_add_relaxed_gpu(v17 + rank, 1);
     v43 = __shfl_sync(0xffffffffu, v43, 0);
+    // kernel.tw:103
+    if (lane == 0) store_relaxed_gpu(v17 + v43, epoch);
+    // kernel.tw:104
+    int v44 = 0;
+    if (lane == 0) v44 = atomic_add_acquire_gpu(v17 + rank, 1);
+    v44 = __shfl_sync(0xffffffffu, v44, 0);
+    // kernel.tw:105
+    int v45 = 0;
+    if (lane == 0) v45 = atomic_add_acquire_gpu(v17 + rank, 1);
+    v45 = __shfl_sync(0xffffffffu, v45, 0);
     // kernel.tw:106
-    wait_flag_eq_acquire_sys(flags_2 + rank, epoch);
+    if (lane == 0) store_relaxed_gpu(v17 + v45, epoch);
     // kernel.tw:107
-    wait_flag_ne_acquire_sys(flags_2 + rank, epoch);
+    if (lane == 0) atomic_add_unread_release_gpu(v17 + rank, 1);
     // kernel.tw:108
-    wait_flag_lt_relaxed_sys(flags_2 + rank, epoch);
+    int v47 = 0;
+    if (lane == 0) v47 = atomic_add_release_gpu(v17 + rank, 1);
+    v47 = __shfl_sync(0xffffffffu, v47, 0);
     // kernel.tw:109
-    wait_flag_le_relaxed_sys(flags_2 + rank, epoch);
+    if (lane == 0) store_relaxed_gpu(v17 + v47, epoch);
     // kernel.tw:110
-    wait_flag_gt_acquire_sys(flags_2 + rank, epoch);
+    int v48 = 0;
+    if (lane == 0) v48 = atomic_add_acq_rel_gpu(v17 + rank, 1);
+    v48 = __shfl_sync(0xffffffffu, v48, 0);
     // kernel.tw:111
+    int v49 = 0;
+    if (lane == 0) v49 = atomic_add_acq_rel_gpu(v17 + rank, 1);
+    v49 = __shfl_sync(0xffffffffu, v49, 0);
+    // kernel.tw:112
+    if (lane == 0) store_relaxed_gpu(v17 + v49, epoch);
+    // kernel.tw:113
+    wait_flag_eq_acquire_gpu(flags_2 + rank, epoch);
+    // kernel.tw:114
+    wait_flag_ne_acquire_gpu(flags_2 + rank, epoch);
+    // kernel.tw:115
+    wait_flag_lt_relaxed_gpu(flags_2 + rank, epoch);
+    // kernel.tw:116
+    wait_flag_le_relaxed_gpu(flags_2 + rank, epoch);
+    // kernel.tw:117
+    wait_flag_gt_acquire_gpu(flags_2 + rank, epoch);
+    // kernel.tw:118
+    wait_flag_ge_acquire_gpu(flags_2 + rank, epoch);
+    // kernel.tw:119
+    fence_acq_rel_sys();
+    // kernel.tw:120
+    const int v50 = __shfl_sync(0xffffffffu, load_relaxed_sys(flags_2 + rank), 0);
+    // kernel.tw:121
+    if (lane == 0) store_release_sys(v17 + v50, epoch);
+    // kernel.tw:122
+    const int v51 = __shfl_sync(0xffffffffu, load_acquire_sys(flags_2 + rank), 0);
+    // kernel.tw:123
+    if (lane == 0) store_release_sys(v17 + v51, epoch);
+    // kernel.tw:124
+    if (lane == 0) reduce_add_relaxed_sys(v17 + rank, 1);
+    // kernel.tw:125
+    if (lane == 0) reduce_add_release_sys(v17 + rank, 1);
+    // kernel.tw:126
+    if (lane == 0) atomic_add_unread_relaxed_sys(v17 + rank, 1);
+    // kernel.tw:127
+    int v53 = 0;
+    if (lane == 0) v53 = atomic_add_relaxed_sys(v17 + rank, 1);
+    v53 = __shfl_sync(0xffffffffu, v53, 0);
+    // kernel.tw:128
+    if (lane == 0) store_relaxed_sys(v17 + v53, epoch);
+    // kernel.tw:129
+    int v54 = 0;
+    if (lane == 0) v54 = atomic_add_acquire_sys(v17 + rank, 1);
+    v54 = __shfl_sync(0xffffffffu, v54, 0);
+    // kernel.tw:130
+    int v55 = 0;
+    if (lane == 0) v55 = atomic_add_acquire_sys(v17 + rank, 1);
+    v55 = __shfl_sync(0xffffffffu, v55, 0);
+    // kernel.tw:131
+    if (lane == 0) store_relaxed_sys(v17 + v55, epoch);
+    // kernel.tw:132
+    if (lane == 0) atomic_add_unread_release_sys(v17 + rank, 1);
+    // kernel.tw:133
+    int v57 = 0;
+    if (lane == 0) v57 = atomic_add_release_sys(v17 + rank, 1);
+    v57 = __shfl_sync(0xffffffffu, v57, 0);
+    // kernel.tw:134
+    if (lane == 0) store_relaxed_sys(v17 + v57, epoch);
+    // kernel.tw:135
+    int v58 = 0;
+    if (lane == 0) v58 = atomic_add_acq_rel_sys(v17 + rank, 1);
+    v58 = __shfl_sync(0xffffffffu, v58, 0);
+    // kernel.tw:136
+    int v59 = 0;
+    if (lane == 0) v59 = atomic_add_acq_rel_sys(v17 + rank, 1);
+    v59 = __shfl_sync(0xffffffffu, v59, 0);
+    // kernel.tw:137
+    if (lane == 0) store_relaxed_sys(v17 + v59, epoch);
+    // kernel.tw:138
+    wait_flag_eq_acquire_sys(flags_2 + rank, epoch);
+    // kernel.tw:139
+    wait_flag_ne_acquire_sys(flags_2 + rank, epoch);
+    // kernel.tw:140
+    wait_flag_lt_relaxed_sys(flags_2 + rank, epoch);
+    // kernel.tw:141
+    wait_flag_le_relaxed_sys(flags_2 + rank, epoch);
+    // kernel.tw:142
+    wait_flag_gt_acquire_sys(flags_2 + rank, epoch);
+    // kernel.tw:143
     wait_flag_ge_acquire_sys(flags_2 + rank, epoch);
   }
 }

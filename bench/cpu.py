@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""The target cpu beside PyTorch: attention, decode, products and rows, checked and then timed.
+
+    bench/cpu.py                              all tables
+    bench/cpu.py --only decode gemm --quick   two of them, at their smallest sizes
+
+Both run in one process, turn by turn. What is compared is the CPU time that the process took with
+one thread, which holds on a machine that others use too, and the wall time with two. Each is the
+least of several rounds. `x` is how many times faster ours is; behind each table stands the
+geometric mean, and the least that is asked of it.
+"""
+
+import argparse
+import dataclasses
+import math
+import os
+import pathlib
+import sys
+import time
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+import tilewright  # noqa: E402
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+# Of the root mean square of what is wanted: roundings of the dtype and of sums.
+ALLOWED = {"f32": 2e-6, "bf16": 1e-2, "f16": 2e-3}
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    ours: object  # functions without arguments
+    theirs: object
+    outputs: list  # (ours, the float64 reference)
+    dtype: str
+
+
+@dataclasses.dataclass
+class Table:
+    """Cases that one figure is asked of: the geometric mean of their ratios."""
+
+    title: str
+    asked: float
+    cases: object  # an iterable that makes a case when it is its turn
+
+
+def normal(generator, dtype, *shape):
+    return torch.randn(*shape, generator=generator).to(DTYPES[dtype])
+
+
+def kernel(name, **options):
+    return tilewright.Kernel(name, target="cpu", **options)
+
+
+def bound(made, *tensors):
+    return lambda: made(*tensors)
+
+
+def attention_case(generator, dtype, dim, length, causal, heads=8):
+    q, k, v = (normal(generator, dtype, 1, length, heads, dim) for _ in range(3))
+    out = torch.full_like(q, math.nan)
+    lse = torch.full((1, heads, length), math.nan)
+    made = kernel("attention_forward", heads=heads, dim=dim, causal=causal, dtype=dtype)
+    theirs = [t.transpose(1, 2).contiguous() for t in (q, k, v)]
+
+    def attend(q, k, v):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    wanted = attend(*(t.double() for t in theirs)).transpose(1, 2)
+    return Case(f"{dtype} d{dim} {length}{' causal' if causal else ''}",
+                bound(made, q, k, v, out, lse), lambda: attend(*theirs), [(out, wanted)], dtype)
+
+
+def backward_case(generator, dtype, dim, length, heads=8):
+    q, k, v, d_out = (normal(generator, dtype, 1, length, heads, dim) for _ in range(4))
+    options = {"heads": heads, "dim": dim, "dtype": dtype}
+    out, lse = torch.empty_like(q), torch.empty(1, heads, length)
+    kernel("attention_forward", **options)(q, k, v, out, lse)
+    gradients = [torch.full_like(t, math.nan) for t in (q, k, v)]
+    made = kernel("attention_backward", **options)
+    given = {"Q": q, "K": k, "V": v, "O": out, "LSE": lse, "dO": d_out,
+             **dict(zip(("dQ", "dK", "dV"), gradients))}
+    theirs = [t.transpose(1, 2).contiguous().requires_grad_() for t in (q, k, v)]
+    theirs_out = torch.nn.functional.scaled_dot_product_attention(*theirs)
+    theirs_d_out = d_out.transpose(1, 2).contiguous()
+    exact = [t.detach().double().requires_grad_() for t in theirs]
+    torch.nn.functional.scaled_dot_product_attention(*exact).backward(theirs_d_out.double())
+
+    def backward():
+        torch.autograd.grad(theirs_out, theirs, theirs_d_out, retain_graph=True)
+
+    return Case(f"{dtype} d{dim} {length}", bound(made, *(given[name] for name in made.tensors)),
+                backward,
+                [(ours, t.grad.transpose(1, 2)) for ours, t in zip(gradients, exact)], dtype)
+
+
+def decode_case(generator, dtype, keys, heads=32, dim=128):
+    q = normal(generator, dtype, 1, 1, heads, dim)
+    k, v = (normal(generator, dtype, 1, keys, heads, dim) for _ in range(2))
+    out, lse = torch.full_like(q, math.nan), torch.full((1, heads, 1), math.nan)
+    made = kernel("attention_forward", heads=heads, dim=dim, dtype=dtype)
+    theirs = [t.transpose(1, 2).contiguous() for t in (q, k, v)]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    wanted = attend(*(t.double() for t in theirs)).transpose(1, 2)
+    return Case(f"{dtype} {keys} keys", bound(made, q, k, v, out, lse), lambda: attend(*theirs),
+                [(out, wanted)], dtype)
+
+
+def gemm_case(generator, dtype, size):
+    made = kernel("gemm", dtype=dtype)
+    a, b = (normal(generator, dtype, size, size) for _ in range(2))
+    c = torch.full_like(a, math.nan)
+    wanted = a.double() @ b.double().t()
+    return Case(f"{dtype} {size}", bound(made, a, b, c), lambda: a @ b.t(), [(c, wanted)], dtype)
+
+
+def tables(arguments):
+    generator = torch.Generator().manual_seed(arguments.seed)
+    lengths = [1024] if arguments.quick else [1024, 2048, 4096]
+
+    def attention(dtype, causal):
+        return (attention_case(generator, dtype, dim, length, causal)
+                for dim in (64, 128) for length in lengths)
+
+    yield "attention", Table("attention f32, full", 1.05, attention("f32", False))
+    yield "attention", Table("attention f32, causal", 1.25, attention("f32", True))
+    yield "attention", Table("attention bf16, full", 1.7, attention("bf16", False))
+    yield "attention", Table("attention bf16, causal", 2.0, attention("bf16", True))
+    yield "attention", Table("attention f16, full", 1.4, attention("f16", False))
+    yield "attention", Table("attention f16, causal", 1.4, attention("f16", True))
+    keys = [1024] if arguments.quick else [8192]
+    for dtype, asked in (("f32", 1.4), ("bf16", 2.8)):
+        yield "decode", Table(f"one query, {dtype}", asked,
+                              (decode_case(generator, dtype, count) for count in keys))
+    for dtype, asked in (("f32", 0.97), ("bf16", 0.85), ("f16", 3.0)):
+        yield "gemm", Table(f"gemm {dtype}", asked,
+                            (gemm_case(generator, dtype, size) for size in lengths))
+    for dtype in ("f32", "bf16"):
+        yield "backward", Table(f"attention backward {dtype}", 1.2,
+                                (backward_case(generator, dtype, 64, length)
+                                 for length in lengths[:2]))
+
+
+def check(case):
+    """The largest error of an output, which must have been written all over."""
+    case.ours()
+    worst = 0.0
+    for ours, wanted in case.outputs:
+        error = (ours.double() - wanted).square().mean().sqrt() / wanted.square().mean().sqrt()
+        worst = max(worst, error.item()) if not math.isnan(error.item()) else math.inf
+    if worst > ALLOWED[case.dtype]:
+        sys.exit(f"{case.name}: the error is {worst:.1e}, and {ALLOWED[case.dtype]:.1e} is allowed")
+    return worst
+
+
+def use_threads(count):
+    torch.set_num_threads(count)
+    os.environ["TILEWRIGHT_THREADS"] = str(count)
+
+
+def least_times(case, clock, rounds):
+    """Seconds of ours and of theirs, each the least of its rounds."""
+    least = [math.inf, math.inf]
+    for _ in range(rounds):
+        for which, run in enumerate((case.ours, case.theirs)):
+            started = clock()
+            run()
+            least[which] = min(least[which], clock() - started)
+    return least
+
+
+def print_table(table, arguments):
+    print(f"\n{table.title:28} {'CPU ms, 1 thread':>24} {'x':>6}"
+          f" {'wall ms, 2 threads':>24} {'x':>6} {'error':>8}")
+    ratios = []
+    for case in table.cases:
+        error = check(case)
+        case.theirs()
+        use_threads(1)
+        ours, theirs = least_times(case, time.process_time, arguments.rounds)
+        use_threads(2)
+        ours_wall, theirs_wall = least_times(case, time.perf_counter, arguments.rounds)
+        use_threads(1)
+        ratios.append(theirs / ours)
+        print(f"  {case.name:26} {ours * 1e3:11.2f} {theirs * 1e3:11.2f} {theirs / ours:7.2f}"
+              f" {ours_wall * 1e3:12.2f} {theirs_wall * 1e3:11.2f} {theirs_wall / ours_wall:7.2f}"
+              f" {error:8.1e}", flush=True)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    verdict = "as asked" if mean >= table.asked else "TOO SLOW"
+    print(f"  {'geometric mean':26} {mean:31.2f}   asked: {table.asked:.2f}, {verdict}", flush=True)
+    return mean >= table.asked
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    groups = ["attention", "decode", "gemm", "backward"]
+    parser.add_argument("--library", default=ROOT / "build/release/lib/libtilewright.so")
+    parser.add_argument("--only", nargs="+", choices=groups, default=groups)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="the smallest size of each")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    os.environ["TILEWRIGHT_LIBRARY"] = str(arguments.library)
+    use_threads(1)
+    print(f"PyTorch {torch.__version__} ({torch.backends.cpu.get_cpu_capability()}), "
+          f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}. "
+          "Ours stands before PyTorch's.")
+    fast = [print_table(table, arguments)
+            for group, table in tables(arguments) if group in arguments.only]
+    sys.exit(0 if all(fast) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+#include "cpu/arena.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "cpu/layout.h"
+#include "cpu/tile_uses.h"
+
+namespace tilewright::cpu {
+namespace {
+
+using Tiles = std::vector<bool>;  // by TileId
+
+// Two tiles that would better lie at one place.
+struct Wish {
+  TileId source, result;
+  std::size_t depth;  // of the loops around
+};
+
+// Which tiles may not share memory, because one is written while the other is still needed.
+class Conflicts {
+ public:
+  explicit Conflicts(const Program& program)
+      : program_(program), count_(program.tiles.size()), table_(count_ * count_, false) {
+    Tiles live(count_, false);
+    walk(program.body, live);
+  }
+
+  bool between(TileId a, TileId b) const { return table_[a * count_ + b]; }
+  void add(TileId a, TileId b) {
+    if (a == b) return;
+    table_[a * count_ + b] = table_[b * count_ + a] = true;
+  }
+  // Copies, and results that may lie where an operand does.
+  std::vector<Wish> take_wishes() { return std::move(wishes_); }
+
+ private:
+  void walk(const Block& block, Tiles& live) {
+    for (auto at = block.rbegin(); at != block.rend(); ++at) {
+      std::visit([&](const auto& operation) { visit(operation, live); }, *at);
+    }
+  }
+
+  void visit(const If& choice, Tiles& live) {
+    Tiles other = live;
+    walk(choice.then, live);
+    walk(choice.otherwise, other);
+    join(live, other);
+  }
+  void visit(const For& loop, Tiles& live) { visit_loop(loop.body, live); }
+  void visit(const While& loop, Tiles& live) { visit_loop(loop.body, live); }
+
+  // What the next round needs at its start is needed at the end of this one.
+  void visit_loop(const Block& body, Tiles& live) {
+    ++depth_;
+    const bool records = std::exchange(records_, false);
+    Tiles start = live;
+    walk(body, start);
+    join(live, start);
+    records_ = records;
+    if (records_) {
+      start = live;
+      walk(body, start);
+      join(live, start);
+    }
+    --depth_;
+  }
+
+  template <typename Simple>
+  void visit(const Simple& operation, Tiles& live) {
+    std::vector<TileId> reads, writes;
+    TileUses{[&](TileId tile) { reads.push_back(tile); },
+             [&](TileId tile) { writes.push_back(tile); }}(operation);
+    for (const TileId written : writes) {
+      live[written] = std::find(reads.begin(), reads.end(), written) != reads.end();
+      if (records_) define(operation, written, reads, live);
+    }
+    for (const TileId read : reads) live[read] = true;
+  }
+
+  template <typename Simple>
+  void define(const Simple& operation, TileId written, const std::vector<TileId>& reads,
+              const Tiles& live) {
+    for (TileId other = 0; other < count_; ++other) {
+      if (live[other]) add(written, other);
+    }
+    for (const TileId read : reads) {
+      if (may_coincide(operation) && lie_alike(program_.tiles[read], program_.tiles[written])) {
+        wishes_.push_back({read, written, depth_});
+      } else {
+        add(written, read);
+      }
+    }
+  }
+  static bool may_coincide(const Apply&) { return true; }
+  static bool may_coincide(const Move& move) { return move.is_copy; }
+  static bool may_coincide(const Reshape& reshape) { return reshape.is_copy; }
+  static bool may_coincide(const auto&) { return false; }
+
+  static void join(Tiles& into, const Tiles& from) {
+    for (std::size_t i = 0; i < into.size(); ++i) into[i] = into[i] || from[i];
+  }
+
+  const Program& program_;
+  const std::size_t count_;
+  std::vector<bool> table_;
+  std::vector<Wish> wishes_;
+  std::size_t depth_ = 0;
+  bool records_ = true;
+};
+
+// Tiles that share one place.
+class Groups {
+ public:
+  explicit Groups(std::size_t count) : members_(count), group_(count) {
+    std::iota(group_.begin(), group_.end(), TileId{0});
+    for (TileId tile = 0; tile < count; ++tile) members_[tile] = {tile};
+  }
+  TileId of(TileId tile) const { return group_[tile]; }
+  const std::vector<TileId>& members(TileId group) const { return members_[group]; }
+  bool conflict(const Conflicts& conflicts, TileId a, TileId b) const {
+    for (const TileId x : members_[group_[a]]) {
+      for (const TileId y : members_[group_[b]]) {
+        if (conflicts.between(x, y)) return true;
+      }
+    }
+    return false;
+  }
+  void join(TileId a, TileId b) {
+    const TileId into = group_[a], from = group_[b];
+    for (const TileId tile : members_[from]) group_[tile] = into;
+    members_[into].insert(members_[into].end(), members_[from].begin(), members_[from].end());
+    members_[from].clear();
+  }
+
+ private:
+  std::vector<std::vector<TileId>> members_;
+  std::vector<TileId> group_;
+};
+
+// Innermost copies first: they run most often.
+Groups join_tiles(const Program& program, Conflicts& conflicts) {
+  Groups groups(program.tiles.size());
+  std::vector<Wish> wishes = conflicts.take_wishes();
+  std::stable_sort(wishes.begin(), wishes.end(),
+                   [](const Wish& a, const Wish& b) { return a.depth > b.depth; });
+  for (const Wish& wish : wishes) {
+    const bool together = groups.of(wish.source) == groups.of(wish.result);
+    if (!together && !groups.conflict(conflicts, wish.source, wish.result)) {
+      groups.join(wish.source, wish.result);
+    }
+  }
+  // What lies apart must not overlap either.
+  for (const Wish& wish : wishes) {
+    if (groups.of(wish.source) != groups.of(wish.result)) conflicts.add(wish.source, wish.result);
+  }
+  return groups;
+}
+
+// The largest first, each as low as those that it conflicts with allow.
+std::int64_t place_groups(Program& program, const Groups& groups, const Conflicts& conflicts) {
+  std::vector<TileId> order;
+  for (TileId tile = 0; tile < program.tiles.size(); ++tile) {
+    if (groups.of(tile) == tile) order.push_back(tile);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](TileId a, TileId b) {
+    return program.tiles[a].bytes > program.tiles[b].bytes;
+  });
+  std::int64_t end = 0;
+  std::vector<TileId> placed;
+  for (const TileId group : order) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+    for (const TileId other : placed) {
+      if (!groups.conflict(conflicts, group, other)) continue;
+      const Tile& tile = program.tiles[other];
+      taken.emplace_back(tile.offset, tile.offset + tile.bytes);
+    }
+    std::sort(taken.begin(), taken.end());
+    std::int64_t offset = 0;
+    for (const auto& [first, last] : taken) {
+      if (offset + program.tiles[group].bytes <= first) break;
+      offset = std::max(offset, last);
+    }
+    for (const TileId member : groups.members(group)) program.tiles[member].offset = offset;
+    end = std::max(end, offset + program.tiles[group].bytes);
+    placed.push_back(group);
+  }
+  return end;
+}
+
+// Copies between tiles of one place move nothing; and what products need.
+class Finish {
+ public:
+  Finish(Program& program, const Kernels& kernels) : program_(program), kernels_(kernels) {}
+  void walk(Block& block) {
+    for (Operation& operation : block) {
+      std::visit([this](auto& each) { visit(each); }, operation);
+    }
+  }
+
+ private:
+  bool coincide(TileId a, TileId b) const {
+    return program_.tiles[a].offset == program_.tiles[b].offset;
+  }
+  void visit(Move& move) { move.is_done = move.is_copy && coincide(move.source, move.result); }
+  void visit(Reshape& reshape) {
+    reshape.is_done = reshape.is_copy && coincide(reshape.source, reshape.result);
+  }
+  void visit(Multiply& product) {
+    const Tile &a = program_.tiles[product.a], &b = program_.tiles[product.b];
+    const std::int64_t bytes = kernels_.product_scratch(
+        a.shape[product.a_transposed ? 1 : 0], b.shape[product.b_transposed ? 0 : 1],
+        a.shape[product.a_transposed ? 0 : 1], product.element);
+    program_.scratch_bytes = std::max(program_.scratch_bytes, bytes);
+  }
+  void visit(For& loop) { walk(loop.body); }
+  void visit(While& loop) { walk(loop.body); }
+  void visit(If& choice) {
+    walk(choice.then);
+    walk(choice.otherwise);
+  }
+  void visit(auto&) {}
+
+  Program& program_;
+  const Kernels& kernels_;
+};
+
+}  // namespace
+
+void place_tiles(Program& program, const Kernels& kernels) {
+  Conflicts conflicts(program);
+  const Groups groups = join_tiles(program, conflicts);
+  program.arena_bytes = place_groups(program, groups, conflicts);
+  Finish(program, kernels).walk(program.body);
+}
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,535 @@
+#include "cpu/engine.h"
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "cpu/scalars.h"
+#include "support/diagnostic.h"
+#include "support/number_formats.h"
+
+namespace tilewright::cpu {
+namespace {
+
+// A while_loop that runs longer is an error rather than a hang, as on the interpreter.
+constexpr std::int64_t kWhileLimit = 100'000'000;
+constexpr std::align_val_t kTileAlignment{64};
+
+struct Release {
+  void operator()(std::byte* memory) const { ::operator delete(memory, kTileAlignment); }
+};
+
+// Memory that stays the thread's, for launches to come.
+std::byte* thread_memory(std::int64_t bytes) {
+  thread_local std::unique_ptr<std::byte, Release> memory;
+  thread_local std::int64_t size = 0;
+  if (bytes > size) {
+    memory.reset();
+    size = 0;
+    memory.reset(
+        static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kTileAlignment)));
+    size = bytes;
+  }
+  return memory.get();
+}
+
+bool any_empty(const Index& extents, std::size_t rank) {
+  return std::any_of(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(rank),
+                     [](std::int64_t extent) { return extent <= 0; });
+}
+
+std::int64_t extent_of(const Index& extents, std::size_t axis) {
+  return axis == Walk::kNoAxis ? 1 : extents[axis];
+}
+std::int64_t stride_of(const Index& strides, std::size_t axis) {
+  return axis == Walk::kNoAxis ? 0 : strides[axis];
+}
+
+std::int64_t offset(const Index& at, const Index& strides, const std::vector<std::size_t>& axes) {
+  std::int64_t bytes = 0;
+  for (const std::size_t axis : axes) bytes += at[axis] * strides[axis];
+  return bytes;
+}
+
+// Calls `visit(at)` for each place on the walk's outer axes; none of the extents is 0.
+template <typename Visit>
+void for_outer(const Walk& walk, const Index& extents, Visit visit) {
+  Index at = {};
+  while (true) {
+    visit(at);
+    std::size_t i = walk.outer.size();
+    for (; i-- > 0;) {
+      const std::size_t axis = walk.outer[i];
+      if (++at[axis] < extents[axis]) break;
+      at[axis] = 0;
+    }
+    if (i == SIZE_MAX) return;
+  }
+}
+
+// The place of functions that go by the elements' bytes.
+int width_of(std::int64_t bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
+
+std::string text_of(const std::vector<std::int64_t>& numbers) { return ir::shape_text(numbers); }
+
+[[noreturn]] void refuse_element(SourceLocation where, const char* operation,
+                                 const TensorArgument& tensor,
+                                 const std::vector<std::int64_t>& at) {
+  Diagnostic(where, std::string(operation) + ": element " + text_of(at) + " is outside " +
+                        tensor.name + ", whose shape is " + text_of(tensor.shape))
+      .token(tensor.name)
+      .fix("ask first whether it lies inside: when(index >= 0 && index < extent)")
+      .raise();
+}
+
+}  // namespace
+
+Engine::Engine(const Launch& launch)
+    : launch_(launch),
+      program_(*launch.program),
+      kernels_(*launch.kernels),
+      scalars_(launch.scalars),
+      tiles_(program_.tiles.size()),
+      tensors_(program_.tensors) {
+  arena_ = thread_memory(program_.arena_bytes + program_.scratch_bytes);
+  scratch_ = arena_ + program_.arena_bytes;
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    tiles_[i].data = arena_ + program_.tiles[i].offset;
+    tiles_[i].strides = program_.tiles[i].strides;
+  }
+  for (std::size_t i = 0; i < launch.arguments->tensors.size(); ++i) {
+    tensors_[i] = {&launch.arguments->tensors[i], launch.arguments->tensors[i].data};
+  }
+}
+
+void Engine::run_block(std::int64_t number) {
+  block_ = number;
+  std::int64_t rest = number;
+  for (std::size_t axis = 0; axis < program_.grid.size(); ++axis) {
+    scalars_[program_.grid[axis]].whole = rest % launch_.grid[axis];
+    rest /= launch_.grid[axis];
+  }
+  if (launch_.turns == nullptr) return run(program_.body);
+  // Also where the block fails: others wait for its turn to end.
+  struct End {
+    Turns* turns;
+    std::int64_t block;
+    ~End() { turns->end(block); }
+  } end{launch_.turns, number};
+  run(program_.body);
+}
+
+void Engine::run(const Block& block) {
+  for (const Operation& operation : block) {
+    std::visit([this](const auto& each) { run(each); }, operation);
+  }
+}
+
+void Engine::run(const Compute& operation) {
+  scalars_[operation.result] = evaluate(operation, scalars_.data());
+}
+
+void Engine::run(const MoveScalar& operation) {
+  scalars_[operation.result] = scalars_[operation.source];
+}
+
+void Engine::run(const LoadIndex& operation) {
+  const Tensor& tensor = tensors_[operation.tensor];
+  const TensorArgument& argument = *tensor.argument;
+  std::vector<std::int64_t> at;
+  std::int64_t element = 0;
+  bool exists = true;
+  for (std::size_t axis = 0; axis < operation.indices.size(); ++axis) {
+    at.push_back(whole(operation.indices[axis]));
+    exists = exists && at[axis] >= 0 && at[axis] < argument.shape[axis];
+    element += at[axis] * argument.strides[axis];
+  }
+  if (!exists) refuse_element(operation.where, "load_index", argument, at);
+  scalars_[operation.result].whole =
+      to_integer(argument.dtype, tensor.data + element * size_of(argument.dtype));
+}
+
+void Engine::run(const Peer& operation) {
+  Tensor tensor = tensors_[operation.tensor];
+  const std::int64_t rank = whole(operation.rank);
+  if (rank < 0 || rank >= launch_.arguments->ranks) {
+    Diagnostic(operation.where, "peer: rank " + std::to_string(rank) + " of " +
+                                    std::to_string(launch_.arguments->ranks) + ", for " +
+                                    tensor.argument->name)
+        .fix("ranks count from 0 to kernel.ranks() - 1")
+        .raise();
+  }
+  const std::vector<std::byte*>& peers = tensor.argument->peers;
+  if (!peers.empty()) tensor.data = peers[static_cast<std::size_t>(rank)];
+  tensors_[operation.result] = tensor;
+}
+
+void Engine::run(const AwaitTurn&) { launch_.turns->await(block_); }
+
+void Engine::check(const Box& box) const {
+  const TensorArgument& tensor = *tensors_[box.tensor].argument;
+  for (std::size_t i = 0; i < box.checks.size(); ++i) {
+    const analysis::AxisCheck& check = box.checks[i];
+    const std::string fault = analysis::describe_fault(check, whole(box.starts[check.axis]),
+                                                       whole(box.limits[check.axis]),
+                                                       tensor.shape[check.axis], tensor.name);
+    if (fault.empty()) continue;
+    Diagnostic diagnostic(box.where, fault);
+    diagnostic.token(tensor.name);
+    if (box.sources[i] != kNone) {
+      diagnostic.note(launch_.where, "it is computed from " +
+                                         std::to_string(whole(box.sources[i])) +
+                                         ", which is loaded, or which the launch gives");
+    }
+    diagnostic
+        .fix(check.size == 0
+                 ? "ask first whether it lies inside: when(index >= 0 && index < extent)"
+                 : "keep blocks inside of the tensor, or ask first with when")
+        .raise();
+  }
+}
+
+Engine::Region Engine::region(const Box& box) const {
+  if (!box.checks.empty()) check(box);
+  const Tensor& tensor = tensors_[box.tensor];
+  const TensorArgument& argument = *tensor.argument;
+  const std::int64_t bytes = size_of(argument.dtype);
+  Region region;
+  region.exists = true;
+  std::int64_t origin = 0;
+  std::size_t axis = 0;
+  for (std::size_t i = 0; i < box.sizes.size(); ++i) {
+    const std::int64_t start = whole(box.starts[i]), limit = whole(box.limits[i]);
+    const std::int64_t extent = argument.shape[i], stride = argument.strides[i] * bytes;
+    origin += start * stride;
+    if (box.sizes[i] == 0) {
+      region.exists = region.exists && start < std::min(limit, extent);
+      continue;
+    }
+    region.strides[axis] = stride;
+    region.extents[axis] = std::clamp<std::int64_t>(limit - start, 0, box.sizes[i]);
+    region.first[axis] = std::max<std::int64_t>(0, -start);
+    region.last[axis] = std::min(region.extents[axis], extent - start);
+    ++axis;
+  }
+  if (!region.exists) region.extents = {};
+  region.data = tensor.data + origin;
+  return region;
+}
+
+void Engine::transfer(const Region& region, const Index& extents, const Walk& walk, TileId id,
+                      bool stores) {
+  const Tile& tile = this->tile(id);
+  const State& state = tiles_[id];
+  Index counts = {};
+  std::int64_t inside = 0, corner = 0;  // in bytes
+  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
+    const std::int64_t last = std::min(region.last[axis], extents[axis]);
+    counts[axis] = last - region.first[axis];
+    if (counts[axis] <= 0) return;
+    inside += region.first[axis] * region.strides[axis];
+    corner += region.first[axis] * state.strides[axis];
+  }
+  const int width = width_of(size_of(static_cast<DType>(tile.element)));
+  const Shape shape{extent_of(counts, walk.rows), extent_of(counts, walk.columns)};
+  for_outer(walk, counts, [&](const Index& at) {
+    const Matrix memory{region.data + inside + offset(at, region.strides, walk.outer),
+                        stride_of(region.strides, walk.rows),
+                        stride_of(region.strides, walk.columns)};
+    const Matrix own{state.data + corner + offset(at, state.strides, walk.outer),
+                     stride_of(state.strides, walk.rows), stride_of(state.strides, walk.columns)};
+    kernels_.copy[width](shape, stores ? own : memory, stores ? memory : own);
+  });
+}
+
+void Engine::run(const Load& operation) {
+  const Region region = this->region(operation.box);
+  const Tile& tile = this->tile(operation.tile);
+  State& state = tiles_[operation.tile];
+  if (tile.rank == 0 && !region.exists) {
+    std::vector<std::int64_t> at;
+    for (const ScalarId start : operation.box.starts) at.push_back(whole(start));
+    refuse_element(operation.box.where, "load", *tensors_[operation.box.tensor].argument, at);
+  }
+  state.extents = region.extents;
+  bool inside = true;
+  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
+    inside = inside && region.first[axis] == 0 && region.last[axis] == region.extents[axis];
+  }
+  if (operation.in_place) {
+    state.data = inside ? region.data : arena_ + tile.offset;
+    state.strides = inside ? region.strides : tile.strides;
+    if (inside) return;
+  }
+  if (!inside) std::fill_n(state.data, tile.bytes, std::byte{0});
+  transfer(region, region.extents, operation.walk, operation.tile, /*stores=*/false);
+}
+
+void Engine::run(const Store& operation) {
+  const Region region = this->region(operation.box);
+  if (!region.exists) return;
+  const State& state = tiles_[operation.tile];
+  Index extents = region.extents;
+  for (std::size_t axis = 0; axis < kMaximumRank; ++axis) {
+    extents[axis] = std::min(extents[axis], state.extents[axis]);
+  }
+  transfer(region, extents, operation.walk, operation.tile, /*stores=*/true);
+}
+
+void Engine::run(const Apply& operation) {
+  const Tile& result = tile(operation.result);
+  State& target = tiles_[operation.result];
+  target.extents = result.shape;
+  for (const Source& operand : operation.operands) {
+    if (!operand.is_tile()) continue;
+    const Tile& source = tile(operand.tile);
+    for (std::size_t axis = 0; axis < source.rank; ++axis) {
+      const std::int64_t extent = tiles_[operand.tile].extents[axis];
+      const bool stretches = source.shape[axis] == 1 && extent == 1;
+      if (!stretches) target.extents[axis] = std::min(target.extents[axis], extent);
+    }
+  }
+  if (any_empty(target.extents, result.rank)) return;
+
+  const Walk& walk = operation.walk;
+  const Shape shape{extent_of(target.extents, walk.rows), extent_of(target.extents, walk.columns)};
+  for_outer(walk, target.extents, [&](const Index& at) {
+    Operand operands[3] = {};
+    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+      const Source& operand = operation.operands[i];
+      if (!operand.is_tile()) {
+        operands[i] = {&scalars_[operand.scalar], 0, true};
+        continue;
+      }
+      const State& source = tiles_[operand.tile];
+      operands[i] = {source.data + offset(at, source.strides, walk.outer),
+                     stride_of(source.strides, walk.rows),
+                     stride_of(source.strides, walk.columns) == 0};
+    }
+    const Result to{target.data + offset(at, target.strides, walk.outer),
+                    stride_of(target.strides, walk.rows)};
+    if (const auto* function = std::get_if<Elementwise>(&operation.run)) {
+      (*function)(shape, operands, to);
+    } else if (const auto* select = std::get_if<Select>(&operation.run)) {
+      (*select)(shape, operands[0], operands[1], operands[2], to);
+    } else {
+      std::get<Convert>(operation.run)(shape, operands[0], to);
+    }
+  });
+}
+
+void Engine::run(const Splat& operation) {
+  const Tile& result = tile(operation.result);
+  State& target = tiles_[operation.result];
+  target.extents = result.shape;
+  const auto dtype = static_cast<DType>(result.element);
+  const Scalar& scalar = scalars_[operation.scalar];
+  if (is_float(dtype)) {
+    from_float(dtype, &scalar.real, target.data, 1);
+  } else if (dtype == DType::boolean) {
+    *target.data = static_cast<std::byte>(scalar.whole);
+  } else {
+    from_integer(dtype, scalar.whole, target.data);
+  }
+}
+
+void Engine::run(const Count& operation) {
+  const Tile& result = tile(operation.result);
+  State& target = tiles_[operation.result];
+  target.extents = result.shape;
+  kernels_.iota_columns({1, result.shape[operation.axis]}, {target.data, 0});
+}
+
+void Engine::run(const Fold& operation) {
+  const State& source = tiles_[operation.source];
+  State& target = tiles_[operation.result];
+  target.extents = source.extents;
+  target.extents[operation.axis] = 1;
+  if (any_empty(target.extents, tile(operation.result).rank)) return;
+  const Walk& walk = operation.walk;
+  const Shape shape{extent_of(source.extents, walk.rows), extent_of(source.extents, walk.columns)};
+  for_outer(walk, source.extents, [&](const Index& at) {
+    const Operand from{source.data + offset(at, source.strides, walk.outer),
+                       stride_of(source.strides, walk.rows), false};
+    operation.reduce(shape, from, target.data + offset(at, target.strides, walk.outer));
+  });
+}
+
+void Engine::run(const Any& operation) {
+  const State& source = tiles_[operation.source];
+  bool found = false;
+  if (!any_empty(source.extents, tile(operation.source).rank)) {
+    const Walk& walk = operation.walk;
+    const Shape shape{extent_of(source.extents, walk.rows),
+                      extent_of(source.extents, walk.columns)};
+    for_outer(walk, source.extents, [&](const Index& at) {
+      const Operand from{source.data + offset(at, source.strides, walk.outer),
+                         stride_of(source.strides, walk.rows), false};
+      found = found || kernels_.any(shape, from);
+    });
+  }
+  scalars_[operation.result].whole = found ? 1 : 0;
+}
+
+void Engine::run(const Move& operation) {
+  const State& source = tiles_[operation.source];
+  const Tile& result = tile(operation.result);
+  State& target = tiles_[operation.result];
+  Index strides = {}, extents = {};  // the source's strides, by the result's axes
+  std::int64_t origin = 0;
+  for (std::size_t axis = 0; axis < result.rank; ++axis) {
+    const auto from = static_cast<std::size_t>(operation.axes[axis]);
+    strides[axis] = source.strides[from];
+    origin += operation.offsets[axis] * source.strides[from];
+    extents[axis] = std::clamp<std::int64_t>(source.extents[from] - operation.offsets[axis], 0,
+                                             result.shape[axis]);
+  }
+  target.extents = extents;
+  if (operation.is_done || any_empty(extents, result.rank)) return;
+  const Walk& walk = operation.walk;
+  const Shape shape{extent_of(extents, walk.rows), extent_of(extents, walk.columns)};
+  const int width = width_of(size_of(static_cast<DType>(result.element)));
+  for_outer(walk, extents, [&](const Index& at) {
+    kernels_.copy[width](
+        shape,
+        {source.data + origin + offset(at, strides, walk.outer), stride_of(strides, walk.rows),
+         stride_of(strides, walk.columns)},
+        {target.data + offset(at, target.strides, walk.outer), stride_of(target.strides, walk.rows),
+         stride_of(target.strides, walk.columns)});
+  });
+}
+
+void Engine::run(const Multiply& operation) {
+  const State &a = tiles_[operation.a], &b = tiles_[operation.b];
+  State& c = tiles_[operation.result];
+  const auto extents = [](const State& tile, bool transposed) {
+    return transposed ? std::pair(tile.extents[1], tile.extents[0])
+                      : std::pair(tile.extents[0], tile.extents[1]);
+  };
+  const auto matrix = [](const State& tile, bool transposed) {
+    return transposed ? Matrix{tile.data, tile.strides[1], tile.strides[0]}
+                      : Matrix{tile.data, tile.strides[0], tile.strides[1]};
+  };
+  auto [m, left] = extents(a, operation.a_transposed);
+  auto [right, n] = extents(b, operation.b_transposed);
+  const std::size_t rows = operation.flipped ? 1 : 0;
+  if (operation.accumulates) {
+    m = std::min(m, c.extents[rows]);
+    n = std::min(n, c.extents[1 - rows]);
+  }
+  c.extents[rows] = m;
+  c.extents[1 - rows] = n;
+  if (m == 0 || n == 0) return;
+  kernels_.product({m,
+                    n,
+                    std::min(left, right),
+                    matrix(a, operation.a_transposed),
+                    matrix(b, operation.b_transposed),
+                    operation.element,
+                    {c.data, c.strides[rows]},
+                    operation.accumulates,
+                    operation.rounding,
+                    scratch_});
+}
+
+void Engine::run(const For& operation) {
+  const std::int64_t low = whole(operation.low), high = whole(operation.high),
+                     step = whole(operation.step);
+  if (step <= 0) {
+    Diagnostic(operation.where, "a loop's step is " + std::to_string(step))
+        .fix("use a step of at least 1")
+        .raise();
+  }
+  for (std::int64_t i = low; i < high; i += step) {
+    scalars_[operation.index].whole = i;
+    run(operation.body);
+  }
+}
+
+void Engine::run(const While& operation) {
+  for (std::int64_t rounds = 0; whole(operation.condition) != 0; ++rounds) {
+    if (rounds == kWhileLimit) {
+      Diagnostic(operation.where, "the loop has not ended after " + std::to_string(rounds) +
+                                      " rounds, the limit of the target cpu")
+          .fix("let its condition become false")
+          .raise();
+    }
+    run(operation.body);
+  }
+}
+
+void Engine::run(const If& operation) {
+  run(whole(operation.condition) != 0 ? operation.then : operation.otherwise);
+}
+
+// How much exists of the axes that a reshape makes of others: of these the first alone may be cut,
+// and where whole rows of the new ones come of it.
+void Engine::set_extents(const Reshape& operation) {
+  const Tile &source = tile(operation.source), &result = tile(operation.result);
+  const Index from = tiles_[operation.source].extents;
+  Index& to = tiles_[operation.result].extents;
+  to = result.shape;
+  const bool is_empty = any_empty(from, source.rank);
+  for (const ir::ReshapedAxes& axes : operation.axes) {
+    std::int64_t count = from[axes.from[0]], row = 1;
+    bool cut = false;
+    for (std::size_t i = 1; i < axes.from.size(); ++i) {
+      cut = cut || from[axes.from[i]] != source.shape[axes.from[i]];
+      count *= source.shape[axes.from[i]];
+    }
+    for (std::size_t i = 1; i < axes.to.size(); ++i) row *= result.shape[axes.to[i]];
+    if (!cut && count % row == 0) {
+      to[axes.to[0]] = count / row;
+      continue;
+    }
+    if (is_empty) {
+      to[axes.to[0]] = 0;
+      continue;
+    }
+    const auto text = [](const Tile& tile, const Index& sizes) {
+      return text_of({sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(tile.rank)});
+    };
+    Diagnostic(operation.where, "reshape: of a tile of shape " + text(source, source.shape) +
+                                    " only " + text(source, from) +
+                                    " exists, which is no part of " + text(result, result.shape))
+        .token("reshape")
+        .fix("split a cut axis so that the parts exist whole, or address the tensor by its axes")
+        .raise();
+  }
+  if (is_empty && !any_empty(to, result.rank)) to = {};
+}
+
+void Engine::run(const Reshape& operation) {
+  set_extents(operation);
+  if (operation.is_done) return;
+  const Tile &source = tile(operation.source), &result = tile(operation.result);
+  const std::int64_t bytes = operation.run * size_of(static_cast<DType>(source.element));
+  // Steps on by a run: it divides the last axis of more than one element.
+  const auto step = [&](const Tile& tile, Index& at) {
+    std::int64_t more = operation.run;
+    for (std::size_t axis = tile.rank; axis-- > 0;) {
+      if (tile.shape[axis] == 1) continue;
+      at[axis] += more;
+      if (at[axis] < tile.shape[axis]) return true;
+      at[axis] = 0;
+      more = 1;
+    }
+    return false;
+  };
+  const auto place = [](const Tile& tile, const Index& at) {
+    std::int64_t place = 0;
+    for (std::size_t axis = 0; axis < tile.rank; ++axis) place += at[axis] * tile.strides[axis];
+    return place;
+  };
+  Index from = {}, to = {};
+  bool more = true;
+  while (more) {
+    std::copy_n(tiles_[operation.source].data + place(source, from), bytes,
+                tiles_[operation.result].data + place(result, to));
+    more = step(source, from);
+    step(result, to);
+  }
+}
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "cpu/kernels.h"
+#include "cpu/program.h"
+#include "cpu/turns.h"
+#include "support/arguments.h"
+
+namespace tilewright::cpu {
+
+// What all blocks of a launch share.
+struct Launch {
+  const Program* program = nullptr;
+  const Kernels* kernels = nullptr;
+  const Arguments* arguments = nullptr;
+  std::vector<Scalar> scalars;     // as each block finds them
+  std::vector<std::int64_t> grid;  // blocks on each axis, x first
+  Turns* turns = nullptr;
+  SourceLocation where;  // of the kernel
+};
+
+// Runs blocks of a program, one after the other.
+class Engine {
+ public:
+  // Its thread has one engine at a time: the arena is the thread's.
+  explicit Engine(const Launch& launch);
+  void run_block(std::int64_t number);
+
+ private:
+  // A tile as it is now. Strides are in bytes.
+  struct State {
+    std::byte* data = nullptr;
+    Index extents = {}, strides = {};
+  };
+  struct Tensor {
+    const TensorArgument* argument = nullptr;
+    std::byte* data = nullptr;  // of a peer that rank's
+  };
+  // A box in numbers, by the axes of its tile.
+  struct Region {
+    std::byte* data = nullptr;                  // of the element that the tile's first one is
+    Index strides = {};                         // in bytes
+    Index extents = {}, first = {}, last = {};  // what exists, and what of that lies inside
+    bool exists = false;                        // what is indexed away lies inside
+  };
+
+  void run(const Block& block);
+  void run(const Compute& operation);
+  void run(const LoadIndex& operation);
+  void run(const Peer& operation);
+  void run(const Load& operation);
+  void run(const Store& operation);
+  void run(const AwaitTurn& operation);
+  void run(const Apply& operation);
+  void run(const Splat& operation);
+  void run(const Count& operation);
+  void run(const Fold& operation);
+  void run(const Any& operation);
+  void run(const Move& operation);
+  void run(const MoveScalar& operation);
+  void run(const Reshape& operation);
+  void run(const Multiply& operation);
+  void run(const For& operation);
+  void run(const While& operation);
+  void run(const If& operation);
+
+  Region region(const Box& box) const;
+  void check(const Box& box) const;
+  // Copies what lies inside between the tensor and the tile.
+  void transfer(const Region& region, const Index& extents, const Walk& walk, TileId tile,
+                bool stores);
+  void set_extents(const Reshape& operation);
+  const Tile& tile(TileId id) const { return program_.tiles[id]; }
+  std::int64_t whole(ScalarId id) const { return scalars_[id].whole; }
+
+  const Launch& launch_;
+  const Program& program_;
+  const Kernels& kernels_;
+  std::vector<Scalar> scalars_;
+  std::vector<State> tiles_;
+  std::vector<Tensor> tensors_;
+  std::byte* arena_ = nullptr;
+  std::byte* scratch_ = nullptr;  // of products
+  std::int64_t block_ = 0;
+};
+
+}  // namespace tilewright::cpu

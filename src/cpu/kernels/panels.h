@@ -1,0 +1,198 @@
+#pragma once
+
+#include "cpu/kernels/copy.h"
+#include "cpu/kernels/transpose.h"
+
+// What products have in common, whatever the elements: panels of kPanel columns of b, one term of k
+// behind the other, and blocks of sums that stay in registers.
+namespace tilewright::cpu::TW_LEVEL {
+namespace {
+
+TW_INLINE std::int64_t rounded_up(std::int64_t count, std::int64_t step) {
+  return (count + step - 1) / step * step;
+}
+
+// As many sums as keep the vector registers busy: 32 of them, or 16.
+#if defined(__AVX512F__)
+constexpr int kSumRows = 4, kSumVectors = 4;
+#else
+constexpr int kSumRows = 4, kSumVectors = 2;
+#endif
+constexpr std::int64_t kPanel = kSumVectors * kLanes;
+// So many terms of so many columns are packed at once, and stay in the second-level cache. They
+// meet so many rows of a, which stay in the first.
+constexpr std::int64_t kTerms = 256, kColumns = 256, kRows = 32;
+
+// Floats one after the other, `stride` of them to the next row.
+struct FloatRows {
+  float* data;
+  std::int64_t stride;
+};
+
+// A number that the compiler knows.
+template <int n>
+struct Count {
+  static constexpr int value = n;
+};
+
+// Calls visit(Count<i>) for all i below n. What arrays are indexed by is then known from the start,
+// so that their elements become registers.
+template <int n, typename Visit>
+TW_INLINE void unrolled(Visit visit) {
+  if constexpr (n > 0) {
+    unrolled<n - 1>(visit);
+    visit(Count<n - 1>{});
+  }
+}
+
+// Sums of {rows, vectors} in registers.
+template <int rows, int vectors>
+struct Sums {
+  Floats at[rows][vectors];
+
+  template <typename Visit>
+  TW_INLINE static void each(Visit visit) {
+    unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { visit(r, v); }); });
+  }
+  // Those of c, or zeros.
+  TW_INLINE void start(FloatRows c, bool from_zero) {
+    if (from_zero) {
+      each([&](auto r, auto v) { at[r.value][v.value] = Floats{}; });
+    } else {
+      each([&](auto r, auto v) {
+        at[r.value][v.value] = load(c.data + r.value * c.stride + v.value * kLanes);
+      });
+    }
+  }
+  TW_INLINE void end(FloatRows c) const {
+    each([&](auto r, auto v) {
+      store(c.data + r.value * c.stride + v.value * kLanes, at[r.value][v.value]);
+    });
+  }
+};
+
+// Calls visit(first, Count<n>) for parts of `count`, the largest first: 4 at a time, 2, 1.
+template <int largest, typename Visit>
+TW_INLINE void in_parts(std::int64_t count, Visit visit) {
+  std::int64_t first = 0;
+  for (; first + largest <= count; first += largest) visit(first, Count<largest>{});
+  if constexpr (largest > 1) {
+    in_parts<largest / 2>(count - first,
+                          [&](std::int64_t at, auto part) { visit(first + at, part); });
+  }
+}
+
+TW_INLINE std::int64_t smaller_of(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+// A part of a product that is packed at once.
+struct PackedPart {
+  std::int64_t first_term, terms, first_column, columns;
+};
+
+// Calls pack(part) for each part, in ascending order of terms, and then for all blocks of sums that
+// fit into registers multiply(part, row, column, Count rows, Count vectors), columns counted from
+// that of the part.
+template <typename Pack, typename Multiply>
+TW_INLINE void for_parts(const Product& p, Pack pack, Multiply multiply) {
+  PackedPart part;
+  for (part.first_term = 0; part.first_term < p.k; part.first_term += kTerms) {
+    part.terms = smaller_of(p.k - part.first_term, kTerms);
+    for (part.first_column = 0; part.first_column < p.n; part.first_column += kColumns) {
+      part.columns = smaller_of(p.n - part.first_column, kColumns);
+      pack(part);
+      for (std::int64_t top = 0; top < p.m; top += kRows) {
+        for (std::int64_t left = 0; left < part.columns; left += kPanel) {
+          const std::int64_t columns = smaller_of(part.columns - left, kPanel);
+          in_parts<kSumRows>(smaller_of(p.m - top, kRows), [&](std::int64_t row, auto rows) {
+            in_parts<kSumVectors>(
+                (columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
+                  multiply(part, top + row, left + vector * kLanes, rows, vectors);
+                });
+          });
+        }
+      }
+    }
+  }
+}
+
+// Where a column of a part is packed: panel behind panel, each of the part's terms.
+TW_INLINE float* packed_column(float* panels, std::int64_t rows_of_panel, std::int64_t column) {
+  return panels + column / kPanel * rows_of_panel * kPanel + column % kPanel;
+}
+
+// `columns` of b, at most kPanel, whose terms lie side by side. `packed` {k, kPanel}.
+TW_INLINE void pack_transposed(std::int64_t k, std::int64_t columns, const float* b,
+                               std::int64_t stride, float* packed) {
+  std::int64_t column = 0;
+  for (; column + kLanes <= columns; column += kLanes) {
+    const float* const from = b + column * stride;
+    std::int64_t i = 0;
+    for (; i + 4 <= k; i += 4) {
+      Floats terms[4];
+      transpose_four(from + i, stride, terms);
+      for (int j = 0; j < 4; ++j) store(packed + (i + j) * kPanel + column, terms[j]);
+    }
+    for (; i < k; ++i) {
+      for (int j = 0; j < kLanes; ++j) packed[i * kPanel + column + j] = from[j * stride + i];
+    }
+  }
+  for (; column < columns; ++column) {
+    for (std::int64_t i = 0; i < k; ++i) packed[i * kPanel + column] = b[column * stride + i];
+  }
+}
+
+// The same of columns wherever they lie. Those that a multiple of 1 KB sets apart fall into few
+// sets of the first-level cache, so that they are first copied side by side, each line of memory
+// once.
+TW_INLINE std::int64_t buffer_stride(std::int64_t k) { return rounded_up(k, kBlock) + kBlock; }
+TW_INLINE void pack_columns(std::int64_t k, std::int64_t columns, const float* b,
+                            std::int64_t stride, float* packed, float* buffer) {
+  if (stride % 256 != 0 || k < kBlock) return pack_transposed(k, columns, b, stride, packed);
+  constexpr std::int64_t kAhead = 4;
+  for (std::int64_t j = 0; j < columns; ++j) {
+    const float* const from = b + j * stride;
+    float* const to = buffer + j * buffer_stride(k);
+    if (j + kAhead < columns) {
+      for (std::int64_t i = 0; i < k; i += kBlock) __builtin_prefetch(from + kAhead * stride + i);
+    }
+    __builtin_memcpy(to, from, static_cast<std::size_t>(k) * sizeof(float));
+  }
+  pack_transposed(k, columns, buffer, buffer_stride(k), packed);
+}
+
+// What lies in the scratch of a product: panels, columns of b before they are transposed, and a.
+struct ProductScratch {
+  float *panels, *columns, *a;
+};
+TW_INLINE std::int64_t panels_floats(std::int64_t n, std::int64_t k) {
+  return smaller_of(k, kTerms) * rounded_up(smaller_of(n, kColumns), kPanel);
+}
+TW_INLINE std::int64_t buffer_floats(std::int64_t k) {
+  return buffer_stride(smaller_of(k, kTerms)) * kPanel;
+}
+TW_INLINE ProductScratch scratch_of(const Product& p) {
+  float* const data = static_cast<float*>(p.scratch);
+  // A panel of pairs has a row for an odd last term too.
+  float* const columns = data + panels_floats(p.n, p.k + 1);
+  return {data, columns, columns + buffer_floats(p.k)};
+}
+
+// The vectors that columns of a panel are in get zeros where there are none.
+TW_INLINE void clear_rest(std::int64_t k, std::int64_t columns, float* packed) {
+  const std::int64_t end = (columns + kLanes - 1) / kLanes * kLanes;
+  if (end == columns) return;
+  for (std::int64_t i = 0; i < k; ++i) {
+    for (std::int64_t j = columns; j < end; ++j) packed[i * kPanel + j] = 0;
+  }
+}
+
+// What a product of no terms is.
+TW_INLINE void clear(const Product& p) {
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    __builtin_memset(static_cast<char*>(p.c.data) + row * p.c.row_stride, 0,
+                     static_cast<std::size_t>(rounded_up(p.n, kBlock)) * sizeof(float));
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::cpu::TW_LEVEL

@@ -1,0 +1,174 @@
+#pragma once
+
+#include "cpu/kernels/convert.h"
+#include "cpu/kernels/panels.h"
+
+// Products of f32. b is packed into panels of kPanel columns, one behind the other in ascending
+// order of k, and narrower elements are widened on the way. Every element of c is one sum in that
+// order.
+namespace tilewright::cpu::TW_LEVEL {
+namespace {
+
+template <Rounding rounding>
+TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
+  return rounding == Rounding::apart ? sum + a * b : fused(a, b, sum);
+}
+
+// c {rows, vectors} += a {rows, k} panel {k, vectors}; or c = that.
+template <Rounding rounding, int rows, int vectors>
+void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c, bool from_zero) {
+  Sums<rows, vectors> sums;
+  sums.start(c, from_zero);
+  for (std::int64_t i = 0; i < k; ++i) {
+    Floats b[vectors];
+    unrolled<vectors>([&](auto v) { b[v.value] = load(panel + i * kPanel + v.value * kLanes); });
+    unrolled<rows>([&](auto r) {
+      const Floats factor = splat(a.data[r.value * a.stride + i]);
+      unrolled<vectors>([&](auto v) {
+        Floats& sum = sums.at[r.value][v.value];
+        sum = add_product<rounding>(factor, b[v.value], sum);
+      });
+    });
+  }
+  sums.end(c);
+}
+
+template <typename T>
+void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, float* buffer) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
+  if (b.column_stride == kBytes) {
+    for (std::int64_t i = 0; i < k; ++i) {
+      const T* const from = element<T>(b, i, 0);
+      float* const to = packed + i * kPanel;
+      if (columns == kPanel) {
+        convert_row(from, to, kPanel);
+      } else {
+        convert_row(from, to, columns);
+      }
+    }
+  } else if (b.row_stride == kBytes && __is_same(T, float) && b.column_stride % 4 == 0) {
+    pack_columns(k, columns, element<float>(b, 0, 0), b.column_stride / 4, packed, buffer);
+  } else {
+    // The columns of b as rows of floats.
+    for (std::int64_t j = 0; j < columns; ++j) {
+      float* const to = buffer + j * buffer_stride(k);
+      if (b.row_stride == kBytes) {
+        convert_row(element<T>(b, 0, j), to, k);
+      } else {
+        for (std::int64_t i = 0; i < k; ++i) to[i] = widen(*element<T>(b, i, j));
+      }
+    }
+    pack_transposed(k, columns, buffer, buffer_stride(k), packed);
+  }
+  clear_rest(k, columns, packed);
+}
+
+template <typename T>
+void widen_rows(Shape shape, Matrix source, FloatRows target) {
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    float* const to = target.data + row * target.stride;
+    if (source.column_stride == sizeof(T)) {
+      convert_row(element<T>(source, row, 0), to, shape.columns);
+    } else {
+      for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = widen(*element<T>(source, row, i));
+    }
+  }
+}
+
+template <typename T>
+FloatRows a_as_floats(const Product& p, float* scratch) {
+  if (__is_same(T, float) && p.a.column_stride == 4 && p.a.row_stride % 4 == 0) {
+    return {static_cast<float*>(p.a.data), p.a.row_stride / 4};
+  }
+  const FloatRows rows = {scratch, rounded_up(p.k, kBlock)};
+  widen_rows<T>({p.m, p.k}, p.a, rows);
+  return rows;
+}
+
+template <typename T, Rounding rounding>
+void product_in_order(const Product& p) {
+  const ProductScratch scratch = scratch_of(p);
+  const FloatRows a = a_as_floats<T>(p, scratch.a);
+  const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
+  const auto pack = [&](const PackedPart& part) {
+    for (std::int64_t left = 0; left < part.columns; left += kPanel) {
+      const Matrix b = {element<T>(p.b, part.first_term, part.first_column + left), p.b.row_stride,
+                        p.b.column_stride};
+      pack_panel<T>(part.terms, smaller_of(part.columns - left, kPanel), b,
+                    packed_column(scratch.panels, part.terms, left), scratch.columns);
+    }
+  };
+  for_parts(
+      p, pack,
+      [&](const PackedPart& part, std::int64_t row, std::int64_t column, auto rows, auto vectors) {
+        multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
+            part.terms, {a.data + row * a.stride + part.first_term, a.stride},
+            packed_column(scratch.panels, part.terms, column),
+            {c.data + row * c.stride + part.first_column + column, c.stride},
+            !p.accumulates && part.first_term == 0);
+      });
+}
+
+template <typename T>
+void product_of(const Product& p) {
+  // Narrow floats have products that an f32 holds: they are not rounded either way.
+  if (__is_same(T, float) && p.rounding == Rounding::apart) {
+    return product_in_order<T, Rounding::apart>(p);
+  }
+  product_in_order<T, Rounding::fused>(p);
+}
+
+// Of integers: b lies in the scratch as i32 {k, n}. All wraps.
+template <typename T>
+void product_of_integers(const Product& p) {
+  if (!p.accumulates) clear(p);
+  auto* const b = static_cast<std::uint32_t*>(p.scratch);
+  for (std::int64_t i = 0; i < p.k; ++i) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      b[i * p.n + j] = static_cast<std::uint32_t>(*element<T>(p.b, i, j));
+    }
+  }
+  for (std::int64_t row = 0; row < p.m; ++row) {
+    auto* const c =
+        reinterpret_cast<std::uint32_t*>(static_cast<char*>(p.c.data) + row * p.c.row_stride);
+    for (std::int64_t i = 0; i < p.k; ++i) {
+      const auto factor = static_cast<std::uint32_t>(*element<T>(p.a, row, i));
+      const std::uint32_t* const from = b + i * p.n;
+      TW_INDEPENDENT
+      for (std::int64_t j = 0; j < p.n; ++j) c[j] += factor * from[j];
+    }
+  }
+}
+
+std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Element element) {
+  if (element == Element::i32 || element == Element::i64) return k * n * 4;
+  return (panels_floats(n, k + 1) + buffer_floats(k) + m * rounded_up(k, kBlock)) * 4;
+}
+
+void product(const Product& p) {
+  if (p.k == 0 && !p.accumulates) clear(p);
+  switch (p.element) {
+    case Element::f32:
+      return product_of<float>(p);
+    case Element::f16:
+      return product_of<F16>(p);
+    case Element::bf16:
+      return product_of<Bf16>(p);
+    case Element::f8e4m3:
+      return product_of<F8>(p);
+    case Element::i32:
+      return product_of_integers<std::int32_t>(p);
+    case Element::i64:
+      return product_of_integers<std::int64_t>(p);
+    case Element::i8:
+    case Element::u8:
+    case Element::u32:
+    case Element::boolean:
+    case Element::count:
+      break;
+  }
+  __builtin_trap();  // the verifier knows no such product
+}
+
+}  // namespace
+}  // namespace tilewright::cpu::TW_LEVEL

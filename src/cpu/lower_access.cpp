@@ -1,0 +1,84 @@
+#include <algorithm>
+
+#include "cpu/layout.h"
+#include "cpu/lowering.h"
+#include "support/diagnostic.h"
+
+// What the tile form reads and writes in tensors.
+namespace tilewright::cpu {
+
+using ir::Key;
+using ir::Op;
+using ir::ValueId;
+
+void Lowering::peer(const ir::Operation& operation) {
+  const auto own = static_cast<TensorId>(program_.tensors++);
+  tensors_[operation.results[0]] = own;
+  append(
+      Peer{tensors_[operation.operands[0]], scalar(operation.operands[1]), own, operation.where});
+}
+
+void Lowering::load_index(const ir::Operation& operation) {
+  LoadIndex load{
+      tensors_[operation.operands[0]], {}, define_scalar(operation.results[0]), operation.where};
+  for (std::size_t i = 1; i < operation.operands.size(); ++i) {
+    load.indices.push_back(scalar(operation.operands[i]));
+  }
+  append(std::move(load));
+}
+
+Box Lowering::box(const ir::Operation& operation, std::size_t first) const {
+  Box box;
+  box.tensor = tensors_[operation.operands[0]];
+  box.sizes = operation.attributes.integers(Key::sizes);
+  box.where = operation.where;
+  const std::size_t rank = box.sizes.size();
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    box.starts.push_back(scalar(operation.operands[first + axis]));
+    box.limits.push_back(scalar(operation.operands[first + rank + axis]));
+  }
+  box.checks = analysis::axis_checks(operation, first, integers_);
+  for (const analysis::AxisCheck& check : box.checks) {
+    box.sources.push_back(check.source == ir::kNoValue ? kNone : scalar(check.source));
+  }
+  return box;
+}
+
+// Products read with any strides. What a kernel stores too may change before they do.
+bool Lowering::is_read_in_place(const ir::Operation& load) const {
+  const ir::Parameter* const tensor = kernel_.parameter_of(load.operands[0]);
+  return tensor && tensor->kind == ir::Parameter::Kind::in && !is_stored_[load.operands[0]] &&
+         type(load.results[0]).shape.size() == 2 && is_factor_alone(load.results[0]);
+}
+
+void Lowering::access(const ir::Operation& operation) {
+  if (operation.op == Op::load) {
+    const TileId tile = define_tile(operation.results[0]);
+    return append(
+        Load{box(operation, 1), tile, walk_of(program_.tiles[tile]), is_read_in_place(operation)});
+  }
+  const Box to = box(operation, 2);
+  if (operation.op == Op::red_tile) return add(operation, to);
+  const TileId tile = whole(tiles_[operation.operands[1]]);
+  append(Store{to, tile, walk_of(program_.tiles[tile])});
+}
+
+// Narrow floats are added in f32 and rounded.
+void Lowering::add(const ir::Operation& operation, Box box) {
+  if (operation.attributes.function() != Op::add) refuse(operation);
+  program_.adds = true;
+  append(AwaitTurn{});
+  const ir::Type& added = type(operation.operands[1]);
+  const TileId before = new_tile(make_tile(added.dtype, added.shape));
+  append(Load{box, before, walk_of(program_.tiles[before]), false});
+  const Lane lane = lane_of(added.dtype);
+  const Element wide = lane == Lane::f32 ? Element::f32 : element_of(added.dtype);
+  const TileId a = converted(before, wide), b = converted(tiles_[operation.operands[1]], wide);
+  const TileId sum = new_tile(make_tile(static_cast<DType>(wide), added.shape));
+  apply(kernels_.elementwise[static_cast<int>(Function::add)][static_cast<int>(lane)], "add",
+        {{.tile = a}, {.tile = b}}, sum);
+  const TileId rounded = converted(sum, element_of(added.dtype));
+  append(Store{std::move(box), rounded, walk_of(program_.tiles[rounded])});
+}
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,245 @@
+#include "cpu/pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "support/diagnostic.h"
+
+namespace tilewright::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a thread looks for more work before it sleeps.
+constexpr std::chrono::microseconds kSpin{50};
+
+thread_local bool inside = false;
+
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// One call of parallel_for.
+struct Job {
+  Job(std::size_t size, const Work& what) : count(size), work(what) {}
+
+  void run() {
+    const unsigned thread = threads.fetch_add(1, std::memory_order_relaxed);
+    std::size_t i = 0;
+    inside = true;
+    try {
+      while ((i = next.fetch_add(1, std::memory_order_relaxed)) < count) work(i, thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (i < failed) {
+        failed = i;
+        failure = std::current_exception();
+      }
+      next = count;
+    }
+    inside = false;
+  }
+
+  const std::size_t count;
+  const Work& work;
+  std::atomic<std::size_t> next = 0;
+  std::atomic<unsigned> threads = 0;  // that have taken part
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::size_t failed = SIZE_MAX;
+};
+
+// Threads that take part in one job at a time.
+class Pool {
+ public:
+  // Never destroyed: its threads may run while the program ends.
+  static Pool& instance() {
+    static std::atomic<Pool*> pool = nullptr;
+    static std::once_flag once;
+    std::call_once(once, [] {
+      pool = new Pool;
+      // A child has the memory of the pool and none of its threads: it starts another.
+      pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
+    });
+    return *pool;
+  }
+
+  // False where another thread of the host's has a job at hand.
+  bool run(unsigned threads, Job& job) {
+    const std::unique_lock only(callers_, std::try_to_lock);
+    if (!only.owns_lock()) return false;
+    start_threads(threads - 1);
+    const auto helpers = std::min<std::size_t>(threads - 1, threads_);
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = &job;
+      places_ = helpers;
+      ++generation_;
+    }
+    wake_.notify_all();
+    job.run();
+    close_job();
+    return true;
+  }
+
+ private:
+  void start_threads(std::size_t count) {
+    try {
+      while (threads_ < count) {
+        std::thread([this] { serve(); }).detach();
+        ++threads_;
+      }
+    } catch (const std::system_error&) {
+      // The threads that there are do the rest.
+    }
+  }
+
+  // No helper enters any more; those that did end.
+  void close_job() {
+    {
+      const std::lock_guard lock(mutex_);
+      job_ = nullptr;
+      places_ = 0;
+    }
+    const Clock::time_point start = Clock::now();
+    while (running_.load(std::memory_order_acquire) != 0) {
+      if (Clock::now() - start < kSpin) {
+        pause();
+        continue;
+      }
+      std::unique_lock lock(mutex_);
+      ended_.wait(lock, [this] { return running_.load(std::memory_order_acquire) == 0; });
+    }
+  }
+
+  void serve() {
+    std::uint64_t seen = 0;
+    while (true) {
+      await(seen);
+      Job* job = nullptr;
+      {
+        const std::lock_guard lock(mutex_);
+        seen = generation_.load();
+        if (places_ > 0) {
+          --places_;
+          job = job_;
+          running_.fetch_add(1, std::memory_order_relaxed);
+        }
+      }
+      if (job == nullptr) continue;
+      job->run();
+      if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        const std::lock_guard lock(mutex_);
+        ended_.notify_all();
+      }
+    }
+  }
+
+  void await(std::uint64_t seen) {
+    const Clock::time_point start = Clock::now();
+    while (generation_.load(std::memory_order_relaxed) == seen) {
+      if (Clock::now() - start < kSpin) {
+        pause();
+        continue;
+      }
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return generation_.load(std::memory_order_relaxed) != seen; });
+    }
+  }
+
+  std::mutex callers_;  // one job at a time
+  std::mutex mutex_;
+  std::condition_variable wake_, ended_;
+  std::atomic<std::uint64_t> generation_ = 0;
+  std::atomic<std::size_t> running_ = 0;  // helpers that are in the job
+  Job* job_ = nullptr;
+  std::size_t places_ = 0;  // for so many helpers more
+  std::size_t threads_ = 0;
+};
+
+// CPUs by the process's affinity.
+unsigned affinity_count() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
+  }
+  return std::max(std::thread::hardware_concurrency(), 1u);
+}
+
+// CPUs by the quota of the process's cgroup; 0: there is none.
+unsigned quota_count() {
+  double quota = 0, period = 0;
+  std::ifstream both("/sys/fs/cgroup/cpu.max");  // "max 100000", or "150000 100000"
+  if (!(both >> quota >> period)) {
+    std::ifstream first("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
+    std::ifstream second("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
+    if (!(first >> quota) || !(second >> period)) return 0;
+  }
+  return quota > 0 && period > 0 ? static_cast<unsigned>(std::ceil(quota / period)) : 0;
+}
+
+unsigned usable_count() {
+  const unsigned quota = quota_count();
+  const unsigned allowed = affinity_count();
+  return quota == 0 ? allowed : std::min(allowed, quota);
+}
+
+}  // namespace
+
+unsigned thread_count() {
+  const char* const text = std::getenv("TILEWRIGHT_THREADS");
+  if (text == nullptr || *text == '\0') {
+    static const unsigned usable = usable_count();
+    return usable;
+  }
+  unsigned number = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [last, error] = std::from_chars(text, end, number);
+  constexpr unsigned kMost = 4096;
+  if (error != std::errc() || last != end || number == 0 || number > kMost) {
+    Diagnostic({}, "TILEWRIGHT_THREADS is \"" + std::string(text) +
+                       "\", and a number of threads is 1 to " + std::to_string(kMost))
+        .fix(
+            "set it to how many threads kernels may use on the CPU, or leave it out for all of "
+            "this process's cores")
+        .raise();
+  }
+  return number;
+}
+
+bool in_parallel_for() { return inside; }
+
+void parallel_for(unsigned threads, std::size_t count, const Work& work) {
+  const auto most = static_cast<unsigned>(std::min<std::size_t>(threads, count));
+  if (inside) {
+    for (std::size_t i = 0; i < count; ++i) work(i, 0);
+    return;
+  }
+  Job job(count, work);
+  if (most < 2 || !Pool::instance().run(most, job)) job.run();
+  if (job.failure) std::rethrow_exception(job.failure);
+}
+
+}  // namespace tilewright::cpu

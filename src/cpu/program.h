@@ -1,0 +1,230 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "analysis/access_bounds.h"
+#include "cpu/kernels.h"
+#include "ir/ir.h"
+#include "ir/type_rules.h"
+
+// What a kernel of the tile form becomes for the CPU: a list of operations on whole tiles, each of
+// which names the function that executes it and the places of its operands. Tiles and scalars are
+// variables here: a loop's result is what its carried variable holds behind it, and values reach
+// such variables by copies. Shapes of tiles are constants. Sizes, starts and limits are scalars, so
+// that one program serves all lengths.
+namespace tilewright::cpu {
+
+using TileId = std::uint32_t;
+using ScalarId = std::uint32_t;
+using TensorId = std::uint32_t;
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+
+constexpr std::size_t kMaximumRank = 6;
+using Index = std::array<std::int64_t, kMaximumRank>;
+
+// A tile's place. Axes of size 1, and axes along which all elements are equal, have stride 0. Of
+// the others the last is contiguous, and the rows before begin at multiples of 16 elements.
+struct Tile {
+  Element element = Element::f32;
+  std::size_t rank = 0;
+  Index shape = {}, strides = {};  // strides in bytes
+  std::int64_t bytes = 0;
+  std::int64_t offset = 0;  // in a thread's arena
+};
+
+// An integer or boolean as a number, or a float.
+union Scalar {
+  std::int64_t whole = 0;
+  float real;
+};
+
+// A function of scalars. Integers that leave their dtype and divisions by zero are errors.
+struct Compute {
+  ir::Op function;
+  DType dtype;  // of the operands; of a cast that of the result
+  DType from;   // of a cast
+  std::array<ScalarId, 3> operands;
+  ScalarId result;
+  SourceLocation where;
+};
+
+struct LoadIndex {
+  TensorId tensor;
+  std::vector<ScalarId> indices;
+  ScalarId result;
+  SourceLocation where;
+};
+
+// The tensor as it is in another rank.
+struct Peer {
+  TensorId tensor;
+  ScalarId rank;
+  TensorId result;
+  SourceLocation where;
+};
+
+// A block of a tensor.
+struct Box {
+  TensorId tensor;
+  std::vector<ScalarId> starts, limits;
+  std::vector<std::int64_t> sizes;  // 0 for an axis that is indexed away
+  std::vector<analysis::AxisCheck> checks;
+  std::vector<ScalarId> sources;  // of the checks: the integer that decides
+  SourceLocation where;
+};
+
+// How a function of rows and columns goes over axes: the others are looped over.
+struct Walk {
+  static constexpr std::size_t kNoAxis = kMaximumRank;
+  std::size_t rows = kNoAxis, columns = kNoAxis;
+  std::vector<std::size_t> outer;
+};
+
+// What exists of the box; zero where it lies outside of the tensor.
+struct Load {
+  Box box;
+  TileId tile;
+  Walk walk;  // of the tile
+  // The tile is a view of the tensor, where all that exists lies inside: for products, which read
+  // with any strides.
+  bool in_place;
+};
+
+struct Store {
+  Box box;
+  TileId tile;
+  Walk walk;  // of the tile
+};
+
+// Waits until the blocks before have ended: additions to memory come in the order of the blocks.
+struct AwaitTurn {};
+
+// An operand of an elementwise function.
+struct Source {
+  TileId tile = kNone;
+  ScalarId scalar = kNone;
+  bool is_tile() const { return tile != kNone; }
+};
+
+// An elementwise function, a choice or a conversion. All operands that are tiles have the result's
+// rank; an axis of size 1 stretches.
+struct Apply {
+  using Run = std::variant<Elementwise, Select, Convert>;
+  Run run;
+  const char* name;
+  std::vector<Source> operands;
+  TileId result;
+  Walk walk;  // of the result
+};
+
+// A scalar to a tile all of whose elements are equal.
+struct Splat {
+  ScalarId scalar;
+  TileId result;
+};
+
+// Each element's coordinate along the one axis that it hangs on.
+struct Count {
+  TileId result;
+  std::size_t axis;
+};
+
+// The result lies along what is left of the source's axes.
+struct Fold {
+  Reduce reduce;
+  Reduction function;
+  TileId source, result;
+  std::size_t axis;
+  bool along_row;
+  Walk walk;  // of the source
+};
+
+struct Any {
+  TileId source;
+  ScalarId result;
+  Walk walk;
+};
+
+// Axis i of the result runs along the source's axes[i], from offsets[i]. With all axes in their
+// place and no offset it is a plain copy, which the arena may make unnecessary.
+struct Move {
+  TileId source, result;
+  Index axes, offsets;
+  Walk walk;  // of the result
+  bool is_copy = false;
+  bool is_done = false;  // both lie at one place
+};
+struct MoveScalar {
+  ScalarId source, result;
+};
+
+// The same elements in row-major order.
+struct Reshape {
+  TileId source, result;
+  std::vector<ir::ReshapedAxes> axes;
+  std::int64_t run;      // so many elements lie side by side in both
+  bool is_copy = false;  // all lie alike in both
+  bool is_done = false;  // at one place
+  SourceLocation where;
+};
+
+// Operands that are transposed are read as they lie. `flipped`: the result's rows are its axis 1.
+struct Multiply {
+  TileId a, b, result;
+  bool a_transposed, b_transposed, flipped;
+  bool accumulates;
+  Element element;
+  Rounding rounding;
+};
+
+struct For;
+struct While;
+struct If;
+
+using Operation =
+    std::variant<Compute, LoadIndex, Peer, Load, Store, AwaitTurn, Apply, Splat, Count, Fold, Any,
+                 Move, MoveScalar, Reshape, Multiply, For, While, If>;
+using Block = std::vector<Operation>;
+
+struct For {
+  ScalarId low, high, step, index;
+  DType dtype;  // of the index
+  Block body;
+  SourceLocation where;
+};
+// The condition is a variable that the body sets anew.
+struct While {
+  ScalarId condition;
+  Block body;
+  SourceLocation where;
+};
+struct If {
+  ScalarId condition;
+  Block then, otherwise;
+};
+
+// A scalar that each launch gives.
+struct BoundScalar {
+  ScalarId scalar;
+  DType dtype;
+  Dim dim;  // of a dimension
+};
+
+struct Program {
+  std::vector<Tile> tiles;
+  std::vector<Scalar> scalars;  // as a block finds them: constants, and what the launch binds
+  std::size_t tensors = 0;      // those of the launch, then peers
+  std::vector<BoundScalar> dims, parameters;
+  std::vector<ScalarId> grid;  // the block's index on each axis
+  ScalarId rank = kNone, epoch = kNone;
+  bool adds = false;  // it takes turns
+  Block body;
+  std::int64_t arena_bytes = 0, scratch_bytes = 0;
+};
+
+}  // namespace tilewright::cpu

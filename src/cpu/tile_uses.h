@@ -1,0 +1,49 @@
+#pragma once
+
+#include "cpu/program.h"
+
+namespace tilewright::cpu {
+
+// The tiles that an operation, which has no blocks, reads and writes: calls `read(tile)` and
+// `write(tile)`, the first of these before the second.
+template <typename Read, typename Write>
+struct TileUses {
+  Read read;
+  Write write;
+
+  void operator()(const Load& o) const { write(o.tile); }
+  void operator()(const Store& o) const { read(o.tile); }
+  void operator()(const Apply& o) const {
+    for (const Source& operand : o.operands) {
+      if (operand.is_tile()) read(operand.tile);
+    }
+    write(o.result);
+  }
+  void operator()(const Splat& o) const { write(o.result); }
+  void operator()(const Count& o) const { write(o.result); }
+  void operator()(const Fold& o) const {
+    read(o.source);
+    write(o.result);
+  }
+  void operator()(const Any& o) const { read(o.source); }
+  void operator()(const Move& o) const {
+    read(o.source);
+    write(o.result);
+  }
+  void operator()(const Reshape& o) const {
+    read(o.source);
+    write(o.result);
+  }
+  void operator()(const Multiply& o) const {
+    read(o.a);
+    read(o.b);
+    if (o.accumulates) read(o.result);
+    write(o.result);
+  }
+  // Of scalars alone, and what has blocks.
+  void operator()(const auto&) const {}
+};
+template <typename Read, typename Write>
+TileUses(Read, Write) -> TileUses<Read, Write>;
+
+}  // namespace tilewright::cpu

@@ -1,0 +1,125 @@
+#include "cpu/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "tilewright/error.h"
+
+namespace tilewright::cpu {
+namespace {
+
+// Sets a variable of the environment for a while.
+class Variable {
+ public:
+  explicit Variable(const char* value) { setenv("TILEWRIGHT_THREADS", value, 1); }
+  ~Variable() { unsetenv("TILEWRIGHT_THREADS"); }
+};
+
+std::int64_t sum_of(unsigned threads, std::size_t count) {
+  std::atomic<std::int64_t> sum = 0;
+  parallel_for(threads, count,
+               [&](std::size_t i, unsigned) { sum += static_cast<std::int64_t>(i) + 1; });
+  return sum;
+}
+
+TEST(PoolTest, DoesEachOnce) {
+  for (const unsigned threads : {1u, 2u, 7u}) {
+    for (const std::size_t count : {0u, 1u, 2u, 100u}) {
+      std::vector<std::atomic<int>> done(count);
+      std::atomic<unsigned> highest = 0;
+      parallel_for(threads, count, [&](std::size_t i, unsigned thread) {
+        ++done[i];
+        unsigned old = highest;
+        while (thread > old && !highest.compare_exchange_weak(old, thread)) {
+        }
+      });
+      for (const std::atomic<int>& each : done) EXPECT_EQ(each, 1);
+      EXPECT_LT(highest, threads);
+    }
+  }
+}
+
+TEST(PoolTest, RaisesTheFirstFailure) {
+  for (int round = 0; round < 20; ++round) {
+    try {
+      parallel_for(4, 100, [](std::size_t i, unsigned) {
+        if (i >= 5) throw std::runtime_error(std::to_string(i));
+      });
+      FAIL() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "5");
+    }
+  }
+  EXPECT_EQ(sum_of(4, 100), 5050);
+}
+
+TEST(PoolTest, NestedCallsAreSerial) {
+  std::atomic<int> count = 0;
+  parallel_for(3, 6, [&](std::size_t, unsigned) {
+    EXPECT_TRUE(in_parallel_for());
+    const std::thread::id own = std::this_thread::get_id();
+    parallel_for(3, 5, [&](std::size_t, unsigned thread) {
+      EXPECT_EQ(std::this_thread::get_id(), own);
+      EXPECT_EQ(thread, 0u);
+      ++count;
+    });
+    EXPECT_TRUE(in_parallel_for());
+  });
+  EXPECT_EQ(count, 30);
+  EXPECT_FALSE(in_parallel_for());
+}
+
+TEST(PoolTest, SeveralCallersAtOnce) {
+  std::vector<std::thread> callers;
+  std::atomic<std::int64_t> sum = 0;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) sum += sum_of(3, 20);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 4 * 50 * 210);
+}
+
+// A child has none of its parent's threads, and starts its own.
+TEST(PoolTest, SurvivesFork) {
+  EXPECT_EQ(sum_of(3, 50), 1275);
+  const pid_t child = fork();
+  if (child == 0) _exit(sum_of(3, 50) == 1275 && sum_of(3, 50) == 1275 ? 0 : 1);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(sum_of(3, 50), 1275);
+}
+
+TEST(PoolTest, ThreadsFollowTheEnvironment) {
+  EXPECT_GE(thread_count(), 1u);
+  {
+    const Variable three("3");
+    EXPECT_EQ(thread_count(), 3u);
+  }
+  for (const char* wrong : {"0", "-1", "two", "1.5", "99999999999"}) {
+    const Variable variable(wrong);
+    try {
+      thread_count();
+      FAIL() << wrong << " was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(),
+                  testing::HasSubstr("TILEWRIGHT_THREADS is \"" + std::string(wrong)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::cpu

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "compiler/cpu_kernel.h"
+#include "kernels/execution.h"
+#include "library/accuracy.h"
+#include "runtime/runtime_test.h"
+#include "tilewright/library_executable.h"
+
+// Kernels on the target cpu, against their float64 references and within what the interpreter's own
+// roundings allow. Outputs are poisoned before.
+namespace tilewright {
+namespace {
+
+struct Case {
+  const char* kernel;
+  std::vector<std::string> settings;
+};
+std::ostream& operator<<(std::ostream& out, const Case& each) {
+  out << each.kernel;
+  for (const std::string& setting : each.settings) out << " " << setting;
+  return out;
+}
+
+void run(const LibraryExecutable& executable, library::Workload& work) {
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+  executable.run(tensors);
+}
+
+class LibraryOnCpu : public testing::TestWithParam<Case> {};
+
+// However many threads there are, the bits are the same.
+TEST_P(LibraryOnCpu, AgreesWithFloat64) {
+  const LibraryKernel& entry = find_kernel(GetParam().kernel);
+  library::Workload work = library::make_workload(entry, GetParam().settings, {}, 3);
+  library::Workload again = work;
+  const LibraryExecutable executable = compile(entry, work.options, "cpu");
+  {
+    const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "1");
+    run(executable, work);
+  }
+  const library::Comparison comparison = library::compare(work, library::reference_of(work));
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+  for (const char* count : {"2", "7"}) {
+    const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", count);
+    again.poison_outputs();
+    run(executable, again);
+    EXPECT_EQ(library::first_difference(again, work, "with one thread"), "") << count;
+  }
+}
+
+// Sizes that fill no tile, masks of every kind, groups of heads, packed sequences, pages, sums that
+// blocks add in their order, and programs.
+INSTANTIATE_TEST_SUITE_P(
+    Cases, LibraryOnCpu,
+    testing::Values(
+        Case{"gemm", {"m=200", "n=130", "k=70", "dtype=f32"}},
+        Case{"gemm", {"m=5", "n=300", "k=129", "dtype=bf16", "layout=nt"}},
+        Case{"gemm", {"m=64", "n=1", "k=33", "dtype=f16"}},
+        Case{"gemm_fp8", {"m=70", "n=90", "k=160"}},
+        Case{"attention_forward", {"queries=70", "keys=150", "heads=2", "dtype=f32"}},
+        Case{"attention_forward",
+             {"queries=150", "keys=200", "heads=4", "kv_heads=2", "causal=true", "window=60"}},
+        Case{"attention_forward",
+             {"queries=1", "keys=300", "heads=2", "dim=128", "softcap=5", "sinks=true"}},
+        Case{"attention_varlen_forward", {"heads=2", "lengths_q=70,0,33", "lengths_k=50,20,0"}},
+        Case{"attention_decode", {"kv_heads=2", "group=3", "keys=165", "dim=64", "batch=2"}},
+        Case{"attention_backward", {"queries=100", "heads=2", "causal=true", "dtype=f32"}},
+        Case{"attention_varlen_backward", {"heads=2", "lengths_q=70,0,33"}},
+        Case{"gemm_reduce_scatter", {"ranks=2", "m=70", "n=64", "k=64"}},
+        Case{"all_to_all", {"ranks=2", "heads=4", "keys=50"}},
+        Case{"sequence_parallel_attention", {"ranks=2", "heads=2", "queries=90"}}));
+
+// Tiles of three axes, narrow arithmetic, integers, a loop whose variables change places, and a
+// condition: without rewrites bit by bit what the interpreter gives.
+TEST(KernelsOnCpuTest, StrictIsTheInterpreter) {
+  Kernel kernel("mixed");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", bf16, {rows, 5, 24});
+  const Tensor C = kernel.in("C", i32, {24});
+  const Tensor Y = kernel.out("Y", bf16, {rows, 5, 24});
+  const Tensor S = kernel.out("S", f32, {rows, 24});
+  const auto [x] = kernel.grid(ceil_div(rows, 8));
+  const Block block = rows.block(x, 8);
+  const Tile tile = load(X(block, all, all));
+  Var a{tile.cast(f32)}, b{tile.cast(f32) * 2.0};
+  for ([[maybe_unused]] Index i : range(3)) {
+    const Tile old = a;
+    a = b + old * 0.25;
+    b = old;
+  }
+  when(x > 0, [&] { a = a * 0.5; });
+  const Tile shift = load(C(all)).reshape({1, 1, 24});
+  const Tile odd = (shift % 2) == 1;
+  const Tile y = where(odd, a, b) + max(tile, tile * tile).cast(f32);
+  store(Y(block, all, all), y.cast(bf16));
+  store(S(block, all), reduce_sum(y, 1).reshape({8, 24}));
+  const ir::Kernel traced = kernel.finish();
+
+  constexpr std::int64_t kRows = 21;
+  const auto launch = [&](HostTensor& y, HostTensor& s, bool natively) {
+    HostTensor in = HostTensor::random_normal(bf16, {kRows, 5, 24}, 4);
+    HostTensor counts = HostTensor::zeros(i32, {24});
+    for (std::int64_t i = 0; i < 24; ++i) counts.set({i}, static_cast<double>(i * 7 % 5 - 2));
+    Arguments arguments;
+    const auto add = [&](const char* name, HostTensor& tensor) {
+      arguments.tensors.push_back(
+          {name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
+    };
+    add("X", in);
+    add("C", counts);
+    add("Y", y);
+    add("S", s);
+    if (natively) {
+      compiler::compile_for_cpu(traced, {Numerics::strict()})->run(arguments, {.threads = 2});
+    } else {
+      simulator::interpret(traced, arguments);
+    }
+  };
+  HostTensor y1 = HostTensor::poisoned(bf16, {kRows, 5, 24}), y2 = y1;
+  HostTensor s1 = HostTensor::poisoned(f32, {kRows, 24}), s2 = s1;
+  launch(y1, s1, false);
+  launch(y2, s2, true);
+  for (std::int64_t i = 0; i < y1.elements(); ++i) ASSERT_EQ(y1.flat(i), y2.flat(i)) << i;
+  for (std::int64_t i = 0; i < s1.elements(); ++i) ASSERT_EQ(s1.flat(i), s2.flat(i)) << i;
+}
+
+}  // namespace
+}  // namespace tilewright
