@@ -339,9 +339,16 @@ class ProgramExecutable {
   // words are ended, so that streams come to their end.
   void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr,
                     const std::vector<double>& scalars = {});
+  // From the next such run on, its number is kept on each GPU, and counted up by the run itself. So
+  // a run that is captured in a CUDA graph is another one each time that the graph is launched, in
+  // the order of all runs; before the capture there is one with the same sizes. Words are then
+  // written and waited for by kernels of one warp, so that a run that is no graph costs more.
+  // Raises a usage error where a scalar of a kernel hangs on the number of the run. A capture is a
+  // usage error without this, under TILEWRIGHT_WATCH, and in a group of several nodes.
+  void count_on_gpus();
   // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a
   // wait for the stream, it raises Error(unavailable) for a rank that has died. The latest run's
-  // stream is still there.
+  // stream is still there; graphs were launched on it, if there are any.
   void synchronize();
 
   // These three raise Error(usage) on other targets than cuda; run where dims have no values yet,

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,8 +13,10 @@
 
 #include "api/build_options.h"
 #include "api/caller_runs.h"
+#include "api/caller_tensors.h"
 #include "api/program_ranks.h"
 #include "api/program_steps.h"
+#include "api/run_numbers.h"
 #include "api/shared_tensors.h"
 #include "api/word_waits.h"
 #include "compiler/build.h"
@@ -25,7 +25,6 @@
 #include "compiler/target.h"
 #include "ir/program_exchanges.h"
 #include "runtime/device.h"
-#include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
 #include "tilewright/program.h"
@@ -60,6 +59,8 @@ struct ProgramExecutable::State {
   std::map<int, runtime::Stream> passed_streams;  // of the latest run, by rank
   std::optional<ir::Kernel> of_rank;              // once a run in a group has asked for it
   std::vector<std::int64_t> passed_sizes;
+  std::unique_ptr<CountKernels> count_kernels;  // of runs on callers' tensors, once asked for
+  std::unique_ptr<RunNumbers> numbers;          // of `program`, with these
 
   std::byte* at(int buffer, int rank) const {
     if (!passed.empty() && passed[rank][buffer]) return passed[rank][buffer];
@@ -72,6 +73,8 @@ struct ProgramExecutable::State {
   void bind(const DimValues& sizes);
   void bind_passed(const Arguments& arguments);
   void pass(const Arguments& arguments);
+  runtime::Stream caller_stream(int rank, const std::vector<void*>& callers) const;
+  void run_passed(const Arguments& arguments, const std::vector<void*>& callers);
   void require_memory();
   void require_devices() const;
   void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
@@ -83,15 +86,13 @@ struct ProgramExecutable::State {
   void prepare_steps();
   void queue_run(std::int64_t run) const;
   void queue_steps(std::int64_t run, const ProgramRanks::Streams& queues) const;
-  void queue_run(std::int64_t run, const std::vector<void*>& callers);
+  void queue_run(std::int64_t run, const std::vector<void*>& callers, bool is_captured);
   void synchronize();
   bool is_in_group() const { return ranks->group() != nullptr; }
   void share_places(std::vector<std::vector<std::byte*>>& places,
                     const std::vector<TensorArgument>& own) const;
-  void require_no_capture(const runtime::Stream& stream) const;
-  // What one rank's caller passes.
-  const ir::Kernel& signature_of_rank();
-  void require_count(const ir::Kernel& signature, std::size_t given) const;
+  // Whether the streams are captured in a CUDA graph, and the run can be.
+  bool is_captured(const Arguments& arguments, const std::vector<void*>& callers) const;
   ProgramRanks::Streams own_streams() const;
   // What the buffers that are passed hold in each rank of this process, by `move`.
   template <typename Move>
@@ -156,6 +157,7 @@ void ProgramExecutable::State::bind(const DimValues& sizes) {
   passed.clear();
   passed_sizes.clear();
   steps.reset();
+  numbers.reset();
   program.reset();
   ranks->allocate(made);
   program = std::move(made);
@@ -170,20 +172,6 @@ ProgramRanks::Streams streams_of(const std::map<int, runtime::Stream>& streams) 
   ProgramRanks::Streams all;
   for (const auto& [number, stream] : streams) all.push_back(&stream);
   return all;
-}
-
-// Of what a program is bound to.
-std::vector<std::int64_t> sizes_of(const Arguments& arguments) {
-  std::vector<std::int64_t> sizes;
-  for (const TensorArgument& tensor : arguments.tensors) {
-    sizes.push_back(static_cast<std::int64_t>(tensor.shape.size()));
-    sizes.insert(sizes.end(), tensor.shape.begin(), tensor.shape.end());
-    sizes.insert(sizes.end(), tensor.strides.begin(), tensor.strides.end());
-  }
-  for (const double scalar : arguments.scalars) {
-    sizes.push_back(std::bit_cast<std::int64_t>(scalar));
-  }
-  return sizes;
 }
 
 }  // namespace
@@ -211,11 +199,13 @@ void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
   passed.clear();
   clear(own);
   runs = 0;
+  numbers.reset();
   ranks->meet("the memory");
 }
 
 // All runs on callers' streams have ended.
 void ProgramExecutable::State::synchronize() {
+  if (numbers && !passed_streams.empty()) return ranks->rest(streams_of(passed_streams));
   if (is_in_group() && runs > 0 && !passed.empty()) {
     ranks->finish(runs, streams_of(passed_streams), watch.get());
   }
@@ -240,12 +230,18 @@ void ProgramExecutable::State::pass(const Arguments& arguments) {
     return at < passed.size() && passed[at] == places[at];
   };
   const std::vector<int> own = ranks->own();
-  if (!is_new && std::all_of(own.begin(), own.end(), is_same)) return;
-  if (is_in_group()) share_places(places, arguments.tensors);
-  if (is_new) bind_passed(arguments);
-  passed_sizes = std::move(wanted);
-  passed = std::move(places);
-  prepare_steps();
+  const bool is_changed = is_new || !std::all_of(own.begin(), own.end(), is_same);
+  if (is_changed) {
+    if (is_in_group()) share_places(places, arguments.tensors);
+    if (is_new) bind_passed(arguments);
+    passed_sizes = std::move(wanted);
+    passed = std::move(places);
+  }
+  const bool begins_to_count = count_kernels && !numbers;
+  if (begins_to_count) {
+    numbers = std::make_unique<RunNumbers>(*program, *ranks, *count_kernels, runs);
+  }
+  if (is_changed || begins_to_count) prepare_steps();
 }
 
 // Where the other ranks have what they pass and this one reaches, or the other way round.
@@ -295,7 +291,7 @@ void ProgramExecutable::State::prepare_steps() {
   }
   steps = std::make_unique<ProgramSteps>(
       *program, *ranks, kernels, waits, events,
-      [this](int buffer, int rank) { return this->at(buffer, rank); }, watch.get());
+      [this](int buffer, int rank) { return this->at(buffer, rank); }, watch.get(), numbers.get());
 }
 
 bool ProgramExecutable::State::shares_rank(int stream) const {
@@ -337,15 +333,36 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
   ranks->note_queued(run, own_streams());
 }
 
-// A graph would bring the same number of the run back, for which the ranks' words stand already.
-void ProgramExecutable::State::require_no_capture(const runtime::Stream& stream) const {
-  if (!stream.is_capturing()) return;
-  Diagnostic(recorded.where,
-             fmt::format("program {}: its runs are counted, and the stream is being captured in a "
-                         "CUDA graph",
-                         recorded.name))
-      .fix("queue each run on the stream")
-      .raise();
+runtime::Stream ProgramExecutable::State::caller_stream(int rank,
+                                                        const std::vector<void*>& callers) const {
+  auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
+  return runtime::Stream::borrow(ranks->device(rank), handle);
+}
+
+bool ProgramExecutable::State::is_captured(const Arguments& arguments,
+                                           const std::vector<void*>& callers) const {
+  const std::vector<int> own = ranks->own();
+  const bool captured = std::any_of(own.begin(), own.end(), [&](int rank) {
+    return caller_stream(rank, callers).is_capturing();
+  });
+  if (!captured) return false;
+  const auto refuse = [&](const char* why, const char* fix) {
+    Diagnostic(recorded.where,
+               fmt::format("program {}: {}, and the stream is being captured in a CUDA graph",
+                           recorded.name, why))
+        .fix(fix)
+        .raise();
+  };
+  // A graph brings the same numbers back, for which the ranks' words stand already.
+  if (!count_kernels) refuse("its runs are counted by the host", "count_on_gpus() before");
+  if (watch) refuse("its runs are watched", "leave TILEWRIGHT_WATCH unset");
+  if (ranks->nodes() != nullptr) {
+    refuse("it runs over nodes, whose sends the host waits for", "queue each run on the stream");
+  }
+  if (!numbers || sizes_of(arguments) != passed_sizes) {
+    refuse("a first run of these sizes needs memory", "run it once with these sizes before");
+  }
+  return true;
 }
 
 // The driver takes copies between GPUs in the default stream one after the other, each behind all
@@ -361,13 +378,13 @@ bool ProgramExecutable::State::runs_on(const runtime::Stream& callers) const {
 
 // Each rank's first stream is the caller's, where that will do. The others begin where it stands,
 // and it goes on when they have ended.
-void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers) {
+void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers,
+                                         bool is_captured) {
   passed_streams.clear();
   for (const int rank : ranks->own()) {
-    auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
-    require_no_capture(
-        passed_streams.emplace(rank, runtime::Stream::borrow(ranks->device(rank), handle))
-            .first->second);
+    const runtime::Stream& first =
+        passed_streams.emplace(rank, caller_stream(rank, callers)).first->second;
+    if (numbers) numbers->count(rank, first);
   }
   std::vector<const runtime::Stream*> queues(program->streams.size());
   std::set<int> seen, forked;  // ranks
@@ -384,30 +401,19 @@ void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<voi
   for (const auto& [number, end] : ends) {
     const runtime::Stream& first = passed_streams.at(program->streams[number].rank);
     const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
+    if (queue == &first && numbers) continue;  // nobody waits for it
     end.record(*queue);
     if (queue != &first) first.wait(end);
   }
-  ranks->note_queued(run, streams_of(passed_streams));
+  if (!is_captured) ranks->note_queued(run, streams_of(passed_streams));
 }
 
-const ir::Kernel& ProgramExecutable::State::signature_of_rank() {
-  if (of_rank) return *of_rank;
-  ir::Program alone = recorded;
-  alone.ranks = 1;
-  return of_rank.emplace(ir::signature_of(alone));
-}
-
-void ProgramExecutable::State::require_count(const ir::Kernel& signature, std::size_t given) const {
-  std::vector<std::string> names;
-  for (const ir::Parameter& parameter : signature.parameters) {
-    if (parameter.is_tensor()) names.push_back(parameter.name);
-  }
-  if (names.size() == given) return;
-  Diagnostic(recorded.where, fmt::format("program {} takes {} of a rank's, and {} given",
-                                         recorded.name, counted(names.size(), "tensor"),
-                                         given == 1 ? "1 is" : fmt::format("{} are", given)))
-      .fix(fmt::format("pass this rank's {}", fmt::join(names, ", ")))
-      .raise();
+void ProgramExecutable::State::run_passed(const Arguments& arguments,
+                                          const std::vector<void*>& callers) {
+  const bool captured = is_captured(arguments, callers);
+  pass(arguments);
+  queue_run(runs + 1, callers, captured);
+  ++runs;
 }
 
 ProgramRanks::Streams ProgramExecutable::State::own_streams() const { return streams_of(streams); }
@@ -460,9 +466,7 @@ void ProgramExecutable::run_on_gpus(const std::vector<TensorRef>& tensors,
   const std::lock_guard lock(state.mutex);
   const Arguments arguments = compiler::make_arguments(state.signature, tensors, scalars);
   ir::check_memory(state.signature, arguments.tensors);
-  state.pass(arguments);
-  state.queue_run(state.runs + 1, streams);
-  ++state.runs;
+  state.run_passed(arguments, streams);
 }
 
 void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void* stream,
@@ -476,8 +480,9 @@ void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void
         .raise();
   }
   const std::lock_guard lock(state.mutex);
-  const ir::Kernel& signature = state.signature_of_rank();
-  state.require_count(signature, tensors.size());
+  if (!state.of_rank) state.of_rank = signature_of_rank(state.recorded);
+  const ir::Kernel& signature = *state.of_rank;
+  require_count(state.recorded, signature, tensors.size());
   const Arguments own = compiler::make_arguments(signature, tensors, scalars);
   ir::check_memory(signature, own.tensors);
   // The others' lie alike: their sizes are known, and their memory is not touched.
@@ -485,11 +490,18 @@ void ProgramExecutable::run_in_group(const std::vector<TensorRef>& tensors, void
   for (int rank = 1; rank < state.recorded.ranks; ++rank) {
     all.tensors.insert(all.tensors.end(), own.tensors.begin(), own.tensors.end());
   }
-  state.pass(all);
   std::vector<void*> streams(static_cast<std::size_t>(state.recorded.ranks));
   streams[static_cast<std::size_t>(state.ranks->own().front())] = stream;
-  state.queue_run(state.runs + 1, streams);
-  ++state.runs;
+  state.run_passed(all, streams);
+}
+
+void ProgramExecutable::count_on_gpus() {
+  State& state = held(state_, "ProgramExecutable");
+  state.require_devices();
+  const std::lock_guard lock(state.mutex);
+  if (state.count_kernels) return;
+  state.count_kernels =
+      std::make_unique<CountKernels>(state.recorded, *state.ranks, build_options(state.options));
 }
 
 void ProgramExecutable::synchronize() {

@@ -118,6 +118,15 @@ class RankOfGroup final : public ProgramRanks {
     }
   }
 
+  void rest(const Streams& streams) override {
+    require_usable();
+    wait_until("the end of what is queued of " + name_, streams, [&streams] {
+      return std::all_of(streams.begin(), streams.end(),
+                         [](const runtime::Stream* stream) { return runtime::is_idle(*stream); });
+    });
+    meet("the end of what is queued");
+  }
+
   void note_queued(std::int64_t run, const Streams& streams) override {
     require_usable();
     std::vector<runtime::Event>& events = events_of(run);
@@ -156,15 +165,21 @@ class RankOfGroup final : public ProgramRanks {
     return runs_in_flight_[static_cast<std::size_t>(run) % runs_in_flight_.size()];
   }
 
-  // Polls, since nothing else ends a wait for the word of a rank that has died.
   void wait_for(std::int64_t run, const std::vector<runtime::Event>& events,
                 const Streams& streams) {
-    const std::string what = fmt::format("the end of run {} of {}", run, name_);
+    wait_until(fmt::format("the end of run {} of {}", run, name_), streams, [&events] {
+      return std::all_of(events.begin(), events.end(),
+                         [](const runtime::Event& event) { return event.has_come(); });
+    });
+  }
+
+  // Polls, since nothing else ends a wait for the word of a rank that has died.
+  template <typename Done>
+  void wait_until(const std::string& what, const Streams& streams, const Done& is_done) {
     const Clock::time_point deadline = Clock::now() + group_.patience();
     try {
       Pause pause;
-      while (!std::all_of(events.begin(), events.end(),
-                          [](const runtime::Event& event) { return event.has_come(); })) {
+      while (!is_done()) {
         group_.require_all(what);
         if (nodes_) nodes_->require_sound();
         if (Clock::now() >= deadline) raise_late(what);

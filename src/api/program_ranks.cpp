@@ -39,10 +39,13 @@ class RanksOfThisProcess final : public ProgramRanks {
         buffers_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(buffer)].data());
   }
   void meet(std::string_view) override {}
+  void rest(const Streams& streams) override {
+    for (const runtime::Stream* stream : streams) stream->synchronize();
+  }
   void note_queued(std::int64_t, const Streams&) override {}
   void finish(std::int64_t, const Streams& streams, const ProgramWatch* watch) override {
     if (watch) wait_watched(streams, *watch);
-    for (const runtime::Stream* stream : streams) stream->synchronize();
+    rest(streams);
   }
 
  private:

@@ -48,6 +48,8 @@ class ProgramRanks {
   virtual void meet(std::string_view where) = 0;
   // Of what failed while a run was queued: what waits for the rest of it is brought to an end.
   virtual void give_up(const Error&, const Streams&) {}
+  // Returns when all that is queued on these streams of the ranks has ended, of all processes.
+  virtual void rest(const Streams& streams) = 0;
   // Behind each run that was queued on the streams of this process; may wait for runs before.
   virtual void note_queued(std::int64_t run, const Streams& streams) = 0;
   // Returns when all ranks have ended the run, and those before. Where a watch is given, what

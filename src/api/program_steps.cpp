@@ -26,8 +26,14 @@ int epoch_of(const ir::ProgramOperation& launch, std::int64_t run) {
 
 ProgramSteps::ProgramSteps(const ir::Program& bound, const ProgramRanks& ranks,
                            const Kernels& kernels, const WordWaits& waits, const Events& events,
-                           const ir::BufferAddress& address, ProgramWatch* watch)
-    : program_(bound), waits_(waits), nodes_(ranks.nodes()), watch_(watch), address_(address) {
+                           const ir::BufferAddress& address, ProgramWatch* watch,
+                           const RunNumbers* numbers)
+    : program_(bound),
+      waits_(waits),
+      nodes_(ranks.nodes()),
+      watch_(watch),
+      numbers_(numbers),
+      address_(address) {
   for (const ir::ProgramOperation& operation : bound.operations) {
     const int rank = bound.streams[static_cast<std::size_t>(operation.stream)].rank;
     if (ranks.runs(rank)) steps_.push_back(prepared(operation, rank, kernels, events));
@@ -77,7 +83,8 @@ ProgramSteps::Step ProgramSteps::prepared(const ir::ProgramOperation& operation,
   };
   switch (operation.kind) {
     case Kind::launch: {
-      step.kernel = kernels.at(rank)[static_cast<std::size_t>(operation.kernel)].get();
+      step.kernel = numbers_ ? &numbers_->kernels().launched(rank, operation.kernel)
+                             : kernels.at(rank)[static_cast<std::size_t>(operation.kernel)].get();
       compiler::CompiledKernel::Ready ready =
           step.kernel->ready(arguments_of(program_, operation, 1, address_));
       if (!scalars_change(operation)) step.launch = std::move(ready);
@@ -127,6 +134,9 @@ void ProgramSteps::queue_own(Step& step, const runtime::Stream& stream, std::int
   const ir::ProgramOperation& operation = *step.operation;
   switch (operation.kind) {
     case Kind::launch:
+      if (numbers_) {
+        return step.kernel->launch(stream, *step.launch, numbers_->epoch(operation));
+      }
       if (step.launch) return step.kernel->launch(stream, *step.launch, epoch_of(operation, run));
       return step.kernel->launch(stream, arguments_of(program_, operation, run, address_));
     case Kind::copy:
@@ -156,6 +166,10 @@ void ProgramSteps::queue_words(const Step& step, const runtime::Stream& stream,
   operations.clear();
   for (const Word& word : step.words) {
     const ir::ProgramOperation& operation = *word.operation;
+    if (numbers_) {
+      numbers_->queue(operation, word.at, stream);
+      continue;
+    }
     const std::int32_t value = ir::word_value(operation.value, run);
     if (operation.kind == Kind::write) {
       operations.push_back({runtime::WordOperation::Kind::write, word.at, value});

@@ -10,6 +10,7 @@
 #include "api/node_transfers.h"
 #include "api/program_ranks.h"
 #include "api/program_watch.h"
+#include "api/run_numbers.h"
 #include "api/word_waits.h"
 #include "compiler/compiled.h"
 #include "ir/program.h"
@@ -26,10 +27,10 @@ class ProgramSteps {
   using Events = std::map<int, runtime::Event>;
 
   // Raises what a launch would raise before anything is queued. All arguments outlive it; there may
-  // be no watch.
+  // be no watch. With numbers, runs count there, and what is said of a run's number is not heard.
   ProgramSteps(const ir::Program& bound, const ProgramRanks& ranks, const Kernels& kernels,
                const WordWaits& waits, const Events& events, const ir::BufferAddress& address,
-               ProgramWatch* watch);
+               ProgramWatch* watch, const RunNumbers* numbers = nullptr);
 
   // `streams`: of each of the program's streams that this process has, by its number, where its
   // steps go.
@@ -65,6 +66,7 @@ class ProgramSteps {
   const WordWaits& waits_;
   const NodeTransfers* const nodes_;
   ProgramWatch* const watch_;
+  const RunNumbers* const numbers_;
   const ir::BufferAddress address_;
   std::vector<Step> steps_;
 };

@@ -182,8 +182,13 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
                          const BuildOptions& options) {
   BuiltKernel built{choose_form(traced, arch, options.machine, {}, {}, options.afresh), {}};
-  if (options.delays) {
+  if (options.delays && !options.epoch_words) {
     built.program.source = codegen::print_cuda_with_delays(built.program.machine, *options.delays);
+    built.build = build(built.program, arch, options.afresh);
+    return built;
+  }
+  if (options.epoch_words) {
+    built.program.source = codegen::print_cuda_with_epoch_word(built.program.machine);
     built.build = build(built.program, arch, options.afresh);
     return built;
   }

@@ -33,6 +33,7 @@ struct BuildOptions {
   bool allow_stack_frame = false;
   bool afresh = false;
   std::optional<std::uint64_t> delays = {};  // the seed of delays that are injected
+  bool epoch_words = false;                  // launches find their epochs in memory
 };
 
 // The seed that TILEWRIGHT_DELAYS has, from which all kernels of a process are delayed; nothing
@@ -65,8 +66,8 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
 // to the compiler could not help it: such a kernel runs, slower, and explain says by how much.
 runtime::ResourcePolicy resource_policy(const ir::Kernel& traced, bool allow_stack_frame = false);
 
-// The form that ships, assembled, and held against the claims. With injected delays it is another
-// one, of which neither claims nor the policy are asked.
+// The form that ships, assembled, and held against the claims. With injected delays, or epochs in
+// memory, it is another one, of which neither claims nor the policy are asked.
 struct BuiltKernel {
   GpuProgram program;
   runtime::Build build;

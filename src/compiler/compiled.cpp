@@ -224,6 +224,13 @@ void CompiledKernel::launch(const runtime::Stream& stream, Ready& ready, std::in
   kernel_.launch(ready.plan.shape, stream, ready.parameters.data());
 }
 
+void CompiledKernel::launch(const runtime::Stream& stream, Ready& ready,
+                            const std::int32_t* epoch) const {
+  if (ready.plan.empty) return;
+  if (ready.plan.epoch_word) ready.plan.parameters.set(*ready.plan.epoch_word, epoch);
+  kernel_.launch(ready.plan.shape, stream, ready.parameters.data());
+}
+
 void CompiledKernel::launch(const runtime::Stream& stream, const Arguments& arguments) const {
   Ready ready = this->ready(arguments);
   launch(stream, ready, arguments.epoch);

@@ -46,6 +46,8 @@ class CompiledKernel {
   };
   Ready ready(const Arguments& arguments) const;
   void launch(const runtime::Stream& stream, Ready& ready, std::int32_t epoch) const;
+  // The same of a kernel that was built with epoch_words, which is not waited for.
+  void launch(const runtime::Stream& stream, Ready& ready, const std::int32_t* epoch) const;
   // What is said of its waits where they are watched.
   void describe_waits(int rank, WordWriters writers) const;
 

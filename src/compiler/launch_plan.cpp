@@ -216,6 +216,9 @@ class Planner {
       case Kind::epoch:
         plan_.epoch = plan_.parameters.add(std::int32_t{arguments_.epoch});
         return;
+      case Kind::epoch_word:
+        plan_.epoch_word = plan_.parameters.add(static_cast<const std::int32_t*>(nullptr));
+        return;
       case Kind::report:
         plan_.report = plan_.parameters.add(static_cast<codegen::CheckReport*>(nullptr));
         return;

@@ -22,9 +22,10 @@ struct LaunchPlan {
   runtime::LaunchShape shape;
   runtime::ParameterBuffer parameters;
   std::vector<Map> maps;
-  std::optional<std::size_t> epoch;   // offset of the epoch, an i32, which every launch counts up
-  std::optional<std::size_t> report;  // offset of the address of a codegen::CheckReport
-  std::optional<std::size_t> watch;   // the same of a codegen::WatchReport
+  std::optional<std::size_t> epoch;  // offset of the epoch, an i32, which every launch counts up
+  std::optional<std::size_t> epoch_word;  // offset of its address, where it is in memory
+  std::optional<std::size_t> report;      // offset of the address of a codegen::CheckReport
+  std::optional<std::size_t> watch;       // the same of a codegen::WatchReport
 };
 
 // Whether the kernel writes tensors, and none of them has an element.

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "codegen/nvrtc_build.h"
 #include "codegen/ranks_text.h"
 
@@ -8,6 +10,7 @@
 namespace tilewright::codegen {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -65,6 +68,17 @@ TEST(RanksPrinter, LaunchesPassRankEpochAndTables) {
   EXPECT_THAT(kinds, ElementsAre(Kind::peer_maps, Kind::rank, Kind::epoch, Kind::peer_pointers,
                                  Kind::peer_pointers, Kind::stride, Kind::stride, Kind::pointer,
                                  Kind::dim, Kind::dim));
+}
+
+// A launch that is repeated as it is finds its epoch in memory.
+TEST(RanksPrinter, TheEpochMayBeInMemory) {
+  const CudaSource source = print_cuda_with_epoch_word(parsed(ranks_text()));
+  EXPECT_THAT(source.text, AllOf(HasSubstr("const int* epoch"), HasSubstr(" = *epoch;"),
+                                 Not(HasSubstr("int epoch,"))));
+  const auto words = std::count_if(
+      source.parameters.begin(), source.parameters.end(),
+      [](const LaunchParameter& each) { return each.kind == LaunchParameter::Kind::epoch_word; });
+  EXPECT_EQ(words, 1);
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 
 #include "fake_cuda/fake_ipc.h"
 #include "fake_cuda/fake_streams.h"
@@ -159,7 +161,9 @@ int cuModuleLoadData(CUmod_st** module, const void*) { return new_handle(module)
 int cuModuleUnload(CUmod_st* module) { return free_handle(module); }
 int cuModuleGetFunction(CUfunc_st** function, CUmod_st*, const char* name) {
   if (std::strcmp(name, "skale") == 0) return cuda::kErrorNotFound;
-  *function = reinterpret_cast<CUfunc_st*>(&fake_cuda_state);
+  // Kept: a function may outlive its module here.
+  static auto& names = *new std::set<std::string>;
+  *function = reinterpret_cast<CUfunc_st*>(const_cast<char*>(names.insert(name).first->c_str()));
   return 0;
 }
 int cuFuncSetAttribute(CUfunc_st*, cuda::FunctionAttribute attribute, int value) {
@@ -174,7 +178,8 @@ int cuFuncGetAttribute(int* value, cuda::FunctionAttribute attribute, CUfunc_st*
                                                   : 0;
   return 0;
 }
-int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** arguments, void**) {
+int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st* function, void** arguments,
+                     void**) {
   if (const int failed = take_result()) return failed;
   FakeCudaState& state = fake_cuda_state;
   ++state.launches;
@@ -195,6 +200,7 @@ int cuLaunchKernelEx(const cuda::LaunchConfig* config, CUfunc_st*, void** argume
     if (attribute.id == cuda::kCooperative) state.cooperative = attribute.value.cooperative;
   }
   state.arguments = arguments;
+  state.launched = reinterpret_cast<const char*>(function);
   if (state.executes) state.next_result = state.executes(arguments);
   if (state.takes) {
     void* const taken = state.takes(arguments);

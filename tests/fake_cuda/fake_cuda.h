@@ -38,7 +38,8 @@ struct FakeCudaState {
   int live_handles;  // streams, events and modules
   int allocations;   // so far
   int launches;
-  int launched_on;  // the device that was current
+  int launched_on;       // the device that was current
+  const char* launched;  // the kernel's name
   int ended_queues_with_work;
   int memsets;
   int copies;

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -396,6 +398,70 @@ TEST_F(ProgramGroup, RunsOnTheTensorsOfEachProcess) {
   }
 }
 
+// Stand for the kernels by which runs count on GPUs.
+struct Counted {
+  std::string kernel;
+  std::int32_t *to, *from;
+  int count;
+};
+void* take_counted(void** arguments) {
+  const auto state =
+      static_cast<FakeCudaState*>(runtime::cuda_driver().library.find("fake_cuda_state"));
+  const auto pointer = [&](int i) { return *static_cast<std::int32_t**>(arguments[i]); };
+  const std::string kernel = state->launched;
+  const int count = kernel == "count_run" ? *static_cast<int*>(arguments[2]) : 1;
+  // Parameters come as the kernel uses them: what is written comes last.
+  return new Counted{kernel, pointer(1), pointer(0), count};
+}
+void execute_counted(void* taken) {
+  const std::unique_ptr<Counted> own(static_cast<Counted*>(taken));
+  std::atomic_ref word(*own->to);
+  if (own->kernel == "count_run") {
+    for (int i = 0; i < own->count; ++i) own->to[i] += own->from[i];
+  } else if (own->kernel == "write_counted_word") {
+    word.store(*own->from, std::memory_order_release);
+  } else {
+    while (word.load(std::memory_order_acquire) - *own->from < 0) std::this_thread::yield();
+  }
+}
+
+// Each run finds its number where the one before has left it, also behind runs that the host
+// counts.
+TEST_F(ProgramGroup, RunsCountOnTheGpus) {
+  constexpr int kRanks = 3;
+  const FileRanks job;
+  Processes processes(kRanks, [&](int rank, const Voice& voice) {
+    prepare();
+    state().max_threads = 1024;
+    state().takes = take_counted;
+    state().executes_taken = execute_counted;
+    const PassedRing ring(kRanks);
+    PassedRank own(ring, job.join(rank, kRanks));
+    int first = 0;
+    const auto run = [&](std::int64_t rows) {
+      own.queue(rows, first += 1000);
+      voice.say(own.has_come(first) ? "right " : "wrong ");
+    };
+    run(3);
+    run(3);
+    state().capturing = 1;
+    try {
+      run(3);
+    } catch (const Error& error) {
+      voice.say(std::string(error.what()).find("counted by the host") != std::string::npos
+                    ? "host "
+                    : "other ");
+    }
+    state().capturing = 0;
+    own.executable().count_on_gpus();
+    for (const std::int64_t rows : {3, 3, 3, 7, 7}) run(rows);
+    voice.say(state().word_calls > 0 ? "words" : "no words");
+  });
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(processes.said(rank), "right right host right right right right right words");
+  }
+}
+
 TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
   const FileRanks job;
   Processes processes(2, [&](int rank, const Voice& voice) {
@@ -500,7 +566,7 @@ TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
         processes.said(rank),
         AllOf(HasSubstr("program passed_ring: this copy reaches y of other ranks"),
               HasSubstr("program_group_test.cpp"), HasSubstr("fix: pass a tensor in memory"),
-              HasSubstr("its runs are counted, and the stream is being captured"),
+              HasSubstr("its runs are counted by the host, and the stream is being captured"),
               HasSubstr("run_in_group(), which takes the tensors of this process's rank"),
               HasSubstr("program passed_ring takes 2 tensors of a rank's, and 1 is given"),
               HasSubstr("pass this rank's x, z")));

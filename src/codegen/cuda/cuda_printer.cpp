@@ -1,7 +1,5 @@
 #include "codegen/cuda/cuda_printer.h"
 
-#include <optional>
-
 #include "codegen/cuda/delays.h"
 #include "codegen/cuda/operations.h"
 #include "support/diagnostic.h"
@@ -106,7 +104,7 @@ OperationPrinter printer_of(Op op) {
 
 namespace {
 
-CudaSource print(const ir::Kernel& machine, std::optional<std::uint64_t> delay_seed) {
+CudaSource print(const ir::Kernel& machine, const PrintFlavour& flavour = {}) {
   if (machine.form != ir::Form::machine) {
     Diagnostic(machine.where,
                "kernel " + machine.name + " is in the " + std::string(ir::name_of(machine.form)) +
@@ -114,17 +112,21 @@ CudaSource print(const ir::Kernel& machine, std::optional<std::uint64_t> delay_s
                ErrorKind::internal)
         .raise();
   }
-  Emitter emitter(machine, delay_seed);
+  Emitter emitter(machine, flavour);
   emitter.print_block(machine.body);
   return emitter.finish();
 }
 
 }  // namespace
 
-CudaSource print_cuda(const ir::Kernel& machine) { return print(machine, std::nullopt); }
+CudaSource print_cuda(const ir::Kernel& machine) { return print(machine); }
 
 CudaSource print_cuda_with_delays(const ir::Kernel& machine, std::uint64_t seed) {
-  return print(machine, seed);
+  return print(machine, {.delay_seed = seed});
+}
+
+CudaSource print_cuda_with_epoch_word(const ir::Kernel& machine) {
+  return print(machine, {.has_epoch_word = true});
 }
 
 }  // namespace tilewright::codegen

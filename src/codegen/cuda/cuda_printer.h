@@ -19,6 +19,7 @@ struct LaunchParameter {
     stride,         // index as pointer, axis; i64, in elements
     rank,           // i32
     epoch,          // i32
+    epoch_word,     // its address, of a kernel whose launches find it in memory
     report,         // of a check that fails: CheckReport, in memory that the host reads
     watch,          // of waits that last too long: WatchReport, likewise
     dim,            // i32
@@ -67,5 +68,8 @@ struct CudaSource {
 // becomes one group of statements; everything that could be decided is in the machine form.
 // Compile with fmad off: the IR contracts where it wants to.
 CudaSource print_cuda(const ir::Kernel& machine);
+// The same of launches that are repeated as they are, in a CUDA graph: they find their epoch in
+// memory.
+CudaSource print_cuda_with_epoch_word(const ir::Kernel& machine);
 
 }  // namespace tilewright::codegen

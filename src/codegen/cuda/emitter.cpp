@@ -48,9 +48,9 @@ bool is_delayed(const Operation& operation) {
 
 }  // namespace
 
-Emitter::Emitter(const ir::Kernel& kernel, std::optional<std::uint64_t> delay_seed)
+Emitter::Emitter(const ir::Kernel& kernel, const PrintFlavour& flavour)
     : kernel_(kernel),
-      delay_seed_(delay_seed),
+      flavour_(flavour),
       names_(kernel.types.size()),
       definitions_(kernel.types.size()),
       nonnegative_(analysis::nonnegative_values(kernel)),
@@ -128,7 +128,7 @@ void Emitter::lane_line(std::string_view text) {
 }
 
 void Emitter::delay() {
-  const std::uint64_t site = (*delay_seed_ + ++delays_) * 0x9E3779B97F4A7C15u;
+  const std::uint64_t site = (*flavour_.delay_seed + ++delays_) * 0x9E3779B97F4A7C15u;
   line(fmt::format("inject_delay({}u, warp);", site >> 32));
 }
 
@@ -140,7 +140,7 @@ void Emitter::print_block(const ir::Block& block) {
     if (operation.where.file) where_ = operation.where;
     previous = i > 0 ? &operation - 1 : nullptr;
     next = i + 1 < block.body.size() ? &operation + 1 : nullptr;
-    if (delay_seed_ && is_delayed(operation)) delay();
+    if (flavour_.delay_seed && is_delayed(operation)) delay();
     print(*this, operation);
   }
 }
@@ -180,6 +180,8 @@ std::string Emitter::peer_pointers(ValueId tensor) {
 std::string Emitter::launch_number(LaunchParameter::Kind kind) {
   LaunchParameter launch;
   launch.kind = kind;
+  if (kind == LaunchParameter::Kind::epoch_word)
+    return add_parameter(launch, "const int*", "epoch");
   return add_parameter(launch, "int", kind == LaunchParameter::Kind::rank ? "rank" : "epoch");
 }
 

@@ -11,11 +11,16 @@
 
 namespace tilewright::codegen {
 
+struct PrintFlavour {
+  // With a seed, operations whose time others rely on are delayed (delays.h).
+  std::optional<std::uint64_t> delay_seed = {};
+  bool has_epoch_word = false;
+};
+
 // The text of the body while it grows, and the names of its values.
 class Emitter {
  public:
-  // With a seed, operations whose time others rely on are delayed (delays.h).
-  explicit Emitter(const ir::Kernel& kernel, std::optional<std::uint64_t> delay_seed = {});
+  explicit Emitter(const ir::Kernel& kernel, const PrintFlavour& flavour = {});
 
   const ir::Kernel& kernel() const { return kernel_; }
   const ir::Type& type(ir::ValueId value) const { return kernel_.type(value); }
@@ -43,6 +48,7 @@ class Emitter {
   std::string peer_pointers(ir::ValueId tensor);
   // This launch's rank or epoch.
   std::string launch_number(LaunchParameter::Kind kind);
+  bool has_epoch_word() const { return flavour_.has_epoch_word; }
   // Where checks report.
   std::string report();
   // Where waits that last too long report.
@@ -82,7 +88,7 @@ class Emitter {
   std::string add_parameter(LaunchParameter launch, std::string type, std::string name);
 
   const ir::Kernel& kernel_;
-  const std::optional<std::uint64_t> delay_seed_;
+  const PrintFlavour flavour_;
   std::uint64_t delays_ = 0;
   std::string body_;
   int indent_ = 1;

@@ -69,6 +69,10 @@ void print_position(Emitter& emitter, const Operation& operation) {
       return emitter.set_name(operation.results[0],
                               emitter.launch_number(LaunchParameter::Kind::rank));
     case ir::PositionOp::epoch:
+      if (emitter.has_epoch_word()) {
+        const std::string word = emitter.launch_number(LaunchParameter::Kind::epoch_word);
+        return emitter.line(fmt::format("const int {} = *{};", name, word));
+      }
       return emitter.set_name(operation.results[0],
                               emitter.launch_number(LaunchParameter::Kind::epoch));
     case ir::PositionOp::cta_index:
