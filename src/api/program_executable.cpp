@@ -93,7 +93,6 @@ struct ProgramExecutable::State {
                     const std::vector<TensorArgument>& own) const;
   // Whether the streams are captured in a CUDA graph, and the run can be.
   bool is_captured(const Arguments& arguments, const std::vector<void*>& callers) const;
-  ProgramRanks::Streams own_streams() const;
   // What the buffers that are passed hold in each rank of this process, by `move`.
   template <typename Move>
   void for_each_tensor(const Move& move) const;
@@ -330,7 +329,7 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
   for (const auto& [i, stream] : streams) {
     if (shares_rank(i)) ends.at(i).record(stream);
   }
-  ranks->note_queued(run, own_streams());
+  ranks->note_queued(run, streams_of(streams));
 }
 
 runtime::Stream ProgramExecutable::State::caller_stream(int rank,
@@ -415,8 +414,6 @@ void ProgramExecutable::State::run_passed(const Arguments& arguments,
   queue_run(runs + 1, callers, captured);
   ++runs;
 }
-
-ProgramRanks::Streams ProgramExecutable::State::own_streams() const { return streams_of(streams); }
 
 template <typename Move>
 void ProgramExecutable::State::for_each_tensor(const Move& move) const {
@@ -541,7 +538,7 @@ void ProgramExecutable::run(int runs) {
   ir::check_count(state.recorded, "runs", runs);
   state.require_memory();
   for (int i = 0; i < runs; ++i) state.queue_run(++state.runs);
-  state.ranks->finish(state.runs, state.own_streams(), state.watch.get());
+  state.ranks->finish(state.runs, streams_of(state.streams), state.watch.get());
 }
 
 void ProgramExecutable::store(ProgramMemory& memory) const {

@@ -10,8 +10,8 @@
 // What chips of a target have: they differ in how much, and run the same programs.
 namespace tilewright::target {
 
-// What goes between GPUs, as it was measured: what the simulator's clock is made of. A GPU sends and
-// receives at once.
+// What goes between GPUs, as it was measured: what the simulator's clock is made of. A GPU sends
+// and receives at once.
 struct Link {
   // To all others, or from them, as much as to one of them times this.
   double to_all = 1;
