@@ -48,9 +48,16 @@ double largest_of(DType dtype) {
       return 448;
     case DType::bf16:
       return 0x1.fep127;
-    default:
-      return 0x1.fffffep127;
+    case DType::f32:
+    case DType::i32:
+    case DType::i64:
+    case DType::i8:
+    case DType::u8:
+    case DType::u32:
+    case DType::boolean:
+      break;
   }
+  return 0x1.fffffep127;
 }
 
 }  // namespace
