@@ -1,11 +1,13 @@
 """What the tests of tilewright.torch hold it against: the formulas in float64, under autograd."""
 
 import math
+import os
 
 import torch
 from tilewright import TilewrightError
 
-# What torch.empty gives is NaN then.
+# What torch.empty gives is NaN then. cuBLAS, which the references use, wants to be told as well.
+os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 torch.use_deterministic_algorithms(True)
 
 # Of the largest element that is wanted: some roundings of the dtype.
@@ -21,9 +23,9 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
     queries, keys = scores.shape[-2:]
-    last = torch.arange(queries)[:, None] + keys - queries
-    key = torch.arange(keys)
-    visible = torch.ones(queries, keys, dtype=torch.bool)
+    last = torch.arange(queries, device=q.device)[:, None] + keys - queries
+    key = torch.arange(keys, device=q.device)
+    visible = torch.ones(queries, keys, dtype=torch.bool, device=q.device)
     if causal:
         visible &= key <= last
     if window:

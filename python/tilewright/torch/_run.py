@@ -29,18 +29,16 @@ def define(schema, implementation, fake):
 def readable(tensor):
     """The tensor, or a copy of it where a kernel cannot read it in place: its last axis is strided,
     it was expanded, or on a GPU its rows do not begin at multiples of 16 bytes."""
-    if tensor.is_contiguous():
-        return tensor
-    lasts = tensor.dim() - 1
     alignment = _ALIGNMENT if tensor.is_cuda else 1
-    for axis, (size, stride) in enumerate(zip(tensor.shape, tensor.stride())):
-        if size <= 1:
-            continue
-        fits = stride == 1 if axis == lasts else (
-            stride > 0 and stride * tensor.element_size() % alignment == 0)
-        if not fits:
-            return tensor.clone(memory_format=torch.contiguous_format)
-    return tensor
+    fits = tensor.data_ptr() % alignment == 0
+    if fits and tensor.is_contiguous():
+        return tensor
+    *rows, last = zip(tensor.shape, tensor.stride())
+    fits = fits and (last[0] <= 1 or last[1] == 1)
+    for size, stride in rows:
+        fits = fits and (size <= 1 or (
+            stride > 0 and stride * tensor.element_size() % alignment == 0))
+    return tensor if fits else tensor.clone(memory_format=torch.contiguous_format)
 
 
 def run(name, options, target, tensors):
