@@ -11,5 +11,6 @@ which names the argument, what it is, and the fix.
 
 from ._attention import attention
 from ._gemm import gemm
+from ._pytorch import scaled_dot_product_attention, varlen_attn
 
-__all__ = ["attention", "gemm"]
+__all__ = ["attention", "gemm", "scaled_dot_product_attention", "varlen_attn"]
