@@ -42,7 +42,7 @@ Kernel paged_parts(const PagedAttention& a) {
   const KeySteps steps(a);
   const PagedRows tile(a, steps.rows());
   PagedParameters p(kernel, a);
-  const PagedStores stores(kernel, a, p, PagedOutput::parts);
+  const PagedStores stores(kernel, a, p, KeyParts::several);
   const PagedItems items = items_of(p, tile, stores.parts());
   const auto [x, part, number] = kernel.grid(items.heads, items.parts, items.tiles);
   const auto [sequence, block] = p.queries.tile(number, tile.queries());
@@ -69,7 +69,8 @@ Kernel paged_parts(const PagedAttention& a) {
 
 Program attention_paged(const PagedAttention& a, SourceLocation where) {
   check_paged(a, {"attention_paged", where});
-  return paged_program("attention_paged", a, PagedRows(a, KeySteps(a).rows()), paged_parts(a));
+  return paged_program("attention_paged", a, paged_parts(a),
+                       {KeyParts::several, PagedRows(a, KeySteps(a).rows()), multiprocessors()});
 }
 
 }  // namespace tilewright::kernels

@@ -78,9 +78,8 @@ std::pair<Index, Index> PagedWork::blocks_of_part(const Dim& parts, int size) co
   return {begin, min(begin + each, last)};
 }
 
-PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p,
-                         PagedOutput output)
-    : whole_(output == PagedOutput::whole),
+PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys)
+    : whole_(plan_case("keys as a whole", keys == KeyParts::one)),
       parts_(whole_ ? Dim(1) : kernel.dim("parts", at_least(1))),
       O_(whole_ ? kernel.out("O", a.dtype, p.of_queries(a.dim_v))
                 : kernel.out("P", f32, {p.total_queries, parts_, a.heads, a.dim_v})),

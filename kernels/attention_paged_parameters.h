@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -91,13 +92,16 @@ struct PagedWork {
   Block read_heads, heads;  // of the tile, and those of them that are heads
 };
 
-// Where results go: the outputs themselves, or the parts that a kernel of its own joins.
-enum class PagedOutput { whole, parts };
-
+// Where results go: to the output, or to the parts that a kernel of its own joins.
 class PagedStores {
  public:
-  PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, PagedOutput output);
+  PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys);
   const Dim& parts() const { return parts_; }
+  // That the softmax of these rows begins with: of parts, the kernel that joins them does.
+  std::optional<Tile> sinks(const PagedParameters& p, const PagedWork& work,
+                            const PagedRows& tile) const {
+    return whole_ ? p.sinks(work.read_heads, tile.rows) : std::nullopt;
+  }
   // Rows {rows, dim_v} that are divided by their sums, and the logarithms of these, {rows, 1}.
   void store(const PagedWork& work, const PagedRows& tile, const Tile& outputs,
              const Tile& sums) const;

@@ -8,16 +8,16 @@ namespace {
 constexpr int kKeysOfPart = 64;  // at least
 
 // As many parts as fill the GPU.
-Dim parts_of(const PagedShapes& s, const PagedRows& tile) {
-  const Dim tiles = max(s.batch, s.total_queries / tile.queries());
-  const Dim places = multiprocessors() / max(tiles * (s.kv_heads * tile.head_blocks), 1);
+Dim parts_of(const PagedShapes& s, const PagedProgram& how) {
+  const Dim tiles = max(s.batch, s.total_queries / how.tile.queries());
+  const Dim places = how.places / max(tiles * (s.kv_heads * how.tile.head_blocks), 1);
   return max(min(places, ceil_div(s.max_pages * s.page, kKeysOfPart)), 1);
 }
 
 }  // namespace
 
-Program paged_program(const char* name, const PagedAttention& a, const PagedRows& tile,
-                      const Kernel& parts) {
+Program paged_program(const char* name, const PagedAttention& a, const Kernel& kernel,
+                      const PagedProgram& how) {
   Program program(name);
   const PagedShapes s(program, a);
   const Buffer Q = program.in("Q", a.dtype, s.of_queries(a.dim));
@@ -28,13 +28,22 @@ Program paged_program(const char* name, const PagedAttention& a, const PagedRows
   const Buffer V = program.in("V", a.dtype, s.of_keys(a.dim_v));
   const Buffer O = program.out("O", a.dtype, s.of_queries(a.dim_v));
   const Buffer LSE = program.out("LSE", f32, s.of_rows());
-  const Dim count = parts_of(s, tile);
-  const Buffer P = program.scratch("P", f32, {s.total_queries, count, a.heads, a.dim_v});
-  const Buffer L = program.scratch("L", f32, {s.total_queries, count, a.heads});
-  std::vector<Part> joined{P, L, cu_seqlens_q, O, LSE};
-  if (a.sinks) joined.push_back(program.in("sinks", f32, {a.heads}));
+  std::vector<Part> outputs{O, LSE};
+  if (a.sinks) outputs.push_back(program.in("sinks", f32, {a.heads}));
+  std::vector<Part> tensors{Q, cu_seqlens_q, lengths, block_table, K, V};
   const Stream stream = program.rank(0).stream();
-  stream.launch(parts, {Q, cu_seqlens_q, lengths, block_table, K, V, P, L});
+  if (how.keys == KeyParts::one) {
+    tensors.insert(tensors.end(), outputs.begin(), outputs.end());
+    stream.launch(kernel, tensors);
+    return program;
+  }
+  const Dim parts = parts_of(s, how);
+  const Buffer P = program.scratch("P", f32, {s.total_queries, parts, a.heads, a.dim_v});
+  const Buffer L = program.scratch("L", f32, {s.total_queries, parts, a.heads});
+  tensors.insert(tensors.end(), {P, L});
+  stream.launch(kernel, tensors);
+  std::vector<Part> joined{P, L, cu_seqlens_q};
+  joined.insert(joined.end(), outputs.begin(), outputs.end());
   stream.launch(attention_paged_join(a), joined);
   return program;
 }

@@ -4,9 +4,14 @@
 
 namespace tilewright::kernels {
 
-// The program of attention_paged whose keys are divided: `parts` computes on tiles of such rows,
-// and attention_paged_join adds up what it gives.
-Program paged_program(const char* name, const PagedAttention& a, const PagedRows& tile,
-                      const Kernel& parts);
+struct PagedProgram {
+  KeyParts keys;
+  PagedRows tile;
+  Dim places;  // tiles, or parts of them, that the GPU computes at a time
+};
+// The program of attention_paged whose tiles `kernel` computes. Parts are joined by a second
+// kernel.
+Program paged_program(const char* name, const PagedAttention& a, const Kernel& kernel,
+                      const PagedProgram& how);
 
 }  // namespace tilewright::kernels

@@ -10,6 +10,7 @@
 #include "kernels/reference_paged.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
+#include "kernels/schedule_rules.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -192,6 +193,14 @@ double paged_operations(const OptionValues& o, const std::vector<HostTensor>& in
   return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v);
 }
 
+LibrarySchedule sm90_schedule(const char* name, KeyParts keys, const char* description) {
+  LibrarySchedule schedule{name, "sm_90a", description, nullptr};
+  schedule.build_program = [keys](const OptionValues& options) {
+    return attention_paged_sm90(paged_of(options), keys, {});
+  };
+  return schedule;
+}
+
 // What the options' ranges do not say. The sequences' keys of one length fit the table.
 void check_options(const OptionValues& o) {
   const Caller caller{"attention_paged", {}};
@@ -215,6 +224,13 @@ LibraryKernel attention_paged_entry() {
   kernel.build_program = [](const OptionValues& options) {
     return attention_paged(paged_of(options), {});
   };
+  kernel.schedules = {
+      sm90_schedule("sm90", KeyParts::one,
+                    "a CTA has two rings of pages, a warp that loads and a warpgroup for each; "
+                    "bf16 and f16, dims 64 and 128, pages of whole 8 slots"),
+      sm90_schedule("sm90_split", KeyParts::several,
+                    "sm90, where the keys of a tile are divided among CTAs")};
+  kernel.rules = schedule_rules(kernel.name);
   kernel.check = check_options;
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
     return attention_paged_reference(sizes_of(options), inputs);

@@ -30,8 +30,9 @@ using PagedSettings = std::vector<std::string>;
 // Places of the tensors.
 enum PagedTensor : std::size_t { kQ, kCuSeqlensQ, kLengths, kBlockTable, kK, kV, kO, kLSE };
 
-library::Workload paged_workload(PagedSettings settings) {
+library::Workload paged_workload(PagedSettings settings, const char* schedule = "tile") {
   settings.emplace_back("dim=64");
+  settings.emplace_back(std::string("schedule=") + schedule);
   return library::make_workload(find_kernel("attention_paged"), settings, {}, 5);
 }
 
@@ -56,12 +57,26 @@ void expect_right_paged(const library::Workload& work) {
   EXPECT_TRUE(comparison.ok()) << comparison.text();
 }
 
-struct Paged {
+// How the operation is run.
+struct PagedForm {
   const char* target;
+  const char* schedule;
+};
+constexpr PagedForm kPagedForms[] = {{"interpreter", "tile"},
+                                     {"cpu", "tile"},
+                                     {"sim:sm_90a", "tile"},
+                                     {"sim:sm_90a", "sm90"},
+                                     {"sim:sm_90a", "sm90_split"}};
+std::ostream& operator<<(std::ostream& out, const PagedForm& form) {
+  return out << form.target << " schedule=" << form.schedule;
+}
+
+struct Paged {
+  PagedForm form;
   PagedSettings settings;
 };
 std::ostream& operator<<(std::ostream& out, const Paged& each) {
-  out << each.target;
+  out << each.form;
   for (const std::string& setting : each.settings) out << " " << setting;
   return out;
 }
@@ -69,8 +84,8 @@ std::ostream& operator<<(std::ostream& out, const Paged& each) {
 class AttentionPaged : public testing::TestWithParam<Paged> {};
 
 TEST_P(AttentionPaged, AgreesWithFloat64) {
-  library::Workload work = paged_workload(GetParam().settings);
-  run_paged(work, GetParam().target);
+  library::Workload work = paged_workload(GetParam().settings, GetParam().form.schedule);
+  run_paged(work, GetParam().form.target);
   expect_right_paged(work);
 }
 
@@ -93,10 +108,17 @@ const PagedSettings kPagedCases[] = {
 
 std::vector<Paged> paged_cases() {
   std::vector<Paged> list;
-  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    for (const PagedSettings& settings : kPagedCases) list.push_back({target, settings});
+  for (const PagedForm& form : kPagedForms) {
+    const bool is_explicit = std::string(form.schedule) != "tile";
+    for (const PagedSettings& settings : kPagedCases) {
+      const bool has_whole_copies = settings[0] != "page=1";
+      const bool is_narrow =
+          std::find(settings.begin(), settings.end(), "dim_v=32") != settings.end();
+      if (!is_explicit || (has_whole_copies && !is_narrow)) list.push_back({form, settings});
+    }
   }
-  list.push_back({"passes:sm_90a", {"page=16", "heads=5", "kv_heads=1", "batch=1", "max_pages=2"}});
+  list.push_back(
+      {{"passes:sm_90a", "tile"}, {"page=16", "heads=5", "kv_heads=1", "batch=1", "max_pages=2"}});
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, AttentionPaged, testing::ValuesIn(paged_cases()));
@@ -105,9 +127,9 @@ const PagedSettings kSmallCache{"heads=4", "kv_heads=2", "max_pages=5", "pages=2
 
 // {pages, kv_heads, page, dim} in memory: the launch's strides say so.
 TEST(AttentionPagedTest, PagesMayHaveHeadBehindHead) {
-  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    SCOPED_TRACE(target);
-    library::Workload work = paged_workload(kSmallCache);
+  for (const PagedForm& form : kPagedForms) {
+    SCOPED_TRACE(testing::PrintToString(form));
+    library::Workload work = paged_workload(kSmallCache, form.schedule);
     std::vector<HostTensor> turned;
     for (const std::size_t cache : {kK, kV}) {
       const HostTensor& from = work.tensors[cache];
@@ -127,22 +149,22 @@ TEST(AttentionPagedTest, PagesMayHaveHeadBehindHead) {
       tensors[cache].data = turned[cache - kK].data();
       tensors[cache].strides = {strides[0], strides[2], strides[1], strides[3]};
     }
-    compile(*work.kernel, work.options, target).run(tensors);
+    compile(*work.kernel, work.options, form.target).run(tensors);
     expect_right_paged(work);
   }
 }
 
 // Keys of no page are hidden, wherever they are; of a sequence without any page all are.
 TEST(AttentionPagedTest, HolesInTheTable) {
-  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    SCOPED_TRACE(target);
-    library::Workload work = paged_workload(kSmallCache);
+  for (const PagedForm& form : kPagedForms) {
+    SCOPED_TRACE(testing::PrintToString(form));
+    library::Workload work = paged_workload(kSmallCache, form.schedule);
     HostTensor& table = work.tensors[kBlockTable];
     table.set({0, 0}, -1);
     table.set({0, 3}, -1);
     for (std::int64_t column = 0; column < 5; ++column) table.set({3, column}, -1);
     ASSERT_GT(work.tensors[kLengths].flat(3), 0);
-    run_paged(work, target);
+    run_paged(work, form.target);
     expect_right_paged(work);
     EXPECT_EQ(work.tensors[kO].at({3, 1, 5}), 0);
     EXPECT_EQ(work.tensors[kLSE].at({3, 1}), -std::numeric_limits<double>::infinity());
@@ -159,18 +181,18 @@ TEST(AttentionPagedTest, WithoutKeysTheResultIsZero) {
 
 // Queries that pad a batch are neither read nor written.
 TEST(AttentionPagedTest, QueriesOfNoSequence) {
-  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    SCOPED_TRACE(target);
+  for (const PagedForm& form : kPagedForms) {
+    SCOPED_TRACE(testing::PrintToString(form));
     PagedSettings settings = kSmallCache;
     settings.emplace_back("queries=9");
-    library::Workload work = paged_workload(settings);
+    library::Workload work = paged_workload(settings, form.schedule);
     work.tensors[kCuSeqlensQ] = HostTensor::from_values(i32, {5}, {1, 3, 4, 4, 6});
     HostTensor& queries = work.tensors[kQ];
     const std::int64_t row = 4 * 64;
     for (std::int64_t i = 0; i < queries.elements(); ++i) {
       if (i / row == 0 || i / row >= 6) queries.set_flat(i, std::nan(""));
     }
-    run_paged(work, target);
+    run_paged(work, form.target);
     const auto reference = library::reference_of(work).values;
     double worst = 0;
     for (std::int64_t i = 0; i < work.tensors[kO].elements(); ++i) {
@@ -188,14 +210,14 @@ TEST(AttentionPagedTest, QueriesOfNoSequence) {
 // -1 is no page. Any other number outside of the cache is a fault, and so is a sequence longer than
 // its row of the table.
 TEST(AttentionPagedTest, NumbersThatAreNoPage) {
-  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    SCOPED_TRACE(target);
-    const bool is_fast = std::string(target) == "interpreter";
+  for (const PagedForm& form : kPagedForms) {
+    SCOPED_TRACE(testing::PrintToString(form));
+    const bool is_fast = std::string(form.target) == "interpreter";
     for (const int page : is_fast ? std::vector<int>{20, 1 << 30, -2} : std::vector<int>{20}) {
-      library::Workload work = paged_workload(kSmallCache);
+      library::Workload work = paged_workload(kSmallCache, form.schedule);
       work.tensors[kBlockTable].set({0, 2}, page);
-      EXPECT_THAT(paged_error_of([&] { run_paged(work, target); }),
-                  AllOf(HasSubstr("attention_paged.cpp"),
+      EXPECT_THAT(paged_error_of([&] { run_paged(work, form.target); }),
+                  AllOf(HasSubstr("kernels/attention_paged"),
                         HasSubstr("index " + std::to_string(page) + " on axis 0 of K")));
     }
   }
