@@ -8,6 +8,7 @@
 #include "kernels/reference.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
+#include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
@@ -510,6 +511,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
+                                      kernels::attention_paged_entry(),
                                       kernels::gemm_entry(),
                                       kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),
