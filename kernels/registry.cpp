@@ -8,6 +8,7 @@
 #include "kernels/reference.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
+#include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
@@ -30,13 +31,30 @@ Gemm gemm_of(const OptionValues& options) {
   return g;
 }
 
+// Of rows, B is packed once for twice as many as on a GPU.
+Gemm with_cpu_blocks(Gemm g) {
+  g.block_m = 256;
+  g.block_n = 128;
+  return g;
+}
+constexpr const char* kOfCpu = "the tile level in blocks for the caches of a processor";
+
 // Panels of shared memory that rows fill, fill in part, and several of them.
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
 
+KernelOption scale_option() {
+  return number_option("scale", "scores are so many times Q K^T; 0 for 1 / sqrt(dim)", {"0"});
+}
 KernelOption softcap_option() {
-  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
-                        {"0", "20"});
+  return number_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
+                       {"0", "20"});
+}
+
+// Of an option that has 0 for it.
+double score_scale_of(const OptionValues& options) {
+  const double scale = options.number("scale");
+  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(options.integer("dim")));
 }
 
 }  // namespace
@@ -63,24 +81,17 @@ Attention attention_of(const OptionValues& options) {
   a.causal = options.boolean("causal");
   a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   a.sinks = options.has("sinks") && options.boolean("sinks");
   a.l2_bytes = static_cast<int>(options.integer("l2_bytes"));
   return a;
 }
 
 AttentionSizes attention_sizes_of(const OptionValues& o) {
-  return {o.integer("batch"),
-          o.integer("queries"),
-          o.integer("keys"),
-          o.integer("heads"),
-          o.integer("kv_heads"),
-          o.integer("dim"),
-          o.integer("dim_v"),
-          o.boolean("causal"),
-          o.integer("window"),
-          1 / std::sqrt(static_cast<double>(o.integer("dim"))),
-          static_cast<double>(o.integer("softcap"))};
+  return {o.integer("batch"),    o.integer("queries"), o.integer("keys"),  o.integer("heads"),
+          o.integer("kv_heads"), o.integer("dim"),     o.integer("dim_v"), o.boolean("causal"),
+          o.integer("window"),   score_scale_of(o),    o.number("softcap")};
 }
 
 double attention_operations(const OptionValues& options, double scores) {
@@ -105,6 +116,7 @@ LibraryKernel attention_forward_entry() {
       flag_option("causal", "query i sees keys up to i + keys - queries"),
       integer_option("window", "causal only: the last so many of those keys; 0 for all",
                      {"0", "40", "150", "450"}, true),
+      scale_option(),
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       l2_option("262144"),  // groups have twice as many heads as fit
@@ -130,6 +142,9 @@ LibraryKernel attention_forward_entry() {
          Attention a = attention_of(options);
          a.in_pairs = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
+       }},
+      {"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
+         return attention_forward(with_cpu_blocks(attention_of(options)), {});
        }}};
   kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
@@ -158,7 +173,8 @@ Attention decode_of(const OptionValues& options) {
   a.dim = static_cast<int>(options.integer("dim"));
   a.dim_v = static_cast<int>(options.integer("dim_v"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   return a;
 }
 
@@ -174,6 +190,7 @@ LibraryKernel attention_decode_entry() {
       length_option("keys", "key rows of a sequence", "4096"),
       count_option("dim", "elements of a query and key row", "128", kMaximumDim, kDims),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim, kValueDims),
+      scale_option(),
       softcap_option(),
       dtype_option(),
   };
@@ -199,7 +216,7 @@ LibraryKernel attention_decode_entry() {
                           a.dim_v,
                           false,
                           0,
-                          1 / std::sqrt(static_cast<double>(a.dim)),
+                          score_scale_of(o),
                           a.softcap};
   };
   kernel.reference = [sizes_of](const OptionValues& options,
@@ -267,10 +284,13 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
-  kernel.schedules.resize(1);  // no pairs
+  kernel.schedules.erase(kernel.schedules.begin() + 1);  // no pairs
   kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
+  };
+  kernel.schedules[1].build = [](const OptionValues& options) {
+    return attention_varlen_forward(with_cpu_blocks(attention_of(options)), {});
   };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options), {});
@@ -406,6 +426,15 @@ LibraryKernel attention_backward_entry() {
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
   kernel.schedules = adding_schedules(attention_backward_sm90);
+  LibrarySchedule in_parts{"cpu", "cpu",
+                           "five products instead of seven: parts of the keys have f32 sums of dQ, "
+                           "which are added behind",
+                           nullptr};
+  in_parts.build_program = [](const OptionValues& options) {
+    return attention_backward_in_parts(with_cpu_backward_blocks(attention_of(options)),
+                                       options.boolean("lse_gradient"), {});
+  };
+  kernel.schedules.push_back(std::move(in_parts));
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});
@@ -455,6 +484,9 @@ LibraryKernel gemm_entry() {
                                   return gemm_sm90(with_variant(gemm_of(options), variant), {});
                                 }});
   }
+  kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
+                                return gemm(with_cpu_blocks(gemm_of(options)), {});
+                              }});
   kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options), {}); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
@@ -489,6 +521,8 @@ LibraryKernel gemm_fp8_entry() {
          [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant), {}); }});
   }
   g.block_k = 128;
+  kernel.schedules.push_back(
+      {"cpu", "cpu", kOfCpu, [g](const OptionValues&) { return gemm(with_cpu_blocks(g), {}); }});
   kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
   return kernel;
 }
@@ -505,6 +539,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
+                                      kernels::attention_paged_entry(),
                                       kernels::gemm_entry(),
                                       kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),
