@@ -5,7 +5,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <string>
 #include <thread>
+
+#include "tilewright/error.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -157,6 +160,23 @@ HostTensor whole_of(const std::vector<HostTensor>& inputs, std::size_t place, st
   return unshard(parts, axis, shards);
 }
 
+// Rows of a packed sequence, from where it and the next one begin. An offset that somebody else has
+// given must not lead outside of the tensors.
+std::int64_t rows_between(const char* name, std::int64_t first, std::int64_t end,
+                          std::int64_t rows) {
+  if (end <= first) return 0;
+  if (first >= 0 && end <= rows) return end - first;
+  raise_usage({}, "",
+              std::string(name) + " gives a sequence rows " + std::to_string(first) + " to " +
+                  std::to_string(end - 1) + ", and there are " + std::to_string(rows),
+              "give numbers from 0 to " + std::to_string(rows) + " that ascend");
+}
+Rows packed_rows(const AttentionSizes& s, std::int64_t query, std::int64_t query_end,
+                 std::int64_t key, std::int64_t key_end) {
+  return {query, rows_between("cu_seqlens_q", query, query_end, s.queries), key,
+          rows_between("cu_seqlens_k", key, key_end, s.keys)};
+}
+
 AttentionSizes of_all_ranks(AttentionSizes of_rank, int ranks) {
   of_rank.queries *= ranks;
   of_rank.keys *= ranks;
@@ -175,7 +195,7 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
   std::vector<double> sums(static_cast<std::size_t>(s.heads * s.queries));
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t query = begin(numbers[3], b), key = begin(numbers[4], b);
-    attend(s, {query, begin(numbers[3], b + 1) - query, key, begin(numbers[4], b + 1) - key},
+    attend(s, packed_rows(s, query, begin(numbers[3], b + 1), key, begin(numbers[4], b + 1)),
            numbers, sinks_of(numbers, 5), output, [&](std::int64_t i, std::int64_t h, double sum) {
              sums[static_cast<std::size_t>(h * s.queries + query + i)] = sum;
            });
@@ -287,8 +307,7 @@ std::vector<std::vector<double>> attention_backward_reference(
       const auto begin = [&](int side, std::int64_t sequence) {
         return static_cast<std::int64_t>(offsets[side].flat(sequence));
       };
-      rows = {begin(0, b), begin(0, b + 1) - begin(0, b), begin(1, b),
-              begin(1, b + 1) - begin(1, b)};
+      rows = packed_rows(s, begin(0, b), begin(0, b + 1), begin(1, b), begin(1, b + 1));
     }
     // Heads that share keys add to the same rows.
     const std::int64_t group = s.heads / s.kv_heads;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "accuracy_report.h"
 #include "command.h"
@@ -37,8 +38,10 @@ std::string poison_text(const checks::GoldenCase& of) {
 
 std::string shapes_text(const checks::GoldenCase& of) {
   std::vector<std::string> all;
+  std::set<std::string> named;  // what is given and written stands once
   const auto add = [&](const auto& tensors) {
     for (const auto& each : tensors) {
+      if (!named.insert(each.name).second) continue;
       all.push_back(fmt::format("{} {{{}}}", each.name, fmt::join(each.shape, ", ")));
     }
   };

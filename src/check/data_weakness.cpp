@@ -98,24 +98,12 @@ void add_unread(const InputData& input, const Elements& elements, std::vector<st
   if (2 * unread.rows > unread.of) {
     all.push_back(fmt::format("{}: nobody reads {} of {}, more than half", input.name, unread.rows,
                               counted(unread.of, "row")));
-  } else if (unread.without_poison > 0 && is_float(input.values->dtype()) && !input.keeps_unread) {
+  } else if (unread.without_poison > 0 && is_float(input.values->dtype())) {
     all.push_back(
         fmt::format("{}: nobody reads {} of {}, which are not NaN: whoever reads them "
                     "all the same is not noticed",
                     input.name, unread.without_poison, counted(unread.of, "row")));
   }
-}
-
-void add_not_finite(const InputData& input, const Elements& elements,
-                    std::vector<std::string>& all) {
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    count += input.read && elements.is_read(i) && !std::isfinite(elements.at(i));
-  }
-  if (count == 0) return;
-  all.push_back(fmt::format("{}: {} that {} read {} not finite", input.name,
-                            counted(count, "number"), count == 1 ? "is" : "are",
-                            count == 1 ? "is" : "are"));
 }
 
 std::string repeated_axis(const InputData& input, const Elements& elements) {
@@ -136,7 +124,6 @@ std::string repeated_axis(const InputData& input, const Elements& elements) {
 std::vector<std::string> weaknesses_of(const InputData& input) {
   const Elements elements(input);
   std::vector<std::string> all;
-  add_not_finite(input, elements, all);
   if (elements.count_read() > 1) {
     const bool is_table = is_integer(input.values->dtype());
     if (const std::optional<double> constant = elements.constant()) {
@@ -152,7 +139,7 @@ std::vector<std::string> weaknesses_of(const InputData& input) {
       all.push_back(repeated);
     }
   }
-  if (input.read && elements.size() > 1) add_unread(input, elements, all);
+  if (input.read && !input.keeps_unread && elements.size() > 1) add_unread(input, elements, all);
   return all;
 }
 

@@ -13,18 +13,18 @@
 namespace tilewright::checks {
 namespace {
 
-// A length whose standard is no more counts sequences or the like, and not rows.
-constexpr std::int64_t kCounts = 16;
+// A length whose standard is no more counts sequences, pages or the like, and not rows.
+constexpr std::int64_t kCounts = 64;
 
+// In turn: lengths that differ are not mixed up.
 struct Choice {
   const char* name;
-  std::array<std::int64_t, 3> rows;  // in turn: lengths that differ are not mixed up
-  std::array<std::int64_t, 2> counts;
+  std::array<std::int64_t, 3> rows, counts;
 };
-constexpr std::array<Choice, 4> kChoices = {{{"above", {129, 257, 193}, {2, 3}},
-                                             {"below", {191, 127, 255}, {3, 2}},
-                                             {"few", {11, 5, 7}, {2, 3}},
-                                             {"one", {1, 1, 1}, {1, 1}}}};
+constexpr std::array<Choice, 4> kChoices = {{{"above", {129, 257, 193}, {2, 7, 3}},
+                                             {"below", {191, 127, 255}, {3, 13, 4}},
+                                             {"few", {11, 5, 7}, {2, 3, 2}},
+                                             {"one", {1, 1, 1}, {1, 1, 1}}}};
 
 std::optional<std::int64_t> standard_of(const KernelOption& option) {
   std::int64_t value = 0;
@@ -51,7 +51,8 @@ std::vector<std::string> lengths_of(const library::KernelSource& source,
   std::size_t rows = 0, counts = 0;
   for (const KernelOption& option : entry.options) {
     if (!option.is_length || option.kind != KernelOption::Kind::integer) continue;
-    if (decided.contains(option.name)) continue;
+    // Where 0 is usual, it says that the length is drawn or not asked.
+    if (decided.contains(option.name) || standard_of(option) == 0) continue;
     const std::int64_t size = standard_of(option).value_or(kCounts + 1) > kCounts
                                   ? choice.rows[rows++ % choice.rows.size()]
                                   : choice.counts[counts++ % choice.counts.size()];

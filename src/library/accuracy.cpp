@@ -120,6 +120,7 @@ std::vector<double> values_of(const HostTensor& tensor) {
 // stores.
 std::vector<std::vector<double>> interpreted(const Workload& workload, bool float64) {
   Workload run = workload;
+  run.poison_outputs();
   simulator::InterpreterOptions how;
   how.threads = 0;
   how.float64 = float64;
@@ -206,7 +207,6 @@ double error_of_byte_products(const Workload& workload) {
 
 void run_meaning(Workload& run, const simulator::InterpreterOptions& how) {
   const LibraryKernel& kernel = *run.kernel;
-  run.poison_outputs();
   OptionValues options = run.options;
   if (options.has("schedule")) options.set("schedule", "tile");
   if (kernel.is_program()) {

@@ -21,24 +21,24 @@ ReadMap::Range* ReadMap::range_of(const std::byte* place) {
   return found == ranges_.end() ? nullptr : &*found;
 }
 
+void ReadMap::Range::note(const std::byte* place) {
+  if (!holds(place)) return;
+  is_read[static_cast<std::size_t>((place - first) / element_bytes)].store(
+      true, std::memory_order_relaxed);
+}
+
 void ReadMap::note(const Box& box, const std::vector<std::int64_t>& shape,
                    const std::vector<std::int64_t>& extents) {
-  for_each_row(
-      box, shape, extents, [&](const std::byte* first, std::int64_t step, std::int64_t count) {
-        Range* const range = range_of(first);
-        if (!range) return;  // memory of a program's own
-        for (std::int64_t i = 0; i < count; ++i) {
-          const std::int64_t at = (first + i * step - range->first) / range->element_bytes;
-          range->is_read[static_cast<std::size_t>(at)].store(true, std::memory_order_relaxed);
-        }
-      });
+  for_each_row(box, shape, extents,
+               [&](const std::byte* first, std::int64_t step, std::int64_t count) {
+                 Range* const range = range_of(first);
+                 if (!range) return;  // memory of a program's own
+                 for (std::int64_t i = 0; i < count; ++i) range->note(first + i * step);
+               });
 }
 
 void ReadMap::note(const std::byte* element) {
-  Range* const range = range_of(element);
-  if (!range) return;
-  const std::int64_t at = (element - range->first) / range->element_bytes;
-  range->is_read[static_cast<std::size_t>(at)].store(true, std::memory_order_relaxed);
+  if (Range* const range = range_of(element)) range->note(element);
 }
 
 std::vector<bool> ReadMap::elements_read(std::size_t tensor) const {

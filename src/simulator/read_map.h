@@ -30,6 +30,7 @@ class ReadMap {
     bool holds(const std::byte* place) const {
       return place >= first && place < first + elements * element_bytes;
     }
+    void note(const std::byte* place);
   };
   Range* range_of(const std::byte* place);
   std::vector<Range> ranges_;

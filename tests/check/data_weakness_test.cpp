@@ -64,8 +64,6 @@ TEST(DataWeaknessTest, RowsThatNobodyReads) {
   EXPECT_THAT(found(poisoned, two_rows), IsEmpty());
   EXPECT_THAT(found(poisoned, std::vector<bool>{true, true, false, false, false, false}),
               ElementsAre("X: nobody reads 2 of 3 rows, more than half"));
-  EXPECT_THAT(found(poisoned, std::vector<bool>(6, true)),
-              ElementsAre("X: 2 numbers that are read are not finite"));
   InputData kept{"X", &whole, two_rows};
   kept.keeps_unread = true;
   EXPECT_THAT(weaknesses_of(kept), IsEmpty());

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class GoldenCommandTest : public testing::Test {
  protected:
@@ -142,6 +143,40 @@ TEST_F(GoldenCommandTest, PoisonsWhatNobodyReads) {
     EXPECT_EQ(std::isnan(k.at({row, 1, 15})), row >= 9 && row < 13) << row;
   }
   EXPECT_EQ(manifest()["cases"][0]["inputs"][1]["poisoned"], 4 * 2 * 16);
+  EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+}
+
+// A program of several kernels, whose table names each page once and in no order.
+TEST_F(GoldenCommandTest, AnOperationOfSeveralKernels) {
+  const std::string line =
+      "attention_paged --set heads=2 --set dim=32 --set batch=3 --set queries=3 --set pages=12 "
+      "--set max_pages=3 --set page=4 --set keys=11";
+  const Answer written = golden(line);
+  ASSERT_EQ(written.status, 0) << written.output;
+  EXPECT_THAT(written.output, HasSubstr("weakness: lengths: every number is 11"));
+  EXPECT_THAT(written.output, Not(HasSubstr("weakness: block_table")));
+  EXPECT_THAT(written.output, Not(HasSubstr("weakness: K")));
+  EXPECT_THAT(manifest()["cases"][0]["inputs"].dump(), HasSubstr("poisoned"));
+  EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+  EXPECT_THAT(golden(line + " --in block_table=zeros").output,
+              HasSubstr("weakness: block_table: every number is 0"));
+}
+
+// Where sequences begin is asked by who makes O and LSE of gradients.
+TEST_F(GoldenCommandTest, OffsetsThatLeadOutsideAreRefused) {
+  for (const char* offsets : {"uniform:-50:-1", "uniform:60:90"}) {
+    expect_failure(std::string("run attention_varlen_backward --target interpreter --set heads=2 "
+                               "--set batch=8 --set queries=50 --in cu_seqlens_q=") +
+                       offsets,
+                   2, {"cu_seqlens_q gives a sequence rows ", ", and there are 50", "that ascend"});
+  }
+}
+
+// A cache that keeps what no token is written to.
+TEST_F(GoldenCommandTest, WhatIsGivenAndWritten) {
+  const Answer written = golden("kv_append --set kv_heads=2 --set dim=32");
+  ASSERT_EQ(written.status, 0) << written.output;
+  EXPECT_THAT(written.output, Not(HasSubstr("weakness")));
   EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
 }
 

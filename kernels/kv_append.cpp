@@ -1,0 +1,126 @@
+#include "tilewright/kernels/kv_append.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <string>
+
+#include "kernels/caller.h"
+#include "kernels/kv_append_check.h"
+#include "tilewright/plan_case.h"
+
+namespace tilewright::kernels {
+namespace {
+
+// Elements of a CTA's tile. A token's keys are few bytes: many CTAs are under way together.
+constexpr int kTileElements = 2048;
+
+// Heads that one block of the grid takes.
+int heads_of_block(const KvAppend& a) {
+  const int fit = std::max(kTileElements / std::max(a.dim, a.dim_v), 1);
+  const int most = static_cast<int>(std::bit_floor(static_cast<unsigned>(fit)));
+  const int size = std::min(most, static_cast<int>(std::bit_ceil(unsigned(a.kv_heads))));
+  plan_case("heads in several blocks", a.kv_heads > size);
+  plan_case("heads fill their blocks", a.kv_heads % size == 0);
+  return size;
+}
+
+// One of K and V: the new rows, and the cache that they go to.
+class Appended {
+ public:
+  Appended(const Tensor& rows, const Tensor& cache, DType dtype, const std::optional<Tensor>& scale)
+      : rows_(rows), cache_(cache), dtype_(dtype), scale_(scale) {}
+
+  Tile row(const Index& token, const Block& heads, const Block& columns) const {
+    return load(rows_(token, heads, columns));
+  }
+  // Stores what stands for columns of the row, in f32 or the rows' own dtype.
+  void append(const Index& page, const Index& slot, const Block& heads, const Block& columns,
+              const Tile& values) const {
+    store(cache_(page, slot, heads, columns), as_stored(values, heads));
+  }
+
+ private:
+  Tile as_stored(const Tile& values, const Block& heads) const {
+    if (!scale_) return values.cast(dtype_);
+    const Tile scale = load((*scale_)(heads)).reshape({heads.size(), 1});
+    return (values.cast(f32) / scale).cast(dtype_);
+  }
+  const Tensor &rows_, &cache_;
+  DType dtype_;  // of the cache
+  const std::optional<Tensor>& scale_;
+};
+
+Block columns_of(int first, int size) { return Block(Index(first), size, Index(first + size)); }
+
+}  // namespace
+
+void check_append(const KvAppend& a, const Caller& caller) {
+  caller.check_positive("kv_heads", a.kv_heads);
+  caller.check_positive("dim", a.dim);
+  caller.check_positive("dim_v", a.dim_v);
+  caller.check_positive("page", a.page);
+  if (a.rotary_dim < 0 || a.rotary_dim > a.dim || a.rotary_dim % 2 != 0) {
+    caller.refuse(
+        "rotary_dim is " + std::to_string(a.rotary_dim) + ", and dim is " + std::to_string(a.dim),
+        "rotate an even number of a key's elements, no more than it has");
+  }
+  if (a.cache != a.dtype && a.cache != f8e4m3) {
+    caller.refuse("the cache is " + std::string(name_of(a.cache)) + ", and the new rows are " +
+                      std::string(name_of(a.dtype)),
+                  "take a cache of the same dtype, or of f8e4m3");
+  }
+}
+
+Kernel kv_append(const KvAppend& a, SourceLocation where) {
+  check_append(a, {"kv_append", where});
+  Kernel kernel("kv_append");
+  const Dim tokens = kernel.dim("tokens"), batch = kernel.dim("batch");
+  const Dim pages = kernel.dim("pages"), max_pages = kernel.dim("max_pages");
+  const Tensor K = kernel.in("K", a.dtype, {tokens, a.kv_heads, a.dim});
+  const Tensor V = kernel.in("V", a.dtype, {tokens, a.kv_heads, a.dim_v});
+  const Tensor sequences = kernel.in("sequences", i32, {tokens});
+  const Tensor positions = kernel.in("positions", i32, {tokens});
+  const Tensor block_table = kernel.in("block_table", i32, {batch, max_pages});
+  std::optional<Tensor> cos_sin, K_scale, V_scale;
+  if (plan_case("keys are rotated", a.rotary_dim > 0)) {
+    cos_sin = kernel.in("cos_sin", f32, {kernel.dim("positions"), a.rotary_dim});
+  }
+  if (plan_case("the cache is quantised", a.cache != a.dtype)) {
+    K_scale = kernel.in("K_scale", f32, {a.kv_heads});
+    V_scale = kernel.in("V_scale", f32, {a.kv_heads});
+  }
+  const Tensor K_cache = kernel.inout("K_cache", a.cache, {pages, a.page, a.kv_heads, a.dim});
+  const Tensor V_cache = kernel.inout("V_cache", a.cache, {pages, a.page, a.kv_heads, a.dim_v});
+  const Appended keys(K, K_cache, a.cache, K_scale), values(V, V_cache, a.cache, V_scale);
+
+  const int size = heads_of_block(a);
+  const auto [x, t] = kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), tokens);
+  const Block heads = Dim(a.kv_heads).block(x, size);
+  const Index token = t, position = load_index(positions(token));
+  const auto append = [&](const Index& page, const Index& slot) {
+    const Block all_values = columns_of(0, a.dim_v);
+    values.append(page, slot, heads, all_values, values.row(token, heads, all_values));
+    if (a.rotary_dim < a.dim) {
+      const Block rest = columns_of(a.rotary_dim, a.dim - a.rotary_dim);
+      keys.append(page, slot, heads, rest, keys.row(token, heads, rest));
+    }
+    if (!cos_sin) return;
+    const int half = a.rotary_dim / 2;
+    const Block low = columns_of(0, half), high = columns_of(half, half);
+    const Tile cosine = load((*cos_sin)(position, low)).reshape({1, half});
+    const Tile sine = load((*cos_sin)(position, high)).reshape({1, half});
+    const Tile left = keys.row(token, heads, low).cast(f32);
+    const Tile right = keys.row(token, heads, high).cast(f32);
+    keys.append(page, slot, heads, low, left * cosine - right * sine);
+    keys.append(page, slot, heads, high, right * cosine + left * sine);
+  };
+  when(position >= 0, [&] {
+    const Index sequence = load_index(sequences(token));
+    const Index page = load_index(block_table(sequence, position / a.page));
+    when(page >= 0, [&] { append(page, position % a.page); });
+  });
+  return kernel;
+}
+
+}  // namespace tilewright::kernels
