@@ -77,14 +77,12 @@ class Gpu(unittest.TestCase):
         self.check("gemm", lambda x, y: gemm(x, y.t()), lambda x, y: x @ y.t(), leaves(a, b))
 
     def test_opcheck(self):
-        settings = {"causal": True, "window": 0, "scale": 0.0, "softcap": 0.0, "max_q": 0,
-                    "max_k": 0, "target": ""}
-        torch.library.opcheck(torch.ops.tilewright.attention.default,
-                              tuple(inputs_of((2, 70, 90, 4, 2, 64, 64))), settings, rtol=1e-2,
-                              atol=1e-2)
+        torch.library.opcheck(
+            torch.ops.tilewright.attention.default,
+            (*inputs_of((2, 70, 90, 4, 2, 64, 64)), None, None, None, True, 0, 0.0, 0.0, 0, 0, ""),
+            rtol=1e-2, atol=1e-2)
         a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
-        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b), {"target": ""}, rtol=1e-2,
-                              atol=1e-2)
+        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
 
     def test_runs_follow_the_current_stream(self):
         q, k, v = (t.detach() for t in inputs_of((1, 256, 256, 4, 4, 64, 64)))
