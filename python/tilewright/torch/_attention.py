@@ -206,6 +206,15 @@ def _forward(q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, causal, window, scale, 
     return out, lse
 
 
+def forward_into(out, lse, q, k, v, causal, scale):
+    """The same without sinks, of a dense batch, into tensors that are given."""
+    place = readable(out)
+    run("attention_forward", _settings(q, k, v, None, causal, 0, scale, 0.0), _options, "",
+        [readable(q), readable(k), readable(v), place, lse])
+    if place is not out:
+        out.copy_(place)
+
+
 def _empty_gradients(d_out, d_lse, q, k, v, out, lse, sinks, *_):
     d_sinks = lse.new_empty(0) if sinks is None else lse.new_empty(sinks.shape)
     return (*(tensor.new_empty(tensor.shape) for tensor in (q, k, v)), d_sinks)
@@ -222,7 +231,7 @@ def _backward(d_out, d_lse, q, k, v, out, lse, sinks, cu_seqlens_q, cu_seqlens_k
         tensors += (readable(cu_seqlens_q), readable(cu_seqlens_k))
     if sinks is not None:
         tensors.append(readable(sinks))
-    tensors += (out, lse, readable(d_out))
+    tensors += (readable(out), readable(lse), readable(d_out))
     if d_lse is not None:
         tensors.append(readable(d_lse))
     tensors += gradients if sinks is not None else gradients[:3]

@@ -59,19 +59,25 @@ def differentiate(operator, tensors, keep, backward):
     _LIBRARY.impl(operator.name(), call, "Autograd")
 
 
-def readable(tensor):
-    """The tensor, or a copy of it where a kernel cannot read it in place: its last axis is strided,
-    it was expanded, or on a GPU its rows do not begin at multiples of 16 bytes."""
+def is_usable(tensor):
+    """Whether a kernel can take it in place: its last axis is not strided, nothing is expanded, and
+    on a GPU its rows begin at multiples of 16 bytes."""
     alignment = _ALIGNMENT if tensor.is_cuda else 1
-    fits = tensor.data_ptr() % alignment == 0
-    if fits and tensor.is_contiguous():
-        return tensor
+    if tensor.data_ptr() % alignment != 0:
+        return False
+    if tensor.is_contiguous():
+        return True
     *rows, last = zip(tensor.shape, tensor.stride())
-    fits = fits and (last[0] <= 1 or last[1] == 1)
-    for size, stride in rows:
-        fits = fits and (size <= 1 or (
-            stride > 0 and stride * tensor.element_size() % alignment == 0))
-    return tensor if fits else tensor.clone(memory_format=torch.contiguous_format)
+    step = alignment // tensor.element_size() or 1
+    return (last[0] <= 1 or last[1] == 1) and all(
+        size <= 1 or (stride > 0 and stride % step == 0) for size, stride in rows)
+
+
+def readable(tensor):
+    """The tensor, or a copy of it that a kernel can take."""
+    if is_usable(tensor):
+        return tensor
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 class _Call:
