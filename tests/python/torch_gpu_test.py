@@ -4,7 +4,7 @@ import unittest
 
 import torch
 import torch_reference as reference
-from tilewright.torch import attention, gemm
+from tilewright.torch import attention, disable, enable, gemm, scaled_dot_product_attention
 from torch_reference import leaves, normal, require_close, require_refusal
 
 # Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
@@ -77,14 +77,25 @@ class Gpu(unittest.TestCase):
         self.check("gemm", lambda x, y: gemm(x, y.t()), lambda x, y: x @ y.t(), leaves(a, b))
 
     def test_opcheck(self):
-        settings = {"causal": True, "window": 0, "scale": 0.0, "softcap": 0.0, "max_q": 0,
-                    "max_k": 0, "target": ""}
-        torch.library.opcheck(torch.ops.tilewright.attention.default,
-                              tuple(inputs_of((2, 70, 90, 4, 2, 64, 64))), settings, rtol=1e-2,
-                              atol=1e-2)
+        torch.library.opcheck(
+            torch.ops.tilewright.attention.default,
+            (*inputs_of((2, 70, 90, 4, 2, 64, 64)), None, None, None, True, 0, 0.0, 0.0, 0, 0, ""),
+            rtol=1e-2, atol=1e-2)
         a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
-        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b), {"target": ""}, rtol=1e-2,
-                              atol=1e-2)
+        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
+
+    def test_pytorchs_own_attention(self):
+        enable()
+        self.addCleanup(disable)
+        pytorchs = torch.nn.functional.scaled_dot_product_attention
+        for heads_first in (True, False):
+            given = [t.detach().transpose(1, 2) for t in inputs_of((2, 130, 130, 4, 4, 64, 64))]
+            inputs = leaves(*[t.contiguous() for t in given] if heads_first else given)
+            self.assertTrue(torch.equal(pytorchs(*inputs, is_causal=True),
+                                        scaled_dot_product_attention(*inputs, is_causal=True)))
+            self.check("switched", lambda *t: pytorchs(*t, is_causal=True),
+                       lambda *t: reference.attention(*(x.transpose(1, 2) for x in t), causal=True)[
+                           0].transpose(1, 2), inputs)
 
     def test_runs_follow_the_current_stream(self):
         q, k, v = (t.detach() for t in inputs_of((1, 256, 256, 4, 4, 64, 64)))
