@@ -10,15 +10,17 @@ def _text_of(value):
 
 class Kernel:
     """A kernel by its name and options (`tilewright list`), for a target: cuda, on the GPU of this
-    number, cpu, interpreter or sim:sm_90a. With a group it is an operation over ranks, made by all
-    of them: each calls it with the tensors of its own rank."""
+    number, cpu, interpreter or sim:sm_90a; without one cuda where there is a GPU that is compiled
+    for, else cpu. With a group it is an operation over ranks on GPUs, made by all of them: each
+    calls it with the tensors of its own rank."""
 
-    def __init__(self, name, target="cuda", device=0, group=None, library=None, **options):
+    def __init__(self, name, target=None, device=0, group=None, library=None, **options):
         self._handle = None
         self._library = library or (group._library if group else binding.load())
         self._group = group
         text = ",".join(f"{key}={_text_of(value)}" for key, value in options.items()).encode()
-        create, made = self._library.kernel_create, (name.encode(), text, target.encode(), device)
+        named = target and target.encode()
+        create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:
             create = self._library.kernel_create_in_group
             made = (name.encode(), text, group._handle, device)
