@@ -10,8 +10,8 @@ def _text_of(value):
 
 class Kernel:
     """A kernel by its name and options (`tilewright list`), for a target: cuda, on the GPU of this
-    number, interpreter or sim:sm_90a. With a group it is an operation over ranks, made by all of
-    them: each calls it with the tensors of its own rank."""
+    number, cpu, interpreter or sim:sm_90a. With a group it is an operation over ranks, made by all
+    of them: each calls it with the tensors of its own rank."""
 
     def __init__(self, name, target="cuda", device=0, group=None, library=None, **options):
         self._handle = None

@@ -1,6 +1,7 @@
 """Tensors as the library takes them: those of others, and memory of a group's."""
 
 import ctypes
+import functools
 import math
 
 from .binding import TensorArgument, TilewrightError
@@ -89,8 +90,8 @@ def _of_interface(tensor, interface):
     if strides is not None:
         if any(stride % size for stride in strides):
             _refuse(tensor, f"strides of {strides} bytes for elements of {size}")
-        strides = [stride // size for stride in strides]
-    return interface["data"][0], dtype, interface["shape"], strides
+        strides = tuple(stride // size for stride in strides)
+    return interface["data"][0], dtype, tuple(interface["shape"]), strides
 
 
 def _describe(tensor):
@@ -109,14 +110,26 @@ def _describe(tensor):
     _refuse(tensor, "it says neither where it lies nor what it holds")
 
 
+@functools.lru_cache(maxsize=4096)
+def _axes_of(shape, strides):
+    """Both as C takes them. Of an axis with one element any stride is that of a row-major tensor:
+    what such axes have in PyTorch and NumPy says nothing."""
+    if strides is not None:
+        strides = list(strides)
+        dense = 1
+        for axis in reversed(range(len(shape))):
+            if shape[axis] <= 1:
+                strides[axis] = dense
+            dense = strides[axis] * max(shape[axis], 1)
+    axes = ctypes.c_int64 * len(shape)
+    return axes(*shape), axes(*strides) if strides is not None else None
+
+
 def arguments_of(tensors):
     """The descriptions that a run takes; the tensors themselves must be kept meanwhile."""
     arguments = (TensorArgument * len(tensors))()
     for argument, tensor in zip(arguments, tensors):
         address, dtype, shape, strides = _describe(tensor)
-        axes = ctypes.c_int64 * len(shape)
         argument.data, argument.dtype, argument.rank = address, dtype.encode(), len(shape)
-        argument.shape = axes(*shape)
-        if strides is not None:
-            argument.strides = axes(*strides)
+        argument.shape, argument.strides = _axes_of(shape, strides)
     return arguments

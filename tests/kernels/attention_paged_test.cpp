@@ -100,7 +100,7 @@ const PagedSettings kPagedCases[] = {
     {"page=32", "heads=70", "kv_heads=1", "max_pages=5", "dtype=f16"},
     {"page=64", "heads=6", "kv_heads=2", "max_pages=3", "lengths_q=1,7,0,40", "causal=true"},
     {"page=16", "heads=6", "kv_heads=2", "max_pages=9", "lengths_q=20,7,3,40", "causal=true",
-     "window=40", "sinks=true", "softcap=20"},
+     "window=40", "sinks=true", "softcap=2.5", "scale=0.3"},
     {"page=128", "heads=2", "max_pages=2", "dim_v=32"},
     {"page=256", "heads=4", "kv_heads=2", "max_pages=2", "batch=3", "pages=7"},
     {"page=24", "heads=2", "max_pages=3", "keys=70"},

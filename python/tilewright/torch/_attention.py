@@ -1,0 +1,256 @@
+"""Attention and its gradients: two operators, and the function that checks what they are given."""
+
+import torch
+
+from ._checks import (
+    DTYPES,
+    check_alike,
+    check_number,
+    check_size,
+    check_tensor,
+    refuse,
+    under_autocast,
+)
+from ._run import LIBRARY, define, readable, run
+
+_LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
+            "bhsd": ("batch", "heads", "length", "dim")}
+_PACKED = ("total length", "heads", "dim")
+
+# `window`, `scale`, `softcap`, `max_q` and `max_k` are 0, and `target` "", where nothing is said.
+_SETTINGS = ("*, bool causal, SymInt window, float scale, float softcap, SymInt max_q, "
+             "SymInt max_k, str target")
+
+
+def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, scale=None,
+              cu_seqlens=None, max_lengths=None, layout="bshd", return_lse=False, target=None):
+    """softmax(scale Q K^T) V for each head; with return_lse also the log-sum-exp of each row.
+
+    q {batch, length, heads, dim}, k and v {batch, length, kv_heads, dim}, of bf16, f16 or f32; v
+    may have another dim, and kv_heads divides heads. With layout="bhsd" the heads stand before the
+    length, in the result too. The log-sum-exp is f32 {batch, heads, length}, a natural logarithm.
+
+    causal      the last query sees the last key, and each one before it a key less
+    window      with causal: of those keys the last so many
+    softcap     scores s become softcap * tanh(s / softcap)
+    sinks       {heads}: each head has one more score, whose value is 0
+    scale       1 / sqrt(dim) if it is left out
+    cu_seqlens  i32 {sequences + 1}: the sequences are packed, and q, k and v have no axis of a
+                batch. Sequence i has the rows cu_seqlens[i] to cu_seqlens[i + 1] - 1. A pair where
+                keys have other lengths than queries. The log-sum-exp is {heads, length}
+    max_lengths an int or a pair: the longest sequences. It is checked where cu_seqlens are on the
+                host, and nothing else hangs on it
+    target      interpreter or sim:sm_90a, for tensors of the host
+    """
+    packed = cu_seqlens is not None
+    if layout not in _LAYOUTS:
+        refuse(f"layout is {layout!r}", "write bshd or bhsd")
+    if packed and layout != "bshd":
+        refuse(f"layout is {layout!r}, and cu_seqlens is given",
+               "leave layout out: packed tensors are {" + ", ".join(_PACKED) + "}")
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        check_tensor(name, tensor, _PACKED if packed else _LAYOUTS[layout])
+    q, k, v = under_autocast(q, k, v)
+    if layout == "bhsd":
+        q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
+    _check_shapes(q, k, v)
+    offsets = _checked_offsets(cu_seqlens, q) if packed else (None, None)
+    longest = _checked_longest(max_lengths, packed)
+    out, lse = torch.ops.tilewright.attention(
+        q, k, v, _checked_sinks(sinks, q), *offsets, causal=bool(causal),
+        window=_checked_window(window, causal), scale=_checked_scale(scale),
+        softcap=_checked_softcap(softcap), max_q=longest[0], max_k=longest[1], target=target or "")
+    if layout == "bhsd":
+        out = out.transpose(1, 2)
+    return (out, lse) if return_lse else out
+
+
+def _check_shapes(q, k, v):
+    """Of {..., length, heads, dim}."""
+    check_alike("q", q, "k", k)
+    check_alike("q", q, "v", v)
+    if q.dim() == 4:
+        check_size("k", k, 0, "batch", q.shape[0], "q")
+        check_size("v", v, 0, "batch", q.shape[0], "q")
+    check_size("k", k, -1, "dim", q.shape[-1], "q")
+    check_size("v", v, -3, "length", k.shape[-3], "k")
+    check_size("v", v, -2, "number of heads", k.shape[-2], "k")
+    heads, kv_heads = q.shape[-2], k.shape[-2]
+    if kv_heads == 0 or heads % kv_heads != 0:
+        refuse(f"q has {heads} heads, and k has {kv_heads}",
+               "pass k and v with a number of heads that divides that of q")
+
+
+def _checked_window(window, causal):
+    if window is None:
+        return 0
+    if window < 1:
+        refuse(f"window is {window}", "set it to how many keys a query sees, or None for all")
+    if not causal:
+        refuse(f"window is {window}, and causal is {causal}",
+               "set causal=True: the window is the last part of a causal mask")
+    return window
+
+
+def _checked_scale(scale):
+    if scale is None:
+        return 0.0
+    check_number("scale", scale, "set it to a number above 0, or None for 1 / sqrt(dim)",
+                 above=True)
+    return float(scale)
+
+
+def _checked_softcap(softcap):
+    check_number("softcap", softcap, "set it to a number above 0, or 0 for none", above=False)
+    return float(softcap)
+
+
+def _checked_sinks(sinks, q):
+    if sinks is None:
+        return None
+    check_tensor("sinks", sinks, ("heads",))
+    check_size("sinks", sinks, 0, "number of heads", q.shape[-2], "q")
+    if sinks.device != q.device:
+        refuse(f"sinks is on {sinks.device}, and q on {q.device}", f"move sinks to {q.device}")
+    return sinks.float()
+
+
+def _checked_offsets(cu_seqlens, q):
+    """Those of queries and of keys."""
+    pair = cu_seqlens if isinstance(cu_seqlens, (tuple, list)) else (cu_seqlens, cu_seqlens)
+    if len(pair) != 2:
+        refuse(f"cu_seqlens has {len(pair)} tensors", "pass one, or a pair of queries and keys")
+    for offsets in pair:
+        if not isinstance(offsets, torch.Tensor) or offsets.dtype != torch.int32:
+            refuse(f"cu_seqlens is of {getattr(offsets, 'dtype', type(offsets).__name__)}",
+                   "pass a tensor of torch.int32")
+        if offsets.dim() != 1 or offsets.shape[0] < 2:
+            refuse(f"cu_seqlens has the shape {tuple(offsets.shape)}",
+                   "pass {sequences + 1}, the first row of each sequence and their end")
+        if offsets.device != q.device:
+            refuse(f"cu_seqlens is on {offsets.device}, and q on {q.device}",
+                   f"move cu_seqlens to {q.device}")
+    if pair[0].shape[0] != pair[1].shape[0]:
+        refuse(f"cu_seqlens has {pair[0].shape[0] - 1} sequences of queries, and "
+               f"{pair[1].shape[0] - 1} of keys", "pass as many of both")
+    return pair
+
+
+def _checked_longest(max_lengths, packed):
+    if max_lengths is None:
+        return 0, 0
+    if not packed:
+        refuse(f"max_lengths is {max_lengths}, and cu_seqlens is None",
+               "leave max_lengths out: it is of packed sequences")
+    pair = max_lengths if isinstance(max_lengths, (tuple, list)) else (max_lengths, max_lengths)
+    for longest in pair:
+        if longest < 1:
+            refuse(f"max_lengths is {max_lengths}", "set it to the longest length, or None")
+    return pair
+
+
+# The operators. Their tensors are {..., length, heads, dim}.
+
+def _require_offsets(name, offsets, rows, longest):
+    """Of the host, where they can be read without waiting."""
+    lengths = offsets.diff()
+    if offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any():
+        refuse(f"{name} is {offsets.tolist()}, of {rows} rows",
+               f"let them ascend from at least 0 to at most {rows}")
+    if longest and lengths.max() > longest:
+        refuse(f"{name} has a sequence of {lengths.max().item()} rows, and max_lengths says "
+               f"{longest}", "set max_lengths to the longest length")
+
+
+def _check_offsets(q, k, cu_seqlens_q, cu_seqlens_k, max_q, max_k):
+    if cu_seqlens_q is None or q.is_cuda:
+        return
+    _require_offsets("cu_seqlens of queries", cu_seqlens_q, q.shape[0], max_q)
+    _require_offsets("cu_seqlens of keys", cu_seqlens_k, k.shape[0], max_k)
+
+
+def _options(q, k, v, sinks, causal, window, scale, softcap):
+    return {"heads": q.shape[-2], "kv_heads": k.shape[-2], "dim": q.shape[-1],
+            "dim_v": v.shape[-1], "causal": causal, "window": window, "scale": scale,
+            "softcap": softcap, "sinks": sinks is not None, "dtype": DTYPES[q.dtype]}
+
+
+def _given(*tensors):
+    return [tensor for tensor in tensors if tensor is not None]
+
+
+def _fake_forward(q, k, v, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, **settings):
+    rows = q.shape[:-3] + (q.shape[-2], q.shape[-3])
+    return (q.new_empty(q.shape[:-1] + v.shape[-1:]), q.new_empty(rows, dtype=torch.float32))
+
+
+def _forward(q, k, v, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, *, causal, window, scale,
+             softcap, max_q, max_k, target):
+    _check_offsets(q, k, cu_seqlens_q, cu_seqlens_k, max_q, max_k)
+    out, lse = _fake_forward(q, k, v)
+    offsets = _given(cu_seqlens_q, cu_seqlens_k)
+    if offsets:  # rows of no sequence are not written
+        out.zero_()
+        lse.fill_(-torch.inf)
+    run("attention_varlen_forward" if offsets else "attention_forward",
+        _options(q, k, v, sinks, causal, window, scale, softcap), target,
+        [readable(q), readable(k), readable(v), *offsets, out, lse, *_given(sinks)])
+    return out, lse
+
+
+def _fake_backward(d_out, d_lse, q, k, v, out, lse, sinks=None, cu_seqlens_q=None,
+                   cu_seqlens_k=None, **settings):
+    d_sinks = lse.new_empty(0) if sinks is None else lse.new_empty(sinks.shape)
+    return (*(tensor.new_empty(tensor.shape) for tensor in (q, k, v)), d_sinks)
+
+
+def _backward(d_out, d_lse, q, k, v, out, lse, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, *,
+              causal, window, scale, softcap, max_q, max_k, target):
+    gradients = _fake_backward(d_out, d_lse, q, k, v, out, lse, sinks)
+    offsets = _given(cu_seqlens_q, cu_seqlens_k)
+    if offsets:
+        for gradient in gradients[:3]:
+            gradient.zero_()
+    options = _options(q, k, v, sinks, causal, window, scale, softcap)
+    options["lse_gradient"] = d_lse is not None
+    inputs = [readable(q), readable(k), readable(v), *offsets, *_given(sinks), out, lse,
+              readable(d_out)]
+    if d_lse is not None:
+        inputs.append(readable(d_lse))
+    run("attention_varlen_backward" if offsets else "attention_backward", options, target,
+        inputs + list(gradients if sinks is not None else gradients[:3]))
+    return gradients
+
+
+def _keep(ctx, inputs, keyword_only_inputs, output):
+    ctx.save_for_backward(*inputs, *output)
+    ctx.settings = keyword_only_inputs
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate(ctx, d_out, d_lse):
+    q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, out, lse = ctx.saved_tensors
+    if d_out is None and d_lse is None:
+        return (None,) * 6
+    if d_out is None:
+        d_out = torch.zeros_like(out)
+    d_q, d_k, d_v, d_sinks = torch.ops.tilewright.attention_backward(
+        d_out, d_lse, q, k, v, out, lse, sinks, cu_seqlens_q, cu_seqlens_k, **ctx.settings)
+    return d_q, d_k, d_v, None if sinks is None else d_sinks, None, None
+
+
+def _refuse_second(ctx, *_):
+    refuse("the gradients of attention are differentiated, and have no gradient",
+           "leave create_graph=True out, or use PyTorch's math attention there")
+
+
+define(f"attention(Tensor q, Tensor k, Tensor v, Tensor? sinks=None, Tensor? cu_seqlens_q=None, "
+       f"Tensor? cu_seqlens_k=None, {_SETTINGS}) -> (Tensor out, Tensor lse)",
+       _forward, _fake_forward)
+define(f"attention_backward(Tensor d_out, Tensor? d_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
+       f"Tensor lse, Tensor? sinks=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, "
+       f"{_SETTINGS}) -> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_sinks)",
+       _backward, _fake_backward)
+torch.library.register_autograd("tilewright::attention", _differentiate, setup_context=_keep,
+                                lib=LIBRARY)
+torch.library.register_autograd("tilewright::attention_backward", _refuse_second, lib=LIBRARY)
