@@ -230,7 +230,11 @@ LibraryKernel attention_paged_entry() {
                     "a CTA has two rings of pages, a warp that loads and a warpgroup for each; "
                     "bf16 and f16, dims 64 and 128, pages of whole 8 slots"),
       sm90_schedule("sm90_split", KeyParts::several,
-                    "sm90, where the keys of a tile are divided among CTAs")};
+                    "sm90, where the keys of a tile are divided among CTAs"),
+      sm90_schedule(
+          "sm90_planned", KeyParts::planned,
+          "sm90, where keys are divided as a plan says, which a kernel before it makes of "
+          "the sequences' lengths")};
   kernel.rules = schedule_rules(kernel.name);
   kernel.check = check_options;
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
