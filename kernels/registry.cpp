@@ -48,6 +48,8 @@ constexpr const char* kOfCpu = "the tile level in blocks for the caches of a pro
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
 
+}  // namespace
+
 KernelOption scale_option() {
   return number_option("scale", "scores are so many times Q K^T; 0 for 1 / sqrt(dim)", {"0"});
 }
@@ -56,13 +58,10 @@ KernelOption softcap_option() {
                        {"0", "20"});
 }
 
-// Of an option that has 0 for it.
 double score_scale_of(const OptionValues& options) {
   const double scale = options.number("scale");
   return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(options.integer("dim")));
 }
-
-}  // namespace
 
 HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t seed) {
   std::mt19937_64 generator(seed);
