@@ -8,6 +8,7 @@
 #include "kernels/reference.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
+#include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
@@ -29,6 +30,14 @@ Gemm gemm_of(const OptionValues& options) {
   g.dtype = options.dtype("dtype");
   return g;
 }
+
+// Of rows, B is packed once for twice as many as on a GPU.
+Gemm with_cpu_blocks(Gemm g) {
+  g.block_m = 256;
+  g.block_n = 128;
+  return g;
+}
+constexpr const char* kOfCpu = "the tile level in blocks for the caches of a processor";
 
 // Panels of shared memory that rows fill, fill in part, and several of them.
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
@@ -133,6 +142,9 @@ LibraryKernel attention_forward_entry() {
          Attention a = attention_of(options);
          a.in_pairs = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
+       }},
+      {"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
+         return attention_forward(with_cpu_blocks(attention_of(options)), {});
        }}};
   kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
@@ -272,10 +284,13 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
-  kernel.schedules.resize(1);  // no pairs
+  kernel.schedules.erase(kernel.schedules.begin() + 1);  // no pairs
   kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
+  };
+  kernel.schedules[1].build = [](const OptionValues& options) {
+    return attention_varlen_forward(with_cpu_blocks(attention_of(options)), {});
   };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options), {});
@@ -411,6 +426,15 @@ LibraryKernel attention_backward_entry() {
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
   kernel.schedules = adding_schedules(attention_backward_sm90);
+  LibrarySchedule in_parts{"cpu", "cpu",
+                           "five products instead of seven: parts of the keys have f32 sums of dQ, "
+                           "which are added behind",
+                           nullptr};
+  in_parts.build_program = [](const OptionValues& options) {
+    return attention_backward_in_parts(with_cpu_backward_blocks(attention_of(options)),
+                                       options.boolean("lse_gradient"), {});
+  };
+  kernel.schedules.push_back(std::move(in_parts));
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});
@@ -460,6 +484,9 @@ LibraryKernel gemm_entry() {
                                   return gemm_sm90(with_variant(gemm_of(options), variant), {});
                                 }});
   }
+  kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
+                                return gemm(with_cpu_blocks(gemm_of(options)), {});
+                              }});
   kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options), {}); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
@@ -494,6 +521,8 @@ LibraryKernel gemm_fp8_entry() {
          [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant), {}); }});
   }
   g.block_k = 128;
+  kernel.schedules.push_back(
+      {"cpu", "cpu", kOfCpu, [g](const OptionValues&) { return gemm(with_cpu_blocks(g), {}); }});
   kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
   return kernel;
 }
@@ -510,6 +539,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
+                                      kernels::attention_paged_entry(),
                                       kernels::gemm_entry(),
                                       kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),

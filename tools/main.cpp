@@ -122,6 +122,7 @@ class CommandLine {
     add_fuzz();
     add_stress();
     add_check_gradients();
+    add_golden();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -401,6 +402,44 @@ class CommandLine {
     seed(check, "Of the random inputs and directions");
     json(check);
   }
+  void add_golden() {
+    CLI::App* golden =
+        add("golden",
+            "Write inputs and float64 results as safetensors, with a manifest, that any "
+            "implementation can be checked with (docs/golden.md)",
+            tilewright::tools::golden);
+    golden
+        ->add_option("kernel", request_.kernel,
+                     std::string("The name of a kernel (tilewright list)") + kKernelFile)
+        ->required();
+    settings(golden);
+    inputs(golden);
+    golden->add_option("--out", request_.folder, "Where to write them")
+        ->type_name("DIR")
+        ->required();
+    timeout(golden);
+    seed(golden, "Of the random inputs");
+    json(golden);
+
+    CLI::App* check =
+        add("check",
+            "Hold outputs against golden data: each case's CASE.outputs.safetensors, with the "
+            "outputs by their names",
+            tilewright::tools::check);
+    check->add_option("folder", request_.folder, "What tilewright golden has written")
+        ->type_name("DIR")
+        ->required();
+    check->add_option("--outputs", request_.outputs_folder, "Where the outputs are [DIR]")
+        ->type_name("DIR");
+    check->add_option("--target", request_.target,
+                      "Check Tilewright's own kernel: cpu, interpreter, sim:sm_90a, or cuda");
+    // Other commands have one by default.
+    check->parse_complete_callback([this, check] {
+      if (check->count("--target") == 0) request_.target.clear();
+    });
+    timeout(check);
+    json(check);
+  }
   // CLI11 would name all the words behind it too.
   void check_command(const std::string& word) {
     std::string known;
@@ -481,9 +520,12 @@ class CommandLine {
   }
   CLI::Option* inputs(CLI::App* app) {
     return app
-        ->add_option("--in", request_.inputs,
-                     "x.npy or x.safetensors:key; inputs without a file are random")
-        ->type_name("NAME=FILE")
+        ->add_option(
+            "--in", request_.inputs,
+            "A file, x.npy or x.safetensors:key; or what it holds: arange, zeros, full:0.5, "
+            "uniform:-1:1, permutation or normal, where a seed may follow the last three "
+            "(uniform:0:8:7). Inputs that are not named are random")
+        ->type_name("NAME=FILE|NUMBERS")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {

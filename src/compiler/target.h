@@ -13,6 +13,10 @@ struct Target {
   std::string name;  // as it was asked for
   // The GPU that is compiled for, "sm_90a": also the one that is here or simulated.
   std::string arch;
+  // Whose schedules of the library serve; "" for the interpreter, which takes the tile level.
+  std::string_view scheduled_for() const {
+    return kind == Kind::cpu ? std::string_view("cpu") : std::string_view(arch);
+  }
 };
 
 // An unknown name is a usage error that lists the known ones; one that this version cannot compile

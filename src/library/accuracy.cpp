@@ -119,26 +119,11 @@ std::vector<double> values_of(const HostTensor& tensor) {
 // The outputs of the kernel's meaning, interpreted in its own types, or in float64 but for what it
 // stores.
 std::vector<std::vector<double>> interpreted(const Workload& workload, bool float64) {
-  const LibraryKernel& kernel = *workload.kernel;
   Workload run = workload;
-  run.poison_outputs();
-  OptionValues options = run.options;
-  if (options.has("schedule")) options.set("schedule", "tile");
   simulator::InterpreterOptions how;
   how.threads = 0;
   how.float64 = float64;
-  if (kernel.is_program()) {
-    const ir::Program bound = bind_workload(build_program(kernel, {nullptr, options, {}}).finish(),
-                                            run, simulator::MachineOptions().multiprocessors);
-    compiler::for_each_launch(bound, run.arguments(),
-                              [&](const ir::Kernel& each, const Arguments& arguments) {
-                                simulator::interpret(each, arguments, how);
-                              });
-  } else {
-    const ir::Kernel meaning =
-        trace_entry(kernel, options, compiler::parse_target("interpreter")).finish();
-    simulator::interpret(meaning, run.arguments(), how);
-  }
+  run_meaning(run, how);
   std::vector<std::vector<double>> outputs;
   for (std::size_t i = 0; i < run.tensors.size(); ++i) {
     if (run.parameters[i]->is_output) outputs.push_back(values_of(run.tensors[i]));
@@ -218,6 +203,25 @@ double error_of_byte_products(const Workload& workload) {
 }
 
 }  // namespace
+
+void run_meaning(Workload& run, const simulator::InterpreterOptions& how) {
+  const LibraryKernel& kernel = *run.kernel;
+  run.poison_outputs();
+  OptionValues options = run.options;
+  if (options.has("schedule")) options.set("schedule", "tile");
+  if (kernel.is_program()) {
+    const ir::Program bound = bind_workload(build_program(kernel, {nullptr, options, {}}).finish(),
+                                            run, simulator::MachineOptions().multiprocessors);
+    compiler::for_each_launch(bound, run.arguments(),
+                              [&](const ir::Kernel& each, const Arguments& arguments) {
+                                simulator::interpret(each, arguments, how);
+                              });
+    return;
+  }
+  const ir::Kernel meaning =
+      trace_entry(kernel, options, compiler::parse_target("interpreter")).finish();
+  simulator::interpret(meaning, run.arguments(), how);
+}
 
 Errors errors_of(std::span<const double> got, std::span<const double> wanted,
                  const std::vector<std::int64_t>& shape) {

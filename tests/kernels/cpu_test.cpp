@@ -70,8 +70,13 @@ INSTANTIATE_TEST_SUITE_P(
               "sinks=true"}},
         Case{"attention_varlen_forward", {"heads=2", "lengths_q=70,0,33", "lengths_k=50,20,0"}},
         Case{"attention_decode", {"kv_heads=2", "group=3", "keys=165", "dim=64", "batch=2"}},
+        Case{"attention_paged", {"heads=4", "kv_heads=2", "max_pages=5", "pages=20", "dim=64"}},
         Case{"attention_backward",
              {"queries=100", "heads=2", "causal=true", "scale=0.3", "dtype=f32"}},
+        // Three parts of the keys, of which the last one has fewer.
+        Case{"attention_backward",
+             {"queries=200", "keys=600", "heads=2", "kv_heads=1", "causal=true", "window=300",
+              "softcap=5", "sinks=true", "lse_gradient=true"}},
         Case{"attention_varlen_backward", {"heads=2", "lengths_q=70,0,33"}},
         Case{"gemm_reduce_scatter", {"ranks=2", "m=70", "n=64", "k=64"}},
         Case{"all_to_all", {"ranks=2", "heads=4", "keys=50"}},

@@ -28,15 +28,15 @@ TEST(CommandTest, ListsKernels) {
   const Json kernels = tilewright("list --json").json()["kernels"];
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
-  EXPECT_THAT(names,
-              testing::ElementsAre(
-                  "attention_forward", "attention_varlen_forward", "attention_backward",
-                  "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
-                  "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
-                  "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
-                  "all_to_all", "all_to_all_back", "all_to_all_varlen", "all_to_all_varlen_back",
-                  "all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
-                  "reduce_scatter_nodes", "all_to_all_nodes"));
+  EXPECT_THAT(names, testing::ElementsAre(
+                         "attention_forward", "attention_varlen_forward", "attention_backward",
+                         "attention_varlen_backward", "attention_decode", "attention_paged", "gemm",
+                         "gemm_fp8", "gemm_reduce_scatter", "all_gather_gemm",
+                         "sequence_parallel_attention", "sequence_parallel_varlen_attention",
+                         "sequence_parallel_attention_backward", "all_to_all", "all_to_all_back",
+                         "all_to_all_varlen", "all_to_all_varlen_back", "all_gather",
+                         "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
+                         "reduce_scatter_nodes", "all_to_all_nodes"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
