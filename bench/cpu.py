@@ -98,12 +98,16 @@ def backward_case(generator, dtype, dim, length, heads=8):
                 [(ours, t.grad.transpose(1, 2)) for ours, t in zip(gradients, exact)], dtype)
 
 
-def decode_case(generator, dtype, keys, heads=32, dim=128):
+def decode_case(generator, dtype, keys, by_heads, heads=32, dim=128):
+    """`by_heads`: both read the same tensors, where the keys of a head lie side by side. Else those
+    of ours have the heads of a key side by side, and PyTorch's its own way all the same."""
     q = normal(generator, dtype, 1, 1, heads, dim)
     k, v = (normal(generator, dtype, 1, keys, heads, dim) for _ in range(2))
     out, lse = torch.full_like(q, math.nan), torch.full((1, heads, 1), math.nan)
     made = kernel("attention_forward", heads=heads, dim=dim, dtype=dtype)
     theirs = [t.transpose(1, 2).contiguous() for t in (q, k, v)]
+    if by_heads:
+        q, k, v = (t.transpose(1, 2) for t in theirs)
     attend = torch.nn.functional.scaled_dot_product_attention
     wanted = attend(*(t.double() for t in theirs)).transpose(1, 2)
     return Case(f"{dtype} {keys} keys", bound(made, q, k, v, out, lse), lambda: attend(*theirs),
@@ -134,8 +138,10 @@ def tables(arguments):
     yield "attention", Table("attention f16, causal", 1.4, attention("f16", True))
     keys = [1024] if arguments.quick else [8192]
     for dtype, asked in (("f32", 1.4), ("bf16", 2.8)):
-        yield "decode", Table(f"one query, {dtype}", asked,
-                              (decode_case(generator, dtype, count) for count in keys))
+        for title, by_heads in (("heads side by side", False), ("same tensors", True)):
+            yield "decode", Table(f"one query {dtype}, {title}", asked,
+                                  (decode_case(generator, dtype, count, by_heads)
+                                   for count in keys))
     for dtype, asked in (("f32", 0.97), ("bf16", 0.85), ("f16", 3.0)):
         yield "gemm", Table(f"gemm {dtype}", asked,
                             (gemm_case(generator, dtype, size) for size in lengths))
@@ -174,7 +180,7 @@ def least_times(case, clock, rounds):
 
 
 def print_table(table, arguments):
-    print(f"\n{table.title:28} {'CPU ms, 1 thread':>24} {'x':>6}"
+    print(f"\n{table.title:34} {'CPU ms, 1 thread':>24} {'x':>6}"
           f" {'wall ms, 2 threads':>24} {'x':>6} {'error':>8}")
     ratios = []
     for case in table.cases:

@@ -41,4 +41,12 @@ Attention with_tile_blocks(Attention a) {
   return a;
 }
 
+Attention with_cpu_blocks(Attention a) {
+  // Keys and values are packed once for all rows of a block. But the shorter a block, the closer it
+  // ends at a causal mask.
+  a.block_q = plan_case("causal", a.causal) ? 128 : 256;
+  a.block_k = 128;
+  return a;
+}
+
 }  // namespace tilewright::kernels

@@ -118,59 +118,125 @@ struct Sums {
   bool of_keys, of_values;
 };
 
+// The gradients of blocks of keys, in a kernel that has these tensors.
+template <typename Sequences>
+class KeyGradients {
+ public:
+  // `a` and `sequences` outlive it.
+  KeyGradients(Kernel& kernel, const Attention& a, const Sums& sums, const Sequences& sequences)
+      : a_(a),
+        scores_(a),
+        sequences_(sequences),
+        Q_(kernel.in("Q", a.dtype, sequences.of_queries(a.dim))),
+        K_(kernel.in("K", a.dtype, sequences.of_keys(a.dim))),
+        dO_(kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v))),
+        L_(kernel.in("L", f32, sequences.of_rows(a.block_q))) {
+    if (sums.of_keys) {
+      V_ = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
+      D_ = kernel.in("D", f32, sequences.of_rows(a.block_q));
+      dK_ = kernel.out("dK", a.dtype, sequences.of_keys(a.dim));
+    }
+    if (sums.of_values) dV_ = kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v));
+  }
+
+  // Of the block `cols`. `take(head, row, gradient, k)` is given dS^T of each block of rows, and
+  // the keys.
+  template <typename Take>
+  void store_block(const typename Sequences::One& at, const Index& kv_head, const Block& cols,
+                   const Take& take) const {
+    const Tile k = load(at.rows(K_, cols, kv_head));
+    std::optional<Tile> v;
+    std::optional<Var> dk, dv;
+    if (dK_) {
+      v = load(at.rows(*V_, cols, kv_head));
+      dk.emplace(zeros({cols, a_.dim}));
+    }
+    if (dV_) dv.emplace(zeros({cols, a_.dim_v}));
+    for (Index member : range(scores_.group)) {
+      const Index head = kv_head * scores_.group + member;
+      const auto [first, last] = at.mask.visible_rows(cols, at.queries, a_.block_q);
+      for (Index row : range(first, last)) {
+        const Block rows = at.queries_or_zeros(row, a_.block_q);
+        const Tile q = load(at.rows(Q_, rows, head)), grad = load(at.rows(dO_, rows, head));
+        const Block kept =
+            sequences_.of_rows(a_.block_q).back().block(at.kept_number(row), a_.block_q);
+        const Block one_head = Dim(a_.heads).block(head, 1);
+        const auto numbers = [&](const Tensor& tensor) {
+          return load(at.kept_block(tensor, kept, one_head));
+        };
+        // Keys that do not exist reach nothing but their own gradients, which nobody stores.
+        const Weights weights = weights_of(scores_, dot(k, q.T()), numbers(L_), [&](const Tile& s) {
+          return a_.causal ? at.mask.apply_transposed(s, rows, cols) : s;
+        });
+        if (dV_) *dv = dot(weights.weights.cast(a_.dtype), grad, *dv);
+        if (dK_) {
+          const Tile gradient =
+              gradient_of(scores_, weights, dot(*v, grad.T()), numbers(*D_)).cast(a_.dtype);
+          *dk = dot(gradient, q, *dk);
+          take(head, row, gradient, k);
+        }
+      }
+    }
+    if (dK_) store(at.rows(*dK_, cols, kv_head), (*dk * scores_.product_scale).cast(a_.dtype));
+    if (dV_) store(at.rows(*dV_, cols, kv_head), Tile(*dv).cast(a_.dtype));
+  }
+
+ private:
+  const Attention& a_;
+  const AttentionScores scores_;
+  const Sequences& sequences_;
+  Tensor Q_, K_, dO_, L_;
+  std::optional<Tensor> V_, D_, dK_, dV_;
+};
+
 template <typename Sequences>
 Kernel key_gradients(const Attention& a, const Sums& sums, const std::string& name) {
   Kernel kernel(name);
-  const AttentionScores scores(a);
   const Sequences sequences(kernel, a, Of::both, a.block_q);
-  const Tensor Q = kernel.in("Q", a.dtype, sequences.of_queries(a.dim));
-  const Tensor K = kernel.in("K", a.dtype, sequences.of_keys(a.dim));
-  const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
-  const Tensor L = kernel.in("L", f32, sequences.of_rows(a.block_q));
-  std::optional<Tensor> V, D, dK, dV;
-  if (sums.of_keys) {
-    V = kernel.in("V", a.dtype, sequences.of_keys(a.dim_v));
-    D = kernel.in("D", f32, sequences.of_rows(a.block_q));
-    dK = kernel.out("dK", a.dtype, sequences.of_keys(a.dim));
-  }
-  if (sums.of_values) dV = kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v));
+  const KeyGradients<Sequences> gradients(kernel, a, sums, sequences);
   const auto at = sequences.block_of_keys(kernel, a.block_k);
-  const Block& cols = at.block;
+  gradients.store_block(at, at.head, at.block, [](const auto&...) {});
+  return kernel;
+}
 
-  const Tile k = load(at.rows(K, cols, at.head));
-  std::optional<Tile> v;
-  std::optional<Var> dk, dv;
-  if (sums.of_keys) {
-    v = load(at.rows(*V, cols, at.head));
-    dk.emplace(zeros({cols, a.dim}));
+// f32 sums of dQ, for each part of the keys whole blocks of rows.
+std::vector<Dim> query_sums(const Attention& a, const Dim& parts, const BatchShapes& shapes) {
+  return {parts, shapes.kept_blocks(a.block_q), a.block_q, a.dim};
+}
+
+// All gradients of the keys' blocks, part by part. What a part adds to dQ it alone adds up.
+Kernel gradients_of_parts(const Attention& a, const std::string& name) {
+  Kernel kernel(name);
+  const Batch sequences(kernel, a, Of::both, a.block_q);
+  const KeyGradients<Batch> gradients(kernel, a, {true, true}, sequences);
+  const Dim parts = kernel.dim("parts", at_least(1));
+  const Tensor sums = kernel.inout("sums", f32, query_sums(a, parts, sequences));
+  const auto [part, kv_head, b] = kernel.grid(parts, sequences.kv_heads, sequences.batch);
+  const auto at = sequences.of(b);
+  const Dim blocks = ceil_div(sequences.keys, a.block_k), of_part = ceil_div(blocks, parts);
+  for (Index block : range(min(part * of_part, blocks), min(part * of_part + of_part, blocks))) {
+    gradients.store_block(
+        at, kv_head, at.keys.block(block, a.block_k),
+        [&](const Index& head, const Index& row, const Tile& gradient, const Tile& k) {
+          const Index kept = sequences.kept_number(at, head, row, a.block_q);
+          const TensorView sum = sums(part, kept, all, all);
+          store(sum, dot(gradient.T(), k, load(sum)));
+        });
   }
-  if (sums.of_values) dv.emplace(zeros({cols, a.dim_v}));
-  for (Index member : range(scores.group)) {
-    const Index head = at.head * scores.group + member;
-    const auto [first, last] = at.mask.visible_rows(cols, at.queries, a.block_q);
-    for (Index row : range(first, last)) {
-      const Block rows = at.queries_or_zeros(row, a.block_q);
-      const Tile q = load(at.rows(Q, rows, head)), grad = load(at.rows(dO, rows, head));
-      const Block kept = sequences.of_rows(a.block_q).back().block(at.kept_number(row), a.block_q);
-      const Block one_head = Dim(a.heads).block(head, 1);
-      const auto numbers = [&](const Tensor& tensor) {
-        return load(at.kept_block(tensor, kept, one_head));
-      };
-      // Keys that do not exist reach nothing but their own gradients, which nobody stores.
-      const Weights weights = weights_of(scores, dot(k, q.T()), numbers(L), [&](const Tile& s) {
-        return a.causal ? at.mask.apply_transposed(s, rows, cols) : s;
-      });
-      if (sums.of_values) *dv = dot(weights.weights.cast(a.dtype), grad, *dv);
-      if (sums.of_keys) {
-        const Tile gradient = gradient_of(scores, weights, dot(*v, grad.T()), numbers(*D));
-        *dk = dot(gradient.cast(a.dtype), q, *dk);
-      }
-    }
-  }
-  if (sums.of_keys) {
-    store(at.rows(*dK, cols, at.head), (*dk * scores.product_scale).cast(a.dtype));
-  }
-  if (sums.of_values) store(at.rows(*dV, cols, at.head), Tile(*dv).cast(a.dtype));
+  return kernel;
+}
+
+Kernel query_gradient_of_parts(const Attention& a, const std::string& name) {
+  Kernel kernel(name);
+  const Batch sequences(kernel, a, Of::queries);
+  const Dim parts = kernel.dim("parts", at_least(1));
+  const Tensor sums = kernel.in("sums", f32, query_sums(a, parts, sequences));
+  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
+  const auto at = sequences.block_of_queries(kernel, a.block_q);
+  const Index kept = sequences.kept_number(at, at.head, at.number, a.block_q);
+  Var sum{zeros({at.block, a.dim})};
+  for (Index part : range(parts)) sum = sum + load(sums(part, kept, all, all));
+  store(at.rows(dQ, at.block, at.head), (sum * AttentionScores(a).product_scale).cast(a.dtype));
   return kernel;
 }
 
@@ -293,6 +359,33 @@ void deterministic_backward(const Attention& a, const Recording<Sequences>& to) 
         run("_keys", keys({true, false}), {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK});
         run("_values", keys({false, true}), {b.Q, b.K, b.dO, b.L, b.dV});
       });
+}
+
+// Into how many parts keys are divided: the fewer, the less memory. All heads' are enough for the
+// threads of a machine, and a part has two blocks or more.
+Dim parts_of_keys(const Attention& a, const BatchShapes& shapes) {
+  constexpr int kEnough = 32, kMost = 8;
+  const Dim heads = max(shapes.batch * shapes.kv_heads, 1);
+  const Dim pairs = ceil_div(shapes.keys, 2 * a.block_k);
+  return max(min(min(ceil_div(kEnough, heads), kMost), pairs), 1);
+}
+
+// In five products instead of seven, where a part of the keys adds to sums of its own in memory.
+void backward_in_parts(const Attention& a, const Recording<Batch>& to) {
+  const std::string& name = to.name;
+  record<Batch>(a, a.block_q, to,
+                [&](Program& program, const BatchShapes& shapes, const Launches& stream,
+                    const BackwardBuffers& b, const auto&) {
+                  const Buffer sums = program.zeroed(
+                      "sums" + to.suffix, f32, query_sums(a, parts_of_keys(a, shapes), shapes));
+                  stream.launch(name + "_keys",
+                                [&](const std::string& of) { return gradients_of_parts(a, of); },
+                                {b.Q, b.K, b.dO, b.L, b.V, b.D, b.dK, b.dV, sums});
+                  stream.launch(
+                      name + "_queries",
+                      [&](const std::string& of) { return query_gradient_of_parts(a, of); },
+                      {sums, b.dQ});
+                });
 }
 
 // dQ is summed in memory. dK and dV of heads that share keys may be summed there too.
@@ -447,6 +540,11 @@ Program attention_backward(const Attention& a, bool of_lse, SourceLocation where
   return deterministic_program<Batch>(a, of_lse, {"attention_backward", where});
 }
 
+Program attention_backward_in_parts(const Attention& a, bool of_lse, SourceLocation where) {
+  return backward<Batch>(a, of_lse, {"attention_backward_in_parts", where},
+                         [&](const Recording<Batch>& to) { backward_in_parts(a, to); });
+}
+
 Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {
   return deterministic_program<Packed>(a, of_lse, {"attention_varlen_backward", where});
 }
@@ -466,6 +564,11 @@ Attention with_backward_blocks(Attention a) {
   const int dim = std::max(a.dim, a.dim_v);
   a.block_k = plan_case("128 keys", dim <= 128) ? 128 : 64;
   a.block_q = plan_case("128 queries", dim <= 64) ? 128 : 64;
+  return a;
+}
+
+Attention with_cpu_backward_blocks(Attention a) {
+  a.block_q = a.block_k = 128;
   return a;
 }
 

@@ -8,6 +8,7 @@
 #include "kernels/reference.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
+#include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
@@ -30,16 +31,37 @@ Gemm gemm_of(const OptionValues& options) {
   return g;
 }
 
+// Of rows, B is packed once for twice as many as on a GPU.
+Gemm with_cpu_blocks(Gemm g) {
+  g.block_m = 256;
+  g.block_n = 128;
+  return g;
+}
+Attention with_few_queries(Attention a) {
+  a.block_q = 16;
+  a.block_k = 512;
+  return a;
+}
+constexpr const char* kOfCpu = "the tile level in blocks for the caches of a processor";
+
 // Panels of shared memory that rows fill, fill in part, and several of them.
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
 
+}  // namespace
+
+KernelOption scale_option() {
+  return number_option("scale", "scores are so many times Q K^T; 0 for 1 / sqrt(dim)", {"0"});
+}
 KernelOption softcap_option() {
-  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
-                        {"0", "20"});
+  return number_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
+                       {"0", "20"});
 }
 
-}  // namespace
+double score_scale_of(const OptionValues& options) {
+  const double scale = options.number("scale");
+  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(options.integer("dim")));
+}
 
 HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t seed) {
   std::mt19937_64 generator(seed);
@@ -63,24 +85,17 @@ Attention attention_of(const OptionValues& options) {
   a.causal = options.boolean("causal");
   a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   a.sinks = options.has("sinks") && options.boolean("sinks");
   a.l2_bytes = static_cast<int>(options.integer("l2_bytes"));
   return a;
 }
 
 AttentionSizes attention_sizes_of(const OptionValues& o) {
-  return {o.integer("batch"),
-          o.integer("queries"),
-          o.integer("keys"),
-          o.integer("heads"),
-          o.integer("kv_heads"),
-          o.integer("dim"),
-          o.integer("dim_v"),
-          o.boolean("causal"),
-          o.integer("window"),
-          1 / std::sqrt(static_cast<double>(o.integer("dim"))),
-          static_cast<double>(o.integer("softcap"))};
+  return {o.integer("batch"),    o.integer("queries"), o.integer("keys"),  o.integer("heads"),
+          o.integer("kv_heads"), o.integer("dim"),     o.integer("dim_v"), o.boolean("causal"),
+          o.integer("window"),   score_scale_of(o),    o.number("softcap")};
 }
 
 double attention_operations(const OptionValues& options, double scores) {
@@ -105,6 +120,7 @@ LibraryKernel attention_forward_entry() {
       flag_option("causal", "query i sees keys up to i + keys - queries"),
       integer_option("window", "causal only: the last so many of those keys; 0 for all",
                      {"0", "40", "150", "450"}, true),
+      scale_option(),
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       l2_option("262144"),  // groups have twice as many heads as fit
@@ -130,6 +146,14 @@ LibraryKernel attention_forward_entry() {
          Attention a = attention_of(options);
          a.in_pairs = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
+       }},
+      {"cpu", "cpu", kOfCpu,
+       [](const OptionValues& options) {
+         return attention_forward(with_cpu_blocks(attention_of(options)), {});
+       }},
+      {"cpu_few_queries", "cpu", "the tile level in blocks of 16 queries and 512 keys",
+       [](const OptionValues& options) {
+         return attention_forward(with_few_queries(attention_of(options)), {});
        }}};
   kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
@@ -158,7 +182,8 @@ Attention decode_of(const OptionValues& options) {
   a.dim = static_cast<int>(options.integer("dim"));
   a.dim_v = static_cast<int>(options.integer("dim_v"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   return a;
 }
 
@@ -174,6 +199,7 @@ LibraryKernel attention_decode_entry() {
       length_option("keys", "key rows of a sequence", "4096"),
       count_option("dim", "elements of a query and key row", "128", kMaximumDim, kDims),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim, kValueDims),
+      scale_option(),
       softcap_option(),
       dtype_option(),
   };
@@ -199,7 +225,7 @@ LibraryKernel attention_decode_entry() {
                           a.dim_v,
                           false,
                           0,
-                          1 / std::sqrt(static_cast<double>(a.dim)),
+                          score_scale_of(o),
                           a.softcap};
   };
   kernel.reference = [sizes_of](const OptionValues& options,
@@ -267,10 +293,14 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
-  kernel.schedules.resize(1);  // no pairs
+  // No pairs, and nothing for few queries: of their lengths only the sum is known.
+  kernel.schedules = {kernel.schedules[0], kernel.schedules[2]};
   kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});
+  };
+  kernel.schedules[1].build = [](const OptionValues& options) {
+    return attention_varlen_forward(with_cpu_blocks(attention_of(options)), {});
   };
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options), {});
@@ -406,6 +436,15 @@ LibraryKernel attention_backward_entry() {
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
   kernel.schedules = adding_schedules(attention_backward_sm90);
+  LibrarySchedule in_parts{"cpu", "cpu",
+                           "five products instead of seven: parts of the keys have f32 sums of dQ, "
+                           "which are added behind",
+                           nullptr};
+  in_parts.build_program = [](const OptionValues& options) {
+    return attention_backward_in_parts(with_cpu_backward_blocks(attention_of(options)),
+                                       options.boolean("lse_gradient"), {});
+  };
+  kernel.schedules.push_back(std::move(in_parts));
   kernel.build_program = [](const OptionValues& options) {
     return attention_backward(with_backward_blocks(attention_of(options)),
                               options.boolean("lse_gradient"), {});
@@ -455,6 +494,9 @@ LibraryKernel gemm_entry() {
                                   return gemm_sm90(with_variant(gemm_of(options), variant), {});
                                 }});
   }
+  kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
+                                return gemm(with_cpu_blocks(gemm_of(options)), {});
+                              }});
   kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options), {}); };
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
@@ -489,6 +531,8 @@ LibraryKernel gemm_fp8_entry() {
          [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant), {}); }});
   }
   g.block_k = 128;
+  kernel.schedules.push_back(
+      {"cpu", "cpu", kOfCpu, [g](const OptionValues&) { return gemm(with_cpu_blocks(g), {}); }});
   kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
   return kernel;
 }
@@ -505,6 +549,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
+                                      kernels::attention_paged_entry(),
                                       kernels::gemm_entry(),
                                       kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),

@@ -83,7 +83,7 @@ struct LibraryExecutable::State {
         how(compile_options),
         group(std::move(of_ranks)),
         target(compiler::parse_target(name, how.device)),
-        rules(library::open_rules(kernel, options, target.arch, how.rules_folder)),
+        rules(library::open_rules(kernel, options, target.scheduled_for(), how.rules_folder)),
         values(rules.values_of(options, multiprocessors_of(target, how.device))) {
     for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
     const std::vector<const LibraryTensor*> parameters = tensors_of(kernel, options);

@@ -136,6 +136,11 @@ const Case kCases[] = {
     {5, 6, 515, Order::rows, Order::columns},
     {5, 37, 252, Order::rows, Order::columns},  // columns lie 1 KB apart, of f32
     {3, 18, 508, Order::rows, Order::columns},  // and of bf16
+    {1, 128, 130},                              // few rows, of which b is read in place
+    {4, 96, 520},
+    {3, 64, 40},
+    {2, 50, 300, Order::rows, Order::columns},
+    {130, 20, 35, Order::columns, Order::rows},  // a lies the other way round
 };
 
 TEST(CpuKernelsProduct, OfF32InAscendingOrder) {

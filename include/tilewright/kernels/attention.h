@@ -68,6 +68,11 @@ enum class KeySums : std::uint8_t {
 // Scratch: 8 bytes for each row of each head.
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
+// The same in five products instead of seven: a part of the keys has f32 sums of dQ of its own in
+// memory, which a last kernel adds. For machines where a block's tiles lie in memory anyway. At
+// most eight parts, of which each takes f32 of dQ's shape.
+Program attention_backward_in_parts(const Attention& attention, bool of_lse = false,
+                                    SourceLocation where = here());
 // The same for sm_90a: two warpgroups have dK and dV of a block of keys in registers, and add dQ to
 // f32 sums in memory. With Order::blocks they do so in the order of the keys, or its reverse: the
 // same bits in every launch, which is cooperative. With Order::any its last bits differ from run to
@@ -107,6 +112,9 @@ Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = he
 // does.
 Attention with_tile_blocks(Attention attention);
 Attention with_backward_blocks(Attention attention);
+// The same for a processor, where tiles lie in its second-level cache.
+Attention with_cpu_blocks(Attention attention);
+Attention with_cpu_backward_blocks(Attention attention);
 // The same for attention_backward_sm90.
 Attention with_sm90_backward_blocks(Attention attention);
 

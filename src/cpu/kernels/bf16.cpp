@@ -1,7 +1,7 @@
 #if defined(__x86_64__)
 
 #define TW_LEVEL bf16
-#include "cpu/kernels/panels.h"
+#include "cpu/kernels/few_rows.h"
 #include "cpu/kernels/tables.h"
 
 // The product by the instruction that adds two terms of bf16 at once: the one thing in which
@@ -46,6 +46,8 @@ TW_INLINE std::uint32_t pair_of(std::uint32_t first, std::uint32_t second) {
   return first | second << 16;
 }
 
+TW_INLINE std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
+
 // A row of pairs, of two rows of b; `second` may be none.
 TW_INLINE void interleave(std::int64_t columns, const std::uint16_t* first,
                           const std::uint16_t* second, std::uint32_t* packed) {
@@ -86,8 +88,18 @@ PairRows a_as_pairs(const Product& p, void* copied) {
   if (p.a.column_stride == 2 && p.k % 2 == 0) {
     return {static_cast<const char*>(p.a.data), p.a.row_stride};
   }
-  const std::int64_t stride = rounded_up(p.k, 2);
+  const std::int64_t stride = 2 * pairs_of(p.k);
   auto* const to = static_cast<std::uint16_t*>(copied);
+  if (p.a.row_stride == 2) {
+    fill_transposed(
+        p.m, pairs_of(p.k), {static_cast<float*>(copied), pairs_of(p.k)},
+        [&p](std::int64_t pair, std::int64_t row, std::int64_t count, float* words) {
+          const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.a, row, i); };
+          interleave(count, at(2 * pair), 2 * pair + 1 < p.k ? at(2 * pair + 1) : nullptr,
+                     reinterpret_cast<std::uint32_t*>(words));
+        });
+    return {static_cast<const char*>(copied), 2 * stride};
+  }
   for (std::int64_t row = 0; row < p.m; ++row) {
     to[row * stride + stride - 1] = 0;
     for (std::int64_t i = 0; i < p.k; ++i) {
@@ -97,13 +109,50 @@ PairRows a_as_pairs(const Product& p, void* copied) {
   return {static_cast<const char*>(copied), 2 * stride};
 }
 
-TW_INLINE std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
+// Of two rows that lie one behind the other; of each a vector of columns.
+TW_INLINE Floats load_pairs(const std::uint16_t* first, const std::uint16_t* second) {
+  const auto words = [](const std::uint16_t* p) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  };
+  return (Floats)_mm512_or_si512(words(first), _mm512_slli_epi32(words(second), 16));
+}
+
+// Whether all lie so that they can be read in place.
+bool multiply_few_rows(const Product& p, PairRows pairs, float* buffer) {
+  if (p.k % 2 != 0 || pairs.stride % 4 != 0) return false;
+  const FloatRows a = {reinterpret_cast<float*>(const_cast<char*>(pairs.data)), pairs.stride / 4};
+  const auto add = [](const float* factor, Floats b, Floats sum) {
+    std::int32_t pair;
+    __builtin_memcpy(&pair, factor, 4);
+    return add_pairs(sum, _mm512_set1_epi32(pair), (__m512i)b);
+  };
+  if (p.b.row_stride == 2 && p.b.column_stride % 4 == 0) {
+    multiply_columns(p, p.k / 2, a, static_cast<const float*>(p.b.data), p.b.column_stride / 4,
+                     buffer, add);
+    return true;
+  }
+  if (p.b.column_stride != 2 || p.n % kLanes != 0) return false;
+  multiply_rows(
+      p, p.k / 2, a,
+      [&](std::int64_t pair, std::int64_t column) {
+        const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.b, i, column); };
+        const std::int64_t first = 2 * pair;
+        if (first + 1 + kRowsAhead < p.k) {
+          __builtin_prefetch(at(first + kRowsAhead));
+          __builtin_prefetch(at(first + 1 + kRowsAhead));
+        }
+        return load_pairs(at(first), at(first + 1));
+      },
+      add);
+  return true;
+}
 
 void product_in_pairs(const Product& p) {
   static_assert(kTerms % 2 == 0);
   if (p.k == 0 && !p.accumulates) clear(p);
   const ProductScratch scratch = scratch_of(p);
   const PairRows a = a_as_pairs(p, scratch.a);
+  if (p.m <= kFewRows && multiply_few_rows(p, a, scratch.columns)) return;
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   const auto pack = [&](const PackedPart& part) {
     for (std::int64_t left = 0; left < part.columns; left += kPanel) {

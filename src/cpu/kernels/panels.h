@@ -160,6 +160,23 @@ TW_INLINE void pack_columns(std::int64_t k, std::int64_t columns, const float* b
   pack_transposed(k, columns, buffer, buffer_stride(k), packed);
 }
 
+// {m, k} of elements of 4 bytes, whose columns `fill(term, row, count, to)` writes side by side, so
+// many from a row on.
+template <typename Fill>
+TW_INLINE void fill_transposed(std::int64_t m, std::int64_t k, FloatRows target, Fill fill) {
+  constexpr std::int64_t kRowsAtOnce = 64;
+  alignas(TW_VECTOR_BYTES) float square[kBlock][kRowsAtOnce];
+  for (std::int64_t row = 0; row < m; row += kRowsAtOnce) {
+    const std::int64_t rows = smaller_of(m - row, kRowsAtOnce);
+    for (std::int64_t term = 0; term < k; term += kBlock) {
+      const std::int64_t terms = smaller_of(k - term, kBlock);
+      for (std::int64_t i = 0; i < terms; ++i) fill(term + i, row, rows, square[i]);
+      copy<std::uint32_t>({terms, rows}, {square, sizeof(square[0]), 4},
+                          {target.data + row * target.stride + term, 4, target.stride * 4});
+    }
+  }
+}
+
 // What lies in the scratch of a product: panels, columns of b before they are transposed, and a.
 struct ProductScratch {
   float *panels, *columns, *a;

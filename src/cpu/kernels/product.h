@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cpu/kernels/convert.h"
-#include "cpu/kernels/panels.h"
+#include "cpu/kernels/few_rows.h"
 
 // Products of f32. b is packed into panels of kPanel columns, one behind the other in ascending
 // order of k, and narrower elements are widened on the way. Every element of c is one sum in that
@@ -65,6 +65,12 @@ void pack_panel(std::int64_t k, std::int64_t columns, Matrix b, float* packed, f
 
 template <typename T>
 void widen_rows(Shape shape, Matrix source, FloatRows target) {
+  if (source.row_stride == sizeof(T) && source.column_stride != sizeof(T)) {
+    return fill_transposed(shape.rows, shape.columns, target,
+                           [&](std::int64_t term, std::int64_t row, std::int64_t count, float* to) {
+                             convert_row(element<T>(source, row, term), to, count);
+                           });
+  }
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     float* const to = target.data + row * target.stride;
     if (source.column_stride == sizeof(T)) {
@@ -85,10 +91,37 @@ FloatRows a_as_floats(const Product& p, float* scratch) {
   return rows;
 }
 
+// Whether b lies so that it can be read in place.
+template <Rounding rounding>
+bool multiply_few_rows(const Product& p, FloatRows a, float* buffer) {
+  const auto add = [](const float* factor, Floats b, Floats sum) {
+    return add_product<rounding>(splat(*factor), b, sum);
+  };
+  const auto* const b = static_cast<const float*>(p.b.data);
+  if (p.b.row_stride == 4 && p.b.column_stride % 4 == 0) {
+    multiply_columns(p, p.k, a, b, p.b.column_stride / 4, buffer, add);
+    return true;
+  }
+  if (p.b.column_stride != 4 || p.b.row_stride % 4 != 0 || p.n % kLanes != 0) return false;
+  const std::int64_t stride = p.b.row_stride / 4, ahead = kRowsAhead * stride;
+  multiply_rows(
+      p, p.k, a,
+      [&](std::int64_t i, std::int64_t column) {
+        const float* const from = b + i * stride + column;
+        if (i + kRowsAhead < p.k) __builtin_prefetch(from + ahead);
+        return load(from);
+      },
+      add);
+  return true;
+}
+
 template <typename T, Rounding rounding>
 void product_in_order(const Product& p) {
   const ProductScratch scratch = scratch_of(p);
   const FloatRows a = a_as_floats<T>(p, scratch.a);
+  if constexpr (__is_same(T, float)) {
+    if (p.m <= kFewRows && multiply_few_rows<rounding>(p, a, scratch.columns)) return;
+  }
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   const auto pack = [&](const PackedPart& part) {
     for (std::int64_t left = 0; left < part.columns; left += kPanel) {

@@ -27,7 +27,7 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
                                const compiler::Target& target) {
   ScheduleReport report;
   const int multiprocessors = ScheduleOptions().multiprocessors;
-  const ScheduleChoice choice = choose_schedule(kernel, options, target.arch);
+  const ScheduleChoice choice = choose_schedule(kernel, options, target.scheduled_for());
   report.chosen = name_of(choice);
   report.why = choice.why;
   if (target.arch.empty()) {
