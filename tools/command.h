@@ -10,7 +10,7 @@ namespace tilewright::tools {
 // What the command line asks for.
 struct Request {
   std::string kernel;
-  std::string target;
+  std::string target;                 // "": none is named
   std::vector<std::string> settings;  // name=value
   std::vector<std::string> inputs;    // NAME=file
   std::vector<std::string> outputs;   // NAME=file

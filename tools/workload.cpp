@@ -32,6 +32,11 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
   return files;
 }
 
+compiler::Target target_of(const Request& request) {
+  return compiler::parse_target(request.target.empty() ? compiler::target_of_machine()
+                                                       : std::string_view(request.target));
+}
+
 library::KernelSource open_kernel(const std::string& name) {
   if (name.ends_with(".tw")) return library::KernelSource::of_file(name);
   if (name.ends_with(".twp")) {
@@ -93,7 +98,7 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
 }
 
 compiler::Target runnable_target(const Request& request) {
-  compiler::Target target = compiler::parse_target(request.target);
+  compiler::Target target = target_of(request);
   if (target.kind != compiler::Target::Kind::architecture) return target;
   Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
              ErrorKind::unavailable)

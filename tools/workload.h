@@ -20,6 +20,9 @@ namespace tilewright::tools {
 std::map<std::string, std::string> parse_files(const std::vector<std::string>& words,
                                                const char* option);
 
+// What --target names; without it what runs on this machine.
+compiler::Target target_of(const Request& request);
+
 // Of the file, where the name ends in .tw; else of the library.
 library::KernelSource open_kernel(const std::string& name);
 
