@@ -11,7 +11,9 @@ geometric mean, and the least that is asked of it.
 """
 
 import argparse
+import ctypes
 import dataclasses
+import functools
 import math
 import os
 import pathlib
@@ -122,6 +124,39 @@ def gemm_case(generator, dtype, size):
     return Case(f"{dtype} {size}", bound(made, a, b, c), lambda: a @ b.t(), [(c, wanted)], dtype)
 
 
+@functools.cache
+def load_rows(path):
+    """Functions of rows that the library does not have: bench/rows/cpu_rows.cpp."""
+    rows = ctypes.CDLL(path)
+    rows.rows_create.restype = ctypes.c_void_p
+    rows.rows_run.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64]
+    return rows
+
+
+def rows_case(generator, dtype, name, path, rows=4096, columns=1024):
+    library = load_rows(path)
+    x, weight, bias = (normal(generator, dtype, *shape)
+                       for shape in ((rows, columns), (columns,), (columns,)))
+    y = torch.full_like(x, math.nan)
+    made = library.rows_create(name.encode(), dtype.encode(), columns)
+    functional = torch.nn.functional
+
+    def theirs(x, weight, bias):
+        if name == "softmax":
+            return functional.softmax(x, 1)
+        if name == "layer_norm":
+            return functional.layer_norm(x, (columns,), weight, bias)
+        if name == "rms_norm":
+            return functional.rms_norm(x, (columns,), weight, 1e-5)
+        return functional.gelu(x)
+
+    tensors = (x, weight, bias)
+    wanted = theirs(*(t.double() for t in tensors))
+    return Case(f"{dtype} {name}",
+                lambda: library.rows_run(made, *(t.data_ptr() for t in (*tensors, y)), rows),
+                lambda: theirs(*tensors), [(y, wanted)], dtype)
+
+
 def tables(arguments):
     generator = torch.Generator().manual_seed(arguments.seed)
     lengths = [1024] if arguments.quick else [1024, 2048, 4096]
@@ -149,6 +184,11 @@ def tables(arguments):
         yield "backward", Table(f"attention backward {dtype}", 1.2,
                                 (backward_case(generator, dtype, 64, length)
                                  for length in lengths[:2]))
+    path = arguments.library.with_name("libbench_cpu_rows.so")
+    for dtype in ("f32", "bf16"):
+        for name in ("softmax", "layer_norm", "rms_norm", "gelu"):
+            yield "rows", Table(f"{name} of rows, {dtype}", 1.0,
+                                (rows_case(generator, dtype, name, path) for _ in range(1)))
 
 
 def check(case):
@@ -204,8 +244,9 @@ def print_table(table, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    groups = ["attention", "decode", "gemm", "backward"]
-    parser.add_argument("--library", default=ROOT / "build/release/lib/libtilewright.so")
+    groups = ["attention", "decode", "gemm", "backward", "rows"]
+    parser.add_argument("--library", type=pathlib.Path,
+                        default=ROOT / "build/release/lib/libtilewright.so")
     parser.add_argument("--only", nargs="+", choices=groups, default=groups)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="the smallest size of each")
