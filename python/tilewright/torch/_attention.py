@@ -173,23 +173,11 @@ def require_offsets(name, offsets, rows, longest):
                f"{longest}", "set max_lengths to the longest length")
 
 
-def masked_options(sinks, causal, window, scale, softcap):
-    return {"sinks": sinks, "causal": causal, "window": window, "scale": scale, "softcap": softcap}
-
-
-def _options(heads, kv_heads, dim, dim_v, dtype, *masked, **others):
-    return {"heads": heads, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v,
-            "dtype": DTYPES[dtype], **masked_options(*masked), **others}
-
-
-def _backward_options(lse_gradient, *settings):
-    return _options(*settings, lse_gradient=lse_gradient)
-
-
-def _settings(q, k, v, sinks, *masked):
-    """What _options takes."""
-    dim, heads = q.shape[-1], q.shape[-2]
-    return (heads, k.shape[-2], dim, v.shape[-1], q.dtype, sinks is not None, *masked)
+def kernel_options(q, k, v, sinks, masked, **others):
+    causal, window, scale, softcap = masked
+    return {"heads": q.shape[-2], "kv_heads": k.shape[-2], "dim": q.shape[-1],
+            "dim_v": v.shape[-1], "dtype": DTYPES[q.dtype], "causal": causal, "window": window,
+            "scale": scale, "softcap": softcap, "sinks": sinks is not None, **others}
 
 
 def _empty_results(q, k, v, *_):
@@ -213,14 +201,16 @@ def _forward(q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, causal, window, scale, 
     tensors += (out, lse)
     if sinks is not None:
         tensors.append(readable(sinks))
-    run(name, _settings(q, k, v, sinks, causal, window, scale, softcap), _options, target, tensors)
+    masked = (causal, window, scale, softcap)
+    run(name, masked, lambda: kernel_options(q, k, v, sinks, masked), target, tensors)
     return out, lse
 
 
 def forward_into(out, lse, q, k, v, causal, scale):
     """The same without sinks, of a dense batch, into tensors that are given."""
     place = readable(out)
-    run("attention_forward", _settings(q, k, v, None, causal, 0, scale, 0.0), _options, "",
+    masked = (causal, 0, scale, 0.0)
+    run("attention_forward", masked, lambda: kernel_options(q, k, v, None, masked), "",
         [readable(q), readable(k), readable(v), place, lse])
     if place is not out:
         out.copy_(place)
@@ -246,8 +236,9 @@ def _backward(d_out, d_lse, q, k, v, out, lse, sinks, cu_seqlens_q, cu_seqlens_k
     if d_lse is not None:
         tensors.append(readable(d_lse))
     tensors += gradients if sinks is not None else gradients[:3]
-    settings = _settings(q, k, v, sinks, causal, window, scale, softcap)
-    run(name, (d_lse is not None, *settings), _backward_options, target, tensors)
+    masked, of_lse = (causal, window, scale, softcap), d_lse is not None
+    run(name, (masked, of_lse),
+        lambda: kernel_options(q, k, v, sinks, masked, lse_gradient=of_lse), target, tensors)
     return gradients
 
 

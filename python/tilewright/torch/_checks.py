@@ -7,7 +7,6 @@ import torch
 from ..binding import TilewrightError
 
 DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
-_DEVICES = ("cpu", "cuda")
 
 
 def refuse(said, fix):
@@ -28,7 +27,7 @@ def check_tensor(name, tensor, axes):
     if tensor.dtype not in DTYPES:
         refuse(f"{name} has elements of {tensor.dtype}",
                f"convert {name} to torch.bfloat16, torch.float16 or torch.float32")
-    if tensor.device.type not in _DEVICES:
+    if not (tensor.is_cpu or tensor.is_cuda):
         refuse(f"{name} is on {tensor.device}", f"move {name} to the CPU or to a CUDA GPU")
 
 

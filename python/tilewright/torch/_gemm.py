@@ -29,8 +29,7 @@ def _empty_product(a, b, target):
 
 def _product(a, b, target):
     c = _empty_product(a, b, target)
-    run("gemm", (a.dtype,), lambda dtype: {"dtype": DTYPES[dtype]}, target,
-        (readable(a), readable(b.t()), c))
+    run("gemm", (), lambda: {"dtype": DTYPES[a.dtype]}, target, (readable(a), readable(b.t()), c))
     return c
 
 

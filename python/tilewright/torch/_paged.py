@@ -2,8 +2,8 @@
 
 import torch
 
-from ._attention import check_masked, masked_options, require_offsets
-from ._checks import DTYPES, check_alike, check_size, check_tensor, refuse, under_autocast
+from ._attention import check_masked, kernel_options, require_offsets
+from ._checks import check_alike, check_size, check_tensor, refuse, under_autocast
 from ._run import define, differentiate, readable, run
 
 _PAGES = ("pages", "page", "heads", "dim")
@@ -70,11 +70,6 @@ def _check_numbers(name, tensor, axes, q):
         refuse(f"{name} is on {tensor.device}, and q on {q.device}", f"move {name} to {q.device}")
 
 
-def _options(heads, kv_heads, dim, dim_v, page, dtype, *masked):
-    return {"heads": heads, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v, "page": page,
-            "dtype": DTYPES[dtype], **masked_options(*masked)}
-
-
 def _empty_results(q, k, v, *_):
     return (q.new_empty(q.shape[:-1] + v.shape[-1:]),
             q.new_empty(q.shape[:-1], dtype=torch.float32))
@@ -91,9 +86,9 @@ def _forward(q, k, v, cu_seqlens_q, lengths, block_table, sinks, causal, window,
                lse]
     if sinks is not None:
         tensors.append(readable(sinks))
-    settings = (q.shape[1], k.shape[2], q.shape[2], v.shape[3], k.shape[1], q.dtype,
-                sinks is not None, causal, window, scale, softcap)
-    run("attention_paged", settings, _options, target, tensors)
+    masked = (causal, window, scale, softcap)
+    run("attention_paged", masked,
+        lambda: kernel_options(q, k, v, sinks, masked, page=k.shape[1]), target, tensors)
     return out, lse
 
 

@@ -95,15 +95,15 @@ class _Call:
 
 def run(name, settings, options, target, tensors):
     """Queues a run on the current stream of the tensors' GPU; on the host it is done at return. The
-    kernel's options are those of options(*settings)."""
-    device = tensors[0].device
-    if device.type != "cuda":
+    kernel's options are those of options(), which hang on `settings` and the tensors' shapes."""
+    first = tensors[0]
+    if not first.is_cuda:
         _call(name, settings, options, target or "cpu", 0, tensors).run(tensors, None)
         return
     if target not in ("", "cuda"):
-        refuse(f"target is {target}, and the tensors are on {device}",
+        refuse(f"target is {target}, and the tensors are on {first.device}",
                "leave target out, or move the tensors to the CPU")
-    index = device.index
+    index = first.get_device()
     if index == torch.cuda.current_device():
         _run_on_gpu(name, settings, options, index, tensors)
         return
@@ -124,7 +124,7 @@ def _call(name, settings, options, target, device, tensors):
     if call is None:
         if len(calls) >= _MOST_CALLS:
             calls.clear()
-        call = calls[key] = _Call(_kernel(name, options(*settings), target, device), tensors)
+        call = calls[key] = _Call(_kernel(name, options(), target, device), tensors)
     return call
 
 
