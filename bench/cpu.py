@@ -11,7 +11,9 @@ geometric mean, and the least that is asked of it.
 """
 
 import argparse
+import ctypes
 import dataclasses
+import functools
 import math
 import os
 import pathlib
@@ -98,12 +100,16 @@ def backward_case(generator, dtype, dim, length, heads=8):
                 [(ours, t.grad.transpose(1, 2)) for ours, t in zip(gradients, exact)], dtype)
 
 
-def decode_case(generator, dtype, keys, heads=32, dim=128):
+def decode_case(generator, dtype, keys, by_heads, heads=32, dim=128):
+    """`by_heads`: both read the same tensors, where the keys of a head lie side by side. Else those
+    of ours have the heads of a key side by side, and PyTorch's its own way all the same."""
     q = normal(generator, dtype, 1, 1, heads, dim)
     k, v = (normal(generator, dtype, 1, keys, heads, dim) for _ in range(2))
     out, lse = torch.full_like(q, math.nan), torch.full((1, heads, 1), math.nan)
     made = kernel("attention_forward", heads=heads, dim=dim, dtype=dtype)
     theirs = [t.transpose(1, 2).contiguous() for t in (q, k, v)]
+    if by_heads:
+        q, k, v = (t.transpose(1, 2) for t in theirs)
     attend = torch.nn.functional.scaled_dot_product_attention
     wanted = attend(*(t.double() for t in theirs)).transpose(1, 2)
     return Case(f"{dtype} {keys} keys", bound(made, q, k, v, out, lse), lambda: attend(*theirs),
@@ -116,6 +122,39 @@ def gemm_case(generator, dtype, size):
     c = torch.full_like(a, math.nan)
     wanted = a.double() @ b.double().t()
     return Case(f"{dtype} {size}", bound(made, a, b, c), lambda: a @ b.t(), [(c, wanted)], dtype)
+
+
+@functools.cache
+def load_rows(path):
+    """Functions of rows that the library does not have: bench/rows/cpu_rows.cpp."""
+    rows = ctypes.CDLL(path)
+    rows.rows_create.restype = ctypes.c_void_p
+    rows.rows_run.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64]
+    return rows
+
+
+def rows_case(generator, dtype, name, path, rows=4096, columns=1024):
+    library = load_rows(path)
+    x, weight, bias = (normal(generator, dtype, *shape)
+                       for shape in ((rows, columns), (columns,), (columns,)))
+    y = torch.full_like(x, math.nan)
+    made = library.rows_create(name.encode(), dtype.encode(), columns)
+    functional = torch.nn.functional
+
+    def theirs(x, weight, bias):
+        if name == "softmax":
+            return functional.softmax(x, 1)
+        if name == "layer_norm":
+            return functional.layer_norm(x, (columns,), weight, bias)
+        if name == "rms_norm":
+            return functional.rms_norm(x, (columns,), weight, 1e-5)
+        return functional.gelu(x)
+
+    tensors = (x, weight, bias)
+    wanted = theirs(*(t.double() for t in tensors))
+    return Case(f"{dtype} {name}",
+                lambda: library.rows_run(made, *(t.data_ptr() for t in (*tensors, y)), rows),
+                lambda: theirs(*tensors), [(y, wanted)], dtype)
 
 
 def tables(arguments):
@@ -134,8 +173,10 @@ def tables(arguments):
     yield "attention", Table("attention f16, causal", 1.4, attention("f16", True))
     keys = [1024] if arguments.quick else [8192]
     for dtype, asked in (("f32", 1.4), ("bf16", 2.8)):
-        yield "decode", Table(f"one query, {dtype}", asked,
-                              (decode_case(generator, dtype, count) for count in keys))
+        for title, by_heads in (("heads side by side", False), ("same tensors", True)):
+            yield "decode", Table(f"one query {dtype}, {title}", asked,
+                                  (decode_case(generator, dtype, count, by_heads)
+                                   for count in keys))
     for dtype, asked in (("f32", 0.97), ("bf16", 0.85), ("f16", 3.0)):
         yield "gemm", Table(f"gemm {dtype}", asked,
                             (gemm_case(generator, dtype, size) for size in lengths))
@@ -143,6 +184,11 @@ def tables(arguments):
         yield "backward", Table(f"attention backward {dtype}", 1.2,
                                 (backward_case(generator, dtype, 64, length)
                                  for length in lengths[:2]))
+    path = arguments.library.with_name("libbench_cpu_rows.so")
+    for dtype in ("f32", "bf16"):
+        for name in ("softmax", "layer_norm", "rms_norm", "gelu"):
+            yield "rows", Table(f"{name} of rows, {dtype}", 1.0,
+                                (rows_case(generator, dtype, name, path) for _ in range(1)))
 
 
 def check(case):
@@ -174,7 +220,7 @@ def least_times(case, clock, rounds):
 
 
 def print_table(table, arguments):
-    print(f"\n{table.title:28} {'CPU ms, 1 thread':>24} {'x':>6}"
+    print(f"\n{table.title:34} {'CPU ms, 1 thread':>24} {'x':>6}"
           f" {'wall ms, 2 threads':>24} {'x':>6} {'error':>8}")
     ratios = []
     for case in table.cases:
@@ -198,8 +244,9 @@ def print_table(table, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    groups = ["attention", "decode", "gemm", "backward"]
-    parser.add_argument("--library", default=ROOT / "build/release/lib/libtilewright.so")
+    groups = ["attention", "decode", "gemm", "backward", "rows"]
+    parser.add_argument("--library", type=pathlib.Path,
+                        default=ROOT / "build/release/lib/libtilewright.so")
     parser.add_argument("--only", nargs="+", choices=groups, default=groups)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="the smallest size of each")

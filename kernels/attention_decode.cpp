@@ -73,10 +73,11 @@ Kernel decode_join(const Attention& a) {
   const int size = rows_to_join(group);
   const auto [x, head, b] = kernel.grid(ceil_div(Dim(group), Dim(size)), a.kv_heads, batch);
   const Block rows = Dim(group).block(x, size);
-  const JoinedRows joined =
-      join({parts, size, a.dim_v,
-            [&, head = head, b = b](const Index& part) { return P(b, part, head, rows, all); },
-            [&, head = head, b = b](const Index& part) { return L(b, part, head, rows); }});
+  const JoinedRows joined = join(
+      {parts,
+       [&, head = head, b = b](const Block& of_parts) { return P(b, of_parts, head, rows, all); },
+       [&, head = head, b = b](const Block& of_parts) { return L(b, of_parts, head, rows); }},
+      size, a.dim_v);
   store(O(b, head, rows, all), joined.outputs.cast(a.dtype));
   store(LSE(b, head, rows), joined.sums.reshape({size}));
   return kernel;

@@ -7,28 +7,43 @@
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
+namespace {
 
-JoinedRows join(const SoftmaxParts& parts, const std::optional<Tile>& sinks) {
-  const auto sums_of = [&](const Index& part) {
-    return load(parts.sums(part)).reshape({parts.rows, 1});
+// Parts that are read at a time, since each read takes as long as memory takes to answer.
+constexpr int kPartsOfStep = 16;
+constexpr int kRowsOfBlock = 4;
+
+}  // namespace
+
+JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
+                const std::optional<Tile>& sinks) {
+  const Index steps = ceil_div(parts.count, kPartsOfStep);
+  const auto of_step = [&](const Index& step) {
+    return Block(step * kPartsOfStep, kPartsOfStep, parts.count);
   };
-  Var top{full({parts.rows, 1}, kNone)};
+  Var top{full({1, rows}, kNone)};
   if (sinks) top = top + *sinks;
-  for (Index part : range(parts.count)) top = max(top, sums_of(part));
+  for (Index step : range(steps)) {
+    top = max(top, reduce_max(load(parts.sums(of_step(step))), 0));
+  }
   // A row that sees no key has -inf in every part.
   const Tile shift = where(Tile(top) == kNone, 0, Tile(top));
-  Var sum{zeros({parts.rows, 1})}, acc{zeros({parts.rows, parts.columns})};
+  Var sum{zeros({1, rows})}, acc{zeros({rows, columns})};
   if (sinks) sum = exp2((*sinks - shift) * kLog2e);
-  for (Index part : range(parts.count)) {
-    const Tile weight = exp2((sums_of(part) - shift) * kLog2e);
-    sum = sum + weight;
-    acc = acc + weight * load(parts.outputs(part));
+  for (Index step : range(steps)) {
+    const Tile weights = exp2((load(parts.sums(of_step(step))) - shift) * kLog2e);
+    sum = sum + reduce_sum(weights, 0);
+    const Tile outputs = load(parts.outputs(of_step(step)));
+    const Tile weighted = outputs * weights.reshape({kPartsOfStep, rows, 1});
+    acc = acc + reduce_sum(weighted, 0).reshape({rows, columns});
   }
-  return {Tile(acc) * where(Tile(sum) == 0, 0, 1 / Tile(sum)), shift + log2(Tile(sum)) * kLn2};
+  const Tile normaliser = where(Tile(sum) == 0, 0, 1 / Tile(sum));
+  return {Tile(acc) * normaliser.reshape({rows, 1}), shift + log2(Tile(sum)) * kLn2};
 }
 
 int rows_to_join(int rows) {
-  const int size = std::min(16, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
+  const int size =
+      std::min(kRowsOfBlock, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
   plan_case("heads in several blocks", rows > size);
   plan_case("heads fill their blocks", rows % size == 0);
   return size;

@@ -42,12 +42,12 @@ Kernel paged_parts(const PagedAttention& a) {
   const KeySteps steps(a);
   const PagedRows tile(a, steps.rows());
   PagedParameters p(kernel, a);
-  const PagedStores stores(kernel, a, p, KeyParts::several);
-  const PagedItems items = items_of(p, tile, stores.parts());
-  const auto [x, part, number] = kernel.grid(items.heads, items.parts, items.tiles);
+  const PagedStores stores(kernel, a, p, KeyParts::several, tile);
+  const PagedItems items(p, tile, stores.parts());
+  const auto [x, part, number] = kernel.grid(items.heads(), items.parts(), items.tiles());
   const auto [sequence, block] = p.queries.tile(number, tile.queries());
-  const PagedWork work(p, tile, {sequence, block, x, part});
-  const auto [first, last] = work.blocks_of_part(items.parts, steps.keys);
+  const PagedWork work(p, tile, {sequence, block, x, part, items.parts(), 0});
+  const auto [first, last] = work.blocks_of_part(steps.keys);
 
   const Tile q = load(work.of_queries(p.Q)).reshape({tile.rows, a.dim});
   OnlineSoftmax softmax(tile.rows, p.scale);
@@ -61,7 +61,7 @@ Kernel paged_parts(const PagedAttention& a) {
     const Tile v = load(p.V(page, slots, work.kv_head, all));
     acc = acc * rescale + steps.weighted(weights, v);
   }
-  stores.store(work, tile, acc * softmax.normaliser(), softmax.log_sum_exp());
+  stores.store(work, acc * softmax.normaliser(), softmax.log_sum_exp());
   return kernel;
 }
 

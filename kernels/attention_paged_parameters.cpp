@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/attention_join.h"
+#include "kernels/attention_paged_plan.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
@@ -49,15 +50,36 @@ PageSlots PagedParameters::slots(const Block& keys, const Index& listed) const {
   return {select(is_page, listed, 0), Block(slot, keys.size(), select(is_page, end, 0))};
 }
 
-PagedItems items_of(const PagedParameters& p, const PagedRows& tile, const Dim& parts) {
-  return {p.kv_heads * tile.head_blocks, parts, p.queries.tiles(tile.queries()), &p.queries,
-          tile.queries()};
+PagedItem PagedItem::of(const Slot& slot) {
+  return {slot.number(0), slot.number(1), slot.number(2),
+          slot.number(3), slot.number(4), slot.number(5)};
+}
+
+PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts)
+    : p_(p),
+      tile_(tile),
+      heads_(p.kv_heads * tile.head_blocks),
+      parts_(parts),
+      tiles_(p.queries.tiles(tile.queries())) {}
+
+PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Tensor& plan)
+    : PagedItems(p, tile, Dim(1)) {
+  plan_ = plan;
+}
+
+Index PagedItems::count() const {
+  if (!plan_) return heads_ * parts_ * tiles_;
+  return load_index((*plan_)(Index(p_.batch))) * heads_;
 }
 
 PagedItem PagedItems::item(const Index& number) const {
-  const Index rest = number / heads;
-  const auto [sequence, block] = queries->tile(rest / parts, queries_of_tile);
-  return {sequence, block, number % heads, rest % parts};
+  const Index head_block = number % heads_, place = number / heads_;
+  if (plan_) {
+    const PlannedItem planned = planned_item(p_, *plan_, place);
+    return {planned.sequence, planned.block, head_block, planned.part, planned.parts, place};
+  }
+  const auto [sequence, block] = p_.queries.tile(place / parts_, tile_.queries());
+  return {sequence, block, head_block, place % parts_, parts_, 0};
 }
 
 PagedWork::PagedWork(const PagedParameters& p, const PagedRows& tile, const PagedItem& item)
@@ -71,34 +93,66 @@ PagedWork::PagedWork(const PagedParameters& p, const PagedRows& tile, const Page
                  kv_head * p.group + item.head_block % tile.head_blocks * tile.heads + tile.heads),
       heads(read_heads.start(), tile.heads, (kv_head + 1) * p.group) {}
 
-std::pair<Index, Index> PagedWork::blocks_of_part(const Dim& parts, int size) const {
+std::pair<Index, Index> PagedWork::blocks_of_part(int size) const {
   const auto [first, last] = mask.visible(rows, keys, size);
-  const Index each = ceil_div(last - first, parts);
+  const Index each = ceil_div(last - first, item.parts);
   const Index begin = min(first + item.part * each, last);
   return {begin, min(begin + each, last)};
 }
 
-PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys)
-    : whole_(plan_case("keys as a whole", keys == KeyParts::one)),
-      parts_(whole_ ? Dim(1) : kernel.dim("parts", at_least(1))),
-      O_(whole_ ? kernel.out("O", a.dtype, p.of_queries(a.dim_v))
-                : kernel.out("P", f32, {p.total_queries, parts_, a.heads, a.dim_v})),
-      LSE_(whole_ ? kernel.out("LSE", f32, p.of_rows())
-                  : kernel.out("L", f32, {p.total_queries, parts_, a.heads})) {
-  if (whole_) p.declare_sinks(kernel);
+PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
+                         const PagedRows& tile)
+    : keys_(keys), p_(p), tile_(tile), parts_(1) {
+  plan_case("keys as a whole", keys == KeyParts::one);
+  plan_case("keys by a plan", keys == KeyParts::planned);
+  std::vector<Dim> rows = p.of_rows();
+  if (keys == KeyParts::several) {
+    parts_ = kernel.dim("parts", at_least(1));
+    rows = {p.total_queries, parts_, a.heads};
+  } else if (keys == KeyParts::planned) {
+    rows = {kernel.dim("items", at_least(1)), tile.queries(), a.heads};
+  }
+  const bool whole = keys == KeyParts::one;
+  std::vector<Dim> outputs = rows;
+  outputs.emplace_back(a.dim_v);
+  O_ = kernel.out(whole ? "O" : "P", whole ? a.dtype : f32, outputs);
+  LSE_ = kernel.out(whole ? "LSE" : "L", f32, rows);
+  if (whole) p.declare_sinks(kernel);
 }
 
-void PagedStores::store(const PagedWork& work, const PagedRows& tile, const Tile& outputs,
-                        const Tile& sums) const {
-  const Tile rows = outputs.reshape({tile.queries(), tile.heads, outputs.shape()[1]});
-  const Tile of_rows = sums.reshape({tile.queries(), tile.heads});
-  if (whole_) {
-    tilewright::store(O_(work.rows, work.heads, all), rows);
-    tilewright::store(LSE_(work.rows, work.heads), of_rows);
-  } else {
-    tilewright::store(O_(work.rows, work.item.part, work.heads, all), rows);
-    tilewright::store(LSE_(work.rows, work.item.part, work.heads), of_rows);
+void PagedStores::store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
+  const Tile o = outputs.reshape({tile_.queries(), tile_.heads, outputs.shape()[1]});
+  const Tile lse = sums.reshape({tile_.queries(), tile_.heads});
+  switch (keys_) {
+    case KeyParts::one:
+      tilewright::store((*O_)(work.rows, work.heads, all), o);
+      return tilewright::store((*LSE_)(work.rows, work.heads), lse);
+    case KeyParts::several:
+      tilewright::store((*O_)(work.rows, work.item.part, work.heads, all), o);
+      return tilewright::store((*LSE_)(work.rows, work.item.part, work.heads), lse);
+    case KeyParts::planned: {
+      const Block rows(0, tile_.queries(), work.rows.limit() - work.rows.start());
+      tilewright::store((*O_)(work.item.place, rows, work.heads, all), o);
+      tilewright::store((*LSE_)(work.item.place, rows, work.heads), lse);
+    }
   }
+}
+
+JoinedOutput::JoinedOutput(Kernel& kernel, const PagedAttention& a, const Dim& total_queries)
+    : a_(a),
+      rows_(rows_to_join(a.heads)),
+      O_(kernel.out("O", a.dtype, {total_queries, a.heads, a.dim_v})),
+      LSE_(kernel.out("LSE", f32, {total_queries, a.heads})) {
+  if (plan_case("sinks", a.sinks)) sinks_ = kernel.in("sinks", f32, {a.heads});
+}
+
+void JoinedOutput::join_row(const Index& query, const Block& heads,
+                            const SoftmaxParts& parts) const {
+  std::optional<Tile> of_heads;
+  if (sinks_) of_heads = load((*sinks_)(heads)).reshape({1, rows_});
+  const JoinedRows joined = join(parts, rows_, a_.dim_v, of_heads);
+  store(O_(query, heads, all), joined.outputs.cast(a_.dtype));
+  store(LSE_(query, heads), joined.sums.reshape({rows_}));
 }
 
 Kernel attention_paged_join(const PagedAttention& a) {
@@ -108,24 +162,15 @@ Kernel attention_paged_join(const PagedAttention& a) {
   const Tensor P = kernel.in("P", f32, {total_queries, parts, a.heads, a.dim_v});
   const Tensor L = kernel.in("L", f32, {total_queries, parts, a.heads});
   const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {batch + 1});
-  const Tensor O = kernel.out("O", a.dtype, {total_queries, a.heads, a.dim_v});
-  const Tensor LSE = kernel.out("LSE", f32, {total_queries, a.heads});
-  std::optional<Tensor> sinks;
-  if (plan_case("sinks", a.sinks)) sinks = kernel.in("sinks", f32, {a.heads});
-  const int size = rows_to_join(a.heads);
-  const auto [x, query] = kernel.grid(ceil_div(Dim(a.heads), Dim(size)), total_queries);
-  const Block heads = Dim(a.heads).block(x, size);
+  const JoinedOutput output(kernel, a, total_queries);
+  const auto [x, query] = kernel.grid(output.blocks_of_heads(), total_queries);
+  const Block heads = output.heads(x);
   const Condition is_there =
       load_index(cu_seqlens_q(0)) <= query && query < load_index(cu_seqlens_q(Index(batch)));
   when(is_there, [&, query = query] {
-    std::optional<Tile> of_heads;
-    if (sinks) of_heads = load((*sinks)(heads)).reshape({size, 1});
-    const JoinedRows joined =
-        join({parts, size, a.dim_v, [&](const Index& part) { return P(query, part, heads, all); },
-              [&](const Index& part) { return L(query, part, heads); }},
-             of_heads);
-    store(O(query, heads, all), joined.outputs.cast(a.dtype));
-    store(LSE(query, heads), joined.sums.reshape({size}));
+    output.join_row(query, heads,
+                    {parts, [&](const Block& of_parts) { return P(query, of_parts, heads, all); },
+                     [&](const Block& of_parts) { return L(query, of_parts, heads); }});
   });
   return kernel;
 }

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "kernels/attention_paged_plan.h"
+
 namespace tilewright::kernels {
 namespace {
 
@@ -35,6 +37,20 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   if (how.keys == KeyParts::one) {
     tensors.insert(tensors.end(), outputs.begin(), outputs.end());
     stream.launch(kernel, tensors);
+    return program;
+  }
+  if (how.keys == KeyParts::planned) {
+    const Dim items = most_items(s, how.tile, how.places);
+    const Buffer plan = program.scratch("plan", i32, shape_of_plan(s.batch));
+    const Buffer P = program.scratch("P", f32, {items, how.tile.queries(), a.heads, a.dim_v});
+    const Buffer L = program.scratch("L", f32, {items, how.tile.queries(), a.heads});
+    tensors.insert(tensors.end(), {plan, P, L});
+    std::vector<Part> joined{P, L, cu_seqlens_q, lengths, plan};
+    joined.insert(joined.end(), outputs.begin(), outputs.end());
+    stream.launch(attention_paged_plan(a, how.tile), {cu_seqlens_q, lengths, plan},
+                  {wanted_items(s, how.tile, how.places)});
+    stream.launch(kernel, tensors);
+    stream.launch(attention_paged_planned_join(a, how.tile), joined);
     return program;
   }
   const Dim parts = parts_of(s, how);

@@ -1,10 +1,12 @@
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/attention_paged_parameters.h"
+#include "kernels/attention_paged_plan.h"
 #include "kernels/attention_paged_program.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -18,13 +20,16 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kRows = 64;  // of a tile
-constexpr int kKeys = 64;  // of a stage
+constexpr int kRows = 64;            // of a tile
+constexpr int kKeys = kKeysOfBlock;  // of a stage
 constexpr int kLanes = 2;
 constexpr int kPanel = 64;        // columns of 2 bytes, which shared memory swizzles together
 constexpr int kMaximumDim = 128;  // Q and the sums of more take more registers than a thread has
 constexpr int kRowsOfCopy = 8;    // of shared memory, multiples of which a copy may begin at
 constexpr int kBarrierBytes = 1 << 10;
+
+// Items that are computed at a time.
+Dim places() { return multiprocessors() * kLanes; }
 
 int stages_of(const PagedAttention& a) {
   const int left = static_cast<int>(target_limits("sm_90a").shared_bytes) - kBarrierBytes;
@@ -54,8 +59,9 @@ class PagedForward {
       : a_(a),
         tile_(a, kRows),
         p_(kernel, a),
-        stores_(kernel, a, p_, keys),
-        items_(items_of(p_, tile_, stores_.parts())),
+        plan_(declare_plan(kernel, p_, keys)),
+        stores_(kernel, a, p_, keys, tile_),
+        items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
         next_item_(kernel.workspace("next_item", 1)),
         rows_of_copy_(std::gcd(a.page, kKeys)) {
     plan_case("several pages a stage", copies() > 1);
@@ -83,17 +89,22 @@ class PagedForward {
         : items(kernel, "items" + number, stages(2), {}, here()),
           keys(kernel, "keys" + number, stages(stages_of(a)),
                {{a.dtype, kKeys, a.dim}, {a.dtype, kKeys, a.dim_v}}, here()) {
-      items.numbered(4);
+      items.numbered(PagedItem::kNumbers);
       keys.numbered();
     }
     mutable Ring items;  // what is computed next; sequence -1 ends the work
     mutable Ring keys;   // a stage's number has a bit for each copy that has no page
   };
+  static std::optional<Tensor> declare_plan(Kernel& kernel, const PagedParameters& p,
+                                            KeyParts keys) {
+    if (keys != KeyParts::planned) return std::nullopt;
+    return kernel.in("plan", i32, shape_of_plan(p.batch));
+  }
   int copies() const { return kKeys / rows_of_copy_; }
 
   // Items are handed out as lanes become free, since sequences have any length.
   void load_items(const Lane& lane, int number) const {
-    const Dim count = items_.count();
+    const Index count = items_.count();
     Cell<Index> item(cta_index() * kLanes + number);
     Cell<Condition> more(true);
     repeat_while(more, [&] {
@@ -102,23 +113,24 @@ class PagedForward {
       when(
           now < count,
           [&] {
-            // The last fetch of all sets the counter back for the next launch.
-            const Index fetched = atomic_add(next_item_(0), 1);
-            when(fetched == count - 1, [&] { atomic_add(next_item_(0), 0 - Index(count)); });
-            item = fetched + cta_count() * kLanes;
             load_item(lane, items_.item(now));
+            // Not before its copies are on their way: who fetches early keeps an item from a lane
+            // that is free. The last fetch of all sets the counter back for the next launch.
+            const Index fetched = atomic_add(next_item_(0), 1);
+            when(fetched == count - 1, [&] { atomic_add(next_item_(0), 0 - count); });
+            item = fetched + cta_count() * kLanes;
           },
           [&] {
-            lane.items.produce({-1, 0, 0, 0});
+            lane.items.produce(PagedItem{-1, 0, 0, 0, 0, 0}.numbers());
           });
     });
   }
 
   void load_item(const Lane& lane, const PagedItem& item) const {
     const PagedWork work(p_, tile_, item);
-    const auto [first, last] = work.blocks_of_part(items_.parts, kKeys);
+    const auto [first, last] = work.blocks_of_part(kKeys);
     when(work.rows.start() < work.rows.limit(), [&, first = first, last = last] {
-      lane.items.produce({item.sequence, item.block, item.head_block, item.part});
+      lane.items.produce(item.numbers());
       when(first < last, [&] { load_keys(lane, work, first, last); });
     });
   }
@@ -165,7 +177,7 @@ class PagedForward {
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot slot = lane.items.consume();
-      const PagedItem item{slot.number(0), slot.number(1), slot.number(2), slot.number(3)};
+      const PagedItem item = PagedItem::of(slot);
       lane.items.release(slot);
       const Condition is_item = item.sequence >= 0;
       more = is_item;
@@ -175,10 +187,10 @@ class PagedForward {
 
   void compute_item(const Lane& lane, const PagedItem& item) const {
     const PagedWork work(p_, tile_, item);
-    const auto [first, last] = work.blocks_of_part(items_.parts, kKeys);
+    const auto [first, last] = work.blocks_of_part(kKeys);
     const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, kKeys);
     const Tile q = load(work.of_queries(p_.Q)).reshape({kRows, a_.dim});
-    OnlineSoftmax softmax(kRows, p_.scale, stores_.sinks(p_, work, tile_));
+    OnlineSoftmax softmax(kRows, p_.scale, stores_.sinks(work));
     Var acc{zeros({kRows, a_.dim_v})};
     for (Index j : range(first, last)) {
       const Slot slot = lane.keys.consume();
@@ -200,7 +212,7 @@ class PagedForward {
       lane.keys.release(slot);
     }
     const Tile sum = acc;
-    stores_.store(work, tile_, sum * softmax.normaliser(), softmax.log_sum_exp());
+    stores_.store(work, sum * softmax.normaliser(), softmax.log_sum_exp());
   }
 
   // Scores of keys that have a page.
@@ -212,6 +224,7 @@ class PagedForward {
   const PagedAttention& a_;
   PagedRows tile_;
   PagedParameters p_;
+  std::optional<Tensor> plan_;
   PagedStores stores_;
   PagedItems items_;
   Tensor next_item_;
@@ -225,8 +238,7 @@ Program attention_paged_sm90(const PagedAttention& a, KeyParts keys, SourceLocat
   check_paged_sm90(a, {"attention_paged_sm90", where});
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   const PagedForward forward(kernel, a, keys);
-  return paged_program("attention_paged_sm90", a, kernel,
-                       {keys, PagedRows(a, kRows), multiprocessors() * kLanes});
+  return paged_program("attention_paged_sm90", a, kernel, {keys, PagedRows(a, kRows), places()});
 }
 
 }  // namespace tilewright::kernels

@@ -37,11 +37,18 @@ Gemm with_cpu_blocks(Gemm g) {
   g.block_n = 128;
   return g;
 }
+Attention with_few_queries(Attention a) {
+  a.block_q = 16;
+  a.block_k = 512;
+  return a;
+}
 constexpr const char* kOfCpu = "the tile level in blocks for the caches of a processor";
 
 // Panels of shared memory that rows fill, fill in part, and several of them.
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
+
+}  // namespace
 
 KernelOption scale_option() {
   return number_option("scale", "scores are so many times Q K^T; 0 for 1 / sqrt(dim)", {"0"});
@@ -51,13 +58,10 @@ KernelOption softcap_option() {
                        {"0", "20"});
 }
 
-// Of an option that has 0 for it.
 double score_scale_of(const OptionValues& options) {
   const double scale = options.number("scale");
   return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(options.integer("dim")));
 }
-
-}  // namespace
 
 HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t seed) {
   std::mt19937_64 generator(seed);
@@ -143,8 +147,13 @@ LibraryKernel attention_forward_entry() {
          a.in_pairs = true;
          return attention_forward_sm90(with_sm90_blocks(a, {}), {});
        }},
-      {"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
+      {"cpu", "cpu", kOfCpu,
+       [](const OptionValues& options) {
          return attention_forward(with_cpu_blocks(attention_of(options)), {});
+       }},
+      {"cpu_few_queries", "cpu", "the tile level in blocks of 16 queries and 512 keys",
+       [](const OptionValues& options) {
+         return attention_forward(with_few_queries(attention_of(options)), {});
        }}};
   kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
@@ -284,7 +293,8 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
-  kernel.schedules.erase(kernel.schedules.begin() + 1);  // no pairs
+  // No pairs, and nothing for few queries: of their lengths only the sum is known.
+  kernel.schedules = {kernel.schedules[0], kernel.schedules[2]};
   kernel.rules = schedule_rules(kernel.name);
   kernel.schedules[0].build = [](const OptionValues& options) {
     return attention_varlen_forward_sm90(with_sm90_varlen_blocks(attention_of(options), {}), {});

@@ -27,7 +27,8 @@ PagedAttention paged_of(const OptionValues& options) {
   a.causal = options.boolean("causal");
   a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   a.sinks = options.boolean("sinks");
   a.page = static_cast<int>(options.integer("page"));
   return a;
@@ -44,7 +45,7 @@ AttentionSizes sizes_of(const OptionValues& options) {
           a.dim_v,
           a.causal,
           a.window,
-          1 / std::sqrt(static_cast<double>(a.dim)),
+          score_scale_of(options),
           a.softcap};
 }
 
@@ -138,8 +139,8 @@ std::vector<KernelOption> paged_options() {
       flag_option("causal", "query i of a sequence sees its keys up to i + keys - queries"),
       integer_option("window", "causal only: the last so many of those keys; 0 for all",
                      {"0", "40"}, true),
-      integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
-                     {"0", "20"}),
+      scale_option(),
+      softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       dtype_option(),
       lengths_q,
@@ -229,7 +230,11 @@ LibraryKernel attention_paged_entry() {
                     "a CTA has two rings of pages, a warp that loads and a warpgroup for each; "
                     "bf16 and f16, dims 64 and 128, pages of whole 8 slots"),
       sm90_schedule("sm90_split", KeyParts::several,
-                    "sm90, where the keys of a tile are divided among CTAs")};
+                    "sm90, where the keys of a tile are divided among CTAs"),
+      sm90_schedule(
+          "sm90_planned", KeyParts::planned,
+          "sm90, where keys are divided as a plan says, which a kernel before it makes of "
+          "the sequences' lengths")};
   kernel.rules = schedule_rules(kernel.name);
   kernel.check = check_options;
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {

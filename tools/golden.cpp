@@ -113,7 +113,7 @@ void check_outputs_are_there(const Request& request, const checks::GoldenFolder&
 }  // namespace
 
 int check(const Request& request) {
-  const checks::GoldenFolder golden(request.folder);
+  const checks::GoldenFolder golden(request.folder, find_kernel);
   const std::string folder =
       request.outputs_folder.empty() ? request.folder : request.outputs_folder;
   check_outputs_are_there(request, golden, folder);

@@ -565,7 +565,9 @@ class CommandLine {
 
 }  // namespace
 
-int main(int count, char** words) {
+// The whole command, for a library that has it (scripts/wheel). Its value is the exit status.
+extern "C" __attribute__((visibility("default"))) int tilewright_command(int count, char** words);
+int tilewright_command(int count, char** words) {
   try {
     tilewright::remove_temporaries_on_signals();
     CommandLine line;
@@ -587,3 +589,5 @@ int main(int count, char** words) {
   std::fprintf(stderr, "error: standard output cannot be written\n");
   return kUsage;
 }
+
+int main(int count, char** words) { return tilewright_command(count, words); }

@@ -43,7 +43,11 @@ class Kernel:
     def __call__(self, *tensors, stream=None):
         """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
         returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
-        self._library.kernel_run(self._handle, arguments_of(tensors), len(tensors), stream)
+        self.run(arguments_of(tensors), stream)
+
+    def run(self, arguments, stream=None):
+        """The same of what arguments_of(tensors) has made."""
+        self._library.kernel_run(self._handle, arguments, len(arguments), stream)
 
     def synchronize(self):
         """Of an operation over the ranks of a group, by all of them: returns when all have ended

@@ -10,6 +10,7 @@ from .binding import TensorArgument, TilewrightError
 DTYPES = {"f32": (4, "<f4"), "f16": (2, "<f2"), "bf16": (2, None), "f8e4m3": (1, None),
           "i64": (8, "<i8"), "i32": (4, "<i4"), "i8": (1, "|i1"), "u8": (1, "|u1")}
 _BY_INTERFACE = {type_text: name for name, (_, type_text) in DTYPES.items() if type_text}
+_BY_FORMAT = {"f": "f32", "e": "f16", "q": "i64", "l": "i64", "i": "i32", "b": "i8", "B": "u8"}
 _BY_TORCH = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "f8e4m3",
              "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8"}
 
@@ -78,7 +79,8 @@ class Tensor:
 def _refuse(tensor, why):
     raise TilewrightError(
         f"error: {type(tensor).__name__} as a tensor: {why}\n  fix: a tensor of PyTorch, NumPy or "
-        "CuPy, one of a group's, or what has __cuda_array_interface__ or __array_interface__")
+        "CuPy, one of a group's, what has __cuda_array_interface__ or __array_interface__, or a "
+        "writable buffer")
 
 
 def _of_interface(tensor, interface):
@@ -107,7 +109,16 @@ def _describe(tensor):
         interface = getattr(tensor, attribute, None)
         if interface is not None:
             return _of_interface(tensor, interface)
-    _refuse(tensor, "it says neither where it lies nor what it holds")
+    try:
+        return _of_buffer(memoryview(tensor))
+    except (TypeError, KeyError):
+        _refuse(tensor, "it says neither where it lies nor what it holds")
+
+
+def _of_buffer(view):
+    """Of a writable one in row-major order, such as those of the standard library."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    return address, _BY_FORMAT[view.format], view.shape, None
 
 
 @functools.lru_cache(maxsize=4096)

@@ -243,11 +243,12 @@ void write_golden(const std::string& folder, const library::KernelSource& source
 
 namespace {
 
-library::KernelSource source_of(const std::string& folder, const GoldenManifest& manifest) {
+library::KernelSource source_of(const std::string& folder, const GoldenManifest& manifest,
+                                const std::function<const LibraryKernel&(std::string_view)>& find) {
   if (manifest.kernel == kGoldenKernel) {
     return library::KernelSource::of_file(folder + "/" + kGoldenKernel);
   }
-  return library::KernelSource(find_kernel(manifest.kernel));
+  return library::KernelSource(find(manifest.kernel));
 }
 
 template <typename Described>
@@ -264,10 +265,11 @@ void check_tensor(const std::string& file, const GoldenCase& of, const Described
 
 }  // namespace
 
-GoldenFolder::GoldenFolder(std::string folder)
+GoldenFolder::GoldenFolder(std::string folder,
+                           const std::function<const LibraryKernel&(std::string_view)>& find)
     : folder_(std::move(folder)),
       manifest_(read_manifest(path(kGoldenManifest))),
-      source_(source_of(folder_, manifest_)) {
+      source_(source_of(folder_, manifest_, find)) {
   check_alone(source_.entry());
 }
 

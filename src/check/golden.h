@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/golden_manifest.h"
@@ -29,11 +31,12 @@ GoldenData make_golden(const library::KernelSource& source, const GoldenSizes& s
 void write_golden(const std::string& folder, const library::KernelSource& source,
                   const std::vector<GoldenData>& all);
 
-// A folder as it stands, whoever has written it. What is damaged in it, or does not fit the kernel,
-// is a usage error.
+// A folder as it stands, whoever has written it. `find` finds a kernel of the library by its name.
+// What is damaged in the folder, or does not fit the kernel, is a usage error.
 class GoldenFolder {
  public:
-  explicit GoldenFolder(std::string folder);
+  GoldenFolder(std::string folder,
+               const std::function<const LibraryKernel&(std::string_view)>& find);
   const GoldenManifest& manifest() const { return manifest_; }
   const library::KernelSource& source() const { return source_; }
   GoldenData read(const GoldenCase& of) const;

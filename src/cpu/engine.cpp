@@ -276,18 +276,56 @@ void Engine::run(const Load& operation) {
     inside = inside && region.first[axis] == 0 && region.last[axis] == region.extents[axis];
   }
   if (operation.in_place) {
-    state.data = inside ? region.data : arena_ + tile.offset;
-    state.strides = inside ? region.strides : tile.strides;
+    view(inside ? &region : nullptr, operation.tile);
     if (inside) return;
+  }
+  if (operation.in_place_by_rows) {
+    const bool fits = inside && are_rows(region, region.extents, operation.walk, operation.tile);
+    view(fits ? &region : nullptr, operation.tile);
+    if (fits) return;
   }
   if (!inside) std::fill_n(state.data, tile.bytes, std::byte{0});
   transfer(region, region.extents, operation.walk, operation.tile, /*stores=*/false);
+}
+
+// Rows that begin elsewhere and end with a vector of any instruction set.
+bool Engine::are_rows(const Region& region, const Index& extents, const Walk& walk,
+                      TileId id) const {
+  constexpr std::int64_t kWhole = 16;
+  const Tile& tile = this->tile(id);
+  if (walk.columns == Walk::kNoAxis || extents[walk.columns] % kWhole != 0 ||
+      region.strides[walk.columns] != size_of(static_cast<DType>(tile.element))) {
+    return false;
+  }
+  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
+    if (region.first[axis] != 0 || region.last[axis] < extents[axis]) return false;
+  }
+  return true;
+}
+
+// In a tensor, or else in the arena. Along axes on which a tile has one element it goes nowhere.
+void Engine::view(const Region* region, TileId id) {
+  const Tile& tile = this->tile(id);
+  State& state = tiles_[id];
+  state.data = region ? region->data : arena_ + tile.offset;
+  state.strides = tile.strides;
+  for (std::size_t axis = 0; region && axis < tile.rank; ++axis) {
+    if (tile.strides[axis] != 0) state.strides[axis] = region->strides[axis];
+  }
+}
+
+void Engine::place_in_tensor(const Apply& operation) {
+  const Region region = this->region(*operation.stored_to);
+  const bool fits = region.exists && are_rows(region, tiles_[operation.result].extents,
+                                              operation.walk, operation.result);
+  view(fits ? &region : nullptr, operation.result);
 }
 
 void Engine::run(const Store& operation) {
   const Region region = this->region(operation.box);
   if (!region.exists) return;
   const State& state = tiles_[operation.tile];
+  if (state.data == region.data) return;  // it was computed there
   Index extents = region.extents;
   for (std::size_t axis = 0; axis < kMaximumRank; ++axis) {
     extents[axis] = std::min(extents[axis], state.extents[axis]);
@@ -309,6 +347,7 @@ void Engine::run(const Apply& operation) {
     }
   }
   if (any_empty(target.extents, result.rank)) return;
+  if (operation.stored_to) place_in_tensor(operation);
 
   const Walk& walk = operation.walk;
   const Shape shape{extent_of(target.extents, walk.rows), extent_of(target.extents, walk.columns)};
@@ -416,79 +455,6 @@ void Engine::run(const Move& operation) {
         {target.data + offset(at, target.strides, walk.outer), stride_of(target.strides, walk.rows),
          stride_of(target.strides, walk.columns)});
   });
-}
-
-void Engine::run(const Multiply& operation) {
-  const State &a = tiles_[operation.a], &b = tiles_[operation.b];
-  State& c = tiles_[operation.result];
-  const auto extents = [](const State& tile, bool transposed) {
-    return transposed ? std::pair(tile.extents[1], tile.extents[0])
-                      : std::pair(tile.extents[0], tile.extents[1]);
-  };
-  const auto matrix = [](const State& tile, bool transposed) {
-    return transposed ? Matrix{tile.data, tile.strides[1], tile.strides[0]}
-                      : Matrix{tile.data, tile.strides[0], tile.strides[1]};
-  };
-  auto [m, left] = extents(a, operation.a_transposed);
-  auto [right, n] = extents(b, operation.b_transposed);
-  const std::size_t rows = operation.flipped ? 1 : 0;
-  if (operation.accumulates) {
-    m = std::min(m, c.extents[rows]);
-    n = std::min(n, c.extents[1 - rows]);
-  }
-  c.extents[rows] = m;
-  c.extents[1 - rows] = n;
-  if (m == 0 || n == 0) return;
-  multiply({m,
-            n,
-            std::min(left, right),
-            matrix(a, operation.a_transposed),
-            matrix(b, operation.b_transposed),
-            operation.element,
-            {c.data, c.strides[rows]},
-            operation.accumulates,
-            operation.rounding,
-            scratch_},
-           operation.joins);
-}
-
-void Engine::multiply(const Product& product, bool joins) {
-  if (joins && continues(product)) {
-    waiting_.k += product.k;
-    return;
-  }
-  flush();
-  // What the next iteration loads into the arena would be written over this one's operands.
-  const bool waits = joins && !lies_in_arena(product.a.data) && !lies_in_arena(product.b.data);
-  if (waits) {
-    waiting_ = product;
-  } else {
-    kernels_.product(product);
-  }
-}
-
-// Whether its operands lie behind those of the product that waits.
-bool Engine::continues(const Product& next) const {
-  const auto alike = [](const Matrix& a, const Matrix& b) {
-    return a.row_stride == b.row_stride && a.column_stride == b.column_stride;
-  };
-  const auto behind = [](const Matrix& matrix, std::int64_t step) {
-    return static_cast<std::byte*>(matrix.data) + step;
-  };
-  return waiting_.k > 0 && waiting_.k + next.k <= kJoinedTerms && waiting_.m == next.m &&
-         waiting_.n == next.n && alike(waiting_.a, next.a) && alike(waiting_.b, next.b) &&
-         next.a.data == behind(waiting_.a, waiting_.k * waiting_.a.column_stride) &&
-         next.b.data == behind(waiting_.b, waiting_.k * waiting_.b.row_stride);
-}
-
-void Engine::flush() {
-  if (waiting_.k > 0) kernels_.product(waiting_);
-  waiting_.k = 0;
-}
-
-bool Engine::lies_in_arena(const void* data) const {
-  const std::less<const void*> before;
-  return !before(data, arena_) && before(data, scratch_);
 }
 
 void Engine::run(const For& operation) {

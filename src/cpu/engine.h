@@ -81,6 +81,10 @@ class Engine {
   bool lies_in_arena(const void* data) const;
   Region region(const Box& box) const;
   void check(const Box& box) const;
+  // Where the rows of a tile lie in the tensor itself, if functions of rows may go there.
+  bool are_rows(const Region& region, const Index& extents, const Walk& walk, TileId tile) const;
+  void view(const Region* region, TileId tile);
+  void place_in_tensor(const Apply& operation);
   // Copies what lies inside between the tensor and the tile.
   void transfer(const Region& region, const Index& extents, const Walk& walk, TileId tile,
                 bool stores);

@@ -44,23 +44,46 @@ Box Lowering::box(const ir::Operation& operation, std::size_t first) const {
   return box;
 }
 
-// Products read with any strides. What a kernel stores too may change before they do.
-bool Lowering::is_read_in_place(const ir::Operation& load) const {
+// What a kernel stores too may change before it is read.
+bool Lowering::is_constant(const ir::Operation& load) const {
   const ir::Parameter* const tensor = kernel_.parameter_of(load.operands[0]);
-  return tensor && tensor->kind == ir::Parameter::Kind::in && !is_stored_[load.operands[0]] &&
-         type(load.results[0]).shape.size() == 2 && is_factor_alone(load.results[0]);
+  return tensor && tensor->kind == ir::Parameter::Kind::in && !is_stored_[load.operands[0]];
+}
+
+// Products read with any strides.
+bool Lowering::is_read_in_place(const ir::Operation& load) const {
+  return is_constant(load) && type(load.results[0]).shape.size() == 2 &&
+         is_factor_alone(load.results[0]);
+}
+
+// Others read rows, and none of them hands on the tile itself.
+bool Lowering::is_read_by_rows(const ir::Operation& load) const {
+  const ValueId value = load.results[0];
+  return is_constant(load) && std::all_of(uses_[value].begin(), uses_[value].end(), [&](auto* use) {
+           if (use->op == Op::cast) return type(use->results[0]).dtype != type(value).dtype;
+           return use->op == Op::reduce || ir::info(use->op).family == ir::Family::function;
+         });
 }
 
 void Lowering::access(const ir::Operation& operation) {
   if (operation.op == Op::load) {
     const TileId tile = define_tile(operation.results[0]);
-    return append(
-        Load{box(operation, 1), tile, walk_of(program_.tiles[tile]), is_read_in_place(operation)});
+    return append(Load{box(operation, 1), tile, walk_of(program_.tiles[tile]),
+                       is_read_in_place(operation), is_read_by_rows(operation)});
   }
-  const Box to = box(operation, 2);
-  if (operation.op == Op::red_tile) return add(operation, to);
-  const TileId tile = whole(tiles_[operation.operands[1]]);
-  append(Store{to, tile, walk_of(program_.tiles[tile])});
+  Box to = box(operation, 2);
+  if (operation.op == Op::red_tile) return add(operation, std::move(to));
+  store(operation, std::move(to));
+}
+
+void Lowering::store(const ir::Operation& operation, Box to) {
+  const ValueId value = operation.operands[1];
+  const TileId tile = whole(tiles_[value]);
+  if (!block_->empty() && uses_[value].size() == 1) {
+    auto* const before = std::get_if<Apply>(&block_->back());
+    if (before && before->result == tile) before->stored_to = to;
+  }
+  append(Store{std::move(to), tile, walk_of(program_.tiles[tile])});
 }
 
 // Narrow floats are added in f32 and rounded.

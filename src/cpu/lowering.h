@@ -73,7 +73,10 @@ class Lowering {
   void access(const ir::Operation& operation);
   void add(const ir::Operation& operation, Box box);
   Box box(const ir::Operation& operation, std::size_t first) const;
+  bool is_constant(const ir::Operation& load) const;
   bool is_read_in_place(const ir::Operation& load) const;
+  bool is_read_by_rows(const ir::Operation& load) const;
+  void store(const ir::Operation& operation, Box to);
 
   // lower_tiles.cpp
   void tile(const ir::Operation& operation);

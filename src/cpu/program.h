@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -93,6 +94,8 @@ struct Load {
   // The tile is a view of the tensor, where all that exists lies inside: for products, which read
   // with any strides.
   bool in_place;
+  // The same for functions of rows: where these are whole vectors too.
+  bool in_place_by_rows = false;
 };
 
 struct Store {
@@ -121,6 +124,9 @@ struct Apply {
   TileId result;
   Walk walk;  // of the result
   SourceLocation where = {};
+  // Where the store behind puts the result, which nobody else reads: it is computed there, if it
+  // can be.
+  std::optional<Box> stored_to = {};
 };
 
 // A scalar to a tile all of whose elements are equal.

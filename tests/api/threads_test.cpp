@@ -101,7 +101,7 @@ TEST(ThreadsTest, TheCpuTakesLaunchesFromAll) {
   std::atomic<int> wrong = 0;
   in_threads([&](int thread) {
     for (int round = 0; round < kRounds; ++round) {
-      if (thread == 0) tilewright_set_parallel_for(round % 2 == 0 ? lent : nullptr, nullptr, 2);
+      if (thread == 0) tilewright_set_parallel_for(round % 2 == 0 ? +lent : nullptr, nullptr, 2);
       wrong += multiplies(shared, 200 + 100 * round % 5 + thread) ? 0 : 1;
       HostTensor X = HostTensor::zeros(f32, {100, 32}), Y = HostTensor::zeros(f32, {1, 32});
       for (std::int64_t i = 0; i < 100; ++i) X.set({i, 5}, static_cast<double>(i));

@@ -12,7 +12,9 @@
 #include "compiler/compile_to_machine.h"
 #include "ir/ir.h"
 #include "ir/program.h"
+#include "kernels/attention_paged_plan.h"
 #include "library/accuracy.h"
+#include "tilewright/compile.h"
 #include "tilewright/kernels/attention_paged.h"
 #include "tilewright/library_executable.h"
 
@@ -62,11 +64,9 @@ struct PagedForm {
   const char* target;
   const char* schedule;
 };
-constexpr PagedForm kPagedForms[] = {{"interpreter", "tile"},
-                                     {"cpu", "tile"},
-                                     {"sim:sm_90a", "tile"},
-                                     {"sim:sm_90a", "sm90"},
-                                     {"sim:sm_90a", "sm90_split"}};
+constexpr PagedForm kPagedForms[] = {{"interpreter", "tile"},      {"cpu", "tile"},
+                                     {"sim:sm_90a", "tile"},       {"sim:sm_90a", "sm90"},
+                                     {"sim:sm_90a", "sm90_split"}, {"sim:sm_90a", "sm90_planned"}};
 std::ostream& operator<<(std::ostream& out, const PagedForm& form) {
   return out << form.target << " schedule=" << form.schedule;
 }
@@ -100,7 +100,7 @@ const PagedSettings kPagedCases[] = {
     {"page=32", "heads=70", "kv_heads=1", "max_pages=5", "dtype=f16"},
     {"page=64", "heads=6", "kv_heads=2", "max_pages=3", "lengths_q=1,7,0,40", "causal=true"},
     {"page=16", "heads=6", "kv_heads=2", "max_pages=9", "lengths_q=20,7,3,40", "causal=true",
-     "window=40", "sinks=true", "softcap=20"},
+     "window=40", "sinks=true", "softcap=2.5", "scale=0.3"},
     {"page=128", "heads=2", "max_pages=2", "dim_v=32"},
     {"page=256", "heads=4", "kv_heads=2", "max_pages=2", "batch=3", "pages=7"},
     {"page=24", "heads=2", "max_pages=3", "keys=70"},
@@ -108,15 +108,18 @@ const PagedSettings kPagedCases[] = {
 
 std::vector<Paged> paged_cases() {
   std::vector<Paged> list;
-  for (const PagedForm& form : kPagedForms) {
-    const bool is_explicit = std::string(form.schedule) != "tile";
-    for (const PagedSettings& settings : kPagedCases) {
-      const bool has_whole_copies = settings[0] != "page=1";
-      const bool is_narrow =
-          std::find(settings.begin(), settings.end(), "dim_v=32") != settings.end();
-      if (!is_explicit || (has_whole_copies && !is_narrow)) list.push_back({form, settings});
-    }
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    for (const PagedSettings& settings : kPagedCases) list.push_back({{target, "tile"}, settings});
   }
+  const PagedSettings &many_heads = kPagedCases[3], &chunks = kPagedCases[4],
+                      &everything = kPagedCases[5], &odd_pages = kPagedCases[8];
+  for (const PagedSettings& settings : {many_heads, everything, odd_pages}) {
+    list.push_back({{"sim:sm_90a", "sm90"}, settings});
+  }
+  for (const PagedSettings& settings : {chunks, everything}) {
+    list.push_back({{"sim:sm_90a", "sm90_planned"}, settings});
+  }
+  list.push_back({{"sim:sm_90a", "sm90_split"}, chunks});
   list.push_back(
       {{"passes:sm_90a", "tile"}, {"page=16", "heads=5", "kv_heads=1", "batch=1", "max_pages=2"}});
   return list;
@@ -250,6 +253,41 @@ TEST(AttentionPagedTest, QueriesAreLoadedOutsideOfTheLoop) {
   };
   visit(visit, machine.body, false);
   EXPECT_THAT(loads_in_loops, testing::ElementsAre(false));
+}
+
+// Each item has at most its share of the blocks, and a tile's items are alike.
+TEST(AttentionPagedTest, APlanDividesKeysByLength) {
+  kernels::PagedAttention a;
+  a.heads = 8;
+  a.kv_heads = 2;
+  const kernels::PagedRows tile(a, 64);  // 16 queries
+  // 250 sequences of one query, which take several steps; some long, some empty, one of 40 queries.
+  constexpr std::int64_t kBatch = 250, kWanted = 100;
+  std::vector<double> offsets{0}, lengths;
+  std::vector<std::int64_t> tiles, blocks;
+  std::int64_t all_blocks = 0;
+  for (std::int64_t b = 0; b < kBatch; ++b) {
+    const std::int64_t queries = b == 3 ? 40 : b == 5 ? 0 : 1;
+    offsets.push_back(offsets.back() + static_cast<double>(queries));
+    lengths.push_back(static_cast<double>(b % 50 == 0 ? 5000 + b : b % 7 == 0 ? 0 : 60 + b));
+    tiles.push_back((queries + 15) / 16);
+    blocks.push_back((static_cast<std::int64_t>(lengths.back()) + 63) / 64);
+    all_blocks += tiles.back() * blocks.back();
+  }
+  HostTensor cu_seqlens_q = HostTensor::from_values(i32, {kBatch + 1}, offsets);
+  HostTensor of_keys = HostTensor::from_values(i32, {kBatch}, lengths);
+  HostTensor plan = HostTensor::poisoned(i32, {kBatch + 2});
+  compile(kernels::attention_paged_plan(a, tile), "interpreter")
+      .run({ref(cu_seqlens_q), ref(of_keys), ref(plan)}, {kWanted});
+  const std::int64_t share = (all_blocks + kWanted - 1) / kWanted;
+  EXPECT_EQ(plan.flat(kBatch + 1), static_cast<double>(share));
+  std::int64_t items = 0;
+  for (std::int64_t b = 0; b < kBatch; ++b) {
+    const auto at = static_cast<std::size_t>(b);
+    ASSERT_EQ(plan.flat(b), static_cast<double>(items)) << b;
+    items += tiles[at] * std::max<std::int64_t>((blocks[at] + share - 1) / share, 1);
+  }
+  EXPECT_EQ(plan.flat(kBatch), static_cast<double>(items));
 }
 
 // Row 20: a table that became zeros, or kept its order, would hide what these tests look for.

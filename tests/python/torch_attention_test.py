@@ -32,11 +32,9 @@ def tensors_of(sizes, dtype):
             normal(batch, keys, kv_heads, dim_v, dtype=dtype, seed=2))
 
 
-def operator(q, k, v, sinks=None, cu_q=None, cu_k=None, *, causal=False, window=0, scale=0.0,
-             softcap=0.0):
-    return torch.ops.tilewright.attention(
-        q, k, v, sinks, cu_q, cu_k, causal=causal, window=window, scale=scale, softcap=softcap,
-        max_q=0, max_k=0, target="")
+def operands(q, k, v, sinks=None, cu_q=None, cu_k=None, *, causal=False, window=0, softcap=0.0):
+    """Of the operator."""
+    return (q, k, v, sinks, cu_q, cu_k, causal, window, 0.0, softcap, 0, 0, "")
 
 
 class Attention(unittest.TestCase):
@@ -186,23 +184,19 @@ class Operators(unittest.TestCase):
             "packed": ([*of_rows, None, cu, cu], {"causal": True}),
         }
         for what, (inputs, settings) in cases.items():
-            settings = {"causal": False, "window": 0, "scale": 0.0, "softcap": 0.0, "max_q": 0,
-                        "max_k": 0, "target": "", **settings}
             with self.subTest(what):
-                torch.library.opcheck(torch.ops.tilewright.attention.default, tuple(inputs),
-                                      settings, rtol=1e-2, atol=1e-2)
+                torch.library.opcheck(torch.ops.tilewright.attention.default,
+                                      operands(*inputs, **settings), rtol=1e-2, atol=1e-2)
 
     def test_opcheck_of_the_gradients(self):
         q, k, v = tensors_of((1, 20, 30, 4, 2, 16, 16), torch.float32)
-        out, lse = operator(q, k, v)
+        out, lse = torch.ops.tilewright.attention(*operands(q, k, v))
         for what, d_out, d_lse in (("plain", normal(*out.shape), normal(*lse.shape)),
                                    ("expanded", torch.ones(()).expand_as(out), None)):
             with self.subTest(what):
                 torch.library.opcheck(
                     torch.ops.tilewright.attention_backward.default,
-                    (d_out, d_lse, q, k, v, out, lse),
-                    {"causal": False, "window": 0, "scale": 0.0, "softcap": 0.0, "max_q": 0,
-                     "max_k": 0, "target": ""})
+                    (d_out, d_lse, q, k, v, out, lse, None, None, None, False, 0, 0.0, 0.0, ""))
 
     def test_a_compiled_step_is_the_eager_one(self):
         """Row 11 of the reviewed faults: compiling broke the autograd of attention. One graph

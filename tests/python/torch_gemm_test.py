@@ -64,8 +64,8 @@ class Gemm(unittest.TestCase):
                              "expanded": [a[:1].expand(20, 30), b.requires_grad_()],
                              "empty": leaves(a[:0], b), "one row": leaves(a[:1], b)}.items():
             with self.subTest(what):
-                torch.library.opcheck(torch.ops.tilewright.gemm.default, tuple(inputs),
-                                      {"target": ""}, rtol=1e-4, atol=1e-4)
+                torch.library.opcheck(torch.ops.tilewright.gemm.default, (*inputs, ""), rtol=1e-4,
+                                      atol=1e-4)
 
     def test_compiled(self):
         compiled = torch.compile(lambda x, w: gemm(x, w.t()).relu(), fullgraph=True, dynamic=True,

@@ -4,7 +4,8 @@ import unittest
 
 import torch
 import torch_reference as reference
-from tilewright.torch import attention, gemm
+from tilewright.torch import attention, disable, enable, gemm, scaled_dot_product_attention
+from tilewright.torch.flash_attn import flash_attn_with_kvcache
 from torch_reference import leaves, normal, require_close, require_refusal
 
 # Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
@@ -77,14 +78,42 @@ class Gpu(unittest.TestCase):
         self.check("gemm", lambda x, y: gemm(x, y.t()), lambda x, y: x @ y.t(), leaves(a, b))
 
     def test_opcheck(self):
-        settings = {"causal": True, "window": 0, "scale": 0.0, "softcap": 0.0, "max_q": 0,
-                    "max_k": 0, "target": ""}
-        torch.library.opcheck(torch.ops.tilewright.attention.default,
-                              tuple(inputs_of((2, 70, 90, 4, 2, 64, 64))), settings, rtol=1e-2,
-                              atol=1e-2)
+        torch.library.opcheck(
+            torch.ops.tilewright.attention.default,
+            (*inputs_of((2, 70, 90, 4, 2, 64, 64)), None, None, None, True, 0, 0.0, 0.0, 0, 0, ""),
+            rtol=1e-2, atol=1e-2)
         a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
-        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b), {"target": ""}, rtol=1e-2,
-                              atol=1e-2)
+        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
+
+    def test_a_cache(self):
+        """Whole, and in pages; two new keys of each sequence join it."""
+        dtype, lengths = torch.bfloat16, [300, 17, 128]
+        q, new = (normal(3, 2, heads, 128, dtype=dtype).cuda() for heads in (8, 2))
+        keys = normal(3, 320, 2, 128, dtype=dtype, seed=1).cuda()
+        wanted = [reference.attention(q[b:b + 1], *[torch.cat(
+            [keys[b:b + 1, :length], new[b:b + 1]], 1)] * 2, causal=True)[0]
+            for b, length in enumerate(lengths)]
+        seqlens = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+        table = torch.randperm(60).view(3, 20).int().cuda()
+        pages = torch.empty(60, 16, 2, 128, dtype=dtype, device="cuda")
+        pages[table.long()] = keys.view(3, 20, 16, 2, 128)
+        for what, cache, options in (("whole", keys, {}), ("pages", pages, {"block_table": table})):
+            out = flash_attn_with_kvcache(q, cache.clone(), cache.clone(), new, new,
+                                          cache_seqlens=seqlens, causal=True, **options)
+            require_close(self, what, out, torch.cat(wanted), dtype)
+
+    def test_pytorchs_own_attention(self):
+        enable()
+        self.addCleanup(disable)
+        pytorchs = torch.nn.functional.scaled_dot_product_attention
+        for heads_first in (True, False):
+            given = [t.detach().transpose(1, 2) for t in inputs_of((2, 130, 130, 4, 4, 64, 64))]
+            inputs = leaves(*[t.contiguous() for t in given] if heads_first else given)
+            self.assertTrue(torch.equal(pytorchs(*inputs, is_causal=True),
+                                        scaled_dot_product_attention(*inputs, is_causal=True)))
+            self.check("switched", lambda *t: pytorchs(*t, is_causal=True),
+                       lambda *t: reference.attention(*(x.transpose(1, 2) for x in t), causal=True)[
+                           0].transpose(1, 2), inputs)
 
     def test_runs_follow_the_current_stream(self):
         q, k, v = (t.detach() for t in inputs_of((1, 256, 256, 4, 4, 64, 64)))

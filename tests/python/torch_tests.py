@@ -4,7 +4,8 @@
     tests/python/torch_tests.py attention              those of torch_attention_test.py
     tests/python/torch_tests.py attention Refusals     one class of it
 
-The exit status is 77, which ctest shows as skipped, where the interpreter has no PyTorch.
+The exit status is 77, which ctest shows as skipped, where the interpreter has no PyTorch, or not
+what else these tests need.
 """
 
 import importlib.util
@@ -12,11 +13,14 @@ import pathlib
 import sys
 import unittest
 
+NEEDED = {"transformers": ("transformers",)}  # besides PyTorch
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 if __name__ == "__main__":
-    if importlib.util.find_spec("torch") is None:
-        print(f"skipped: {sys.executable} has no PyTorch")
-        sys.exit(77)
+    name = sys.argv.pop(1)
+    for package in ("torch", *NEEDED.get(name, ())):
+        if importlib.util.find_spec(package) is None:
+            print(f"skipped: {sys.executable} has no package {package}")
+            sys.exit(77)
     sys.path.insert(0, str(ROOT / "python"))
-    unittest.main(module=f"torch_{sys.argv.pop(1)}_test")
+    unittest.main(module=f"torch_{name}_test")

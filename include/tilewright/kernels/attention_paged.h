@@ -30,8 +30,9 @@ struct PagedAttention : Attention {
 // in   with sinks: sinks f32 [heads]
 Program attention_paged(const PagedAttention& attention, SourceLocation where = here());
 
-// Whether a tile's keys are taken as a whole, so that its sums are the output, or in parts.
-enum class KeyParts : std::uint8_t { one, several };
+// Whether a tile's keys are taken as a whole, so that its sums are the output, or in parts: every
+// tile's in as many, or each sequence's by its length, which a kernel before counts.
+enum class KeyParts : std::uint8_t { one, several, planned };
 // The same for sm_90a, where memory is to give the pages as fast as it can: two warps of a CTA load
 // and two warpgroups compute, each pair on a ring of its own. dim and dim_v are 64 or 128, the
 // dtype is f16 or bf16, and pages have whole 8 slots.

@@ -11,15 +11,12 @@ from ._checks import (
     refuse,
     under_autocast,
 )
-from ._run import LIBRARY, define, readable, run
+from ._run import define, differentiate, readable, run
 
 _LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
             "bhsd": ("batch", "heads", "length", "dim")}
 _PACKED = ("total length", "heads", "dim")
 
-# `window`, `scale`, `softcap`, `max_q` and `max_k` are 0, and `target` "", where nothing is said.
-_SETTINGS = ("*, bool causal, SymInt window, float scale, float softcap, SymInt max_q, "
-             "SymInt max_k, str target")
 
 
 def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, scale=None,
@@ -56,10 +53,9 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     _check_shapes(q, k, v)
     offsets = _checked_offsets(cu_seqlens, q) if packed else (None, None)
     longest = _checked_longest(max_lengths, packed)
-    out, lse = torch.ops.tilewright.attention(
-        q, k, v, _checked_sinks(sinks, q), *offsets, causal=bool(causal),
-        window=_checked_window(window, causal), scale=_checked_scale(scale),
-        softcap=_checked_softcap(softcap), max_q=longest[0], max_k=longest[1], target=target or "")
+    sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
+    out, lse = torch.ops.tilewright.attention.default(
+        q, k, v, sinks, *offsets, *masked, *longest, target or "")
     if layout == "bhsd":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
@@ -79,6 +75,12 @@ def _check_shapes(q, k, v):
     if kv_heads == 0 or heads % kv_heads != 0:
         refuse(f"q has {heads} heads, and k has {kv_heads}",
                "pass k and v with a number of heads that divides that of q")
+
+
+def check_masked(q, causal, window, scale, softcap, sinks):
+    """What operators take of these."""
+    return (_checked_sinks(sinks, q), bool(causal), _checked_window(window, causal),
+            _checked_scale(scale), _checked_softcap(softcap))
 
 
 def _checked_window(window, causal):
@@ -149,9 +151,18 @@ def _checked_longest(max_lengths, packed):
     return pair
 
 
-# The operators. Their tensors are {..., length, heads, dim}.
+# The operators. Their tensors are {..., length, heads, dim}. `window`, `scale`, `softcap`, `max_q`
+# and `max_k` are 0, and `target` is "", where nothing is said.
+_MASKED = ("Tensor? sinks, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, bool causal, SymInt window, "
+           "float scale, float softcap, ")
+_FORWARD = (f"attention(Tensor q, Tensor k, Tensor v, {_MASKED}SymInt max_q, SymInt max_k, "
+            "str target) -> (Tensor out, Tensor lse)")
+_BACKWARD = ("attention_backward(Tensor d_out, Tensor? d_lse, Tensor q, Tensor k, Tensor v, "
+             f"Tensor out, Tensor lse, {_MASKED}str target) -> "
+             "(Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_sinks)")
 
-def _require_offsets(name, offsets, rows, longest):
+
+def require_offsets(name, offsets, rows, longest):
     """Of the host, where they can be read without waiting."""
     lengths = offsets.diff()
     if offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any():
@@ -162,81 +173,100 @@ def _require_offsets(name, offsets, rows, longest):
                f"{longest}", "set max_lengths to the longest length")
 
 
-def _check_offsets(q, k, cu_seqlens_q, cu_seqlens_k, max_q, max_k):
-    if cu_seqlens_q is None or q.is_cuda:
-        return
-    _require_offsets("cu_seqlens of queries", cu_seqlens_q, q.shape[0], max_q)
-    _require_offsets("cu_seqlens of keys", cu_seqlens_k, k.shape[0], max_k)
+def masked_options(sinks, causal, window, scale, softcap):
+    return {"sinks": sinks, "causal": causal, "window": window, "scale": scale, "softcap": softcap}
 
 
-def _options(q, k, v, sinks, causal, window, scale, softcap):
-    return {"heads": q.shape[-2], "kv_heads": k.shape[-2], "dim": q.shape[-1],
-            "dim_v": v.shape[-1], "causal": causal, "window": window, "scale": scale,
-            "softcap": softcap, "sinks": sinks is not None, "dtype": DTYPES[q.dtype]}
+def _options(heads, kv_heads, dim, dim_v, dtype, *masked, **others):
+    return {"heads": heads, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v,
+            "dtype": DTYPES[dtype], **masked_options(*masked), **others}
 
 
-def _given(*tensors):
-    return [tensor for tensor in tensors if tensor is not None]
+def _backward_options(lse_gradient, *settings):
+    return _options(*settings, lse_gradient=lse_gradient)
 
 
-def _fake_forward(q, k, v, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, **settings):
-    rows = q.shape[:-3] + (q.shape[-2], q.shape[-3])
-    return (q.new_empty(q.shape[:-1] + v.shape[-1:]), q.new_empty(rows, dtype=torch.float32))
+def _settings(q, k, v, sinks, *masked):
+    """What _options takes."""
+    dim, heads = q.shape[-1], q.shape[-2]
+    return (heads, k.shape[-2], dim, v.shape[-1], q.dtype, sinks is not None, *masked)
 
 
-def _forward(q, k, v, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, *, causal, window, scale,
-             softcap, max_q, max_k, target):
-    _check_offsets(q, k, cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    out, lse = _fake_forward(q, k, v)
-    offsets = _given(cu_seqlens_q, cu_seqlens_k)
-    if offsets:  # rows of no sequence are not written
-        out.zero_()
+def _empty_results(q, k, v, *_):
+    *batch, length, heads, _ = q.shape
+    return (q.new_empty((*batch, length, heads, v.shape[-1])),
+            q.new_empty((*batch, heads, length), dtype=torch.float32))
+
+
+def _forward(q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, causal, window, scale, softcap, max_q,
+             max_k, target):
+    out, lse = _empty_results(q, k, v)
+    name, tensors = "attention_forward", [readable(q), readable(k), readable(v)]
+    if cu_seqlens_q is not None:
+        if not q.is_cuda:
+            require_offsets("cu_seqlens of queries", cu_seqlens_q, q.shape[0], max_q)
+            require_offsets("cu_seqlens of keys", cu_seqlens_k, k.shape[0], max_k)
+        out.zero_()  # rows of no sequence are not written
         lse.fill_(-torch.inf)
-    run("attention_varlen_forward" if offsets else "attention_forward",
-        _options(q, k, v, sinks, causal, window, scale, softcap), target,
-        [readable(q), readable(k), readable(v), *offsets, out, lse, *_given(sinks)])
+        name = "attention_varlen_forward"
+        tensors += (readable(cu_seqlens_q), readable(cu_seqlens_k))
+    tensors += (out, lse)
+    if sinks is not None:
+        tensors.append(readable(sinks))
+    run(name, _settings(q, k, v, sinks, causal, window, scale, softcap), _options, target, tensors)
     return out, lse
 
 
-def _fake_backward(d_out, d_lse, q, k, v, out, lse, sinks=None, cu_seqlens_q=None,
-                   cu_seqlens_k=None, **settings):
+def forward_into(out, lse, q, k, v, causal, scale):
+    """The same without sinks, of a dense batch, into tensors that are given."""
+    place = readable(out)
+    run("attention_forward", _settings(q, k, v, None, causal, 0, scale, 0.0), _options, "",
+        [readable(q), readable(k), readable(v), place, lse])
+    if place is not out:
+        out.copy_(place)
+
+
+def _empty_gradients(d_out, d_lse, q, k, v, out, lse, sinks, *_):
     d_sinks = lse.new_empty(0) if sinks is None else lse.new_empty(sinks.shape)
     return (*(tensor.new_empty(tensor.shape) for tensor in (q, k, v)), d_sinks)
 
 
-def _backward(d_out, d_lse, q, k, v, out, lse, sinks=None, cu_seqlens_q=None, cu_seqlens_k=None, *,
-              causal, window, scale, softcap, max_q, max_k, target):
-    gradients = _fake_backward(d_out, d_lse, q, k, v, out, lse, sinks)
-    offsets = _given(cu_seqlens_q, cu_seqlens_k)
-    if offsets:
+def _backward(d_out, d_lse, q, k, v, out, lse, sinks, cu_seqlens_q, cu_seqlens_k, causal, window,
+              scale, softcap, target):
+    gradients = _empty_gradients(d_out, d_lse, q, k, v, out, lse, sinks)
+    name, tensors = "attention_backward", [readable(q), readable(k), readable(v)]
+    if cu_seqlens_q is not None:
         for gradient in gradients[:3]:
             gradient.zero_()
-    options = _options(q, k, v, sinks, causal, window, scale, softcap)
-    options["lse_gradient"] = d_lse is not None
-    inputs = [readable(q), readable(k), readable(v), *offsets, *_given(sinks), out, lse,
-              readable(d_out)]
+        name = "attention_varlen_backward"
+        tensors += (readable(cu_seqlens_q), readable(cu_seqlens_k))
+    if sinks is not None:
+        tensors.append(readable(sinks))
+    tensors += (readable(out), readable(lse), readable(d_out))
     if d_lse is not None:
-        inputs.append(readable(d_lse))
-    run("attention_varlen_backward" if offsets else "attention_backward", options, target,
-        inputs + list(gradients if sinks is not None else gradients[:3]))
+        tensors.append(readable(d_lse))
+    tensors += gradients if sinks is not None else gradients[:3]
+    settings = _settings(q, k, v, sinks, causal, window, scale, softcap)
+    run(name, (d_lse is not None, *settings), _backward_options, target, tensors)
     return gradients
 
 
-def _keep(ctx, inputs, keyword_only_inputs, output):
-    ctx.save_for_backward(*inputs, *output)
-    ctx.settings = keyword_only_inputs
+def _keep(ctx, arguments, results):
+    ctx.save_for_backward(*arguments[:6], *results)
+    *ctx.masked, _, _, ctx.target = arguments[6:]
     ctx.set_materialize_grads(False)
 
 
 def _differentiate(ctx, d_out, d_lse):
-    q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, out, lse = ctx.saved_tensors
+    q, k, v, *masks, out, lse = ctx.saved_tensors
+    rest = (None,) * 9  # of what has no gradient
     if d_out is None and d_lse is None:
-        return (None,) * 6
+        return (None,) * 4 + rest
     if d_out is None:
         d_out = torch.zeros_like(out)
-    d_q, d_k, d_v, d_sinks = torch.ops.tilewright.attention_backward(
-        d_out, d_lse, q, k, v, out, lse, sinks, cu_seqlens_q, cu_seqlens_k, **ctx.settings)
-    return d_q, d_k, d_v, None if sinks is None else d_sinks, None, None
+    *gradients, d_sinks = torch.ops.tilewright.attention_backward.default(
+        d_out, d_lse, q, k, v, out, lse, *masks, *ctx.masked, ctx.target)
+    return (*gradients, None if masks[0] is None else d_sinks, *rest)
 
 
 def _refuse_second(ctx, *_):
@@ -244,13 +274,5 @@ def _refuse_second(ctx, *_):
            "leave create_graph=True out, or use PyTorch's math attention there")
 
 
-define(f"attention(Tensor q, Tensor k, Tensor v, Tensor? sinks=None, Tensor? cu_seqlens_q=None, "
-       f"Tensor? cu_seqlens_k=None, {_SETTINGS}) -> (Tensor out, Tensor lse)",
-       _forward, _fake_forward)
-define(f"attention_backward(Tensor d_out, Tensor? d_lse, Tensor q, Tensor k, Tensor v, Tensor out, "
-       f"Tensor lse, Tensor? sinks=None, Tensor? cu_seqlens_q=None, Tensor? cu_seqlens_k=None, "
-       f"{_SETTINGS}) -> (Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_sinks)",
-       _backward, _fake_backward)
-torch.library.register_autograd("tilewright::attention", _differentiate, setup_context=_keep,
-                                lib=LIBRARY)
-torch.library.register_autograd("tilewright::attention_backward", _refuse_second, lib=LIBRARY)
+differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep, _differentiate)
+differentiate(define(_BACKWARD, _backward, _empty_gradients), 10, lambda *_: None, _refuse_second)

@@ -3,7 +3,7 @@
 import torch
 
 from ._checks import DTYPES, check_alike, check_size, check_tensor, under_autocast
-from ._run import LIBRARY, define, readable, run
+from ._run import define, differentiate, readable, run
 
 
 def gemm(a, b, *, target=None):
@@ -20,37 +20,33 @@ def gemm(a, b, *, target=None):
     a, b = under_autocast(a, b)
     check_alike("a", a, "b", b)
     check_size("b", b, 0, "k", a.shape[1], "a")
-    return torch.ops.tilewright.gemm(a, b, target=target or "")
+    return torch.ops.tilewright.gemm.default(a, b, target or "")
 
 
-def _fake_product(a, b, *, target):
+def _empty_product(a, b, target):
     return a.new_empty(a.shape[0], b.shape[1])
 
 
-def _product(a, b, *, target):
-    c = _fake_product(a, b, target=target)
-    run("gemm", {"dtype": DTYPES[a.dtype]}, target, [readable(a), readable(b.t()), c])
+def _product(a, b, target):
+    c = _empty_product(a, b, target)
+    run("gemm", (a.dtype,), lambda dtype: {"dtype": DTYPES[dtype]}, target,
+        (readable(a), readable(b.t()), c))
     return c
 
 
-def _keep(ctx, inputs, keyword_only_inputs, output):
-    a, b = inputs
+def _keep(ctx, arguments, result):
+    a, b, ctx.target = arguments
     # Each gradient needs the other operand alone.
     ctx.save_for_backward(a if ctx.needs_input_grad[1] else None,
                           b if ctx.needs_input_grad[0] else None)
-    ctx.target = keyword_only_inputs["target"]
 
 
 def _differentiate(ctx, d_c):
     a, b = ctx.saved_tensors
-    d_a = d_b = None
-    if b is not None:
-        d_a = torch.ops.tilewright.gemm(d_c, b.t(), target=ctx.target)
-    if a is not None:
-        d_b = torch.ops.tilewright.gemm(a.t(), d_c, target=ctx.target)
-    return d_a, d_b
+    product = torch.ops.tilewright.gemm.default
+    return (None if b is None else product(d_c, b.t(), ctx.target),
+            None if a is None else product(a.t(), d_c, ctx.target), None)
 
 
-define("gemm(Tensor a, Tensor b, *, str target) -> Tensor", _product, _fake_product)
-torch.library.register_autograd("tilewright::gemm", _differentiate, setup_context=_keep,
-                                lib=LIBRARY)
+differentiate(define("gemm(Tensor a, Tensor b, str target) -> Tensor", _product, _empty_product), 2,
+              _keep, _differentiate)
