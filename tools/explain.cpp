@@ -166,15 +166,23 @@ void print(const explanations::ProgramExplanation& program, bool with_diffs) {
     fmt::print("\n{}\n", kernel.kernel);
     print(kernel, with_diffs);
   }
-  if (program.work) print_roofline(*program.work);
+  if (const explanations::CpuList* const list = explanations::longest_list(program)) {
+    fmt::print("\n{}", explanations::text_of(*list->peaks, program.work));
+  } else if (program.work) {
+    print_roofline(*program.work);
+  }
   if (program.schedule) fmt::print("{}", library::to_text(*program.schedule));
 }
 
 // The files of a kernel are in a folder of its name.
 int explain_program(const Request& request, const LibraryKernel& entry, const OptionValues& options,
                     const compiler::Target& target) {
-  explanations::ProgramExplanation program = explanations::explain(
-      library::KernelSource(entry).program(options, target), target, compilation_of(request));
+  const ir::Program recorded = library::KernelSource(entry).program(options, target);
+  explanations::ProgramExplanation program =
+      explanations::explain(recorded, target, compilation_of(request));
+  if (target.kind == compiler::Target::Kind::cpu) {
+    explanations::measure(program, recorded, workload_of(request, entry));
+  }
   program.work = explanations::work_of(entry, options);
   program.schedule = library::report_schedule(entry, options, target);
   for (std::size_t i = 0; i < program.kernels.size(); ++i) {

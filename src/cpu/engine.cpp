@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <memory>
-#include <new>
 #include <string>
 
 #include "cpu/scalars.h"

@@ -74,10 +74,11 @@ class Listing {
         bytes_of(tile(from)) + bytes_of(tile(to)), 0, slow_of(tile(to)));
   }
 
+  // What products read with any strides, and functions of rows where these are whole vectors.
   void list(const Load& load) {
-    const double bytes = load.in_place ? 0 : 2 * bytes_of(tile(load.tile));
-    add("load " + text_of(tile(load.tile)) + (load.in_place ? ", read where it lies" : ""),
-        load.box.where, bytes, 0, load.in_place ? Slow::no : slow_of(tile(load.tile)));
+    const bool stays = load.in_place || load.in_place_by_rows;
+    add("load " + text_of(tile(load.tile)) + (stays ? ", read where it lies" : ""), load.box.where,
+        stays ? 0 : 2 * bytes_of(tile(load.tile)), 0, stays ? Slow::no : slow_of(tile(load.tile)));
   }
   void list(const Store& store) {
     add("store " + text_of(tile(store.tile)), store.box.where, 2 * bytes_of(tile(store.tile)), 0,

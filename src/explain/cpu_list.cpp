@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "support/counted.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::explanations {
@@ -120,6 +121,18 @@ CpuRoofline roofline(const cpu::Peaks& peaks, const Work& work) {
   return line;
 }
 
+std::string text_of(const cpu::Peaks& peaks, const std::optional<Work>& work) {
+  std::string text = fmt::format("this processor, {}: {:.4g} GFLOP/s in products, {:.4g} GB/s\n",
+                                 counted(peaks.threads, "thread"), peaks.flops_per_second / 1e9,
+                                 peaks.bytes_per_second / 1e9);
+  if (!work) return text;
+  const CpuRoofline line = roofline(peaks, *work);
+  return text +
+         fmt::format("  bound by {} (ridge {:.0f}): at most {:.4g} GFLOP/s, at least {:.4g} ms\n",
+                     line.memory_bound ? "memory" : "arithmetic", line.ridge,
+                     line.flops_per_second / 1e9, line.seconds * 1e3);
+}
+
 std::string text_of(const CpuList& list, const std::optional<Work>& work) {
   const cpu::Program& program = list.compiled->program();
   std::string text = fmt::format("instruction set {}, arena {} a thread, of which {} for packing\n",
@@ -136,18 +149,7 @@ std::string text_of(const CpuList& list, const std::optional<Work>& work) {
         "all\n",
         made.measured, made.blocks, block * 1e6, block * static_cast<double>(made.blocks) * 1e3);
   }
-  if (list.peaks) {
-    text += fmt::format("this processor, {} threads: {:.4g} GFLOP/s in products, {:.4g} GB/s\n",
-                        list.peaks->threads, list.peaks->flops_per_second / 1e9,
-                        list.peaks->bytes_per_second / 1e9);
-    if (work) {
-      const CpuRoofline line = roofline(*list.peaks, *work);
-      text +=
-          fmt::format("  bound by {} (ridge {:.0f}): at most {:.4g} GFLOP/s, at least {:.4g} ms\n",
-                      line.memory_bound ? "memory" : "arithmetic", line.ridge,
-                      line.flops_per_second / 1e9, line.seconds * 1e3);
-    }
-  }
+  if (list.peaks) text += text_of(*list.peaks, work);
   for (const std::string& part : slow_parts(list)) text += "slow: " + part + "\n";
   return text;
 }

@@ -41,6 +41,8 @@ struct CpuRoofline {
 };
 CpuRoofline roofline(const cpu::Peaks& peaks, const Work& work);
 
+// Both in words.
+std::string text_of(const cpu::Peaks& peaks, const std::optional<Work>& work);
 // The list, a line for each operation, and what else is above.
 std::string text_of(const CpuList& list, const std::optional<Work>& work);
 

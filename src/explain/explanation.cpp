@@ -7,8 +7,11 @@
 #include <chrono>
 
 #include "compiler/cpu_kernel.h"
+#include "compiler/host_program.h"
 #include "ir/text.h"
+#include "library/program_simulation.h"
 #include "passes/pipeline.h"
+#include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
@@ -310,6 +313,32 @@ ProgramExplanation explain(const ir::Program& program, const compiler::Target& t
                           format_location(operation.where)});
   }
   return made;
+}
+
+void measure(ProgramExplanation& explanation, const ir::Program& program,
+             library::Workload workload) {
+  const ir::Program bound =
+      library::bind_workload(program, workload, simulator::MachineOptions().multiprocessors);
+  const auto list_of = [&](const ir::Kernel& kernel) -> CpuList& {
+    const auto found = std::find_if(bound.kernels.begin(), bound.kernels.end(),
+                                    [&](const auto& each) { return each.get() == &kernel; });
+    return *explanation.kernels[static_cast<std::size_t>(found - bound.kernels.begin())].cpu;
+  };
+  compiler::for_each_launch(bound, workload.arguments(),
+                            [&](const ir::Kernel& kernel, const Arguments& arguments) {
+                              CpuList& list = list_of(kernel);
+                              if (!list.measurement) measure(list, arguments);
+                              list.compiled->run(arguments);
+                            });
+}
+
+const CpuList* longest_list(const ProgramExplanation& explanation) {
+  const CpuList* longest = nullptr;
+  for (const Explanation& kernel : explanation.kernels) {
+    if (!kernel.cpu || !kernel.cpu->peaks) continue;
+    if (!longest || seconds_of(*kernel.cpu) > seconds_of(*longest)) longest = &*kernel.cpu;
+  }
+  return longest;
 }
 
 std::vector<compiler::DumpFile> dump_files(const Explanation& explanation) {

@@ -19,6 +19,7 @@
 #include "ir/program.h"
 #include "ir/text_diff.h"
 #include "library/tuning/schedule_report.h"
+#include "library/workload.h"
 #include "tilewright/kernel.h"
 
 namespace tilewright::explanations {
@@ -103,6 +104,12 @@ struct ProgramExplanation {
 
 ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
                            const compiler::MachineOptions& options = {});
+
+// Of one on the target cpu: runs it, and measures each kernel's first launch.
+void measure(ProgramExplanation& explanation, const ir::Program& program,
+             library::Workload workload);
+// The list of the kernel that takes longest; null on other targets, and where nothing was measured.
+const CpuList* longest_list(const ProgramExplanation& explanation);
 
 // The stages that changed the kernel, with their differences, the source, PTX, cubin and SASS, and
 // what it takes.

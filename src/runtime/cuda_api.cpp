@@ -34,7 +34,7 @@ constexpr CodeAdvice kAdvice[] = {
      "another process holds the GPU in exclusive mode: stop it, or `nvidia-smi -c DEFAULT`"},
     {100, ErrorKind::unavailable,
      "run on a machine with an NVIDIA GPU, pass the GPU into the container (docker --gpus all), or "
-     "check CUDA_VISIBLE_DEVICES; the target `interpreter` needs no GPU"},
+     "check CUDA_VISIBLE_DEVICES; the target `cpu` needs no GPU"},
     {101, ErrorKind::usage, "use a device number below the count that `tilewright doctor` lists"},
     {200, ErrorKind::unavailable,
      "the driver cannot read this binary: update the NVIDIA driver to at least the CUDA version of "
@@ -124,7 +124,7 @@ LibraryRequest cuda_driver_request() {
   request.what = "the NVIDIA driver's library libcuda.so.1";
   request.how_to_get_it =
       "install the NVIDIA driver (525.60 or newer), or run the container with its GPU support "
-      "(docker --gpus all); the target `interpreter` needs no driver";
+      "(docker --gpus all); the target `cpu` needs no driver";
   if (const char* chosen = std::getenv("TILEWRIGHT_CUDA_DRIVER");
       chosen != nullptr && *chosen != '\0') {
     request.what = "the NVIDIA driver's library named by TILEWRIGHT_CUDA_DRIVER";

@@ -92,7 +92,8 @@ TEST(ThreadsTest, TheCpuTakesLaunchesFromAll) {
   ASSERT_EQ(tilewright_kernel_create("gemm", "dtype=f32", "cpu", 0, &shared), TILEWRIGHT_OK)
       << tilewright_last_error();
   const Executable sums = compile(column_sums(), "cpu");
-  const auto lent = [](void*, int32_t parts, void (*call)(void*, int32_t), void* work) {
+  const tilewright_parallel_for lent = [](void*, int32_t parts, void (*call)(void*, int32_t),
+                                          void* work) {
     std::vector<std::thread> threads;
     for (int32_t part = 0; part < parts; ++part) threads.emplace_back(call, work, part);
     for (std::thread& thread : threads) thread.join();
