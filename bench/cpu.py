@@ -245,7 +245,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     groups = ["attention", "decode", "gemm", "backward", "rows"]
-    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/release/lib/libtilewright.so")
+    parser.add_argument("--library", type=pathlib.Path,
+                        default=ROOT / "build/release/lib/libtilewright.so")
     parser.add_argument("--only", nargs="+", choices=groups, default=groups)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--quick", action="store_true", help="the smallest size of each")

@@ -1,5 +1,5 @@
-// Causal attention in the tile language, interpreted on random tensors and held against the formula
-// in float64.
+// Causal attention in the tile language, run on the CPU on random tensors and held against the
+// formula in float64.
 
 #include <algorithm>
 #include <cmath>
@@ -85,7 +85,7 @@ int main() {
   HostTensor V = HostTensor::random_normal(bf16, {1, kKeys, kHeads, kDim}, 3);
   HostTensor O = HostTensor::poisoned(bf16, {1, kQueries, kHeads, kDim});
   try {
-    const Executable executable = compile(attention(kHeads, kDim), "interpreter");
+    const Executable executable = compile(attention(kHeads, kDim), "cpu");
     executable.run({ref(Q), ref(K), ref(V), ref(O)});
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());

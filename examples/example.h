@@ -15,14 +15,14 @@
 // programs in other languages launch their kernels.
 namespace tilewright::examples {
 
-// "--target interpreter" (the default), "sim:sm_90a", "passes:sm_90a" or "sm_90a" (built and
-// checked, not run).
+// "--target cpu" (the default: the tensors are the host's), "interpreter", "sim:sm_90a",
+// "passes:sm_90a" or "sm_90a" (built and checked, not run).
 inline std::string target_of(int argc, char** argv) {
-  if (argc == 1) return "interpreter";
+  if (argc == 1) return "cpu";
   if (argc == 3 && std::strcmp(argv[1], "--target") == 0) return argv[2];
-  throw Error(
-      ErrorKind::usage, {}, "arguments",
-      std::string("usage: ") + argv[0] + " [--target interpreter|sim:sm_90a|passes:sm_90a|sm_90a]");
+  throw Error(ErrorKind::usage, {}, "arguments",
+              std::string("usage: ") + argv[0] +
+                  " [--target cpu|interpreter|sim:sm_90a|passes:sm_90a|sm_90a]");
 }
 
 // Of every element, by its row-major number: the root mean square of what differs, relative to

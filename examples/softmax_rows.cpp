@@ -66,7 +66,7 @@ int main() {
   }
   HostTensor Y = HostTensor::poisoned(f32, {37, 83});
   try {
-    compile(softmax_rows(), "interpreter").run({ref(X), ref(temperature), ref(Y)});
+    compile(softmax_rows(), "cpu").run({ref(X), ref(temperature), ref(Y)});
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return static_cast<int>(error.kind());

@@ -8,6 +8,7 @@
 #include "kernels/gemm_ranks_check.h"
 #include "kernels/gemm_sm90.h"
 #include "kernels/rank_words.h"
+#include "kernels/row_push.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -39,15 +40,17 @@ struct Parts {
   int blocks, depths;
   int words() const { return blocks - 1 + depths; }  // of a rank
 };
+bool is_pushed(const AllGatherGemm& o) { return o.push || o.join_ranks; }
 bool is_wide(const AllGatherGemm& o) { return o.gemm.block_n > 128; }
 Parts parts_of(const AllGatherGemm& o) {
+  if (o.join_ranks) return {1, 4};
   if (o.push) return {1, is_wide(o) ? 16 : 4};
   return o.ranks == 2 ? Parts{4, 4} : Parts{2, 1};
 }
-// Rows and columns that a warp pushes at a time, and how many of them shared memory has room for:
-// beside wide tiles, which need four stages of their own, few.
-constexpr int kPushed = 64;
-int push_stages(const AllGatherGemm& o) { return is_wide(o) ? 2 : 4; }
+// Beside wide tiles, which need four stages of their own, shared memory has room for few pieces.
+RowPush::Plan push_plan(const AllGatherGemm& o) {
+  return {o.ranks, o.gemm.dtype, parts_of(o).depths, is_wide(o) ? 2 : 4, o.gemm.block_k};
+}
 
 // Rows of a block, which no tile lies across, and columns of a part of the depth.
 Dim block_rows(const AllGatherGemm& o, const Dim& m) {
@@ -55,42 +58,46 @@ Dim block_rows(const AllGatherGemm& o, const Dim& m) {
   return ceil_div(m, tile * parts_of(o).blocks) * tile;
 }
 Dim part_depth(const AllGatherGemm& o, const Dim& k) {
-  const int unit = o.push ? std::max(kPushed, o.gemm.block_k) : o.gemm.block_k;
-  return ceil_div(k, parts_of(o).depths * unit) * unit;
+  if (is_pushed(o)) return push_plan(o).part_depth(k);
+  return ceil_div(k, parts_of(o).depths * o.gemm.block_k) * o.gemm.block_k;
 }
 
-class AllGatherSm90 : public GemmSm90 {
- public:
-  AllGatherSm90(Kernel& kernel, const AllGatherGemm& o, SharedPlan plan)
-      : AllGatherSm90(kernel, o, std::move(plan), kernel.dim("m"), kernel.dim("n", multiple_of(8)),
-                      kernel.dim("k", multiple_of(8))) {}
+// What a kernel gets.
+struct GatherTensors {
+  GatherTensors(Kernel& kernel, const AllGatherGemm& o)
+      : m(kernel.dim("m")),
+        n(kernel.dim("n", multiple_of(8))),
+        k(kernel.dim("k", multiple_of(8))),
+        A(kernel.in("A", o.gemm.dtype, {m, k})),
+        B(kernel.in("B", o.gemm.dtype, {n, k})),
+        C(kernel.out("C", o.gemm.dtype, {kernel.ranks(), m, n})),
+        gathered(kernel.symmetric("gathered", o.gemm.dtype, gathered_shape(o, m, k))),
+        arrived(kernel.symmetric("arrived", i32, {kernel.ranks() * parts_of(o).words()})) {}
 
-  // What is pushed has two halves, for every second run.
+  // Copy engines have one half, and wait.
   static std::vector<Dim> gathered_shape(const AllGatherGemm& o, const Dim& m, const Dim& k) {
-    if (o.push) return {2 * o.ranks, m, k};
+    if (is_pushed(o)) return RowPush::shape(o.ranks, m, k);
     return {o.ranks * m, k};
   }
 
- private:
-  AllGatherSm90(Kernel& kernel, const AllGatherGemm& o, SharedPlan plan, const Dim& m, const Dim& n,
-                const Dim& k)
-      : GemmSm90(
-            kernel, o.gemm,
-            {m, n, k, kernel.in("A", o.gemm.dtype, {m, k}), kernel.in("B", o.gemm.dtype, {n, k})},
-            std::move(plan), o.gemm.dtype),
+  Dim m, n, k;
+  Tensor A, B, C;
+  Tensor gathered;  // the others' rows; nothing where this rank's own would be
+  Tensor arrived;   // how far each of them has come
+};
+
+class AllGatherSm90 : public GemmSm90 {
+ public:
+  AllGatherSm90(Kernel& kernel, const AllGatherGemm& o, const GatherTensors& of, SharedPlan plan)
+      : GemmSm90(kernel, o.gemm, {of.m, of.n, of.k, of.A, of.B}, std::move(plan), o.gemm.dtype),
         o_(o),
         kernel_(kernel),
         ranks_(kernel.ranks()),
-        C_(kernel.out("C", o.gemm.dtype, {ranks_, m, n})),
-        gathered_(kernel.symmetric("gathered", o.gemm.dtype, gathered_shape(o, m, k))),
-        arrived_(kernel.symmetric("arrived", i32, {ranks_ * parts_of(o).words()})) {
-    if (o.push) {
-      pushed_.emplace(kernel, "pushed", stages(push_stages(o)),
-                      std::vector<TileShape>{{o.gemm.dtype, kPushed, kPushed}}, here());
-      stored_.emplace(kernel, kWarpThreads * 2, 1, here());
-    }
+        of_(of) {
+    if (o.push) push_.emplace(kernel, push_plan(o), of.A, of.m, of.k, of.gathered, of.arrived);
   }
 
+ private:
   // This rank's own rows, then those of the rank before it, which pushes here first, and so on.
   Dim tile_count() const override {
     return o_.share_ranks ? tile_groups() : tile_groups() * ranks_;
@@ -120,111 +127,124 @@ class AllGatherSm90 : public GemmSm90 {
         });
   }
   TensorView gathered_rows(const Index& rank, const Block& rows, const Block& columns) const {
-    if (o_.push) return gathered_(pushed_slot(rank), rows, columns);
+    if (push_) return push_->rows_of(rank, rows, columns);
     // Behind a rank's last row is the next one's first, which may not be there yet.
     const Index first = rank * p_.m;
-    return gathered_(Block(first + rows.start(), rows.size(), first + rows.limit()), columns);
+    return of_.gathered(Block(first + rows.start(), rows.size(), first + rows.limit()), columns);
   }
 
   void wait_for(const Work& w, const Index& depth) {
-    const Parts parts = parts_of(o_);
-    const Index first = w.rank * parts.words();
-    const MemoryOrder order{Semantics::acquire, Scope::system};
-    if (o_.push) {
-      wait_flag(arrived_(first + depth), Compare::ge, kernel_.epoch() * pushes(depth), order);
+    if (push_) {
+      push_->wait_for(w.rank, depth);
     } else {
+      const Parts parts = parts_of(o_);
       const Index block = min(w.rows.start() / block_rows(o_, p_.m), parts.blocks - 1);
       const Index word = block + select(block == parts.blocks - 1, depth, 0);
-      wait_flag(arrived_(first + word), Compare::ge, kernel_.epoch(), order);
+      wait_flag(of_.arrived(w.rank * parts.words() + word), Compare::ge, kernel_.epoch(), kLearn);
     }
     fence_proxy_async_global();
   }
 
-  // This rank's rows to all others, one part of the depth after the other, through a ring of its
-  // own: the products wait for nothing of it.
   std::vector<RoleSpec> more_roles(RegisterBudget budget) override {
-    if (!o_.push) return {};
-    return {role("fetch", warps(1), budget, [this] { fetch(); }),
-            role("push", warps(1), budget, [this] { push(); }),
-            role("tell", warps(1), budget, [this] { tell(); })};
+    return push_ ? push_->roles(budget) : std::vector<RoleSpec>();
   }
-  void each_piece(const std::function<void(const Block& rows, const Block& depth)>& body) {
-    const Dim rows = ceil_div(p_.m, kPushed), columns = ceil_div(p_.k, kPushed);
-    for (Index piece : range(cta_index(), rows * columns, cta_count())) {
-      body(p_.m.block(piece % rows, kPushed), p_.k.block(piece / rows, kPushed));
-    }
-  }
-  void fetch() {
-    each_piece([&](const Block& rows, const Block& depth) {
-      pushed_->produce([&](const Slot& slot) { tma_load(p_.A(rows, depth), slot[0]); });
-    });
-  }
-  // A piece is on its way while the next one leaves.
-  void push() {
-    const Index me = kernel_.rank();
-    Cell<Index> before(Index(kNone), here());
-    const auto end_before = [&](int under_way) {
-      when(before != kNone, [&] {
-        bulk_wait(under_way);
-        pushed_->release(before);
-        stored_->sync();
-      });
-    };
-    each_piece([&](const Block& rows, const Block& depth) {
-      const Slot slot = pushed_->consume();
-      each_other_rank(kernel_, o_.ranks, [&](const Index& to) {
-        tma_store(gathered_.at(to)(pushed_slot(me), rows, depth), slot[0]);
-      });
-      bulk_commit();
-      end_before(1);
-      before = slot.stage();
-    });
-    end_before(0);
-  }
-  // It waits for what is on its way, and the warp that pushes does not.
-  void tell() {
-    each_piece([&](const Block&, const Block& depth) {
-      stored_->sync();
-      fence(Scope::system);  // once for all of them
-      each_other_rank(kernel_, o_.ranks, [&](const Index& to) {
-        const Index part = depth.start() / part_depth(o_, p_.k);
-        atomic_add(arrived_.at(to)(kernel_.rank() * parts_of(o_).words() + part), 1,
-                   {Semantics::relaxed, Scope::system});
-      });
-    });
-  }
-  // Of a part of the depth.
-  Index pushes(const Index& depth) const {
-    const Dim width = part_depth(o_, p_.k);
-    const Index columns = ceil_div(min(max(p_.k - depth * width, 0), width), kPushed);
-    return columns * ceil_div(p_.m, kPushed);
-  }
-
-  // A rank that begins run r + 1 has ended run r, for which the others pushed when they had ended
-  // run r - 1: they read what two runs push and no more. Copy engines have one half, and wait.
-  Index pushed_slot(const Index& rank) const { return kernel_.epoch() % 2 * ranks_ + rank; }
   void finish(const Work& w, const std::vector<Tile>& sums, const Index& group) override {
     store_runs(
-        w, group, [&](const Block& rows, const Block& cols) { return C_(w.rank, rows, cols); },
+        w, group, [&](const Block& rows, const Block& cols) { return of_.C(w.rank, rows, cols); },
         [&](const Run& run) { return part_of(sums, run); });
   }
 
-  static constexpr int kNone = -1, kWarpThreads = 32;
   const AllGatherGemm o_;
   Kernel& kernel_;
-  Dim ranks_;
-  Tensor C_;
-  Tensor gathered_;  // the others' rows; nothing where this rank's own would be
-  Tensor arrived_;
-  std::optional<Ring> pushed_;
-  std::optional<NamedBarrier> stored_;  // of the warps that push and that tell
+  const Dim ranks_;
+  const GatherTensors of_;
+  std::optional<RowPush> push_;
+};
+
+// Few rows: a tile has as many of each rank, its own first, so that B is read once. All tiles wait
+// for all ranks, part by part of the depth; so of a tile that the grid divides each CTA has blocks
+// of every part.
+class JoinedGatherSm90 : public GemmSm90 {
+ public:
+  JoinedGatherSm90(Kernel& kernel, const AllGatherGemm& o, const GatherTensors& of, SharedPlan plan)
+      : GemmSm90(
+            kernel, o.gemm,
+            {ceil_div(of.m, o.gemm.block_m / o.ranks) * o.gemm.block_m, of.n, of.k, of.A, of.B},
+            std::move(plan), o.gemm.dtype),
+        ranks_(o.ranks),
+        rows_(o.gemm.block_m / o.ranks),
+        kernel_(kernel),
+        of_(of),
+        push_plan_(push_plan(o)),
+        push_(kernel, push_plan_, of.A, of.m, of.k, of.gathered, of.arrived) {}
+
+ private:
+  std::vector<RoleSpec> more_roles(RegisterBudget budget) override { return push_.roles(budget); }
+
+  Work part_of_depth(const Work& w) const override {
+    Work strided = w;
+    strided.first = 0;
+    strided.last = steps_before(w, ceil_div(p_.k, g_.block_k));
+    return strided;
+  }
+  // Of the tile's part, blocks along k before the given one: every parts-th is its own.
+  static Index steps_before(const Work& w, const Index& block) {
+    return max(block - w.part + w.parts - 1, 0) / w.parts;
+  }
+
+  void load_tile(const Work& w) override {
+    const Dim width = push_plan_.part_depth(p_.k) / g_.block_k;
+    const Dim blocks = ceil_div(p_.k, g_.block_k);
+    for (Index part : range(push_plan_.depths)) {
+      each_other_rank(kernel_, ranks_, [&](const Index& from) { push_.wait_for(from, part); });
+      fence_proxy_async_global();
+      const Index first = steps_before(w, min(part * width, blocks));
+      const Index last = steps_before(w, min(part * width + width, blocks));
+      for (Index step : range(first, last)) {
+        const Block depth = p_.k.block(step * w.parts + w.part, g_.block_k);
+        ring_.produce([&](const Slot& slot) {
+          load_rows(w, depth, slot[0]);
+          load_b(w, depth, slot[1]);
+        });
+      }
+    }
+  }
+  void load_rows(const Work& w, const Block& depth, const SharedView& to) {
+    const Block rows(w.rows.start() / g_.block_m * rows_, rows_, of_.m);
+    tma_load(p_.A(rows, depth), to.rows(0, rows_));
+    for (int distance = 1; distance < ranks_; ++distance) {
+      tma_load(push_.rows_of(rank_at(distance), rows, depth), to.rows(distance * rows_, rows_));
+    }
+  }
+  // Whose rows have this place in a tile.
+  Index rank_at(const Index& distance) const { return (kernel_.rank() + distance) % ranks_; }
+
+  // Each warp stores rows of one rank.
+  Destination destination(const Work&) const override {
+    return [this](const Block& rows, const Block& cols) {
+      const Index tile = rows.start() / g_.block_m, place = rows.start() % g_.block_m;
+      const Block own(tile * rows_ + place % rows_, rows.size(), of_.m);
+      return of_.C(rank_at(place / rows_), own, cols);
+    };
+  }
+
+  const int ranks_, rows_;  // of each rank in a tile
+  Kernel& kernel_;
+  const GatherTensors of_;
+  const RowPush::Plan push_plan_;
+  RowPush push_;
 };
 
 Kernel all_gather_kernel_sm90(const AllGatherGemm& o, const Caller& caller) {
-  const int pushed = o.push ? push_stages(o) * kPushed * kPushed * size_of(o.gemm.dtype) : 0;
+  const int pushed = is_pushed(o) ? push_plan(o).shared_bytes() : 0;
   SharedPlan plan = plan_shared(o.gemm, caller, o.gemm.dtype, pushed);
   Kernel kernel(caller.function);
-  AllGatherSm90(kernel, o, std::move(plan)).record(kernel);
+  const GatherTensors tensors(kernel, o);
+  if (o.join_ranks) {
+    JoinedGatherSm90(kernel, o, tensors, std::move(plan)).record(kernel);
+  } else {
+    AllGatherSm90(kernel, o, tensors, std::move(plan)).record(kernel);
+  }
   return kernel;
 }
 
@@ -294,7 +314,11 @@ Program all_gather_gemm(const AllGatherGemm& o, SourceLocation where) {
 Program all_gather_gemm_sm90(const AllGatherGemm& o, SourceLocation where) {
   const Caller caller{"all_gather_gemm_sm90", where};
   check_all_gather(o, caller);
-  check_ranks_sm90(o.gemm, o.ranks, o.share_ranks, caller);
+  if (o.join_ranks) {
+    check_joined_sm90(o.gemm, o.ranks, caller);
+  } else {
+    check_ranks_sm90(o.gemm, o.ranks, o.share_ranks, caller);
+  }
   Program program(caller.function, o.ranks, where);
   const DType dtype = o.gemm.dtype;
   const Dim m = program.dim("m"), n = program.dim("n", multiple_of(8));
@@ -303,9 +327,9 @@ Program all_gather_gemm_sm90(const AllGatherGemm& o, SourceLocation where) {
   const Buffer C = program.out("C", dtype, {o.ranks, m, n});
   const Kernel kernel = all_gather_kernel_sm90(o, caller);
   const Buffer gathered =
-      program.scratch("gathered", dtype, AllGatherSm90::gathered_shape(o, m, k));
+      program.scratch("gathered", dtype, GatherTensors::gathered_shape(o, m, k));
   const Buffer arrived = program.signals("arrived", o.ranks * parts_of(o).words());
-  if (o.push) {
+  if (is_pushed(o)) {
     program.on_each_rank([&](const Rank& rank) {
       rank.stream().launch(kernel, {A, B, C, gathered, arrived});
     });

@@ -306,20 +306,23 @@ class Backward {
     Tile weights, scores;  // P^T and dS^T without the scale, as operands of products
   };
   // What lies in shared memory is read before it is needed: beside products that read both operands
-  // there, a load waits for hundreds of clocks.
+  // there, a load waits for hundreds of clocks. In order, the rows' statistics are read before
+  // these products begin (docs/log).
   Gradients gradients(const Index& group, const Slot& kv, const SharedView& k, const SharedView& v,
                       const Slot& slot, bool has_before) {
     const Index is_cut = slot.number(2);
+    std::optional<Tile> l, d;
+    const auto read = [&] {
+      l = load(slot[2].first_row());
+      d = load(slot[3].first_row());
+    };
+    if (plan_.reads_early && plan_.ordered) read();
     const bool staggers = first_begun_ && !has_before;
     if (staggers) when(group == 1, [&] { first_begun_->sync(); });
     const Pending products = wgmma(k, slot[0].columns(0, a_.dim).T());
     const Pending value_products = wgmma(v, slot[1].columns(0, a_.dim_v).T());
     if (staggers) when(group == 0, [&] { first_begun_->arrive(); });
-    std::optional<Tile> l, d;
-    if (plan_.reads_early) {
-      l = load(slot[2].first_row());
-      d = load(slot[3].first_row());
-    }
+    if (plan_.reads_early && !plan_.ordered) read();
     const Tile p = weights(group, kv, slot, is_cut, wait(products), l);
     if (has_before && plan_.meets_early) ds_full_.wait();
     const Tile ds = score_gradient(slot, p, wait(value_products), d);

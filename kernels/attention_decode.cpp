@@ -1,6 +1,4 @@
-#include <algorithm>
-#include <bit>
-
+#include "kernels/attention_join.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
@@ -64,7 +62,6 @@ Kernel decode_parts(const Attention& a) {
   return kernel;
 }
 
-// Weights the parts by their sums.
 Kernel decode_join(const Attention& a) {
   Kernel kernel("attention_decode_join");
   const int group = a.heads / a.kv_heads;
@@ -73,27 +70,16 @@ Kernel decode_join(const Attention& a) {
   const Tensor L = kernel.in("L", f32, {batch, parts, a.kv_heads, group});
   const Tensor O = kernel.out("O", a.dtype, {batch, a.kv_heads, group, a.dim_v});
   const Tensor LSE = kernel.out("LSE", f32, {batch, a.kv_heads, group});
-  const int size = std::min(16, static_cast<int>(std::bit_ceil(static_cast<unsigned>(group))));
-  plan_case("heads in several blocks", group > size);
-  plan_case("heads fill their blocks", group % size == 0);
+  const int size = rows_to_join(group);
   const auto [x, head, b] = kernel.grid(ceil_div(Dim(group), Dim(size)), a.kv_heads, batch);
   const Block rows = Dim(group).block(x, size);
-  const auto sums_of = [&, head = head, b = b](const Index& part) {
-    return load(L(b, part, head, rows)).reshape({size, 1});
-  };
-
-  Var top{full({size, 1}, kNone)};
-  for (Index part : range(parts)) top = max(top, sums_of(part));
-  // A row that sees no key has -inf in every part.
-  const Tile shift = where(Tile(top) == kNone, 0, Tile(top));
-  Var sum{zeros({size, 1})}, acc{zeros({size, a.dim_v})};
-  for (Index part : range(parts)) {
-    const Tile weight = exp2((sums_of(part) - shift) * kLog2e);
-    sum = sum + weight;
-    acc = acc + weight * load(P(b, part, head, rows, all));
-  }
-  store(O(b, head, rows, all), (Tile(acc) * where(Tile(sum) == 0, 0, 1 / Tile(sum))).cast(a.dtype));
-  store(LSE(b, head, rows), (shift + log2(Tile(sum)) * kLn2).reshape({size}));
+  const JoinedRows joined = join(
+      {parts,
+       [&, head = head, b = b](const Block& of_parts) { return P(b, of_parts, head, rows, all); },
+       [&, head = head, b = b](const Block& of_parts) { return L(b, of_parts, head, rows); }},
+      size, a.dim_v);
+  store(O(b, head, rows, all), joined.outputs.cast(a.dtype));
+  store(LSE(b, head, rows), joined.sums.reshape({size}));
   return kernel;
 }
 

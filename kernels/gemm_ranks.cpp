@@ -38,6 +38,19 @@ void check_ranks_sm90(const Gemm& g, int ranks, bool share_ranks, const Caller& 
   caller.refuse("k is divided among CTAs", "over ranks each tile is one CTA's: take split 1");
 }
 
+void check_joined_sm90(const Gemm& g, int ranks, const Caller& caller) {
+  check_sm90(g, caller);
+  const auto number = [](int value) { return std::to_string(value); };
+  if (g.exchanged || g.share_a > 1 || g.split > 1) {
+    caller.refuse("tiles of all ranks' rows are exchanged, share A, or are split in a cluster",
+                  "take exchanged = false, share_a = 1 and split = 1");
+  }
+  if (g.block_m % (16 * ranks) == 0) return;
+  caller.refuse(
+      "block_m is " + number(g.block_m) + ", with as many rows of " + number(ranks) + " ranks each",
+      "take a multiple of " + number(16 * ranks) + ": a warp stores 16 rows");
+}
+
 namespace {
 
 GemmVariant tiles(int block_m, int block_n, int share_a = 1, int share_b = 1, int block_k = 64) {
@@ -52,6 +65,12 @@ GemmVariant tiles(int block_m, int block_n, int share_a = 1, int share_b = 1, in
           .warpgroups = block_m == 64 ? 1 : 2,
           .share_a = share_a,
           .share_b = share_b};
+}
+
+GemmVariant on_grid(GemmVariant variant) {
+  variant.name += "_grid";
+  variant.grid_split = true;
+  return variant;
 }
 
 }  // namespace
@@ -73,6 +92,10 @@ const std::vector<RankGemmVariant>& all_gather_variants() {
       {.tiles = tiles(128, 128), .push = true},
       {.tiles = tiles(64, 128), .push = true},
       {.tiles = tiles(64, 64, 1, 1, 128), .share_ranks = true, .push = true},
+      {.tiles = on_grid(tiles(128, 88)), .join_ranks = true},
+      {.tiles = on_grid(tiles(128, 208, 1, 2)), .join_ranks = true},
+      {.tiles = on_grid(tiles(128, 128)), .join_ranks = true},
+      {.tiles = tiles(128, 128), .join_ranks = true},
   };
   return variants;
 }
@@ -88,6 +111,7 @@ AllGatherGemm with_variant(AllGatherGemm operation, const RankGemmVariant& varia
   operation.gemm = with_variant(operation.gemm, variant.tiles);
   operation.share_ranks = variant.share_ranks;
   operation.push = variant.push;
+  operation.join_ranks = variant.join_ranks;
   if (variant.share_ranks) operation.gemm.share_b = operation.ranks;
   return operation;
 }

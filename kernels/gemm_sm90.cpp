@@ -126,8 +126,7 @@ void GemmSm90::load_steps(
     ring_.produce([&](const Slot& slot) {
       load_operand([&](const Block& rows) { return a(rows, depth); }, w.rows, slot[0], g_.share_a,
                    1, &GemmSm90::across);
-      load_operand([&](const Block& cols) { return p_.B(cols, depth); }, w.cols, slot[1],
-                   g_.share_b, g_.share_a, &GemmSm90::below);
+      load_b(w, depth, slot[1]);
     });
   };
   if (!w.backwards) {
@@ -159,7 +158,7 @@ void GemmSm90::multiply(const Index& group) {
 }
 
 void GemmSm90::finish(const Work& w, const std::vector<Tile>& sums, const Index& group) {
-  const Destination to = *p_.C;
+  const Destination to = destination(w);
   const auto store_whole = [&] {
     store_runs(w, group, to, [&](const Run& run) { return scaled(part_of(sums, run)); });
   };
@@ -198,9 +197,9 @@ void GemmSm90::each_part(const std::function<void(const Work&)>& body) {
     const Index tile = select(whole, i * clusters() + own, waves * clusters() + own / parts);
     const Index part = own % parts;
     const auto [rows, cols] = place(tile);
-    body({rows, cols, select(whole, 0, steps * part / parts),
-          select(whole, steps, steps * (part + 1) / parts), select(whole, 0, part),
-          select(whole, 1, parts)});
+    body(part_of_depth({rows, cols, select(whole, 0, steps * part / parts),
+                        select(whole, steps, steps * (part + 1) / parts), select(whole, 0, part),
+                        select(whole, 1, parts)}));
   }
 }
 
@@ -294,7 +293,7 @@ void GemmSm90::store_met(const Work& w, const std::vector<Tile>& sums, const Ind
       const bool is_again = std::any_of(runs_.begin(), runs_.end(), [&](const Run& before) {
         return before.number + 2 <= run.number && longest(before) == longest(run);
       });
-      store_run(w, run, group, *p_.C, scaled(sum), left_last(run),
+      store_run(w, run, group, destination(w), scaled(sum), left_last(run),
                 plan_case("a run takes the tile of one before", is_again) ? std::optional(0)
                                                                           : std::nullopt);
     });

@@ -69,6 +69,10 @@ class GemmSm90 {
   virtual Dim tile_count() const { return tile_groups(); }
   virtual Work work(const Index& tile) const;
   virtual void load_tile(const Work& w);
+  // In a grid split, which blocks along k a part has: `w` has a run of them.
+  virtual Work part_of_depth(const Work& w) const { return w; }
+  // Where a tile's results go.
+  virtual Destination destination(const Work&) const { return *p_.C; }
   // What a warpgroup does beside the products of a tile, a third and two thirds on: the tensor
   // cores have one step of them meanwhile. Nothing where there is no pause.
   virtual int pauses() const { return 0; }
@@ -80,6 +84,10 @@ class GemmSm90 {
   // All steps along k, with these rows and columns of A.
   void load_steps(const Work& w,
                   const std::function<TensorView(const Block& rows, const Block& depth)>& a);
+  void load_b(const Work& w, const Block& depth, const SharedView& to) {
+    load_operand([&](const Block& cols) { return p_.B(cols, depth); }, w.cols, to, g_.share_b,
+                 g_.share_a, &GemmSm90::below);
+  }
   void each_tile(const std::function<void(const Work&)>& body);
   // The groups of C's tiles, and this CTA's rows and columns in one of them, by number.
   Dim tile_groups() const { return tile_rows() * tile_columns(); }

@@ -8,6 +8,7 @@
 #include "kernels/reference.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
+#include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
@@ -47,12 +48,20 @@ constexpr const char* kOfCpu = "the tile level in blocks for the caches of a pro
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
 
+}  // namespace
+
+KernelOption scale_option() {
+  return number_option("scale", "scores are so many times Q K^T; 0 for 1 / sqrt(dim)", {"0"});
+}
 KernelOption softcap_option() {
-  return integer_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
-                        {"0", "20"});
+  return number_option("softcap", "scores s become softcap * tanh(s / softcap); 0 for none",
+                       {"0", "20"});
 }
 
-}  // namespace
+double score_scale_of(const OptionValues& options) {
+  const double scale = options.number("scale");
+  return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(options.integer("dim")));
+}
 
 HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t seed) {
   std::mt19937_64 generator(seed);
@@ -76,24 +85,17 @@ Attention attention_of(const OptionValues& options) {
   a.causal = options.boolean("causal");
   a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   a.sinks = options.has("sinks") && options.boolean("sinks");
   a.l2_bytes = static_cast<int>(options.integer("l2_bytes"));
   return a;
 }
 
 AttentionSizes attention_sizes_of(const OptionValues& o) {
-  return {o.integer("batch"),
-          o.integer("queries"),
-          o.integer("keys"),
-          o.integer("heads"),
-          o.integer("kv_heads"),
-          o.integer("dim"),
-          o.integer("dim_v"),
-          o.boolean("causal"),
-          o.integer("window"),
-          1 / std::sqrt(static_cast<double>(o.integer("dim"))),
-          static_cast<double>(o.integer("softcap"))};
+  return {o.integer("batch"),    o.integer("queries"), o.integer("keys"),  o.integer("heads"),
+          o.integer("kv_heads"), o.integer("dim"),     o.integer("dim_v"), o.boolean("causal"),
+          o.integer("window"),   score_scale_of(o),    o.number("softcap")};
 }
 
 double attention_operations(const OptionValues& options, double scores) {
@@ -118,6 +120,7 @@ LibraryKernel attention_forward_entry() {
       flag_option("causal", "query i sees keys up to i + keys - queries"),
       integer_option("window", "causal only: the last so many of those keys; 0 for all",
                      {"0", "40", "150", "450"}, true),
+      scale_option(),
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       l2_option("262144"),  // groups have twice as many heads as fit
@@ -179,7 +182,8 @@ Attention decode_of(const OptionValues& options) {
   a.dim = static_cast<int>(options.integer("dim"));
   a.dim_v = static_cast<int>(options.integer("dim_v"));
   a.dtype = options.dtype("dtype");
-  a.softcap = static_cast<double>(options.integer("softcap"));
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
   return a;
 }
 
@@ -195,6 +199,7 @@ LibraryKernel attention_decode_entry() {
       length_option("keys", "key rows of a sequence", "4096"),
       count_option("dim", "elements of a query and key row", "128", kMaximumDim, kDims),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim, kValueDims),
+      scale_option(),
       softcap_option(),
       dtype_option(),
   };
@@ -220,7 +225,7 @@ LibraryKernel attention_decode_entry() {
                           a.dim_v,
                           false,
                           0,
-                          1 / std::sqrt(static_cast<double>(a.dim)),
+                          score_scale_of(o),
                           a.softcap};
   };
   kernel.reference = [sizes_of](const OptionValues& options,
@@ -544,6 +549,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
+                                      kernels::attention_paged_entry(),
                                       kernels::gemm_entry(),
                                       kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),

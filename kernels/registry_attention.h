@@ -10,6 +10,10 @@ namespace tilewright::kernels {
 LibraryKernel attention_forward_entry();
 LibraryKernel attention_varlen_forward_entry();
 LibraryKernel attention_backward_entry();
+// What scores are multiplied by, with 0 for a default, and what caps them.
+KernelOption scale_option();
+KernelOption softcap_option();
+double score_scale_of(const OptionValues& options);
 Attention attention_of(const OptionValues& options);
 AttentionSizes attention_sizes_of(const OptionValues& options);
 // Two products over the visible part of `scores` of each head; a causal mask counts as half of it.

@@ -41,6 +41,11 @@ inline KernelOption integer_option(std::string name, std::string description, Va
           false,           std::move(values),      counts_rows};
 }
 
+inline KernelOption number_option(std::string name, std::string description, Values values) {
+  return {std::move(name), std::move(description), Kind::number, "0", 0, 0, {},
+          false,           std::move(values)};
+}
+
 inline KernelOption flag_option(std::string name, std::string description) {
   return {std::move(name), std::move(description), Kind::boolean, "false", 0, 0, {}};
 }

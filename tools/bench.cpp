@@ -17,7 +17,7 @@ int bench(const Request& request) {
   if (request.kernel == "link") return bench_link(request);
   const library::KernelSource source = open_kernel(request.kernel);
   const LibraryKernel& entry = source.entry();
-  const compiler::Target target = compiler::parse_target(request.target);
+  const compiler::Target target = target_of(request);
   if (target.kind == compiler::Target::Kind::architecture) {
     Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
                ErrorKind::unavailable)

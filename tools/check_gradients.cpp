@@ -123,7 +123,8 @@ nlohmann::ordered_json json_of(const GradientCheck& check) {
 
 int check_gradients(const Request& request) {
   const Pair pair = find_pair(request.kernel);
-  const compiler::Target target = compiler::parse_target(request.target);
+  const compiler::Target target =
+      compiler::parse_target(request.target.empty() ? GradientOptions{}.target : request.target);
   const OptionValues options =
       resolve_options(*pair.backward, small_settings(*pair.backward, request.settings));
   const library::Workload workload =

@@ -10,12 +10,14 @@ namespace tilewright::tools {
 // What the command line asks for.
 struct Request {
   std::string kernel;
-  std::string target;
+  std::string target;                 // "": none is named
   std::vector<std::string> settings;  // name=value
   std::vector<std::string> inputs;    // NAME=file
   std::vector<std::string> outputs;   // NAME=file
   std::vector<std::string> numerics;  // strict, or NAME=off
   std::string dump;
+  std::string folder;              // of golden data
+  std::string outputs_folder;      // of what is checked; empty: the same
   std::vector<std::string> sizes;  // NAME=SIZE,SIZE,...
   std::string rules_file;
   std::string html;
@@ -76,6 +78,8 @@ int tune(const Request& request);
 int fuzz(const Request& request);
 int stress(const Request& request);
 int check_gradients(const Request& request);
+int golden(const Request& request);
+int check(const Request& request);
 int doctor(const Request& request);
 int cache(const Request& request);
 

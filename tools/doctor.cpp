@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "command.h"
+#include "compiler/processor.h"
 #include "json_text.h"
 #include "runtime/doctor.h"
 #include "runtime/topology.h"
+#include "support/counted.h"
+#include "tilewright/compile.h"
 
 namespace tilewright::tools {
 namespace {
@@ -80,6 +83,34 @@ void draw(const Topology& topology) {
   fmt::print("           ring: {}\n", fmt::join(topology.ring(), " "));
 }
 
+Json json_of(const runtime::CpuInfo& cpu) {
+  const compiler::Processor processor = compiler::examine_processor();
+  Json quota;
+  if (processor.quota > 0) quota = processor.quota;
+  return {{"name", cpu.name},
+          {"threads", cpu.threads},
+          {"features", cpu.features},
+          {"instruction_sets", processor.instruction_sets},
+          {"instruction_set", processor.instruction_set},
+          {"affinity", processor.affinity},
+          {"quota", quota},
+          {"used_threads", processor.threads},
+          {"problems", processor.problems}};
+}
+
+// What the target cpu takes of it.
+void print_processor() {
+  const compiler::Processor processor = compiler::examine_processor();
+  fmt::print("           instruction sets {}; in use {}\n",
+             fmt::join(processor.instruction_sets, ", "),
+             processor.instruction_set.empty() ? "none" : processor.instruction_set);
+  fmt::print("           {} by affinity, {}; a launch takes {}\n",
+             counted(processor.affinity, "processor"),
+             processor.quota == 0 ? "no quota" : fmt::format("{} by quota", processor.quota),
+             counted(processor.threads, "thread"));
+  for (const std::string& problem : processor.problems) fmt::print("{}\n", problem);
+}
+
 Json json_of(const runtime::DoctorReport& report) {
   Json compilers = Json::array(), gpus = Json::array(), missing = Json::array();
   for (const runtime::CompilerInfo& compiler : report.compilers) {
@@ -107,10 +138,8 @@ Json json_of(const runtime::DoctorReport& report) {
     driver = {{"version", report.driver_version ? Json(*report.driver_version) : Json()},
               {"cuda", *report.driver_cuda_version}};
   }
-  return {{"cpu",
-           {{"name", report.cpu.name},
-            {"threads", report.cpu.threads},
-            {"features", report.cpu.features}}},
+  return {{"default_target", default_target()},
+          {"cpu", json_of(report.cpu)},
           {"compilers", compilers},
           {"gpus", gpus},
           {"topology", json_of(report.topology)},
@@ -130,6 +159,7 @@ int doctor(const Request& request) {
   }
   fmt::print("cpu        {}, {} threads ({})\n", report.cpu.name, report.cpu.threads,
              fmt::join(report.cpu.features, ", "));
+  print_processor();
   for (const runtime::CompilerInfo& compiler : report.compilers) {
     fmt::print("compiler   {} {} ({})\n", compiler.name, compiler.version, compiler.path);
   }
@@ -145,6 +175,7 @@ int doctor(const Request& request) {
                gpu.multiprocessors, static_cast<double>(gpu.memory_bytes) / 1e9);
   }
   draw(report.topology);
+  fmt::print("target     {}, where none is named\n", default_target());
   fmt::print("cache      {}\n", report.cache_folder.empty()
                                     ? "none: TILEWRIGHT_CACHE and HOME are not set"
                                     : report.cache_folder);

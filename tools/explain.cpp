@@ -41,6 +41,8 @@ void print_resources(const explanations::Explanation& explanation) {
   for (const compiler::SharedUse& use : explanation.shared) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
+  // On the CPU the list says more.
+  if (explanation.cpu) return;
   for (const auto& [name, count] : explanation.instructions) {
     fmt::print("{:<36} {:8}\n", name, count);
   }
@@ -88,7 +90,7 @@ void print_decisions(const explanations::Explanation& explanation) {
 }
 
 void print_additions(const explanations::Explanation& explanation) {
-  if (explanation.target == "interpreter") return;
+  if (explanation.target == "interpreter" || explanation.cpu) return;
   bool any_order = false;
   for (const compiler::Addition& each : explanation.additions) {
     any_order = any_order || !each.ordered;
@@ -127,7 +129,11 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_fields(explanation);
   print_decisions(explanation);
   print_additions(explanation);
-  if (explanation.work) print_roofline(*explanation.work);
+  if (explanation.cpu) {
+    fmt::print("{}", explanations::text_of(*explanation.cpu, explanation.work));
+  } else if (explanation.work) {
+    print_roofline(*explanation.work);
+  }
   if (explanation.schedule) fmt::print("{}", library::to_text(*explanation.schedule));
   // That there is no cubin is the error that ends the command.
   if (explanation.no_cubin) return;
@@ -200,7 +206,7 @@ int explain_program(const Request& request, const LibraryKernel& entry, const Op
 int explain(const Request& request) {
   const library::KernelSource source = open_kernel(request.kernel);
   const LibraryKernel& entry = source.entry();
-  const compiler::Target target = compiler::parse_target(request.target);
+  const compiler::Target target = target_of(request);
   const OptionValues options = resolve_options(entry, request.settings);
   if (entry.is_program()) return explain_program(request, entry, options, target);
   const compiler::MachineOptions how = compilation_of(request);
@@ -212,6 +218,10 @@ int explain(const Request& request) {
         [&] { return library::trace_entry(entry, options, target); }, target, how);
     explanation.work = explanations::work_of(entry, options);
     explanation.schedule = library::report_schedule(entry, options, target);
+  }
+  if (explanation.cpu && !source.reaches_ranks()) {
+    library::Workload workload = workload_of(request, entry);
+    explanations::measure(*explanation.cpu, workload.arguments());
   }
   if (!request.dump.empty())
     compiler::write_dump(request.dump, explanations::dump_files(explanation));

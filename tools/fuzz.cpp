@@ -20,6 +20,10 @@ namespace {
 namespace fuzz = checks::fuzz;
 using Json = nlohmann::ordered_json;
 
+std::string target_name(const Request& request) {
+  return request.target.empty() ? fuzz::CampaignOptions{}.machine : request.target;
+}
+
 void set_target(fuzz::CampaignOptions& options, const std::string& name) {
   const compiler::Target target = compiler::parse_target(name);
   if (!target.arch.empty()) options.machine = target.arch;
@@ -94,7 +98,7 @@ void print(const fuzz::Failure& failure, const std::string& target, bool shrunke
 
 int seeded_faults(const Request& request) {
   fuzz::CampaignOptions options;
-  set_target(options, request.target);
+  set_target(options, target_name(request));
   const std::vector<fuzz::TimeToKill> found =
       fuzz::time_to_kill(request.seed, request.count, options.machine);
   Json list = Json::array();
@@ -192,7 +196,7 @@ int fuzz(const Request& request) {
   fuzz::CampaignOptions options;
   options.seed = request.seed;
   options.count = request.count;
-  set_target(options, request.target);
+  set_target(options, target_name(request));
   options.threads = request.threads;
   options.first = request.first;
   ProgressBar progress("kernels", options.count);
@@ -219,7 +223,7 @@ int fuzz(const Request& request) {
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   for (const fuzz::Failure& failure : report.failures) {
-    print(failure, request.target, !request.first);
+    print(failure, target_name(request), !request.first);
   }
   fmt::print("{} from seed {}: {} agreed", counted(report.kernels, "kernel"), options.seed,
              report.agreed);

@@ -14,6 +14,7 @@
 #include "command.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "tilewright/check_gradients.h"
 #include "tilewright/error.h"
 #include "tilewright/version.h"
 #include "timeout.h"
@@ -41,6 +42,11 @@ std::string problem_of_seconds(const std::string& word) {
   return std::isnan(std::strtod(word.c_str(), nullptr)) ? word + " is no number" : "";
 }
 
+// An empty variable of a script is no wish for the target of this machine.
+std::string problem_of_target(const std::string& word) {
+  return word.empty() ? "no target is named" : "";
+}
+
 class CommandLine {
  public:
   CommandLine() : app_("GPU kernels as operations on tiles", "tilewright") {
@@ -65,8 +71,8 @@ class CommandLine {
     CLI::App* run = add("run", "Run a kernel on tensors", tilewright::tools::run);
     kernel(run,
            "cpu, interpreter, sim:sm_90a (a simulated GPU), passes:sm_90a (the same before and "
-           "after every "
-           "pass of the compiler), or cuda (the GPU that is here)");
+           "after every pass of the compiler), or cuda (the GPU that is here)",
+           Named::or_of_machine);
     inputs(run);
     run->add_option("--out", request_.outputs, "y.npy; bf16 is written as f32")
         ->type_name("NAME=FILE")
@@ -78,7 +84,7 @@ class CommandLine {
     json(run);
 
     CLI::App* explain = add("explain", "What a kernel is compiled to", tilewright::tools::explain);
-    kernel(explain, "cpu, interpreter, cuda or sm_90a");
+    kernel(explain, "cpu, interpreter, cuda or sm_90a", Named::or_of_machine);
     explain
         ->add_option("--dump", request_.dump,
                      "Write every stage and its difference, the source, PTX and SASS to DIR")
@@ -102,13 +108,9 @@ class CommandLine {
     CLI::App* bench =
         add("bench", "Time a kernel; or `bench link`: rates and latencies between two GPUs",
             tilewright::tools::bench);
-    kernel(bench, "cpu, interpreter, or cuda (the GPU that is here); not for `link`");
+    kernel(bench, "cpu, interpreter, or cuda (the GPU that is here); not for `link`",
+           Named::or_of_machine);
     inputs(bench);
-    bench->get_option("--target")->required(false);
-    bench->parse_complete_callback([this, bench] {
-      const bool has_target = bench->count("--target") > 0 || request_.kernel == "link";
-      if (!has_target) throw CLI::RequiredError("--target");
-    });
     bench->add_option("--gpus", request_.gpus, "Of `link`: two numbers [0,1]")->delimiter(',');
     bench->add_option("--mib", request_.mebibytes, "Of `link`: what a copy moves")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 14))
@@ -122,6 +124,7 @@ class CommandLine {
     add_fuzz();
     add_stress();
     add_check_gradients();
+    add_golden();
 
     CLI::App* doctor =
         add("doctor", "What this machine has, and what is missing", tilewright::tools::doctor);
@@ -154,7 +157,7 @@ class CommandLine {
   void add_simulate() {
     CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
                              tilewright::tools::simulate);
-    kernel(simulate, "sm_90a",
+    kernel(simulate, "sm_90a", Named::always,
            "; or a file that ends in .tw, as TILEWRIGHT_DUMP makes them of your kernels, or in "
            ".twp, as it makes them of a Program of several kernels and ranks");
     simulate
@@ -296,7 +299,7 @@ class CommandLine {
             "--set schedule=tile, and of a .tw file: try what --schedule may state, and print "
             "what is fastest",
             tilewright::tools::tune);
-    kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a", "");
+    kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a", Named::always, "");
     tune->add_option("--sizes", request_.sizes,
                      "Sizes of a length, or of several that change together: m=16,64,128 or "
                      "m=n=k=512,1024; all combinations of several --sizes")
@@ -322,12 +325,12 @@ class CommandLine {
                          "Compile random kernels, and compare what they compute with bounds that "
                          "follow from each",
                          tilewright::tools::fuzz);
-    request_.target = tilewright::checks::fuzz::CampaignOptions{}.machine;
     fuzz->add_option("--target", request_.target,
                      "interpreter; cpu: this processor, by each of its instruction sets; sm_90a: "
                      "what ships to the GPU too, on a simulated one; cuda: on "
                      "the GPU that is here too")
-        ->capture_default_str();
+        ->default_str(tilewright::checks::fuzz::CampaignOptions{}.machine)
+        ->check(problem_of_target);
     fuzz->add_option("--count", request_.count, "Kernels")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
         ->capture_default_str();
@@ -353,9 +356,9 @@ class CommandLine {
             "Simulate a kernel or a program of the library, then run it on the GPU with "
             "injected delays, and count hangs and mismatches",
             tilewright::tools::stress);
-    kernel(
-        stress,
-        "cuda (the GPU that is here), or sm_90a: simulate, and assemble with and without delays");
+    kernel(stress,
+           "cuda (the GPU that is here), or sm_90a: simulate, and assemble with and without delays",
+           Named::always);
     stress
         ->add_option("--runs", request_.runs,
                      "With delays, of each size, on all multiprocessors and on one cluster")
@@ -387,10 +390,11 @@ class CommandLine {
         ->required();
     check
         ->add_option("--target", request_.target,
-                     "Where the gradients are computed in the kernel's own types: interpreter, "
-                     "sim:sm_90a, or cuda (the GPU that is here). In float64 the interpreter "
-                     "computes them")
-        ->default_val("interpreter");
+                     "Where the gradients are computed in the kernel's own types: cpu, "
+                     "interpreter, sim:sm_90a, or cuda (the GPU that is here). In float64 the "
+                     "interpreter computes them")
+        ->default_str(tilewright::GradientOptions{}.target)
+        ->check(problem_of_target);
     settings(check);
     check
         ->add_option("--directions", request_.directions,
@@ -399,6 +403,42 @@ class CommandLine {
         ->capture_default_str();
     timeout(check);
     seed(check, "Of the random inputs and directions");
+    json(check);
+  }
+  void add_golden() {
+    CLI::App* golden =
+        add("golden",
+            "Write inputs and float64 results as safetensors, with a manifest, that any "
+            "implementation can be checked with (docs/golden.md)",
+            tilewright::tools::golden);
+    golden
+        ->add_option("kernel", request_.kernel,
+                     std::string("The name of a kernel (tilewright list)") + kKernelFile)
+        ->required();
+    settings(golden);
+    inputs(golden);
+    golden->add_option("--out", request_.folder, "Where to write them")
+        ->type_name("DIR")
+        ->required();
+    timeout(golden);
+    seed(golden, "Of the random inputs");
+    json(golden);
+
+    CLI::App* check =
+        add("check",
+            "Hold outputs against golden data: each case's CASE.outputs.safetensors, with the "
+            "outputs by their names",
+            tilewright::tools::check);
+    check->add_option("folder", request_.folder, "What tilewright golden has written")
+        ->type_name("DIR")
+        ->required();
+    check->add_option("--outputs", request_.outputs_folder, "Where the outputs are [DIR]")
+        ->type_name("DIR");
+    check
+        ->add_option("--target", request_.target,
+                     "Check Tilewright's own kernel: cpu, interpreter, sim:sm_90a, or cuda")
+        ->check(problem_of_target);
+    timeout(check);
     json(check);
   }
   // CLI11 would name all the words behind it too.
@@ -437,13 +477,22 @@ class CommandLine {
     app->callback([this, command] { command_ = command; });
     return app;
   }
-  void kernel(CLI::App* app, const char* targets, const char* files = kKernelFile) {
+  // Whether a command asks for the name of a target.
+  enum class Named { always, or_of_machine };
+  void kernel(CLI::App* app, const std::string& targets, Named named,
+              const char* files = kKernelFile) {
     app->add_option("kernel", request_.kernel,
                     std::string("The name of a kernel, or of an operation that is a program of "
                                 "several (tilewright list)") +
                         files)
         ->required();
-    app->add_option("--target", request_.target, targets)->required();
+    const bool is_required = named == Named::always;
+    app->add_option("--target", request_.target,
+                    targets + (is_required ? ""
+                                           : "; else cuda where there is a GPU that is "
+                                             "compiled for, and cpu where there is none"))
+        ->required(is_required)
+        ->check(problem_of_target);
     settings(app);
     app->add_option("--numerics", request_.numerics,
                     "Switch off a rewrite that changes rounding (docs/numerics.md); strict: all")
@@ -481,9 +530,12 @@ class CommandLine {
   }
   CLI::Option* inputs(CLI::App* app) {
     return app
-        ->add_option("--in", request_.inputs,
-                     "x.npy or x.safetensors:key; inputs without a file are random")
-        ->type_name("NAME=FILE")
+        ->add_option(
+            "--in", request_.inputs,
+            "A file, x.npy or x.safetensors:key; or what it holds: arange, zeros, full:0.5, "
+            "uniform:-1:1, permutation or normal, where a seed may follow the last three "
+            "(uniform:0:8:7). Inputs that are not named are random")
+        ->type_name("NAME=FILE|NUMBERS")
         ->allow_extra_args(false);
   }
   void seed(CLI::App* app, const char* description) {
@@ -513,7 +565,9 @@ class CommandLine {
 
 }  // namespace
 
-int main(int count, char** words) {
+// The whole command, for a library that has it (scripts/wheel). Its value is the exit status.
+extern "C" __attribute__((visibility("default"))) int tilewright_command(int count, char** words);
+int tilewright_command(int count, char** words) {
   try {
     tilewright::remove_temporaries_on_signals();
     CommandLine line;
@@ -535,3 +589,5 @@ int main(int count, char** words) {
   std::fprintf(stderr, "error: standard output cannot be written\n");
   return kUsage;
 }
+
+int main(int count, char** words) { return tilewright_command(count, words); }

@@ -45,24 +45,6 @@ double execute_on_gpus(const LibraryExecutable& executable, library::Workload& w
   return seconds;
 }
 
-// Seconds of one run, which leaves the outputs in the workload.
-double execute(const Runnable& run, const compiler::Target& target, library::Workload& workload) {
-  std::optional<compiler::DeviceTensors> on_device;
-  std::vector<TensorRef> tensors;
-  if (target.kind == compiler::Target::Kind::cuda) {
-    on_device.emplace(workload.tensors);
-    tensors = on_device->refs();
-  } else {
-    for (HostTensor& tensor : workload.tensors) tensors.push_back(ref(tensor));
-  }
-  const auto start = Clock::now();
-  run(tensors);
-  if (on_device) on_device->synchronize();
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  if (on_device) on_device->download(workload.tensors);
-  return seconds;
-}
-
 // Two outputs in one file would leave only the later one.
 void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::string>& outputs) {
   namespace fs = std::filesystem;
@@ -103,15 +85,7 @@ void warn_of_refusals(const Request& request, const library::KernelSource& sourc
 int run(const Request& request) {
   const library::KernelSource source = open_kernel(request.kernel);
   const LibraryKernel& entry = source.entry();
-  const compiler::Target target = compiler::parse_target(request.target);
-  if (target.kind == compiler::Target::Kind::architecture) {
-    Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
-               ErrorKind::unavailable)
-        .fix(
-            "use cuda (the GPU that is here), cpu or interpreter; or tilewright simulate, or "
-            "explain")
-        .raise();
-  }
+  const compiler::Target target = runnable_target(request);
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
   library::Workload workload = workload_of(request, entry);

@@ -95,7 +95,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   return status_of(outcome);
 }
 
-// Programs, kernels of several ranks and PTX draw all of their tensors.
+// Files of programs, of kernels of several ranks and of PTX have all of their tensors drawn.
 void refuse_inputs(const Request& request) {
   if (request.inputs.empty()) return;
   Diagnostic({}, fmt::format("--in {}: {} is no kernel that runs alone", request.inputs.front(),
@@ -137,9 +137,9 @@ int simulate(const Request& request) {
   if (request.time) return simulate_time(request, source, target);
   const bool is_program = source.entry().is_program();
   if (!is_program && !source.reaches_ranks()) return simulate_kernel(request, source, target);
+  if (is_program) return simulate_operation(request, source, target);
   refuse_inputs(request);
-  return is_program ? simulate_operation(request, source, target)
-                    : simulate_ranks(request, source, target);
+  return simulate_ranks(request, source, target);
 }
 
 }  // namespace tilewright::tools

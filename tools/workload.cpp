@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <memory>
+#include <optional>
 
 #include "compiler/compile_traced.h"
+#include "compiler/device_tensors.h"
 #include "compiler/rewrites.h"
 #include "support/diagnostic.h"
 
@@ -27,6 +30,11 @@ std::map<std::string, std::string> parse_files(const std::vector<std::string>& w
         .raise();
   }
   return files;
+}
+
+compiler::Target target_of(const Request& request) {
+  return compiler::parse_target(request.target.empty() ? compiler::target_of_machine()
+                                                       : std::string_view(request.target));
 }
 
 library::KernelSource open_kernel(const std::string& name) {
@@ -87,6 +95,35 @@ Runnable runnable_of(const Request& request, const library::KernelSource& source
   const auto executable =
       std::make_shared<LibraryExecutable>(executable_of(request, source.entry(), options, target));
   return [executable](const std::vector<TensorRef>& tensors) { executable->run(tensors); };
+}
+
+compiler::Target runnable_target(const Request& request) {
+  compiler::Target target = target_of(request);
+  if (target.kind != compiler::Target::Kind::architecture) return target;
+  Diagnostic({}, fmt::format("target {} is compiled for and not run on", target.name),
+             ErrorKind::unavailable)
+      .fix(
+          "use cuda (the GPU that is here), cpu or interpreter; or tilewright simulate, or "
+          "explain")
+      .raise();
+}
+
+double execute(const Runnable& run, const compiler::Target& target, library::Workload& workload) {
+  std::optional<compiler::DeviceTensors> on_device;
+  std::vector<TensorRef> tensors;
+  if (target.kind == compiler::Target::Kind::cuda) {
+    on_device.emplace(workload.tensors);
+    tensors = on_device->refs();
+  } else {
+    for (HostTensor& tensor : workload.tensors) tensors.push_back(ref(tensor));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  run(tensors);
+  if (on_device) on_device->synchronize();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (on_device) on_device->download(workload.tensors);
+  return seconds;
 }
 
 void check_numerics(const Request& request, const library::KernelSource& source) {

@@ -20,6 +20,9 @@ namespace tilewright::tools {
 std::map<std::string, std::string> parse_files(const std::vector<std::string>& words,
                                                const char* option);
 
+// What --target names; without it what runs on this machine.
+compiler::Target target_of(const Request& request);
+
 // Of the file, where the name ends in .tw; else of the library.
 library::KernelSource open_kernel(const std::string& name);
 
@@ -27,6 +30,10 @@ library::KernelSource open_kernel(const std::string& name);
 using Runnable = std::function<void(const std::vector<TensorRef>& tensors)>;
 Runnable runnable_of(const Request& request, const library::KernelSource& source,
                      const OptionValues& options, const compiler::Target& target);
+// Raises where nothing runs on the target.
+compiler::Target runnable_target(const Request& request);
+// Seconds of one run, which leaves the outputs in the workload.
+double execute(const Runnable& run, const compiler::Target& target, library::Workload& workload);
 // The same of an entry of the library, over the GPUs of its ranks too.
 LibraryExecutable executable_of(const Request& request, const LibraryKernel& entry,
                                 const OptionValues& options, const compiler::Target& target);

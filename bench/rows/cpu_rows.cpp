@@ -64,9 +64,7 @@ void* rows_create(const char* name, const char* dtype, int columns) {
 
 void rows_run(const void* made, void* x, void* weight, void* bias, void* y, std::int64_t rows) {
   const auto& of = *static_cast<const Rows*>(made);
-  const auto tensor = [&](void* data) {
-    return TensorRef{data, of.dtype, {rows, of.columns}, {}};
-  };
+  const auto tensor = [&](void* data) { return TensorRef{data, of.dtype, {rows, of.columns}, {}}; };
   const auto row = [&](void* data) { return TensorRef{data, of.dtype, {of.columns}, {}}; };
   of.executable.run({tensor(x), row(weight), row(bias), tensor(y)});
 }

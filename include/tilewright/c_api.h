@@ -48,6 +48,20 @@ typedef struct tilewright_tensor {
 /* "0.1.0" */
 TILEWRIGHT_API const char* tilewright_version(void);
 
+/* "cuda" where this machine has a GPU that Tilewright compiles for, else "cpu". */
+TILEWRIGHT_API const char* tilewright_default_target(void);
+
+/* Calls `call(work, part)` once for each part from 0 to `parts` - 1, on any threads and in any
+ * order, also one after the other, and returns when all have returned. */
+typedef void (*tilewright_parallel_for)(void* context, int32_t parts,
+                                        void (*call)(void* work, int32_t part), void* work);
+/* From the next run on, kernels on the target cpu compute on threads of the host's, through its
+ * function and in `threads` parts at most, instead of threads of Tilewright's own. So two pools do
+ * not take each other's processors. TILEWRIGHT_THREADS, where it is set, says how many parts. NULL
+ * for the function: Tilewright's own again. USAGE for less than 1 thread, or more than 4096. */
+TILEWRIGHT_API tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_for,
+                                                             void* context, int32_t threads);
+
 /* What the last call of this thread that failed had to say; "" before one has. It is valid until
  * the thread's next call. */
 TILEWRIGHT_API const char* tilewright_last_error(void);
@@ -56,8 +70,9 @@ TILEWRIGHT_API const char* tilewright_last_error(void);
  * tilewright list), with the fields of a tile-level kernel's schedule as "schedule.stages=3"; NULL
  * or "" for none. A kernel takes all lengths, whichever are set here.
  * `target` is "cuda" (the GPU number `device`), or "cpu", "interpreter" or "sim:sm_90a", which run
- * on the host. `*kernel` is NULL on failure: USAGE for an unknown name, option or target and for
- * options that do not fit together, UNAVAILABLE where the target is not on this machine. */
+ * on the host; NULL is what tilewright_default_target says. `*kernel` is NULL on failure: USAGE for
+ * an unknown name, option or target and for options that do not fit together, UNAVAILABLE where the
+ * target is not on this machine. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_create(const char* name, const char* options,
                                                           const char* target, int32_t device,
                                                           tilewright_kernel** kernel);

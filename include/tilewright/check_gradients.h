@@ -30,8 +30,8 @@ struct GradientOptions {
   int directions = 2;  // random ones, for each gradient; at least 1
   double tolerance = 1e-6;
   std::uint64_t seed = 0;  // of the random numbers
-  // Where the backward pass runs in its own types: "interpreter", "sim:sm_90a" or "cuda".
-  std::string target = "interpreter";
+  // Where the backward pass runs in its own types: "cpu", "interpreter", "sim:sm_90a" or "cuda".
+  std::string target = "cpu";
 };
 
 // One gradient that the backward pass computes.

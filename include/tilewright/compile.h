@@ -70,6 +70,10 @@ class Executable {
   std::unique_ptr<State> state_;
 };
 
+// What runs where nobody names a target: "cuda" where this machine has a GPU that Tilewright
+// compiles for, else "cpu".
+std::string_view default_target();
+
 // `target`: "cpu" (kernels of the tile level, natively on this processor), "interpreter" (the same
 // kernels, block by block: what they mean), "sim:sm_90a" (a simulated GPU executes what would ship
 // to one, and raises Error(result) for the first fault), "passes:sm_90a" (the same before and after
@@ -79,7 +83,7 @@ class Executable {
 //   Error(usage) at the kernel's line for what the target does not take, for a claim that does not
 //     hold, for what does not fit registers or shared memory, and for an unknown target;
 //   Error(unavailable) where the target's GPU, driver or compiler is not here.
-Executable compile(const Kernel& kernel, std::string_view target,
+Executable compile(const Kernel& kernel, std::string_view target = default_target(),
                    const CompileOptions& options = {});
 // The same by a schedule: compile(kernel, "cuda", Schedule{.stages = 3}).
 Executable compile(const Kernel& kernel, std::string_view target,

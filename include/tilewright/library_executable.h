@@ -59,7 +59,8 @@ class LibraryExecutable {
 // The variant for the options' own sizes is built at once, so that what is wrong is known. Raises
 // what compile(const Kernel&) raises, and Error(usage) for rules that cannot be read.
 LibraryExecutable compile(const LibraryKernel& kernel, const OptionValues& options,
-                          std::string_view target, const CompileOptions& how = {});
+                          std::string_view target = default_target(),
+                          const CompileOptions& how = {});
 // The same of an operation over ranks, for the processes of a group, by all of them: each runs its
 // rank's part on the GPU of its options. Raises besides what compile(const Program&, target, group)
 // raises, and Error(usage) for a kernel of one GPU.

@@ -371,10 +371,10 @@ class ProgramExecutable {
   std::unique_ptr<State> state_;
 };
 
-// `target` as for a kernel. The interpreter runs the kernels one by one, in the stream's order. The
-// GPU of a program of one rank is that of the options. Raises Error(unavailable) where there are
-// fewer GPUs than ranks, or GPUs that do not reach each other's memory.
-ProgramExecutable compile(const Program& program, std::string_view target,
+// `target` as for a kernel. On the host all ranks' streams are this process's. The GPU of a program
+// of one rank is that of the options. Raises Error(unavailable) where there are fewer GPUs than
+// ranks, or GPUs that do not reach each other's memory.
+ProgramExecutable compile(const Program& program, std::string_view target = default_target(),
                           const CompileOptions& options = {});
 
 // The same over the processes of a group (tilewright/distributed.h), each of which runs its rank's

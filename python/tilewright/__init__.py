@@ -1,9 +1,10 @@
 """Tilewright's kernels and groups of processes from Python, by ctypes (tilewright/c_api.h).
 
 Nothing but libtilewright.so is needed. It is looked for where TILEWRIGHT_LIBRARY says, then in the
-build folder of this repository, then by the system's loader. Tensors are those of PyTorch, NumPy,
-CuPy, whatever has __cuda_array_interface__ or __array_interface__, and the symmetric ones of a
-group. What fails raises TilewrightError.
+package itself, then in the build folder of this repository, then by the system's loader. Tensors
+are those of PyTorch, NumPy, CuPy, whatever has __cuda_array_interface__ or __array_interface__, a
+writable buffer, and the symmetric ones of a group. What fails raises TilewrightError.
+tilewright.torch has operators of PyTorch.
 """
 
 from .binding import Library, TilewrightError, load

@@ -5,7 +5,10 @@ import functools
 import os
 import pathlib
 
-_BUILT = pathlib.Path(__file__).resolve().parents[2] / "build/release/lib/libtilewright.so"
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+# Beside an installed package, and of this repository.
+_PLACES = (_PACKAGE / "lib/libtilewright.so",
+           _PACKAGE.parents[1] / "build/release/lib/libtilewright.so")
 
 USAGE, UNAVAILABLE = 2, 3
 
@@ -131,10 +134,13 @@ class Library:
         return handle
 
 
+def library_path():
+    """Where the library is, or the name by which the system's loader may find it."""
+    chosen = os.environ.get("TILEWRIGHT_LIBRARY")
+    return chosen or str(next((place for place in _PLACES if place.exists()), "libtilewright.so.0"))
+
+
 @functools.lru_cache(maxsize=None)
 def load(path=None):
     """The library, once for a path."""
-    chosen = path or os.environ.get("TILEWRIGHT_LIBRARY")
-    if not chosen:
-        chosen = _BUILT if _BUILT.exists() else "libtilewright.so.0"
-    return Library(chosen)
+    return Library(path or library_path())

@@ -10,15 +10,17 @@ def _text_of(value):
 
 class Kernel:
     """A kernel by its name and options (`tilewright list`), for a target: cuda, on the GPU of this
-    number, interpreter or sim:sm_90a. With a group it is an operation over ranks, made by all of
-    them: each calls it with the tensors of its own rank."""
+    number, cpu, interpreter or sim:sm_90a; without one cuda where there is a GPU that is compiled
+    for, else cpu. With a group it is an operation over ranks on GPUs, made by all of them: each
+    calls it with the tensors of its own rank."""
 
-    def __init__(self, name, target="cuda", device=0, group=None, library=None, **options):
+    def __init__(self, name, target=None, device=0, group=None, library=None, **options):
         self._handle = None
         self._library = library or (group._library if group else binding.load())
         self._group = group
         text = ",".join(f"{key}={_text_of(value)}" for key, value in options.items()).encode()
-        create, made = self._library.kernel_create, (name.encode(), text, target.encode(), device)
+        named = target and target.encode()
+        create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:
             create = self._library.kernel_create_in_group
             made = (name.encode(), text, group._handle, device)
@@ -41,7 +43,11 @@ class Kernel:
     def __call__(self, *tensors, stream=None):
         """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
         returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
-        self._library.kernel_run(self._handle, arguments_of(tensors), len(tensors), stream)
+        self.run(arguments_of(tensors), stream)
+
+    def run(self, arguments, stream=None):
+        """The same of what arguments_of(tensors) has made."""
+        self._library.kernel_run(self._handle, arguments, len(arguments), stream)
 
     def synchronize(self):
         """Of an operation over the ranks of a group, by all of them: returns when all have ended

@@ -1,6 +1,7 @@
 """Tensors as the library takes them: those of others, and memory of a group's."""
 
 import ctypes
+import functools
 import math
 
 from .binding import TensorArgument, TilewrightError
@@ -9,6 +10,7 @@ from .binding import TensorArgument, TilewrightError
 DTYPES = {"f32": (4, "<f4"), "f16": (2, "<f2"), "bf16": (2, None), "f8e4m3": (1, None),
           "i64": (8, "<i8"), "i32": (4, "<i4"), "i8": (1, "|i1"), "u8": (1, "|u1")}
 _BY_INTERFACE = {type_text: name for name, (_, type_text) in DTYPES.items() if type_text}
+_BY_FORMAT = {"f": "f32", "e": "f16", "q": "i64", "l": "i64", "i": "i32", "b": "i8", "B": "u8"}
 _BY_TORCH = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float8_e4m3fn": "f8e4m3",
              "int64": "i64", "int32": "i32", "int8": "i8", "uint8": "u8"}
 
@@ -77,7 +79,8 @@ class Tensor:
 def _refuse(tensor, why):
     raise TilewrightError(
         f"error: {type(tensor).__name__} as a tensor: {why}\n  fix: a tensor of PyTorch, NumPy or "
-        "CuPy, one of a group's, or what has __cuda_array_interface__ or __array_interface__")
+        "CuPy, one of a group's, what has __cuda_array_interface__ or __array_interface__, or a "
+        "writable buffer")
 
 
 def _of_interface(tensor, interface):
@@ -89,8 +92,8 @@ def _of_interface(tensor, interface):
     if strides is not None:
         if any(stride % size for stride in strides):
             _refuse(tensor, f"strides of {strides} bytes for elements of {size}")
-        strides = [stride // size for stride in strides]
-    return interface["data"][0], dtype, interface["shape"], strides
+        strides = tuple(stride // size for stride in strides)
+    return interface["data"][0], dtype, tuple(interface["shape"]), strides
 
 
 def _describe(tensor):
@@ -106,7 +109,31 @@ def _describe(tensor):
         interface = getattr(tensor, attribute, None)
         if interface is not None:
             return _of_interface(tensor, interface)
-    _refuse(tensor, "it says neither where it lies nor what it holds")
+    try:
+        return _of_buffer(memoryview(tensor))
+    except (TypeError, KeyError):
+        _refuse(tensor, "it says neither where it lies nor what it holds")
+
+
+def _of_buffer(view):
+    """Of a writable one in row-major order, such as those of the standard library."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    return address, _BY_FORMAT[view.format], view.shape, None
+
+
+@functools.lru_cache(maxsize=4096)
+def _axes_of(shape, strides):
+    """Both as C takes them. Of an axis with one element any stride is that of a row-major tensor:
+    what such axes have in PyTorch and NumPy says nothing."""
+    if strides is not None:
+        strides = list(strides)
+        dense = 1
+        for axis in reversed(range(len(shape))):
+            if shape[axis] <= 1:
+                strides[axis] = dense
+            dense = strides[axis] * max(shape[axis], 1)
+    axes = ctypes.c_int64 * len(shape)
+    return axes(*shape), axes(*strides) if strides is not None else None
 
 
 def arguments_of(tensors):
@@ -114,9 +141,6 @@ def arguments_of(tensors):
     arguments = (TensorArgument * len(tensors))()
     for argument, tensor in zip(arguments, tensors):
         address, dtype, shape, strides = _describe(tensor)
-        axes = ctypes.c_int64 * len(shape)
         argument.data, argument.dtype, argument.rank = address, dtype.encode(), len(shape)
-        argument.shape = axes(*shape)
-        if strides is not None:
-            argument.strides = axes(*strides)
+        argument.shape, argument.strides = _axes_of(shape, strides)
     return arguments

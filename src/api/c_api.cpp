@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/c_api_objects.h"
+#include "cpu/pool.h"
 #include "library/workload.h"
 #include "tilewright/library_executable.h"
 #include "tilewright/version.h"
@@ -83,13 +84,28 @@ bool has_tensor(const tilewright_kernel* kernel, int32_t index) {
 
 const char* tilewright_version(void) { return TILEWRIGHT_VERSION; }
 
+tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_for, void* context,
+                                              int32_t threads) {
+  return guarded(nullptr, [&] {
+    constexpr int32_t kMost = tilewright::cpu::kMostThreads;
+    if (parallel_for != nullptr && (threads < 1 || threads > kMost)) {
+      fail(fmt::format("parallel_for has {} threads", threads),
+           fmt::format("say how many may compute at a time: 1 to {}", kMost));
+    }
+    tilewright::cpu::use_host_threads({parallel_for, context, static_cast<unsigned>(threads)});
+  });
+}
+
+// A literal: it ends with a zero.
+const char* tilewright_default_target(void) { return tilewright::default_target().data(); }
+
 const char* tilewright_last_error(void) { return tilewright::c_api::last_error.c_str(); }
 
 namespace {
 
 // How a kernel is to be made, but for its name and options.
 struct Wanted {
-  const char* target;
+  const char* target;  // NULL: the default
   int32_t device;
   bool checked = false;
   const tilewright_group* group = nullptr;
@@ -105,8 +121,9 @@ tilewright::LibraryExecutable build(const tilewright::LibraryKernel& entry,
   tilewright::CompileOptions how;
   how.device = wanted.device;
   how.checked = wanted.checked;
-  if (wanted.group == nullptr) return tilewright::compile(entry, values, wanted.target, how);
-  return tilewright::compile(entry, values, wanted.target, wanted.group->group, how);
+  const std::string_view target = wanted.target ? wanted.target : tilewright::default_target();
+  if (wanted.group == nullptr) return tilewright::compile(entry, values, target, how);
+  return tilewright::compile(entry, values, target, wanted.group->group, how);
 }
 
 tilewright_status create(const char* name, const char* options, const Wanted& wanted,
@@ -121,7 +138,6 @@ tilewright_status create(const char* name, const char* options, const Wanted& wa
       settings.push_back(fmt::format("ranks={}", wanted.group->group.size()));
     }
     const tilewright::OptionValues values = tilewright::resolve_options(entry, settings);
-    required(wanted.target, "the target");
     const std::vector<const tilewright::LibraryTensor*> of_rank =
         tilewright::tensors_of(entry, values);
     const int ranks = wanted.group ? 1 : tilewright::library::ranks_of(entry, values);

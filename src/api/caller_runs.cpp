@@ -14,6 +14,7 @@
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
+#include "cpu/pool.h"
 #include "library/program_simulation.h"
 #include "simulator/interpreter.h"
 #include "simulator/machine/streams.h"
@@ -257,8 +258,10 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
     }
     return;
   }
+  const bool on_threads = target_.kind == TargetKind::cpu && !cpu::in_parallel_for();
   compiler::for_each_launch(
-      program, arguments, [&](const ir::Kernel& kernel, const Arguments& given) {
+      program, arguments,
+      [&](const ir::Kernel& kernel, const Arguments& given) {
         if (target_.kind == TargetKind::passes) {
           // Each execution has workspaces of its own.
           Arguments passed = given;
@@ -269,7 +272,8 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
         simulator::InterpreterOptions options;
         options.threads = 0;
         simulator::interpret(kernel, given, options);
-      });
+      },
+      on_threads ? compiler::Streams::on_threads : compiler::Streams::in_turn);
 }
 
 const cpu::CompiledKernel& CallerRuns::native(const ir::Kernel& kernel) const {

@@ -121,6 +121,8 @@ void check_outputs_are_stored(const ir::Kernel& kernel) {
 
 }  // namespace
 
+std::string_view default_target() { return compiler::target_of_machine(); }
+
 Executable compile(const Kernel& kernel, std::string_view target, const CompileOptions& options) {
   return compile_traced(kernel.finish(), target, options);
 }

@@ -20,6 +20,7 @@ std::shared_ptr<const cpu::CompiledKernel> compile_for_cpu(const ir::Kernel& tra
   passes::Rewrites rewrites;
   rewrites.allowed = options.numerics;
   passes::prepare_for_schedule(kernel, "cpu", options.observer, rewrites);
+  if (options.applied) *options.applied = std::move(rewrites.applied);
   return std::make_shared<const cpu::CompiledKernel>(kernel, options.numerics, options.kernels);
 }
 

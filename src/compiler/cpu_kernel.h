@@ -12,6 +12,7 @@ struct CpuOptions {
   Numerics numerics = {};
   const cpu::Kernels* kernels = nullptr;  // of an instruction set; null: this machine's
   passes::PassObserver observer = {};
+  std::map<std::string, int>* applied = nullptr;  // how often each rewrite was, by the pass's name
 };
 
 // A traced kernel of the tile level for this processor. One of the explicit level is a usage error,

@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 #include "ir/memory_order.h"
 #include "support/diagnostic.h"
@@ -30,7 +36,7 @@ void zero_on_host(const TensorArgument& to) {
   });
 }
 
-// One run of a program, stream by stream.
+// One run of a program, in turn or with a thread for each stream.
 class HostRun {
  public:
   HostRun(const ir::Program& program, const HostMemory& memory,
@@ -45,45 +51,125 @@ class HostRun {
     }
   }
 
-  void run() {
+  void run_in_turn() {
     std::size_t left = program_.operations.size();
     while (left > 0) {
       const std::size_t before = left;
-      for (std::deque<const ProgramOperation*>& queue : queues_) {
-        for (; !queue.empty() && execute(*queue.front()); queue.pop_front()) --left;
+      for (Queue& queue : queues_) {
+        for (; !queue.empty() && is_ready(*queue.front()); queue.pop_front(), --left) {
+          execute(*queue.front());
+        }
       }
       if (left == before) refuse_deadlock();
     }
   }
 
+  void run_on_threads() {
+    std::vector<std::thread> threads;
+    bool has_threads = true;
+    try {
+      for (std::size_t i = 1; i < queues_.size(); ++i) {
+        threads.emplace_back([this, i] { follow(queues_[i]); });
+      }
+    } catch (const std::system_error&) {
+      has_threads = false;
+      stop(nullptr);
+    }
+    follow(queues_[0]);
+    for (std::thread& thread : threads) thread.join();
+    if (failure_) std::rethrow_exception(failure_);
+    if (!has_threads) refuse_without_threads();
+    const bool all_done = std::all_of(queues_.begin(), queues_.end(),
+                                      [](const auto& queue) { return queue.empty(); });
+    if (!all_done) refuse_deadlock();
+  }
+
  private:
   using ProgramOperation = ir::ProgramOperation;
   using Kind = ProgramOperation::Kind;
+  using Queue = std::deque<const ProgramOperation*>;
 
-  // Whether it could.
-  bool execute(const ProgramOperation& operation) {
+  // One stream's operations, on a thread of its own.
+  void follow(Queue& queue) {
+    std::unique_lock lock(mutex_);
+    for (; !queue.empty() && await(*queue.front(), lock); queue.pop_front()) {
+      lock.unlock();
+      try {
+        execute(*queue.front());
+      } catch (...) {
+        stop(std::current_exception());
+      }
+      lock.lock();
+      changed_.notify_all();
+    }
+    ++idle_;
+    if (nothing_can_run()) changed_.notify_all();
+  }
+
+  // Whether it can be executed; else nothing can any more. What waits looks again whenever another
+  // stream has done something.
+  bool await(const ProgramOperation& operation, std::unique_lock<std::mutex>& lock) {
+    ++idle_;
+    changed_.wait(lock, [&] { return is_stopped_ || is_ready(operation) || nothing_can_run(); });
+    if (is_stopped_ || !is_ready(operation)) return false;
+    --idle_;
+    return true;
+  }
+
+  // All streams wait or have ended, and no wait is over.
+  bool nothing_can_run() const {
+    return idle_ >= queues_.size() &&
+           std::none_of(queues_.begin(), queues_.end(), [this](const Queue& queue) {
+             return !queue.empty() && is_ready(*queue.front());
+           });
+  }
+
+  void stop(std::exception_ptr failure) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::move(failure);
+    is_stopped_ = true;
+    changed_.notify_all();
+  }
+
+  bool is_ready(const ProgramOperation& operation) const {
+    if (operation.kind == Kind::wait) {
+      return ir::holds(operation.compare, *word(operation), value_of(operation));
+    }
+    return operation.kind != Kind::wait_event || recorded_[operation.event];
+  }
+
+  void execute(const ProgramOperation& operation) {
     switch (operation.kind) {
       case Kind::launch:
-        launch_(*program_.kernels[operation.kernel],
-                arguments_of(program_, operation, 1, address_));
-        return true;
+        return launch_(*program_.kernels[operation.kernel],
+                       arguments_of(program_, operation, 1, address_));
       case Kind::copy:
-        copy_on_host(argument(operation.to), argument(operation.from));
-        return true;
+        return copy_on_host(argument(operation.to), argument(operation.from));
       case Kind::zero:
-        zero_on_host(argument(operation.to));
-        return true;
-      case Kind::write:
-        word(operation) = value_of(operation);
-        return true;
+        return zero_on_host(argument(operation.to));
+      case Kind::write: {
+        const std::lock_guard lock(mutex_);
+        *word(operation) = value_of(operation);
+        return;
+      }
+      case Kind::record: {
+        const std::lock_guard lock(mutex_);
+        recorded_[operation.event] = true;
+        return;
+      }
       case Kind::wait:
-        return ir::holds(operation.compare, word(operation), value_of(operation));
-      case Kind::record:
-        return recorded_[operation.event] = true;
       case Kind::wait_event:
-        return recorded_[operation.event];
+        return;
     }
-    return true;
+  }
+
+  [[noreturn]] void refuse_without_threads() const {
+    Diagnostic(program_.where,
+               fmt::format("program {} has {} streams, and there are no threads for them",
+                           program_.name, queues_.size()),
+               ErrorKind::unavailable)
+        .fix("raise the limit of threads (ulimit -u)")
+        .raise();
   }
 
   [[noreturn]] void refuse_deadlock() const {
@@ -101,8 +187,8 @@ class HostRun {
   TensorArgument argument(const ir::ProgramPart& part) const {
     return argument_of(program_, part, address_);
   }
-  std::int32_t& word(const ProgramOperation& operation) const {
-    return *reinterpret_cast<std::int32_t*>(argument(operation.to).data);
+  std::int32_t* word(const ProgramOperation& operation) const {
+    return reinterpret_cast<std::int32_t*>(argument(operation.to).data);
   }
   static std::int32_t value_of(const ProgramOperation& operation) {
     return ir::word_value(operation.value, 1);
@@ -111,8 +197,14 @@ class HostRun {
   const ir::Program& program_;
   const ir::BufferAddress address_;
   const std::function<void(const ir::Kernel&, const Arguments&)>& launch_;
-  std::vector<std::deque<const ProgramOperation*>> queues_;
+  std::vector<Queue> queues_;
   std::vector<bool> recorded_;
+  // Of streams on threads; the mutex guards words and events too.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t idle_ = 0;  // streams that wait or have ended
+  bool is_stopped_ = false;
+  std::exception_ptr failure_;
 };
 
 // Poison, but for what begins as zeros.
@@ -144,9 +236,12 @@ HostMemory::HostMemory(const ir::Program& bound, const Arguments& arguments) {
 }
 
 void for_each_launch(const ir::Program& bound, const Arguments& arguments,
-                     const std::function<void(const ir::Kernel&, const Arguments&)>& launch) {
+                     const std::function<void(const ir::Kernel&, const Arguments&)>& launch,
+                     Streams streams) {
   const HostMemory memory(bound, arguments);
-  HostRun(bound, memory, launch).run();
+  HostRun run(bound, memory, launch);
+  if (streams == Streams::on_threads && bound.streams.size() > 1) return run.run_on_threads();
+  run.run_in_turn();
 }
 
 }  // namespace tilewright::compiler

@@ -24,10 +24,14 @@ class HostMemory {
   std::vector<std::vector<std::byte*>> address_;  // of each rank, each buffer's
 };
 
+enum class Streams { in_turn, on_threads };
+
 // Does what the bound program queues in its first run: copies, zeros and words itself, launches by
-// `launch`, one after the other. Each stream goes as far as its waits let it. Raises a usage error
-// where none of them can go on.
+// `launch`, one after the other. Each stream goes as far as its waits let it, or on a thread of its
+// own: `launch` is then called from several at a time. Raises a usage error where none of them can
+// go on, and what `launch` throws.
 void for_each_launch(const ir::Program& bound, const Arguments& arguments,
-                     const std::function<void(const ir::Kernel&, const Arguments&)>& launch);
+                     const std::function<void(const ir::Kernel&, const Arguments&)>& launch,
+                     Streams streams = Streams::in_turn);
 
 }  // namespace tilewright::compiler

@@ -99,6 +99,17 @@ Target parse_target(std::string_view name, int device) {
       .raise();
 }
 
+std::string_view target_of_machine() {
+  try {
+    if (runtime::Device::count() > 0 && find_record(runtime::Device::get(0).info().arch())) {
+      return "cuda";
+    }
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) throw;
+  }
+  return "cpu";
+}
+
 std::string default_arch() { return std::string(ir::default_target()); }
 
 }  // namespace tilewright::compiler

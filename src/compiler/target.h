@@ -23,6 +23,10 @@ struct Target {
 // for, and cuda without a GPU, are Error(unavailable).
 Target parse_target(std::string_view name, int device = 0);
 
+// What is run on where nobody names a target: "cuda" where this machine has a GPU that has a
+// record, else "cpu".
+std::string_view target_of_machine();
+
 // What is compiled for where nobody names a target.
 std::string default_arch();
 

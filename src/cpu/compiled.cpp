@@ -1,8 +1,10 @@
 #include "cpu/compiled.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "cpu/engine.h"
@@ -14,6 +16,9 @@
 
 namespace tilewright::cpu {
 namespace {
+
+// Of more blocks than this none is so long that it keeps the others waiting.
+constexpr std::int64_t kMostSorted = 1 << 16;
 
 ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
                            const RunOptions& options) {
@@ -64,11 +69,12 @@ CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numeric
                                const Kernels* kernels)
     : kernel_(kernel),
       kernels_(kernels ? *kernels : cpu::kernels()),
-      program_(lower(kernel_, kernels_, numerics)) {}
+      program_(lower(kernel_, kernels_, numerics)),
+      order_(program_) {}
 
-void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) const {
+std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
+                                  const RunOptions& options) const {
   const ir::Binding binding = bind_arguments(kernel_, arguments, options);
-  Launch launch;
   launch.program = &program_;
   launch.kernels = &kernels_;
   launch.arguments = &arguments;
@@ -79,22 +85,70 @@ void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) 
     launch.grid.push_back(binding.evaluate(extent));
     fits = fits && !__builtin_mul_overflow(count, launch.grid.back(), &count) && count <= INT32_MAX;
   }
-  if (std::count(launch.grid.begin(), launch.grid.end(), 0) != 0) return;
+  if (std::count(launch.grid.begin(), launch.grid.end(), 0) != 0) return 0;
   if (!fits) {
     Diagnostic(kernel_.where, "kernel " + kernel_.name + " has more than 2^31 - 1 blocks")
         .fix("use larger tiles, or smaller launches")
         .raise();
   }
   launch.scalars = bound_scalars(program_, kernel_, arguments, binding);
+  return count;
+}
+
+std::vector<std::int64_t> CompiledKernel::sorted(const Launch& launch, std::int64_t count) const {
+  if (!order_.is_uneven() || program_.adds || count < 2 || count > kMostSorted) return {};
+  Engine engine(launch);
+  return order_.longest_first(engine, count);
+}
+
+std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& arguments) const {
+  Launch launch;
+  const std::int64_t count = bind(launch, arguments, {});
+  std::vector<std::int64_t> order = sorted(launch, count);
+  if (!order.empty()) return order;
+  order.resize(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) const {
+  Launch launch;
+  const std::int64_t count = bind(launch, arguments, options);
   Turns turns;
   if (program_.adds) launch.turns = &turns;
   const unsigned threads = options.threads ? options.threads : thread_count();
   std::vector<std::unique_ptr<Engine>> engines(threads);
-  parallel_for(threads, static_cast<std::size_t>(count), [&](std::size_t block, unsigned thread) {
+  std::vector<std::int64_t> order;
+  if (threads > 1) order = sorted(launch, count);
+  parallel_for(threads, static_cast<std::size_t>(count), [&](std::size_t i, unsigned thread) {
     std::unique_ptr<Engine>& engine = engines[thread];
     if (!engine) engine = std::make_unique<Engine>(launch);
-    engine->run_block(static_cast<std::int64_t>(block));
+    engine->run_block(order.empty() ? static_cast<std::int64_t>(i) : order[i]);
   });
+}
+
+Measurement CompiledKernel::measure(const Arguments& arguments, double seconds) const {
+  using Clock = std::chrono::steady_clock;
+  Launch launch;
+  Measurement made;
+  made.blocks = bind(launch, arguments, {});
+  if (made.blocks == 0) return made;
+  launch.profile = &made.profile;
+  Engine engine(launch);
+  const auto run = [&](std::int64_t block) {
+    const Clock::time_point start = Clock::now();
+    engine.run_block(block);
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  run(made.blocks / 2);  // what is read first comes from far
+  const double once = std::max(run(made.blocks / 2), 1e-9);
+  made.profile.clear();
+  const double most = static_cast<double>(std::min<std::int64_t>(made.blocks, 1024));
+  made.measured = static_cast<std::int64_t>(std::clamp(seconds / once, 1.0, most));
+  for (std::int64_t i = 0; i < made.measured; ++i) {
+    made.seconds += run((2 * i + 1) * made.blocks / (2 * made.measured));
+  }
+  return made;
 }
 
 }  // namespace tilewright::cpu

@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
+#include "cpu/block_order.h"
 #include "cpu/kernels.h"
+#include "cpu/listing.h"
 #include "cpu/program.h"
 #include "ir/ir.h"
 #include "support/arguments.h"
@@ -18,6 +21,15 @@ struct RunOptions {
   std::map<std::string, std::int64_t> dims = {};
 };
 
+struct Launch;
+
+// How long some blocks of a launch took on one thread.
+struct Measurement {
+  std::int64_t blocks = 0, measured = 0;  // of the launch, and those of them that ran
+  double seconds = 0;                     // of these
+  Profile profile;
+};
+
 // A kernel of the tile form, ready to run. It may run in several threads at once.
 class CompiledKernel {
  public:
@@ -25,18 +37,36 @@ class CompiledKernel {
   CompiledKernel(const ir::Kernel& kernel, const Numerics& numerics,
                  const Kernels* kernels = nullptr);
 
+  CompiledKernel(const CompiledKernel&) = delete;
+  CompiledKernel& operator=(const CompiledKernel&) = delete;
+
   // Raises what the interpreter raises for arguments that do not fit, for an index outside of its
   // tensor, for blocks that integers of the launch put outside of theirs, and for scalars that
   // overflow.
   void run(const Arguments& arguments, const RunOptions& options = {}) const;
 
+  // The order in which several threads begin the blocks of such a launch: the longest first, unless
+  // blocks add to memory in the order of their numbers.
+  std::vector<std::int64_t> order_of_blocks(const Arguments& arguments) const;
+
+  // Runs blocks from all over the grid, for about so many seconds: the outputs are not those of a
+  // launch. Raises what run raises.
+  Measurement measure(const Arguments& arguments, double seconds) const;
+
   const Program& program() const { return program_; }
   const Kernels& kernels() const { return kernels_; }
 
  private:
+  // What the launch is but for its blocks' order; their number.
+  std::int64_t bind(Launch& launch, const Arguments& arguments, const RunOptions& options) const;
+
+  // Empty: as they are numbered.
+  std::vector<std::int64_t> sorted(const Launch& launch, std::int64_t count) const;
+
   const ir::Kernel kernel_;
   const Kernels& kernels_;
   const Program program_;
+  const BlockOrder order_;
 };
 
 }  // namespace tilewright::cpu

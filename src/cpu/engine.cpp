@@ -1,11 +1,11 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
+#include <chrono>
 #include <string>
 
 #include "cpu/scalars.h"
+#include "cpu/thread_memory.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -14,25 +14,6 @@ namespace {
 
 // A while_loop that runs longer is an error rather than a hang, as on the interpreter.
 constexpr std::int64_t kWhileLimit = 100'000'000;
-constexpr std::align_val_t kTileAlignment{64};
-
-struct Release {
-  void operator()(std::byte* memory) const { ::operator delete(memory, kTileAlignment); }
-};
-
-// Memory that stays the thread's, for launches to come.
-std::byte* thread_memory(std::int64_t bytes) {
-  thread_local std::unique_ptr<std::byte, Release> memory;
-  thread_local std::int64_t size = 0;
-  if (bytes > size) {
-    memory.reset();
-    size = 0;
-    memory.reset(
-        static_cast<std::byte*>(::operator new(static_cast<std::size_t>(bytes), kTileAlignment)));
-    size = bytes;
-  }
-  return memory.get();
-}
 
 bool any_empty(const Index& extents, std::size_t rank) {
   return std::any_of(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(rank),
@@ -92,7 +73,7 @@ Engine::Engine(const Launch& launch)
       scalars_(launch.scalars),
       tiles_(program_.tiles.size()),
       tensors_(program_.tensors) {
-  arena_ = thread_memory(program_.arena_bytes + program_.scratch_bytes);
+  arena_ = thread_memory(program_.arena_bytes + program_.scratch_bytes, launch.where);
   scratch_ = arena_ + program_.arena_bytes;
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     tiles_[i].data = arena_ + program_.tiles[i].offset;
@@ -103,13 +84,33 @@ Engine::Engine(const Launch& launch)
   }
 }
 
-void Engine::run_block(std::int64_t number) {
+void Engine::begin_block(std::int64_t number) {
   block_ = number;
   std::int64_t rest = number;
   for (std::size_t axis = 0; axis < program_.grid.size(); ++axis) {
     scalars_[program_.grid[axis]].whole = rest % launch_.grid[axis];
     rest /= launch_.grid[axis];
   }
+}
+
+double Engine::operations(std::int64_t number, const std::vector<const Operation*>& scalars,
+                          const std::vector<const For*>& loops) {
+  begin_block(number);
+  for (const Operation* const operation : scalars) {
+    std::visit([this](const auto& each) { run(each); }, *operation);
+  }
+  double count = 0;
+  for (const For* const loop : loops) {
+    const double length =
+        static_cast<double>(whole(loop->high)) - static_cast<double>(whole(loop->low));
+    const auto step = static_cast<double>(std::max<std::int64_t>(whole(loop->step), 1));
+    count += std::max(length, 0.0) / step * static_cast<double>(loop->body.size());
+  }
+  return count;
+}
+
+void Engine::run_block(std::int64_t number) {
+  begin_block(number);
   if (launch_.turns == nullptr) return run(program_.body);
   // Also where the block fails: others wait for its turn to end.
   struct End {
@@ -122,8 +123,22 @@ void Engine::run_block(std::int64_t number) {
 
 void Engine::run(const Block& block) {
   for (const Operation& operation : block) {
-    std::visit([this](const auto& each) { run(each); }, operation);
+    if (launch_.profile != nullptr) {
+      run_timed(operation);
+    } else {
+      std::visit([this](const auto& each) { run(each); }, operation);
+    }
   }
+}
+
+void Engine::run_timed(const Operation& operation) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  std::visit([this](const auto& each) { run(each); }, operation);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  Cost& cost = (*launch_.profile)[&operation];
+  cost.shortest = cost.count == 0 ? seconds : std::min(cost.shortest, seconds);
+  ++cost.count;
 }
 
 void Engine::run(const Compute& operation) {
@@ -165,7 +180,9 @@ void Engine::run(const Peer& operation) {
   tensors_[operation.result] = tensor;
 }
 
-void Engine::run(const AwaitTurn&) { launch_.turns->await(block_); }
+void Engine::run(const AwaitTurn&) {
+  if (launch_.turns != nullptr) launch_.turns->await(block_);
+}
 
 void Engine::check(const Box& box) const {
   const TensorArgument& tensor = *tensors_[box.tensor].argument;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/kernels.h"
+#include "cpu/listing.h"
 #include "cpu/program.h"
 #include "cpu/turns.h"
 #include "support/arguments.h"
@@ -18,8 +19,9 @@ struct Launch {
   const Arguments* arguments = nullptr;
   std::vector<Scalar> scalars;     // as each block finds them
   std::vector<std::int64_t> grid;  // blocks on each axis, x first
-  Turns* turns = nullptr;
-  SourceLocation where;  // of the kernel
+  Turns* turns = nullptr;          // null: blocks come one after the other
+  Profile* profile = nullptr;      // null: nothing is timed
+  SourceLocation where;            // of the kernel
 };
 
 // Runs blocks of a program, one after the other.
@@ -28,6 +30,9 @@ class Engine {
   // Its thread has one engine at a time: the arena is the thread's.
   explicit Engine(const Launch& launch);
   void run_block(std::int64_t number);
+  // How many operations the loops of a block come to, whose ends hang on these scalars alone.
+  double operations(std::int64_t number, const std::vector<const Operation*>& scalars,
+                    const std::vector<const For*>& loops);
 
  private:
   // A tile as it is now. Strides are in bytes.
@@ -47,7 +52,9 @@ class Engine {
     bool exists = false;                        // what is indexed away lies inside
   };
 
+  void begin_block(std::int64_t number);
   void run(const Block& block);
+  void run_timed(const Operation& operation);
   void run(const Compute& operation);
   void run(const LoadIndex& operation);
   void run(const Peer& operation);

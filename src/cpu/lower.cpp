@@ -83,6 +83,7 @@ void Lowering::visit(const ir::Block& block) {
 }
 
 void Lowering::visit(const ir::Operation& operation) {
+  where_ = operation.where;
   switch (ir::info(operation.op).family) {
     case Family::function:
       return type(operation.results[0]).is_scalar() ? compute(operation) : elementwise(operation);
@@ -194,7 +195,9 @@ void Lowering::control(const ir::Operation& operation) {
 template <typename End>
 void Lowering::lower_block(const ir::Block& from, Block& to, End end) {
   Block* const outer = std::exchange(block_, &to);
+  const SourceLocation where = where_;
   visit(from);
+  where_ = where;
   end();
   block_ = outer;
 }

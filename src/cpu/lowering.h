@@ -34,7 +34,12 @@ class Lowering {
 
   [[noreturn]] void refuse(const ir::Operation& operation) const;
   const ir::Type& type(ir::ValueId value) const { return kernel_.types[value]; }
-  void append(Operation operation) { block_->push_back(std::move(operation)); }
+  // As made for the operation at hand.
+  template <typename Made>
+  void append(Made made) {
+    if constexpr (requires { made.where; }) made.where = where_;
+    block_->push_back(std::move(made));
+  }
 
   // lower.cpp: what is known at the launch, control flow, scalars.
   void bind_parameters();
@@ -111,6 +116,7 @@ class Lowering {
   std::vector<TensorId> tensors_;
   Program program_;
   Block* block_ = nullptr;
+  SourceLocation where_;  // of the operation at hand
 };
 
 }  // namespace tilewright::cpu

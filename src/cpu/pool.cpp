@@ -1,18 +1,16 @@
 #include "cpu/pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "cpu/processors.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::cpu {
@@ -42,10 +41,12 @@ void pause() {
 
 // One call of parallel_for.
 struct Job {
-  Job(std::size_t size, const Work& what) : count(size), work(what) {}
+  Job(std::size_t size, unsigned most, const Work& what)
+      : count(size), places(std::max(most, 1u)), work(what) {}
 
   void run() {
     const unsigned thread = threads.fetch_add(1, std::memory_order_relaxed);
+    if (thread >= places) return;
     std::size_t i = 0;
     inside = true;
     try {
@@ -62,6 +63,7 @@ struct Job {
   }
 
   const std::size_t count;
+  const unsigned places;  // for so many threads
   const Work& work;
   std::atomic<std::size_t> next = 0;
   std::atomic<unsigned> threads = 0;  // that have taken part
@@ -178,32 +180,24 @@ class Pool {
   std::size_t threads_ = 0;
 };
 
-// CPUs by the process's affinity.
-unsigned affinity_count() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    return static_cast<unsigned>(std::max(CPU_COUNT(&set), 1));
-  }
-  return std::max(std::thread::hardware_concurrency(), 1u);
-}
+// Threads that a host lends; null: there are none, and the pool's serve. One that was lent is kept
+// for ever: a call that began with it may still be under way.
+std::atomic<const HostThreads*> host_threads = nullptr;
 
-// CPUs by the quota of the process's cgroup; 0: there is none.
-unsigned quota_count() {
-  double quota = 0, period = 0;
-  std::ifstream both("/sys/fs/cgroup/cpu.max");  // "max 100000", or "150000 100000"
-  if (!(both >> quota >> period)) {
-    std::ifstream first("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-    std::ifstream second("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-    if (!(first >> quota) || !(second >> period)) return 0;
-  }
-  return quota > 0 && period > 0 ? static_cast<unsigned>(std::ceil(quota / period)) : 0;
-}
-
-unsigned usable_count() {
-  const unsigned quota = quota_count();
-  const unsigned allowed = affinity_count();
+unsigned usable_processors() {
+  static const unsigned quota = quota_processors();
+  const unsigned allowed = allowed_processors();
   return quota == 0 ? allowed : std::min(allowed, quota);
+}
+
+// Whether others than the caller have taken part.
+bool deal(unsigned threads, Job& job) {
+  const HostThreads* const host = host_threads.load(std::memory_order_acquire);
+  if (host == nullptr) return Pool::instance().run(threads, job);
+  host->parallel_for(
+      host->context, static_cast<std::int32_t>(threads),
+      [](void* what, std::int32_t) { static_cast<Job*>(what)->run(); }, &job);
+  return false;
 }
 
 }  // namespace
@@ -211,22 +205,32 @@ unsigned usable_count() {
 unsigned thread_count() {
   const char* const text = std::getenv("TILEWRIGHT_THREADS");
   if (text == nullptr || *text == '\0') {
-    static const unsigned usable = usable_count();
-    return usable;
+    const HostThreads* const host = host_threads.load(std::memory_order_acquire);
+    return host == nullptr ? usable_processors() : host->count;
   }
   unsigned number = 0;
   const char* const end = text + std::strlen(text);
   const auto [last, error] = std::from_chars(text, end, number);
-  constexpr unsigned kMost = 4096;
-  if (error != std::errc() || last != end || number == 0 || number > kMost) {
+  if (error != std::errc() || last != end || number == 0 || number > kMostThreads) {
     Diagnostic({}, "TILEWRIGHT_THREADS is \"" + std::string(text) +
-                       "\", and a number of threads is 1 to " + std::to_string(kMost))
+                       "\", and a number of threads is 1 to " + std::to_string(kMostThreads))
         .fix(
             "set it to how many threads kernels may use on the CPU, or leave it out for all of "
             "this process's cores")
         .raise();
   }
   return number;
+}
+
+void use_host_threads(const HostThreads& lent) {
+  static std::mutex mutex;
+  static auto& all = *new std::deque<HostThreads>;
+  const std::lock_guard lock(mutex);
+  if (lent.parallel_for == nullptr) {
+    host_threads = nullptr;
+    return;
+  }
+  host_threads = &all.emplace_back(lent);
 }
 
 bool in_parallel_for() { return inside; }
@@ -237,8 +241,9 @@ void parallel_for(unsigned threads, std::size_t count, const Work& work) {
     for (std::size_t i = 0; i < count; ++i) work(i, 0);
     return;
   }
-  Job job(count, work);
-  if (most < 2 || !Pool::instance().run(most, job)) job.run();
+  Job job(count, most, work);
+  // What nobody has begun the caller does: a host may have no threads to lend at the moment.
+  if (most < 2 || !deal(most, job)) job.run();
   if (job.failure) std::rethrow_exception(job.failure);
 }
 

@@ -1,13 +1,28 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace tilewright::cpu {
 
-// As many threads as TILEWRIGHT_THREADS says; else as many as this process may use, by its affinity
-// and its cgroup's quota. What is no number from 1 on is a usage error.
+inline constexpr unsigned kMostThreads = 4096;
+
+// As many threads as TILEWRIGHT_THREADS says; else as many as a host lends; else as many as the
+// calling thread may use, by its affinity and its cgroup's quota. What is no number from 1 on is a
+// usage error.
 unsigned thread_count();
+
+// Threads of a host's that take the place of the pool's. `parallel_for` calls `call(work, part)`
+// once for each part, one after the other or at the same time, and returns when all have returned.
+struct HostThreads {
+  using Call = void (*)(void* work, std::int32_t part);
+  void (*parallel_for)(void* context, std::int32_t parts, Call call, void* work) = nullptr;
+  void* context = nullptr;
+  unsigned count = 1;
+};
+// Null for `parallel_for`: the pool's again. Calls that are under way end as they began.
+void use_host_threads(const HostThreads& lent);
 
 // Calls `work(i, thread)` for all i below the count, each once and in their order, from up to so
 // many threads, which are numbered from 0 and of which the caller is one. The others wait between

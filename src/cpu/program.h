@@ -123,6 +123,7 @@ struct Apply {
   std::vector<Source> operands;
   TileId result;
   Walk walk;  // of the result
+  SourceLocation where = {};
   // Where the store behind puts the result, which nobody else reads: it is computed there, if it
   // can be.
   std::optional<Box> stored_to = {};
@@ -132,12 +133,14 @@ struct Apply {
 struct Splat {
   ScalarId scalar;
   TileId result;
+  SourceLocation where = {};
 };
 
 // Each element's coordinate along the one axis that it hangs on.
 struct Count {
   TileId result;
   std::size_t axis;
+  SourceLocation where = {};
 };
 
 // The result lies along what is left of the source's axes.
@@ -148,12 +151,14 @@ struct Fold {
   std::size_t axis;
   bool along_row;
   Walk walk;  // of the source
+  SourceLocation where = {};
 };
 
 struct Any {
   TileId source;
   ScalarId result;
   Walk walk;
+  SourceLocation where = {};
 };
 
 // Axis i of the result runs along the source's axes[i], from offsets[i]. With all axes in their
@@ -164,6 +169,7 @@ struct Move {
   Walk walk;  // of the result
   bool is_copy = false;
   bool is_done = false;  // both lie at one place
+  SourceLocation where = {};
 };
 struct MoveScalar {
   ScalarId source, result;
@@ -188,6 +194,7 @@ struct Multiply {
   Rounding rounding;
   // The loop around does nothing else: iterations may become one product of all their terms.
   bool joins = false;
+  SourceLocation where = {};
 };
 // So many terms at most.
 constexpr std::int64_t kJoinedTerms = 512;
@@ -217,6 +224,7 @@ struct While {
 struct If {
   ScalarId condition;
   Block then, otherwise;
+  SourceLocation where = {};
 };
 
 // A scalar that each launch gives.

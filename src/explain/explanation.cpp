@@ -177,7 +177,22 @@ void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
     explanation.front_end_milliseconds += milliseconds;
     explanation.last = after;
   };
-  compiler::compile_for_cpu(traced, {options.numerics, nullptr, observe});
+  std::map<std::string, int> applied;
+  explanation.cpu = list_for_cpu(
+      compiler::compile_for_cpu(traced, {options.numerics, nullptr, observe, &applied}));
+  for (const cpu::ListedOperation& each : explanation.cpu->operations) {
+    if (each.product == nullptr) continue;
+    const bool in_pairs = each.product->rounding == cpu::Rounding::pairs;
+    const bool rounds_once = each.product->rounding == cpu::Rounding::fused &&
+                             each.product->element == cpu::Element::f32;
+    if (in_pairs) ++applied["bf16_pairs"];
+    if (rounds_once) ++applied["contract_fma"];
+  }
+  for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {
+    if (!rewrite.of_cpu && applied.count(rewrite.name) == 0) continue;
+    explanation.rewrites.push_back(
+        {&rewrite, options.numerics.*rewrite.allowed, applied[rewrite.name]});
+  }
   explanation.last.target.clear();  // its operations are not a machine form's
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/dump.h"
 #include "compiler/rewrites.h"
 #include "compiler/target.h"
+#include "explain/cpu_list.h"
 #include "explain/roofline.h"
 #include "explain/sass.h"
 #include "ir/program.h"
@@ -69,6 +70,7 @@ struct Explanation {
   std::optional<ir::Kernel> scheduled;  // with layouts assigned
   std::string cuda, ptx, cubin, log;
   Sass sass;
+  std::optional<CpuList> cpu;                       // on the target cpu
   std::optional<Work> work;                         // of the sizes that were set
   std::optional<library::ScheduleReport> schedule;  // of a kernel of the library
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/dim_values.h"
 #include "ir/overlap.h"
 #include "support/arguments.h"
 #include "support/diagnostic.h"
@@ -276,6 +277,12 @@ class Solver {
          fix);
   }
 
+  // ", of n = 4, m = 2" behind an expression.
+  static std::string of_values(const Binding& binding, const Dim& dim) {
+    if (dim.is_constant() || dim.kind() == Dim::Kind::symbol) return {};
+    return ", of " + values_text(dim, [&](const std::string& name) { return binding.value(name); });
+  }
+
   void check_sizes(const Binding& binding, const Parameter& parameter,
                    const TensorShape& shape) const {
     for (std::size_t axis = 0; axis < parameter.shape.size(); ++axis) {
@@ -287,8 +294,9 @@ class Solver {
            dim.is_constant()
                ? fmt::format("{} has size {}, but {} is declared with {} there",
                              axis_of(shape, axis), have, parameter.name, want)
-               : fmt::format("{} has size {}, but {} is declared with {} = {} there",
-                             axis_of(shape, axis), have, parameter.name, dim.to_string(), want),
+               : fmt::format("{} has size {}, but {} is declared with {} = {} there{}",
+                             axis_of(shape, axis), have, parameter.name, dim.to_string(), want,
+                             of_values(binding, dim)),
            fmt::format("pass {} with {} elements along axis {}", shape.name, want, axis));
     }
   }
@@ -298,7 +306,9 @@ class Solver {
     for (const Dim& extent : grid) {
       const std::int64_t count = binding.evaluate(extent);
       if (count >= 0) continue;
-      fail(kernel_.where, fmt::format("the grid has {} = {} blocks", extent.to_string(), count),
+      fail(kernel_.where,
+           fmt::format("the grid has {} = {} blocks{}", extent.to_string(), count,
+                       of_values(binding, extent)),
            fmt::format("launch with larger sizes, or declare max({}, 0): a grid of 0 does nothing",
                        extent.to_string()));
     }
@@ -327,6 +337,7 @@ std::int64_t Binding::evaluate(const Dim& dim) const {
   } catch (const Error& error) {
     if (error.location().file) throw;
     Diagnostic(where_, fmt::format("{} at this launch: {}", dim.to_string(), error.message()))
+        .fix("launch with other sizes; where a divisor may be 0 divide by max(divisor, 1)")
         .raise();
   }
 }

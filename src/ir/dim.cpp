@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "ir/dim_values.h"
 #include "support/characters.h"
 #include "support/diagnostic.h"
 
@@ -33,16 +34,18 @@ constexpr std::int64_t kMaximumOperations = 10000;
       .raise();
 }
 
+constexpr const char* kZeroDivisorFix = "where the divisor may be 0 divide by max(divisor, 1)";
+
 [[noreturn]] void divided_by_zero(const std::string& dividend, SourceLocation where = {},
                                   const char* token = "") {
   Diagnostic(where, "a dimension is divided by zero: " + dividend + " by 0")
       .token(token)
-      .fix("where the divisor may be 0 divide by max(divisor, 1)")
+      .fix(kZeroDivisorFix)
       .raise();
 }
 
+// Of numbers whose quotient 64 bits hold.
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  if (a == INT64_MIN && b == -1) overflow(a, b);
   const std::int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
@@ -52,7 +55,10 @@ std::int64_t ceiling_div(std::int64_t a, std::int64_t b) {
   return a % b == 0 ? q : q + 1;
 }
 
-std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
+enum class Failure : std::uint8_t { overflow, zero_divisor };
+
+// Why there is no result.
+std::optional<Failure> failure_of(Dim::Kind kind, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   bool overflows = false;
   switch (kind) {
@@ -65,24 +71,52 @@ std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
     case Dim::Kind::mul:
       overflows = __builtin_mul_overflow(a, b, &result);
       break;
+    case Dim::Kind::floordiv:
+    case Dim::Kind::ceildiv:
+    case Dim::Kind::mod:
+      if (b == 0) return Failure::zero_divisor;
+      overflows = kind != Dim::Kind::mod && a == INT64_MIN && b == -1;
+      break;
+    case Dim::Kind::min:
+    case Dim::Kind::max:
+    case Dim::Kind::constant:  // these have no operands
+    case Dim::Kind::symbol:
+      break;
+  }
+  return overflows ? std::optional(Failure::overflow) : std::nullopt;
+}
+
+// Of operands without a failure.
+std::int64_t apply(Dim::Kind kind, std::int64_t a, std::int64_t b) {
+  switch (kind) {
+    case Dim::Kind::add:
+      return a + b;
+    case Dim::Kind::sub:
+      return a - b;
+    case Dim::Kind::mul:
+      return a * b;
     case Dim::Kind::min:
       return std::min(a, b);
     case Dim::Kind::max:
       return std::max(a, b);
     case Dim::Kind::floordiv:
+      return floor_div(a, b);
     case Dim::Kind::ceildiv:
+      return ceiling_div(a, b);
     case Dim::Kind::mod:
-      if (b == 0) divided_by_zero(std::to_string(a));
-      if (kind == Dim::Kind::floordiv) return floor_div(a, b);
-      if (kind == Dim::Kind::ceildiv) return ceiling_div(a, b);
-      if (b == -1) return 0;
-      return a - floor_div(a, b) * b;
-    case Dim::Kind::constant:  // these have no operands
+      return b == -1 ? 0 : a - floor_div(a, b) * b;
+    case Dim::Kind::constant:
     case Dim::Kind::symbol:
       break;
   }
-  if (overflows) overflow(a, b);
-  return result;
+  return 0;
+}
+
+std::int64_t apply_constants(Dim::Kind kind, std::int64_t a, std::int64_t b) {
+  const std::optional<Failure> failure = failure_of(kind, a, b);
+  if (failure == Failure::overflow) overflow(a, b);
+  if (failure == Failure::zero_divisor) divided_by_zero(std::to_string(a));
+  return apply(kind, a, b);
 }
 
 std::int64_t saturating_mul(std::int64_t a, std::int64_t b) {
@@ -202,7 +236,7 @@ bool operator==(const Dim& a, const Dim& b) {
 
 Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
   const bool right = b.is_constant();
-  if (a.is_constant() && right) return apply(kind, a.constant(), b.constant());
+  if (a.is_constant() && right) return apply_constants(kind, a.constant(), b.constant());
   switch (kind) {
     case Kind::add:
       if (right && b.constant() == 0) return a;
@@ -262,10 +296,29 @@ Dim Dim::binary(Kind kind, const Dim& a, const Dim& b) {
 
 DimFacts Dim::range() const { return node_->facts; }
 
+namespace {
+
+using Lookup = std::function<std::int64_t(const std::string&)>;
+
+// Of an expression whose operands are these numbers.
+void check_operands(const Dim& dim, std::int64_t a, std::int64_t b, const Lookup& lookup) {
+  const std::optional<Failure> failure = failure_of(dim.kind(), a, b);
+  if (!failure) return;
+  const char* const what =
+      *failure == Failure::overflow ? " overflows 64 bits: " : " divides by zero: ";
+  Diagnostic diagnostic({}, dim.to_string() + what + ir::values_text(dim, lookup));
+  if (*failure == Failure::zero_divisor) diagnostic.fix(kZeroDivisorFix);
+  diagnostic.raise();
+}
+
+}  // namespace
+
 std::int64_t Dim::evaluate(const std::function<std::int64_t(const std::string&)>& lookup) const {
   if (kind() == Kind::constant) return constant();
   if (kind() == Kind::symbol) return lookup(name());
-  return apply(kind(), lhs().evaluate(lookup), rhs().evaluate(lookup));
+  const std::int64_t a = lhs().evaluate(lookup), b = rhs().evaluate(lookup);
+  check_operands(*this, a, b, lookup);
+  return apply(kind(), a, b);
 }
 
 std::string Dim::to_string() const {
@@ -340,7 +393,8 @@ class DimParser {
   }
 
   // The operators bind as in C++, and a division is one of integers, written / as there or //.
-  Dim product() {
+  // With `dividend`, both are the operands of the last operation, where that is a division.
+  Dim product(std::optional<Dim>* dividend = nullptr, std::optional<Dim>* divisor = nullptr) {
     Dim result = operand();
     for (;;) {
       const std::optional<Dim::Kind> kind = accept("*")    ? std::optional(Dim::Kind::mul)
@@ -349,8 +403,23 @@ class DimParser {
                                             : accept("%")  ? std::optional(Dim::Kind::mod)
                                                            : std::nullopt;
       if (!kind) return result;
-      result = Dim::binary(*kind, result, operand());
+      const Dim right = operand();
+      if (dividend) {
+        const bool divides = kind == Dim::Kind::floordiv;
+        *dividend = divides ? std::optional(result) : std::nullopt;
+        *divisor = divides ? std::optional(right) : std::nullopt;
+      }
+      result = Dim::binary(*kind, result, right);
     }
+  }
+
+  // "ceil(a * b / c)" behind its parenthesis.
+  Dim rounded_up() {
+    std::optional<Dim> dividend, divisor;
+    product(&dividend, &divisor);
+    if (!divisor) fail("expected a division in ceil(), as in ceil(h / 16),");
+    expect(")");
+    return Dim::binary(Dim::Kind::ceildiv, *dividend, *divisor);
   }
 
   Dim operand() {
@@ -365,6 +434,7 @@ class DimParser {
     while (at_ < text_.size() && (is_alphanumeric(text_[at_]) || text_[at_] == '_')) ++at_;
     const std::string_view word = text_.substr(begin, at_ - begin);
     if (word.empty()) fail("expected a dimension");
+    if (word == "ceil" && accept("(")) return rounded_up();
     if (accept("(")) {
       const Dim a = expression();
       expect(",");

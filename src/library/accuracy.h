@@ -8,6 +8,10 @@
 #include "library/workload.h"
 #include "tilewright/host_tensor.h"
 
+namespace tilewright::simulator {
+struct InterpreterOptions;
+}
+
 // How far from float64 a result may lie: as far as rounding takes the kernel's own meaning, and not
 // as far as a wrong mask or weight would.
 namespace tilewright::library {
@@ -49,6 +53,9 @@ struct Reference {
   std::vector<std::vector<double>> values;  // of each output, in float64
   std::vector<Errors> allowed;
 };
+
+// Interprets the tile-level definition of an entry of the library on the workload's tensors.
+void run_meaning(Workload& run, const simulator::InterpreterOptions& how);
 
 enum class Executed : std::uint8_t { by_simulator, by_hardware };
 

@@ -23,8 +23,8 @@
 namespace tilewright::library {
 namespace {
 
-ir::Kernel read_kernel(const std::string& path) {
-  return ir::read_verified(read_text(path), path,
+ir::Kernel read_kernel(const std::string& text, const std::string& path) {
+  return ir::read_verified(text, path,
                            [](const ir::Kernel& read) { target::verify(read, ErrorKind::usage); });
 }
 
@@ -179,7 +179,8 @@ std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>&
 
 KernelSource KernelSource::of_file(const std::string& path) {
   KernelSource source;
-  source.file_ = std::make_shared<const ir::Kernel>(read_kernel(path));
+  source.text_ = read_text(path);
+  source.file_ = std::make_shared<const ir::Kernel>(read_kernel(source.text_, path));
   source.own_ = entry_of(source.file_);
   source.entry_ = source.own_.get();
   return source;
@@ -188,6 +189,14 @@ KernelSource KernelSource::of_file(const std::string& path) {
 bool KernelSource::is_compiled() const { return file_ && file_->form == ir::Form::machine; }
 
 bool KernelSource::reaches_ranks() const { return file_ && library::reaches_ranks(*file_); }
+
+std::int64_t KernelSource::multiple_of(const std::string& option) const {
+  if (!file_) return 1;
+  for (const Dim& dim : file_->dims) {
+    if (dim.name() == option) return dim.facts().multiple;
+  }
+  return 1;
+}
 
 ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Target& target) const {
   if (!file_) return trace_entry(*entry_, options, target).finish();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ class KernelSource {
   // A file's kernel that does (library/program_source.h) runs as a program alone: its entry has
   // options, and tensors of which the names and the axes that are dims mean something.
   bool reaches_ranks() const;
+  // Of a file: its text.
+  const std::string& file_text() const { return text_; }
+  // Which multiples a length may be: 1 of those of the library.
+  std::int64_t multiple_of(const std::string& option) const;
   // As it was traced, for the target.
   ir::Kernel traced(const OptionValues& options, const compiler::Target& target) const;
   // The same of an entry that is a program.
@@ -35,6 +40,7 @@ class KernelSource {
  private:
   KernelSource() = default;
   std::shared_ptr<const ir::Kernel> file_;  // null: of the library
+  std::string text_;
   std::shared_ptr<const LibraryKernel> own_;
   const LibraryKernel* entry_ = nullptr;
 };

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/dim_values.h"
 #include "library/decided_options.h"
 #include "library/schedule_rules.h"
 #include "library/stated_schedule.h"
@@ -344,11 +345,12 @@ std::int64_t value_of_expression(const std::string& text, const LibraryTensor& t
                                  const OptionValues& options) {
   std::vector<Dim> known;
   for (const auto& [name, value] : options.all()) known.push_back(Dim::symbol(name));
-  const std::int64_t size = Dim::parse(text, known).evaluate([&](const std::string& name) {
-    return options.integer(name);
-  });
+  const auto value_of = [&](const std::string& name) { return options.integer(name); };
+  const Dim axis = Dim::parse(text, known);
+  const std::int64_t size = axis.evaluate(value_of);
   if (size >= 0) return size;
-  Diagnostic({}, fmt::format("axis {} of tensor {} is {}", text, tensor.name, size))
+  Diagnostic({}, fmt::format("axis {} of tensor {} is {}, of {}", text, tensor.name, size,
+                             ir::values_text(axis, value_of)))
       .fix("set other sizes: an axis has 0 elements or more")
       .raise();
 }

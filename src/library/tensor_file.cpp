@@ -74,6 +74,12 @@ HostTensor read_tensor(const std::string& file, const std::string& name, DType d
   return HostTensor::from_bytes(dtype, array.shape, std::move(bytes));
 }
 
+NpyArray array_of(const HostTensor& tensor) {
+  return {std::string(descr_of(tensor.dtype())),
+          tensor.shape(),
+          {tensor.data(), tensor.data() + tensor.size_bytes()}};
+}
+
 void check_writable(const std::string& path, const std::string& name) {
   if (is_safetensors(path)) {
     Diagnostic({}, fmt::format("{}: output {} is written as .npy, and the name says safetensors",
@@ -104,13 +110,7 @@ void check_writable(const std::string& path, const std::string& name) {
 }
 
 void write_tensor(const std::string& path, const HostTensor& tensor) {
-  const auto bytes = static_cast<std::size_t>(tensor.size_bytes());
-  if (!numpy_lacks(tensor.dtype())) {
-    write_npy(path, {std::string(descr_of(tensor.dtype())),
-                     tensor.shape(),
-                     {tensor.data(), tensor.data() + bytes}});
-    return;
-  }
+  if (!numpy_lacks(tensor.dtype())) return write_npy(path, array_of(tensor));
   const auto count = static_cast<std::size_t>(tensor.elements());
   std::vector<float> values(count);
   to_float(tensor.dtype(), tensor.data(), values.data(), count);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "support/npy.h"
 #include "tilewright/host_tensor.h"
 
 namespace tilewright::library {
@@ -10,6 +11,9 @@ namespace tilewright::library {
 // is a usage error, except that bf16 and f8e4m3, which NumPy lacks, are also read from f32 and
 // rounded.
 HostTensor read_tensor(const std::string& file, const std::string& name, DType dtype);
+
+// Its elements by the names of npy.h.
+NpyArray array_of(const HostTensor& tensor);
 
 // Raises a usage error when write_tensor would fail: to be called before long work.
 void check_writable(const std::string& path, const std::string& name);

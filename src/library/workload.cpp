@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "library/stated_input.h"
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
 
@@ -18,6 +19,25 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 OptionValues provisional_options(LibraryKernel kernel, const std::vector<std::string>& settings) {
   kernel.check = [](const OptionValues&) {};
   return resolve_options(kernel, settings);
+}
+
+// What the caller says of inputs.
+struct Given {
+  std::map<const LibraryTensor*, std::string> files;
+  std::map<const LibraryTensor*, StatedInput> stated;
+};
+
+Given given_of(const LibraryKernel& kernel, const std::map<std::string, std::string>& inputs) {
+  Given given;
+  for (const auto& [name, text] : inputs) {
+    const LibraryTensor& tensor = find_tensor(kernel, name, false);
+    if (const std::optional<StatedInput> stated = StatedInput::parse(text, name)) {
+      given.stated.emplace(&tensor, *stated);
+    } else {
+      given.files.emplace(&tensor, text);
+    }
+  }
+  return given;
 }
 
 struct FileSize {
@@ -164,9 +184,9 @@ bool has_lengths(const LibraryTensor& tensor, const OptionValues& options) {
 }
 
 void check_lengths_are_not_set(const LibraryTensor& tensor, const OptionValues& options,
-                               const std::string& file) {
+                               const std::string& given) {
   if (!has_lengths(tensor, options)) return;
-  Diagnostic({}, fmt::format("{}: {} comes from the file, and {} is set to '{}'", file, tensor.name,
+  Diagnostic({}, fmt::format("{}: {} comes from --in, and {} is set to '{}'", given, tensor.name,
                              tensor.lengths, options.text(tensor.lengths)))
       .fix("leave one of them out")
       .raise();
@@ -202,21 +222,21 @@ void check_shape(const LibraryTensor& tensor, const HostTensor& read, const std:
 }
 
 // Of each rank there would have to be one.
-void check_no_files(const LibraryKernel& kernel, const std::map<std::string, std::string>& files) {
-  if (!kernel.over_ranks || files.empty()) return;
-  const auto& [name, file] = *files.begin();
-  Diagnostic({}, fmt::format("{}: {} is there in each rank of {}", file, name, kernel.name))
-      .fix("leave it out: inputs are random, and --seed draws others")
+void check_no_files(const LibraryKernel& kernel, const Given& given) {
+  if (!kernel.over_ranks || given.files.empty()) return;
+  const auto& [tensor, file] = *given.files.begin();
+  Diagnostic({}, fmt::format("{}: {} is there in each rank of {}", file, tensor->name, kernel.name))
+      .fix(fmt::format("leave it out, or say what it holds: --in {}=uniform:-1:1", tensor->name))
       .raise();
 }
 
 // Tensors that hang on what all ranks have.
-void fit_ranks(Workload& workload) {
+void fit_ranks(Workload& workload, const Given& given) {
   std::vector<HostTensor>& all = workload.tensors;
   const std::size_t of_rank = all.size() / static_cast<std::size_t>(workload.ranks);
   for (std::size_t place = 0; place < of_rank; ++place) {
     const LibraryTensor& tensor = *workload.parameters[place];
-    if (!tensor.values_of_ranks) continue;
+    if (!tensor.values_of_ranks || given.stated.contains(&tensor)) continue;
     std::vector<HostTensor> before;
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (i % of_rank < place) before.push_back(all[i]);
@@ -231,58 +251,70 @@ void fit_ranks(Workload& workload) {
 
 }  // namespace
 
+namespace {
+
+// What it holds where no file says so.
+HostTensor made_tensor(const LibraryTensor& tensor, const Workload& workload, const Given& given,
+                       std::uint64_t seed, Drawn drawn) {
+  const OptionValues& options = workload.options;
+  const std::vector<std::int64_t> shape = shape_of(tensor, options);
+  const DType dtype = dtype_of(tensor, options);
+  const std::uint64_t own_seed = seed + workload.tensors.size();
+  if (!tensor.is_input()) return HostTensor::poisoned(dtype, shape);
+  if (const auto stated = given.stated.find(&tensor); stated != given.stated.end()) {
+    return stated->second.values(dtype, shape, own_seed);
+  }
+  if (has_lengths(tensor, options)) return first_rows(options.lengths(tensor.lengths));
+  const bool is_zero = drawn == Drawn::zeros && is_float(dtype);
+  if (is_zero || tensor.values_of_ranks) return HostTensor::zeros(dtype, shape);
+  if (tensor.values) return tensor.values(options, seed, workload.tensors);
+  return HostTensor::random_normal(dtype, shape, own_seed);
+}
+
+}  // namespace
+
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
-                       const std::map<std::string, std::string>& files, std::uint64_t seed,
+                       const std::map<std::string, std::string>& inputs, std::uint64_t seed,
                        Drawn drawn) {
-  check_no_files(kernel, files);
+  const Given given = given_of(kernel, inputs);
+  check_no_files(kernel, given);
   const OptionValues provisional = provisional_options(kernel, settings);
   Workload workload;
   workload.kernel = &kernel;
   std::map<const LibraryTensor*, HostTensor> read;
   std::map<std::string, FileSize> sizes;
-  for (const auto& [name, file] : files) {
-    const LibraryTensor& tensor = find_tensor(kernel, name, false);
-    HostTensor& values = read[&tensor];
-    values = read_tensor(file, name, dtype_of(tensor, provisional));
-    check_rank(tensor, values, file);
-    note_sizes(tensor, values, file, sizes);
+  for (const auto& [tensor, file] : given.files) {
+    HostTensor& values = read[tensor];
+    values = read_tensor(file, tensor->name, dtype_of(*tensor, provisional));
+    check_rank(*tensor, values, file);
+    note_sizes(*tensor, values, file, sizes);
   }
   std::map<std::string, std::int64_t> known_sizes;
   for (const auto& [option, size] : sizes) known_sizes[option] = size.size;
   workload.options = resolve_options(kernel, settings, known_sizes);
   check_memory(kernel, workload.options);
 
-  for (const auto& [name, file] : files) {
-    check_lengths_are_not_set(find_tensor(kernel, name, false), workload.options, file);
-    check_present(kernel, workload.options, find_tensor(kernel, name, false), file);
+  for (const auto& [name, text] : inputs) {
+    check_lengths_are_not_set(find_tensor(kernel, name, false), workload.options, text);
+    check_present(kernel, workload.options, find_tensor(kernel, name, false), text);
   }
   workload.ranks = ranks_of(kernel, workload.options);
   const std::vector<const LibraryTensor*> of_rank = tensors_of(kernel, workload.options);
   for (int rank = 0; rank < workload.ranks; ++rank) {
     workload.parameters.insert(workload.parameters.end(), of_rank.begin(), of_rank.end());
   }
-  for (const LibraryTensor* each : workload.parameters) {
-    const LibraryTensor& tensor = *each;
-    const std::vector<std::int64_t> shape = shape_of(tensor, workload.options);
-    const DType dtype = dtype_of(tensor, workload.options);
+  for (const LibraryTensor* tensor : workload.parameters) {
     const std::size_t number = workload.tensors.size();
-    if (const auto file = read.find(each); file != read.end()) {
-      check_shape(tensor, file->second, files.at(tensor.name), shape);
+    if (const auto file = read.find(tensor); file != read.end()) {
+      check_shape(*tensor, file->second, given.files.at(tensor),
+                  shape_of(*tensor, workload.options));
       workload.tensors.push_back(std::move(file->second));
     } else {
-      const bool is_zero =
-          (drawn == Drawn::zeros && is_float(dtype)) || tensor.values_of_ranks != nullptr;
-      workload.tensors.push_back(!tensor.is_input() ? HostTensor::poisoned(dtype, shape)
-                                 : has_lengths(tensor, workload.options)
-                                     ? first_rows(workload.options.lengths(tensor.lengths))
-                                 : is_zero ? HostTensor::zeros(dtype, shape)
-                                 : tensor.values
-                                     ? tensor.values(workload.options, seed, workload.tensors)
-                                     : HostTensor::random_normal(dtype, shape, seed + number));
+      workload.tensors.push_back(made_tensor(*tensor, workload, given, seed, drawn));
     }
-    if (tensor.is_inout) workload.given.emplace(number, workload.tensors.back());
+    if (tensor->is_inout) workload.given.emplace(number, workload.tensors.back());
   }
-  if (drawn == Drawn::normal) fit_ranks(workload);
+  if (drawn == Drawn::normal) fit_ranks(workload, given);
   return workload;
 }
 

@@ -51,9 +51,10 @@ enum class Drawn : std::uint8_t {
   zeros,   // for runs that no element matters to
 };
 
-// `files` maps inputs to their files. Sizes that are not set are those of the files.
+// `inputs` maps their names to files, or says what they hold (stated_input.h). Sizes that are not
+// set are those of the files.
 Workload make_workload(const LibraryKernel& kernel, const std::vector<std::string>& settings,
-                       const std::map<std::string, std::string>& files, std::uint64_t seed,
+                       const std::map<std::string, std::string>& inputs, std::uint64_t seed,
                        Drawn drawn = Drawn::normal);
 
 }  // namespace tilewright::library

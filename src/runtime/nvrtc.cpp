@@ -1,5 +1,6 @@
 #include "runtime/nvrtc.h"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <glob.h>
 
@@ -47,7 +48,25 @@ void add_matches(const std::string& pattern, std::vector<std::string>& found) {
   globfree(&matches);
 }
 
+// Where pip puts packages.
+void add_python_folder(const std::string& packages, std::vector<std::string>& found) {
+  for (const char* folder : {"cu13", "cuda_nvrtc"}) {
+    add_matches(fmt::format("{}/nvidia/{}/lib/libnvrtc.so.1[0-9]", packages, folder), found);
+  }
+}
+
+// Of the file that this code is in: libtilewright.so, or a program.
+std::filesystem::path own_folder() {
+  Dl_info info = {};
+  std::error_code failed;
+  if (dladdr(reinterpret_cast<const void*>(&add_matches), &info) == 0) return {};
+  return std::filesystem::canonical(info.dli_fname, failed).parent_path();
+}
+
 void add_python_packages(std::vector<std::string>& found) {
+  // pip puts NVIDIA's packages beside tilewright/lib/libtilewright.so.
+  const std::filesystem::path own = own_folder();
+  if (own.filename() == "lib") add_python_folder(own.parent_path().parent_path().string(), found);
   std::vector<std::string> roots = {"/usr/lib", "/usr/local/lib"};
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const char* prefix = std::getenv(variable);
@@ -62,11 +81,7 @@ void add_python_packages(std::vector<std::string>& found) {
   }
   for (const std::string& root : roots) {
     for (const char* packages : {"site-packages", "dist-packages"}) {
-      for (const char* folder : {"cu13", "cuda_nvrtc"}) {
-        add_matches(
-            fmt::format("{}/python3*/{}/nvidia/{}/lib/libnvrtc.so.1[0-9]", root, packages, folder),
-            found);
-      }
+      add_python_folder(fmt::format("{}/python3*/{}", root, packages), found);
     }
   }
 }

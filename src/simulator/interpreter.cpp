@@ -78,7 +78,8 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                           options.while_limit,
                           &checks,
                           shadow ? &*shadow : nullptr,
-                          options.rounding_seed};
+                          options.rounding_seed,
+                          options.reads};
   std::vector<std::int64_t> grid;
   std::int64_t count = 1;
   bool fits = true;

@@ -10,6 +10,8 @@
 
 namespace tilewright::simulator {
 
+class ReadMap;
+
 struct InterpreterOptions {
   // The oracle: every floating value is a double, also where the kernel casts to a narrower dtype;
   // numbers are rounded only when a store writes them. Otherwise floating tiles and scalars are
@@ -28,6 +30,8 @@ struct InterpreterOptions {
   bool check_outputs = false;
   // A while_loop that runs longer is an error rather than a hang.
   std::int64_t while_limit = 100'000'000;
+  // Learns what is read of its tensors; null: nobody asks.
+  ReadMap* reads = nullptr;
 };
 
 // Runs a kernel in the tile form on the host, block by block: its plain meaning, which every other

@@ -161,6 +161,14 @@ std::vector<std::int64_t> existing_extents(const Box& box) {
   return extents;
 }
 
+void for_each_row(const Box& box, const std::vector<std::int64_t>& shape,
+                  const std::vector<std::int64_t>& extents, const VisitRow& visit) {
+  for_rows(box, shape, extents,
+           [&](const std::byte* memory, std::int64_t step, std::int64_t, std::int64_t count) {
+             visit(memory, step, count);
+           });
+}
+
 template <typename Real>
 void read_box(const Box& box, Value& tile) {
   const auto bytes = static_cast<std::int64_t>(tile.element_bytes());

@@ -84,6 +84,7 @@ void TileEvaluator<Real>::load(const Operation& operation) {
   if (tile.rank() == 0 && !index_exists(box)) refuse_element(operation, *box.tensor, box.starts);
   tile.extents() = existing_extents(box);
   read_box<Real>(box, tile);
+  if (launch_.reads) launch_.reads->note(box, tile.type().shape, tile.extents());
   set(operation.results[0], std::move(tile));
 }
 
@@ -101,6 +102,7 @@ void TileEvaluator<Real>::load_index(const Operation& operation) {
   if (!exists) refuse_element(operation, tensor, at);
   std::int32_t number = 0;
   std::memcpy(&number, tensor.data + element * 4, sizeof(number));
+  if (launch_.reads) launch_.reads->note(tensor.data + element * 4);
   set(operation.results[0], integer_value(operation.results[0], number, operation));
 }
 

@@ -11,6 +11,7 @@
 #include "analysis/access_bounds.h"
 #include "ir/ir.h"
 #include "simulator/output_shadow.h"
+#include "simulator/read_map.h"
 #include "simulator/tensor_access.h"
 #include "simulator/tile_value.h"
 #include "support/arguments.h"
@@ -31,6 +32,7 @@ struct TileLaunch {
   const AccessChecks* checks;
   OutputShadow* shadow = nullptr;                             // null: outputs are not checked
   std::optional<std::uint64_t> rounding_seed = std::nullopt;  // of double
+  ReadMap* reads = nullptr;                                   // null: nobody asks
 };
 
 // Runs blocks of a kernel in the tile form, one after the other. Real is float, or double for the

@@ -207,4 +207,43 @@ NpyArray read_safetensors(const std::string& text) {
   return array;
 }
 
+std::vector<std::string> safetensors_keys(const std::string& path) {
+  int64_t data_at = 0;
+  const json header = read_header(InputFile(path), data_at);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : header.items()) {
+    if (key != "__metadata__") keys.push_back(key);
+  }
+  return keys;
+}
+
+void write_safetensors(const std::string& path,
+                       const std::vector<std::pair<std::string, NpyArray>>& tensors) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  std::size_t end = 0;
+  for (const auto& [key, array] : tensors) {
+    const auto type =
+        std::find_if(kTypeNames.begin(), kTypeNames.end(),
+                     [&](const TypeNames& each) { return each.descr == array.descr; });
+    if (type == kTypeNames.end() || header.contains(key)) {
+      Diagnostic({}, fmt::format("{}: tensor {} of '{}' cannot be written", path, key, array.descr),
+                 ErrorKind::internal)
+          .raise();
+    }
+    header[key] = {{"dtype", type->safetensors},
+                   {"shape", array.shape},
+                   {"data_offsets", {end, end + array.data.size()}}};
+    end += array.data.size();
+  }
+  // The data begins at a multiple of 8 bytes, as the format asks.
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::array<std::byte, 8> length{};
+  for (std::size_t i = 0; i < length.size(); ++i)
+    length[i] = std::byte(text.size() >> 8 * i & 0xff);
+  std::vector<std::span<const std::byte>> parts = {length, std::as_bytes(std::span(text))};
+  for (const auto& [key, array] : tensors) parts.emplace_back(array.data);
+  write_file(path, parts);
+}
+
 }  // namespace tilewright

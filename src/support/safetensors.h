@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "support/npy.h"
 
@@ -14,5 +16,12 @@ bool is_safetensors(std::string_view text);
 // F8_E4M3, I8, U8, I32, I64, U16, U32 and BOOL. An unknown key is a usage error that lists the
 // keys.
 NpyArray read_safetensors(const std::string& text);
+
+// Of all tensors of the file: what read_safetensors() takes behind the colon.
+std::vector<std::string> safetensors_keys(const std::string& path);
+
+// The file appears all at once, with the tensors in this order; an old one survives a failure.
+void write_safetensors(const std::string& path,
+                       const std::vector<std::pair<std::string, NpyArray>>& tensors);
 
 }  // namespace tilewright

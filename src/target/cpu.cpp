@@ -10,7 +10,7 @@ Target cpu() {
   t.product_dtypes = {DType::f32, DType::bf16, DType::f16, DType::f8e4m3, DType::i32, DType::i64};
   t.preparation = {"fold_accumulators", "eliminate_folded", "skip_identities",
                    "peel_masks",        "simplify_loops",   "eliminate_common_loops",
-                   "hoist_loops",       "eliminate_loops", "contract_fma",
+                   "hoist_loops",       "eliminate_loops",  "contract_fma",
                    "eliminate_products"};
   return t;
 }

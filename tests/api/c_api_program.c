@@ -65,6 +65,50 @@ static void multiplies(void) {
   tilewright_kernel_destroy(kernel);
 }
 
+/* A loop of the host's, one part after the other; `context` counts them. */
+static void in_turn(void* context, int32_t parts, void (*call)(void* work, int32_t part),
+                    void* work) {
+  for (int32_t part = 0; part < parts; ++part) call(work, part);
+  *(int*)context += parts;
+}
+
+static void lends_threads(void) {
+  enum { kRows = 600, kTerms = 3 };
+  static float a[kRows * kTerms], b[kTerms], c[kRows];
+  tilewright_kernel* kernel = NULL;
+  const int64_t shape_a[2] = {kRows, kTerms}, shape_b[2] = {1, kTerms}, shape_c[2] = {kRows, 1};
+  const tilewright_tensor tensors[3] = {
+      {a, NULL, 2, shape_a, NULL}, {b, NULL, 2, shape_b, NULL}, {c, NULL, 2, shape_c, NULL}};
+  int parts = 0, right = 1;
+  for (int i = 0; i < kRows * kTerms; ++i) a[i] = (float)(i / kTerms);
+  for (int i = 0; i < kTerms; ++i) b[i] = 1;
+
+  expect(tilewright_kernel_create("gemm", "dtype=f32", "cpu", 0, &kernel) == TILEWRIGHT_OK,
+         "create");
+  expect(tilewright_set_parallel_for(in_turn, &parts, 2) == TILEWRIGHT_OK, "lend");
+  expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
+  for (int i = 0; i < kRows; ++i) right = right && c[i] == (float)(kTerms * i);
+  expect(right, "the product");
+  expect(parts == 2, "the host was asked for two parts");
+  expect_error(tilewright_set_parallel_for(in_turn, &parts, 0), TILEWRIGHT_ERROR_USAGE,
+               "parallel_for has 0 threads");
+  expect(tilewright_set_parallel_for(NULL, NULL, 0) == TILEWRIGHT_OK, "take back");
+  expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
+  expect(parts == 2, "the host is asked no more");
+  tilewright_kernel_destroy(kernel);
+}
+
+/* What runs where the caller names no target. */
+static void default_target(void) {
+  const char* const target = tilewright_default_target();
+  tilewright_kernel* kernel = NULL;
+  expect(strcmp(target, "cpu") == 0 || strcmp(target, "cuda") == 0, target);
+  if (strcmp(target, "cpu") == 0) {
+    expect(tilewright_kernel_create("gemm", NULL, NULL, 0, &kernel) == TILEWRIGHT_OK, "create");
+  }
+  tilewright_kernel_destroy(kernel);
+}
+
 static void refuses(void) {
   tilewright_kernel* kernel = (tilewright_kernel*)1;
   expect_error(tilewright_kernel_create("gem", "", "interpreter", 0, &kernel),
@@ -76,8 +120,8 @@ static void refuses(void) {
                "there is no target 'gpu'");
   expect_error(tilewright_kernel_create(NULL, NULL, "cpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
                "the kernel is NULL");
-  expect_error(tilewright_kernel_create("gemm", NULL, NULL, 0, &kernel), TILEWRIGHT_ERROR_USAGE,
-               "the target is NULL");
+  expect_error(tilewright_kernel_create("gemm", NULL, "", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
+               "there is no target ''");
   expect_error(tilewright_kernel_create("gemm", NULL, "interpreter", 0, NULL),
                TILEWRIGHT_ERROR_USAGE, "the place for the kernel is NULL");
   tilewright_kernel_destroy(NULL);
@@ -166,6 +210,8 @@ int main(void) {
   expect(strcmp(tilewright_last_error(), "") == 0, "no error before a call");
   expect(tilewright_version()[0] >= '0' && tilewright_version()[0] <= '9', "the version");
   multiplies();
+  lends_threads();
+  default_target();
   refuses();
   destroyed_kernels();
   groups();

@@ -12,6 +12,8 @@
 #include "runtime/nvrtc_available.h"
 #include "tilewright/c_api.h"
 #include "tilewright/compile.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
 #include "tilewright/kernels/gemm.h"
 
 // What may be called from several threads at once. Under the preset tsan these find races
@@ -67,6 +69,46 @@ TEST(ThreadsTest, TheCInterfaceTakesCallsFromAll) {
       ++wrong;
     }
   });
+  tilewright_kernel_destroy(shared);
+  EXPECT_EQ(wrong, 0);
+}
+
+// Y += the sums of 16 rows at a time, each block in its turn.
+Kernel column_sums() {
+  Kernel kernel("column_sums");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 32});
+  const Tensor Y = kernel.inout("Y", f32, {1, 32});
+  const auto [x] = kernel.grid(ceil_div(rows, 16));
+  add(Y(all, all), reduce_sum(load(X(rows.block(x, 16), all)), 0));
+  return kernel;
+}
+
+// While one thread's launch has the pool, others do theirs alone. A host may lend its threads
+// meanwhile, and take them back.
+TEST(ThreadsTest, TheCpuTakesLaunchesFromAll) {
+  const runtime::ScopedVariable three("TILEWRIGHT_THREADS", "3");
+  tilewright_kernel* shared = nullptr;
+  ASSERT_EQ(tilewright_kernel_create("gemm", "dtype=f32", "cpu", 0, &shared), TILEWRIGHT_OK)
+      << tilewright_last_error();
+  const Executable sums = compile(column_sums(), "cpu");
+  const auto lent = [](void*, int32_t parts, void (*call)(void*, int32_t), void* work) {
+    std::vector<std::thread> threads;
+    for (int32_t part = 0; part < parts; ++part) threads.emplace_back(call, work, part);
+    for (std::thread& thread : threads) thread.join();
+  };
+  std::atomic<int> wrong = 0;
+  in_threads([&](int thread) {
+    for (int round = 0; round < kRounds; ++round) {
+      if (thread == 0) tilewright_set_parallel_for(round % 2 == 0 ? +lent : nullptr, nullptr, 2);
+      wrong += multiplies(shared, 200 + 100 * round % 5 + thread) ? 0 : 1;
+      HostTensor X = HostTensor::zeros(f32, {100, 32}), Y = HostTensor::zeros(f32, {1, 32});
+      for (std::int64_t i = 0; i < 100; ++i) X.set({i, 5}, static_cast<double>(i));
+      sums.run({ref(X), ref(Y)});
+      wrong += Y.at({0, 5}) == 4950 && Y.at({0, 6}) == 0 ? 0 : 1;
+    }
+  });
+  tilewright_set_parallel_for(nullptr, nullptr, 0);
   tilewright_kernel_destroy(shared);
   EXPECT_EQ(wrong, 0);
 }

@@ -102,6 +102,58 @@ TEST(PoolTest, SurvivesFork) {
   EXPECT_EQ(sum_of(3, 50), 1275);
 }
 
+// A loop of a host's, by its own threads or by the caller alone.
+struct Host {
+  int threads = 0;  // 0: the caller calls all parts
+  std::atomic<int> calls = 0, parts = 0;
+
+  explicit Host(int count) : threads(count) { use_host_threads({&Host::parallel_for, this, 3}); }
+  ~Host() { use_host_threads({}); }
+  static void parallel_for(void* context, std::int32_t parts, HostThreads::Call call, void* work) {
+    Host& host = *static_cast<Host*>(context);
+    ++host.calls;
+    host.parts += parts;
+    std::vector<std::thread> threads;
+    for (std::int32_t part = 0; part < parts; ++part) {
+      if (host.threads == 0) {
+        call(work, part);
+      } else {
+        threads.emplace_back(call, work, part);
+      }
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+TEST(PoolTest, AHostLendsItsThreads) {
+  for (const int threads : {0, 3}) {
+    Host host(threads);
+    EXPECT_EQ(thread_count(), 3u);
+    EXPECT_EQ(sum_of(thread_count(), 100), 5050);
+    EXPECT_EQ(sum_of(2, 100), 5050);
+    EXPECT_EQ(sum_of(thread_count(), 1), 1) << "no part for others";
+    EXPECT_EQ(host.calls, 2);
+    EXPECT_EQ(host.parts, 5);
+    EXPECT_THROW(parallel_for(3, 10, [](std::size_t, unsigned) { throw std::runtime_error("x"); }),
+                 std::runtime_error);
+    const Variable five("5");
+    EXPECT_EQ(thread_count(), 5u) << "the environment says so";
+  }
+  EXPECT_EQ(sum_of(3, 100), 5050);
+}
+
+// One that calls no part, or more than it was asked for.
+TEST(PoolTest, AHostThatCountsWrong) {
+  use_host_threads({[](void*, std::int32_t, HostThreads::Call, void*) {}, nullptr, 4});
+  EXPECT_EQ(sum_of(4, 100), 5050);
+  use_host_threads({[](void*, std::int32_t parts, HostThreads::Call call, void* work) {
+                      for (std::int32_t part = 0; part < 3 * parts; ++part) call(work, part);
+                    },
+                    nullptr, 4});
+  EXPECT_EQ(sum_of(4, 100), 5050);
+  use_host_threads({});
+}
+
 TEST(PoolTest, ThreadsFollowTheEnvironment) {
   EXPECT_GE(thread_count(), 1u);
   {

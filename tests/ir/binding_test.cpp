@@ -94,7 +94,7 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
       {[](Shapes& s) { s[2].sizes[0] = 128; },
        "gemm: the dim m is 256 by axis 0 of a, but 128 by axis 0 of c"},
       {[](Shapes& s) { s[0].sizes[1] = 62; },
-       "gemm: axis 1 of a has size 62, but A is declared with (n * 2) = 64 there"},
+       "gemm: axis 1 of a has size 62, but A is declared with (n * 2) = 64 there, of n = 32"},
       {[](Shapes& s) { s[1].sizes[1] = 63; },
        "gemm: axis 1 of b has size 63, but B is declared with 64 there"},
       {[](Shapes& s) {
@@ -189,7 +189,7 @@ TEST(Binding, BoundsAreExact) {
             "exact: the dim n is 7 by axis 0 of x, but the kernel declares it at most 6");
   EXPECT_EQ(message(1, {}),
             "exact: the dim n is 1 by axis 0 of x, but the kernel declares it at least 2");
-  EXPECT_EQ(message(2, {}), "exact: the grid has (n - 3) = -1 blocks");
+  EXPECT_EQ(message(2, {}), "exact: the grid has (n - 3) = -1 blocks, of n = 2");
   EXPECT_EQ(message(4, {2, 2}),
             "exact: axis 1 of x has stride 2, expected 1 on the innermost axis");
 }
@@ -210,7 +210,7 @@ TEST(Binding, ChecksWhatIsKnownOfALaunch) {
   EXPECT_EQ(message(shapes(260, kUnknownSize, 64)),
             "gemm: the dim m is 260 by axis 0 of a, but the kernel declares it a multiple of 8");
   EXPECT_EQ(message(shapes(kUnknownSize, 16, 64)),
-            "gemm: axis 1 of a has size 64, but A is declared with (n * 2) = 32 there");
+            "gemm: axis 1 of a has size 64, but A is declared with (n * 2) = 32 there, of n = 16");
   EXPECT_EQ(message(shapes(kUnknownSize, 32, 63)),
             "gemm: axis 1 of b has size 63, but B is declared with 64 there");
 }
@@ -223,7 +223,7 @@ TEST(Binding, ExpressionsThatHaveNoValueNameTheKernel) {
   const Binding binding = ir::bind(kernel, {{"x", DType::f32, {4, 0}, {}}}, 1);
   const Error error = error_of([&] { (void)binding.evaluate(kernel.dims[0] / kernel.dims[1]); });
   EXPECT_EQ(error.location().line, 7);
-  EXPECT_EQ(error.message(), "(a // b) at this launch: a dimension is divided by zero: 4 by 0");
+  EXPECT_EQ(error.message(), "(a // b) at this launch: (a // b) divides by zero: a = 4, b = 0");
 }
 
 TEST(Binding, ScalarsAreWhatTheirDTypeHolds) {

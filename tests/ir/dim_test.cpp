@@ -155,6 +155,40 @@ TEST(Dim, OverflowAndDivisionByZeroAreErrors) {
   EXPECT_THROW((void)evaluate(n * n, {{"n", INT64_MAX}}), Error);
 }
 
+// What a launch's values make impossible is said with the expression and the values.
+TEST(Dim, MessagesShowTheExpressionAndItsValues) {
+  const Dim pages = Dim::symbol("block_num"), page = Dim::symbol("block_size");
+  const auto message = [](const Dim& dim, const std::map<std::string, std::int64_t>& values) {
+    try {
+      return std::to_string(evaluate(dim, values));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return error.message();
+    }
+  };
+  const std::map<std::string, std::int64_t> vast = {{"block_num", 1LL << 40},
+                                                    {"block_size", 1LL << 30}};
+  EXPECT_EQ(message(pages * page, {{"block_num", 3}, {"block_size", 16}}), "48");
+  EXPECT_EQ(message(pages * page + 1, vast),
+            "(block_num * block_size) overflows 64 bits: block_num = 1099511627776, block_size = "
+            "1073741824");
+  EXPECT_EQ(message(Dim(0) - pages - page * 2, {{"block_num", INT64_MAX}, {"block_size", 1}}),
+            "((0 - block_num) - (block_size * 2)) overflows 64 bits: block_num = "
+            "9223372036854775807, block_size = 1");
+  for (const auto& [dim, text] : {std::pair(pages / page, "(block_num // block_size)"),
+                                  std::pair(pages % page, "(block_num % block_size)"),
+                                  std::pair(ceil_div(pages, page),
+                                            "ceil_div(block_num, "
+                                            "block_size)")}) {
+    EXPECT_EQ(message(max(dim, 1), {{"block_num", 7}, {"block_size", 0}}),
+              std::string(text) + " divides by zero: block_num = 7, block_size = 0");
+  }
+  EXPECT_EQ(message(pages / page, {{"block_num", INT64_MIN}, {"block_size", -1}}),
+            "(block_num // block_size) overflows 64 bits: block_num = -9223372036854775808, "
+            "block_size = -1");
+  EXPECT_EQ(message(pages % page, {{"block_num", INT64_MIN}, {"block_size", -1}}), "0");
+}
+
 TEST(Dim, FactsSurviveOverflow) {
   const Dim wide = Dim::symbol("wide", {std::int64_t{1} << 40, 0, INT64_MAX});
   const DimFacts facts = (wide * wide).range();
@@ -218,6 +252,10 @@ TEST(Dim, ParsesWhatAHandWrites) {
   EXPECT_EQ(Dim::parse("n / 3 * 2 % 5", known), n / 3 * 2 % 5);
   EXPECT_EQ(Dim::parse("n // 3", known), n / 3);
   EXPECT_EQ(Dim::parse("(n + k) * 2", known), (n + k) * 2);
+  EXPECT_EQ(Dim::parse("ceil(n / 16)", known), ceil_div(n, 16));
+  EXPECT_EQ(Dim::parse("ceil(n * 3 // (k + 1)) * 2", known), ceil_div(n * 3, k + 1) * 2);
+  EXPECT_EQ(Dim::parse("ceil(5 / 2)", known), Dim(3));
+  EXPECT_EQ(Dim::parse("ceil((n + k) / 7)", known), ceil_div(n + k, 7));
   EXPECT_EQ(Dim::parse("((n))", known), n);
   std::string chain = "n";
   for (int i = 0; i < 100'000; ++i) chain += " + k";
@@ -235,6 +273,10 @@ TEST(Dim, ParseErrorsNameTheColumn) {
       {"n n", "unexpected text at column 3"},
       {"m", "unknown dimension \"m\""},
       {"sin(n, 2)", "unknown function \"sin\""},
+      {"ceil(n)", "expected a division in ceil(), as in ceil(h / 16), at column 7"},
+      {"ceil(n / 2 * 3)", "expected a division in ceil()"},
+      {"ceil(n / 2 + 3)", "expected \")\" at column 12"},
+      {"ceil(n / 0)", "a dimension is divided by zero: n by 0"},
       {"-", "expected a number at column 1"},
       {"99999999999999999999", "an integer of more than 64 bits"},
   };

@@ -385,6 +385,21 @@ TEST(AllGatherGemmTest, RanksShareTiles) {
   check(o, {150, 72, 328}, {.schedules = 2, .multiprocessors = 4});
 }
 
+// A rank without a row in the last tile, a depth that ends in the first of four parts, one row of
+// each, and tiles of which the grid divides the depth, a part of it or a whole wave before.
+TEST(AllGatherGemmTest, TilesOfAllRanksRows) {
+  AllGatherGemm o = small_gather(4);
+  o.join_ranks = true;
+  for (const Sizes& sizes : {Sizes{35, 40, 72}, Sizes{1, 8, 1048}}) {
+    check(o, sizes, {.schedules = 2});
+  }
+  o.gemm.grid_split = true;
+  check(o, {35, 40, 1048}, {.schedules = 2, .multiprocessors = 7});
+  o.ranks = 2;
+  o.gemm.share_b = 2;
+  check(o, {70, 40, 584}, {.multiprocessors = 10});
+}
+
 TEST(AllGatherGemmTest, TilesOfTheLibrary) {
   for (const RankGemmVariant& variant : all_gather_variants()) {
     SCOPED_TRACE(variant.name());
@@ -398,6 +413,10 @@ TEST(AllGatherGemmTest, WhatItDoesNotTake) {
   o.gemm.split = 2;
   EXPECT_THAT(test::usage_error_of([&] { all_gather_gemm_sm90(o); }),
               HasSubstr("k is divided among CTAs"));
+  o = small_gather(3);
+  o.join_ranks = true;
+  EXPECT_THAT(test::usage_error_of([&] { all_gather_gemm_sm90(o); }),
+              HasSubstr("block_m is 64, with as many rows of 3 ranks each"));
   o = small_gather(1);
   EXPECT_THAT(test::usage_error_of([&] { all_gather_gemm(o); }), HasSubstr("1 ranks"));
 }

@@ -76,6 +76,8 @@ TEST(ReferenceTest, ASinkTakesItsShareAndACapBoundsScores) {
   const auto sunk = with({"softcap=1", "sinks=true"}, {q, k, v, sink});
   EXPECT_NEAR(sunk[0][0], (10 + 20 * e) / (3 + e), 1e-6);
   EXPECT_NEAR(sunk[1][0], std::log(3 + e), 1e-6);
+  // With a scale of their own they are 0 and 1.
+  EXPECT_NEAR(with({"scale=0.01"}, {q, k, v})[0][0], (10 + 20 * e) / (1 + e), 1e-9);
 }
 
 TEST(ReferenceTest, AttentionOfPackedSequencesIsThatOfEach) {

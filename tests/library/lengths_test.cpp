@@ -117,7 +117,7 @@ TEST(Lengths, AndAFileOfFirstRowsAreTooMuch) {
     made({"lengths_q=5,4"});
     ADD_FAILURE() << "nothing was raised";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cu_seqlens_q comes from the file, and lengths_q is set "
+    EXPECT_THAT(error.what(), HasSubstr("cu_seqlens_q comes from --in, and lengths_q is set "
                                         "to '5,4'"));
   }
 }

@@ -113,7 +113,7 @@ std::vector<std::string> settings_of(const LibraryKernel& entry,
   std::vector<std::string> settings;
   for (const KernelOption& option : entry.options) {
     const bool is_size = option.is_length && option.kind == KernelOption::Kind::integer;
-    if (is_size) settings.push_back(option.name + "=48");
+    if (is_size) settings.push_back(option.name + "=8");
   }
   for (const std::string& flag : flags) settings.push_back(flag + "=true");
   return settings;

@@ -53,6 +53,26 @@ TEST_F(SafetensorsTest, ReadsOneTensorOfSeveral) {
             "wwww");
 }
 
+TEST_F(SafetensorsTest, ReadsWhatItWrites) {
+  const auto bytes = [](const std::string& text) {
+    std::vector<std::byte> all;
+    for (const char c : text) all.push_back(std::byte(c));
+    return all;
+  };
+  const NpyArray words{"bf16", {2, 1}, bytes("wwww")}, none{"<f8", {0, 3}, {}},
+      one{"<i4", {1}, bytes("aaaa")};
+  write_safetensors(path_, {{"a \"quoted\" name", words}, {"none", none}, {"b", one}});
+  EXPECT_THAT(safetensors_keys(path_),
+              testing::UnorderedElementsAre("a \"quoted\" name", "none", "b"));
+  for (const auto& [key, array] :
+       {std::pair("a \"quoted\" name", words), std::pair("none", none), std::pair("b", one)}) {
+    const NpyArray got = read(key);
+    EXPECT_EQ(got.descr, array.descr);
+    EXPECT_EQ(got.shape, array.shape);
+    EXPECT_EQ(got.data, array.data);
+  }
+}
+
 TEST_F(SafetensorsTest, ADeepHeaderIsRefused) {
   const std::string deep(200'000, '[');
   write_entry("{\"dtype\":" + deep + std::string(deep.size(), ']') + "}");

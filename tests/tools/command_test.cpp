@@ -12,6 +12,7 @@
 #include "runtime/process.h"
 #include "runtime/runtime_test.h"
 #include "support/npy.h"
+#include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tools/run_command.h"
 
@@ -28,15 +29,15 @@ TEST(CommandTest, ListsKernels) {
   const Json kernels = tilewright("list --json").json()["kernels"];
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
-  EXPECT_THAT(names,
-              testing::ElementsAre(
-                  "attention_forward", "attention_varlen_forward", "attention_backward",
-                  "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
-                  "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
-                  "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
-                  "all_to_all", "all_to_all_back", "all_to_all_varlen", "all_to_all_varlen_back",
-                  "all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
-                  "reduce_scatter_nodes", "all_to_all_nodes"));
+  EXPECT_THAT(names, testing::ElementsAre(
+                         "attention_forward", "attention_varlen_forward", "attention_backward",
+                         "attention_varlen_backward", "attention_decode", "attention_paged", "gemm",
+                         "gemm_fp8", "gemm_reduce_scatter", "all_gather_gemm",
+                         "sequence_parallel_attention", "sequence_parallel_varlen_attention",
+                         "sequence_parallel_attention_backward", "all_to_all", "all_to_all_back",
+                         "all_to_all_varlen", "all_to_all_varlen_back", "all_gather",
+                         "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
+                         "reduce_scatter_nodes", "all_to_all_nodes"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
@@ -52,6 +53,16 @@ TEST(CommandTest, RunsAndChecks) {
   EXPECT_THAT(tilewright(std::string(kSmallGemm) + "--check").output,
               AllOf(HasSubstr("gemm on interpreter"), HasSubstr("ok")));
   EXPECT_FALSE(tilewright(std::string(kSmallGemm) + "--json").json().contains("outputs"));
+}
+
+// On the GPU that is here, else on the CPU.
+TEST(CommandTest, RunsOnThisMachineWhereNoTargetIsNamed) {
+  const std::string target(default_target());
+  const std::string sizes = " gemm --set m=8 --set n=8 --set k=8 --json";
+  const Json run = tilewright("run" + sizes + " --check").json();
+  EXPECT_EQ(run["target"], target);
+  EXPECT_EQ(run["ok"], true);
+  EXPECT_EQ(tilewright("bench" + sizes).json()["target"], target);
 }
 
 TEST(CommandTest, RunsAttentionOfEveryKind) {
@@ -98,7 +109,8 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --taget cuda", 2,
                  {"error: tilewright run: there is no option '--taget'", "run --help"});
   expect_failure("run gemm --target cuda --set m 5", 2, {"nothing is expected where '5' stands"});
-  expect_failure("run gemm", 2, {"error: tilewright run: --target is required", "run --help"});
+  expect_failure("simulate gemm", 2, {"error: tilewright simulate: --target is required"});
+  expect_failure("run gemm --target=", 2, {"--target: no target is named"});
   expect_failure("--frobnicate", 2, {"error: tilewright: there is no option '--frobnicate'"});
   expect_failure("walk gemm --target cuda", 2, {"there is no command 'walk'", "list, run"});
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});
@@ -190,6 +202,30 @@ TEST(CommandTest, ExplainsTheTileLevel) {
   EXPECT_EQ(json["stages"][0]["name"], "trace");
   EXPECT_EQ(json["instructions"]["dot"], 1);
   EXPECT_TRUE(json["resources"]["registers"].is_null());
+}
+
+// The list of operations on whole tiles, as some blocks took them.
+TEST(CommandTest, ExplainsTheCpu) {
+  const std::string explain =
+      "explain gemm --target cpu --set m=200 --set n=100 --set k=70 --set dtype=f32 ";
+  const Json json = tilewright(explain + "--json").json();
+  const Json cpu = json["cpu"];
+  const auto product = std::find_if(
+      cpu["operations"].begin(), cpu["operations"].end(),
+      [](const Json& each) { return each["text"].get<std::string>().starts_with("dot f32 {"); });
+  ASSERT_NE(product, cpu["operations"].end()) << cpu;
+  EXPECT_GT((*product)["seconds"], 0);
+  EXPECT_GT((*product)["flops"], 0);
+  EXPECT_THAT((*product)["where"].get<std::string>(), HasSubstr("kernels/gemm.cpp:"));
+  EXPECT_GT(cpu["measured"]["measured"], 0);
+  EXPECT_GT(cpu["peaks"]["flops_per_second"], 1e9);
+  EXPECT_GT(cpu["roofline"]["seconds"], 0);
+  EXPECT_EQ(json["numerics"]["rewrites"]["contract_fma"]["count"], 1);
+  EXPECT_THAT(tilewright(explain).output,
+              AllOf(HasSubstr("instruction set "), HasSubstr("measured: "),
+                    HasSubstr("this processor, "), HasSubstr("bound by ")));
+  EXPECT_THAT(tilewright(explain + "--numerics strict").output, HasSubstr("slow: "))
+      << "multiplications and additions apart";
 }
 
 TEST(CommandTest, ExplainsWhatIsCompiled) {
@@ -441,7 +477,15 @@ TEST(CommandTest, DoctorSaysWhatIsHere) {
   const Json json = answer.json();
   for (const char* key : {"cpu", "compilers", "gpus", "missing"}) EXPECT_TRUE(json.contains(key));
   for (const Json& part : json["missing"]) EXPECT_NE(part["how_to_get_it"], "");
+  EXPECT_EQ(json["default_target"], std::string(default_target()));
+  EXPECT_GE(json["cpu"]["used_threads"], 1);
+  EXPECT_EQ(json["cpu"]["instruction_set"], json["cpu"]["instruction_sets"].back());
   EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
+  const runtime::ScopedVariable level("TILEWRIGHT_CPU_ISA", "v9");
+  const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "0");
+  EXPECT_THAT(tilewright("doctor").output,
+              AllOf(HasSubstr("in use none"), HasSubstr("TILEWRIGHT_CPU_ISA is \"v9\""),
+                    HasSubstr("TILEWRIGHT_THREADS is \"0\"")));
 }
 
 TEST(CommandTest, DoctorDrawsTheLinks) {
@@ -488,7 +532,6 @@ TEST(CommandTest, BenchLinkMeasuresAndChecksWhatComes) {
   EXPECT_EQ(json["rates"].size(), 7U);
   EXPECT_EQ(json["latencies"].size(), 2U);
   EXPECT_THAT(tilewright("bench link --gpus 0,3").output, HasSubstr("sees 3 GPUs"));
-  EXPECT_THAT(tilewright("bench gemm").output, HasSubstr("--target is required"));
 }
 
 TEST(CommandTest, HelpAndVersion) {

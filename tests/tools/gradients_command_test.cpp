@@ -23,7 +23,7 @@ TEST(CheckGradientsCommand, EachGradientHasItsLine) {
       tilewright("check-gradients attention_backward --set heads=2 --set dim=16 --set queries=20");
   EXPECT_EQ(answer.status, 0) << answer.output;
   for (const char* line :
-       {"attention_backward against attention_forward, on interpreter", "dQ, the gradient of Q: ok",
+       {"attention_backward against attention_forward, on cpu", "dQ, the gradient of Q: ok",
         "dK, the gradient of K: ok", "dV, the gradient of V: ok", "in float64: relative error",
         "that rounding explains"}) {
     EXPECT_THAT(answer.output, testing::HasSubstr(line));

@@ -69,8 +69,8 @@ enum class KeySums : std::uint8_t {
 Program attention_backward(const Attention& attention, bool of_lse = false,
                            SourceLocation where = here());
 // The same in five products instead of seven: a part of the keys has f32 sums of dQ of its own in
-// memory, which a last kernel adds. For machines where a block's tiles lie in memory anyway. At most
-// eight parts, of which each takes f32 of dQ's shape.
+// memory, which a last kernel adds. For machines where a block's tiles lie in memory anyway. At
+// most eight parts, of which each takes f32 of dQ's shape.
 Program attention_backward_in_parts(const Attention& attention, bool of_lse = false,
                                     SourceLocation where = here());
 // The same for sm_90a: two warpgroups have dK and dV of a block of keys in registers, and add dQ to

@@ -45,6 +45,9 @@ struct AllGatherGemm {
   int ranks = 2;
   bool share_ranks = false;  // as above
   bool push = false;         // sm_90a: a warp of each CTA pushes the rows, not the copy engines
+  // sm_90a: a tile has as many rows of each rank, which warps of all CTAs push: for few rows. k may
+  // then be divided by the grid. gemm.block_m is a multiple of 16 * ranks.
+  bool join_ranks = false;
 };
 // Its meaning: each rank reads the others' rows where they are. The program's tensors are A, B and
 // C.
@@ -61,9 +64,10 @@ Program all_gather_gemm_sm90(const AllGatherGemm& operation, SourceLocation wher
 // What the library compiles them in.
 struct RankGemmVariant {
   GemmVariant tiles;
-  bool share_ranks = false, push = false;
+  bool share_ranks = false, push = false, join_ranks = false;
   std::string name() const {
-    return tiles.name + (share_ranks ? "_ranks" : "") + (push ? "_push" : "");
+    return tiles.name + (share_ranks ? "_ranks" : "") + (join_ranks ? "_joined" : "") +
+           (push ? "_push" : "");
   }
 };
 const std::vector<RankGemmVariant>& reduce_scatter_variants();

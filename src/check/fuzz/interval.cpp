@@ -167,7 +167,7 @@ Interval arithmetic(Op op, const Interval* x, DType dtype, const Precision& p) {
 }
 
 // Some of these CUDA's library computes, or the compiler by a reduction.
-Interval real(Op op, Interval a, DType dtype, const Precision& p) {
+Interval real_function(Op op, Interval a, DType dtype, const Precision& p) {
   const auto function = [&](Interval r) { return widened(r, p.function, dtype); };
   const auto power = [&](Interval r) {
     return widened(r, p.function + p.exponent * a.magnitude(), dtype);
@@ -273,7 +273,8 @@ Interval evaluate(Op op, const Interval* x, DType dtype, const Precision& precis
     if (x[i].anything()) return kAnything;
   }
   if (record.kind == ir::FunctionKind::arithmetic) return arithmetic(op, x, dtype, precision);
-  return record.kind == ir::FunctionKind::real ? real(op, x[0], dtype, precision) : kAnything;
+  return record.kind == ir::FunctionKind::real ? real_function(op, x[0], dtype, precision)
+                                               : kAnything;
 }
 
 }  // namespace tilewright::checks::fuzz

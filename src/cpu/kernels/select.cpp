@@ -7,6 +7,7 @@
 #include <cpuid.h>
 #endif
 
+#include "cpu/instruction_sets.h"
 #include "cpu/kernels/tables.h"
 #include "support/diagnostic.h"
 #include "support/escape.h"
@@ -147,6 +148,14 @@ const Kernels& choose_kernels(const char* asked) {
 const Kernels& kernels() {
   static const Kernels& chosen = choose_kernels(std::getenv("TILEWRIGHT_CPU_ISA"));
   return chosen;
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const Set& set : sets()) {
+    if (set.is_here) names.emplace_back(set.kernels->name);
+  }
+  return names;
 }
 
 const Kernels* find_kernels(const char* name) {

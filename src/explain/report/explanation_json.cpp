@@ -109,6 +109,47 @@ Json claims_of(const Explanation& explanation) {
   return claims;
 }
 
+Json cpu_of(const Explanation& explanation) {
+  if (!explanation.cpu) return {};
+  const CpuList& list = *explanation.cpu;
+  const cpu::Program& program = list.compiled->program();
+  Json operations = Json::array(), measured, peaks, bound;
+  for (const cpu::ListedOperation& each : list.operations) {
+    operations.push_back({{"depth", each.depth},
+                          {"text", each.text},
+                          {"where", format_location(each.where)},
+                          {"flops", each.flops},
+                          {"bytes", each.bytes},
+                          {"count", each.cost.count},
+                          {"seconds", each.cost.seconds()}});
+  }
+  if (list.measurement) {
+    measured = {{"blocks", list.measurement->blocks},
+                {"measured", list.measurement->measured},
+                {"seconds", list.measurement->seconds}};
+  }
+  if (list.peaks) {
+    peaks = {{"threads", list.peaks->threads},
+             {"flops_per_second", list.peaks->flops_per_second},
+             {"bytes_per_second", list.peaks->bytes_per_second}};
+  }
+  if (list.peaks && explanation.work) {
+    const CpuRoofline line = roofline(*list.peaks, *explanation.work);
+    bound = {{"ridge", line.ridge},
+             {"bound", line.memory_bound ? "memory" : "arithmetic"},
+             {"flops_per_second", line.flops_per_second},
+             {"seconds", line.seconds}};
+  }
+  return {{"instruction_set", list.compiled->kernels().name},
+          {"arena_bytes", program.arena_bytes},
+          {"packing_bytes", program.scratch_bytes},
+          {"operations", operations},
+          {"measured", measured},
+          {"peaks", peaks},
+          {"roofline", bound},
+          {"slow", slow_parts(list)}};
+}
+
 }  // namespace
 
 std::string explanation_json(const Explanation& explanation) {
@@ -151,6 +192,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"sass_missing", explanation.sass.missing},
                      {"numerics", numerics_of(explanation)},
                      {"claims", claims_of(explanation)},
+                     {"cpu", cpu_of(explanation)},
                      {"roofline", roofline_of(explanation.work)},
                      {"schedule", schedule_of(explanation.schedule)},
                      {"schedule_fields", fields},

@@ -9,8 +9,8 @@
 
 namespace tilewright::simulator {
 
-// The numbers from 0 to count - 1, in a random order or in theirs, drawn one by one: memory grows with how many
-// are drawn, since a grid may have 2^31 CTAs.
+// The numbers from 0 to count - 1, in a random order or in theirs, drawn one by one: memory grows
+// with how many are drawn, since a grid may have 2^31 CTAs.
 class StartOrder {
  public:
   // Takes its numbers out of `random` at once, so that what comes next there hangs on no draw.

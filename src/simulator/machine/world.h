@@ -33,7 +33,7 @@ class World {
   Random random;
   Recorder* const recorder;  // null when nobody watches
   GlobalMemory memory;
-  Streams* streams = nullptr;  // null: the launch alone
+  Streams* streams = nullptr;   // null: the launch alone
   std::vector<Warp*> runnable;  // none where time says who goes next: they are queued
   std::vector<Event> events;    // by time a heap
   Schedule schedule;
@@ -90,9 +90,7 @@ class World {
   void step();
   // Of those whose time is first, by their order.
   Schedule::Choice first_in_time();
-  bool nothing_can_go_on() const {
-    return runnable.empty() && queue_.empty() && events.empty();
-  }
+  bool nothing_can_go_on() const { return runnable.empty() && queue_.empty() && events.empty(); }
 
   const MachineOptions options_;
   std::vector<std::unique_ptr<Launch>> launches_;

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""tilewright.torch beside FlashAttention-3 and PyTorch: a training step, and what a call costs.
+
+    bench/gpu_torch.py --library build/release/lib/libtilewright.so --fa3
+
+The step is attention forward and backward through autograd: 4 sequences of 4096, 16 heads of 128,
+causal, bf16. All run in the same rounds, each with a cold L2 cache; `x` is the peer's time over
+ours. A call's cost is the host's time of one, of a single query, whose kernel takes less than that:
+the least of several rounds of 200 calls. `launch` is that of the C interface with ready arguments.
+"""
+
+import argparse
+import math
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+import torch
+
+import measure
+import tilewright_c
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+
+OURS, FA3, SDPA = "tilewright.torch", "FlashAttention-3", "PyTorch SDPA"
+SAME = 1e-2  # of two implementations that round to bf16
+
+
+def implementations(arguments):
+    from tilewright.torch import attention
+
+    def sdpa(q, k, v):
+        out = torch.nn.functional.scaled_dot_product_attention(
+            *(t.transpose(1, 2) for t in (q, k, v)), is_causal=q.shape[1] > 1)
+        return out.transpose(1, 2)
+
+    found = {OURS: lambda q, k, v: attention(q, k, v, causal=True)}
+    if arguments.fa3:
+        import flash_attn_interface
+
+        def fa3(q, k, v):
+            out = flash_attn_interface.flash_attn_func(q, k, v, causal=True)
+            return out[0] if isinstance(out, tuple) else out
+
+        found[FA3] = fa3
+    found[SDPA] = sdpa
+    return found
+
+
+def random_tensors(batch, queries, keys, heads, dim, needs_gradients):
+    return [torch.randn(batch, length, heads, dim, device="cuda", dtype=torch.bfloat16,
+                        requires_grad=needs_gradients) for length in (queries, keys, keys)]
+
+
+def print_steps(run, arguments):
+    inputs = random_tensors(4, 4096, 4096, 16, 128, True)
+    d_out = torch.randn_like(inputs[0])
+
+    def step(attend):
+        out = attend(*inputs)
+        return (out, *torch.autograd.grad(out, inputs, d_out))
+
+    launches = {name: lambda attend=attend: step(attend) for name, attend in run.items()}
+    results = {name: launch() for name, launch in launches.items()}
+    for name in run:
+        errors = [measure.relative_rms(a, b.double())
+                  for a, b in zip(results[OURS], results[name])]
+        if not max(errors) <= SAME:
+            sys.exit(f"{name} and ours differ by {max(errors):.1e}, and {SAME:.0e} is allowed")
+    del results
+    seconds = measure.time_rounds(launches, arguments.rounds)
+    print("\nforward and backward, 4 x 4096, 16 heads, d128 causal")
+    for name in run:
+        ratios = sorted(b / a for a, b in zip(seconds[OURS], seconds[name]))
+        print(f"  {name:18} {statistics.median(seconds[name]) * 1e3:8.3f} ms   x "
+              f"{statistics.median(ratios):.3f} ({ratios[0]:.3f}..{ratios[-1]:.3f})")
+
+
+def host_microseconds(call, rounds=20, calls=200):
+    least = math.inf
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(calls):
+            call()
+        least = min(least, (time.perf_counter() - started) / calls)
+    return least * 1e6
+
+
+def print_costs(run, arguments):
+    q, k, v = random_tensors(1, 1, 64, 8, 128, False)
+    out, lse = torch.empty_like(q), torch.empty(1, 8, 1, device="cuda")
+    kernel = tilewright_c.Library(arguments.library).kernel(
+        "attention_forward", heads=8, kv_heads=8, dim=128, dim_v=128, causal=True)
+    print("\nhost time of a call with one query, us, without gradients and with them")
+    print(f"  {'launch':18} {host_microseconds(kernel.bind(q, k, v, out, lse)):7.1f}")
+    graded = [t.clone().requires_grad_() for t in (q, k, v)]
+    for name, attend in run.items():
+        print(f"  {name:18} {host_microseconds(lambda a=attend: a(q, k, v)):7.1f} "
+              f"{host_microseconds(lambda a=attend: a(*graded)):7.1f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    measure.add_arguments(parser)
+    parser.add_argument("--fa3", action="store_true", help="where Python finds its interface")
+    arguments = parser.parse_args()
+    os.environ["TILEWRIGHT_LIBRARY"] = str(arguments.library)
+    torch.manual_seed(arguments.seed)
+    measure.print_versions(tilewright_c.Library(arguments.library))
+    run = implementations(arguments)
+    print_steps(run, arguments)
+    print_costs(run, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "tilewright/kernels/attention.h"
+
+namespace tilewright::kernels {
+
+// Attention whose keys and values lie in pages of `page` slots, as servers keep them. block_q,
+// block_k, l2_bytes and in_pairs are not asked.
+struct PagedAttention : Attention {
+  int page = 16;
+};
+
+// Key j of sequence b lies in slot j % page of page block_table[b][j / page]. Pages come in any
+// order, and sequences may share them. Where the table has -1 there is no page, and its keys are
+// hidden; any other number outside of the pages is a fault. A sequence has lengths[b] keys, its
+// last queries' own among them, and its queries are packed: cu_seqlens_q[b] .. cu_seqlens_q[b + 1]
+// - 1. One query a sequence is decoding, several are a chunk of a prompt or of guessed tokens. Of a
+// causal mask, the last query sees the last key. What no sequence uses is never read: slots behind
+// a length, pages, rows of the table behind its last page, queries of no sequence. A query that
+// sees nothing has 0 and -inf.
+//
+// A program of two kernels, since the keys are divided among the CTAs that the GPU has places for;
+// sums follow in the order of the parts, so that two kinds of GPU may round differently. Pages of
+// whole 16 slots go through products, others key by key.
+// in   Q [queries, heads, dim], cu_seqlens_q i32 [batch + 1], lengths i32 [batch],
+//      block_table i32 [batch, max_pages], K [pages, page, kv_heads, dim],
+//      V [pages, page, kv_heads, dim_v]; a cache whose pages have head behind head, {pages,
+//      kv_heads, page, dim} in memory, is given with strides that say so
+// out  O [queries, heads, dim_v], LSE f32 [queries, heads] (natural logarithm)
+// in   with sinks: sinks f32 [heads]
+Program attention_paged(const PagedAttention& attention, SourceLocation where = here());
+
+// Whether a tile's keys are taken as a whole, so that its sums are the output, or in parts: every
+// tile's in as many, or each sequence's by its length, which a kernel before counts.
+enum class KeyParts : std::uint8_t { one, several, planned };
+// The same for sm_90a, where memory is to give the pages as fast as it can: two warps of a CTA load
+// and two warpgroups compute, each pair on a ring of its own. dim and dim_v are 64 or 128, the
+// dtype is f16 or bf16, and pages have whole 8 slots.
+Program attention_paged_sm90(const PagedAttention& attention, KeyParts keys,
+                             SourceLocation where = here());
+
+}  // namespace tilewright::kernels

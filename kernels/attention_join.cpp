@@ -1,0 +1,52 @@
+#include "kernels/attention_join.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tilewright/kernels/softmax.h"
+#include "tilewright/plan_case.h"
+
+namespace tilewright::kernels {
+namespace {
+
+// Parts that are read at a time, since each read takes as long as memory takes to answer.
+constexpr int kPartsOfStep = 16;
+constexpr int kRowsOfBlock = 4;
+
+}  // namespace
+
+JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
+                const std::optional<Tile>& sinks) {
+  const Index steps = ceil_div(parts.count, kPartsOfStep);
+  const auto of_step = [&](const Index& step) {
+    return Block(step * kPartsOfStep, kPartsOfStep, parts.count);
+  };
+  Var top{full({1, rows}, kNone)};
+  if (sinks) top = top + *sinks;
+  for (Index step : range(steps)) {
+    top = max(top, reduce_max(load(parts.sums(of_step(step))), 0));
+  }
+  // A row that sees no key has -inf in every part.
+  const Tile shift = where(Tile(top) == kNone, 0, Tile(top));
+  Var sum{zeros({1, rows})}, acc{zeros({rows, columns})};
+  if (sinks) sum = exp2((*sinks - shift) * kLog2e);
+  for (Index step : range(steps)) {
+    const Tile weights = exp2((load(parts.sums(of_step(step))) - shift) * kLog2e);
+    sum = sum + reduce_sum(weights, 0);
+    const Tile outputs = load(parts.outputs(of_step(step)));
+    const Tile weighted = outputs * weights.reshape({kPartsOfStep, rows, 1});
+    acc = acc + reduce_sum(weighted, 0).reshape({rows, columns});
+  }
+  const Tile normaliser = where(Tile(sum) == 0, 0, 1 / Tile(sum));
+  return {Tile(acc) * normaliser.reshape({rows, 1}), shift + log2(Tile(sum)) * kLn2};
+}
+
+int rows_to_join(int rows) {
+  const int size =
+      std::min(kRowsOfBlock, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
+  plan_case("heads in several blocks", rows > size);
+  plan_case("heads fill their blocks", rows % size == 0);
+  return size;
+}
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,178 @@
+#include "kernels/attention_paged_parameters.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "kernels/attention_join.h"
+#include "kernels/attention_paged_plan.h"
+#include "tilewright/plan_case.h"
+
+namespace tilewright::kernels {
+
+void check_paged(const PagedAttention& a, const Caller& caller) {
+  check_attention(a, caller);
+  caller.check_positive("page", a.page);
+}
+
+PagedRows::PagedRows(const PagedAttention& a, int rows) : rows(rows) {
+  const int group = a.heads / a.kv_heads;
+  heads = std::min(static_cast<int>(std::bit_ceil(static_cast<unsigned>(group))), rows);
+  head_blocks = (group + heads - 1) / heads;
+  plan_case("heads in several tiles", head_blocks > 1);
+  plan_case("heads fill their tiles", group % heads == 0);
+}
+
+PagedParameters::PagedParameters(Kernel& kernel, const PagedAttention& a)
+    : AttentionScores(a),
+      PagedShapes(kernel, a),
+      Q(kernel.in("Q", a.dtype, of_queries(a.dim))),
+      cu_seqlens_q(kernel.in("cu_seqlens_q", i32, {batch + 1})),
+      lengths(kernel.in("lengths", i32, {batch})),
+      block_table(kernel.in("block_table", i32, {batch, max_pages})),
+      K(kernel.in("K", a.dtype, of_keys(a.dim))),
+      V(kernel.in("V", a.dtype, of_keys(a.dim_v))),
+      queries(total_queries, cu_seqlens_q),
+      a_(a) {}
+
+Sequence PagedParameters::keys(const Index& b) const {
+  return Sequence(max_pages * page, Index(0), load_index(lengths(b)));
+}
+
+Mask PagedParameters::mask(const Sequence& queries, const Sequence& keys) const {
+  return attention_mask(queries, keys, a_.causal, a_.window);
+}
+
+PageSlots PagedParameters::slots(const Block& keys, const Index& listed) const {
+  const Index slot = keys.start() % page;
+  const Condition is_page = listed != -1;
+  const Index end = min(keys.limit() - keys.start() + slot, page);
+  return {select(is_page, listed, 0), Block(slot, keys.size(), select(is_page, end, 0))};
+}
+
+PagedItem PagedItem::of(const Slot& slot) {
+  return {slot.number(0), slot.number(1), slot.number(2),
+          slot.number(3), slot.number(4), slot.number(5)};
+}
+
+PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts)
+    : p_(p),
+      tile_(tile),
+      heads_(p.kv_heads * tile.head_blocks),
+      parts_(parts),
+      tiles_(p.queries.tiles(tile.queries())) {}
+
+PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Tensor& plan)
+    : PagedItems(p, tile, Dim(1)) {
+  plan_ = plan;
+}
+
+Index PagedItems::count() const {
+  if (!plan_) return heads_ * parts_ * tiles_;
+  return load_index((*plan_)(Index(p_.batch))) * heads_;
+}
+
+PagedItem PagedItems::item(const Index& number) const {
+  const Index head_block = number % heads_, place = number / heads_;
+  if (plan_) {
+    const PlannedItem planned = planned_item(p_, *plan_, place);
+    return {planned.sequence, planned.block, head_block, planned.part, planned.parts, place};
+  }
+  const auto [sequence, block] = p_.queries.tile(place / parts_, tile_.queries());
+  return {sequence, block, head_block, place % parts_, parts_, 0};
+}
+
+PagedWork::PagedWork(const PagedParameters& p, const PagedRows& tile, const PagedItem& item)
+    : item(item),
+      queries(p.queries.of(item.sequence)),
+      keys(p.keys(item.sequence)),
+      mask(p.mask(queries, keys)),
+      rows(queries.block(item.block, tile.queries())),
+      kv_head(item.head_block / tile.head_blocks),
+      read_heads(kv_head * p.group + item.head_block % tile.head_blocks * tile.heads, tile.heads,
+                 kv_head * p.group + item.head_block % tile.head_blocks * tile.heads + tile.heads),
+      heads(read_heads.start(), tile.heads, (kv_head + 1) * p.group) {}
+
+std::pair<Index, Index> PagedWork::blocks_of_part(int size) const {
+  const auto [first, last] = mask.visible(rows, keys, size);
+  const Index each = ceil_div(last - first, item.parts);
+  const Index begin = min(first + item.part * each, last);
+  return {begin, min(begin + each, last)};
+}
+
+PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
+                         const PagedRows& tile)
+    : keys_(keys), p_(p), tile_(tile), parts_(1) {
+  plan_case("keys as a whole", keys == KeyParts::one);
+  plan_case("keys by a plan", keys == KeyParts::planned);
+  std::vector<Dim> rows = p.of_rows();
+  if (keys == KeyParts::several) {
+    parts_ = kernel.dim("parts", at_least(1));
+    rows = {p.total_queries, parts_, a.heads};
+  } else if (keys == KeyParts::planned) {
+    rows = {kernel.dim("items", at_least(1)), tile.queries(), a.heads};
+  }
+  const bool whole = keys == KeyParts::one;
+  std::vector<Dim> outputs = rows;
+  outputs.emplace_back(a.dim_v);
+  O_ = kernel.out(whole ? "O" : "P", whole ? a.dtype : f32, outputs);
+  LSE_ = kernel.out(whole ? "LSE" : "L", f32, rows);
+  if (whole) p.declare_sinks(kernel);
+}
+
+void PagedStores::store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
+  const Tile o = outputs.reshape({tile_.queries(), tile_.heads, outputs.shape()[1]});
+  const Tile lse = sums.reshape({tile_.queries(), tile_.heads});
+  switch (keys_) {
+    case KeyParts::one:
+      tilewright::store((*O_)(work.rows, work.heads, all), o);
+      return tilewright::store((*LSE_)(work.rows, work.heads), lse);
+    case KeyParts::several:
+      tilewright::store((*O_)(work.rows, work.item.part, work.heads, all), o);
+      return tilewright::store((*LSE_)(work.rows, work.item.part, work.heads), lse);
+    case KeyParts::planned: {
+      const Block rows(0, tile_.queries(), work.rows.limit() - work.rows.start());
+      tilewright::store((*O_)(work.item.place, rows, work.heads, all), o);
+      tilewright::store((*LSE_)(work.item.place, rows, work.heads), lse);
+    }
+  }
+}
+
+JoinedOutput::JoinedOutput(Kernel& kernel, const PagedAttention& a, const Dim& total_queries)
+    : a_(a),
+      rows_(rows_to_join(a.heads)),
+      O_(kernel.out("O", a.dtype, {total_queries, a.heads, a.dim_v})),
+      LSE_(kernel.out("LSE", f32, {total_queries, a.heads})) {
+  if (plan_case("sinks", a.sinks)) sinks_ = kernel.in("sinks", f32, {a.heads});
+}
+
+void JoinedOutput::join_row(const Index& query, const Block& heads,
+                            const SoftmaxParts& parts) const {
+  std::optional<Tile> of_heads;
+  if (sinks_) of_heads = load((*sinks_)(heads)).reshape({1, rows_});
+  const JoinedRows joined = join(parts, rows_, a_.dim_v, of_heads);
+  store(O_(query, heads, all), joined.outputs.cast(a_.dtype));
+  store(LSE_(query, heads), joined.sums.reshape({rows_}));
+}
+
+Kernel attention_paged_join(const PagedAttention& a) {
+  Kernel kernel("attention_paged_join");
+  const Dim total_queries = kernel.dim("queries"), batch = kernel.dim("batch");
+  const Dim parts = kernel.dim("parts", at_least(1));
+  const Tensor P = kernel.in("P", f32, {total_queries, parts, a.heads, a.dim_v});
+  const Tensor L = kernel.in("L", f32, {total_queries, parts, a.heads});
+  const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {batch + 1});
+  const JoinedOutput output(kernel, a, total_queries);
+  const auto [x, query] = kernel.grid(output.blocks_of_heads(), total_queries);
+  const Block heads = output.heads(x);
+  const Condition is_there =
+      load_index(cu_seqlens_q(0)) <= query && query < load_index(cu_seqlens_q(Index(batch)));
+  when(is_there, [&, query = query] {
+    output.join_row(query, heads,
+                    {parts, [&](const Block& of_parts) { return P(query, of_parts, heads, all); },
+                     [&](const Block& of_parts) { return L(query, of_parts, heads); }});
+  });
+  return kernel;
+}
+
+}  // namespace tilewright::kernels

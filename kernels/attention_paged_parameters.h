@@ -1,0 +1,169 @@
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kernels/attention_join.h"
+#include "kernels/attention_parameters.h"
+#include "tilewright/asynchronous.h"
+#include "tilewright/kernels/attention_paged.h"
+
+// What every schedule of attention_paged has.
+namespace tilewright::kernels {
+
+// Raises for what fits no paged attention.
+void check_paged(const PagedAttention& a, const Caller& caller);
+
+// The dims that a kernel or a program declares, and the shapes that tensors have by them.
+struct PagedShapes {
+  template <typename Declarer>
+  PagedShapes(Declarer& declarer, const PagedAttention& a)
+      : batch(declarer.dim("batch")),
+        total_queries(declarer.dim("queries")),
+        pages(declarer.dim("pages")),
+        max_pages(declarer.dim("max_pages")),
+        heads(a.heads),
+        kv_heads(a.kv_heads),
+        page(a.page) {}
+  // Without a cache.
+  template <typename Declarer>
+  static PagedShapes of_queries_only(Declarer& declarer, const PagedAttention& a) {
+    return PagedShapes(a, declarer.dim("batch"), declarer.dim("queries"));
+  }
+  std::vector<Dim> of_queries(int dim) const { return {total_queries, heads, dim}; }
+  std::vector<Dim> of_keys(int dim) const { return {pages, page, kv_heads, dim}; }
+  std::vector<Dim> of_rows() const { return {total_queries, heads}; }
+  Dim batch, total_queries, pages, max_pages;
+  int heads, kv_heads, page;
+
+ private:
+  PagedShapes(const PagedAttention& a, const Dim& batch, const Dim& queries)
+      : batch(batch),
+        total_queries(queries),
+        pages(0),
+        max_pages(0),
+        heads(a.heads),
+        kv_heads(a.kv_heads),
+        page(a.page) {}
+};
+
+// The rows of a tile: heads that share keys, beside each query. They are as many as a power of two,
+// so that whole queries fill the tile; those that are too many are no heads, and are not stored.
+struct PagedRows {
+  PagedRows(const PagedAttention& a, int rows);
+  int queries() const { return rows / heads; }
+  int rows, heads;
+  int head_blocks;  // tiles that the heads take which share keys
+};
+
+// Where a run of a sequence's keys lies: slots of one page.
+struct PageSlots {
+  Index page;
+  Block slots;
+};
+
+// The tensors that keys and queries are read from.
+struct PagedParameters : AttentionScores, PagedShapes {
+  PagedParameters(Kernel& kernel, const PagedAttention& a);
+  // The keys of sequence b: they count from its first.
+  Sequence keys(const Index& b) const;
+  Mask mask(const Sequence& queries, const Sequence& keys) const;
+  // Of `keys`, which lie in one page, whose number the table has `listed`. Of no page none exist.
+  PageSlots slots(const Block& keys, const Index& listed) const;
+  int window() const { return a_.window; }
+  void declare_sinks(Kernel& kernel) { AttentionScores::declare_sinks(kernel, a_); }
+  Tensor Q, cu_seqlens_q, lengths, block_table, K, V;
+  Ragged queries;
+
+ private:
+  const PagedAttention& a_;
+};
+
+// A tile, some queries of a sequence and some heads that share keys, and one of the parts of these
+// keys. `place` is where a plan keeps it.
+struct PagedItem {
+  static PagedItem of(const Slot& slot);
+  std::vector<IndexOperand> numbers() const {
+    return {sequence, block, head_block, part, parts, place};
+  }
+  static constexpr int kNumbers = 6;
+  Index sequence, block, head_block, part, parts, place;
+};
+
+// The items of a launch, by number. Heads of one sequence come together, since they lie together in
+// memory.
+class PagedItems {
+ public:
+  // All parts of a tile, tile by tile.
+  PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts);
+  // As many parts of each sequence as a plan has (attention_paged_plan.h).
+  PagedItems(const PagedParameters& p, const PagedRows& tile, const Tensor& plan);
+  Index count() const;
+  PagedItem item(const Index& number) const;
+  // As a grid, without a plan.
+  const Dim& heads() const { return heads_; }
+  const Dim& parts() const { return parts_; }
+  const Dim& tiles() const { return tiles_; }
+
+ private:
+  const PagedParameters& p_;
+  const PagedRows& tile_;
+  Dim heads_, parts_, tiles_;
+  std::optional<Tensor> plan_;
+};
+
+// What an item computes.
+struct PagedWork {
+  PagedWork(const PagedParameters& p, const PagedRows& tile, const PagedItem& item);
+  // Of the blocks of `size` keys that some row sees, those of this part.
+  std::pair<Index, Index> blocks_of_part(int size) const;
+  TensorView of_queries(const Tensor& Q) const { return Q(rows, read_heads, all); }
+  PagedItem item;
+  Sequence queries, keys;
+  Mask mask;
+  Block rows;  // queries of the tile
+  Index kv_head;
+  Block read_heads, heads;  // of the tile, and those of them that are heads
+};
+
+// Where results go: to the output, or to the parts that a kernel of its own joins.
+class PagedStores {
+ public:
+  PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
+              const PagedRows& tile);
+  const Dim& parts() const { return parts_; }
+  // That the softmax of these rows begins with: of parts, the kernel that joins them does.
+  std::optional<Tile> sinks(const PagedWork& work) const {
+    return keys_ == KeyParts::one ? p_.sinks(work.read_heads, tile_.rows) : std::nullopt;
+  }
+  // Rows {rows, dim_v} that are divided by their sums, and the logarithms of these, {rows, 1}.
+  void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const;
+
+ private:
+  KeyParts keys_;
+  const PagedParameters& p_;
+  const PagedRows& tile_;
+  Dim parts_;
+  std::optional<Tensor> O_, LSE_;
+};
+
+// What kernels that join parts give: O, LSE, and in sinks, if there are any.
+class JoinedOutput {
+ public:
+  JoinedOutput(Kernel& kernel, const PagedAttention& a, const Dim& total_queries);
+  Dim blocks_of_heads() const { return ceil_div(Dim(a_.heads), Dim(rows_)); }
+  Block heads(const Index& number) const { return Dim(a_.heads).block(number, rows_); }
+  void join_row(const Index& query, const Block& heads, const SoftmaxParts& parts) const;
+
+ private:
+  const PagedAttention& a_;
+  int rows_;
+  Tensor O_, LSE_;
+  std::optional<Tensor> sinks_;
+};
+
+// Joins the parts: in P, L, cu_seqlens_q; out O, LSE; in sinks, if there are any.
+Kernel attention_paged_join(const PagedAttention& a);
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,67 @@
+#include "kernels/attention_paged_program.h"
+
+#include <vector>
+
+#include "kernels/attention_paged_plan.h"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr int kKeysOfPart = 64;  // at least
+
+// As many parts as fill the GPU.
+Dim parts_of(const PagedShapes& s, const PagedProgram& how) {
+  const Dim tiles = max(s.batch, s.total_queries / how.tile.queries());
+  const Dim places = how.places / max(tiles * (s.kv_heads * how.tile.head_blocks), 1);
+  return max(min(places, ceil_div(s.max_pages * s.page, kKeysOfPart)), 1);
+}
+
+}  // namespace
+
+Program paged_program(const char* name, const PagedAttention& a, const Kernel& kernel,
+                      const PagedProgram& how) {
+  Program program(name);
+  const PagedShapes s(program, a);
+  const Buffer Q = program.in("Q", a.dtype, s.of_queries(a.dim));
+  const Buffer cu_seqlens_q = program.in("cu_seqlens_q", i32, {s.batch + 1});
+  const Buffer lengths = program.in("lengths", i32, {s.batch});
+  const Buffer block_table = program.in("block_table", i32, {s.batch, s.max_pages});
+  const Buffer K = program.in("K", a.dtype, s.of_keys(a.dim));
+  const Buffer V = program.in("V", a.dtype, s.of_keys(a.dim_v));
+  const Buffer O = program.out("O", a.dtype, s.of_queries(a.dim_v));
+  const Buffer LSE = program.out("LSE", f32, s.of_rows());
+  std::vector<Part> outputs{O, LSE};
+  if (a.sinks) outputs.push_back(program.in("sinks", f32, {a.heads}));
+  std::vector<Part> tensors{Q, cu_seqlens_q, lengths, block_table, K, V};
+  const Stream stream = program.rank(0).stream();
+  if (how.keys == KeyParts::one) {
+    tensors.insert(tensors.end(), outputs.begin(), outputs.end());
+    stream.launch(kernel, tensors);
+    return program;
+  }
+  if (how.keys == KeyParts::planned) {
+    const Dim items = most_items(s, how.tile, how.places);
+    const Buffer plan = program.scratch("plan", i32, shape_of_plan(s.batch));
+    const Buffer P = program.scratch("P", f32, {items, how.tile.queries(), a.heads, a.dim_v});
+    const Buffer L = program.scratch("L", f32, {items, how.tile.queries(), a.heads});
+    tensors.insert(tensors.end(), {plan, P, L});
+    std::vector<Part> joined{P, L, cu_seqlens_q, lengths, plan};
+    joined.insert(joined.end(), outputs.begin(), outputs.end());
+    stream.launch(attention_paged_plan(a, how.tile), {cu_seqlens_q, lengths, plan},
+                  {wanted_items(s, how.tile, how.places)});
+    stream.launch(kernel, tensors);
+    stream.launch(attention_paged_planned_join(a, how.tile), joined);
+    return program;
+  }
+  const Dim parts = parts_of(s, how);
+  const Buffer P = program.scratch("P", f32, {s.total_queries, parts, a.heads, a.dim_v});
+  const Buffer L = program.scratch("L", f32, {s.total_queries, parts, a.heads});
+  tensors.insert(tensors.end(), {P, L});
+  stream.launch(kernel, tensors);
+  std::vector<Part> joined{P, L, cu_seqlens_q};
+  joined.insert(joined.end(), outputs.begin(), outputs.end());
+  stream.launch(attention_paged_join(a), joined);
+  return program;
+}
+
+}  // namespace tilewright::kernels

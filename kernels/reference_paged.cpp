@@ -1,0 +1,105 @@
+#include "kernels/reference_paged.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+class PagedReference {
+ public:
+  PagedReference(const AttentionSizes& sizes, const std::vector<HostTensor>& inputs)
+      : s_(sizes),
+        Q_(inputs[0]),
+        cu_seqlens_q_(inputs[1]),
+        lengths_(inputs[2]),
+        block_table_(inputs[3]),
+        K_(inputs[4]),
+        V_(inputs[5]),
+        sinks_(inputs.size() > 6 ? &inputs[6] : nullptr),
+        outputs_(static_cast<std::size_t>(Q_.shape()[0] * s_.heads * s_.dim_v), std::nan("")),
+        sums_(static_cast<std::size_t>(Q_.shape()[0] * s_.heads), std::nan("")) {}
+
+  std::vector<std::vector<double>> all() {
+    for (std::int64_t b = 0; b < lengths_.elements(); ++b) {
+      const std::int64_t first = integer(cu_seqlens_q_, b), end = integer(cu_seqlens_q_, b + 1);
+      for (std::int64_t query = first; query < end; ++query) {
+        for (std::int64_t h = 0; h < s_.heads; ++h) {
+          attend(b, query, integer(lengths_, b) - (end - query), h);
+        }
+      }
+    }
+    return {std::move(outputs_), std::move(sums_)};
+  }
+
+ private:
+  static std::int64_t integer(const HostTensor& tensor, std::int64_t at) {
+    return static_cast<std::int64_t>(tensor.flat(at));
+  }
+
+  // A head of one query, which sees the keys up to `diagonal` of a causal mask.
+  void attend(std::int64_t b, std::int64_t query, std::int64_t diagonal, std::int64_t h) {
+    const std::int64_t end = integer(lengths_, b);
+    const std::int64_t last = s_.causal ? std::min(diagonal + 1, end) : end;
+    const std::int64_t first =
+        s_.window > 0 ? std::max<std::int64_t>(diagonal - s_.window + 1, 0) : 0;
+    std::vector<double> scores;
+    std::vector<std::int64_t> slots;  // of keys that are there, in all pages
+    for (std::int64_t j = first; j < last; ++j) {
+      const std::int64_t slot = slot_of(b, j);
+      if (slot < 0) continue;
+      slots.push_back(slot);
+      scores.push_back(score(query, h, slot));
+    }
+    const double sink = sinks_ ? sinks_->flat(h) : kNothing;
+    double maximum = sink, sum = 0;
+    for (const double score : scores) maximum = std::max(maximum, score);
+    if (sinks_) sum = std::exp(sink - maximum);
+    for (double& score : scores) sum += score = std::exp(score - maximum);
+    const std::int64_t row = query * s_.heads + h;
+    for (std::int64_t d = 0; d < s_.dim_v; ++d) {
+      double output = 0;
+      for (std::size_t i = 0; i < slots.size(); ++i) {
+        output += scores[i] / sum * V_.flat(row_of(slots[i], h) * s_.dim_v + d);
+      }
+      outputs_[static_cast<std::size_t>(row * s_.dim_v + d)] = output;
+    }
+    sums_[static_cast<std::size_t>(row)] = sum > 0 ? maximum + std::log(sum) : kNothing;
+  }
+
+  // -1 where the table has no page.
+  std::int64_t slot_of(std::int64_t b, std::int64_t key) const {
+    const std::int64_t size = K_.shape()[1];
+    const std::int64_t page = integer(block_table_, b * block_table_.shape()[1] + key / size);
+    return page < 0 ? -1 : page * size + key % size;
+  }
+  std::int64_t row_of(std::int64_t slot, std::int64_t h) const {
+    return slot * s_.kv_heads + h / (s_.heads / s_.kv_heads);
+  }
+  double score(std::int64_t query, std::int64_t h, std::int64_t slot) const {
+    double product = 0;
+    for (std::int64_t d = 0; d < s_.dim; ++d) {
+      product +=
+          Q_.flat((query * s_.heads + h) * s_.dim + d) * K_.flat(row_of(slot, h) * s_.dim + d);
+    }
+    product *= s_.scale;
+    return s_.softcap > 0 ? s_.softcap * std::tanh(product / s_.softcap) : product;
+  }
+
+  const AttentionSizes& s_;
+  const HostTensor &Q_, &cu_seqlens_q_, &lengths_, &block_table_, &K_, &V_;
+  const HostTensor* sinks_;
+  std::vector<double> outputs_, sums_;
+};
+
+}  // namespace
+
+std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes& sizes,
+                                                           const std::vector<HostTensor>& inputs) {
+  return PagedReference(sizes, inputs).all();
+}
+
+}  // namespace tilewright::kernels

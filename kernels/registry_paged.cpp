@@ -1,0 +1,247 @@
+#include "kernels/registry_paged.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+
+#include "kernels/attention_paged_parameters.h"
+#include "kernels/reference_paged.h"
+#include "kernels/registry_attention.h"
+#include "kernels/registry_options.h"
+#include "kernels/schedule_rules.h"
+
+namespace tilewright::kernels {
+namespace {
+
+// Places of the tensors among the inputs.
+enum Input : std::size_t { kQ, kCuSeqlensQ, kLengths, kBlockTable, kK, kV };
+
+PagedAttention paged_of(const OptionValues& options) {
+  PagedAttention a;
+  a.heads = static_cast<int>(options.integer("heads"));
+  a.kv_heads = static_cast<int>(options.integer("kv_heads"));
+  a.dim = static_cast<int>(options.integer("dim"));
+  a.dim_v = static_cast<int>(options.integer("dim_v"));
+  a.causal = options.boolean("causal");
+  a.window = static_cast<int>(options.integer("window"));
+  a.dtype = options.dtype("dtype");
+  a.scale = options.number("scale");
+  a.softcap = options.number("softcap");
+  a.sinks = options.boolean("sinks");
+  a.page = static_cast<int>(options.integer("page"));
+  return a;
+}
+
+AttentionSizes sizes_of(const OptionValues& options) {
+  const PagedAttention a = paged_of(options);
+  return {options.integer("batch"),
+          0,
+          0,
+          a.heads,
+          a.kv_heads,
+          a.dim,
+          a.dim_v,
+          a.causal,
+          a.window,
+          score_scale_of(options),
+          a.softcap};
+}
+
+std::int64_t integer_at(const HostTensor& tensor, std::int64_t at) {
+  return static_cast<std::int64_t>(tensor.flat(at));
+}
+
+// Of the first sequence all that the table has room for, of the others less, and of some none.
+HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
+  const std::int64_t batch = o.integer("batch"), keys = o.integer("keys");
+  const std::int64_t most = o.integer("max_pages") * o.integer("page");
+  std::mt19937_64 generator(seed + 1);
+  std::vector<double> lengths;
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto drawn =
+        static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(most + 1));
+    lengths.push_back(static_cast<double>(keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn));
+  }
+  return HostTensor::from_values(i32, {batch}, lengths);
+}
+
+// Pages in random order, no two alike while there are enough. Behind a sequence's last page stands
+// what no one may read: -1, or a page that does not exist.
+HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTensor& lengths) {
+  const std::int64_t pages = o.integer("pages"), columns = o.integer("max_pages");
+  std::vector<std::int64_t> order(static_cast<std::size_t>(pages));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 generator(seed + 2);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
+  std::size_t next = 0;
+  std::vector<double> table;
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const bool is_used = column * o.integer("page") < integer_at(lengths, b) && pages > 0;
+      const std::int64_t unused = column % 2 == 0 ? -1 : pages + column;
+      table.push_back(static_cast<double>(is_used ? order[next++ % order.size()] : unused));
+    }
+  }
+  return HostTensor::from_values(i32, {lengths.elements(), columns}, table);
+}
+
+// Normal numbers where a sequence has a key, else NaN.
+HostTensor poisoned_cache(const OptionValues& o, std::uint64_t seed, const char* dim,
+                          const std::vector<HostTensor>& before) {
+  const std::int64_t page = o.integer("page");
+  const std::int64_t row = o.integer("kv_heads") * o.integer(dim);
+  const DType dtype = o.dtype("dtype");
+  const std::vector<std::int64_t> shape{o.integer("pages"), page, o.integer("kv_heads"),
+                                        o.integer(dim)};
+  const HostTensor normal = HostTensor::random_normal(dtype, shape, seed);
+  HostTensor cache = HostTensor::poisoned(dtype, shape);
+  const HostTensor &lengths = before[kLengths], &table = before[kBlockTable];
+  const std::int64_t row_bytes = row * size_of(dtype);
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    for (std::int64_t key = 0; key < integer_at(lengths, b); key += page) {
+      const std::int64_t own = integer_at(table, b * table.shape()[1] + key / page);
+      if (own < 0 || own >= shape[0]) continue;
+      const std::int64_t used = std::min(page, integer_at(lengths, b) - key);
+      const std::byte* from = normal.data() + own * page * row_bytes;
+      std::copy(from, from + used * row_bytes, cache.data() + own * page * row_bytes);
+    }
+  }
+  return cache;
+}
+
+std::vector<KernelOption> paged_options() {
+  KernelOption lengths_q{
+      "lengths_q", "query rows of each sequence: 1,1,5", Kind::lengths, "", 0, kMaximumSize, {},
+      true};
+  lengths_q.count = "batch";
+  lengths_q.sum = "queries";
+  KernelOption batch = length_option("batch", "sequences", "4");
+  batch.minimum = 1;
+  KernelOption max_pages = length_option("max_pages", "pages that a sequence may have", "16");
+  max_pages.minimum = 1;
+  KernelOption pages = length_option("pages", "pages of the cache", "64");
+  pages.minimum = 1;
+  return {
+      batch,
+      count_option("heads", "query heads", "8", 65535, {"8", "5", "6", "70"}),
+      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
+                   {"heads", "1", "2"}),
+      length_option("queries", "query rows of all sequences together", "batch"),
+      count_option("page", "slots of a page", "16", 65536, {"16", "1", "64", "256"}),
+      pages,
+      max_pages,
+      length_option("keys", "key rows of each sequence; 0: random ones", "0"),
+      count_option("dim", "elements of a query and key row", "128", kMaximumDim,
+                   {"64", "128", "256"}),
+      count_option("dim_v", "elements of a value row", "dim", kMaximumDim, {"dim", "64"}),
+      flag_option("causal", "query i of a sequence sees its keys up to i + keys - queries"),
+      integer_option("window", "causal only: the last so many of those keys; 0 for all",
+                     {"0", "40"}, true),
+      scale_option(),
+      softcap_option(),
+      flag_option("sinks", "each head has a logit more, whose value is 0"),
+      dtype_option(),
+      lengths_q,
+  };
+}
+
+std::vector<LibraryTensor> paged_tensors() {
+  const auto offsets = [](const OptionValues& o, std::uint64_t seed,
+                          const std::vector<HostTensor>&) {
+    const std::int64_t batch = o.integer("batch"), queries = o.integer("queries");
+    if (batch != queries) return random_offsets(batch, queries, seed);
+    std::vector<double> one_each(static_cast<std::size_t>(batch) + 1);
+    std::iota(one_each.begin(), one_each.end(), 0);
+    return HostTensor::from_values(i32, {batch + 1}, one_each);
+  };
+  const auto lengths = [](const OptionValues& o, std::uint64_t seed,
+                          const std::vector<HostTensor>&) { return random_lengths(o, seed); };
+  const auto table = [](const OptionValues& o, std::uint64_t seed,
+                        const std::vector<HostTensor>& before) {
+    return random_table(o, seed, before[kLengths]);
+  };
+  const auto cache = [](const char* dim) {
+    return [dim](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>& before) {
+      return poisoned_cache(o, seed, dim, before);
+    };
+  };
+  return {{"Q", {"queries", "heads", "dim"}, false, {}},
+          {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets, {}, "lengths_q"},
+          {"lengths", {"batch"}, false, i32, lengths},
+          {"block_table", {"batch", "max_pages"}, false, i32, table},
+          {"K", {"pages", "page", "kv_heads", "dim"}, false, {}, cache("dim")},
+          {"V", {"pages", "page", "kv_heads", "dim_v"}, false, {}, cache("dim_v")},
+          {"O", {"queries", "heads", "dim_v"}, true, {}},
+          {"LSE", {"queries", "heads"}, true, f32},
+          {"sinks", {"heads"}, false, f32, {}, "sinks"}};
+}
+
+// Two products of each query with the keys of its sequence; a causal mask counts as half of a
+// chunk's own keys.
+double paged_operations(const OptionValues& o, const std::vector<HostTensor>& inputs) {
+  const AttentionSizes s = sizes_of(o);
+  double scores = static_cast<double>(o.integer("queries")) *
+                  static_cast<double>(std::max(o.integer("keys"), std::int64_t{1}));
+  if (!inputs.empty()) {
+    scores = 0;
+    for (std::int64_t b = 0; b < o.integer("batch"); ++b) {
+      const double queries = inputs[kCuSeqlensQ].flat(b + 1) - inputs[kCuSeqlensQ].flat(b);
+      scores += queries * (inputs[kLengths].flat(b) - (s.causal ? (queries - 1) / 2 : 0));
+    }
+  }
+  return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v);
+}
+
+LibrarySchedule sm90_schedule(const char* name, KeyParts keys, const char* description) {
+  LibrarySchedule schedule{name, "sm_90a", description, nullptr};
+  schedule.build_program = [keys](const OptionValues& options) {
+    return attention_paged_sm90(paged_of(options), keys, {});
+  };
+  return schedule;
+}
+
+// What the options' ranges do not say. The sequences' keys of one length fit the table.
+void check_options(const OptionValues& o) {
+  const Caller caller{"attention_paged", {}};
+  check_paged(paged_of(o), caller);
+  const std::int64_t room = o.integer("max_pages") * o.integer("page");
+  if (o.integer("keys") > room) {
+    caller.refuse("keys is " + std::to_string(o.integer("keys")) +
+                      ", and the table has room for max_pages * page = " + std::to_string(room),
+                  "set max_pages to ceil(keys / page) or more");
+  }
+}
+
+}  // namespace
+
+LibraryKernel attention_paged_entry() {
+  LibraryKernel kernel;
+  kernel.name = "attention_paged";
+  kernel.description = "attention to keys and values in pages: decoding, and chunks of queries";
+  kernel.options = paged_options();
+  kernel.tensors = paged_tensors();
+  kernel.build_program = [](const OptionValues& options) {
+    return attention_paged(paged_of(options), {});
+  };
+  kernel.schedules = {
+      sm90_schedule("sm90", KeyParts::one,
+                    "a CTA has two rings of pages, a warp that loads and a warpgroup for each; "
+                    "bf16 and f16, dims 64 and 128, pages of whole 8 slots"),
+      sm90_schedule("sm90_split", KeyParts::several,
+                    "sm90, where the keys of a tile are divided among CTAs"),
+      sm90_schedule(
+          "sm90_planned", KeyParts::planned,
+          "sm90, where keys are divided as a plan says, which a kernel before it makes of "
+          "the sequences' lengths")};
+  kernel.rules = schedule_rules(kernel.name);
+  kernel.check = check_options;
+  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    return attention_paged_reference(sizes_of(options), inputs);
+  };
+  kernel.floating_operations = paged_operations;
+  return kernel;
+}
+
+}  // namespace tilewright::kernels

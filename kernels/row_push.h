@@ -1,0 +1,132 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "kernels/rank_words.h"
+#include "tilewright/asynchronous.h"
+#include "tilewright/hopper.h"
+
+namespace tilewright::kernels {
+
+// A rank's rows, to all others, by warps of a kernel that computes: one part of the depth after the
+// other, through a ring of their own, so that the products wait for nothing of it. Memory has two
+// halves, for every second run. A rank that begins run r + 1 has ended run r, for which the others
+// pushed when they had ended run r - 1: they read what two runs push and no more.
+class RowPush {
+ public:
+  // Rows and columns that a warp pushes at a time.
+  static constexpr int kPushed = 64;
+  struct Plan {
+    int ranks;
+    DType dtype;
+    int depths;   // parts of the depth, each of which has a word of each rank
+    int stages;   // pieces that shared memory has room for
+    int block_k;  // of the product, in whole blocks of which parts are
+    int shared_bytes() const { return stages * kPushed * kPushed * size_of(dtype); }
+    // Columns of a part.
+    Dim part_depth(const Dim& k) const {
+      const int unit = std::max(kPushed, block_k);
+      return ceil_div(k, depths * unit) * unit;
+    }
+  };
+  static std::vector<Dim> shape(int ranks, const Dim& m, const Dim& k) { return {2 * ranks, m, k}; }
+
+  // `rows` {m, k} are this rank's; `gathered`, of that shape, gets the others'. A word of
+  // `arrived`, of a rank's part, counts the pieces that have come.
+  RowPush(Kernel& kernel, const Plan& plan, const Tensor& rows, const Dim& m, const Dim& k,
+          const Tensor& gathered, const Tensor& arrived)
+      : kernel_(kernel),
+        plan_(plan),
+        rows_(rows),
+        m_(m),
+        k_(k),
+        gathered_(gathered),
+        arrived_(arrived),
+        pushed_(kernel, "pushed", stages(plan.stages),
+                std::vector<TileShape>{{plan.dtype, kPushed, kPushed}}, here()),
+        stored_(kernel, kWarpThreads * 2, 1, here()) {}
+
+  // The warps that do it.
+  std::vector<RoleSpec> roles(RegisterBudget budget) {
+    return {role("fetch", warps(1), budget, [this] { fetch(); }),
+            role("push", warps(1), budget, [this] { push(); }),
+            role("tell", warps(1), budget, [this] { tell(); })};
+  }
+
+  // What another rank has sent in this run, behind a wait for the word of the part.
+  TensorView rows_of(const Index& rank, const Block& rows, const Block& depth) const {
+    return gathered_(slot(rank), rows, depth);
+  }
+  void wait_for(const Index& rank, const Index& part) const {
+    wait_flag(arrived_(rank * plan_.depths + part), Compare::ge, kernel_.epoch() * pieces(part),
+              kLearn);
+  }
+
+ private:
+  Index slot(const Index& rank) const { return kernel_.epoch() % 2 * kernel_.ranks() + rank; }
+  Dim part_depth() const { return plan_.part_depth(k_); }
+  // Of a part of the depth.
+  Index pieces(const Index& part) const {
+    const Dim width = part_depth();
+    const Index columns = ceil_div(min(max(k_ - part * width, 0), width), kPushed);
+    return columns * ceil_div(m_, kPushed);
+  }
+  void each_piece(const std::function<void(const Block& rows, const Block& depth)>& body) {
+    const Dim rows = ceil_div(m_, kPushed), columns = ceil_div(k_, kPushed);
+    for (Index piece : range(cta_index(), rows * columns, cta_count())) {
+      body(m_.block(piece % rows, kPushed), k_.block(piece / rows, kPushed));
+    }
+  }
+  void fetch() {
+    each_piece([&](const Block& rows, const Block& depth) {
+      pushed_.produce([&](const Slot& slot) { tma_load(rows_(rows, depth), slot[0]); });
+    });
+  }
+  // A piece is on its way while the next one leaves.
+  void push() {
+    const Index me = kernel_.rank();
+    Cell<Index> before(Index(kNone), here());
+    const auto end_before = [&](int under_way) {
+      when(before != kNone, [&] {
+        bulk_wait(under_way);
+        pushed_.release(before);
+        stored_.sync();
+      });
+    };
+    each_piece([&](const Block& rows, const Block& depth) {
+      const Slot piece = pushed_.consume();
+      each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
+        tma_store(gathered_.at(to)(slot(me), rows, depth), piece[0]);
+      });
+      bulk_commit();
+      end_before(1);
+      before = piece.stage();
+    });
+    end_before(0);
+  }
+  // It waits for what is on its way, and the warp that pushes does not.
+  void tell() {
+    each_piece([&](const Block&, const Block& depth) {
+      stored_.sync();
+      fence(Scope::system);  // once for all of them
+      each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
+        const Index part = depth.start() / part_depth();
+        atomic_add(arrived_.at(to)(kernel_.rank() * plan_.depths + part), 1,
+                   {Semantics::relaxed, Scope::system});
+      });
+    });
+  }
+
+  static constexpr int kNone = -1, kWarpThreads = 32;
+  Kernel& kernel_;
+  const Plan plan_;
+  const Tensor rows_;
+  const Dim m_, k_;
+  const Tensor gathered_, arrived_;
+  Ring pushed_;
+  NamedBarrier stored_;  // of the warps that push and that tell
+};
+
+}  // namespace tilewright::kernels

@@ -1,0 +1,17 @@
+"""Tilewright's kernels as operators of PyTorch: eager, under torch.compile, and with gradients.
+
+    from tilewright.torch import attention
+    out = attention(q, k, v, causal=True)      # {batch, length, heads, dim}
+
+A tensor on a GPU runs there, on PyTorch's current stream, and one of the host by the target `cpu`.
+Results have the same bits in every run, whether torch.use_deterministic_algorithms asks for it or
+not. docs/pytorch.md says what each function takes. What cannot be done raises TilewrightError,
+which names the argument, what it is, and the fix.
+"""
+
+from ._attention import attention
+from ._gemm import gemm
+from ._pytorch import scaled_dot_product_attention, varlen_attn
+from ._switch import disable, enable
+
+__all__ = ["attention", "disable", "enable", "gemm", "scaled_dot_product_attention", "varlen_attn"]

@@ -1,0 +1,64 @@
+"""What is wrong with arguments, said by their names."""
+
+import math
+
+import torch
+
+from ..binding import TilewrightError
+
+DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
+_DEVICES = ("cpu", "cuda")
+
+
+def refuse(said, fix):
+    raise TilewrightError(f"error: {said}\n  fix: {fix}")
+
+
+def sizes_text(tensor):
+    return "{" + ", ".join(str(size) for size in tensor.shape) + "}"
+
+
+def check_tensor(name, tensor, axes):
+    """Whether it is one of these axes that a kernel can take."""
+    if not isinstance(tensor, torch.Tensor):
+        refuse(f"{name} is of type {type(tensor).__name__}", f"pass a torch.Tensor as {name}")
+    if tensor.dim() != len(axes):
+        refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
+               f"pass {name} as {{{', '.join(axes)}}}")
+    if tensor.dtype not in DTYPES:
+        refuse(f"{name} has elements of {tensor.dtype}",
+               f"convert {name} to torch.bfloat16, torch.float16 or torch.float32")
+    if tensor.device.type not in _DEVICES:
+        refuse(f"{name} is on {tensor.device}", f"move {name} to the CPU or to a CUDA GPU")
+
+
+def check_alike(first_name, first, name, tensor):
+    """Whether they have one dtype and one device."""
+    if tensor.dtype != first.dtype:
+        refuse(f"{name} has elements of {tensor.dtype}, and {first_name} of {first.dtype}",
+               f"convert {name} to {first.dtype}")
+    if tensor.device != first.device:
+        refuse(f"{name} is on {tensor.device}, and {first_name} on {first.device}",
+               f"move {name} to {first.device}")
+
+
+def check_size(name, tensor, axis, what, wanted, other):
+    size = tensor.shape[axis]
+    if size != wanted:
+        refuse(f"the {what} of {name} is {size}, and that of {other} is {wanted}",
+               f"pass {name} with {wanted} there")
+
+
+def check_number(name, value, fix, *, above):
+    """Whether it is finite and at least 0, or with `above` more than 0."""
+    if not (0 < value < math.inf or (value == 0 and not above)):
+        refuse(f"{name} is {value}", fix)
+
+
+def under_autocast(*tensors):
+    """The tensors, in autocast's dtype where it is on."""
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    return tuple(tensor.to(dtype) for tensor in tensors)

@@ -1,0 +1,139 @@
+"""Kernels of the library on PyTorch's tensors: made once for their options, run on the stream.
+
+What a call costs the host is most of a short one's time. So what hangs on the tensors' shapes alone
+is kept from call to call, and gradients have an autograd.Function of their own:
+torch.library.register_autograd would cost several times as much.
+"""
+
+import threading
+
+import torch
+
+from ..kernel import Kernel
+from ..tensor import arguments_of
+from ._checks import refuse
+
+_ALIGNMENT = 16  # bytes, of rows that TMA copies
+_MOST_CALLS = 1024  # that a thread keeps
+
+# All operators, whose implementations are in Python.
+_LIBRARY = torch.library.Library("tilewright", "DEF")
+_kernels = {}
+_making = threading.Lock()
+_calls = threading.local()
+
+
+def define(schema, implementation, fake):
+    """The operator of this schema, for both kinds of device."""
+    name = schema.partition("(")[0]
+    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    for key in ("CPU", "CUDA"):
+        _LIBRARY.impl(name, implementation, key)
+    torch.library.register_fake(f"tilewright::{name}", fake, lib=_LIBRARY)
+    return getattr(torch.ops.tilewright, name).default
+
+
+def differentiate(operator, tensors, keep, backward):
+    """Gives an operator gradients. The first so many arguments are tensors or None;
+    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs."""
+    below_autograd = torch._C._AutoDispatchBelowAutograd
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            with below_autograd():
+                results = operator(*arguments)
+            keep(ctx, arguments, results)
+            return results
+
+    Function.backward = staticmethod(backward)
+
+    def call(*arguments):
+        if torch.is_grad_enabled():
+            for tensor in arguments[:tensors]:
+                if tensor is not None and tensor.requires_grad:
+                    return Function.apply(*arguments)
+        with below_autograd():
+            return operator(*arguments)
+
+    _LIBRARY.impl(operator.name(), call, "Autograd")
+
+
+def is_usable(tensor):
+    """Whether a kernel can take it in place: its last axis is not strided, nothing is expanded, and
+    on a GPU its rows begin at multiples of 16 bytes."""
+    alignment = _ALIGNMENT if tensor.is_cuda else 1
+    if tensor.data_ptr() % alignment != 0:
+        return False
+    if tensor.is_contiguous():
+        return True
+    *rows, last = zip(tensor.shape, tensor.stride())
+    step = alignment // tensor.element_size() or 1
+    return (last[0] <= 1 or last[1] == 1) and all(
+        size <= 1 or (stride > 0 and stride % step == 0) for size, stride in rows)
+
+
+def readable(tensor):
+    """The tensor, or a copy of it that a kernel can take."""
+    if is_usable(tensor):
+        return tensor
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+class _Call:
+    """A kernel on tensors of these shapes, wherever they lie. For one thread."""
+
+    def __init__(self, kernel, tensors):
+        self.kernel, self.arguments = kernel, arguments_of(tensors)
+        self.places = list(self.arguments)
+
+    def run(self, tensors, stream):
+        for place, tensor in zip(self.places, tensors):
+            place.data = tensor.data_ptr()
+        self.kernel.run(self.arguments, stream)
+
+
+def run(name, settings, options, target, tensors):
+    """Queues a run on the current stream of the tensors' GPU; on the host it is done at return. The
+    kernel's options are those of options(*settings)."""
+    device = tensors[0].device
+    if device.type != "cuda":
+        _call(name, settings, options, target or "cpu", 0, tensors).run(tensors, None)
+        return
+    if target not in ("", "cuda"):
+        refuse(f"target is {target}, and the tensors are on {device}",
+               "leave target out, or move the tensors to the CPU")
+    index = device.index
+    if index == torch.cuda.current_device():
+        _run_on_gpu(name, settings, options, index, tensors)
+        return
+    with torch.cuda.device(index):
+        _run_on_gpu(name, settings, options, index, tensors)
+
+
+def _run_on_gpu(name, settings, options, index, tensors):
+    call = _call(name, settings, options, "cuda", index, tensors)
+    call.run(tensors, torch._C._cuda_getCurrentRawStream(index))
+
+
+def _call(name, settings, options, target, device, tensors):
+    key = (name, settings, target, device,
+           *[(tensor.dtype, tensor.shape, tensor.stride()) for tensor in tensors])
+    calls = _calls.__dict__
+    call = calls.get(key)
+    if call is None:
+        if len(calls) >= _MOST_CALLS:
+            calls.clear()
+        call = calls[key] = _Call(_kernel(name, options(*settings), target, device), tensors)
+    return call
+
+
+def _kernel(name, options, target, device):
+    key = (name, target, device, *options.values())
+    if target == "cuda" and key not in _kernels and torch.cuda.is_current_stream_capturing():
+        refuse(f"{name} is not built, and a CUDA graph is being captured",
+               "call it once with these sizes on the capture's stream before the capture")
+    with _making:
+        if key not in _kernels:
+            _kernels[key] = Kernel(name, target=target, device=device, **options)
+        return _kernels[key]

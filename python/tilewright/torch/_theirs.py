@@ -1,0 +1,39 @@
+"""What other packages' arguments mean here."""
+
+from ._checks import refuse
+
+
+def require(name, value, wanted, fix):
+    """Whether an argument that we cannot honour is what it is where nobody sets it."""
+    if value is not wanted and value != wanted:
+        refuse(f"{name} is {_short(value)}, and {wanted} alone can be done", fix)
+
+
+def require_unset(**arguments):
+    """The same of arguments that are None where nobody sets them."""
+    for name, value in arguments.items():
+        if value is not None:
+            refuse(f"{name} is {_short(value)}, and it cannot be honoured",
+                   f"leave {name} out, or call the package that has it")
+
+
+def _short(value):
+    return f"a tensor {tuple(value.shape)}" if hasattr(value, "shape") else repr(value)
+
+
+def without_dropout(dropout_p):
+    require("dropout_p", dropout_p, 0.0, "set dropout_p to 0")
+
+
+def visible_keys(causal, window_size):
+    """The options of a window (left, right), as flash-attn has it: a query sees so many keys on
+    both sides of its own, -1 for all, and under a causal mask none on the right."""
+    left, right = window_size
+    if causal:
+        right = 0
+    if left < 0 and right < 0:
+        return {"causal": False, "window": None}
+    if right != 0:
+        refuse(f"window_size is {tuple(window_size)}, and causal is {causal}",
+               "set its right side to 0: windows are parts of a causal mask")
+    return {"causal": True, "window": None if left < 0 else left + 1}

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tilewright/dim.h"
+
+namespace tilewright::ir {
+
+// The values of an expression's symbols, for messages: "n = 4, m = 2".
+std::string values_text(const Dim& dim,
+                        const std::function<std::int64_t(const std::string&)>& lookup);
+
+}  // namespace tilewright::ir

@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "compiler/cpu_kernel.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// On the target cpu several threads begin the longest blocks first.
+namespace tilewright::compiler {
+namespace {
+
+// Row i is the sum of the first `ends` blocks of X.
+template <typename Ends>
+ir::Kernel sums(const Ends& ends) {
+  Kernel kernel("sums");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", f32, {rows, columns});
+  const Tensor lengths = kernel.in("lengths", i32, {rows});
+  const Tensor Y = kernel.out("Y", f32, {rows});
+  const auto [row] = kernel.grid(rows);
+  Var sum{zeros({1, 16})};
+  for (const Index j : range(ends(row, columns, lengths))) {
+    const Block cols = columns.block(j, 16);
+    sum = sum + load(X(row, cols)).reshape({1, 16});
+  }
+  store(Y(rows.block(row, 1)), reduce_sum(sum, 1).reshape({1}));
+  return kernel.finish();
+}
+
+// Of one row each, with lengths of 2, 0, 3 and 1 blocks.
+std::vector<float> run(const ir::Kernel& kernel, std::vector<std::int64_t>* order) {
+  const auto compiled = compile_for_cpu(kernel);
+  HostTensor X = HostTensor::zeros(f32, {4, 64}), lengths = HostTensor::zeros(i32, {4});
+  HostTensor Y = HostTensor::poisoned(f32, {4});
+  for (std::int64_t i = 0; i < X.elements(); ++i) X.set({i / 64, i % 64}, 1);
+  const std::vector<double> blocks = {2, 0, 3, 1};
+  for (std::int64_t i = 0; i < 4; ++i) lengths.set({i}, blocks[static_cast<std::size_t>(i)]);
+  Arguments arguments;
+  for (auto& [name, tensor] :
+       {std::pair<const char*, HostTensor&>{"X", X}, {"lengths", lengths}, {"Y", Y}}) {
+    arguments.tensors.push_back(
+        {name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
+  }
+  if (order != nullptr) *order = compiled->order_of_blocks(arguments);
+  compiled->run(arguments, {.threads = 3});
+  std::vector<float> sums;
+  for (std::int64_t i = 0; i < 4; ++i) sums.push_back(static_cast<float>(Y.at({i})));
+  return sums;
+}
+
+TEST(CpuOrderTest, LoopsToTheOwnRowMakeLaterBlocksLonger) {
+  std::vector<std::int64_t> order;
+  const std::vector<float> found =
+      run(sums([](const Index& row, const Dim&, const Tensor&) { return row; }), &order);
+  EXPECT_EQ(order, (std::vector<std::int64_t>{3, 2, 1, 0}));
+  EXPECT_EQ(found, (std::vector<float>{0, 16, 32, 48}));
+}
+
+TEST(CpuOrderTest, LoadedLengthsAreRead) {
+  std::vector<std::int64_t> order;
+  const std::vector<float> found =
+      run(sums([](const Index& row, const Dim&, const Tensor& lengths) {
+            return load_index(lengths(row));
+          }),
+          &order);
+  EXPECT_EQ(order, (std::vector<std::int64_t>{2, 0, 3, 1}));
+  EXPECT_EQ(found, (std::vector<float>{32, 0, 48, 16}));
+}
+
+TEST(CpuOrderTest, BlocksOfOneLengthKeepTheirOrder) {
+  std::vector<std::int64_t> order;
+  const std::vector<float> found = run(sums([](const Index&, const Dim& columns, const Tensor&) {
+                                         return Index(ceil_div(columns, 16));
+                                       }),
+                                       &order);
+  EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(found, (std::vector<float>{64, 64, 64, 64}));
+}
+
+}  // namespace
+}  // namespace tilewright::compiler

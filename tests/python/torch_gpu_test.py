@@ -1,0 +1,165 @@
+"""tilewright.torch on a GPU: results and gradients, streams, CUDA graphs, and compiled code."""
+
+import unittest
+
+import torch
+import torch_reference as reference
+from tilewright.torch import attention, disable, enable, gemm, scaled_dot_product_attention
+from torch_reference import leaves, normal, require_close, require_refusal
+
+# Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
+CASES = {
+    "plain": ((2, 300, 300, 4, 4, 128, 128), {}),
+    "causal, shared heads": ((1, 257, 513, 8, 2, 128, 128), {"causal": True}),
+    "window and cap": ((1, 300, 300, 2, 2, 64, 64), {"causal": True, "window": 77, "softcap": 3.0}),
+    "scale, another dim": ((1, 130, 70, 2, 1, 96, 64), {"scale": 0.05}),
+    "one row": ((3, 1, 500, 8, 8, 128, 128), {}),
+    "no rows": ((1, 0, 5, 2, 2, 64, 64), {}),
+}
+
+
+def inputs_of(sizes, dtype=torch.bfloat16):
+    batch, queries, keys, heads, kv_heads, dim, dim_v = sizes
+    return leaves(*(t.cuda() for t in (
+        normal(batch, queries, heads, dim, dtype=dtype),
+        normal(batch, keys, kv_heads, dim, dtype=dtype, seed=1),
+        normal(batch, keys, kv_heads, dim_v, dtype=dtype, seed=2))))
+
+
+@unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+class Gpu(unittest.TestCase):
+    def check(self, what, run, reference_run, inputs):
+        exact = leaves(*(t.double() for t in inputs))
+        ours, wanted = run(*inputs), reference_run(*exact)
+        d_out = normal(*ours.shape, dtype=ours.dtype, seed=5).cuda()
+        require_close(self, what, ours.detach(), wanted.detach(), ours.dtype)
+        mine = torch.autograd.grad(ours, inputs, d_out, retain_graph=True)
+        for i, (gradient, again, right) in enumerate(zip(
+                mine, torch.autograd.grad(ours, inputs, d_out),
+                torch.autograd.grad(wanted, exact, d_out.double()))):
+            self.assertTrue(torch.equal(gradient, again), f"{what}: gradient {i} twice")
+            require_close(self, f"{what}: gradient {i}", gradient / 8, right / 8, ours.dtype)
+
+    def test_attention(self):
+        for what, (sizes, options) in CASES.items():
+            for dtype in (torch.bfloat16, torch.float16):
+                with self.subTest(what, dtype=dtype):
+                    self.check(what, lambda *t, o=options: attention(*t, **o),
+                               lambda *t, o=options: reference.attention(*t, **o)[0],
+                               inputs_of(sizes, dtype))
+
+    def test_sinks_and_packed(self):
+        given = inputs_of((1, 300, 300, 4, 2, 64, 64))
+        sinks = normal(4).cuda().requires_grad_()
+        self.check("sinks", lambda q, k, v, s: attention(q, k, v, sinks=s, causal=True),
+                   lambda q, k, v, s: reference.attention(q, k, v, sinks=s, causal=True)[0],
+                   [*given, sinks])
+        ends = [0, 70, 70, 75, 300]
+        cu = torch.tensor(ends, dtype=torch.int32, device="cuda")
+        self.check("packed", lambda *t: attention(*t, cu_seqlens=cu, causal=True),
+                   lambda *t: reference.packed(*t, ends, ends, causal=True)[0],
+                   leaves(*(t[0] for t in given)))
+
+    def test_strides(self):
+        q, k, v = (t.detach() for t in inputs_of((2, 70, 90, 4, 2, 64, 64)))
+        wanted = attention(q, k, v)
+        wide = torch.zeros(2, 90, 2, 67, dtype=q.dtype, device="cuda")
+        wide[..., 3:] = k  # rows that begin at no multiple of 16 bytes
+        for what, form in (("heads first", k.transpose(1, 2).contiguous().transpose(1, 2)),
+                           ("strided dim", k.transpose(1, 3).contiguous().transpose(1, 3)),
+                           ("unaligned rows", wide[..., 3:])):
+            self.assertTrue(torch.equal(attention(q, form, v), wanted), what)
+        part = torch.empty(k.numel() + 1, dtype=q.dtype, device="cuda")[1:].view_as(k).copy_(k)
+        self.assertTrue(torch.equal(attention(q, part, v), wanted), "an odd address")
+
+    def test_gemm(self):
+        a, b = (normal(*shape, dtype=torch.bfloat16).cuda() for shape in ((72, 256), (128, 256)))
+        self.check("gemm", lambda x, y: gemm(x, y.t()), lambda x, y: x @ y.t(), leaves(a, b))
+
+    def test_opcheck(self):
+        torch.library.opcheck(
+            torch.ops.tilewright.attention.default,
+            (*inputs_of((2, 70, 90, 4, 2, 64, 64)), None, None, None, True, 0, 0.0, 0.0, 0, 0, ""),
+            rtol=1e-2, atol=1e-2)
+        a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
+        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
+
+    def test_pytorchs_own_attention(self):
+        enable()
+        self.addCleanup(disable)
+        pytorchs = torch.nn.functional.scaled_dot_product_attention
+        for heads_first in (True, False):
+            given = [t.detach().transpose(1, 2) for t in inputs_of((2, 130, 130, 4, 4, 64, 64))]
+            inputs = leaves(*[t.contiguous() for t in given] if heads_first else given)
+            self.assertTrue(torch.equal(pytorchs(*inputs, is_causal=True),
+                                        scaled_dot_product_attention(*inputs, is_causal=True)))
+            self.check("switched", lambda *t: pytorchs(*t, is_causal=True),
+                       lambda *t: reference.attention(*(x.transpose(1, 2) for x in t), causal=True)[
+                           0].transpose(1, 2), inputs)
+
+    def test_runs_follow_the_current_stream(self):
+        q, k, v = (t.detach() for t in inputs_of((1, 256, 256, 4, 4, 64, 64)))
+        wanted = attention(q, k, v)
+        late = torch.zeros_like(q)
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(50_000_000)
+            late.copy_(q)
+            out = attention(late, k, v)
+        stream.synchronize()
+        self.assertTrue(torch.equal(out, wanted))
+
+    def test_a_cuda_graph_of_a_step(self):
+        inputs = inputs_of((2, 300, 300, 4, 2, 64, 64))
+
+        def step():
+            out = attention(*inputs, causal=True)
+            return (out, *torch.autograd.grad(out, inputs, torch.ones_like(out)))
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            captured = step()
+        for seed in range(100):
+            with torch.no_grad():
+                for number, tensor in enumerate(inputs):
+                    torch.manual_seed(seed * 3 + number)
+                    tensor.normal_()
+            for tensor in captured:
+                tensor.fill_(torch.nan)
+            graph.replay()
+            for ours, wanted in zip(captured, step()):
+                self.assertTrue(torch.equal(ours, wanted), seed)
+
+    def test_a_capture_without_a_kernel(self):
+        q = normal(1, 64, 2, 48, dtype=torch.bfloat16).cuda()
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            require_refusal(self, lambda: attention(q, q, q), "attention_forward", "captured")
+
+    def test_compiled(self):
+        def step(q, k, v):
+            return attention(q, k, v, causal=True).float().square().mean()
+
+        compiled = torch.compile(step, fullgraph=True, dynamic=True)
+        for length in (130, 200):
+            eager = inputs_of((2, length, length + 3, 4, 2, 64, 64))
+            traced = leaves(*eager)
+            step(*eager).backward()
+            compiled(*traced).backward()
+            for mine, wanted in zip(traced, eager):
+                require_close(self, "gradient", mine.grad, wanted.grad.double(), torch.bfloat16)
+
+    def test_refusals(self):
+        q = normal(1, 8, 1, 16, dtype=torch.bfloat16).cuda()
+        for call, *parts in (
+                (lambda: attention(q, q.cpu(), q), "k is on cpu", "cuda:0"),
+                (lambda: attention(q, q, q, target="interpreter"), "target is interpreter"),
+                (lambda: attention(q[0], q[0], q[0], cu_seqlens=torch.tensor(
+                    [0, 8], dtype=torch.int32)), "cu_seqlens is on cpu")):
+            with self.subTest(parts[0]):
+                require_refusal(self, call, *parts)

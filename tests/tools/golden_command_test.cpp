@@ -1,0 +1,217 @@
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "common/temporary_folder.h"
+#include "library/tensor_file.h"
+#include "support/safetensors.h"
+#include "tilewright/host_tensor.h"
+#include "tools/run_command.h"
+
+// `tilewright golden` and `check`, with files that somebody has changed.
+namespace tilewright::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class GoldenCommandTest : public testing::Test {
+ protected:
+  std::string data() const { return folder_ / "data"; }
+  Answer golden(const std::string& line) const {
+    return tilewright("golden " + line + " --out " + data());
+  }
+  Answer check(const std::string& more = "--target interpreter") const {
+    return tilewright("check " + data() + " " + more);
+  }
+  Json manifest() const {
+    std::ifstream file(data() + "/manifest.json");
+    return Json::parse(file);
+  }
+  void write_manifest(const Json& json) const {
+    std::ofstream(data() + "/manifest.json") << json.dump();
+  }
+  void write_inputs(const std::vector<std::pair<std::string, HostTensor>>& tensors,
+                    const std::string& file = "set.inputs.safetensors") const {
+    std::vector<std::pair<std::string, NpyArray>> arrays;
+    for (const auto& [name, tensor] : tensors) {
+      arrays.emplace_back(name, library::array_of(tensor));
+    }
+    write_safetensors(data() + "/" + file, arrays);
+  }
+  const TemporaryFolder folder_;
+};
+
+constexpr const char* kSmall = "gemm --set m=5 --set n=6 --set k=7 ";
+
+TEST_F(GoldenCommandTest, WritesCasesWithTails) {
+  const Answer written = golden("gemm --json");
+  ASSERT_EQ(written.status, 0) << written.output;
+  std::vector<std::string> names;
+  const Json cases = written.json()["cases"];
+  for (const Json& each : cases) {
+    names.push_back(each["name"]);
+    EXPECT_THAT(each["weaknesses"], IsEmpty());
+  }
+  EXPECT_THAT(names, testing::ElementsAre("above", "below", "few", "one"));
+  const HostTensor a = library::read_tensor(data() + "/above.inputs.safetensors:A", "A", bf16);
+  EXPECT_EQ(a.shape()[0] % 128, 1);
+  EXPECT_EQ(read_safetensors(data() + "/above.expected.safetensors:C").descr, "<f8");
+  const Answer checked = check("--target cpu --json");
+  EXPECT_EQ(checked.status, 0) << checked.output;
+  EXPECT_EQ(checked.json()["cases"].size(), 4u);
+}
+
+// What another implementation has computed, in a file: right, wrong in one element, or missing.
+TEST_F(GoldenCommandTest, HoldsOutputsOfOthersAgainstIt) {
+  ASSERT_EQ(golden(kSmall).status, 0);
+  expect_failure("check " + data(), 2,
+                 {"there are no outputs of case set", "set.inputs.safetensors", "--target cpu"});
+  const NpyArray expected = read_safetensors(data() + "/set.expected.safetensors:C");
+  std::vector<double> values(30);
+  std::memcpy(values.data(), expected.data.data(), expected.data.size());
+  HostTensor c = HostTensor::from_values(bf16, {5, 6}, values);
+  write_inputs({{"C", c}}, "set.outputs.safetensors");
+  EXPECT_EQ(check("").status, 0) << check("").output;
+  c.set_flat(7, c.flat(7) + 0.5);
+  write_inputs({{"C", c}}, "set.outputs.safetensors");
+  const Answer wrong = check("");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.output, HasSubstr("C[1, 1] is "));
+  EXPECT_THAT(wrong.output, HasSubstr("is expected"));
+  write_inputs({{"C", HostTensor::zeros(bf16, {6, 5})}}, "set.outputs.safetensors");
+  expect_failure("check " + data(), 2, {"has shape {6, 5}, and {5, 6} is expected"});
+  write_inputs({{"D", c}}, "set.outputs.safetensors");
+  expect_failure("check " + data(), 2, {"there is no tensor \"C\"", "the keys are: D"});
+}
+
+constexpr const char* kGather = R"(kernel "gather" tile
+dim n
+dim pages
+in T: i32[n] = %0
+in X: f32[pages, 16] = %1
+out Y: f32[n, 16] = %2
+grid (n)
+body (%3: i32) {
+  %4: i32 = load_index %0, %3
+  %5: i32 = constant {value = 0}
+  %6: i32 = constant {value = 16}
+  %7: i32 = dim {dim = dim(pages)}
+  %8: i32 = dim {dim = dim(n)}
+  %9: tile<f32, 16> = load %1, %4, %5, %7, %6 {sizes = [0, 16]}
+  store %2, %9, %3, %5, %8, %6 {sizes = [0, 16]}
+}
+)";
+
+// Rows 16 and 20 of the faults that reviewers found: a page's neighbour is not its successor, and a
+// table that silently became zeros is seen. What no page of the table names is NaN.
+TEST_F(GoldenCommandTest, ReviewedFaults16And20APagedKernelOfAFile) {
+  const std::string file = folder_ / "gather.tw";
+  std::ofstream(file) << kGather;
+  const std::string line = file + " --set n=4 --set pages=6 ";
+  EXPECT_THAT(golden(line).output,
+              HasSubstr("weakness: T: every number is 0: as a table it names one place alone"));
+  const Answer written = golden(line + "--in T=uniform:0:6:3");
+  ASSERT_EQ(written.status, 0) << written.output;
+  EXPECT_THAT(written.output, HasSubstr("NaN where nobody reads: "));
+  EXPECT_TRUE(fs::exists(data() + "/kernel.tw"));
+  fs::remove(file);
+  EXPECT_EQ(check().status, 0) << check().output;
+  EXPECT_EQ(manifest()["cases"][0]["inputs"][0]["stated"], "uniform:0:6:3");
+  // The table becomes zeros behind the author's back.
+  const HostTensor x = library::read_tensor(data() + "/set.inputs.safetensors:X", "X", f32);
+  write_inputs({{"T", HostTensor::zeros(i32, {4})}, {"X", x}});
+  const Answer weak = check();
+  EXPECT_EQ(weak.status, 1) << weak.output;
+  EXPECT_THAT(weak.output, HasSubstr("weak data: T: every number is 0"));
+  EXPECT_THAT(weak.output, HasSubstr("uniform:0:6:3 is stated"));
+}
+
+// Rows of the keys that no query sees are NaN.
+TEST_F(GoldenCommandTest, PoisonsWhatNobodyReads) {
+  ASSERT_EQ(golden("attention_varlen_forward --set heads=2 --set dim=16 --set lengths_q=5,0,7 "
+                   "--set lengths_k=9,4,8")
+                .status,
+            0);
+  const HostTensor k = library::read_tensor(data() + "/set.inputs.safetensors:K", "K", bf16);
+  for (std::int64_t row = 0; row < 21; ++row) {
+    EXPECT_EQ(std::isnan(k.at({row, 1, 15})), row >= 9 && row < 13) << row;
+  }
+  EXPECT_EQ(manifest()["cases"][0]["inputs"][1]["poisoned"], 4 * 2 * 16);
+  EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+}
+
+TEST_F(GoldenCommandTest, KnownWeaknessesAreShownAndNewOnesFail) {
+  ASSERT_EQ(golden(std::string(kSmall) + "--in A=full:1").status, 0);
+  const Answer known = check();
+  EXPECT_EQ(known.status, 0);
+  EXPECT_THAT(known.output, HasSubstr("known weakness: A: every number is 1"));
+  Json json = manifest();
+  json["cases"][0]["weaknesses"] = Json::array();
+  json["cases"][0]["outputs"][0]["allowed"]["row"] = 3;
+  write_manifest(json);
+  const Answer unknown = check();
+  EXPECT_EQ(unknown.status, 1);
+  EXPECT_THAT(unknown.output, HasSubstr("weak data: A: every number is 1"));
+  EXPECT_THAT(unknown.output,
+              HasSubstr("weak data: C: an error of 3 of what is wanted is allowed"));
+}
+
+// An input that is stated needs no file.
+TEST_F(GoldenCommandTest, InputsMayBeStatedAlone) {
+  ASSERT_EQ(golden(std::string(kSmall) + "--in A=uniform:-1:1 --in B=arange --seed 5").status, 0);
+  fs::remove(data() + "/set.inputs.safetensors");
+  EXPECT_EQ(check().status, 0) << check().output;
+  Json json = manifest();
+  json["cases"][0]["inputs"][0]["seed"] = 6;
+  write_manifest(json);
+  EXPECT_EQ(check().status, 1);
+}
+
+TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
+  expect_failure("check " + data(), 2, {"manifest.json: cannot read"});
+  expect_failure("golden all_gather --out " + data(), 2, {"runs over ranks"});
+  expect_failure("golden gemm", 2, {"--out is required"});
+  expect_failure("golden gemm --in A=permutation --out " + data(), 2,
+                 {"--in A=permutation: A is bf16"});
+  ASSERT_EQ(golden(kSmall).status, 0);
+  const Json good = manifest();
+  const auto refused = [&](const std::string& pointer, const Json& value,
+                           const std::vector<std::string>& parts) {
+    Json json = good;
+    json[Json::json_pointer(pointer)] = value;
+    write_manifest(json);
+    SCOPED_TRACE(pointer);
+    expect_failure("check " + data() + " --target interpreter", 2, parts);
+  };
+  refused("/kernel", "gem", {"there is no kernel 'gem'"});
+  refused("/kernel", 3, {"manifest.json", "\"kernel\" is 3, no text"});
+  refused("/tilewright_golden", 2, {"\"tilewright_golden\": 1"});
+  refused("/cases", Json::array(), {"cases is empty"});
+  refused("/cases/0/name", "../set", {"no part of a file's name"});
+  refused("/cases/0/more", 1, {"cases[0] has an entry \"more\"", "take one of: name"});
+  refused("/cases/0/settings", {"m=-1"}, {"m = '-1' is outside"});
+  refused("/cases/0/inputs/0/dtype", "f31", {"cases[0].inputs[0]: "});
+  refused("/cases/0/inputs/0/dtype", "f32", {"A is f32 {5, 7}, and the settings make it bf16"});
+  refused("/cases/0/inputs/0/shape", {-1}, {"cases[0].inputs[0].shape[0] is -1, no size"});
+  refused("/cases/0/inputs/1/name", "A", {"cases[0].inputs names A twice"});
+  refused("/cases/0/inputs/1/name", "D", {"gemm has no input 'D'"});
+  refused("/cases/0/inputs/0/seed", -1, {"seed is -1"});
+  refused("/cases/0/inputs/0/stated", "zeross", {"'zeross' is neither"});
+  refused("/cases/0/outputs/0/allowed/whole", -1, {"\"whole\" is -1, no bound"});
+  refused("/cases/0/outputs", Json::array(), {"does not describe output C of gemm"});
+  std::ofstream(data() + "/manifest.json") << "{\"cases\": [";
+  expect_failure("check " + data(), 2, {"is no JSON"});
+  std::ofstream(data() + "/manifest.json") << std::string(100000, '[');
+  expect_failure("check " + data(), 2, {"nest more than 16 deep"});
+  write_manifest(good);
+  std::ofstream(data() + "/set.expected.safetensors") << "short";
+  expect_failure("check " + data() + " --target interpreter", 2, {"is cut short"});
+}
+
+}  // namespace
+}  // namespace tilewright::test

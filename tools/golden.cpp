@@ -1,0 +1,148 @@
+#include "check/golden.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "accuracy_report.h"
+#include "command.h"
+#include "compiler/target.h"
+#include "json_text.h"
+#include "library/stated_input.h"
+#include "support/counted.h"
+#include "support/diagnostic.h"
+#include "workload.h"
+
+namespace tilewright::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool names_file(const std::map<std::string, std::string>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
+    return !library::StatedInput::parse(input.second, input.first);
+  });
+}
+
+std::string poison_text(const checks::GoldenCase& of) {
+  std::vector<std::string> all;
+  for (const checks::GoldenInput& input : of.inputs) {
+    if (input.poisoned > 0) all.push_back(fmt::format("{} of {}", input.poisoned, input.name));
+  }
+  return all.empty() ? "" : fmt::format("; NaN where nobody reads: {}", fmt::join(all, ", "));
+}
+
+std::string shapes_text(const checks::GoldenCase& of) {
+  std::vector<std::string> all;
+  const auto add = [&](const auto& tensors) {
+    for (const auto& each : tensors) {
+      all.push_back(fmt::format("{} {{{}}}", each.name, fmt::join(each.shape, ", ")));
+    }
+  };
+  add(of.inputs);
+  add(of.outputs);
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
+}  // namespace
+
+int golden(const Request& request) {
+  if (request.folder.empty()) {
+    Diagnostic({}, "golden: --out says no folder").fix("write --out DIR").raise();
+  }
+  const library::KernelSource source = open_kernel(request.kernel);
+  const std::map<std::string, std::string> inputs = parse_files(request.inputs, "--in");
+  std::vector<checks::GoldenData> all;
+  for (const checks::GoldenSizes& sizes :
+       checks::golden_sizes(source, request.settings, names_file(inputs))) {
+    all.push_back(checks::make_golden(source, sizes, inputs, request.seed));
+  }
+  checks::write_golden(request.folder, source, all);
+
+  Json cases = Json::array();
+  for (const checks::GoldenData& data : all) {
+    const checks::GoldenCase& of = data.description;
+    cases.push_back({{"name", of.name}, {"settings", of.settings}, {"weaknesses", of.weaknesses}});
+    if (request.json) continue;
+    fmt::print("{}: {}{}\n", of.name, shapes_text(of), poison_text(of));
+    for (const std::string& weakness : of.weaknesses) fmt::print("  weakness: {}\n", weakness);
+  }
+  if (request.json) {
+    fmt::print("{}\n", json_text(Json{{"ok", true},
+                                      {"kernel", source.entry().name},
+                                      {"folder", request.folder},
+                                      {"cases", cases}}));
+  } else {
+    fmt::print("{} of {} in {}; tilewright check {} holds outputs against {}\n",
+               counted(all.size(), "case"), source.entry().name, request.folder, request.folder,
+               all.size() == 1 ? "it" : "them");
+  }
+  return 0;
+}
+
+namespace {
+
+// Of one case: the outputs that a file holds, or those of our own run.
+void take_outputs(const Request& request, const checks::GoldenFolder& folder,
+                  const std::string& file, checks::GoldenData& data) {
+  if (request.target.empty()) return checks::read_outputs(file, data);
+  const compiler::Target target = runnable_target(request);
+  data.workload.poison_outputs();
+  execute(runnable_of(request, folder.source(), data.workload.options, target), target,
+          data.workload);
+}
+
+void check_outputs_are_there(const Request& request, const checks::GoldenFolder& golden,
+                             const std::string& folder) {
+  if (!request.target.empty()) return;
+  for (const checks::GoldenCase& each : golden.manifest().cases) {
+    const std::string file = folder + "/" + each.outputs_file();
+    if (std::filesystem::exists(file)) continue;
+    Diagnostic({}, fmt::format("{}: there are no outputs of case {}", file, each.name))
+        .fix(fmt::format("run the implementation on {}, and write what it computes there, by the "
+                         "names of the outputs; --outputs names another folder; --target cpu has "
+                         "Tilewright's own kernel checked",
+                         each.inputs_file()))
+        .raise();
+  }
+}
+
+}  // namespace
+
+int check(const Request& request) {
+  const checks::GoldenFolder golden(request.folder, find_kernel);
+  const std::string folder =
+      request.outputs_folder.empty() ? request.folder : request.outputs_folder;
+  check_outputs_are_there(request, golden, folder);
+  bool ok = true;
+  Json cases = Json::array();
+  for (const checks::GoldenCase& each : golden.manifest().cases) {
+    checks::GoldenData data = golden.read(each);
+    const std::vector<std::string> weaknesses = checks::new_weaknesses(golden.source(), data);
+    take_outputs(request, golden, folder + "/" + each.outputs_file(), data);
+    const library::Comparison comparison = checks::compare(data);
+    const bool is_right = comparison.ok() && weaknesses.empty();
+    ok = ok && is_right;
+    cases.push_back({{"name", each.name},
+                     {"ok", is_right},
+                     {"outputs", json_of(comparison)},
+                     {"weaknesses", weaknesses},
+                     {"known_weaknesses", each.weaknesses}});
+    if (request.json) continue;
+    fmt::print("case {}\n", each.name);
+    print_comparison(comparison);
+    for (const std::string& weakness : weaknesses) fmt::print("weak data: {}\n", weakness);
+    for (const std::string& known : each.weaknesses) fmt::print("known weakness: {}\n", known);
+  }
+  if (request.json) {
+    fmt::print(
+        "{}\n",
+        json_text(Json{{"ok", ok}, {"kernel", golden.source().entry().name}, {"cases", cases}}));
+  }
+  return ok ? 0 : static_cast<int>(ErrorKind::result);
+}
+
+}  // namespace tilewright::tools
