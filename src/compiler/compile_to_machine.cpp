@@ -128,13 +128,13 @@ class Compilation {
                                          : "false";
   }
 
-  // How many loops the pass would change if it were left to the compiler.
+  // How many loops the pass would change if it were left to the compiler. It is stated as false,
+  // which the passes take for not stated.
   int could_overlap() const {
     passes::Rewrites rewrites;
     rewrites.allowed = options_.numerics;
     ir::Kernel kernel = traced_;
     kernel.schedule = schedule_;
-    kernel.schedule.overlap = {};
     passes::prepare_for_schedule(kernel, target_, {}, rewrites);
     return overlapped(rewrites.applied);
   }

@@ -196,6 +196,16 @@ TEST(CudaPrinter, AnIndexIsLoadedOnceForTheWarp) {
   EXPECT_THAT(text, HasSubstr("      const int v11 = *(counter_2 + v10);"));
 }
 
+// Barrier i of those that begin at `first`.
+TEST(CudaPrinter, NamedBarriersAreCountedFromTheirFirst) {
+  const std::string text = printed(R"(
+    %30: i32 = constant {value = 1}
+    named_sync %30 {first = 3, threads = 256, count = 2}
+    named_arrive %12 {first = 3, threads = 256, count = 2})");
+  EXPECT_THAT(text, HasSubstr("named_sync<4, 256>();"));
+  EXPECT_THAT(text, HasSubstr("named_arrive<3, 256>();"));
+}
+
 TEST(CudaPrinter, YieldThatPermutesGoesThroughACopy) {
   const std::string text = printed(R"(
     %30: i32, %31: i32 = for_loop %12, %13, %13, %12, %13 (%32: i32, %33: i32, %34: i32) {

@@ -193,6 +193,27 @@ TEST(Group, ARankThatLeavesIsNoLoss) {
                                    HasSubstr("has left the group, and rank 0 waits for it in")));
 }
 
+// What it had sent by then is there.
+TEST(Group, AMessageOfALostRankIsStillReceived) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 2, rank == 1 ? kShortPatience : kPatience);
+    if (rank == 1) {
+      try {
+        test::roll_call(group);
+      } catch (const Error&) {
+        voice.say("sent");
+        stay();
+      }
+    }
+    while (group.lost().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    voice.say(test::roll_call(group));
+  });
+  ranks.wait_for(1, "sent");
+  ranks.signal(1, SIGKILL);
+  EXPECT_EQ(ranks.said(0), "0: 0 1");
+}
+
 // Also by those to whom the news comes second.
 TEST(Group, TheFirstThatWasLostIsNamedByAll) {
   const FileRanks job;

@@ -8,6 +8,7 @@
 
 #include "common/processes.h"
 #include "distributed/lobby.h"
+#include "distributed/packing.h"
 #include "distributed/ranks.h"
 #include "distributed/socket.h"
 #include "distributed/system_file.h"
@@ -205,6 +206,39 @@ TEST(Rendezvous, ARankThatComesTwiceEndsTheJob) {
                                    HasSubstr(std::to_string(ranks.process(2)))));
 }
 
+// Long before the patience is over. Rank 1 is the test, which says what a rank says first.
+TEST(Rendezvous, ARankThatEndsBeforeAllHaveComeEndsTheJob) {
+  const int port = free_port();
+  Processes zero(1, [&](int, const Voice&) {
+    Group(Rendezvous::socket("127.0.0.1", port, "a word"), rank_of(0, 3));
+  });
+  const auto deadline = distributed::Clock::now() + kPatience;
+  std::string why;
+  FileDescriptor one;
+  while (!one) one = distributed::connect_to({false, "127.0.0.1", port}, deadline, why);
+  const std::string hello =
+      distributed::pack({"2", "a word", "3", "1", "7", "host", "machine", "", "local", "remote"});
+  ASSERT_EQ(distributed::send_frame(one, distributed::Frame::Kind::hello, hello, deadline), 0);
+  const auto answer = distributed::receive_frame(one, deadline, why);
+  ASSERT_TRUE(answer.has_value()) << why;
+  ASSERT_EQ(answer->kind, distributed::Frame::Kind::alive) << answer->payload;
+  one = FileDescriptor();
+  EXPECT_THAT(zero.said(0),
+              HasSubstr("rank 1 (process 7 on host) came and ended before all had come"));
+}
+
+// Those who come behind the mistake of another rank hear of it, rather than of nobody.
+TEST(Rendezvous, LatecomersAreToldWhatHasFailed) {
+  const FileRanks job;
+  Processes zero(1, [&](int, const Voice&) { job.join(0, 3); });
+  Processes wrong(1, [&](int, const Voice&) { job.join(1, 4); });
+  const char* const failure = "rank 1 says that there are 4 ranks, and rank 0 says 3";
+  EXPECT_THAT(wrong.said(0), HasSubstr(failure));
+  Processes late(1, [&](int, const Voice&) { job.join(2, 3, kShortPatience); });
+  EXPECT_THAT(late.said(0), HasSubstr(failure));
+  EXPECT_THAT(zero.said(0), HasSubstr(failure));
+}
+
 TEST(Rendezvous, TwoJobsWithOneFile) {
   const FileRanks job;
   Processes first(1, [&](int, const Voice& voice) { voice.say(roll_call(job.join(0, 2))); });
@@ -262,6 +296,21 @@ TEST(Rendezvous, StrangersDoNotDisturb) {
   });
   EXPECT_EQ(ranks.said(0), "0: 0 1");
   EXPECT_EQ(rest.said(0), "1: 0 1");
+}
+
+TEST(Rendezvous, FramesOfNoKindAreForeign) {
+  using distributed::Frame;
+  using distributed::FrameReader;
+  constexpr auto kLast = static_cast<std::uint32_t>(Frame::Kind::leave);
+  for (const std::uint32_t kind : {kLast, kLast + 1}) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    const FileDescriptor to(ends[0]), from(ends[1]);
+    distributed::send_frame(to, static_cast<Frame::Kind>(kind), "", distributed::Clock::now());
+    Frame frame;
+    EXPECT_EQ(FrameReader().read(from, frame),
+              kind == kLast ? FrameReader::Result::frame : FrameReader::Result::foreign);
+  }
 }
 
 // Names in the abstract namespace are open to everybody.

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <vector>
+
+#include "ir/multicast.h"
+#include "ir/type_rules.h"
 
 namespace tilewright::ir {
 namespace {
@@ -20,6 +24,24 @@ TEST(OperationRecord, SaysWhatAnOperationTouchesAndWhenItIsOver) {
   EXPECT_TRUE(load.in(Form::machine));
   EXPECT_FALSE(load.in(Form::scheduled));
   EXPECT_EQ(*info(Op::load_index).semantics.begin(), Semantics::weak);
+}
+
+// Axes of size 1 belong to none of them.
+TEST(TypeRules, ReshapedAxesLeaveOutThoseOfSizeOne) {
+  const auto groups = reshaped_axes({1, 4, 1, 8, 1}, {2, 1, 2, 8});
+  ASSERT_EQ(groups.size(), 2u);
+  using Axes = std::vector<std::size_t>;
+  EXPECT_EQ(groups[0].from, (Axes{1}));
+  EXPECT_EQ(groups[0].to, (Axes{0, 2}));
+  EXPECT_EQ(groups[1].from, (Axes{3}));
+  EXPECT_EQ(groups[1].to, (Axes{3}));
+}
+
+TEST(Multicast, DistancesAreCountedFromTheFirstCta) {
+  EXPECT_EQ(multicast_stride(0b1), 1);
+  EXPECT_EQ(multicast_stride(0b0011), 1);
+  EXPECT_EQ(multicast_stride(0b0101), 2);
+  EXPECT_EQ(multicast_stride(0b10100), 2);
 }
 
 TEST(OperationRecord, LeavesPureFunctionsAlone) {

@@ -116,6 +116,22 @@ TEST(LoweringErrors, AnOperandInRegistersIsReadWhileItsProductRuns) {
          });
 }
 
+// A wait for an older product leaves it running.
+TEST(LoweringErrors, AnOperandIsReadBetweenTheWaitsForTwoProducts) {
+  misuse(
+      "",
+      {"cast reads a tile in registers that a product in flight reads as its A", "it is issued at"},
+      [](test::ExplicitKernel& t) {
+        const Slot slot = t.ring.consume();
+        const Tile a = load(slot[0]), b = load(slot[1]);
+        const Pending older = wgmma(a, slot[1].T()), newer = wgmma(b, slot[1].T());
+        const Tile first = wait(older);
+        const Tile twice = b.cast(f32) * 2;
+        t.save(wait(newer) + first + twice);
+        t.ring.release(slot);
+      });
+}
+
 // Also of a product that another one continues.
 TEST(LoweringErrors, AnOperandOfAContinuedProductIsReadWhileItRuns) {
   misuse("",

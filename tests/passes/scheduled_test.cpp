@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "analysis/product_operands.h"
 #include "common/error_text.h"
 #include "ir/text.h"
 #include "passes/allocate_shared.h"
@@ -69,6 +72,31 @@ TEST(CountWaitsTest, AWaitForWhatIsCompleteLeavesOthersRunning) {
                        "\n" + stored("%25"));
   };
   expect_pass(count_waits, role("", "", ""), role(" {count = 0}", " {count = 1}", " {count = 0}"));
+}
+
+// Each turn hands a product on by one place, so that what it reads comes to the last one only when
+// the loop is looked at again.
+TEST(ProductOperandsTest, ComeThroughSeveralTurnsOfALoop) {
+  const ir::Kernel kernel =
+      test::parsed(role_kernel(kViews +
+                               "    %20: f32 = constant {value = 0.0}\n"
+                               "    %21: tile<f32, 64x64> = splat %20\n"
+                               "    %22: tile<bf16, 64x64> = cast %21\n"
+                               "    %23: pending<f32, 64x64> = as_pending %21\n"
+                               "    %24: pending<f32, 64x64>, %25: pending<f32, 64x64> = "
+                               "for_loop %10, %11, %15, %23, %23 "
+                               "(%26: i32, %27: pending<f32, 64x64>, %28: pending<f32, 64x64>) {\n"
+                               "      %29: pending<f32, 64x64> = wgmma %22, %13\n"
+                               "      retire %27\n      yield %28, %29\n    }\n"
+                               "    %30: tile<f32, 64x64> = wait %24\n" +
+                               stored("%30") + "    retire %25\n"));
+  const ir::Operation& role = kernel.body.body.back();
+  const auto& operations = role.blocks[0].body;
+  const auto loop = std::find_if(operations.begin(), operations.end(),
+                                 [](const auto& o) { return o.op == ir::Op::for_loop; });
+  const ir::ValueId product_reads = loop->blocks[0].body.front().operands[0];
+  const analysis::ProductOperands reads(kernel, role.blocks[0]);
+  for (const ir::ValueId value : loop->results) EXPECT_EQ(reads.of(value).count(product_reads), 1u);
 }
 
 TEST(CountWaitsTest, AcrossTheBackEdge) {
@@ -424,6 +452,20 @@ TEST(AllocateSharedTest, PlacesAreAlignedAndApart) {
   EXPECT_EQ(places.size(), 6u);
   // Two stages of two 8 KiB tiles, the two small ones and the barriers.
   EXPECT_LT(machine.shared_bytes, 4 * 8192 + 1024);
+}
+
+// What TMA copies begins at a multiple of 128 bytes, also behind what is smaller.
+TEST(AllocateSharedTest, TilesBeginAtMultiplesOfWhatTmaNeeds) {
+  ir::Kernel kernel = test::parsed(
+      "kernel \"case\" scheduled\ndim n\nout Y: f32[n, 64] = %0\ngrid (n)\nthreads 128\nbody () {\n"
+      "  %1: shared<f32, 1x1x8> = shared {name = \"few\", "
+      "layout = shared_layout[1x8*4|8@1:4], stages = 1}\n"
+      "  %2: shared<f32, 1x1x8> = shared {name = \"more\", "
+      "layout = shared_layout[1x8*4|8@1:4], stages = 1}\n"
+      "}\n");
+  allocate_shared(kernel);
+  EXPECT_EQ(kernel.body.body[0].attributes.integer(ir::Key::offset), 0);
+  EXPECT_EQ(kernel.body.body[1].attributes.integer(ir::Key::offset), 128);
 }
 
 }  // namespace

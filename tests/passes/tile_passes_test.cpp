@@ -73,6 +73,24 @@ TEST(MaterialiseExtents, IntegersHaveTheLeastAndTheGreatestOfTheirDtype) {
   }
 }
 
+// Of rows that are joined with columns 64 times as many elements exist, which might be more than an
+// index has.
+TEST(MaterialiseExtents, ElementsOfJoinedAxesDoNotOverflow) {
+  ir::Kernel joined = test::parsed(
+      kernel(kRows + std::string("  %21: tile<f32, 1x256> = reshape %20\n"
+                                 "  %30: tile<f32, 1x1> = reduce %21 {function = add, axis = 1}\n"
+                                 "  store %1, %30, %10, %10, %13, %13 {sizes = [1, 1]}\n")));
+  materialise_extents(joined);
+  ir::verify(joined);
+  int bounded = 0;
+  ir::for_each(joined.body, [&](const ir::Operation& o) {
+    bounded += o.op == ir::Op::constant && o.results[0] < joined.types.size() &&
+               o.attributes.has(ir::Key::value) && joined.type(o.results[0]).dtype == DType::i32 &&
+               o.attributes.integer(ir::Key::value) == INT32_MAX / 64;
+  });
+  EXPECT_EQ(bounded, 1);
+}
+
 TEST(MaterialiseExtents, WhatExistsWholeIsLeftAlone) {
   expect_unchanged(
       materialise_extents,
