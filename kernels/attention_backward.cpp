@@ -2,6 +2,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -447,7 +448,8 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
   if (plan_case("more than 128 columns", is_wide_backward(a))) {
     return wide_backward<Sequences>(a, order, keys, caller, to);
   }
-  const BackwardPlan plan = backward_plan(a, order, keys, caller);
+  const bool is_packed = std::is_same_v<Sequences, Packed>;
+  const BackwardPlan plan = backward_plan(a, order, keys, is_packed, caller);
   const std::string& name = to.name;
   record<Sequences>(
       a, a.block_q, to,

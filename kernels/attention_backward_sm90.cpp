@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_outputs.h"
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_queries.h"
 #include "kernels/attention_backward_shared.h"
@@ -22,10 +23,7 @@ namespace {
 
 constexpr int kTileRows = 64;  // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;     // f32 that a warp adds at a time
-constexpr int kStages = 2;     // of a block of queries, and of dS
-
-// Shared memory has whole panels of columns, of which the last ones may not exist.
-int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
+constexpr int kStages = 2;     // of a block of queries
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
 // S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through shared memory
@@ -66,14 +64,12 @@ class Backward {
                {a.dtype, a.block_q, shared_columns(a.dim_v)},
                {f32, 1, a.block_q},
                {f32, 1, a.block_q}}),
-        ds_(kernel, "ds", a.dtype, kStages * a.block_q, a.block_k),
+        ds_(kernel, "ds", a.dtype, kScoreStages * a.block_q, a.block_k),
         ds_full_(kernel, "ds_full"),
         own_math_(kernel, 128, kGroups) {
     kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(3);
-    if (plan.values_apart) {
-      values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, shared_columns(a.dim_v));
-    }
+    outputs_.emplace(kernel, a, plan, sequences_, dK_, dV_, ds_);
     if (plan.staggers) first_begun_.emplace(kernel, kGroups * 128);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
@@ -189,7 +185,7 @@ class Backward {
   }
 
   void compute_blocks(const Index& group) {
-    clear_outputs(group);
+    outputs_->clear(group);
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
@@ -219,30 +215,21 @@ class Backward {
   struct Before {
     Cell<Index> stage{0}, tile{0};
   };
-  // Where dK and dV go. It is read behind the steps: the registers are theirs.
-  struct Outputs {
-    Cell<Index> block{0}, kv_head{0}, sequence{0}, part{0};
-    void read(const KeyPlace& at) {
-      block = at.block;
-      kv_head = at.kv_head;
-      sequence = at.sequence;
-      part = at.part;
-    }
-  };
-
   void compute_block(const Index& group, const Slot& kv) {
     const SharedView v = own_rows(group, kv[0]).columns(0, a_.dim_v);
     const SharedView k = own_rows(group, kv[1]).columns(0, a_.dim);
     Var dk{zeros({kGroupRows, a_.dim})}, dv{zeros({kGroupRows, a_.dim_v})};
     Before before;
-    Outputs to;
+    KeyOutputs to;
+    std::optional<Tile> held;
+    if (plan_.held_columns > 0) held = load(v.columns(0, plan_.held_columns));
     const Index steps = kv.number(3);
     const auto has_rows = [&] {
       // dQ is that of the step before, so that the warpgroups may be half a step apart.
       const auto step = [&](bool has_before) {
         const Slot slot = ring_.consume();
         const Index own_tile = slot.number(1);
-        const Gradients now = gradients(group, kv, k, v, slot, has_before);
+        const Gradients now = gradients(group, kv, k, v, held, slot, has_before);
         if (has_before && !plan_.meets_early) ds_full_.wait();
         if (!has_before) await_copies(group);
         store(own_gradient(slot.stage(), group), now.scores);
@@ -272,24 +259,24 @@ class Backward {
       to.read(key_place(kv));
       kv_ring_.release(kv);
       await_copies(group);
-      if (!shared_) put_values(group, to, before, dv);
+      if (!shared_) outputs_->put_values(group, to, before.stage, dv);
     });
     if (shared_) {
       add_shared(group, to, before, dk, dv);
     } else {
-      put_keys(group, to, dk);
+      outputs_->put_keys(group, to, dk);
     }
   }
 
   // The last product of dQ, beside which dV leaves. Behind it the next keys may come, and when both
   // warpgroups are there dK may lie where dS was.
-  void end_steps(const Index& group, const Slot& kv, const Before& before, Outputs& to,
+  void end_steps(const Index& group, const Slot& kv, const Before& before, KeyOutputs& to,
                  const Tile& dv) {
     ds_full_.wait();
     std::optional<Pending> sum_q;
     if (!plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
     to.read(key_place(kv));
-    if (!shared_) put_values(group, to, before, dv);
+    if (!shared_) outputs_->put_values(group, to, before.stage, dv);
     std::optional<Tile> dq;
     if (sum_q) {
       dq = wait(*sum_q);
@@ -305,28 +292,34 @@ class Backward {
   struct Gradients {
     Tile weights, scores;  // P^T and dS^T without the scale, as operands of products
   };
-  // What lies in shared memory is read before it is needed: beside products that read both operands
-  // there, a load waits for hundreds of clocks. In order, the rows' statistics are read before
-  // these products begin (docs/log).
+  // Beside products that read both operands in shared memory, a load waits for hundreds of clocks:
+  // what lies there is read before they begin, where registers have room for it.
   Gradients gradients(const Index& group, const Slot& kv, const SharedView& k, const SharedView& v,
-                      const Slot& slot, bool has_before) {
+                      const std::optional<Tile>& held, const Slot& slot, bool has_before) {
     const Index is_cut = slot.number(2);
     std::optional<Tile> l, d;
-    const auto read = [&] {
-      l = load(slot[2].first_row());
-      d = load(slot[3].first_row());
-    };
-    if (plan_.reads_early && plan_.ordered) read();
+    if (plan_.reads_l_early) l = load(slot[2].first_row());
+    if (plan_.reads_d_early) d = load(slot[3].first_row());
     const bool staggers = first_begun_ && !has_before;
     if (staggers) when(group == 1, [&] { first_begun_->sync(); });
     const Pending products = wgmma(k, slot[0].columns(0, a_.dim).T());
-    const Pending value_products = wgmma(v, slot[1].columns(0, a_.dim_v).T());
+    const Pending value_products = value_product(v, held, slot[1], d);
     if (staggers) when(group == 0, [&] { first_begun_->arrive(); });
-    if (plan_.reads_early && !plan_.ordered) read();
     const Tile p = weights(group, kv, slot, is_cut, wait(products), l);
     if (has_before && plan_.meets_early) ds_full_.wait();
     const Tile ds = score_gradient(slot, p, wait(value_products), d);
     return {p.cast(a_.dtype), ds.cast(a_.dtype)};
+  }
+
+  // dP^T = V dO^T. Of columns that are held V is an operand from registers, so that additions find
+  // shared memory free for as long; the sum then begins with -D.
+  Pending value_product(const SharedView& v, const std::optional<Tile>& held,
+                        const SharedView& rows, const std::optional<Tile>& d) const {
+    const int first = plan_.held_columns, rest = a_.dim_v - first;
+    const auto columns = [&](int begin, int count) { return rows.columns(begin, count).T(); };
+    if (!held) return wgmma(v, columns(0, a_.dim_v));
+    const Pending sum = wgmma(*held, columns(0, first), zeros({kGroupRows, a_.block_q}) - *d);
+    return rest > 0 ? wgmma(v.columns(first, rest), columns(first, rest), sum) : sum;
   }
 
   // P^T of a block of rows. What a mask needs is read again here, since registers are scarce.
@@ -355,7 +348,10 @@ class Backward {
 
   Tile score_gradient(const Slot& slot, const Tile& p, const Tile& value_products,
                       const std::optional<Tile>& d) const {
-    const Tile gradient = p * (value_products - (d ? *d : load(slot[3].first_row())));
+    const bool begins_with_d = plan_.held_columns > 0;
+    const Tile gradient = begins_with_d
+                              ? p * value_products
+                              : p * (value_products - (d ? *d : load(slot[3].first_row())));
     if (!scores_.is_capped()) return gradient;
     // The capped score follows from its weight, which needs no registers of its own.
     const Tile capped = (log2(p) + load(slot[2].first_row())) * (1 / (scores_.scale * kLog2e));
@@ -413,66 +409,18 @@ class Backward {
         [&] { atomic_add(at(place), sum, Order::blocks); });
   }
 
-  void add_shared(const Index& group, const Outputs& to, const Before& before, const Tile& dk,
+  void add_shared(const Index& group, const KeyOutputs& to, const Before& before, const Tile& dk,
                   const Tile& dv) {
     const Index number =
         sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k);
     shared_->add({number, to.part}, group, /*of_keys=*/false, dv,
-                 [&](const Tile& sum) { put_values(group, to, before, sum); });
+                 [&](const Tile& sum) { outputs_->put_values(group, to, before.stage, sum); });
     shared_->add({number, to.part}, group, /*of_keys=*/true, dk,
-                 [&](const Tile& sum) { put_keys(group, to, sum); });
+                 [&](const Tile& sum) { outputs_->put_keys(group, to, sum); });
     // Lanes that have parted and do not meet have what all share in registers of each.
     warp_sync();
   }
 
-  // Through places that no product reads: before the last product of dQ has ended, that is not the
-  // place of its dS. A warp copies the 16 rows that it has stored.
-  void put_values(const Index& group, const Outputs& to, const Before& before,
-                  const Tile& dv) const {
-    const Index stage = before.stage;
-    put(group, to, dV_, dv, [&](int panel) { return values_panel(group, stage, panel); });
-  }
-  void put_keys(const Index& group, const Outputs& to, const Tile& dk) const {
-    put(group, to, dK_, dk * scores_.product_scale,
-        [&](int panel) { return panel_of(ds_, group, panel); });
-  }
-  // Without a place of its own dV has one panel, in the second half of the other stage of dS.
-  SharedView values_panel(const Index& group, const Index& stage, int panel) const {
-    if (!values_out_) return panel_of(ds_, group, 2 * (1 - stage) + 1);
-    return values_out_->rows(kGroupRows * group, kGroupRows)
-        .columns(kColumnsOfPanel * panel, kColumnsOfPanel);
-  }
-  void put(const Index& group, const Outputs& at, const Tensor& to, const Tile& tile,
-           const std::function<SharedView(int panel)>& through) const {
-    const Sequence sequence = sequences_.of(at.sequence);
-    const Block keys = keys_of(sequence, at.block).part(4 * group + warp_index(), 16);
-    const int dim = static_cast<int>(tile.shape()[1]);
-    const Tile rounded = tile.cast(a_.dtype);
-    for (int i = 0; i < panels_of(dim); ++i) {
-      const int first = kColumnsOfPanel * i, width = std::min(dim - first, kColumnsOfPanel);
-      store(through(i).columns(0, width), rounded.slice({0, first}, {kGroupRows, width}));
-    }
-    fence_proxy_async();
-    warp_sync();
-    for (int i = 0; i < panels_of(dim); ++i) {
-      tma_store(sequence.rows(to, keys, at.kv_head, Dim(dim).block(i, kColumnsOfPanel)),
-                through(i).rows(16 * warp_index(), 16));
-    }
-    bulk_commit();
-  }
-  // Before the first of all. A copy reads whole panels, of columns that do not exist too.
-  void clear_outputs(const Index& group) const {
-    const Tile none = zeros({kGroupRows, kColumnsOfPanel}).cast(a_.dtype);
-    const auto has_none = [](int dim) { return dim % kColumnsOfPanel != 0; };
-    if (has_none(a_.dim) || (has_none(a_.dim_v) && !values_out_)) {
-      for (int i = 0; i < kStages * a_.block_q / kGroupRows; ++i) {
-        store(panel_of(ds_, group, i), none);
-      }
-    }
-    if (has_none(a_.dim_v) && values_out_) {
-      for (int i = 0; i < panels_of(a_.dim_v); ++i) store(values_panel(group, 0, i), none);
-    }
-  }
   static SharedView own_rows(const Index& group, const SharedView& keys) {
     return keys.rows(kGroupRows * group, kGroupRows);
   }
@@ -489,10 +437,10 @@ class Backward {
   Dim blocks_;
   Ring kv_ring_, ring_;
   SharedTile ds_;
-  std::optional<SharedTile> values_out_;
   ClusterBarrier ds_full_;
   NamedBarrier own_math_;  // of a warpgroup
   std::optional<NamedBarrier> first_begun_;
+  std::optional<KeyGradients<Keys>> outputs_;
   std::optional<SharedSums> shared_;
   // In order.
   std::optional<Turns> turns_;
@@ -515,7 +463,8 @@ int BackwardPlan::tile_lines(const Attention& a) const {
 
 int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
 
-BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, const Caller& caller) {
+BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool is_packed,
+                           const Caller& caller) {
   for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
     if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
@@ -538,7 +487,14 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, const 
   plan_case("padded rows of V", shared_columns(a.dim_v) > a.dim_v);
   const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
   plan.alternates = plan_case("dQ in turn", is_short && !plan.by_columns);
-  plan.reads_early = is_short && a.softcap == 0;
+  plan.reads_l_early = a.softcap == 0;
+  plan.reads_d_early = is_short && a.softcap == 0;
+  if (plan.reads_d_early && plan.by_columns) {
+    // Offsets of sequences and the ends of a window take registers too.
+    const int most = is_packed ? 48 : a.window > 0 ? 64 : 80;
+    plan.held_columns = std::min(a.dim_v, most);
+  }
+  plan_case("columns of V in registers", plan.held_columns > 0);
   plan.meets_early = !is_short;
   plan.ordered = plan_case("dQ in order", order == Order::blocks);
   plan.shares = plan_case("heads share keys", a.heads > a.kv_heads);

@@ -14,15 +14,18 @@ constexpr int kGroupRows = 64;  // keys of each
 // Shared memory has whole panels of columns, of which the last ones may not exist.
 constexpr int kColumnsOfPanel = 64;
 constexpr int panels_of(int dim) { return (dim + kColumnsOfPanel - 1) / kColumnsOfPanel; }
+constexpr int shared_columns(int dim) { return kColumnsOfPanel * panels_of(dim); }
+constexpr int kScoreStages = 2;  // of dS
 
 // How dQ is divided, and in which order a warpgroup works.
 struct BackwardPlan {
   // A warpgroup adds a tile: half of dQ's columns, or of its rows; or there is one tile, which the
   // warpgroups add in turn. It is 64 x 64 of dQ^T, or 64 rows of dQ.
   bool by_columns, alternates, transposed;
-  // The rows' statistics are read as soon as the products that need them have begun, where
-  // registers have room for them.
-  bool reads_early;
+  // LSE and D of a block of rows are read before its products begin, where registers have room.
+  bool reads_l_early, reads_d_early;
+  // Columns of V that a warpgroup holds in registers.
+  int held_columns = 0;
   // The warpgroups meet before dP is waited for, not behind dS: ptxas keeps the exponentials before
   // that place, so that they run beside the product.
   bool meets_early;
@@ -60,7 +63,7 @@ struct BackwardPlan {
 // Queries of a block: scores, dP and two sums of the keys' rows lie in registers.
 int backward_rows(const Attention& attention);
 // Raises for what the schedule does not take.
-BackwardPlan backward_plan(const Attention& attention, Order order, KeySums keys,
+BackwardPlan backward_plan(const Attention& attention, Order order, KeySums keys, bool is_packed,
                            const Caller& caller);
 
 // Sums of dK and dV of heads that share keys, in so many parts; and the words that count who has
