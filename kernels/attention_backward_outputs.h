@@ -27,11 +27,12 @@ struct KeyOutputs {
 // product reads: before the last product of dQ has ended, that is not the place of its dS. A warp
 // copies the 16 rows that it has stored.
 template <typename Keys>
-class KeyGradients {
+class StoredKeyGradients {
  public:
   // `ds`: two stages of dS.
-  KeyGradients(Kernel& kernel, const Attention& a, const BackwardPlan& plan, const Keys& sequences,
-               const Tensor& dK, const Tensor& dV, const SharedTile& ds)
+  StoredKeyGradients(Kernel& kernel, const Attention& a, const BackwardPlan& plan,
+                     const Keys& sequences, const Tensor& dK, const Tensor& dV,
+                     const SharedTile& ds)
       : a_(a), sequences_(sequences), dK_(dK), dV_(dV), ds_(ds) {
     if (plan.values_apart) {
       values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, shared_columns(a.dim_v));

@@ -440,7 +440,7 @@ class Backward {
   ClusterBarrier ds_full_;
   NamedBarrier own_math_;  // of a warpgroup
   std::optional<NamedBarrier> first_begun_;
-  std::optional<KeyGradients<Keys>> outputs_;
+  std::optional<StoredKeyGradients<Keys>> outputs_;
   std::optional<SharedSums> shared_;
   // In order.
   std::optional<Turns> turns_;
