@@ -10,8 +10,8 @@ namespace tilewright::kernels {
 namespace {
 
 // Parts that are read at a time, since each read takes as long as memory takes to answer.
-constexpr int kPartsOfStep = 32;
-constexpr int kRowsOfBlock = 2;
+constexpr int kPartsOfStep = 16;
+constexpr int kRowsOfBlock = 4;
 
 }  // namespace
 
