@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "passes/allocate_shared.h"
 #include "passes/check_accesses.h"
+#include "passes/overlap_products.h"
 #include "passes/pipeline.h"
 #include "passes/watch_waits.h"
 #include "schedules/schedule.h"
@@ -86,6 +87,7 @@ class Compilation {
     if (is_tile()) {
       const ir::Kernel tile = prepared();
       if (!options_.taken_up) check_overlap();
+      if (rewrites_.overlap_products) note_sums_in_turn(tile);
       form.kernel = scheduled_and_lowered(tile);
       fields_.push_back(schedules::chosen("overlap", schedule_.overlap, overlap_text()));
       form.schedule = std::move(fields_);
@@ -126,6 +128,17 @@ class Compilation {
     return overlapped(rewrites_.applied) ? "true"
            : rewrites_.overlap_products  ? "none: no loop has products for it"
                                          : "false";
+  }
+
+  // Where products do not run beside each other although the pass looks for such. What peel_masks
+  // has doubled is said once.
+  void note_sums_in_turn(const ir::Kernel& tile) {
+    std::set<std::string> said;
+    for (const passes::SumInTurn& sum : passes::sums_in_turn(tile)) {
+      const std::string what = fmt::format("{}: the sum at {} waits for its operands", kOverlap,
+                                           format_location(sum.where));
+      if (said.insert(what + sum.why).second) decisions_.push_back({what, sum.why});
+    }
   }
 
   // How many loops the pass would change if it were left to the compiler. It is stated as false,

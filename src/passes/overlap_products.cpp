@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "analysis/definitions.h"
 #include "ir/builder.h"
 #include "ir/cloner.h"
 #include "passes/tile_registers.h"
+#include "support/diagnostic.h"
 
 namespace tilewright::passes {
 namespace {
@@ -27,7 +29,7 @@ struct Delayed {
 class Rotation {
  public:
   using Definitions = std::vector<const Operation*>;
-  Rotation(ir::Kernel& kernel, const Definitions& definitions, const Operation& loop)
+  Rotation(const ir::Kernel& kernel, const Definitions& definitions, const Operation& loop)
       : kernel_(kernel), definitions_(definitions), loop_(loop), body_(loop.blocks[0]) {
     for (const ValueId argument : body_.arguments) inside_.insert(argument);
     for (const Operation& o : body_.body) inside_.insert(o.results.begin(), o.results.end());
@@ -36,16 +38,21 @@ class Rotation {
   }
 
   bool worthwhile() const {
-    const Operation* step = definitions_[loop_.operands[2]];
-    const bool by_one =
-        step && step->op == Op::constant && step->attributes.integer(ir::Key::value) == 1;
     const bool stated = kernel_.schedule.overlap.value_or(false);
-    return by_one && !delayed_.empty() && !front_.empty() && (stated || fits());
+    return steps_by_one() && !delayed_.empty() && !front_.empty() && (stated || fits());
+  }
+
+  // Why the loop's sums of what it computes from other products stay where they are.
+  void explain_to(std::vector<SumInTurn>& sums) const {
+    const std::vector<ValueId> last = yielded();
+    for (std::size_t i = 0; i < last.size(); ++i) {
+      if (is_sum_of_products(last[i])) sums.push_back({definitions_[last[i]]->where, why(i)});
+    }
   }
 
   // Appends what the loop becomes; its results are the loop's.
-  void append_to(ir::Block& block) {
-    Builder builder(kernel_, block, loop_.where);
+  void append_to(ir::Kernel& kernel, ir::Block& block) {
+    Builder builder(kernel, block, loop_.where);
     const ValueId low = loop_.operands[0], high = loop_.operands[1];
     const std::vector<ValueId> initial(loop_.operands.begin() + 3, loop_.operands.end());
     const ValueId runs = builder.binary(Op::lt, low, high);
@@ -121,31 +128,74 @@ class Rotation {
       }
       if (uses(o->results[0]) != within + (o->results[0] == value)) return false;
     }
-    return std::all_of(needed.begin(), needed.end(), [&](const Operation* o) {
-      if (o->op == Op::load) {
-        return kernel_.parameter_of(o->operands[0])->kind == ir::Parameter::Kind::in;
-      }
-      return o->op == Op::transpose ||
-             (ir::info(o->op).pure() && kernel_.type(o->results[0]).is_scalar());
-    });
+    return std::all_of(needed.begin(), needed.end(),
+                       [&](const Operation* o) { return can_be_had_again(*o); });
   }
+
+  // A number that is loaded, such as a page's, is loaded once more. That costs a scalar's load.
+  bool can_be_had_again(const Operation& o) const {
+    if (o.op == Op::load || o.op == Op::load_index) {
+      return kernel_.parameter_of(o.operands[0])->kind == ir::Parameter::Kind::in &&
+             !o.attributes.has(ir::Key::semantics);
+    }
+    return o.op == Op::transpose ||
+           (ir::info(o.op).pure() && kernel_.type(o.results[0]).is_scalar());
+  }
+
+  // Whether it adds up products of what the iteration computes from another product.
+  bool is_sum_of_products(ValueId value) const {
+    const Operation* o = definitions_[value];
+    const bool sum = o && o->op == Op::dot && o->operands.size() == 3;
+    if (!sum || inside_.count(value) == 0 || uses(value) != 1) return false;
+    const std::set<const Operation*> operand = slice({o->operands[0]});
+    return std::any_of(operand.begin(), operand.end(),
+                       [](const Operation* n) { return n->op == Op::dot; });
+  }
+  // A transposed tile is nothing that registers hold.
+  bool in_registers(ValueId value) const { return definitions_[value]->op != Op::transpose; }
 
   void find_delayed() {
     const std::vector<ValueId> last = yielded();
     for (std::size_t i = 0; i < last.size(); ++i) {
+      if (!is_sum_of_products(last[i])) continue;
       const Operation* o = definitions_[last[i]];
-      const bool sum = o && o->op == Op::dot && o->operands.size() == 3;
-      if (!sum || inside_.count(last[i]) == 0 || uses(last[i]) != 1) continue;
-      const std::set<const Operation*> operand = slice({o->operands[0]});
-      const bool from_product = std::any_of(operand.begin(), operand.end(),
-                                            [](const Operation* n) { return n->op == Op::dot; });
-      // A transposed tile is nothing that registers hold.
-      const bool in_registers = definitions_[o->operands[0]]->op != Op::transpose;
-      if (from_product && in_registers && repeatable(o->operands[1]) &&
-          !reads(operand, body_.arguments[1 + i])) {
+      if (in_registers(o->operands[0]) && repeatable(o->operands[1]) &&
+          !reads(slice({o->operands[0]}), body_.arguments[1 + i])) {
         delayed_.push_back({i, o});
       }
     }
+  }
+
+  bool steps_by_one() const {
+    const Operation* step = definitions_[loop_.operands[2]];
+    return step && step->op == Op::constant && step->attributes.integer(ir::Key::value) == 1;
+  }
+
+  // What keeps the i-th carried value, a sum, from waiting.
+  std::string why(std::size_t i) const {
+    const Operation& sum = *definitions_[yielded()[i]];
+    if (!is_delayed(sum)) {
+      if (!in_registers(sum.operands[0])) return "what it multiplies is a transposed tile";
+      if (reads(slice({sum.operands[0]}), body_.arguments[1 + i])) {
+        return "what it multiplies hangs on the sum";
+      }
+      return why_not_repeatable(sum.operands[1]);
+    }
+    if (!steps_by_one()) return "the loop does not step by 1";
+    if (front_.empty()) return "no other product begins an iteration by itself";
+    return "tiles of " + std::to_string(live_registers().live) +
+           " registers of a thread would be live, and there are " +
+           std::to_string(registers_for_tiles(kernel_, live_registers().rows)) + " for them";
+  }
+  std::string why_not_repeatable(ValueId value) const {
+    const std::set<const Operation*> needed = slice({value});
+    if (reads_carried(needed)) return "what it multiplies with hangs on what the loop carries";
+    for (const Operation* o : needed) {
+      if (can_be_had_again(*o)) continue;
+      return "what it multiplies with is made by " + std::string(ir::info(o->op).name) + " at " +
+             format_location(o->where);
+    }
+    return "what it multiplies with is loaded once for several readers";
   }
 
   bool is_delayed(const Operation& o) const {
@@ -166,23 +216,30 @@ class Rotation {
 
   // What is live while the first products run beside the delayed ones, in registers of a thread: a
   // warpgroup of 128 threads holds 64 rows.
-  bool fits() const {
+  struct LiveRegisters {
     std::int64_t live = 0, rows = 0;
+  };
+  LiveRegisters live_registers() const {
+    LiveRegisters all;
     const auto add = [&](ValueId value) {
       const ir::Type& type = kernel_.type(value);
       if (!type.is_tile() || type.shape.size() != 2) return;
-      rows = std::max(rows, type.shape[0]);
-      live += tile_registers(kernel_, type);
+      all.rows = std::max(all.rows, type.shape[0]);
+      all.live += tile_registers(kernel_, type);
     };
     for (const Operation* o : front_) add(o->results[0]);
     for (const ValueId value : loop_.results) add(value);
     for (const Delayed& d : delayed_) add(d.product->operands[0]);
+    return all;
+  }
+  bool fits() const {
+    const auto [live, rows] = live_registers();
     return live <= registers_for_tiles(kernel_, rows);
   }
 
   std::vector<ValueId> prologue(Builder& builder, ValueId low,
                                 const std::vector<ValueId>& initial) {
-    ir::Cloner cloner(kernel_);
+    ir::Cloner cloner(builder.kernel());
     cloner.bind(body_.arguments[0], low);
     for (std::size_t i = 0; i < initial.size(); ++i) {
       cloner.bind(body_.arguments[1 + i], initial[i]);
@@ -204,7 +261,7 @@ class Rotation {
   // The sum that the iteration before left, whose index is `index`.
   ValueId catch_up(Builder& builder, const Delayed& d, std::size_t number, ValueId index,
                    const std::vector<ValueId>& carried) {
-    ir::Cloner cloner(kernel_);
+    ir::Cloner cloner(builder.kernel());
     cloner.bind(body_.arguments[0], index);
     const std::set<const Operation*> needed = slice({d.product->operands[1]});
     for (const Operation& o : body_.body) {
@@ -221,7 +278,7 @@ class Rotation {
     return outer.for_loop(
         low, high, loop_.operands[2], std::move(initial),
         [&](Builder& builder, ValueId index, const std::vector<ValueId>& carried) {
-          ir::Cloner cloner(kernel_);
+          ir::Cloner cloner(builder.kernel());
           cloner.bind(body_.arguments[0], index);
           for (std::size_t i = 0; i < loop_.results.size(); ++i) {
             cloner.bind(body_.arguments[1 + i], carried[i]);
@@ -275,7 +332,7 @@ class Rotation {
     return carried;
   }
 
-  ir::Kernel& kernel_;
+  const ir::Kernel& kernel_;
   const Definitions& definitions_;
   const Operation& loop_;
   const ir::Block& body_;
@@ -301,7 +358,7 @@ class Overlapping {
       if (operation.op == Op::for_loop) {
         Rotation rotation(kernel_, definitions, operation);
         if (rotation.worthwhile()) {
-          rotation.append_to(result);
+          rotation.append_to(kernel_, result);
           ++count_;
           continue;
         }
@@ -316,7 +373,23 @@ class Overlapping {
   int count_ = 0;
 };
 
+void explain_block(const ir::Kernel& kernel, const Rotation::Definitions& definitions,
+                   const ir::Block& block, std::vector<SumInTurn>& sums) {
+  for (const Operation& operation : block.body) {
+    for (const ir::Block& inner : operation.blocks) {
+      explain_block(kernel, definitions, inner, sums);
+    }
+    if (operation.op == Op::for_loop) Rotation(kernel, definitions, operation).explain_to(sums);
+  }
+}
+
 }  // namespace
+
+std::vector<SumInTurn> sums_in_turn(const ir::Kernel& kernel) {
+  std::vector<SumInTurn> sums;
+  explain_block(kernel, analysis::definitions(kernel), kernel.body, sums);
+  return sums;
+}
 
 int overlap_products(ir::Kernel& kernel) {
   Overlapping overlapping(kernel);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "ir/ir.h"
 
 namespace tilewright::passes {
@@ -13,5 +16,13 @@ namespace tilewright::passes {
 // it changed. Must come after fold_accumulators, and before peel_masks, which would double what is
 // rotated.
 int overlap_products(ir::Kernel& kernel);
+
+// A sum that does not wait for the next iteration, although it could do so by what it sums: where
+// it is, and what is in the way. Of a kernel that the pass has been through.
+struct SumInTurn {
+  SourceLocation where;
+  std::string why;
+};
+std::vector<SumInTurn> sums_in_turn(const ir::Kernel& kernel);
 
 }  // namespace tilewright::passes

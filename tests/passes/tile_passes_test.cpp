@@ -352,26 +352,78 @@ TEST(OverlapProducts, ASumWaitsForTheNextIteration) {
           "  store %4, %21, %17, %10, %11, %12 {sizes = [128, 64]}\n}\n");
 }
 
+void replace_once(std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  text.replace(at, from.size(), to);
+}
+
+int loops_rotated(const std::string& text) {
+  ir::Kernel k = test::parsed(text);
+  return overlap_products(k);
+}
+
+// Why the only sum of a loop stays where it is.
+std::string why_in_turn(const std::string& text) {
+  ir::Kernel k = test::parsed(text);
+  EXPECT_EQ(overlap_products(k), 0);
+  const std::vector<SumInTurn> sums = sums_in_turn(k);
+  return sums.size() == 1 ? sums[0].why : std::to_string(sums.size()) + " sums";
+}
+
+// The block of V that is multiplied with, by a number of a table, as a page has one.
+std::string sums_of_pages(const std::string& kind) {
+  std::string text = causal_sums();
+  replace_once(text, "out Y:", kind + " table: i32[n] = %5\nout Y:");
+  replace_once(text, "    %38: tile<bf16, 64x64> = load %3, %24,",
+               "    %70: i32 = load_index %5, %22\n    %71: i32 = mul %70, %12\n"
+               "    %38: tile<bf16, 64x64> = load %3, %71,");
+  return text;
+}
+
+TEST(OverlapProducts, NumbersThatAreLoadedAreLoadedAgain) {
+  ir::Kernel k = test::parsed(sums_of_pages("in"));
+  EXPECT_TRUE(sums_in_turn(k).size() == 1);
+  EXPECT_EQ(overlap_products(k), 1);
+  EXPECT_TRUE(sums_in_turn(k).empty());
+  int numbers = 0;
+  ir::for_each(k.body, [&](const ir::Operation& o) { numbers += o.op == ir::Op::load_index; });
+  // The first block's, the next one's, that of the sum that has waited, and that of the last sum.
+  EXPECT_EQ(numbers, 4);
+}
+
+// What the kernel itself writes may have changed by then.
+TEST(OverlapProducts, NumbersThatTheKernelMayChange) {
+  EXPECT_NE(why_in_turn(sums_of_pages("inout")).find("made by load_index"), std::string::npos);
+}
+
+TEST(OverlapProducts, WhatIsInTheWayIsSaid) {
+  std::string hanging = causal_sums();
+  replace_once(hanging, "    %36: tile<f32, 128x64> = exp2 %35\n",
+               "    %70: tile<f32, 128x64> = add %35, %23\n"
+               "    %36: tile<f32, 128x64> = exp2 %70\n");
+  EXPECT_EQ(why_in_turn(hanging), "what it multiplies hangs on the sum");
+  std::string shared = causal_sums();
+  replace_once(shared, "dot %37, %38, %23", "dot %37, %25, %23");
+  EXPECT_EQ(why_in_turn(shared), "what it multiplies with is loaded once for several readers");
+  std::string wide = causal_sums();
+  replace_once(wide, "for_loop %10, %20, %13,", "for_loop %10, %20, %12,");
+  EXPECT_EQ(why_in_turn(wide), "the loop does not step by 1");
+}
+
 TEST(OverlapProducts, NotWhereTheRegistersDoNotReach) {
-  const auto loops_rotated = [](const std::string& text) {
-    ir::Kernel k = test::parsed(text);
-    return overlap_products(k);
-  };
   EXPECT_EQ(loops_rotated(causal_sums()), 1);
   // Another sum that is carried, of 512 columns.
   std::string more = causal_sums();
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    const std::size_t at = more.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    more.replace(at, from.size(), to);
-  };
-  replace(
+  replace_once(
+      more,
       "  %21: tile<f32, 128x64> = for_loop %10, %20, %13, %19 (%22: i32, %23: tile<f32, 128x64>) {",
       "  %60: tile<f32, 128x512> = splat %16\n  %21: tile<f32, 128x64>, %61: tile<f32, 128x512> "
       "= for_loop %10, %20, %13, %19, %60 (%22: i32, %23: tile<f32, 128x64>, "
       "%62: tile<f32, 128x512>) {");
-  replace("    yield %39", "    yield %39, %62");
-  EXPECT_EQ(loops_rotated(more), 0);
+  replace_once(more, "    yield %39", "    yield %39, %62");
+  EXPECT_NE(why_in_turn(more).find("registers of a thread would be live, and there are"),
+            std::string::npos);
 }
 
 // x is row %2 of X, doubled; `sums` makes %30 of x as a column (%22) and as a row (%23).
