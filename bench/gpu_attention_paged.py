@@ -4,10 +4,11 @@
     bench/gpu_attention_paged.py --library build/release/lib/libtilewright.so
     bench/gpu_attention_paged.py --library ... --schedules sm90 sm90_split --rows 32x4096 1x262144
 
-Pages are in random order, with NaN where no sequence has a key. Each run has a cold L2 cache. TB/s
-count each byte of the keys and values that sequences have once, and those of Q and O. `sdpa` is
-PyTorch's scaled_dot_product_attention on keys and values that lie side by side, padded to the
-longest: no paged peer. It has no column of its own where its memory does not fit.
+Pages are in random order, with NaN where no sequence has a key. Each run has a cold L2 cache, which
+memory has been given (not with --dirty: up to 50 MB then go there meanwhile). TB/s count each byte
+of the keys and values that sequences have once, and those of Q and O. `sdpa` is PyTorch's
+scaled_dot_product_attention on keys and values that lie side by side, padded to the longest: no
+paged peer. It has no column where lengths are far apart.
 """
 
 import argparse
@@ -51,8 +52,17 @@ class Row:
         return [max(1, int(self.length * x)) for x in drawn.clamp(0.1, 10).tolist()]
 
 
+def cache_of(shape, layout):
+    """{pages, page, kv_heads, dim} of NaN; `hnd`: a page's heads lie one behind the other."""
+    pages, page, heads, dim = shape
+    if layout == "hnd":
+        shape = (pages, heads, page, dim)
+    cache = torch.full(shape, math.nan, dtype=torch.bfloat16, device="cuda")
+    return cache.transpose(1, 2) if layout == "hnd" else cache
+
+
 class Problem:
-    def __init__(self, row):
+    def __init__(self, row, layout):
         self.row = row
         self.lengths = row.lengths()
         columns = max(-(-n // row.page) for n in self.lengths)
@@ -61,8 +71,7 @@ class Problem:
         order = torch.randperm(pages, device="cuda")
         table = torch.full((row.batch, columns), pages + 7, dtype=torch.int32, device="cuda")
         shape = (pages, row.page, row.kv_heads, DIM)
-        self.keys = torch.full(shape, math.nan, dtype=torch.bfloat16, device="cuda")
-        self.values = torch.full(shape, math.nan, dtype=torch.bfloat16, device="cuda")
+        self.keys, self.values = (cache_of(shape, layout) for _ in range(2))
         first = 0
         for b, count in enumerate(used):
             own = order[first:first + count]
@@ -135,8 +144,8 @@ class Problem:
         return None
 
 
-def run_row(library, row, schedules, rounds):
-    problem = Problem(row)
+def run_row(library, row, schedules, arguments):
+    problem = Problem(row, arguments.layout)
     launches, failures = {}, []
     for schedule in schedules:
         name = schedule or "ours"
@@ -152,7 +161,7 @@ def run_row(library, row, schedules, rounds):
     peer = problem.sdpa()
     if peer:
         launches["sdpa"] = peer[1]
-    seconds = measure.time_rounds(launches, rounds)
+    seconds = measure.time_rounds(launches, arguments.rounds, clean=not arguments.dirty)
     cells = []
     for name, times in seconds.items():
         median = statistics.median(times)
@@ -172,6 +181,8 @@ def main():
                         "for lengths of a heavy tail")
     parser.add_argument("--heads", nargs="+", default=HEADS, help="HEADS/KV_HEADS")
     parser.add_argument("--pages", nargs="+", type=int, default=PAGES)
+    parser.add_argument("--layout", choices=("nhd", "hnd"), default="nhd", help="of a page")
+    parser.add_argument("--dirty", action="store_true", help="the L2 cache holds what was written")
     arguments = parser.parse_args()
     schedules = [arguments.schedule] if arguments.schedule else arguments.schedules
 
@@ -185,7 +196,7 @@ def main():
             for page in arguments.pages:
                 row = Row(batch, length, *(int(x) for x in heads.split("/")), page,
                           "tail" if text.endswith("t") else "equal")
-                failures += run_row(library, row, schedules, arguments.rounds)
+                failures += run_row(library, row, schedules, arguments)
     print(f"device: {measure.device_state()}")
     for failure in failures:
         print(f"wrong: {failure}")

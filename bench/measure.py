@@ -78,9 +78,12 @@ class Queue:
     A run that the host queues too slowly would be charged with the host's time. Such a run is made
     again, behind a longer wait."""
 
-    def __init__(self, sleep_cycles=SLEEP_CYCLES):
+    def __init__(self, sleep_cycles=SLEEP_CYCLES, clean=False):
+        """`clean`: the cache holds nothing that memory has yet to be given, which would take a part
+        of the bandwidth from a run that does little but read."""
         self.sleep_cycles = sleep_cycles
         self.flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+        self.read = torch.zeros(FLUSH_BYTES // 4, device="cuda") if clean else None
 
     def run(self, launch):
         """The events before and behind the run."""
@@ -89,6 +92,8 @@ class Queue:
             end = torch.cuda.Event(enable_timing=True)
             torch.cuda._sleep(self.sleep_cycles)
             self.flush.zero_()
+            if self.read is not None:
+                self.read.max()
             start.record()
             launch()
             end.record()
@@ -112,9 +117,9 @@ def time_pairs(ours, peer, rounds):
                  statistics.median(ratios), ratios[tail], ratios[-1 - tail])
 
 
-def time_rounds(launches, rounds, sleep_cycles=SLEEP_CYCLES):
+def time_rounds(launches, rounds, sleep_cycles=SLEEP_CYCLES, clean=False):
     """The times of each in every round, in seconds; a round runs all of them."""
-    queue = Queue(sleep_cycles)
+    queue = Queue(sleep_cycles, clean)
     for launch in launches.values():
         launch()
     torch.cuda.synchronize()

@@ -93,9 +93,7 @@ const std::vector<RankGemmVariant>& all_gather_variants() {
       {.tiles = tiles(64, 128), .push = true},
       {.tiles = tiles(64, 64, 1, 1, 128), .share_ranks = true, .push = true},
       {.tiles = on_grid(tiles(128, 88)), .join_ranks = true},
-      {.tiles = on_grid(tiles(128, 208, 1, 2)), .join_ranks = true},
       {.tiles = on_grid(tiles(128, 128)), .join_ranks = true},
-      {.tiles = tiles(128, 128), .join_ranks = true},
   };
   return variants;
 }

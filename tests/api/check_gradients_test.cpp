@@ -237,8 +237,12 @@ TEST(CheckGradients, AnElementThatNobodyStoresIsWrong) {
   store(dX(first, all), load(X(first, all)));
   GradientOptions options = rows(20);
   options.constants = {"W"};
+  options.target = "interpreter";
   EXPECT_THAT(error_of([&] { check_gradients(linear_forward(), kernel, options); }),
               HasSubstr("dX"));
+  // Where nobody notices the stores, what was there before stands in the gradient.
+  options.target = "cpu";
+  EXPECT_FALSE(check_gradients(linear_forward(), kernel, options).ok());
 }
 
 TEST(CheckGradients, OptionsThatNameNothingAreErrors) {

@@ -5,6 +5,7 @@ import unittest
 import torch
 import torch_reference as reference
 from tilewright.torch import attention, disable, enable, gemm, scaled_dot_product_attention
+from tilewright.torch.flash_attn import flash_attn_with_kvcache
 from torch_reference import leaves, normal, require_close, require_refusal
 
 # Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
@@ -83,6 +84,23 @@ class Gpu(unittest.TestCase):
             rtol=1e-2, atol=1e-2)
         a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
         torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
+
+    def test_a_cache(self):
+        """Whole, and in pages; two new keys of each sequence join it."""
+        dtype, lengths = torch.bfloat16, [300, 17, 128]
+        q, new = (normal(3, 2, heads, 128, dtype=dtype).cuda() for heads in (8, 2))
+        keys = normal(3, 320, 2, 128, dtype=dtype, seed=1).cuda()
+        wanted = [reference.attention(q[b:b + 1], *[torch.cat(
+            [keys[b:b + 1, :length], new[b:b + 1]], 1)] * 2, causal=True)[0]
+            for b, length in enumerate(lengths)]
+        seqlens = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+        table = torch.randperm(60).view(3, 20).int().cuda()
+        pages = torch.empty(60, 16, 2, 128, dtype=dtype, device="cuda")
+        pages[table.long()] = keys.view(3, 20, 16, 2, 128)
+        for what, cache, options in (("whole", keys, {}), ("pages", pages, {"block_table": table})):
+            out = flash_attn_with_kvcache(q, cache.clone(), cache.clone(), new, new,
+                                          cache_seqlens=seqlens, causal=True, **options)
+            require_close(self, what, out, torch.cat(wanted), dtype)
 
     def test_pytorchs_own_attention(self):
         enable()

@@ -110,7 +110,10 @@ TEST(CommandTest, BadUsageEndsWith2) {
                  {"error: tilewright run: there is no option '--taget'", "run --help"});
   expect_failure("run gemm --target cuda --set m 5", 2, {"nothing is expected where '5' stands"});
   expect_failure("simulate gemm", 2, {"error: tilewright simulate: --target is required"});
-  expect_failure("run gemm --target=", 2, {"--target: no target is named"});
+  expect_failure("run gemm --target=", 2, {"--target: 1 required TEXT missing"});
+  const auto unnamed = runtime::run_process({TILEWRIGHT_COMMAND, "run", "gemm", "--target", ""});
+  EXPECT_EQ(unnamed.status, 2);
+  EXPECT_THAT(unnamed.output, HasSubstr("--target: no target is named"));
   expect_failure("--frobnicate", 2, {"error: tilewright: there is no option '--frobnicate'"});
   expect_failure("walk gemm --target cuda", 2, {"there is no command 'walk'", "list, run"});
   expect_failure("run gemm --target interpreter --fast", 2, {"--fast"});

@@ -53,10 +53,9 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     _check_shapes(q, k, v)
     offsets = _checked_offsets(cu_seqlens, q) if packed else (None, None)
     longest = _checked_longest(max_lengths, packed)
+    sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
     out, lse = torch.ops.tilewright.attention.default(
-        q, k, v, _checked_sinks(sinks, q), *offsets, bool(causal),
-        _checked_window(window, causal), _checked_scale(scale), _checked_softcap(softcap), *longest,
-        target or "")
+        q, k, v, sinks, *offsets, *masked, *longest, target or "")
     if layout == "bhsd":
         out = out.transpose(1, 2)
     return (out, lse) if return_lse else out
@@ -76,6 +75,12 @@ def _check_shapes(q, k, v):
     if kv_heads == 0 or heads % kv_heads != 0:
         refuse(f"q has {heads} heads, and k has {kv_heads}",
                "pass k and v with a number of heads that divides that of q")
+
+
+def check_masked(q, causal, window, scale, softcap, sinks):
+    """What operators take of these."""
+    return (_checked_sinks(sinks, q), bool(causal), _checked_window(window, causal),
+            _checked_scale(scale), _checked_softcap(softcap))
 
 
 def _checked_window(window, causal):
@@ -157,7 +162,7 @@ _BACKWARD = ("attention_backward(Tensor d_out, Tensor? d_lse, Tensor q, Tensor k
              "(Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_sinks)")
 
 
-def _require_offsets(name, offsets, rows, longest):
+def require_offsets(name, offsets, rows, longest):
     """Of the host, where they can be read without waiting."""
     lengths = offsets.diff()
     if offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any():
@@ -168,12 +173,17 @@ def _require_offsets(name, offsets, rows, longest):
                f"{longest}", "set max_lengths to the longest length")
 
 
-def _options(heads, kv_heads, dim, dim_v, dtype, sinks, *masked):
-    causal, window, scale, softcap, *of_backward = masked
-    options = {"heads": heads, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v,
-               "dtype": DTYPES[dtype], "sinks": sinks, "causal": causal, "window": window,
-               "scale": scale, "softcap": softcap}
-    return {**options, "lse_gradient": of_backward[0]} if of_backward else options
+def masked_options(sinks, causal, window, scale, softcap):
+    return {"sinks": sinks, "causal": causal, "window": window, "scale": scale, "softcap": softcap}
+
+
+def _options(heads, kv_heads, dim, dim_v, dtype, *masked, **others):
+    return {"heads": heads, "kv_heads": kv_heads, "dim": dim, "dim_v": dim_v,
+            "dtype": DTYPES[dtype], **masked_options(*masked), **others}
+
+
+def _backward_options(lse_gradient, *settings):
+    return _options(*settings, lse_gradient=lse_gradient)
 
 
 def _settings(q, k, v, sinks, *masked):
@@ -183,8 +193,9 @@ def _settings(q, k, v, sinks, *masked):
 
 
 def _empty_results(q, k, v, *_):
-    rows = q.shape[:-3] + (q.shape[-2], q.shape[-3])
-    return (q.new_empty(q.shape[:-1] + v.shape[-1:]), q.new_empty(rows, dtype=torch.float32))
+    *batch, length, heads, _ = q.shape
+    return (q.new_empty((*batch, length, heads, v.shape[-1])),
+            q.new_empty((*batch, heads, length), dtype=torch.float32))
 
 
 def _forward(q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, causal, window, scale, softcap, max_q,
@@ -193,8 +204,8 @@ def _forward(q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, causal, window, scale, 
     name, tensors = "attention_forward", [readable(q), readable(k), readable(v)]
     if cu_seqlens_q is not None:
         if not q.is_cuda:
-            _require_offsets("cu_seqlens of queries", cu_seqlens_q, q.shape[0], max_q)
-            _require_offsets("cu_seqlens of keys", cu_seqlens_k, k.shape[0], max_k)
+            require_offsets("cu_seqlens of queries", cu_seqlens_q, q.shape[0], max_q)
+            require_offsets("cu_seqlens of keys", cu_seqlens_k, k.shape[0], max_k)
         out.zero_()  # rows of no sequence are not written
         lse.fill_(-torch.inf)
         name = "attention_varlen_forward"
@@ -235,8 +246,8 @@ def _backward(d_out, d_lse, q, k, v, out, lse, sinks, cu_seqlens_q, cu_seqlens_k
     if d_lse is not None:
         tensors.append(readable(d_lse))
     tensors += gradients if sinks is not None else gradients[:3]
-    settings = _settings(q, k, v, sinks, causal, window, scale, softcap, d_lse is not None)
-    run(name, settings, _options, target, tensors)
+    settings = _settings(q, k, v, sinks, causal, window, scale, softcap)
+    run(name, (d_lse is not None, *settings), _backward_options, target, tensors)
     return gradients
 
 

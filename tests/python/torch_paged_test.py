@@ -1,0 +1,157 @@
+"""attention_paged and flash_attn_with_kvcache on the target cpu against float64."""
+
+import inspect
+import unittest
+
+import torch
+import torch_reference as reference
+from tilewright.torch import attention_paged, flash_attn, flash_attn_interface
+from torch_reference import normal, require_close, require_refusal
+
+LENGTHS = [37, 0, 16, 50]
+PAGE = 16
+
+
+def numbers(values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def paged(dense, lengths, seed=7):
+    """Pages in any order, and their table; NaN in all slots that hold no key."""
+    most = -(-max(max(lengths), 1) // PAGE)
+    generator = torch.Generator().manual_seed(seed)
+    table = torch.randperm(len(lengths) * most, generator=generator).view(len(lengths), most)
+    cache = torch.full((len(lengths) * most, PAGE, *dense.shape[2:]), torch.nan, dtype=dense.dtype)
+    for b, length in enumerate(lengths):
+        for j in range(length):
+            cache[table[b, j // PAGE], j % PAGE] = dense[b, j]
+    return cache, table.int()
+
+
+class Paged(unittest.TestCase):
+    def check(self, queries, dtype, **options):
+        q = normal(4, queries, 4, 32, dtype=dtype)
+        dense = [normal(4, 50, 2, 32, dtype=dtype, seed=seed) for seed in (1, 2)]
+        (k, table), (v, _) = (paged(t, LENGTHS) for t in dense)
+        out, lse = attention_paged(q, k, v, table, numbers(LENGTHS), return_lse=True, **options)
+        for b, length in enumerate(LENGTHS):
+            wanted = reference.attention(q[b:b + 1], *(t[b:b + 1, :length] for t in dense),
+                                         **options)
+            require_close(self, f"out {b}", out[b:b + 1], wanted[0], dtype)
+            require_close(self, f"lse {b}", lse[b:b + 1], wanted[1], dtype)
+        return q, k, v, table, out, lse
+
+    def test_decoding(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            for options in ({}, {"sinks": normal(4)}, {"scale": 0.3, "softcap": 1.5}):
+                with self.subTest(dtype=dtype, **options):
+                    self.check(1, dtype, **options)
+
+    def test_chunks_of_prompts(self):
+        q, k, v, table, out, lse = self.check(5, torch.float32, causal=True, window=20)
+        packed = attention_paged(q.flatten(0, 1), k, v, table, numbers(LENGTHS), causal=True,
+                                 window=20, cu_seqlens=numbers([0, 5, 10, 15, 20]),
+                                 return_lse=True)
+        self.assertTrue(torch.equal(packed[0].view_as(out), out))
+        self.assertTrue(torch.equal(packed[1].unflatten(1, (4, 5)).transpose(0, 1), lse))
+
+    def test_heads_before_slots(self):
+        q = normal(4, 1, 4, 32)
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        wanted = attention_paged(q, k, k, table, numbers(LENGTHS))
+        other = k.transpose(1, 2).contiguous().transpose(1, 2)
+        self.assertTrue(torch.equal(attention_paged(q, other, other, table, numbers(LENGTHS)),
+                                    wanted))
+
+    def test_opcheck(self):
+        q = normal(4, 4, 32)
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        k = k.nan_to_num()
+        torch.library.opcheck(
+            torch.ops.tilewright.attention_paged.default,
+            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0, 0.0,
+             ""))
+
+    def test_refusals(self):
+        q = normal(4, 1, 4, 32)
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        lengths = numbers(LENGTHS)
+        for call, *parts in (
+                (lambda: attention_paged(q, k, k, table.long(), lengths), "block_table",
+                 "torch.int64"),
+                (lambda: attention_paged(q, k, k, table[:3], lengths), "block_table is 3", "4"),
+                (lambda: attention_paged(q[:3], k, k, table, lengths), "batch of q is 3", "4"),
+                (lambda: attention_paged(q, k, k[:, :8], table, lengths), "page of v is 8", "16"),
+                (lambda: attention_paged(q, k, k, table, lengths[:, None]), "lengths has 2 axes"),
+                (lambda: attention_paged(q, k, k, table, lengths, window=3), "window is 3"),
+                (lambda: attention_paged(q.requires_grad_(), k, k, table, lengths).sum().backward(),
+                 "attention_paged has no gradients")):
+            with self.subTest(parts[0]):
+                require_refusal(self, call, *parts)
+
+
+class Cache(unittest.TestCase):
+    def setUp(self):
+        self.q, self.new = normal(3, 2, 4, 32), [normal(3, 2, 2, 32, seed=s) for s in (4, 5)]
+        self.dense = [normal(3, 40, 2, 32, seed=s) for s in (1, 2)]
+        self.lengths = [30, 3, 11]
+
+    def require(self, out, lse, causal=True):
+        for b, length in enumerate(self.lengths):
+            keys = [torch.cat([t[b:b + 1, :length], new[b:b + 1]], 1)
+                    for t, new in zip(self.dense, self.new)]
+            wanted = reference.attention(self.q[b:b + 1], *keys, causal=causal)
+            require_close(self, "out", out[b:b + 1], wanted[0], torch.float32)
+            require_close(self, "lse", lse[b:b + 1], wanted[1], torch.float32)
+
+    def test_new_keys_join_the_cache(self):
+        for package in (flash_attn, flash_attn_interface):
+            caches = [t.clone() for t in self.dense]
+            for b, length in enumerate(self.lengths):
+                for cache in caches:
+                    cache[b, length:] = torch.nan
+            self.require(*package.flash_attn_with_kvcache(
+                self.q, *caches, *self.new, cache_seqlens=numbers(self.lengths), causal=True,
+                return_softmax_lse=True))
+            self.assertTrue(torch.equal(caches[0][1, 3:5], self.new[0][1]))
+
+    def test_pages(self):
+        for package, name in ((flash_attn, "block_table"), (flash_attn_interface, "page_table")):
+            filled = [length + 2 for length in self.lengths]
+            (k, table), (v, _) = (paged(t, filled) for t in self.dense)
+            self.require(*package.flash_attn_with_kvcache(
+                self.q, k, v, *self.new, cache_seqlens=numbers(self.lengths), causal=True,
+                return_softmax_lse=True, **{name: table}))
+
+    def test_a_number_and_a_choice_of_rows(self):
+        rows = numbers([2, 0, 1])
+        ours = flash_attn.flash_attn_with_kvcache(self.q, *self.dense, cache_seqlens=20,
+                                                  cache_batch_idx=rows)
+        wanted, _ = reference.attention(self.q, *(t[rows.long(), :20] for t in self.dense))
+        require_close(self, "out", ours, wanted, torch.float32)
+
+    def test_signatures(self):
+        for package, names in (
+                (flash_attn, "q k_cache v_cache k v rotary_cos rotary_sin cache_seqlens "
+                 "cache_batch_idx cache_leftpad block_table softmax_scale causal window_size "
+                 "softcap rotary_interleaved alibi_slopes num_splits return_softmax_lse"),
+                (flash_attn_interface, "q k_cache v_cache k v qv rotary_cos rotary_sin "
+                 "cache_seqlens cache_batch_idx cache_leftpad page_table cu_seqlens_q "
+                 "cu_seqlens_k_new max_seqlen_q rotary_seqlens q_descale k_descale v_descale "
+                 "softmax_scale causal window_size attention_chunk softcap rotary_interleaved "
+                 "scheduler_metadata num_splits pack_gqa sm_margin return_softmax_lse")):
+            parameters = inspect.signature(package.flash_attn_with_kvcache).parameters
+            self.assertEqual(list(parameters), names.split())
+
+    def test_refusals(self):
+        attend = flash_attn.flash_attn_with_kvcache
+        one = torch.ones(1)
+        for name, call in (
+                ("rotary_cos", lambda: attend(self.q, *self.dense, rotary_cos=one)),
+                ("cache_leftpad", lambda: attend(self.q, *self.dense, cache_leftpad=one)),
+                ("v is None", lambda: attend(self.q, *self.dense, self.new[0], cache_seqlens=3)),
+                ("room for 40", lambda: attend(self.q, *self.dense, *self.new, cache_seqlens=39)),
+                ("cu_seqlens_q", lambda: flash_attn_interface.flash_attn_with_kvcache(
+                    self.q, *self.dense, cu_seqlens_q=one))):
+            with self.subTest(name):
+                require_refusal(self, call, name)
