@@ -234,14 +234,16 @@ class CommandLine {
                    "multiprocessors, at whole sizes; over ranks beside the wire and the "
                    "arithmetic alone")
         ->excludes("--faults")
-        ->excludes("--printed");
+        ->excludes("--printed")
+        ->excludes("--provenance");
     simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
                      "schedule with a fault, else of the first")
         ->type_name("FILE")
         ->allow_extra_args(false)
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_option(
             "--break", request_.breakage,
@@ -276,7 +278,8 @@ class CommandLine {
                    "Sizes that are not set are several small choices, with stages + 1 steps and "
                    "tails, on one multiprocessor for each CTA of a cluster; as with --faults. "
                    "Of a library's program also on as many as it divides its work among")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     timeout(simulate);
     checked(simulate)->excludes("--faults");
     simulate

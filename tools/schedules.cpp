@@ -167,6 +167,7 @@ simulator::MachineOptions machine_options(const Request& request) {
   options.strict = request.strict;
   options.provenance = request.provenance;
   options.timing = request.one_for_all;
+  options.max_operations = request.max_operations;
   options.search = request.search == "delays" ? simulator::Search::delays
                    : request.search == "held" ? simulator::Search::held
                                               : simulator::Search::random;

@@ -459,9 +459,9 @@ TEST(AllocateSharedTest, TilesBeginAtMultiplesOfWhatTmaNeeds) {
   ir::Kernel kernel = test::parsed(
       "kernel \"case\" scheduled\ndim n\nout Y: f32[n, 64] = %0\ngrid (n)\nthreads 128\nbody () {\n"
       "  %1: shared<f32, 1x1x8> = shared {name = \"few\", "
-      "layout = shared_layout[1x8*4|8@1:4], stages = 1}\n"
+      "layout = shared_layout[1x8*4|8@1:4|x1.2.2], stages = 1}\n"
       "  %2: shared<f32, 1x1x8> = shared {name = \"more\", "
-      "layout = shared_layout[1x8*4|8@1:4], stages = 1}\n"
+      "layout = shared_layout[1x8*4|8@1:4|x1.2.2], stages = 1}\n"
       "}\n");
   allocate_shared(kernel);
   EXPECT_EQ(kernel.body.body[0].attributes.integer(ir::Key::offset), 0);

@@ -229,6 +229,18 @@ TEST_F(FilesCommandTest, AGridTakesNoMemoryByItsSize) {
   EXPECT_THAT(answer.output, HasSubstr("--max-operations"));
 }
 
+// What `--time` does not do is refused, rather than left out.
+TEST_F(FilesCommandTest, TimeAlonePredicts) {
+  const std::string line = "simulate gemm --target sm_90a --set m=64 --set n=64 --set k=64 --time";
+  const Answer answer = tilewright(line);
+  EXPECT_EQ(answer.status, 0);
+  EXPECT_THAT(answer.output, HasSubstr("predicted time"));
+  for (const char* other : {" --trace trace.html", " --shrunken", " --provenance", " --faults"}) {
+    expect_failure(line + other, 2, {"excludes"});
+  }
+  expect_failure(line + " --max-operations 5", 1, {"warps have executed 5 operations", "fix: "});
+}
+
 TEST_F(FilesCommandTest, ATimeoutEndsWhateverItIsAt) {
   const std::string endless = write("endless.tw", R"(kernel "endless" tile
 in A: i32[16] = %0
