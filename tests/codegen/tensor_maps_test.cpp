@@ -113,11 +113,14 @@ Arguments arguments_of(const LibraryKernel& entry, const OptionValues& options,
                                  reinterpret_cast<std::byte*>(address),
                                  {}});
   };
+  std::vector<LibraryTensor> tensors = entry.tensors;
+  std::erase_if(tensors, [&](const LibraryTensor& tensor) {
+    return !tensor.option.empty() && !options.boolean(tensor.option);
+  });
   std::size_t next = 0;
   for (const ir::Parameter& parameter : machine.parameters) {
     add(parameter.name, parameter.dtype,
-        parameter.is_owned() ? parameter.constant_shape()
-                             : shape_of(entry.tensors.at(next++), options));
+        parameter.is_owned() ? parameter.constant_shape() : shape_of(tensors.at(next++), options));
   }
   return arguments;
 }

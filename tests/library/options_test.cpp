@@ -143,7 +143,8 @@ void expect_agreement(const LibraryKernel& entry, const std::vector<std::string>
       EXPECT_EQ(parameter.name, workload.name_of(i));
       EXPECT_EQ(parameter.dtype, dtype_of(*tensors[i], options));
       EXPECT_EQ(parameter.shape.size(), tensors[i]->shape.size());
-      EXPECT_EQ(parameter.kind == ir::Parameter::Kind::out, tensors[i]->is_output);
+      EXPECT_EQ(parameter.kind == ir::Parameter::Kind::inout, tensors[i]->is_inout);
+      EXPECT_EQ(parameter.kind != ir::Parameter::Kind::in, tensors[i]->is_output);
     }
     for (std::size_t i = tensors.size(); i < traced.parameters.size(); ++i) {
       EXPECT_TRUE(traced.parameters[i].is_of_stream()) << traced.parameters[i].name;
