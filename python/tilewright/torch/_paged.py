@@ -114,4 +114,6 @@ def append(cache, new, lengths, block_table):
     pages = block_table.gather(1, (rows // cache.shape[1]).long())
     if not cache.is_cuda and (pages < 0).any():
         refuse("the table of the pages is -1 where k belongs", "give those rows a page")
+    # A GPU's own check of indices refuses this one, where -1 would be the last page.
+    pages = torch.where(pages < 0, cache.shape[0], pages)
     cache.index_put_((pages, rows % cache.shape[1]), new)
