@@ -77,7 +77,7 @@ class World {
   void add_runnable(Warp& warp);
   void remove_runnable(Warp& warp);
   void add_event(Event event);
-  // The event, taken out for now, happens once more.
+  // The event that was chosen at `index` has one more instant, and waits for that.
   void put_back(std::size_t index, const Event& event);
   void add_stream_event(int stream);
   // Those that are not over.
