@@ -389,8 +389,12 @@ class CommandLine {
             tilewright::tools::check_gradients);
     check
         ->add_option("kernel", request_.kernel,
-                     "The name of a kernel that computes gradients, or of its forward pass")
+                     "The name of a kernel that computes gradients, or of its forward pass; or the "
+                     "forward pass as a file that ends in .tw")
         ->required();
+    check
+        ->add_option("--backward", request_.backward, "The kernel of the gradients, of such a file")
+        ->type_name("FILE");
     check
         ->add_option("--target", request_.target,
                      "Where the gradients are computed in the kernel's own types: cpu, "
