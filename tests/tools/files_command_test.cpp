@@ -245,8 +245,14 @@ TEST_F(FilesCommandTest, TimeAlonePredicts) {
   const Answer answer = tilewright(line);
   EXPECT_EQ(answer.status, 0);
   EXPECT_THAT(answer.output, HasSubstr("predicted time"));
-  for (const char* other : {" --trace trace.html", " --shrunken", " --provenance", " --faults"}) {
+  for (const char* other :
+       {" --trace trace.html", " --shrunken", " --provenance", " --faults", " --schedules 5",
+        " --search delays", " --strict", " --one-for-all", " --break release"}) {
     expect_failure(line + other, 2, {"excludes"});
+  }
+  for (const char* file : {"made.twp", "made.ptx"}) {
+    expect_failure(std::string("simulate ") + file + " --target sm_90a --time", 2,
+                   {"--time", file, "fix: "});
   }
   expect_failure(line + " --max-operations 5", 1, {"warps have executed 5 operations", "fix: "});
 }
