@@ -17,8 +17,8 @@ forward pass for ours, and from the peer's for a peer.
 `ratio` is the peer's time over ours: above 1 ours is the faster. The peer is FlashAttention-3
 (`--fa3`: where Python finds flash_attn_interface), else cuDNN (`--cudnn`: PyTorch's
 scaled_dot_product_attention), else the last of --variants. With `--window`, `to equal` is the time
-of as much work without one, as in gpu_attention.py, over that of the window. Each row's gradients are held against
-those of every peer first. The last line is the geometric mean of the first variant's ratios, if
+of as much work without one, as in gpu_attention.py, over that of the window. Each row's gradients
+are held against those of every peer first. The last line is the geometric mean of the first variant's ratios, if
 there is a peer. With `--with-forward` a run is the forward pass and the backward one behind it, on
 both sides, and the work that of both.
 """
@@ -271,7 +271,7 @@ def run_row(library, row, variants, arguments):
     equal = row.equal_work() if row.window else None
     of_equal = (Problem(library, equal, variants, arguments.with_forward).ours if equal else {})
     seconds = measure.time_rounds({**problem.ours, **launches,
-                                   **{on_equal_work(name): ours for name, ours in of_equal.items()}},
+                                   **{on_equal_work(name): of_equal[name] for name in of_equal}},
                                   arguments.rounds)
     peers = peers_of(arguments)
     peer = peers[0] if peers else list(variants)[-1] if len(variants) > 1 else ""
