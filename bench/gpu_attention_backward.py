@@ -18,9 +18,9 @@ forward pass for ours, and from the peer's for a peer.
 (`--fa3`: where Python finds flash_attn_interface), else cuDNN (`--cudnn`: PyTorch's
 scaled_dot_product_attention), else the last of --variants. With `--window`, `to equal` is the time
 of as much work without one, as in gpu_attention.py, over that of the window. Each row's gradients
-are held against those of every peer first. The last line is the geometric mean of the first variant's ratios, if
-there is a peer. With `--with-forward` a run is the forward pass and the backward one behind it, on
-both sides, and the work that of both.
+are held against those of every peer first. The last line is the geometric mean of the first
+variant's ratios, if there is a peer. With `--with-forward` a run is the forward pass and the
+backward one behind it, on both sides, and the work that of both.
 """
 
 import argparse
