@@ -66,14 +66,15 @@ bool Extents::ends_earlier(const Operation& access, std::size_t axis) const {
 }
 
 void Extents::find_nonnegative() {
-  bool earlier = false;
+  bool is_asked = false;
   ir::for_each(kernel_.body, [&](const Operation& o) {
     if (ir::info(o.op).family != ir::Family::tile_access) return;
+    is_asked |= ir::info(o.op).writes(ir::Memory::global);
     for (std::size_t axis = 0; axis < kernel_.parameter_of(o.operands[0])->shape.size(); ++axis) {
-      earlier |= ends_earlier(o, axis);
+      is_asked |= ends_earlier(o, axis);
     }
   });
-  if (!earlier) return;
+  if (!is_asked) return;
   NotLess proof(kernel_);
   nonnegative_ = nonnegative_values(kernel_, [&](ValueId value) {
     const Operation* o = definitions_[value];
@@ -83,13 +84,20 @@ void Extents::find_nonnegative() {
   });
 }
 
-bool Extents::reaches_out_twice(const Operation& access) const {
-  const std::size_t rank = kernel_.parameter_of(access.operands[0])->shape.size();
-  const std::size_t first = access.operands.size() - 2 * rank;  // starts come before limits
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    if (ends_earlier(access, axis) && !nonnegative_[access.operands[first + axis]]) return true;
+bool Extents::may_begin_before(const Operation& access) const {
+  const std::vector<std::int64_t>& sizes = access.attributes.integers(Key::sizes);
+  const std::size_t first = access.operands.size() - 2 * sizes.size();  // starts, then limits
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis] != 0 && !nonnegative_[access.operands[first + axis]]) return true;
   }
   return false;
+}
+
+bool Extents::reaches_out_twice(const Operation& access) const {
+  bool earlier = false;
+  const std::size_t rank = access.attributes.integers(Key::sizes).size();
+  for (std::size_t axis = 0; axis < rank; ++axis) earlier |= ends_earlier(access, axis);
+  return earlier && may_begin_before(access);
 }
 
 bool Extents::clips_boxes(const Operation& access) const {
@@ -99,7 +107,8 @@ bool Extents::clips_boxes(const Operation& access) const {
     if (!ends_earlier(access, axis)) continue;
     if (axis == rank - 1 || rank > 4 || ++earlier > 1) return false;
   }
-  return !reaches_out_twice(access);
+  const bool stores = ir::info(access.op).writes(ir::Memory::global);
+  return !((stores || earlier > 0) && may_begin_before(access));
 }
 
 // A start that is a multiple of the size, in a dimension that is one too, never meets the end.

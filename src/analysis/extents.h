@@ -28,17 +28,18 @@ class Extents {
   const Bounds& of(ir::ValueId tile, std::size_t axis) const;
   // Whether the load or store may end before its tensor does on the tensor's axis.
   bool ends_earlier(const ir::Operation& access, std::size_t axis) const;
-  // Whether it may, and begin before its tensor on the same axis: a copy of boxes finds such an end
-  // as that of memory which begins later, and would reach what lies before the tensor. Integers
+  // Whether it may on some axis, and begin before its tensor on any: a copy of boxes finds such an
+  // end as that of memory which begins before the tensor, and would reach what lies there. Integers
   // that a launch gives, such as where a sequence begins, are taken not to be negative.
   bool reaches_out_twice(const ir::Operation& access) const;
   // Whether a copy of boxes clips a load or store as its limits say: they are the sizes of its
-  // tensor's axes, but for one of at most four axes, which is not the last, and on which it begins
-  // inside.
+  // tensor's axes, but for one of at most four axes, which is not the last. Then it begins inside,
+  // as every store does that is such a copy.
   bool clips_boxes(const ir::Operation& access) const;
 
  private:
   void find_nonnegative();
+  bool may_begin_before(const ir::Operation& access) const;
   void visit(const ir::Block& block);
   void visit(const ir::Operation& operation);
   void tile(const ir::Operation& operation);
@@ -49,7 +50,7 @@ class Extents {
   const ir::Kernel& kernel_;
   std::vector<const ir::Operation*> definitions_;
   std::vector<std::vector<Bounds>> bounds_;
-  std::vector<bool> nonnegative_;  // empty where no access ends earlier
+  std::vector<bool> nonnegative_;  // empty where nobody asks
 };
 
 }  // namespace tilewright::analysis

@@ -48,11 +48,13 @@ int ragged_axis(const Tracer& tracer, const ResolvedView& view, const char* what
 // Where a copy is on the axes of its map, outermost first; operations.def says what a ragged axis
 // makes of it.
 std::vector<ir::ValueId> coordinates(Tracer& tracer, const ResolvedView& view, int ragged,
-                                     SourceLocation where) {
+                                     bool stores, SourceLocation where) {
   if (ragged < 0) return view.starts;
   std::vector<ir::ValueId> result = view.starts;
   const ir::ValueId size = tracer.dim(view.parameter->shape[ragged], where);
-  const ir::ValueId limit = tracer.arithmetic(Op::min, view.limits[ragged], size, where);
+  ir::ValueId limit = tracer.arithmetic(Op::min, view.limits[ragged], size, where);
+  // Stores take no negative number anywhere.
+  if (stores) limit = tracer.arithmetic(Op::max, limit, tracer.integer(0, where), where);
   const ir::ValueId behind = tracer.arithmetic(Op::sub, size, limit, where);
   result[ragged] = tracer.arithmetic(Op::add, behind, result[ragged], where);
   result.insert(result.begin(), limit);
@@ -132,11 +134,11 @@ ir::ValueId tensor_map(Tracer& tracer, const ResolvedView& view, int ragged,
 
 // What every copy names: the map, the part of shared memory, and where the part of the tensor is.
 std::vector<ir::ValueId> copied(Tracer& tracer, const ResolvedView& view, const SharedView& shared,
-                                const char* what, SourceLocation where) {
+                                bool stores, const char* what, SourceLocation where) {
   const ir::ValueId part = ExplicitTracing::emit(tracer, shared, what, where);
   const int ragged = ragged_axis(tracer, view, what, where);
   std::vector<ir::ValueId> operands{tensor_map(tracer, view, ragged, shared, what, where), part};
-  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, where);
+  const std::vector<ir::ValueId> at = coordinates(tracer, view, ragged, stores, where);
   operands.insert(operands.end(), at.begin(), at.end());
   return operands;
 }
@@ -178,7 +180,7 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
               SourceLocation where) {
   Tracer& tracer = filling("tma_load", where);
   const ResolvedView view = resolve(tracer, from, "tma_load", where);
-  std::vector<ir::ValueId> operands = copied(tracer, view, to, "tma_load", where);
+  std::vector<ir::ValueId> operands = copied(tracer, view, to, false, "tma_load", where);
   operands.insert(operands.begin() + 2, {tracer.filling->barriers, tracer.filling->stage});
   const std::int64_t cluster = tracer.kernel().cluster;
   const std::int64_t group = tracer.filling->multicast;
@@ -244,7 +246,8 @@ void tma_store(const TensorView& to, const SharedView& from, SourceLocation wher
   Tracer& tracer = in_role("tma_store", where);
   const ResolvedView view = resolve(tracer, to, "tma_store", where);
   require_written(view, "tma_store", "out", where);
-  plain(tracer, Op::tma_store_tile, copied(tracer, view, from, "tma_store", where), {}, where);
+  plain(tracer, Op::tma_store_tile, copied(tracer, view, from, true, "tma_store", where), {},
+        where);
 }
 
 void tma_reduce(const TensorView& to, const SharedView& from, Reduction how, SourceLocation where) {
@@ -259,7 +262,7 @@ void tma_reduce(const TensorView& to, const SharedView& from, Reduction how, Sou
     refuse(view, "tma_reduce", problem,
            "take what there is, or another dtype of " + view.parameter->name, where);
   }
-  plain(tracer, Op::tma_reduce_tile, copied(tracer, view, from, "tma_reduce", where),
+  plain(tracer, Op::tma_reduce_tile, copied(tracer, view, from, true, "tma_reduce", where),
         {{Key::function, function}}, where);
 }
 

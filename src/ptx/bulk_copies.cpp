@@ -174,16 +174,20 @@ void begin_loads(Execution& x, const Load& made, std::uint64_t receivers) {
   }
 }
 
-// For a box of which nothing exists hardware touches the address where the map begins.
+bool begins_before(const TensorMap& map, const std::array<std::int64_t, 5>& start) {
+  return std::any_of(start.begin(), start.begin() + map.rank,
+                     [](std::int64_t at) { return at < 0; });
+}
+
+// To load a box of which nothing exists, or that begins before an axis, hardware touches the
+// address where the map begins.
 void touch_base(Execution& x, const TensorMap& map, const std::array<std::int64_t, 5>& start) {
-  bool is_outside = false;
-  for (int axis = 0; axis < map.rank; ++axis) {
-    is_outside |= start[axis] >= map.sizes[axis] || start[axis] + map.box[axis] <= 0;
-  }
-  if (!is_outside || x.machine.find(map.base, 1)) return;
+  bool touches = begins_before(map, start);
+  for (int axis = 0; axis < map.rank; ++axis) touches |= start[axis] >= map.sizes[axis];
+  if (!touches || x.machine.find(map.base, 1)) return;
   x.fail("out_of_bounds",
-         fmt::format("of a box that lies wholly outside of {}, whose map begins {}", map.name,
-                     x.machine.describe_outside(map.base, 1)));
+         fmt::format("of a box that begins before {} or lies outside of it, whose map begins {}",
+                     map.name, x.machine.describe_outside(map.base, 1)));
 }
 
 void load_box(Execution& x, int lane) {
@@ -313,7 +317,10 @@ void store_box(Execution& x, int lane) {
   made.lane = lane;
   made.piece.map = &described;
   made.piece.start = coordinates_of(x, target, lane, values);
-  touch_base(x, described, made.piece.start);
+  // Hardware does not execute it, also where the box reaches into the tensor.
+  if (begins_before(described, made.piece.start)) {
+    x.fail("out_of_bounds", fmt::format("of a store that begins before {}", described.name));
+  }
   made.address = at;
   x.record(EventKind::tensor_store, std::move(values));
   begin_store(x, std::move(made));

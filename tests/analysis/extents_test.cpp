@@ -145,6 +145,9 @@ TEST(Extents, BoxesThatCopiesClip) {
   store(X(early(unknown, 8), m.block(0, 8), all), zero);    // 4: and may begin before its tensor
   store(W(early(i, 8), m.block(0, 8), 0, 0, all), zero);    // 5: of five axes
   store(X(Block(i, 8, Index(m)), 0, all), zeros({8, 64}));  // 6: with another dim
+  store(X(n.block(i, 8), Block(unknown, 8, Index(m)), all),
+        zero);                                                    // 7: ends with it, begins before
+  store(X(early(i, 8), Block(unknown, 8, Index(m)), all), zero);  // 8: ends on another axis
   const ir::Kernel traced = kernel.finish();
   const Extents extents(traced);
   for (int number = 0; number < 6; ++number) {
@@ -155,6 +158,10 @@ TEST(Extents, BoxesThatCopiesClip) {
   EXPECT_FALSE(extents.ends_earlier(access(traced, ir::Op::store, 0), 0));
   EXPECT_TRUE(extents.ends_earlier(access(traced, ir::Op::store, 1), 0));
   EXPECT_TRUE(extents.ends_earlier(access(traced, ir::Op::store, 6), 0));
+  // A store by a copy begins in its tensor. So does a load that ends earlier, on every axis.
+  EXPECT_FALSE(extents.clips_boxes(access(traced, ir::Op::store, 7)));
+  EXPECT_FALSE(extents.reaches_out_twice(access(traced, ir::Op::store, 7)));
+  EXPECT_TRUE(extents.reaches_out_twice(access(traced, ir::Op::store, 8)));
 }
 
 }  // namespace

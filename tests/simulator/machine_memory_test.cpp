@@ -193,13 +193,47 @@ TEST(MachineCopies, ABoxThatLiesOutsideTakesTheMapThatBeginsWithTheTensor) {
       };
       EXPECT_THAT(fault_of(ragged_text(first, limit, kFromStart, wrong, kNever), "tma_load"),
                   touches("X"));
-      EXPECT_THAT(fault_of(ragged_text(first, limit, kSameRows, kOutside, wrong), "tma_store"),
-                  touches("Y"));
+      // A store touches nothing.
+      EXPECT_EQ(fault_of(ragged_text(first, limit, kSameRows, kOutside, wrong), "tma_store"),
+                "none");
     }
   }
   EXPECT_THAT(
+      fault_of(ragged_text(3, 11, kSameRows, kOutside, kInside), "tma_store"),
+      HasSubstr("a box that reaches Y is 10240 bytes behind it in the map for boxes outside"));
+  // Rows 3 to 7 exist, and the box begins at column -8.
+  std::string before = ragged_text(3, 8, kFromStart, kOutside, kNever);
+  before.replace(before.find("%8, %20, %20, %21"), 17, "%8, %20, %32, %21");
+  before.insert(before.find("  mbarrier_expect_tx"), "  %32: i32 = constant {value = -8}\n");
+  EXPECT_THAT(fault_of(before, "tma_load"),
+              HasSubstr("a box that begins before X makes TMA touch the address where its map"));
+  EXPECT_THAT(
       fault_of(ragged_text(3, 11, kFromStart, kInside, kNever), "tma_load"),
       HasSubstr("a box that reaches X is 10240 bytes behind it in the map for boxes outside"));
+}
+
+// Hardware takes them for an illegal instruction, also where part of the box lies in the tensor.
+TEST(MachineCopies, StoresBeginInTheirTensorOnEveryAxis) {
+  const auto stored_at = [](const std::string& column, const std::string& row) {
+    std::string text = copy_text(128, -3, -16, kCommitAndWait);
+    const std::string from = "tma_store %6, %7, %20, %20, %20";
+    text.replace(text.find(from), from.size(), "tma_store %6, %7, %20, " + column + ", " + row);
+    CopyTensors tensors(64);
+    auto& [x, y] = tensors;
+    const MachineReport report = run_seed(text, {&x, &y}, 7);
+    if (report.ok()) return std::string("none");
+    EXPECT_EQ(report.faults[0].first.line, line_of(text, "tma_store"));
+    return report.faults[0].message;
+  };
+  EXPECT_EQ(stored_at("%20", "%20"), "none");
+  EXPECT_THAT(stored_at("%20", "%22"),
+              HasSubstr("a store by TMA to Y that begins at -3 on axis 0: hardware takes no"));
+  EXPECT_THAT(stored_at("%21", "%20"), HasSubstr("that begins at -16 on axis 1"));
+  const std::string ends_before = ragged_text(0, -4, kSameRows, kOutside, kNever);
+  MachineTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
+  const MachineReport report = run_seed(ends_before, {&x, &y}, 7);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.faults[0].message, HasSubstr("a store by TMA to Y that ends at -4"));
 }
 
 TEST(MachineCopies, StoreThatIsNotWaitedForIsFound) {

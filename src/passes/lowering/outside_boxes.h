@@ -9,8 +9,8 @@
 
 namespace tilewright::passes {
 
-// Which copies of tiles may have a box that lies wholly outside of its tensor: with a ragged map
-// such a copy takes another one (operations.def). Asked while the kernel is lowered, of what it was
+// Which loads of tiles may have a box that lies wholly outside of its tensor: with a ragged map
+// such a load takes another one (operations.def). Asked while the kernel is lowered, of what it was
 // before.
 class OutsideBoxes {
  public:

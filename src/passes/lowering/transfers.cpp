@@ -208,10 +208,12 @@ void TransferLowering::cluster_copy(const Operation& o) {
   }
 }
 
-// That of the copy of the tile's columns from `column` on.
+// That of the copy of the tile's columns from `column` on. A store touches nothing outside.
 ValueId TransferLowering::ragged_map(const Operation& copy, const Operation& map,
                                      std::int64_t column) {
-  const ValueId is_outside = outside_.condition(code_, copy, map, column);
+  const bool loads = ir::info(ir::info(copy.op).becomes).writes(ir::Memory::shared);
+  const ValueId is_outside =
+      loads ? outside_.condition(code_, copy, map, column) : code_.boolean(false, copy.where);
   const ValueId chosen = code_.new_value(Type::of(Type::Kind::tensor_map));
   code_.emit(Op::ragged_map, {copy.operands[0], is_outside}, {}, copy.where);
   code_.last().results = {chosen};

@@ -140,30 +140,55 @@ bool is_outside(const TensorMap& map, const std::array<std::int64_t, 5>& start) 
   return false;
 }
 
-// For a box that lies wholly outside TMA touches the address where the map begins, and a ragged one
-// begins before its tensor, where there may be no memory: such a copy takes the map that begins
-// with the tensor, and no other copy does.
+// Hardware does not execute a store that begins before any axis, also where it reaches into it.
+bool stores_from_inside(Launch& launch, const Warp& warp, const Instruction& instruction,
+                        const TensorMap& map, const std::array<std::int64_t, 5>& start) {
+  const auto before =
+      std::find_if(start.begin(), start.begin() + map.rank, [](std::int64_t at) { return at < 0; });
+  if (before == start.begin() + map.rank) return true;
+  const auto axis = static_cast<int>(before - start.begin());
+  const auto rank = static_cast<int>(map.tensor->shape.size());
+  const std::string where = axis == rank
+                                ? fmt::format("ends at {}", *before)
+                                : fmt::format("begins at {} on axis {}", *before, rank - 1 - axis);
+  launch.log.add({"out_of_bounds", instruction.where(), map.where,
+                  fmt::format("out of bounds: a store by TMA to {} that {}: hardware takes no "
+                              "negative number there\n{}",
+                              map.name, where, launch.access("write", instruction, warp)),
+                  "a condition (when) that leaves it out, or a store from registers"});
+  return false;
+}
+
+// For a load whose box lies wholly outside, or begins before an axis, TMA touches the address where
+// the map begins, and a ragged one begins before its tensor, where there may be no memory. Boxes
+// outside take the map that begins with the tensor; no other does.
 bool through_right_map(Launch& launch, const Warp& warp, const Instruction& instruction,
                        const TensorMap& map, const std::array<std::int64_t, 5>& start) {
   const Slot chosen = launch.kernel.transfers[instruction.detail].outside;
   if (chosen == ir::kNoValue) return true;
-  const bool outside = is_outside(map, start);
   const auto& shape = map.tensor->shape;
-  const bool is_empty = std::count(shape.begin(), shape.end(), 0) != 0;  // has one address for both
-  if (outside == (warp.integer(chosen) != 0) || is_empty) return true;
-  const std::string what =
-      outside ? fmt::format(
-                    "a box that lies wholly outside of {} makes TMA touch the address where "
-                    "its map begins, {} bytes before the tensor",
-                    map.name, -map.origin)
-              : fmt::format(
-                    "a box that reaches {} is {} bytes behind it in the map for boxes "
-                    "outside",
-                    map.name, -map.origin);
+  if (std::count(shape.begin(), shape.end(), 0) != 0) return true;  // both begin elsewhere
+  const bool loads = ir::info(instruction.op).writes(ir::Memory::shared);
+  const bool outside = is_outside(map, start), for_outside = warp.integer(chosen) != 0;
+  const bool begins_before =
+      std::any_of(start.begin(), start.begin() + map.rank, [](std::int64_t at) { return at < 0; });
+  std::string what;
+  if (for_outside && !outside) {
+    what = fmt::format("a box that reaches {} is {} bytes behind it in the map for boxes outside",
+                       map.name, -map.origin);
+  } else if (!for_outside && loads && (outside || begins_before)) {
+    what = fmt::format(
+        "a box that {} {} makes TMA touch the address where its map begins, {} bytes "
+        "before the tensor",
+        outside ? "lies wholly outside of" : "begins before", map.name, -map.origin);
+  } else {
+    return true;
+  }
   launch.log.add(
       {"out_of_bounds", instruction.where(), map.where,
        fmt::format("out of bounds: {}\n{}", what, launch.access("copy", instruction, warp)),
-       "ragged_map by whether the box lies wholly outside"});
+       outside || for_outside ? "ragged_map by whether the box lies wholly outside"
+                              : "a block that begins in the tensor on every axis"});
   return false;
 }
 
@@ -346,7 +371,9 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
   if (!data || !valid(launch, warp, instruction, map, data, address)) return;
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
+  const bool load = ir::info(instruction.op).writes(ir::Memory::shared);
   if (!begins_inside(launch, warp, instruction, map, start) ||
+      !(load || stores_from_inside(launch, warp, instruction, map, start)) ||
       !through_right_map(launch, warp, instruction, map, start)) {
     return;
   }
@@ -354,7 +381,6 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
     const std::int64_t at = start[map.tensor->shape.size() - 1 - check.axis];
     launch.fits(warp, instruction, *map.tensor, check, at, map.tensor->shape[check.axis]);
   }
-  const bool load = ir::info(instruction.op).writes(ir::Memory::shared);
   (load ? issue_load : issue_store)(launch, warp, instruction, {&map, data, address, start});
 }
 
