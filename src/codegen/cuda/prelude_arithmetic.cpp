@@ -12,7 +12,11 @@ typedef long long i64;
 )"},
     {"TensorMap", R"(struct alignas(64) TensorMap { u64 words[16]; };
 )"},
+    {"RaggedMap", R"(struct RaggedMap { TensorMap outside[2]; };
+)"},
     {"PeerMaps", R"(struct PeerMaps { TensorMap rank[8]; };
+)"},
+    {"PeerRaggedMaps", R"(struct PeerRaggedMaps { RaggedMap rank[8]; };
 )"},
     {"Peers", R"(template <typename T>
 struct Peers { T* rank[8]; };
