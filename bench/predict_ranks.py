@@ -76,8 +76,8 @@ def main():
             line = (f"{operation:>19} {size:>16} {ranks:>5} {schedule:>20} {seconds * 1e6:9.1f} "
                     f"{ratio:6.3f}")
             if measured:
-                time, measured_ratio = measured
-                line += f" {time:9.1f} {measured_ratio:6.3f} {seconds * 1e6 / time:20.3f}"
+                line += (f" {measured[0]:9.1f} {measured[1]:6.3f} "
+                         f"{seconds * 1e6 / measured[0]:20.3f}")
             print(line, flush=True)
 
 

@@ -19,6 +19,7 @@ struct Request {
   std::string folder;              // of golden data
   std::string outputs_folder;      // of what is checked; empty: the same
   std::vector<std::string> sizes;  // NAME=SIZE,SIZE,...
+  std::string backward;            // of check-gradients: the file of the second pass
   std::string rules_file;
   std::string html;
   std::string launch;  // of a PTX file
