@@ -76,6 +76,7 @@ int explain(const Request& request);
 int simulate(const Request& request);
 int bench(const Request& request);
 int tune(const Request& request);
+int build(const Request& request);
 int fuzz(const Request& request);
 int stress(const Request& request);
 int check_gradients(const Request& request);

@@ -19,42 +19,6 @@ bool is_empty(const TensorArgument& tensor) {
   return std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0;
 }
 
-runtime::TensorMapType map_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return runtime::TensorMapType::f32;
-    case DType::f16:
-      return runtime::TensorMapType::f16;
-    case DType::bf16:
-      return runtime::TensorMapType::bf16;
-    case DType::i32:
-      return runtime::TensorMapType::i32;
-    case DType::i64:
-      return runtime::TensorMapType::i64;
-    case DType::u32:
-      return runtime::TensorMapType::u32;
-    case DType::f8e4m3:
-    case DType::i8:
-    case DType::u8:
-    case DType::boolean:
-      break;
-  }
-  return runtime::TensorMapType::u8;
-}
-
-runtime::TensorMapSwizzle map_swizzle(std::int64_t bytes) {
-  switch (bytes) {
-    case 32:
-      return runtime::TensorMapSwizzle::bytes32;
-    case 64:
-      return runtime::TensorMapSwizzle::bytes64;
-    case 128:
-      return runtime::TensorMapSwizzle::bytes128;
-    default:
-      return runtime::TensorMapSwizzle::none;
-  }
-}
-
 class Planner {
  public:
   Planner(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors)
@@ -325,8 +289,8 @@ class Planner {
     runtime::TensorMapSpec spec;
     spec.name = parameter.name;
     spec.where = operation.where;
-    spec.type = map_type(argument.dtype);
-    spec.swizzle = map_swizzle(operation.attributes.integer(ir::Key::swizzle));
+    spec.type = tensor_map_type(argument.dtype);
+    spec.swizzle = tensor_map_swizzle(operation.attributes.integer(ir::Key::swizzle));
     spec.rank = rank;
     spec.base = is_empty(argument) ? address_of_another() : data;
     std::int64_t dense = element;
@@ -412,6 +376,42 @@ class Planner {
 };
 
 }  // namespace
+
+runtime::TensorMapType tensor_map_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return runtime::TensorMapType::f32;
+    case DType::f16:
+      return runtime::TensorMapType::f16;
+    case DType::bf16:
+      return runtime::TensorMapType::bf16;
+    case DType::i32:
+      return runtime::TensorMapType::i32;
+    case DType::i64:
+      return runtime::TensorMapType::i64;
+    case DType::u32:
+      return runtime::TensorMapType::u32;
+    case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      break;
+  }
+  return runtime::TensorMapType::u8;
+}
+
+runtime::TensorMapSwizzle tensor_map_swizzle(std::int64_t bytes) {
+  switch (bytes) {
+    case 32:
+      return runtime::TensorMapSwizzle::bytes32;
+    case 64:
+      return runtime::TensorMapSwizzle::bytes64;
+    case 128:
+      return runtime::TensorMapSwizzle::bytes128;
+    default:
+      return runtime::TensorMapSwizzle::none;
+  }
+}
 
 bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
   bool any = false;
