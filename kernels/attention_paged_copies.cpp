@@ -46,7 +46,7 @@ Block PageCopies::keys_of(const PagedWork& work, const Index& j, int i) const {
 
 Index PageCopies::page_of(const PagedWork& work, const Index& j, int i) const {
   const Index key = min(j * keys_ + i * rows_, work.keys.end() - 1);
-  return load_index(p_.block_table(work.item.sequence, key / p_.page));
+  return p_.listed(work.item.sequence, key / p_.page);
 }
 
 Tile PageCopies::without(const Tile& scores, const Index& missing) const {

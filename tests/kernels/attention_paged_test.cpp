@@ -229,9 +229,9 @@ TEST(AttentionPagedTest, NumbersThatAreNoPage) {
   }
   library::Workload work = paged_workload(kSmallCache);
   work.tensors[kLengths].set({0}, 5 * 16 + 1);
-  EXPECT_THAT(
-      paged_error_of([&] { run_paged(work, "interpreter"); }),
-      AllOf(HasSubstr("attention_paged.cpp"), HasSubstr("element {0, 5} is outside block_table")));
+  EXPECT_THAT(paged_error_of([&] { run_paged(work, "interpreter"); }),
+              AllOf(HasSubstr("kernels/attention_paged"),
+                    HasSubstr("element {0, 5} is outside block_table")));
 }
 
 // Row 19: the queries are loaded once, before the loop over pages.
