@@ -12,23 +12,15 @@ namespace {
 // Parts that are read at a time, since each read takes as long as memory takes to answer.
 constexpr int kPartsOfStep = 16;
 constexpr int kRowsOfBlock = 4;
-// Elements of a step's parts that registers hold.
-constexpr int kElementsOfStep = 96 * 128;
-
-int parts_of_step(int rows, int columns) {
-  const int fit = kElementsOfStep / (rows * columns);
-  if (!plan_case("rows so wide that fewer parts fit", fit < kPartsOfStep)) return kPartsOfStep;
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(fit)));
-}
+constexpr int kElementsOfStep = 8192;  // in registers
 
 }  // namespace
 
 JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
                 const std::optional<Tile>& sinks) {
-  const int at_a_time = parts_of_step(rows, columns);
-  const Index steps = ceil_div(parts.count, at_a_time);
+  const Index steps = ceil_div(parts.count, kPartsOfStep);
   const auto of_step = [&](const Index& step) {
-    return Block(step * at_a_time, at_a_time, parts.count);
+    return Block(step * kPartsOfStep, kPartsOfStep, parts.count);
   };
   Var top{full({1, rows}, kNone)};
   if (sinks) top = top + *sinks;
@@ -43,16 +35,17 @@ JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
     const Tile weights = exp2((load(parts.sums(of_step(step))) - shift) * kLog2e);
     sum = sum + reduce_sum(weights, 0);
     const Tile outputs = load(parts.outputs(of_step(step)));
-    const Tile weighted = outputs * weights.reshape({at_a_time, rows, 1});
+    const Tile weighted = outputs * weights.reshape({kPartsOfStep, rows, 1});
     acc = acc + reduce_sum(weighted, 0).reshape({rows, columns});
   }
   const Tile normaliser = where(Tile(sum) == 0, 0, 1 / Tile(sum));
   return {Tile(acc) * normaliser.reshape({rows, 1}), shift + log2(Tile(sum)) * kLn2};
 }
 
-int rows_to_join(int rows) {
-  const int size =
-      std::min(kRowsOfBlock, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
+int rows_to_join(int rows, int columns) {
+  const int fit = std::max(kElementsOfStep / (kPartsOfStep * columns), 1);
+  const int most = std::min(kRowsOfBlock, static_cast<int>(std::bit_floor(unsigned(fit))));
+  const int size = std::min(most, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
   plan_case("heads in several blocks", rows > size);
   plan_case("heads fill their blocks", rows % size == 0);
   return size;

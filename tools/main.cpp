@@ -121,6 +121,7 @@ class CommandLine {
     json(bench);
 
     add_tune();
+    add_build();
     add_fuzz();
     add_stress();
     add_check_gradients();
@@ -328,6 +329,25 @@ class CommandLine {
     seed(tune, "Of the random inputs");
     json(tune);
   }
+  void add_build() {
+    CLI::App* build =
+        add("build",
+            "Write a kernel as two C files that need the NVIDIA driver alone, with all of its "
+            "variants: NAME.c and NAME.h (docs/build.md)",
+            tilewright::tools::build);
+    kernel(build, "sm_90a", Named::always);
+    build->add_option("--out", request_.folder, "Where to write them")
+        ->type_name("DIR")
+        ->required();
+    build
+        ->add_option("--sizes", request_.sizes,
+                     "Keep those variants alone that serve such sizes, as m=1,16,4096; all "
+                     "combinations of several --sizes. The last serves the other sizes")
+        ->type_name("NAME=SIZES")
+        ->allow_extra_args(false);
+    timeout(build);
+    json(build);
+  }
   void add_fuzz() {
     CLI::App* fuzz = add("fuzz",
                          "Compile random kernels, and compare what they compute with bounds that "
@@ -394,8 +414,12 @@ class CommandLine {
             tilewright::tools::check_gradients);
     check
         ->add_option("kernel", request_.kernel,
-                     "The name of a kernel that computes gradients, or of its forward pass")
+                     "The name of a kernel that computes gradients, or of its forward pass; or the "
+                     "forward pass as a file that ends in .tw")
         ->required();
+    check
+        ->add_option("--backward", request_.backward, "The kernel of the gradients, of such a file")
+        ->type_name("FILE");
     check
         ->add_option("--target", request_.target,
                      "Where the gradients are computed in the kernel's own types: cpu, "

@@ -20,7 +20,6 @@
 #include "compiler/claims.h"
 #include "compiler/rewrites.h"
 #include "fault_table.h"
-#include "ir/text.h"
 #include "json_text.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
@@ -88,12 +87,6 @@ std::optional<std::set<std::size_t>> wanted_mutants(const Request& request,
   return wanted;
 }
 
-// Tells kernels from each other that differ in more than a name.
-std::string form_of(ir::Kernel kernel) {
-  kernel.name.clear();
-  return fmt::format("{:016x}", ir::form_hash(kernel));
-}
-
 // Of --list-mutants: those of all forms, one form after the other. Each with the kernel that it is
 // of, where it is of one: the same mutant of the same kernel need not be run twice.
 int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms,
@@ -101,7 +94,7 @@ int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms,
   Json list = Json::array();
   for (std::size_t form = 0; form < of_forms.size(); ++form) {
     std::vector<std::string> names;
-    for (const ir::Kernel& kernel : kernels[form]) names.push_back(form_of(kernel));
+    for (const ir::Kernel& kernel : kernels[form]) names.push_back(checks::form_of(kernel));
     for (const MutantResult& result : of_forms[form]) {
       list.push_back({{"number", list.size()},
                       {"kind", result.kind->number},

@@ -163,6 +163,16 @@ TEST_F(FilesCommandTest, SaysWhichCommandTakesAFile) {
   }
 }
 
+TEST_F(FilesCommandTest, NamesLongerThanFilesHave) {
+  const std::string name(300, 'x'), sizes = " --set m=4 --set n=4 --set k=4 ";
+  for (const std::string& line : {"golden gemm" + sizes + "--out " + name, "check " + name,
+                                  "run gemm --target cpu" + sizes + "--out C=" + name + ".npy",
+                                  "run gemm --target cpu" + sizes + "--in A=" + name + ".npy",
+                                  "run " + name + ".tw --target cpu"}) {
+    expect_failure(line, 2, {name});
+  }
+}
+
 TEST_F(FilesCommandTest, NumbersThatAreNone) {
   expect_failure("run gemm --target interpreter --seed 18446744073709551616", 2,
                  {"--seed", "18446744073709551616 is above 2^64 - 1"});
