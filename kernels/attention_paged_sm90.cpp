@@ -154,10 +154,10 @@ class PagedForward {
       }
       lane.keys.produce(missing, [&](const Slot& slot) {
         for (int i = 0; i < copies(); ++i) {
-          const auto& [page, slots] = copied[static_cast<std::size_t>(i)];
+          const PageSlots& at = copied[static_cast<std::size_t>(i)];
           const int row = i * rows_of_copy_;
-          tma_load(p_.K(page, slots, work.kv_head, all), slot[0].rows(row, rows_of_copy_));
-          tma_load(p_.V(page, slots, work.kv_head, all), slot[1].rows(row, rows_of_copy_));
+          tma_load(p_.keys(at, work.kv_head), slot[0].rows(row, rows_of_copy_));
+          tma_load(p_.values(at, work.kv_head), slot[1].rows(row, rows_of_copy_));
         }
       });
     }

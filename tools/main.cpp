@@ -236,7 +236,8 @@ class CommandLine {
                    "arithmetic alone")
         ->excludes("--faults")
         ->excludes("--printed")
-        ->excludes("--provenance");
+        ->excludes("--provenance")
+        ->excludes("--schedules");
     simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
@@ -252,7 +253,8 @@ class CommandLine {
             "that read it are waited for. warp_sync: one lane releases what others may still "
             "read")
         ->type_name("NAME")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_option("--search", request_.search,
                      "random: each schedule is drawn from its seed; delays: a seed counts through "
@@ -262,18 +264,21 @@ class CommandLine {
         ->check(CLI::IsMember({"random", "delays", "held"}))
         ->take_last()
         ->capture_default_str()
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_flag("--one-for-all", request_.one_for_all,
                    "One schedule alone of each size in which nothing hangs on the order of the "
                    "work: it stands for all (docs/debugging.md). Other sizes share their "
                    "schedules, so that each takes as long")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_flag("--strict", request_.strict,
                    "Also report reads before asynchronous writes without a proxy fence, which most "
                    "pipelines leave out")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_flag("--shrunken", request_.shrunken,
                    "Sizes that are not set are several small choices, with stages + 1 steps and "

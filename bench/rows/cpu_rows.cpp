@@ -12,8 +12,8 @@ namespace {
 
 using namespace tilewright;
 
-// Rows of a block: as many as sums are taken of at once.
-constexpr int kRows = 16;
+// Rows of a block. They go through the cache a few at a time, and a block's start is shared by all.
+constexpr int kRows = 64;
 constexpr double kEpsilon = 1e-5;
 
 Tile function_of(std::string_view name, const Tile& x, const Tile& weight, const Tile& bias,

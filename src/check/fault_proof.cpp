@@ -6,6 +6,7 @@
 #include <map>
 
 #include "check/mutant_runner.h"
+#include "ir/text.h"
 #include "support/parallel.h"
 #include "target/verify.h"
 
@@ -288,6 +289,11 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
     if (advance) advance();
   });
   return results;
+}
+
+std::string form_of(ir::Kernel kernel) {
+  kernel.name.clear();
+  return fmt::format("{:016x}", ir::form_hash(kernel));
 }
 
 }  // namespace tilewright::checks

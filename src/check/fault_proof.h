@@ -76,6 +76,9 @@ bool shows_in_values(const simulator::FaultKind& kind);
 // All of the kernel, by kind and then by place: none is run.
 std::vector<MutantResult> list_mutants(const ir::Kernel& machine);
 
+// Tells kernels from each other that differ in more than a name.
+std::string form_of(ir::Kernel kernel);
+
 // A changed kernel may never come to its end: how many operations warps execute before it is taken
 // to do so, where without the change they execute `usual`.
 std::int64_t most_operations(std::int64_t usual);

@@ -13,7 +13,7 @@ const std::vector<Rewrite>& all_rewrites() {
       {"skip_hidden", &Numerics::skip_hidden,
        "blocks whose weights are all 0 are left out (0 x infinity was no number)"},
       {"contract_fma", &Numerics::contract_fma, "a * b + c rounds once"},
-      {"sink_partial_sums", &Numerics::sink_partial_sums, "lanes sum apart over a whole loop"},
+      {"sink_partial_sums", &Numerics::sink_partial_sums, "parts of a row are summed apart"},
       {"sink_partial_maxima", &Numerics::sink_partial_maxima,
        "lanes keep maxima apart (exact: the order alone changes)"},
       {"bf16_pairs", &Numerics::bf16_pairs, "two terms of bf16 products at a time",

@@ -50,6 +50,10 @@ class Conflicts {
     walk(choice.otherwise, other);
     join(live, other);
   }
+  void visit(const Strips& strips, Tiles& live) {
+    walk(strips.body, live);
+    if (records_) keep_rows_apart(strips.body);
+  }
   void visit(const For& loop, Tiles& live) { visit_loop(loop.body, live); }
   void visit(const While& loop, Tiles& live) { visit_loop(loop.body, live); }
 
@@ -94,6 +98,26 @@ class Conflicts {
         add(written, read);
       }
     }
+  }
+  // What a strip writes lies where the next strips' rows do not: apart, or on the same rows.
+  void keep_rows_apart(const Block& body) {
+    std::vector<bool> touched(count_, false), written(count_, false);
+    for (const Operation& operation : body) {
+      std::visit(TileUses{[&](TileId tile) { touched[tile] = true; },
+                          [&](TileId tile) { touched[tile] = written[tile] = true; }},
+                 operation);
+    }
+    for (TileId a = 0; a < count_; ++a) {
+      for (TileId b = 0; written[a] && b < count_; ++b) {
+        if (touched[b] && b != a) keep_rows_apart(a, b);
+      }
+    }
+  }
+  void keep_rows_apart(TileId a, TileId b) {
+    const Tile &x = program_.tiles[a], &y = program_.tiles[b];
+    if ((x.is_of_strip && y.is_of_strip) || between(a, b)) return;
+    if (x.is_of_strip || y.is_of_strip || !lie_alike(x, y)) return add(a, b);
+    wishes_.push_back({a, b, depth_});
   }
   static bool may_coincide(const Apply&) { return true; }
   static bool may_coincide(const Move& move) { return move.is_copy; }
@@ -242,6 +266,7 @@ class Finish {
     }
     return found;
   }
+  void visit(Strips& strips) { walk(strips.body); }
   void visit(While& loop) { walk(loop.body); }
   void visit(If& choice) {
     walk(choice.then);
@@ -258,7 +283,9 @@ class Finish {
 void place_tiles(Program& program, const Kernels& kernels) {
   Conflicts conflicts(program);
   const Groups groups = join_tiles(program, conflicts);
-  program.arena_bytes = place_groups(program, groups, conflicts);
+  // Functions read whole groups, of a strip's column too.
+  constexpr std::int64_t kGroupBytes = 8 * kGroup;
+  program.arena_bytes = place_groups(program, groups, conflicts) + kGroupBytes;
   Finish(program, kernels).walk(program.body);
 }
 

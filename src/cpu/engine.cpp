@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "cpu/engine_walk.h"
 #include "cpu/scalars.h"
 #include "cpu/thread_memory.h"
 #include "support/diagnostic.h"
@@ -14,43 +15,6 @@ namespace {
 
 // A while_loop that runs longer is an error rather than a hang, as on the interpreter.
 constexpr std::int64_t kWhileLimit = 100'000'000;
-
-bool any_empty(const Index& extents, std::size_t rank) {
-  return std::any_of(extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(rank),
-                     [](std::int64_t extent) { return extent <= 0; });
-}
-
-std::int64_t extent_of(const Index& extents, std::size_t axis) {
-  return axis == Walk::kNoAxis ? 1 : extents[axis];
-}
-std::int64_t stride_of(const Index& strides, std::size_t axis) {
-  return axis == Walk::kNoAxis ? 0 : strides[axis];
-}
-
-std::int64_t offset(const Index& at, const Index& strides, const std::vector<std::size_t>& axes) {
-  std::int64_t bytes = 0;
-  for (const std::size_t axis : axes) bytes += at[axis] * strides[axis];
-  return bytes;
-}
-
-// Calls `visit(at)` for each place on the walk's outer axes; none of the extents is 0.
-template <typename Visit>
-void for_outer(const Walk& walk, const Index& extents, Visit visit) {
-  Index at = {};
-  while (true) {
-    visit(at);
-    std::size_t i = walk.outer.size();
-    for (; i-- > 0;) {
-      const std::size_t axis = walk.outer[i];
-      if (++at[axis] < extents[axis]) break;
-      at[axis] = 0;
-    }
-    if (i == SIZE_MAX) return;
-  }
-}
-
-// The place of functions that go by the elements' bytes.
-int width_of(std::int64_t bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3; }
 
 std::string text_of(const std::vector<std::int64_t>& numbers) { return ir::shape_text(numbers); }
 
@@ -78,6 +42,7 @@ Engine::Engine(const Launch& launch)
   for (std::size_t i = 0; i < tiles_.size(); ++i) {
     tiles_[i].data = arena_ + program_.tiles[i].offset;
     tiles_[i].strides = program_.tiles[i].strides;
+    tiles_[i].is_of_strip = program_.tiles[i].is_of_strip;
   }
   for (std::size_t i = 0; i < launch.arguments->tensors.size(); ++i) {
     tensors_[i] = {&launch.arguments->tensors[i], launch.arguments->tensors[i].data};
@@ -131,14 +96,28 @@ void Engine::run(const Block& block) {
   }
 }
 
-void Engine::run_timed(const Operation& operation) {
+namespace {
+
+// Seconds that it takes.
+template <typename Work>
+double timed(Work work) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  std::visit([this](const auto& each) { run(each); }, operation);
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  Cost& cost = (*launch_.profile)[&operation];
-  cost.shortest = cost.count == 0 ? seconds : std::min(cost.shortest, seconds);
-  ++cost.count;
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+void Engine::run_timed(const Operation& operation) {
+  (*launch_.profile)[&operation].add(
+      timed([&] { std::visit([this](const auto& each) { run(each); }, operation); }));
+}
+
+void Engine::perform_timed(const RecordedCall& each, std::int64_t begin, std::int64_t end) {
+  bool is_made = false;
+  const double seconds = timed([&] { is_made = perform(each.call, begin, end); });
+  if (is_made) (*launch_.profile)[each.of].add(seconds);
 }
 
 void Engine::run(const Compute& operation) {
@@ -235,31 +214,6 @@ Engine::Region Engine::region(const Box& box) const {
   return region;
 }
 
-void Engine::transfer(const Region& region, const Index& extents, const Walk& walk, TileId id,
-                      bool stores) {
-  const Tile& tile = this->tile(id);
-  const State& state = tiles_[id];
-  Index counts = {};
-  std::int64_t inside = 0, corner = 0;  // in bytes
-  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
-    const std::int64_t last = std::min(region.last[axis], extents[axis]);
-    counts[axis] = last - region.first[axis];
-    if (counts[axis] <= 0) return;
-    inside += region.first[axis] * region.strides[axis];
-    corner += region.first[axis] * state.strides[axis];
-  }
-  const int width = width_of(size_of(static_cast<DType>(tile.element)));
-  const Shape shape{extent_of(counts, walk.rows), extent_of(counts, walk.columns)};
-  for_outer(walk, counts, [&](const Index& at) {
-    const Matrix memory{region.data + inside + offset(at, region.strides, walk.outer),
-                        stride_of(region.strides, walk.rows),
-                        stride_of(region.strides, walk.columns)};
-    const Matrix own{state.data + corner + offset(at, state.strides, walk.outer),
-                     stride_of(state.strides, walk.rows), stride_of(state.strides, walk.columns)};
-    kernels_.copy[width](shape, stores ? own : memory, stores ? memory : own);
-  });
-}
-
 void Engine::run(const Load& operation) {
   const Region region = this->region(operation.box);
   const Tile& tile = this->tile(operation.tile);
@@ -283,41 +237,8 @@ void Engine::run(const Load& operation) {
     view(fits ? &region : nullptr, operation.tile);
     if (fits) return;
   }
-  if (!inside) std::fill_n(state.data, tile.bytes, std::byte{0});
+  if (!inside) clear(operation);
   transfer(region, region.extents, operation.walk, operation.tile, /*stores=*/false);
-}
-
-// Rows that begin elsewhere and end with a vector of any instruction set.
-bool Engine::are_rows(const Region& region, const Index& extents, const Walk& walk,
-                      TileId id) const {
-  constexpr std::int64_t kWhole = 16;
-  const Tile& tile = this->tile(id);
-  if (walk.columns == Walk::kNoAxis || extents[walk.columns] % kWhole != 0 ||
-      region.strides[walk.columns] != size_of(static_cast<DType>(tile.element))) {
-    return false;
-  }
-  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
-    if (region.first[axis] != 0 || region.last[axis] < extents[axis]) return false;
-  }
-  return true;
-}
-
-// In a tensor, or else in the arena. Along axes on which a tile has one element it goes nowhere.
-void Engine::view(const Region* region, TileId id) {
-  const Tile& tile = this->tile(id);
-  State& state = tiles_[id];
-  state.data = region ? region->data : arena_ + tile.offset;
-  state.strides = tile.strides;
-  for (std::size_t axis = 0; region && axis < tile.rank; ++axis) {
-    if (tile.strides[axis] != 0) state.strides[axis] = region->strides[axis];
-  }
-}
-
-void Engine::place_in_tensor(const Apply& operation) {
-  const Region region = this->region(*operation.stored_to);
-  const bool fits = region.exists && are_rows(region, tiles_[operation.result].extents,
-                                              operation.walk, operation.result);
-  view(fits ? &region : nullptr, operation.result);
 }
 
 void Engine::run(const Store& operation) {
@@ -330,49 +251,6 @@ void Engine::run(const Store& operation) {
     extents[axis] = std::min(extents[axis], state.extents[axis]);
   }
   transfer(region, extents, operation.walk, operation.tile, /*stores=*/true);
-}
-
-void Engine::run(const Apply& operation) {
-  const Tile& result = tile(operation.result);
-  State& target = tiles_[operation.result];
-  target.extents = result.shape;
-  for (const Source& operand : operation.operands) {
-    if (!operand.is_tile()) continue;
-    const Tile& source = tile(operand.tile);
-    for (std::size_t axis = 0; axis < source.rank; ++axis) {
-      const std::int64_t extent = tiles_[operand.tile].extents[axis];
-      const bool stretches = source.shape[axis] == 1 && extent == 1;
-      if (!stretches) target.extents[axis] = std::min(target.extents[axis], extent);
-    }
-  }
-  if (any_empty(target.extents, result.rank)) return;
-  if (operation.stored_to) place_in_tensor(operation);
-
-  const Walk& walk = operation.walk;
-  const Shape shape{extent_of(target.extents, walk.rows), extent_of(target.extents, walk.columns)};
-  for_outer(walk, target.extents, [&](const Index& at) {
-    Operand operands[3] = {};
-    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
-      const Source& operand = operation.operands[i];
-      if (!operand.is_tile()) {
-        operands[i] = {&scalars_[operand.scalar], 0, true};
-        continue;
-      }
-      const State& source = tiles_[operand.tile];
-      operands[i] = {source.data + offset(at, source.strides, walk.outer),
-                     stride_of(source.strides, walk.rows),
-                     stride_of(source.strides, walk.columns) == 0};
-    }
-    const Result to{target.data + offset(at, target.strides, walk.outer),
-                    stride_of(target.strides, walk.rows)};
-    if (const auto* function = std::get_if<Elementwise>(&operation.run)) {
-      (*function)(shape, operands, to);
-    } else if (const auto* select = std::get_if<Select>(&operation.run)) {
-      (*select)(shape, operands[0], operands[1], operands[2], to);
-    } else {
-      std::get<Convert>(operation.run)(shape, operands[0], to);
-    }
-  });
 }
 
 void Engine::run(const Splat& operation) {
@@ -395,21 +273,6 @@ void Engine::run(const Count& operation) {
   State& target = tiles_[operation.result];
   target.extents = result.shape;
   kernels_.iota_columns({1, result.shape[operation.axis]}, {target.data, 0});
-}
-
-void Engine::run(const Fold& operation) {
-  const State& source = tiles_[operation.source];
-  State& target = tiles_[operation.result];
-  target.extents = source.extents;
-  target.extents[operation.axis] = 1;
-  if (any_empty(target.extents, tile(operation.result).rank)) return;
-  const Walk& walk = operation.walk;
-  const Shape shape{extent_of(source.extents, walk.rows), extent_of(source.extents, walk.columns)};
-  for_outer(walk, source.extents, [&](const Index& at) {
-    const Operand from{source.data + offset(at, source.strides, walk.outer),
-                       stride_of(source.strides, walk.rows), false};
-    operation.reduce(shape, from, target.data + offset(at, target.strides, walk.outer));
-  });
 }
 
 void Engine::run(const Any& operation) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/call.h"
 #include "cpu/kernels.h"
 #include "cpu/listing.h"
 #include "cpu/program.h"
@@ -39,6 +40,11 @@ class Engine {
   struct State {
     std::byte* data = nullptr;
     Index extents = {}, strides = {};
+    bool is_of_strip = false;
+  };
+  struct RecordedCall {
+    CallOfStrips call;
+    const Operation* of;
   };
   struct Tensor {
     const TensorArgument* argument = nullptr;
@@ -55,6 +61,7 @@ class Engine {
   void begin_block(std::int64_t number);
   void run(const Block& block);
   void run_timed(const Operation& operation);
+  void perform_timed(const RecordedCall& each, std::int64_t begin, std::int64_t end);
   void run(const Compute& operation);
   void run(const LoadIndex& operation);
   void run(const Peer& operation);
@@ -70,10 +77,14 @@ class Engine {
   void run(const MoveScalar& operation);
   void run(const Reshape& operation);
   void run(const Multiply& operation);
+  void run(const Strips& strips);
   void run(const For& operation);
   void run(const While& operation);
   void run(const If& operation);
 
+  // Makes the call, or writes it down for strips. Its rows begin behind so many of theirs.
+  void call(const Call& call, const Walk& walk, std::int64_t first = 0);
+  static Call::Place place(const State& state, const Walk& walk, const Index& at);
   // Performs a product, or leaves it waiting for the terms of the next iteration.
   void multiply(const Product& product, bool joins);
   bool continues(const Product& next) const;
@@ -88,6 +99,7 @@ class Engine {
   // Copies what lies inside between the tensor and the tile.
   void transfer(const Region& region, const Index& extents, const Walk& walk, TileId tile,
                 bool stores);
+  void clear(const Load& operation);
   void set_extents(const Reshape& operation);
   const Tile& tile(TileId id) const { return program_.tiles[id]; }
   std::int64_t whole(ScalarId id) const { return scalars_[id].whole; }
@@ -101,7 +113,10 @@ class Engine {
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
-  Product waiting_ = {};  // its k is 0 where none waits
+  std::vector<RecordedCall> calls_;       // of the strips at hand
+  bool records_ = false;                  // calls, instead of making them
+  const Operation* operation_ = nullptr;  // of the calls that are written down
+  Product waiting_ = {};                  // its k is 0 where none waits
 };
 
 }  // namespace tilewright::cpu

@@ -5,19 +5,11 @@
 #include "support/diagnostic.h"
 
 namespace tilewright::cpu {
-namespace {
-
-// Kernels may touch so many elements at once (kernels.h).
-constexpr std::int64_t kGroup = 16;
-constexpr std::int64_t kAlignment = 64;
+static_assert(static_cast<int>(Element::boolean) == static_cast<int>(DType::boolean));
 
 std::int64_t round_up(std::int64_t count, std::int64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
-
-}  // namespace
-
-static_assert(static_cast<int>(Element::boolean) == static_cast<int>(DType::boolean));
 
 Element element_of(DType dtype) { return static_cast<Element>(dtype); }
 int bytes_of(Element element) { return size_of(static_cast<DType>(element)); }

@@ -7,6 +7,12 @@
 
 namespace tilewright::cpu {
 
+// Kernels may touch so many elements at once (kernels.h).
+inline constexpr std::int64_t kGroup = 16;
+// Where tiles begin, in bytes.
+inline constexpr std::int64_t kAlignment = 64;
+std::int64_t round_up(std::int64_t count, std::int64_t multiple);
+
 Element element_of(DType dtype);
 int bytes_of(Element element);
 // Where arithmetic of the dtype is done; a memory format has none, and its bits are taken as whole

@@ -61,8 +61,8 @@ class Listing {
 
   ListedOperation& add(std::string text, SourceLocation where, double bytes, double flops = 0,
                        Slow slow = Slow::no) {
-    return listed_.emplace_back(
-        ListedOperation{depth_, std::move(text), where, flops, bytes, slow, false, nullptr, cost_});
+    return listed_.emplace_back(ListedOperation{depth_, std::move(text), where, flops * part_,
+                                                bytes * part_, slow, false, nullptr, false, cost_});
   }
   // Of one that goes over the elements of a tile.
   static Slow slow_of(const Tile& tile) {
@@ -117,9 +117,11 @@ class Listing {
   void list(const Fold& fold) {
     const Tile& source = tile(fold.source);
     const bool of_floats = is_float(static_cast<DType>(source.element));
-    add(std::string(name_of(fold.function)) + " " + text_of(source), fold.where,
-        bytes_of(source) + bytes_of(tile(fold.result)),
-        of_floats ? static_cast<double>(elements_of(source)) : 0, slow_of(source));
+    add(std::string(name_of(fold.function)) + " " + text_of(source) +
+            (fold.in_parts ? ", in parts" : ""),
+        fold.where, bytes_of(source) + bytes_of(tile(fold.result)),
+        of_floats ? static_cast<double>(elements_of(source)) : 0, slow_of(source))
+        .sums_in_parts = fold.in_parts;
   }
   void list(const Any& any) {
     add("any " + text_of(tile(any.source)), any.where, bytes_of(tile(any.source)), 0,
@@ -167,6 +169,13 @@ class Listing {
     const double once = of_loop.shortest - others / static_cast<double>(of_loop.count);
     product->cost = {of_loop.count, std::max(0.0, once)};
   }
+  // Each execution is of one strip's rows.
+  void list(const Strips& strips) {
+    add("in strips of " + std::to_string(strips.rows) + " rows", {}, 0).is_block = true;
+    part_ = static_cast<double>(strips.rows) / static_cast<double>(strips.all);
+    nest(strips.body);
+    part_ = 1;
+  }
   void list(const While& loop) {
     add("while", loop.where, 0).is_block = true;
     nest(loop.body);
@@ -190,6 +199,7 @@ class Listing {
   const Profile& profile_;
   Cost cost_;
   std::size_t depth_ = 0;
+  double part_ = 1;  // of the rows, that an execution goes over
   std::vector<ListedOperation> listed_;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -15,6 +16,7 @@ namespace tilewright::cpu {
 struct Cost {
   std::int64_t count = 0;
   double shortest = 0;
+  void add(double seconds) { shortest = count++ == 0 ? seconds : std::min(shortest, seconds); }
   double seconds() const { return shortest * static_cast<double>(count); }
 };
 using Profile = std::unordered_map<const Operation*, Cost>;
@@ -39,6 +41,7 @@ struct ListedOperation {
   Slow slow = Slow::no;
   bool is_block = false;              // a loop or a condition
   const Multiply* product = nullptr;  // of a product
+  bool sums_in_parts = false;
   Cost cost;
 };
 

@@ -6,6 +6,7 @@
 #include "cpu/arena.h"
 #include "cpu/layout.h"
 #include "cpu/lowering.h"
+#include "cpu/strips.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -18,6 +19,7 @@ using ir::ValueId;
 
 Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics) {
   Program program = Lowering(kernel, kernels, numerics).run();
+  make_strips(program);
   place_tiles(program, kernels);
   return program;
 }
@@ -115,6 +117,7 @@ void Lowering::visit(const ir::Operation& operation) {
     case Family::tile:
       return tile(operation);
     case Family::place:  // these are of the forms behind
+    case Family::map_choice:
     case Family::tile_copy:
     case Family::pending:
     case Family::view:

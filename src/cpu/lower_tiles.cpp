@@ -217,9 +217,12 @@ void Lowering::reduce(const ir::Operation& operation) {
                               : function == Op::min ? Reduction::min
                                                     : Reduction::max;
   const auto number = static_cast<int>(reduction);
-  const Reduce run = along_row ? kernels_.reduce_along_row[number][static_cast<int>(lane)]
-                               : kernels_.reduce_along_column[number][static_cast<int>(lane)];
-  append(Fold{run, reduction, from, to, axis, along_row, walk});
+  const bool in_parts =
+      numerics_.sink_partial_sums && along_row && lane == Lane::f32 && reduction == Reduction::add;
+  const Reduce run = in_parts    ? kernels_.sum_along_row_in_parts
+                     : along_row ? kernels_.reduce_along_row[number][static_cast<int>(lane)]
+                                 : kernels_.reduce_along_column[number][static_cast<int>(lane)];
+  append(Fold{run, reduction, from, to, axis, along_row, walk, in_parts});
   if (is_narrow) convert(to, narrow);
 }
 

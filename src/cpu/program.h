@@ -36,6 +36,8 @@ struct Tile {
   Index shape = {}, strides = {};  // strides in bytes
   std::int64_t bytes = 0;
   std::int64_t offset = 0;  // in a thread's arena
+  // Of the rows only those of a strip have a place: each strip has them anew.
+  bool is_of_strip = false;
 };
 
 // An integer or boolean as a number, or a float.
@@ -150,7 +152,8 @@ struct Fold {
   TileId source, result;
   std::size_t axis;
   bool along_row;
-  Walk walk;  // of the source
+  Walk walk;              // of the source
+  bool in_parts = false;  // a sum by sum_along_row_in_parts
   SourceLocation where = {};
 };
 
@@ -199,14 +202,23 @@ struct Multiply {
 // So many terms at most.
 constexpr std::int64_t kJoinedTerms = 512;
 
+struct Strips;
 struct For;
 struct While;
 struct If;
 
 using Operation =
     std::variant<Compute, LoadIndex, Peer, Load, Store, AwaitTurn, Apply, Splat, Count, Fold, Any,
-                 Move, MoveScalar, Reshape, Multiply, For, While, If>;
+                 Move, MoveScalar, Reshape, Multiply, Strips, For, While, If>;
 using Block = std::vector<Operation>;
+
+// Functions of rows that all go over some rows before they go over the next ones: these stay in the
+// first-level cache. All tiles have the rows along one axis, and no others but columns.
+struct Strips {
+  Block body;
+  std::size_t axis;
+  std::int64_t all, rows;  // in all, and of a strip
+};
 
 struct For {
   ScalarId low, high, step, index;

@@ -184,6 +184,7 @@ void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.cpu = list_for_cpu(
       compiler::compile_for_cpu(traced, {options.numerics, nullptr, observe, &applied}));
   for (const cpu::ListedOperation& each : explanation.cpu->operations) {
+    if (each.sums_in_parts) ++applied["sink_partial_sums"];
     if (each.product == nullptr) continue;
     const bool in_pairs = each.product->rounding == cpu::Rounding::pairs;
     const bool rounds_once = each.product->rounding == cpu::Rounding::fused &&

@@ -224,7 +224,8 @@ std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string
     if (rules.target == target) own = rules;
   }
   if (!place.empty() && !target.empty()) {
-    if (!fs::is_directory(place)) {
+    std::error_code ignored;
+    if (!fs::is_directory(place, ignored)) {
       Diagnostic({}, fmt::format("{}: is no folder", place))
           .fix("name a folder of files KERNEL.TARGET.txt: TILEWRIGHT_SCHEDULES, or rules_folder")
           .raise();

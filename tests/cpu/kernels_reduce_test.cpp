@@ -71,6 +71,37 @@ TEST(CpuKernelsReduce, OfFloatsAlongRowsAndColumnsOfEveryLength) {
   }
 }
 
+// Part j of 16 has the elements j, j + 64 and so on, then those of j + 16, j + 32 and j + 48.
+float in_parts(const float* row, std::int64_t columns) {
+  float parts[64];
+  std::fill(std::begin(parts), std::end(parts), -0.0f);
+  for (std::int64_t i = 0; i < columns; ++i) parts[i % 64] += row[i];
+  for (int j = 0; j < 16; ++j) {
+    parts[j] = (parts[j] + parts[j + 16]) + (parts[j + 32] + parts[j + 48]);
+  }
+  for (int j = 0; j < 4; ++j) {
+    parts[j] = (parts[j] + parts[j + 8]) + (parts[j + 4] + parts[j + 12]);
+  }
+  return columns == 0 ? 0 : (parts[0] + parts[2]) + (parts[1] + parts[3]);
+}
+
+TEST(CpuKernelsReduce, SumsInPartsHaveOneOrder) {
+  constexpr std::int64_t kRows = 37;
+  for (std::int64_t columns = 0; columns <= 200; ++columns) {
+    TestTile<float> tile(kRows, columns);
+    fill_rows(tile);
+    for (const Kernels* const set : sets_here()) {
+      std::vector<float> sums(room(kRows), 5.0f);
+      set->sum_along_row_in_parts({kRows, columns}, tile.operand(), sums.data());
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        ASSERT_EQ(pattern(sums[static_cast<std::size_t>(i)]),
+                  pattern(in_parts(tile.row(i), columns)))
+            << set->name << " row " << i << " of " << columns;
+      }
+    }
+  }
+}
+
 TEST(CpuKernelsReduce, OfNoRows) {
   TestTile<float> tile(1, 20);
   tile.fill([] { return 1.0f; });

@@ -138,5 +138,56 @@ TEST(KernelsOnCpuTest, StrictIsTheInterpreter) {
   for (std::int64_t i = 0; i < s1.elements(); ++i) ASSERT_EQ(s1.flat(i), s2.flat(i)) << i;
 }
 
+// Blocks of 40 rows, which go strip by strip: of these columns three rows at a time where no others
+// need them, and 16 where a loop does. The last block has 20 rows.
+Kernel kernel_of_rows(std::int64_t columns) {
+  Kernel kernel("rows");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, columns});
+  const Tensor Y = kernel.out("Y", bf16, {rows, columns});
+  const Tensor Z = kernel.out("Z", f32, {rows, columns});
+  const Tensor S = kernel.out("S", f32, {rows});
+  const auto [x] = kernel.grid(ceil_div(rows, 40));
+  const Block block = rows.block(x, 40);
+  const Tile tile = load(X(block, all));
+  const Tile centred = tile - reduce_max(tile, 1);
+  store(Y(block, all), (centred * (1 / (reduce_sum(abs(centred), 1) + 1.0))).cast(bf16));
+  Var sum{reduce_sum(centred * tile, 1)};
+  for ([[maybe_unused]] Index i : range(3)) {
+    sum = sum * 0.5 + reduce_sum(centred * sum + tile, 1);
+  }
+  store(Z(block, all), max(tile * 3.0 - sum, -tile) + 1.0);
+  const Tile total = sum;
+  store(S(block), total.reshape({40}));
+  return kernel;
+}
+
+class RowsOnCpu : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(RowsOnCpu, StrictStripsAreTheInterpreter) {
+  const std::int64_t columns = GetParam();
+  const ir::Kernel traced = kernel_of_rows(columns).finish();
+  const auto compiled = compiler::compile_for_cpu(traced, {Numerics::strict()});
+  test::Padded x = test::Padded::normal(f32, {100, columns}, 5);
+  const auto launch = [&](bool natively) {
+    std::vector<test::Padded> outputs;
+    outputs.emplace_back(bf16, std::vector<std::int64_t>{100, columns});
+    outputs.emplace_back(f32, std::vector<std::int64_t>{100, columns});
+    outputs.emplace_back(f32, std::vector<std::int64_t>{100});
+    Arguments arguments;
+    arguments.tensors = {x.argument("X"), outputs[0].argument("Y"), outputs[1].argument("Z"),
+                         outputs[2].argument("S")};
+    natively ? compiled->run(arguments, {.threads = 2}) : simulator::interpret(traced, arguments);
+    return outputs;
+  };
+  const std::vector<test::Padded> ours = launch(true), wanted = launch(false);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_TRUE(ours[i].values() == wanted[i].values()) << "output " << i;
+    EXPECT_EQ(ours[i].written_outside(), 0) << "output " << i;
+  }
+}
+// Whole vectors, which are read and written where they lie, and others.
+INSTANTIATE_TEST_SUITE_P(Columns, RowsOnCpu, testing::Values(640, 605));
+
 }  // namespace
 }  // namespace tilewright

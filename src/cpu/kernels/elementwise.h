@@ -19,53 +19,67 @@ TW_INLINE T* row_of(const Result& y, std::int64_t row) {
   return reinterpret_cast<T*>(static_cast<char*>(y.data) + row * y.row_stride);
 }
 
-// A row of an operand, vector by vector: one number that repeats is read again and again.
-class FloatRow {
- public:
-  TW_INLINE FloatRow(const Operand& x, std::int64_t row) : next_(row_of<float>(x, row)) {
-    if (!x.repeats) return;
-    store(repeated_, splat(*next_));
-    next_ = repeated_;
-    step_ = 0;
-  }
-  TW_INLINE Floats next() {
-    const Floats result = load(next_);
-    next_ += step_;
-    return result;
-  }
-
- private:
-  const float* next_;
-  std::int64_t step_ = kLanes;
-  alignas(TW_VECTOR_BYTES) float repeated_[kLanes];
+// A row of an operand: its elements, or one number that repeats.
+struct MovingRow {
+  const float* data;
+  TW_INLINE Floats at(std::int64_t column) const { return load(data + column); }
 };
+struct RepeatedRow {
+  Floats number;
+  TW_INLINE Floats at(std::int64_t) const { return number; }
+};
+// Calls visit with what the row is: loops are compiled for both.
+template <typename Visit>
+TW_INLINE void with_row(const Operand& x, std::int64_t row, Visit visit) {
+  const float* const data = row_of<float>(x, row);
+  if (x.repeats) return visit(RepeatedRow{splat(*data)});
+  visit(MovingRow{data});
+}
+
+// Calls visit(column) for all vectors of a row, four of them in a round.
+template <typename Visit>
+TW_INLINE void for_vectors(std::int64_t columns, Visit visit) {
+  std::int64_t i = 0;
+  for (; i + 4 * kLanes <= columns; i += 4 * kLanes) {
+    unrolled<4>([&](auto v) { visit(i + v.value * kLanes); });
+  }
+  for (; i < columns; i += kLanes) visit(i);
+}
 
 template <typename F>
 TW_INLINE void map_floats1(Shape shape, const Operand* x, Result y, F f) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
-    FloatRow a(x[0], row);
     float* const to = row_of<float>(y, row);
-    for (std::int64_t i = 0; i < shape.columns; i += kLanes) store(to + i, f(a.next()));
+    with_row(x[0], row, [&](auto a) {
+      for_vectors(shape.columns, [&](std::int64_t i) { store(to + i, f(a.at(i))); });
+    });
   }
 }
 
 template <typename F>
 TW_INLINE void map_floats2(Shape shape, const Operand* x, Result y, F f) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
-    FloatRow a(x[0], row), b(x[1], row);
     float* const to = row_of<float>(y, row);
-    for (std::int64_t i = 0; i < shape.columns; i += kLanes) store(to + i, f(a.next(), b.next()));
+    with_row(x[0], row, [&](auto a) {
+      with_row(x[1], row, [&](auto b) {
+        for_vectors(shape.columns, [&](std::int64_t i) { store(to + i, f(a.at(i), b.at(i))); });
+      });
+    });
   }
 }
 
 template <typename F>
 TW_INLINE void map_floats3(Shape shape, const Operand* x, Result y, F f) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
-    FloatRow a(x[0], row), b(x[1], row), c(x[2], row);
     float* const to = row_of<float>(y, row);
-    for (std::int64_t i = 0; i < shape.columns; i += kLanes) {
-      store(to + i, f(a.next(), b.next(), c.next()));
-    }
+    with_row(x[0], row, [&](auto a) {
+      with_row(x[1], row, [&](auto b) {
+        with_row(x[2], row, [&](auto c) {
+          for_vectors(shape.columns,
+                      [&](std::int64_t i) { store(to + i, f(a.at(i), b.at(i), c.at(i))); });
+        });
+      });
+    });
   }
 }
 

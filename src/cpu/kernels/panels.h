@@ -29,22 +29,6 @@ struct FloatRows {
   std::int64_t stride;
 };
 
-// A number that the compiler knows.
-template <int n>
-struct Count {
-  static constexpr int value = n;
-};
-
-// Calls visit(Count<i>) for all i below n. What arrays are indexed by is then known from the start,
-// so that their elements become registers.
-template <int n, typename Visit>
-TW_INLINE void unrolled(Visit visit) {
-  if constexpr (n > 0) {
-    unrolled<n - 1>(visit);
-    visit(Count<n - 1>{});
-  }
-}
-
 // Sums of {rows, vectors} in registers.
 template <int rows, int vectors>
 struct Sums {

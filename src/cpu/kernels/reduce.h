@@ -9,11 +9,14 @@ namespace {
 
 struct Add {
   static constexpr float kOfNothing = 0;
+  static constexpr float kNeutral = -0.0f;  // 0 would change the sign of a zero
+  TW_INLINE static Floats combine(Floats a, Floats b) { return a + b; }
+  TW_INLINE static float combine(float a, float b) { return a + b; }
 };
 struct Min {
   static constexpr float kOfNothing = __builtin_inff();
   static constexpr float kNeutral = __builtin_inff();
-  TW_INLINE static Floats combine(Floats a, Floats b) { return b < a ? b : a; }
+  TW_INLINE static Floats combine(Floats a, Floats b) { return less_or(b, a); }
   TW_INLINE static float combine(float a, float b) { return b < a ? b : a; }
   TW_INLINE static float exact(float a, float b) { return smaller(a, b); }
 };
@@ -21,7 +24,7 @@ struct Max {
   static constexpr float kOfNothing = -__builtin_inff();
   static constexpr float kNeutral = -__builtin_inff();
   // A NaN in b is left out, and a is none.
-  TW_INLINE static Floats combine(Floats a, Floats b) { return b > a ? b : a; }
+  TW_INLINE static Floats combine(Floats a, Floats b) { return greater_or(b, a); }
   TW_INLINE static float combine(float a, float b) { return b > a ? b : a; }
   TW_INLINE static float exact(float a, float b) { return larger(a, b); }
 };
@@ -43,6 +46,41 @@ TW_INLINE Block only_first(Block block, std::int64_t count, float others) {
   return block;
 }
 
+template <typename F>
+TW_INLINE Block combine_blocks(const Block& a, const Block& b) {
+  Block result;
+  for (int i = 0; i < kVectors; ++i) result.part[i] = F::combine(a.part[i], b.part[i]);
+  return result;
+}
+
+// A row in as many parts as a block has elements: of blocks 0, 4, 8 and so on, of 1, 5, 9 and so
+// on, and these four blocks together. So four additions are under way at once.
+template <typename F>
+TW_INLINE Block parts_of_row(const float* row, std::int64_t columns) {
+  Block parts[4];
+  for (Block& each : parts) {
+    for (int i = 0; i < kVectors; ++i) each.part[i] = splat(F::kNeutral);
+  }
+  std::int64_t at = 0;
+  for (; at + 4 * kBlock <= columns; at += 4 * kBlock) {
+    unrolled<4>([&](auto i) {
+      Block& part = parts[i.value];
+      part = combine_blocks<F>(part, load_block(row + at + i.value * kBlock));
+    });
+  }
+  if (at < columns) {
+    unrolled<4>([&](auto i) {
+      const std::int64_t first = at + i.value * kBlock, left = columns - first;
+      if (left <= 0) return;
+      Block next = load_block(row + first);
+      if (left < kBlock) next = only_first(next, left, F::kNeutral);
+      parts[i.value] = combine_blocks<F>(parts[i.value], next);
+    });
+  }
+  return combine_blocks<F>(combine_blocks<F>(parts[0], parts[1]),
+                           combine_blocks<F>(parts[2], parts[3]));
+}
+
 // (0 + 8) + (4 + 12), ... and then the four of them: (0 + 2) + (1 + 3).
 template <typename F>
 TW_INLINE float tree(const Block& block) {
@@ -56,21 +94,54 @@ TW_INLINE float tree(const Block& block) {
   return F::combine(F::combine(sums[0], sums[2]), F::combine(sums[1], sums[3]));
 }
 
+// The same of kLanes rows at once, whose results become the lanes of one vector. First the rows'
+// parts 0, 8, 4 and 12, 1, 9, 5 and 13 and so on: the four sums of a row stay side by side.
 template <typename F>
-TW_INLINE float along_row(const float* row, std::int64_t columns) {
-  Block sums;
-  for (int i = 0; i < kVectors; ++i) sums.part[i] = splat(F::kNeutral);
-  const std::int64_t whole_blocks = columns / kBlock * kBlock;
-  for (std::int64_t at = 0; at < whole_blocks; at += kBlock) {
-    const Block next = load_block(row + at);
-    for (int i = 0; i < kVectors; ++i) sums.part[i] = F::combine(sums.part[i], next.part[i]);
+TW_INLINE Floats four_sums(const Block (&rows)[kLanes / 4]) {
+#if defined(__AVX512F__)
+  const auto halved = [](Floats a, Floats b) {
+    return F::combine((Floats)_mm512_shuffle_f32x4(a, b, 0x44),
+                      (Floats)_mm512_shuffle_f32x4(a, b, 0xee));
+  };
+  const Floats first = halved(rows[0].part[0], rows[1].part[0]);
+  const Floats second = halved(rows[2].part[0], rows[3].part[0]);
+  return F::combine((Floats)_mm512_shuffle_f32x4(first, second, 0x88),
+                    (Floats)_mm512_shuffle_f32x4(first, second, 0xdd));
+#elif defined(__AVX2__)
+  const Floats first = F::combine(rows[0].part[0], rows[0].part[1]);
+  const Floats second = F::combine(rows[1].part[0], rows[1].part[1]);
+  return F::combine((Floats)_mm256_permute2f128_ps(first, second, 0x20),
+                    (Floats)_mm256_permute2f128_ps(first, second, 0x31));
+#else
+  return F::combine(F::combine(rows[0].part[0], rows[0].part[2]),
+                    F::combine(rows[0].part[1], rows[0].part[3]));
+#endif
+}
+template <typename F>
+TW_INLINE Floats trees_of_rows(const float* rows, std::int64_t stride, std::int64_t columns) {
+  Floats sums[4];  // of every fourth row
+  for (int i = 0; i < 4; ++i) {
+    Block parts[kLanes / 4];
+    for (int j = 0; j < kLanes / 4; ++j) {
+      parts[j] = parts_of_row<F>(rows + (4 * j + i) * stride, columns);
+    }
+    sums[i] = four_sums<F>(parts);
   }
-  if (whole_blocks < columns) {
-    const Block next =
-        only_first(load_block(row + whole_blocks), columns - whole_blocks, F::kNeutral);
-    for (int i = 0; i < kVectors; ++i) sums.part[i] = F::combine(sums.part[i], next.part[i]);
+  const Floats first = F::combine(low_halves(sums[0], sums[1]), high_halves(sums[0], sums[1]));
+  const Floats second = F::combine(low_halves(sums[2], sums[3]), high_halves(sums[2], sums[3]));
+  return F::combine(even_lanes(first, second), odd_lanes(first, second));
+}
+
+// Calls take(row, results) for kLanes rows at once, and take(row, result) for those that are left.
+template <typename F, typename Take>
+TW_INLINE void for_trees(Shape shape, const Operand& source, Take take) {
+  std::int64_t row = 0;
+  for (; row + kLanes <= shape.rows; row += kLanes) {
+    take(row, trees_of_rows<F>(row_of<float>(source, row), source.row_stride / 4, shape.columns));
   }
-  return tree<F>(sums);
+  for (; row < shape.rows; ++row) {
+    take(row, tree<F>(parts_of_row<F>(row_of<float>(source, row), shape.columns)));
+  }
 }
 
 // Of elements one after the other, as the interpreter takes them.
@@ -113,22 +184,33 @@ void sum_row_floats(Shape shape, Operand source, void* result) {
   }
 }
 
+// Of each row by itself.
+template <typename F>
+TW_INLINE void for_rows(Shape shape, const Operand& source, float* to, F f) {
+  for (std::int64_t row = 0; row < shape.rows; ++row) to[row] = f(row_of<float>(source, row));
+}
+
+TW_INLINE void write(float* to, float x) { *to = x; }
+TW_INLINE void write(float* to, Floats x) { store(to, x); }
+
+// In parts of which all instruction sets have as many, in one order.
+void sum_row_floats_in_parts(Shape shape, Operand source, void* result) {
+  float* const to = static_cast<float*>(result);
+  if (shape.columns == 0 || source.repeats) return sum_row_floats(shape, source, result);
+  for_trees<Add>(shape, source, [to](std::int64_t row, auto found) { write(to + row, found); });
+}
+
 template <typename F>
 void reduce_row_floats(Shape shape, Operand source, void* result) {
   float* const to = static_cast<float*>(result);
+  if (shape.columns == 0) return for_rows(shape, source, to, [](auto*) { return F::kOfNothing; });
+  if (source.repeats) return for_rows(shape, source, to, [](const float* row) { return *row; });
+  for_trees<F>(shape, source, [to](std::int64_t row, auto found) { write(to + row, found); });
+  // Which zero it is, and whether all were NaN, depends on the order.
   for (std::int64_t row = 0; row < shape.rows; ++row) {
-    const float* const from = row_of<float>(source, row);
-    if (shape.columns == 0) {
-      to[row] = F::kOfNothing;
-    } else {
-      const float found = source.repeats ? *from : along_row<F>(from, shape.columns);
-      // Which zero it is, and whether all were NaN, depends on the order.
-      const bool is_plain = found != 0 && found != F::kNeutral;
-      to[row] =
-          is_plain || source.repeats
-              ? found
-              : ascending(from, shape.columns, 1, [](float a, float b) { return F::exact(a, b); });
-    }
+    if (to[row] != 0 && to[row] != F::kNeutral) continue;
+    to[row] = ascending(row_of<float>(source, row), shape.columns, 1,
+                        [](float a, float b) { return F::exact(a, b); });
   }
 }
 

@@ -131,6 +131,7 @@ constexpr Kernels table(const char* name) {
   list_reduction<Reduction::add, Add>(k);
   list_reduction<Reduction::min, Min>(k);
   list_reduction<Reduction::max, Max>(k);
+  k.sum_along_row_in_parts = sum_row_floats_in_parts;
   k.any = any;
   k.product_scratch = product_scratch;
   k.product = product;

@@ -62,6 +62,26 @@ TW_INLINE Floats high_halves(Floats a, Floats b) {
 #endif
 }
 
+// In each 128 bits: a0 a2 b0 b2, and a1 a3 b1 b3.
+TW_INLINE Floats even_lanes(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_shuffle_ps(a, b, 0x88);
+#elif defined(__AVX2__)
+  return _mm256_shuffle_ps(a, b, 0x88);
+#else
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+#endif
+}
+TW_INLINE Floats odd_lanes(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_shuffle_ps(a, b, 0xdd);
+#elif defined(__AVX2__)
+  return _mm256_shuffle_ps(a, b, 0xdd);
+#else
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#endif
+}
+
 // result[i][j] = p[j * stride + i].
 TW_INLINE void transpose_four(const float* p, std::int64_t stride, Floats (&result)[4]) {
   const Floats a = every_fourth_row(p, stride, 0), b = every_fourth_row(p, stride, 1);

@@ -39,6 +39,22 @@ constexpr int kBlock = 16;
 constexpr int kLanes = TW_VECTOR_BYTES / 4;
 constexpr int kVectors = kBlock / kLanes;  // in a block
 
+// A number that the compiler knows.
+template <int n>
+struct Count {
+  static constexpr int value = n;
+};
+
+// Calls visit(Count<i>) for all i below n. What arrays are indexed by is then known from the start,
+// so that their elements become registers.
+template <int n, typename Visit>
+TW_INLINE void unrolled(Visit visit) {
+  if constexpr (n > 0) {
+    unrolled<n - 1>(visit);
+    visit(Count<n - 1>{});
+  }
+}
+
 typedef float Floats __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::int32_t Ints __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::uint32_t Words __attribute__((vector_size(TW_VECTOR_BYTES)));
@@ -153,9 +169,32 @@ TW_INLINE Ints to_ints(Floats x) {
 }
 TW_INLINE Floats to_floats(Ints x) { return __builtin_convertvector(x, Floats); }
 
-// These give `x` where the other one is a NaN, and a NaN where x is one.
-TW_INLINE Floats at_least(Floats x, float low) { return splat(low) > x ? splat(low) : x; }
-TW_INLINE Floats at_most(Floats x, float high) { return splat(high) < x ? splat(high) : x; }
+// b where they are equal or either is a NaN: as the machine has it.
+TW_INLINE Floats greater_or(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_max_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#elif defined(__x86_64__)
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+TW_INLINE Floats less_or(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_min_ps(a, b);
+#elif defined(__AVX2__)
+  return _mm256_min_ps(a, b);
+#elif defined(__x86_64__)
+  return _mm_min_ps(a, b);
+#else
+  return a < b ? a : b;
+#endif
+}
+// A NaN where x is one.
+TW_INLINE Floats at_least(Floats x, float low) { return greater_or(splat(low), x); }
+TW_INLINE Floats at_most(Floats x, float high) { return less_or(splat(high), x); }
 
 // As PTX: a NaN is ignored. Of two that are equal the second.
 TW_INLINE Floats smaller(Floats a, Floats b) { return ((a < b) | (b != b)) ? a : b; }

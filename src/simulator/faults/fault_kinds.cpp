@@ -192,6 +192,11 @@ const std::vector<FaultKind>& fault_kinds() {
        {"workspace", "race", "deadlock"},
        seed_wrong_reset,
        "no workspaces"},
+      {40,
+       "the map for boxes outside where it is not meant, or the other where it is",
+       {"out_of_bounds"},
+       seed_other_map,
+       "no ragged tensor maps"},
   };
   return kinds;
 }

@@ -1,0 +1,165 @@
+#include <algorithm>
+
+#include "cpu/engine.h"
+#include "cpu/engine_walk.h"
+
+// Functions of rows: they are called at once, or in strips for some rows at a time.
+namespace tilewright::cpu {
+
+void Engine::transfer(const Region& region, const Index& extents, const Walk& walk, TileId id,
+                      bool stores) {
+  const Tile& tile = this->tile(id);
+  const State& state = tiles_[id];
+  Index counts = {};
+  std::int64_t inside = 0, corner = 0;  // in bytes
+  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
+    const std::int64_t last = std::min(region.last[axis], extents[axis]);
+    counts[axis] = last - region.first[axis];
+    if (counts[axis] <= 0) return;
+    inside += region.first[axis] * region.strides[axis];
+    corner += region.first[axis] * state.strides[axis];
+  }
+  const int width = width_of(size_of(static_cast<DType>(tile.element)));
+  const Shape shape{extent_of(counts, walk.rows), extent_of(counts, walk.columns)};
+  for_outer(walk, counts, [&](const Index& at) {
+    const Call::Place memory{region.data + inside + offset(at, region.strides, walk.outer),
+                             stride_of(region.strides, walk.rows),
+                             stride_of(region.strides, walk.columns)};
+    Call::Place own = place(state, walk, at);
+    own.data += corner;
+    call({kernels_.copy[width], shape, {stores ? own : memory}, stores ? memory : own}, walk,
+         walk.rows == Walk::kNoAxis ? 0 : region.first[walk.rows]);
+  });
+}
+
+// Zeros, for what lies outside of the tensor.
+void Engine::clear(const Load& operation) {
+  static constexpr std::int64_t kZero = 0;
+  const Tile& tile = this->tile(operation.tile);
+  const State& state = tiles_[operation.tile];
+  if (!records_) {
+    std::fill_n(state.data, tile.bytes, std::byte{0});
+    return;
+  }
+  const Walk& walk = operation.walk;
+  const Call::Place zero{reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(&kZero))};
+  call({kernels_.fill[width_of(size_of(static_cast<DType>(tile.element)))],
+        {tile.shape[walk.rows], tile.shape[walk.columns]},
+        {zero},
+        place(state, walk, {})},
+       walk);
+}
+
+Call::Place Engine::place(const State& state, const Walk& walk, const Index& at) {
+  return {state.data + offset(at, state.strides, walk.outer), stride_of(state.strides, walk.rows),
+          stride_of(state.strides, walk.columns), state.is_of_strip};
+}
+
+void Engine::call(const Call& call, const Walk& walk, std::int64_t first) {
+  if (!records_) return perform(call);
+  calls_.push_back({{call, first, walk.rows == Walk::kNoAxis}, operation_});
+}
+
+// Rows that begin elsewhere and end with a vector of any instruction set.
+bool Engine::are_rows(const Region& region, const Index& extents, const Walk& walk,
+                      TileId id) const {
+  constexpr std::int64_t kWhole = 16;
+  const Tile& tile = this->tile(id);
+  if (walk.columns == Walk::kNoAxis || extents[walk.columns] % kWhole != 0 ||
+      region.strides[walk.columns] != size_of(static_cast<DType>(tile.element))) {
+    return false;
+  }
+  for (std::size_t axis = 0; axis < tile.rank; ++axis) {
+    if (region.first[axis] != 0 || region.last[axis] < extents[axis]) return false;
+  }
+  return true;
+}
+
+// In a tensor, or else in the arena. Along axes on which a tile has one element it goes nowhere.
+void Engine::view(const Region* region, TileId id) {
+  const Tile& tile = this->tile(id);
+  State& state = tiles_[id];
+  state.data = region ? region->data : arena_ + tile.offset;
+  state.strides = tile.strides;
+  state.is_of_strip = tile.is_of_strip && region == nullptr;
+  for (std::size_t axis = 0; region && axis < tile.rank; ++axis) {
+    if (tile.strides[axis] != 0) state.strides[axis] = region->strides[axis];
+  }
+}
+
+void Engine::place_in_tensor(const Apply& operation) {
+  const Region region = this->region(*operation.stored_to);
+  const bool fits = region.exists && are_rows(region, tiles_[operation.result].extents,
+                                              operation.walk, operation.result);
+  view(fits ? &region : nullptr, operation.result);
+}
+
+void Engine::run(const Apply& operation) {
+  const Tile& result = tile(operation.result);
+  State& target = tiles_[operation.result];
+  target.extents = result.shape;
+  for (const Source& operand : operation.operands) {
+    if (!operand.is_tile()) continue;
+    const Tile& source = tile(operand.tile);
+    for (std::size_t axis = 0; axis < source.rank; ++axis) {
+      const std::int64_t extent = tiles_[operand.tile].extents[axis];
+      const bool stretches = source.shape[axis] == 1 && extent == 1;
+      if (!stretches) target.extents[axis] = std::min(target.extents[axis], extent);
+    }
+  }
+  if (any_empty(target.extents, result.rank)) return;
+  if (operation.stored_to) place_in_tensor(operation);
+
+  const Walk& walk = operation.walk;
+  const Shape shape{extent_of(target.extents, walk.rows), extent_of(target.extents, walk.columns)};
+  const Call::Function function =
+      std::visit([](auto run) { return Call::Function(run); }, operation.run);
+  for_outer(walk, target.extents, [&](const Index& at) {
+    Call made{function, shape, {}, place(target, walk, at)};
+    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+      const Source& operand = operation.operands[i];
+      if (operand.is_tile()) {
+        made.operands[i] = place(tiles_[operand.tile], walk, at);
+      } else {
+        made.operands[i].data = reinterpret_cast<std::byte*>(&scalars_[operand.scalar]);
+      }
+    }
+    call(made, walk);
+  });
+}
+
+void Engine::run(const Fold& operation) {
+  const State& source = tiles_[operation.source];
+  State& target = tiles_[operation.result];
+  target.extents = source.extents;
+  target.extents[operation.axis] = 1;
+  if (any_empty(target.extents, tile(operation.result).rank)) return;
+  const Walk& walk = operation.walk;
+  const Shape shape{extent_of(source.extents, walk.rows), extent_of(source.extents, walk.columns)};
+  for_outer(walk, source.extents, [&](const Index& at) {
+    call({operation.reduce, shape, {place(source, walk, at)}, place(target, walk, at)}, walk);
+  });
+}
+
+// The calls of all rows are written down, and made strip by strip.
+void Engine::run(const Strips& strips) {
+  calls_.clear();
+  records_ = true;
+  for (const Operation& operation : strips.body) {
+    operation_ = &operation;
+    std::visit([this](const auto& each) { run(each); }, operation);
+  }
+  records_ = false;
+  for (std::int64_t begin = 0; begin < strips.all; begin += strips.rows) {
+    const std::int64_t end = std::min(begin + strips.rows, strips.all);
+    for (const RecordedCall& each : calls_) {
+      if (launch_.profile == nullptr) {
+        perform(each.call, begin, end);
+      } else {
+        perform_timed(each, begin, end);
+      }
+    }
+  }
+}
+
+}  // namespace tilewright::cpu

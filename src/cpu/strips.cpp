@@ -1,0 +1,279 @@
+#include "cpu/strips.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cpu/layout.h"
+#include "cpu/tile_uses.h"
+
+namespace tilewright::cpu {
+namespace {
+
+// So many bytes of a tile are a strip: one or two of them are at hand at a time, beside what comes
+// next.
+constexpr std::int64_t kStripBytes = 8 << 10;
+// The rows that functions go over.
+struct Rows {
+  std::size_t rank, axis;
+  std::int64_t count;
+  friend bool operator==(const Rows&, const Rows&) = default;
+};
+
+// Of a tile of rows and columns alone.
+std::optional<Rows> rows_of(const Tile& tile) {
+  const Walk walk = walk_of(tile);
+  if (walk.rows == Walk::kNoAxis || !walk.outer.empty()) return std::nullopt;
+  return Rows{tile.rank, walk.rows, tile.shape[walk.rows]};
+}
+
+bool is_column(const Tile& tile, const Rows& rows) {
+  const Walk walk = walk_of(tile);
+  return tile.rank == rows.rank && tile.shape[rows.axis] == rows.count &&
+         walk.rows == Walk::kNoAxis && walk.columns == rows.axis;
+}
+
+std::vector<TileId> tiles_of(const Operation& operation) {
+  std::vector<TileId> tiles;
+  std::visit(TileUses{[&](TileId tile) { tiles.push_back(tile); },
+                      [&](TileId tile) { tiles.push_back(tile); }},
+             operation);
+  return tiles;
+}
+
+TileId written_by(const Operation& operation) {
+  TileId written = kNone;
+  std::visit(TileUses{[](TileId) {}, [&](TileId tile) { written = tile; }}, operation);
+  return written;
+}
+
+// Operations one behind the other that go over the same rows, as far as they come.
+class Run {
+ public:
+  Run(const Program& program, Rows rows)
+      : program_(program),
+        rows_(rows),
+        touched_(program.tiles.size(), false),
+        written_(program.tiles.size(), false) {}
+
+  // Takes as many operations as go over the rows by themselves and by what is taken with them: 0
+  // ends the run. `aside`: what can as well come before the run.
+  std::size_t take(const Block& block, std::size_t at, bool& aside) {
+    const Operation& operation = block[at];
+    aside = false;
+    if (const auto* const apply = std::get_if<Apply>(&operation); apply && apply->stored_to) {
+      // Only together: what is computed where it is stored need not be copied.
+      const bool both = at + 1 < block.size() && goes(operation) && goes(block[at + 1]);
+      return both ? add(operation), add(block[at + 1]), 2 : 0;
+    }
+    if (goes(operation)) return add(operation), 1;
+    aside = can_come_before(operation);
+    return aside ? 1 : 0;
+  }
+
+ private:
+  const Tile& tile(TileId id) const { return program_.tiles[id]; }
+  bool has_rows(TileId id) const { return rows_of(tile(id)) == rows_; }
+  bool has_rows_or_column(TileId id) const { return has_rows(id) || is_column(tile(id), rows_); }
+
+  bool goes(const Operation& operation) const {
+    return std::visit([this](const auto& each) { return goes_over_rows(each); }, operation);
+  }
+  // What no store changes, and nobody takes for a product.
+  bool goes_over_rows(const Load& load) const {
+    return load.in_place_by_rows && has_rows(load.tile);
+  }
+  // Stores to one tensor stay in their order.
+  bool goes_over_rows(const Store& store) const {
+    return has_rows(store.tile) &&
+           std::find(stored_.begin(), stored_.end(), store.box.tensor) == stored_.end();
+  }
+  bool goes_over_rows(const Apply& apply) const {
+    if (!(apply.stored_to ? has_rows(apply.result) : has_rows_or_column(apply.result))) {
+      return false;
+    }
+    return std::all_of(apply.operands.begin(), apply.operands.end(), [&](const Source& operand) {
+      if (!operand.is_tile()) return true;
+      const Tile& source = tile(operand.tile);
+      return source.shape[rows_.axis] == rows_.count || source.shape[rows_.axis] == 1;
+    });
+  }
+  bool goes_over_rows(const Fold& fold) const {
+    return fold.along_row && fold.axis != rows_.axis && has_rows(fold.source) &&
+           is_column(tile(fold.result), rows_);
+  }
+  bool goes_over_rows(const auto&) const { return false; }
+
+  void add(const Operation& operation) {
+    for (const TileId tile : tiles_of(operation)) touched_[tile] = true;
+    if (const TileId written = written_by(operation); written != kNone) written_[written] = true;
+    if (const auto* const store = std::get_if<Store>(&operation)) {
+      stored_.push_back(store->box.tensor);
+    }
+  }
+
+  // It neither needs what the run makes nor changes what the run needs.
+  bool can_come_before(const Operation& operation) const {
+    if (std::holds_alternative<Compute>(operation)) return true;
+    const auto* const load = std::get_if<Load>(&operation);
+    const bool is_of_tiles =
+        std::holds_alternative<Splat>(operation) || std::holds_alternative<Count>(operation) ||
+        std::holds_alternative<Apply>(operation) || std::holds_alternative<Reshape>(operation) ||
+        (load && (load->in_place || load->in_place_by_rows));
+    if (!is_of_tiles || touched_[written_by(operation)]) return false;
+    const std::vector<TileId> tiles = tiles_of(operation);
+    return std::none_of(tiles.begin(), tiles.end(), [&](TileId tile) { return written_[tile]; });
+  }
+
+  const Program& program_;
+  const Rows rows_;
+  std::vector<bool> touched_, written_;
+  std::vector<TensorId> stored_;
+};
+
+class Making {
+ public:
+  explicit Making(Program& program) : program_(program), uses_(program.tiles.size(), 0) {
+    count_uses(program.body);
+  }
+
+  void walk(Block& block) {
+    Block made;
+    for (std::size_t at = 0; at < block.size();) {
+      std::visit([this](auto& each) { visit(each); }, block[at]);
+      at = make(block, at, made);
+    }
+    block = std::move(made);
+  }
+
+ private:
+  void visit(For& loop) { walk(loop.body); }
+  void visit(While& loop) { walk(loop.body); }
+  void visit(If& choice) {
+    walk(choice.then);
+    walk(choice.otherwise);
+  }
+  void visit(auto&) {}
+
+  void count_uses(const Block& block) {
+    for (const Operation& operation : block) {
+      for (const TileId tile : tiles_of(operation)) ++uses_[tile];
+      if (const auto* const loop = std::get_if<For>(&operation)) count_uses(loop->body);
+      if (const auto* const loop = std::get_if<While>(&operation)) count_uses(loop->body);
+      if (const auto* const choice = std::get_if<If>(&operation)) {
+        count_uses(choice->then);
+        count_uses(choice->otherwise);
+      }
+    }
+  }
+
+  // Appends what the operation at hand becomes, by itself or with those behind it. Returns the
+  // place behind these.
+  std::size_t make(Block& block, std::size_t at, Block& made) {
+    const std::optional<Rows> rows = rows_begun_by(block[at]);
+    if (!rows) return made.push_back(std::move(block[at])), at + 1;
+    Run run(program_, *rows);
+    Strips strips{{}, rows->axis, rows->count, 0};
+    Block before;
+    std::size_t end = at;
+    while (end < block.size()) {
+      bool aside = false;
+      const std::size_t count = run.take(block, end, aside);
+      if (count == 0) break;
+      for (std::size_t i = 0; i < count; ++i) {
+        (aside ? before : strips.body).push_back(block[end + i]);
+      }
+      end += count;
+    }
+    Block behind = take_columns_behind(strips.body);
+    strips.rows = rows_of_strip(strips);
+    if (strips.rows == 0) return made.push_back(std::move(block[at])), at + 1;
+    shrink_tiles(strips);
+    std::move(before.begin(), before.end(), std::back_inserter(made));
+    made.push_back(std::move(strips));
+    std::move(behind.begin(), behind.end(), std::back_inserter(made));
+    return end;
+  }
+
+  std::optional<Rows> rows_begun_by(const Operation& operation) const {
+    if (const auto* const fold = std::get_if<Fold>(&operation)) {
+      return rows_of(program_.tiles[fold->source]);
+    }
+    const bool begins =
+        std::holds_alternative<Apply>(operation) || std::holds_alternative<Load>(operation);
+    return begins ? rows_of(program_.tiles[written_by(operation)]) : std::nullopt;
+  }
+
+  bool is_column_alone(const Operation& operation) const {
+    const std::vector<TileId> tiles = tiles_of(operation);
+    return std::none_of(tiles.begin(), tiles.end(),
+                        [this](TileId tile) { return rows_of(program_.tiles[tile]).has_value(); });
+  }
+
+  // Those at the end that go over a column alone go over it as well at once.
+  Block take_columns_behind(Block& body) const {
+    std::size_t end = body.size();
+    while (end > 0 && is_column_alone(body[end - 1])) --end;
+    const auto first = body.begin() + static_cast<std::ptrdiff_t>(end);
+    Block behind(first, body.end());
+    body.erase(first, body.end());
+    return behind;
+  }
+
+  // 0 where strips are of no use.
+  std::int64_t rows_of_strip(const Strips& strips) const {
+    std::int64_t row = 0, functions = 0;
+    for (const Operation& operation : strips.body) {
+      if (!is_column_alone(operation) && !std::holds_alternative<Load>(operation)) ++functions;
+      for (const TileId tile : tiles_of(operation)) {
+        if (rows_of(program_.tiles[tile])) {
+          row = std::max(row, program_.tiles[tile].strides[strips.axis]);
+        }
+      }
+    }
+    if (functions < 2) return 0;
+    std::int64_t count = std::max<std::int64_t>(kStripBytes / row, 1);
+    if (count >= kGroup || shares_a_column(strips)) count = round_up(count, kGroup);
+    return count < strips.all ? count : 0;
+  }
+
+  bool is_own(const Strips& strips, TileId tile) const {
+    std::int64_t count = 0;
+    for (const Operation& operation : strips.body) {
+      for (const TileId each : tiles_of(operation)) count += each == tile ? 1 : 0;
+    }
+    return count == uses_[tile];
+  }
+
+  // A part of a column that others need begins and ends with whole groups.
+  bool shares_a_column(const Strips& strips) const {
+    return std::any_of(strips.body.begin(), strips.body.end(), [&](const Operation& operation) {
+      const std::vector<TileId> tiles = tiles_of(operation);
+      return std::any_of(tiles.begin(), tiles.end(), [&](TileId tile) {
+        return walk_of(program_.tiles[tile]).columns == strips.axis && !is_own(strips, tile);
+      });
+    });
+  }
+
+  void shrink_tiles(const Strips& strips) {
+    for (const Operation& operation : strips.body) {
+      const TileId written = written_by(operation);
+      if (written == kNone || !is_own(strips, written)) continue;
+      Tile& tile = program_.tiles[written];
+      tile.is_of_strip = true;
+      const bool is_column = walk_of(tile).columns == strips.axis;
+      const std::int64_t count = is_column ? round_up(strips.rows, kGroup) : strips.rows;
+      tile.bytes = round_up(tile.strides[strips.axis] * count, kAlignment);
+    }
+  }
+
+  Program& program_;
+  std::vector<std::int64_t> uses_;
+};
+
+}  // namespace
+
+void make_strips(Program& program) { Making(program).walk(program.body); }
+
+}  // namespace tilewright::cpu
