@@ -32,13 +32,9 @@ void check_paged(const PagedAttention& a, const Caller& caller) {
   }
 }
 
-namespace {
-
 DType dtype_of_keys(const PagedAttention& a) {
   return plan_case("keys of e4m3", a.quantised) ? f8e4m3 : a.dtype;
 }
-
-}  // namespace
 
 HeadScale::HeadScale(const std::optional<Tensor>& scales, const Index& number) {
   if (scales) scale_ = load((*scales)(Block(number, 1, number + 1))).reshape({1, 1});
@@ -172,31 +168,47 @@ PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameter
   if (whole) p.declare_sinks(kernel);
 }
 
-void PagedStores::store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
+// A tile of one query has no axis of one: tiles that are spread over warpgroups by columns take no
+// other shape.
+void PagedStores::each_rows(
+    const PagedWork& work,
+    const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const {
   const Index first = work.rows.start(), count = work.rows.limit() - first;
   if (plan_case("a tile of one query", tile_.queries() == 1)) {
-    // Without an axis of one: tiles that are spread over warpgroups by columns take no other shape.
-    when(count > 0, [&] { store(work, first, 0, outputs, sums.reshape({tile_.heads})); });
-    return;
+    when(count > 0, [&] { put({first, 0}, {tile_.heads}); });
+  } else {
+    put({work.rows, Block(0, tile_.queries(), count)}, {tile_.queries(), tile_.heads});
   }
-  store(work, work.rows, Block(0, tile_.queries(), count),
-        outputs.reshape({tile_.queries(), tile_.heads, outputs.shape()[1]}),
-        sums.reshape({tile_.queries(), tile_.heads}));
 }
 
-void PagedStores::store(const PagedWork& work, const Selector& rows, const Selector& planned_rows,
-                        const Tile& outputs, const Tile& sums) const {
-  switch (keys_) {
-    case KeyParts::one:
-      tilewright::store((*O_)(rows, work.heads, all), outputs);
-      return tilewright::store((*LSE_)(rows, work.heads), sums);
-    case KeyParts::several:
-      tilewright::store((*O_)(rows, work.item.part, work.heads, all), outputs);
-      return tilewright::store((*LSE_)(rows, work.item.part, work.heads), sums);
-    case KeyParts::planned:
-      tilewright::store((*O_)(work.item.place, planned_rows, work.heads, all), outputs);
-      tilewright::store((*LSE_)(work.item.place, planned_rows, work.heads), sums);
-  }
+void PagedStores::store_outputs(const PagedWork& work, const Selector& columns,
+                                const Tile& outputs) const {
+  each_rows(work, [&](const Rows& rows, std::vector<std::int64_t> shape) {
+    shape.push_back(outputs.shape()[1]);
+    const Tile tile = shape.size() == 2 ? outputs : outputs.reshape(shape);
+    switch (keys_) {
+      case KeyParts::one:
+        return tilewright::store((*O_)(rows.own, work.heads, columns), tile);
+      case KeyParts::several:
+        return tilewright::store((*O_)(rows.own, work.item.part, work.heads, columns), tile);
+      case KeyParts::planned:
+        return tilewright::store((*O_)(work.item.place, rows.planned, work.heads, columns), tile);
+    }
+  });
+}
+
+void PagedStores::store_sums(const PagedWork& work, const Tile& sums) const {
+  each_rows(work, [&](const Rows& rows, const std::vector<std::int64_t>& shape) {
+    const Tile tile = sums.reshape(shape);
+    switch (keys_) {
+      case KeyParts::one:
+        return tilewright::store((*LSE_)(rows.own, work.heads), tile);
+      case KeyParts::several:
+        return tilewright::store((*LSE_)(rows.own, work.item.part, work.heads), tile);
+      case KeyParts::planned:
+        return tilewright::store((*LSE_)(work.item.place, rows.planned, work.heads), tile);
+    }
+  });
 }
 
 JoinedOutput::JoinedOutput(Kernel& kernel, const PagedAttention& a, const Dim& total_queries)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,6 +15,9 @@ namespace tilewright::kernels {
 
 // Raises for what fits no paged attention.
 void check_paged(const PagedAttention& a, const Caller& caller);
+
+// As they lie in the cache.
+DType dtype_of_keys(const PagedAttention& a);
 
 // The dims that a kernel or a program declares, and the shapes that tensors have by them.
 struct PagedShapes {
@@ -166,12 +170,21 @@ class PagedStores {
     return keys_ == KeyParts::one ? p_.sinks(work.read_heads, tile_.rows) : std::nullopt;
   }
   // Rows {rows, dim_v} that are divided by their sums, and the logarithms of these, {rows, 1}.
-  void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const;
+  void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
+    store_outputs(work, all, outputs);
+    store_sums(work, sums);
+  }
+  void store_outputs(const PagedWork& work, const Selector& columns, const Tile& outputs) const;
+  void store_sums(const PagedWork& work, const Tile& sums) const;
 
  private:
-  // Of some rows of queries: on their own axis, and in the plan's place.
-  void store(const PagedWork& work, const Selector& rows, const Selector& planned_rows,
-             const Tile& outputs, const Tile& sums) const;
+  // Where rows of queries lie: on their own axis, or in the plan's place.
+  struct Rows {
+    Selector own, planned;
+  };
+  // Calls `put` with the rows, and the first axes of the tile that they are then.
+  void each_rows(const PagedWork& work,
+                 const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const;
   KeyParts keys_;
   const PagedParameters& p_;
   const PagedRows& tile_;

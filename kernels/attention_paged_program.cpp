@@ -19,9 +19,8 @@ Dim parts_of(const PagedShapes& s, const PagedProgram& how) {
 // Keys and values, and their scales.
 std::vector<Part> declare_cache(Program& program, const PagedAttention& a, const PagedShapes& s) {
   if (a.latent) return {program.in("KV", a.dtype, s.of_latent_keys(a.dim))};
-  const DType dtype = a.quantised ? f8e4m3 : a.dtype;
-  std::vector<Part> cache{program.in("K", dtype, s.of_keys(a.dim)),
-                          program.in("V", dtype, s.of_keys(a.dim_v))};
+  std::vector<Part> cache{program.in("K", dtype_of_keys(a), s.of_keys(a.dim)),
+                          program.in("V", dtype_of_keys(a), s.of_keys(a.dim_v))};
   if (a.quantised) {
     for (const char* name : {"K_scale", "V_scale"}) {
       cache.push_back(program.in(name, f32, {a.scales}));

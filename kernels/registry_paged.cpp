@@ -246,10 +246,12 @@ double paged_operations(const OptionValues& o, const PagedCache& cache,
   return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v);
 }
 
-LibrarySchedule sm90_schedule(const char* name, KeyParts keys, const char* description) {
+LibrarySchedule sm90_schedule(const char* name, const PagedCache& cache, KeyParts keys,
+                              const char* description) {
   LibrarySchedule schedule{name, "sm_90a", description, nullptr};
-  schedule.build_program = [keys](const OptionValues& options) {
-    return attention_paged_sm90(paged_of(options, {}), keys, {});
+  schedule.build_program = [cache, keys](const OptionValues& options) {
+    const PagedAttention a = paged_of(options, cache);
+    return a.latent ? attention_paged_mla_sm90(a, keys, {}) : attention_paged_sm90(a, keys, {});
   };
   return schedule;
 }
@@ -287,18 +289,13 @@ LibraryKernel paged_entry(const char* name, const char* description, const Paged
   return kernel;
 }
 
-LibraryKernel plain_paged_entry() {
-  LibraryKernel kernel =
-      paged_entry("attention_paged",
-                  "attention to keys and values in pages: decoding, and chunks of queries", {});
+LibraryKernel with_schedules(LibraryKernel kernel, const PagedCache& cache, const char* how) {
   kernel.schedules = {
-      sm90_schedule("sm90", KeyParts::one,
-                    "a CTA has two rings of pages, a warp that loads and a warpgroup for each; "
-                    "bf16 and f16, dims 64 and 128, pages of whole 8 slots"),
-      sm90_schedule("sm90_split", KeyParts::several,
+      sm90_schedule("sm90", cache, KeyParts::one, how),
+      sm90_schedule("sm90_split", cache, KeyParts::several,
                     "sm90, where the keys of a tile are divided among CTAs"),
       sm90_schedule(
-          "sm90_planned", KeyParts::planned,
+          "sm90_planned", cache, KeyParts::planned,
           "sm90, where keys are divided as a plan says, which a kernel before it makes of "
           "the sequences' lengths")};
   kernel.rules = schedule_rules(kernel.name);
@@ -308,16 +305,33 @@ LibraryKernel plain_paged_entry() {
 }  // namespace
 
 std::vector<LibraryKernel> paged_entries() {
-  return {plain_paged_entry(),
+  const char* const two_rings =
+      "a CTA has two rings of pages, a warp that loads and a warpgroup for each; bf16 and f16, "
+      "dims "
+      "64 and 128, pages of whole 8 slots";
+  const PagedCache plain, quantised{.quantised = true}, latent{.latent = true};
+  return {
+      with_schedules(
+          paged_entry("attention_paged",
+                      "attention to keys and values in pages: decoding, and chunks of queries",
+                      plain),
+          plain, two_rings),
+      with_schedules(
           paged_entry(
               "attention_paged_fp8",
               "attention_paged with a cache of e4m3, and scales for each head of K and V, or all",
-              {.quantised = true}),
+              quantised),
+          quantised, two_rings),
+      with_schedules(
           paged_entry(
               "attention_paged_mla",
               "attention_paged with latent keys, whose first elements are the values: multi-head "
               "latent attention, its projections absorbed",
-              {.latent = true})};
+              latent),
+          latent,
+          "two warpgroups have half of the output's columns each, and the first computes the "
+          "scores; bf16 and f16, dim a multiple of 64 up to 576, dim_v of 128 up to 512, pages of "
+          "whole 8 slots")};
 }
 
 }  // namespace tilewright::kernels

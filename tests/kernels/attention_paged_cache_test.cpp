@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error_text.h"
@@ -52,25 +53,36 @@ TEST_P(AttentionPagedCache, AgreesWithFloat64) {
 
 std::vector<CacheCase> cache_cases() {
   const std::vector<std::vector<std::string>> quantised = {
-      {"schedule=tile", "dim=64", "heads=5", "kv_heads=1", "max_pages=7"},
-      {"schedule=tile", "dim=64", "heads=6", "kv_heads=2", "max_pages=9", "lengths_q=20,7,0,40",
-       "causal=true", "window=40", "sinks=true", "softcap=2.5", "scales=1", "dtype=f16"},
-      {"schedule=tile", "dim=64", "dim_v=32", "page=1", "heads=4", "kv_heads=2", "max_pages=40",
-       "pages=160"},
+      {"dim=64", "heads=5", "kv_heads=1", "max_pages=7"},
+      {"dim=64", "heads=6", "kv_heads=2", "max_pages=9", "lengths_q=20,7,0,40", "causal=true",
+       "window=40", "sinks=true", "softcap=2.5", "scales=1", "dtype=f16"},
+      {"dim=64", "dim_v=32", "page=1", "heads=4", "kv_heads=2", "max_pages=40", "pages=160"},
   };
   const std::vector<std::vector<std::string>> latent = {
-      {"schedule=tile", "dim=80", "dim_v=64", "heads=5", "max_pages=7", "lengths_q=20,7,0,40",
+      {"dim=80", "dim_v=64", "heads=5", "max_pages=7", "lengths_q=20,7,0,40", "causal=true"},
+      {"dim=48", "dim_v=32", "page=1", "heads=3", "max_pages=40", "pages=160"},
+      {"page=64", "heads=70", "max_pages=2", "pages=7", "batch=3", "lengths_q=1,2,0",
        "causal=true"},
-      {"schedule=tile", "dim=48", "dim_v=32", "page=1", "heads=3", "max_pages=40", "pages=160"},
-      {"schedule=tile", "page=64", "heads=70", "max_pages=2", "pages=7", "batch=3",
-       "lengths_q=1,2,0", "causal=true"},
   };
+  const std::vector<std::string> latent_chunks = {
+      "dim=192",     "dim_v=128", "heads=5", "max_pages=7", "lengths_q=20,7,0,40",
+      "causal=true", "window=40"};
   std::vector<CacheCase> list;
+  const auto add = [&](const char* target, const char* schedule, const char* kernel,
+                       std::vector<std::string> settings) {
+    settings.emplace_back(std::string("schedule=") + schedule);
+    list.push_back({target, kernel, std::move(settings)});
+  };
   for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    for (const auto& settings : quantised)
-      list.push_back({target, "attention_paged_fp8", settings});
-    for (const auto& settings : latent) list.push_back({target, "attention_paged_mla", settings});
+    for (const auto& settings : quantised) add(target, "tile", "attention_paged_fp8", settings);
+    for (const auto& settings : latent) add(target, "tile", "attention_paged_mla", settings);
   }
+  add("sim:sm_90a", "sm90", "attention_paged_fp8", quantised[0]);
+  add("sim:sm_90a", "sm90_planned", "attention_paged_fp8", quantised[1]);
+  add("sim:sm_90a", "sm90_split", "attention_paged_fp8", quantised[0]);
+  add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);
+  add("sim:sm_90a", "sm90_planned", "attention_paged_mla", latent_chunks);
+  add("sim:sm_90a", "sm90_split", "attention_paged_mla", latent_chunks);
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, AttentionPagedCache, testing::ValuesIn(cache_cases()));
@@ -78,14 +90,19 @@ INSTANTIATE_TEST_SUITE_P(Sizes, AttentionPagedCache, testing::ValuesIn(cache_cas
 // Small ones, everywhere.
 std::vector<CacheCase> small_caches() {
   std::vector<CacheCase> list;
-  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
-    list.push_back(
-        {target,
-         "attention_paged_fp8",
-         {"schedule=tile", "dim=64", "heads=4", "kv_heads=2", "max_pages=5", "pages=20"}});
+  for (const auto& [target, schedule] : {std::pair("interpreter", "tile"),
+                                         {"cpu", "tile"},
+                                         {"sim:sm_90a", "tile"},
+                                         {"sim:sm_90a", "sm90"},
+                                         {"sim:sm_90a", "sm90_split"},
+                                         {"sim:sm_90a", "sm90_planned"}}) {
+    const std::string by = std::string("schedule=") + schedule;
+    list.push_back({target,
+                    "attention_paged_fp8",
+                    {by, "dim=64", "heads=4", "kv_heads=2", "max_pages=5", "pages=20"}});
     list.push_back({target,
                     "attention_paged_mla",
-                    {"schedule=tile", "dim=80", "dim_v=64", "heads=4", "max_pages=5", "pages=20"}});
+                    {by, "dim=192", "dim_v=128", "heads=4", "max_pages=5", "pages=20"}});
   }
   return list;
 }

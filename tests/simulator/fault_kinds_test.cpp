@@ -419,5 +419,29 @@ TEST(FaultKinds, ProbeTellsWhetherASiteIsExecuted) {
   }
 }
 
+// Of CTAs 0, 1 and 2 the last one by 2 and by 3, and the last two by 2 and by 1.
+TEST(FaultKinds, ProbeOfADivisorTellsWhetherItsNumberIsAnother) {
+  Kernel kernel("quotients");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 64}), C = kernel.out("C", bf16, {n, 64});
+  kernel.ctas(ceil_div(n, 16));
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    const Block rows = n.block(cta_index(), 16), columns = Dim(64).block(cta_index() / 2, 32);
+    store(C(rows, columns), load(X(rows, columns)));
+  })});
+  const ir::Kernel machine = lowered(kernel);
+  Mutant mutant = mutants_of(kind(36), machine).front();
+  ASSERT_EQ(mutant.change, "divides by one more");
+  const auto tells = [&](Mutant::Division division, std::int64_t ctas) {
+    mutant.division = division;
+    const Subject subject{machine, {numbers({16 * ctas, 64}, 6)}, {"X"}, {16 * ctas, 64}};
+    return symptom(subject, mutant.probe_number(machine)) == "named_barrier";
+  };
+  EXPECT_TRUE(tells(Mutant::Division::by_one_more, 3));
+  EXPECT_FALSE(tells(Mutant::Division::by_one_more, 2));
+  EXPECT_TRUE(tells(Mutant::Division::by_one_less, 2));
+  EXPECT_FALSE(tells(Mutant::Division::by_one_less, 1));
+}
+
 }  // namespace
 }  // namespace tilewright::simulator

@@ -47,5 +47,9 @@ enum class KeyParts : std::uint8_t { one, several, planned };
 // dtype is f16 or bf16, and pages have whole 8 slots.
 Program attention_paged_sm90(const PagedAttention& attention, KeyParts keys,
                              SourceLocation where = here());
+// The same of latent keys, 576 of 512 at most: two warpgroups have the two halves of the output's
+// columns. dim is a multiple of 64, dim_v one of 128.
+Program attention_paged_mla_sm90(const PagedAttention& attention, KeyParts keys,
+                                 SourceLocation where = here());
 
 }  // namespace tilewright::kernels
