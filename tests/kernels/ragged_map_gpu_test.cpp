@@ -115,7 +115,7 @@ class RaggedMapGpuTest : public test::HopperTest {
     std::vector<HostTensor> tensors = tensors_of(moved);
     const std::vector<HostTensor> given = tensors;
     const TensorsBehindHoles on_device(device(), stream(), tensors);
-    executable.run(on_device.refs());
+    executable.run(on_device.refs(), {}, stream().handle());
     on_device.download();
     test::expect_moved(given, tensors, to, moved);
   }
@@ -130,7 +130,7 @@ class RaggedMapGpuTest : public test::HopperTest {
         library::reference_of(workload, library::Executed::by_hardware);
     workload.poison_outputs();
     const TensorsBehindHoles on_device(device(), stream(), workload.tensors);
-    compile(entry, workload.options, "cuda").run(on_device.refs());
+    compile(entry, workload.options, "cuda").run(on_device.refs(), stream().handle());
     on_device.download();
     const library::Comparison comparison = library::compare(workload, reference);
     EXPECT_TRUE(comparison.ok()) << comparison.text();
