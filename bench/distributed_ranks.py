@@ -35,7 +35,7 @@ class Rank:
         self.rank, self.ranks, self.device = rank, ranks, torch.device("cuda", rank)
         dist.init_process_group("nccl", init_method=f"file://{store}", rank=rank,
                                 world_size=ranks, device_id=self.device)
-        self.library = tilewright.load(library)
+        self.library = tilewright.load_library(library)
         self.group = tilewright.Group.by_file(store + ".tilewright", rank=rank, size=ranks,
                                               library=self.library)
         self.torch_group = dist.group.WORLD.group_name

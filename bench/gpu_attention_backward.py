@@ -16,10 +16,11 @@ forward pass for ours, and from the peer's for a peer.
 
 `ratio` is the peer's time over ours: above 1 ours is the faster. The peer is FlashAttention-3
 (`--fa3`: where Python finds flash_attn_interface), else cuDNN (`--cudnn`: PyTorch's
-scaled_dot_product_attention), else the last of --variants. Each row's gradients are held against
-those of every peer first. The last line is the geometric mean of the first variant's ratios, if
-there is a peer. With `--with-forward` a run is the forward pass and the backward one behind it, on
-both sides, and the work that of both.
+scaled_dot_product_attention), else the last of --variants. With `--window`, `to equal` is the time
+of as much work without one, as in gpu_attention.py, over that of the window. Each row's gradients
+are held against those of every peer first. The last line is the geometric mean of the first
+variant's ratios, if there is a peer. With `--with-forward` a run is the forward pass and the
+backward one behind it, on both sides, and the work that of both.
 """
 
 import argparse
@@ -205,6 +206,7 @@ class Result:
     problems: list = dataclasses.field(default_factory=list)
     differs: list = dataclasses.field(default_factory=list)  # variants, from run to run
     with_forward: bool = False
+    equal: Row | None = None  # as much work as that of the row's window
 
     def tflops(self, name):
         work = operations(self.row, self.with_forward)
@@ -220,6 +222,16 @@ class Result:
     def ratio(self, name):
         ratios = self.ratios(name)
         return statistics.median(ratios) if ratios else math.nan
+
+    def to_equal(self, name):
+        """The time of as much work without a window over that of the row's."""
+        blocks = self.row.visited_blocks() / self.equal.visited_blocks()
+        return statistics.median(equal * blocks / ours for ours, equal in zip(
+            self.seconds[name], self.seconds[on_equal_work(name)]))
+
+
+def on_equal_work(name):
+    return f"{name} on equal work"
 
 
 def peers_of(arguments):
@@ -256,12 +268,16 @@ def run_row(library, row, variants, arguments):
         if not problem.runs_alike(variant):
             differs.append(variant)
     del wanted
-    seconds = measure.time_rounds({**problem.ours, **launches}, arguments.rounds)
+    equal = row.equal_work() if row.window else None
+    of_equal = (Problem(library, equal, variants, arguments.with_forward).ours if equal else {})
+    seconds = measure.time_rounds({**problem.ours, **launches,
+                                   **{on_equal_work(name): of_equal[name] for name in of_equal}},
+                                  arguments.rounds)
     peers = peers_of(arguments)
     peer = peers[0] if peers else list(variants)[-1] if len(variants) > 1 else ""
     if problems:
         print("  " + "; ".join(problems))
-    return Result(row, seconds, peer, wrong, differs, arguments.with_forward)
+    return Result(row, seconds, peer, wrong, differs, arguments.with_forward, equal)
 
 
 def print_header(row, columns, variants):
@@ -281,6 +297,8 @@ def print_row(result, columns, variants):
         tail = len(ratios) // 10
         line += (f" {result.ratio(name):7.3f} {ratios[tail]:6.3f}..{ratios[-1 - tail]:5.3f}"
                  if ratios else f" {'-':>7} {'-':>13}")
+    if result.equal:
+        line += "  to equal " + " ".join(f"{result.to_equal(name):.3f}" for name in variants)
     notes = result.problems + [f"{name}: differs from run to run" for name in result.differs]
     print(line + "  " + ("; ".join(notes) or "ok"), flush=True)
 

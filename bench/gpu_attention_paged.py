@@ -3,12 +3,17 @@
 
     bench/gpu_attention_paged.py --library build/release/lib/libtilewright.so
     bench/gpu_attention_paged.py --library ... --schedules sm90 sm90_split --rows 32x4096 1x262144
+    bench/gpu_attention_paged.py --library ... --cache e4m3       # beside the same keys in bf16
+    bench/gpu_attention_paged.py --library ... --cache latent --rows 64x8192 --heads 16/1 128/1
+    bench/gpu_attention_paged.py --library ... --chunk 512 --rows 8x8192    # of prompts, causal
 
 Pages are in random order, with NaN where no sequence has a key. Each run has a cold L2 cache, which
 memory has been given (not with --dirty: up to 50 MB then go there meanwhile). TB/s count each byte
 of the keys and values that sequences have once, and those of Q and O. `sdpa` is PyTorch's
 scaled_dot_product_attention on keys and values that lie side by side, padded to the longest: no
-paged peer. It has no column where lengths are far apart.
+paged peer. It has no column where lengths are far apart. Latent keys are 576/512, and stand beside
+the longer one of two bounds: every byte at READ_RATE, every product at PRODUCT_RATE. Chunks stand
+beside attention_forward on keys and values that lie side by side.
 """
 
 import argparse
@@ -28,6 +33,9 @@ ROWS = ("32x4096", "32x8192", "64x4096", "128x4096", "1x262144")
 HEADS = ("32/8", "64/8")
 PAGES = (16, 64)
 DIM = 128
+LATENT, LATENT_VALUES = 576, 512
+READ_RATE = 4.2e12  # bytes a second, of copies by TMA
+PRODUCT_RATE = 858e12  # operations a second, of bf16 products that go on
 
 
 @dataclasses.dataclass
@@ -38,12 +46,16 @@ class Row:
     kv_heads: int
     page: int
     spread: str  # of the lengths: `equal`, but for a few keys less, or a heavy `tail`
+    chunk: int = 1  # queries of each sequence
 
     def __str__(self):
         name = f"{self.batch}x{self.length}" + ("t" if self.spread == "tail" else "")
-        return f"{name} {self.heads}/{self.kv_heads} p{self.page}"
+        return f"{name} {self.heads}/{self.kv_heads} p{self.page}" + (
+            f" q{self.chunk}" if self.chunk > 1 else "")
 
     def lengths(self):
+        if self.chunk > 1:
+            return [self.length] * self.batch
         if self.spread == "equal":
             return [self.length - b % 7 for b in range(self.batch)]
         # Pareto, from a tenth of the mean to ten times it.
@@ -54,14 +66,18 @@ class Row:
 
 def cache_of(shape, layout):
     """{pages, page, kv_heads, dim} of NaN; `hnd`: a page's heads lie one behind the other."""
-    pages, page, heads, dim = shape
+    pages, page, *heads, dim = shape
     if layout == "hnd":
+        heads, = heads
         shape = (pages, heads, page, dim)
     cache = torch.full(shape, math.nan, dtype=torch.bfloat16, device="cuda")
     return cache.transpose(1, 2) if layout == "hnd" else cache
 
 
 class Problem:
+    kernel = "attention_paged"
+    dims = (DIM, DIM)  # of keys, and of values
+
     def __init__(self, row, layout):
         self.row = row
         self.lengths = row.lengths()
@@ -70,55 +86,98 @@ class Problem:
         pages = sum(used) + 3
         order = torch.randperm(pages, device="cuda")
         table = torch.full((row.batch, columns), pages + 7, dtype=torch.int32, device="cuda")
-        shape = (pages, row.page, row.kv_heads, DIM)
-        self.keys, self.values = (cache_of(shape, layout) for _ in range(2))
+        shape = (pages, row.page, *self.row_shape())
+        self.caches = [cache_of(shape, layout) for _ in range(self.tensors_of_cache)]
         first = 0
         for b, count in enumerate(used):
             own = order[first:first + count]
             first += count
             table[b, :count] = own
-            for cache in (self.keys, self.values):
-                drawn = torch.randn((count * row.page, row.kv_heads, DIM), device="cuda",
+            for cache in self.caches:
+                drawn = torch.randn((count * row.page, *shape[2:]), device="cuda",
                                     dtype=torch.bfloat16)
                 drawn[self.lengths[b]:] = math.nan
                 cache[own] = drawn.view(count, *shape[1:])
         self.table = table
-        self.queries = torch.randn((row.batch, row.heads, DIM), device="cuda",
+        queries = row.batch * row.chunk
+        self.queries = torch.randn((queries, row.heads, self.dims[0]), device="cuda",
                                    dtype=torch.bfloat16)
-        self.output = torch.empty_like(self.queries)
-        self.lse = torch.empty((row.batch, row.heads), device="cuda")
-        self.tensors = [
-            self.queries, torch.arange(row.batch + 1, device="cuda", dtype=torch.int32),
-            torch.tensor(self.lengths, device="cuda", dtype=torch.int32), self.table, self.keys,
-            self.values, self.output, self.lse]
+        self.output = torch.empty((queries, row.heads, self.dims[1]), device="cuda",
+                                  dtype=torch.bfloat16)
+        self.lse = torch.empty((queries, row.heads), device="cuda")
+
+    tensors_of_cache = 2
+
+    def row_shape(self):
+        return self.row.kv_heads, DIM
+
+    def options(self):
+        return {"kv_heads": self.row.kv_heads, "causal": self.row.chunk > 1}
+
+    def more_tensors(self):
+        return []
 
     def bytes(self):
-        cache = 4 * sum(self.lengths) * self.row.kv_heads * DIM
-        return cache + 4 * self.queries.numel()
+        row = sum(cache[0, 0].numel() * cache.element_size() for cache in self.caches)
+        return row * sum(self.lengths) + 2 * (self.queries.numel() + self.output.numel())
+
+    def operations(self):
+        """Of both products; a chunk's own keys count as half."""
+        keys = sum(self.lengths) - self.row.batch * (self.row.chunk - 1) / 2
+        return 2 * keys * self.row.chunk * self.row.heads * sum(self.dims)
 
     def launch(self, library, schedule):
         options = {"schedule": schedule} if schedule else {}
-        kernel = library.kernel("attention_paged", heads=self.row.heads,
-                                kv_heads=self.row.kv_heads, dim=DIM, page=self.row.page, **options)
-        return kernel.bind(*self.tensors)
+        kernel = library.kernel(self.kernel, heads=self.row.heads, dim=self.dims[0],
+                                dim_v=self.dims[1], page=self.row.page, **self.options(), **options)
+        offsets = torch.arange(self.row.batch + 1, device="cuda", dtype=torch.int32)
+        return kernel.bind(self.queries, offsets * self.row.chunk,
+                           torch.tensor(self.lengths, device="cuda", dtype=torch.int32),
+                           self.table, *self.caches, *self.more_tensors(), self.output, self.lse)
 
     def of_sequence(self, b):
         """Its keys and values, side by side: {kv_heads, length, dim}."""
         own = self.table[b, :-(-self.lengths[b] // self.row.page)].long()
         return [cache[own].flatten(0, 1)[:self.lengths[b]].transpose(0, 1)
-                for cache in (self.keys, self.values)]
+                for cache in self.caches]
 
     def errors(self):
         """Of some sequences: the largest relative error, and the largest difference of LSE."""
         worst = worst_lse = 0.0
         group = self.row.heads // self.row.kv_heads
+        chunk = self.row.chunk
         for b in {0, 1 % self.row.batch, self.row.batch // 2, self.row.batch - 1}:
             keys, values = (x.repeat_interleave(group, 0).float() for x in self.of_sequence(b))
-            scores = (keys @ self.queries[b].float()[:, :, None])[..., 0].double() / math.sqrt(DIM)
-            wanted = (scores.softmax(-1).float()[:, None] @ values)[:, 0].double()
-            worst = max(worst, measure.relative_rms(self.output[b], wanted))
-            worst_lse = max(worst_lse, (self.lse[b] - scores.logsumexp(-1)).abs().max().item())
+            for i in {0, chunk // 2, chunk - 1}:
+                query = b * chunk + i
+                seen = self.lengths[b] - (chunk - 1 - i)
+                scores = (keys[:, :seen] @ self.queries[query].float()[:, :, None])[..., 0]
+                scores = scores.double() / math.sqrt(self.dims[0])
+                wanted = (scores.softmax(-1).float()[:, None] @ values[:, :seen])[:, 0].double()
+                worst = max(worst, measure.relative_rms(self.output[query], wanted))
+                difference = (self.lse[query] - scores.logsumexp(-1)).abs().max().item()
+                worst_lse = max(worst_lse, difference)
         return worst, worst_lse
+
+    def peers(self, library, schedules):
+        """What else runs in the same rounds, by name, and what it is."""
+        if self.row.chunk > 1:
+            return {"contiguous": self.contiguous(library)}, "attention_forward, no paged peer"
+        peer = self.sdpa()
+        if not peer:
+            return {}, "no peer"
+        return {"sdpa": peer[1]}, peer[0] + " on contiguous keys, no paged peer"
+
+    def contiguous(self, library):
+        """attention_forward on keys and values that lie side by side."""
+        row = self.row
+        keys, values = (torch.stack([self.of_sequence(b)[i].transpose(0, 1)
+                                     for b in range(row.batch)]) for i in range(2))
+        queries = self.queries.unflatten(0, (row.batch, row.chunk))
+        kernel = library.kernel("attention_forward", heads=row.heads, kv_heads=row.kv_heads,
+                                dim=DIM, causal=True)
+        return kernel.bind(queries, keys, values, torch.empty_like(queries),
+                           torch.empty((row.batch, row.heads, row.chunk), device="cuda"))
 
     def sdpa(self):
         """SDPA on contiguous keys and values, or nothing where it does not run."""
@@ -144,8 +203,64 @@ class Problem:
         return None
 
 
+class QuantisedProblem(Problem):
+    """The keys and values of another problem in e4m3, with a scale for each head."""
+    kernel = "attention_paged_fp8"
+
+    def __init__(self, plain):
+        self.__dict__.update(plain.__dict__)
+        self.plain = plain
+        self.scales = [torch.linspace(first, first / 2, self.row.kv_heads, device="cuda")
+                       for first in (0.02, 0.01)]
+        self.caches = [(cache / scale[:, None]).to(torch.float8_e4m3fn)
+                       for cache, scale in zip(plain.caches, self.scales)]
+        self.output, self.lse = torch.empty_like(plain.output), torch.empty_like(plain.lse)
+
+    def more_tensors(self):
+        return self.scales
+
+    def of_sequence(self, b):
+        own = self.table[b, :-(-self.lengths[b] // self.row.page)].long()
+        return [(cache.view(torch.uint8)[own].view(cache.dtype).float() * scale[:, None])
+                .flatten(0, 1)[:self.lengths[b]].transpose(0, 1)
+                for cache, scale in zip(self.caches, self.scales)]
+
+    def peers(self, library, schedules):
+        return {f"bf16 {schedule or 'ours'}": self.plain.launch(library, schedule)
+                for schedule in schedules}, "the same keys in bf16"
+
+
+class LatentProblem(Problem):
+    kernel = "attention_paged_mla"
+    dims = (LATENT, LATENT_VALUES)
+    tensors_of_cache = 1
+
+    def row_shape(self):
+        return (LATENT,)
+
+    def options(self):
+        return {"causal": self.row.chunk > 1}
+
+    def of_sequence(self, b):
+        own = self.table[b, :-(-self.lengths[b] // self.row.page)].long()
+        keys = self.caches[0][own].flatten(0, 1)[None, :self.lengths[b]]
+        return [keys, keys[..., :LATENT_VALUES]]
+
+    def peers(self, library, schedules):
+        memory, products = self.bytes() / READ_RATE, self.operations() / PRODUCT_RATE
+        which = "memory" if memory > products else "products"
+        return {}, f"no peer, bound {max(memory, products) * 1e6:.1f} us of {which}"
+
+
+def problem_of(row, arguments):
+    if arguments.cache == "latent":
+        return LatentProblem(row, arguments.layout)
+    plain = Problem(row, arguments.layout)
+    return QuantisedProblem(plain) if arguments.cache == "e4m3" else plain
+
+
 def run_row(library, row, schedules, arguments):
-    problem = Problem(row, arguments.layout)
+    problem = problem_of(row, arguments)
     launches, failures = {}, []
     for schedule in schedules:
         name = schedule or "ours"
@@ -158,15 +273,20 @@ def run_row(library, row, schedules, arguments):
         if not (error <= 5e-3 and lse_error <= 1e-3 and alike):
             failures.append(f"{row} {name}: error {error:.2e}, LSE {lse_error:.2e}, alike {alike}")
         launches[name] = launch
-    peer = problem.sdpa()
-    if peer:
-        launches["sdpa"] = peer[1]
+    peers, peer_name = problem.peers(library, schedules)
+    launches.update(peers)
     seconds = measure.time_rounds(launches, arguments.rounds, clean=not arguments.dirty)
     cells = []
     for name, times in seconds.items():
         median = statistics.median(times)
-        cells.append(f"{name} {problem.bytes() / median * 1e-12:5.3f} TB/s {median * 1e6:7.1f} us")
-    peer_name = peer[0] + " on contiguous keys, no paged peer" if peer else "no peer"
+        if name.startswith("bf16"):
+            cells.append(f"{name} {median * 1e6:7.1f} us")
+        elif row.chunk > 1:
+            cells.append(f"{name} {problem.operations() / median * 1e-12:4.0f} TFLOP/s "
+                         f"{median * 1e6:7.1f} us")
+        else:
+            cells.append(f"{name} {problem.bytes() / median * 1e-12:5.3f} TB/s "
+                         f"{median * 1e6:7.1f} us")
     print(f"{str(row):22} {' | '.join(cells)} ({peer_name}) error {error:.1e}", flush=True)
     return failures
 
@@ -181,6 +301,8 @@ def main():
                         "for lengths of a heavy tail")
     parser.add_argument("--heads", nargs="+", default=HEADS, help="HEADS/KV_HEADS")
     parser.add_argument("--pages", nargs="+", type=int, default=PAGES)
+    parser.add_argument("--cache", choices=("bf16", "e4m3", "latent"), default="bf16")
+    parser.add_argument("--chunk", type=int, default=1, help="queries of each sequence, causal")
     parser.add_argument("--layout", choices=("nhd", "hnd"), default="nhd", help="of a page")
     parser.add_argument("--dirty", action="store_true", help="the L2 cache holds what was written")
     arguments = parser.parse_args()
@@ -195,7 +317,7 @@ def main():
         for heads in arguments.heads:
             for page in arguments.pages:
                 row = Row(batch, length, *(int(x) for x in heads.split("/")), page,
-                          "tail" if text.endswith("t") else "equal")
+                          "tail" if text.endswith("t") else "equal", arguments.chunk)
                 failures += run_row(library, row, schedules, arguments)
     print(f"device: {measure.device_state()}")
     for failure in failures:

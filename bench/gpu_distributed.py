@@ -36,24 +36,27 @@ DTYPES = {"bf16": 2, "f32": 4}
 
 def link_rate(gpus, size=256 << 20, times=10):
     """Bytes a second that leave each GPU, to all others at once, with both ways busy."""
+    sources = [torch.empty(size, dtype=torch.uint8, device=gpu) for gpu in range(gpus)]
     events = []
     for gpu in range(gpus):
-        source = torch.empty(size, dtype=torch.uint8, device=gpu)
-        for to in range(gpus):
-            if to == gpu:
-                continue
-            place = torch.empty(size, dtype=torch.uint8, device=to)
-            # PyTorch lets the streams of both GPUs wait for a copy: each has streams of its own.
-            with torch.cuda.stream(torch.cuda.Stream(to)), \
-                    torch.cuda.stream(torch.cuda.Stream(gpu)):
-                place.copy_(source)
-                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        # PyTorch lets the streams of both GPUs wait for a copy: each has streams of its own.
+        others = [to for to in range(gpus) if to != gpu]
+        ways = [(torch.empty_like(sources[gpu], device=to), torch.cuda.Stream(to),
+                 torch.cuda.Stream(gpu)) for to in others]
+        start = torch.cuda.Event(enable_timing=True)
+        for repeats in (1, times):
+            with torch.cuda.stream(ways[0][2]):
                 torch.cuda._sleep(SLEEP_CYCLES)
                 start.record()
-                for _ in range(times):
-                    place.copy_(source, non_blocking=True)
-                end.record()
-                events.append((start, end))
+            ends = []
+            for place, there, here in ways:
+                here.wait_event(start)  # all begin together
+                with torch.cuda.stream(there), torch.cuda.stream(here):
+                    for _ in range(repeats):
+                        place.copy_(sources[gpu], non_blocking=True)
+                    ends.append(torch.cuda.Event(enable_timing=True))
+                    ends[-1].record()
+        events += [(start, end) for end in ends]
     for gpu in range(gpus):
         torch.cuda.synchronize(gpu)
     seconds = max(start.elapsed_time(end) for start, end in events) * 1e-3

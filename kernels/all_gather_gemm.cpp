@@ -7,6 +7,7 @@
 
 #include "kernels/gemm_ranks_check.h"
 #include "kernels/gemm_sm90.h"
+#include "kernels/joined_rows.h"
 #include "kernels/rank_words.h"
 #include "kernels/row_push.h"
 
@@ -48,8 +49,14 @@ Parts parts_of(const AllGatherGemm& o) {
   return o.ranks == 2 ? Parts{4, 4} : Parts{2, 1};
 }
 // Beside wide tiles, which need four stages of their own, shared memory has room for few pieces.
+// Of few rows fewer fences save more than pieces that are told one by one.
 RowPush::Plan push_plan(const AllGatherGemm& o) {
-  return {o.ranks, o.gemm.dtype, parts_of(o).depths, is_wide(o) ? 2 : 4, o.gemm.block_k};
+  return {.ranks = o.ranks,
+          .dtype = o.gemm.dtype,
+          .depths = parts_of(o).depths,
+          .stages = is_wide(o) ? 2 : 4,
+          .block_k = o.gemm.block_k,
+          .told = o.join_ranks ? 4 : 1};
 }
 
 // Rows of a block, which no tile lies across, and columns of a part of the depth.
@@ -167,18 +174,18 @@ class AllGatherSm90 : public GemmSm90 {
 class JoinedGatherSm90 : public GemmSm90 {
  public:
   JoinedGatherSm90(Kernel& kernel, const AllGatherGemm& o, const GatherTensors& of, SharedPlan plan)
-      : GemmSm90(
-            kernel, o.gemm,
-            {ceil_div(of.m, o.gemm.block_m / o.ranks) * o.gemm.block_m, of.n, of.k, of.A, of.B},
-            std::move(plan), o.gemm.dtype),
-        ranks_(o.ranks),
-        rows_(o.gemm.block_m / o.ranks),
+      : GemmSm90(kernel, o.gemm, {rows_of(kernel, o, of).all(), of.n, of.k, of.A, of.B},
+                 std::move(plan), o.gemm.dtype),
+        rows_(rows_of(kernel, o, of)),
         kernel_(kernel),
         of_(of),
         push_plan_(push_plan(o)),
         push_(kernel, push_plan_, of.A, of.m, of.k, of.gathered, of.arrived) {}
 
  private:
+  static JoinedRows rows_of(Kernel& kernel, const AllGatherGemm& o, const GatherTensors& of) {
+    return JoinedRows(kernel, o.ranks, o.gemm.block_m, of.m);
+  }
   std::vector<RoleSpec> more_roles(RegisterBudget budget) override { return push_.roles(budget); }
 
   Work part_of_depth(const Work& w) const override {
@@ -196,7 +203,8 @@ class JoinedGatherSm90 : public GemmSm90 {
     const Dim width = push_plan_.part_depth(p_.k) / g_.block_k;
     const Dim blocks = ceil_div(p_.k, g_.block_k);
     for (Index part : range(push_plan_.depths)) {
-      each_other_rank(kernel_, ranks_, [&](const Index& from) { push_.wait_for(from, part); });
+      each_other_rank(kernel_, rows_.ranks(),
+                      [&](const Index& from) { push_.wait_for(from, part); });
       fence_proxy_async_global();
       const Index first = steps_before(w, min(part * width, blocks));
       const Index last = steps_before(w, min(part * width + width, blocks));
@@ -210,25 +218,23 @@ class JoinedGatherSm90 : public GemmSm90 {
     }
   }
   void load_rows(const Work& w, const Block& depth, const SharedView& to) {
-    const Block rows(w.rows.start() / g_.block_m * rows_, rows_, of_.m);
-    tma_load(p_.A(rows, depth), to.rows(0, rows_));
-    for (int distance = 1; distance < ranks_; ++distance) {
-      tma_load(push_.rows_of(rank_at(distance), rows, depth), to.rows(distance * rows_, rows_));
+    const Block rows = rows_.of_tile(w.rows);
+    tma_load(p_.A(rows, depth), to.rows(0, rows_.count()));
+    for (int i = 1; i < rows_.ranks(); ++i) {
+      tma_load(push_.rows_of(rows_.rank_at(i), rows, depth),
+               to.rows(i * rows_.count(), rows_.count()));
     }
   }
-  // Whose rows have this place in a tile.
-  Index rank_at(const Index& distance) const { return (kernel_.rank() + distance) % ranks_; }
 
   // Each warp stores rows of one rank.
   Destination destination(const Work&) const override {
     return [this](const Block& rows, const Block& cols) {
-      const Index tile = rows.start() / g_.block_m, place = rows.start() % g_.block_m;
-      const Block own(tile * rows_ + place % rows_, rows.size(), of_.m);
-      return of_.C(rank_at(place / rows_), own, cols);
+      const auto [rank, own] = rows_.of_part(rows);
+      return of_.C(rank, own, cols);
     };
   }
 
-  const int ranks_, rows_;  // of each rank in a tile
+  const JoinedRows rows_;
   Kernel& kernel_;
   const GatherTensors of_;
   const RowPush::Plan push_plan_;

@@ -287,6 +287,12 @@ struct Launches {
 template <typename Sequences>
 using Recording = BackwardRecording<typename Sequences::Shapes>;
 
+template <typename Shapes>
+Buffer statistic(Program& program, const std::string& name, const Shapes& like, int multiple) {
+  const std::vector<Dim> rows = like.of_rows(multiple);
+  return multiple > 1 ? program.zeroed(name, f32, rows) : program.scratch(name, f32, rows);
+}
+
 // `launch` is the main part, from the statistics to dQ, dK and dV. Statistics have rows up to a
 // multiple. With more than 1, those behind the last query are 0.
 template <typename Sequences, typename Launch>
@@ -297,27 +303,27 @@ void record(const Attention& a, int multiple, const Recording<Sequences>& to,
   const BackwardTensors& t = to.tensors;
   const std::string& name = to.name;
   const Launches stream{to.streams, to.kernels};
-  const auto statistic = [&](const char* of) {
-    const std::vector<Dim> rows = like.of_rows(multiple);
-    return multiple > 1 ? program.zeroed(of + to.suffix, f32, rows)
-                        : program.scratch(of + to.suffix, f32, rows);
+  const auto made = [&](const std::optional<Buffer>& before, const char* of) {
+    return before ? *before : statistic(program, of + to.suffix, like, multiple);
   };
-  const Buffer L = statistic("L"), D = statistic("D");
+  const Buffer L = made(t.L, "L"), D = made(t.D, "D");
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
     const auto half = static_cast<std::ptrdiff_t>(t.offsets.size() / 2);
     parts.insert(parts.begin(), t.offsets.begin() + (of == Of::keys ? half : 0),
                  of == Of::queries ? t.offsets.begin() + half : t.offsets.end());
     return parts;
   };
-  std::vector<Part> read = {t.O, t.dO, t.LSE};
-  if (t.dLSE) read.push_back(*t.dLSE);
-  read.insert(read.end(), {L, D});
-  stream.launch(
-      name + "_statistics",
-      [&](const std::string& of) {
-        return statistics<Sequences>(a, t.dLSE.has_value(), multiple, of);
-      },
-      with_offsets(Of::queries, read));
+  if (!t.L) {
+    std::vector<Part> read = {t.O, t.dO, t.LSE};
+    if (t.dLSE) read.push_back(*t.dLSE);
+    read.insert(read.end(), {L, D});
+    stream.launch(
+        name + "_statistics",
+        [&](const std::string& of) {
+          return statistics<Sequences>(a, t.dLSE.has_value(), multiple, of);
+        },
+        with_offsets(Of::queries, read));
+  }
   launch(program, like, stream, BackwardBuffers{t.Q, t.K, t.V, t.dO, L, D, t.dQ, t.dK, t.dV},
          with_offsets);
   if (plan_case("sinks", a.sinks)) {
@@ -531,6 +537,15 @@ Program adding_program(const Attention& a, bool of_lse, Order order, KeySums key
 }
 
 }  // namespace
+
+Kernel backward_statistics(const Attention& a, bool of_lse, const std::string& name) {
+  return statistics<Batch>(a, of_lse, 1, name);
+}
+
+Buffer backward_statistic(Program& program, const std::string& name, const Attention& a,
+                          const BatchShapes& shapes) {
+  return statistic(program, name, shapes, a.block_q);
+}
 
 void record_backward(const Attention& a, const BackwardRecording<BatchShapes>& to, bool is_sm90,
                      const Caller& caller) {

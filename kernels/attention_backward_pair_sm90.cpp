@@ -23,6 +23,9 @@ constexpr int kPanel = 64;  // columns of a panel of 128 bytes
 // readers have read; dS that of P of the step before, which both warpgroups have read.
 constexpr int kPlaces = 4;
 constexpr int kRowNumbers = 4;  // blocks of rows ahead of dQ
+// Columns of V that a warpgroup holds in registers, where there is room. Products of 32 columns
+// whose operands both lie in shared memory want half as much again as it gives.
+constexpr int kHeldColumns = kPanel;
 // Registers of a thread: of the warpgroups of dK and dV, and of that of dQ.
 constexpr int kMathRegisters = 192, kQueryRegisters = 104;
 
@@ -37,6 +40,8 @@ class PairBackward {
       : a_(a),
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
+        // A cap takes registers too.
+        holds_values_(plan_case("columns of V in registers, of pairs", a.softcap == 0)),
         scores_(a),
         sequences_(kernel, a, plan.ordered, parts_of(kernel, plan), /*ctas=*/2),
         tensors_(kernel, a, sequences_, plan),
@@ -270,11 +275,13 @@ class PairBackward {
     const Index steps = keys.number(3);
     const Slot v = v_ring_.consume();
     when(steps > 0, [&] {
+      std::optional<Tile> held;
+      if (holds_values_) held = load(half(v[0], 0).columns(0, kHeldColumns));
       const Slot k = k_ring_.consume();
       KeySums sums{Cell<Pending>(as_pending(Tile(dk))), Cell<Pending>(as_pending(Tile(dv))),
                    Cell<Index>(0)};
       for (Index i : range(steps)) {
-        compute_step(group, keys, k, v, step, sums, i > 0);
+        compute_step(group, keys, k, {held, v[0]}, step, sums, i > 0);
         step = step + 1;
       }
       k_ring_.release(k);
@@ -285,7 +292,23 @@ class PairBackward {
     store_pair(group, keys, v, dk, dv);
   }
 
-  void compute_step(const Index& group, const Slot& keys, const Slot& k, const Slot& v,
+  struct Values {
+    std::optional<Tile> held;
+    SharedView all;
+  };
+  // dP^T = V dO^T, of a warpgroup's rows.
+  Pending value_product(const Values& v, const SharedView& gradients, const Index& group) const {
+    if (!v.held) return rows_product(v.all, gradients, group);
+    const SharedView first = own_rows(half(gradients, 0), group);
+    Pending sum = wgmma(*v.held, first.columns(0, kHeldColumns).T());
+    if (const int rest = half_v_ - kHeldColumns; rest > 0) {
+      sum = wgmma(half(v.all, 0).columns(kHeldColumns, rest), first.columns(kHeldColumns, rest).T(),
+                  sum);
+    }
+    return wgmma(half(v.all, 1), own_rows(half(gradients, 1), group).T(), sum);
+  }
+
+  void compute_step(const Index& group, const Slot& keys, const Slot& k, const Values& v,
                     const Index& step, KeySums& sums, const Condition& has_before) {
     const Slot rows = q_ring_.consume();
     const Pending products = rows_product(k[0], rows[0], group);
@@ -306,7 +329,7 @@ class PairBackward {
     p_full_.sync();
     // dO has one place, and comes late: the exponentials do not wait for it.
     const Slot gradients = do_ring_.consume();
-    const Pending value_products = rows_product(v[0], gradients[0], group);
+    const Pending value_products = value_product(v, gradients[0], group);
     const Pending values = wgmma(p.T(), half(gradients[0], group), values_before);
     const Tile d = statistic(gradients[1], group);
     const Tile gradient = score_gradient(scores_, weights, wait(value_products), l, d);
@@ -378,6 +401,7 @@ class PairBackward {
 
   const Attention& a_;
   const int half_, half_v_;
+  const bool holds_values_;
   AttentionScores scores_;
   Keys sequences_;
   Tensors<Keys> tensors_;

@@ -16,6 +16,8 @@ struct BackwardTensors {
   std::vector<Buffer> offsets;  // of packed sequences
   Buffer O, LSE, dO;
   std::optional<Buffer> sinks, dLSE;
+  // The rows' statistics, where they are made beforehand. O, LSE and dLSE are then read no more.
+  std::optional<Buffer> L, D;
   Buffer dQ, dK, dV;
   std::optional<Buffer> dsinks;
 };
@@ -33,6 +35,11 @@ struct BackwardRecording {
   BackwardKernels& kernels;     // by their names: those of a program are made once
   std::string suffix = {};      // of its scratch
 };
+
+// The statistics of rows, and memory for one of them as record_backward reads it.
+Kernel backward_statistics(const Attention& attention, bool of_lse, const std::string& name);
+Buffer backward_statistic(Program& program, const std::string& name, const Attention& attention,
+                          const BatchShapes& shapes);
 
 void record_backward(const Attention& attention, const BackwardRecording<BatchShapes>& to,
                      bool is_sm90, const Caller& caller);

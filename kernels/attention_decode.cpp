@@ -70,7 +70,7 @@ Kernel decode_join(const Attention& a) {
   const Tensor L = kernel.in("L", f32, {batch, parts, a.kv_heads, group});
   const Tensor O = kernel.out("O", a.dtype, {batch, a.kv_heads, group, a.dim_v});
   const Tensor LSE = kernel.out("LSE", f32, {batch, a.kv_heads, group});
-  const int size = rows_to_join(group);
+  const int size = rows_to_join(group, a.dim_v);
   const auto [x, head, b] = kernel.grid(ceil_div(Dim(group), Dim(size)), a.kv_heads, batch);
   const Block rows = Dim(group).block(x, size);
   const JoinedRows joined = join(

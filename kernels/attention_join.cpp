@@ -12,6 +12,7 @@ namespace {
 // Parts that are read at a time, since each read takes as long as memory takes to answer.
 constexpr int kPartsOfStep = 16;
 constexpr int kRowsOfBlock = 4;
+constexpr int kElementsOfStep = 8192;  // in registers
 
 }  // namespace
 
@@ -41,9 +42,10 @@ JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
   return {Tile(acc) * normaliser.reshape({rows, 1}), shift + log2(Tile(sum)) * kLn2};
 }
 
-int rows_to_join(int rows) {
-  const int size =
-      std::min(kRowsOfBlock, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
+int rows_to_join(int rows, int columns) {
+  const int fit = std::max(kElementsOfStep / (kPartsOfStep * columns), 1);
+  const int most = std::min(kRowsOfBlock, static_cast<int>(std::bit_floor(unsigned(fit))));
+  const int size = std::min(most, static_cast<int>(std::bit_ceil(static_cast<unsigned>(rows))));
   plan_case("heads in several blocks", rows > size);
   plan_case("heads fill their blocks", rows % size == 0);
   return size;

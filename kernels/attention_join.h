@@ -23,7 +23,7 @@ struct JoinedRows {
 JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
                 const std::optional<Tile>& sinks = {});
 
-// As many of `rows` as one block of a kernel joins.
-int rows_to_join(int rows);
+// As many of `rows`, of so many columns, as one block of a kernel joins.
+int rows_to_join(int rows, int columns);
 
 }  // namespace tilewright::kernels

@@ -15,6 +15,13 @@ constexpr int kProductRows = 64;
 constexpr int kProductKeys = 16;  // of which products take whole ones
 // A key by itself meets each row of a tile by itself: few of them fit the registers.
 constexpr int kRowsByKey = 16;
+// Of a product's result that one warpgroup holds. Wider ones are spread over several.
+constexpr int kColumnsOfWarpgroup = 256;
+
+bool is_wide(const PagedAttention& a) {
+  const bool by_products = a.page % kProductKeys == 0;
+  return plan_case("wide values", by_products && a.dim_v > kColumnsOfWarpgroup);
+}
 
 // How keys are taken: a run of a page's slots through products, or one by one.
 struct KeySteps {
@@ -23,7 +30,10 @@ struct KeySteps {
         keys(by_key ? 1 : std::gcd(a.page, kProductRows)) {
     if (!by_key) plan_case("several steps a page", a.page > keys);
   }
-  int rows() const { return by_key ? kRowsByKey : kProductRows; }
+  PagedRows tile(const PagedAttention& a) const {
+    if (by_key) return {a, kRowsByKey};
+    return is_wide(a) ? PagedRows::of_one_query(a, kProductRows) : PagedRows(a, kProductRows);
+  }
   Tile scores(const Tile& q, const Tile& k) const {
     if (!by_key) return dot(q, k.T());
     return reduce_sum(q.cast(f32) * k.cast(f32), 1);
@@ -40,7 +50,7 @@ struct KeySteps {
 Kernel paged_parts(const PagedAttention& a) {
   Kernel kernel("attention_paged_parts");
   const KeySteps steps(a);
-  const PagedRows tile(a, steps.rows());
+  const PagedRows tile = steps.tile(a);
   PagedParameters p(kernel, a);
   const PagedStores stores(kernel, a, p, KeyParts::several, tile);
   const PagedItems items(p, tile, stores.parts());
@@ -49,19 +59,24 @@ Kernel paged_parts(const PagedAttention& a) {
   const PagedWork work(p, tile, {sequence, block, x, part, items.parts(), 0});
   const auto [first, last] = work.blocks_of_part(steps.keys);
 
-  const Tile q = load(work.of_queries(p.Q)).reshape({tile.rows, a.dim});
+  const HeadScale key_scale = p.key_scale(work.kv_head), value_scale = p.value_scale(work.kv_head);
+  // Rows of many elements do not fit registers: products take what is loaded as it is.
+  const Tile q = is_wide(a) ? load(work.of_query(p.Q))
+                            : load(work.of_queries(p.Q)).reshape({tile.rows, a.dim});
   OnlineSoftmax softmax(tile.rows, p.scale);
   Var acc{zeros({tile.rows, a.dim_v})};
   for (Block cols : blocks(work.keys, steps.keys, first, last)) {
     const Index listed = load_index(p.block_table(work.item.sequence, cols.start() / a.page));
-    const auto [page, slots] = p.slots(cols, listed);
-    const Tile k = load(p.K(page, slots, work.kv_head, all));
-    const Tile s = work.mask.apply(p.capped(steps.scores(q, k)), work.rows, cols);
+    const PageSlots at = p.slots(cols, listed);
+    const Tile k = load(p.keys(at, work.kv_head)).cast(a.dtype);
+    const Tile products = key_scale(steps.scores(q, k));
+    const Tile s = work.mask.apply(p.capped(products), work.rows, cols);
     const auto [weights, rescale] = softmax.step(s);
-    const Tile v = load(p.V(page, slots, work.kv_head, all));
+    const Tile v = a.latent ? k.slice({0, 0}, {steps.keys, a.dim_v})
+                            : load(p.values(at, work.kv_head)).cast(a.dtype);
     acc = acc * rescale + steps.weighted(weights, v);
   }
-  stores.store(work, acc * softmax.normaliser(), softmax.log_sum_exp());
+  stores.store(work, value_scale(acc * softmax.normaliser()), softmax.log_sum_exp());
   return kernel;
 }
 
@@ -70,7 +85,7 @@ Kernel paged_parts(const PagedAttention& a) {
 Program attention_paged(const PagedAttention& a, SourceLocation where) {
   check_paged(a, {"attention_paged", where});
   return paged_program("attention_paged", a, paged_parts(a),
-                       {KeyParts::several, PagedRows(a, KeySteps(a).rows()), multiprocessors()});
+                       {KeyParts::several, KeySteps(a).tile(a), multiprocessors()});
 }
 
 }  // namespace tilewright::kernels

@@ -13,11 +13,41 @@ namespace tilewright::kernels {
 void check_paged(const PagedAttention& a, const Caller& caller) {
   check_attention(a, caller);
   caller.check_positive("page", a.page);
+  if (a.quantised && a.scales != 1 && a.scales != a.kv_heads) {
+    caller.refuse(
+        "scales is " + std::to_string(a.scales) + ", and kv_heads is " + std::to_string(a.kv_heads),
+        "take 1 for all heads, or one for each of them");
+  }
+  if (!a.latent) return;
+  if (a.kv_heads != 1) {
+    caller.refuse("kv_heads is " + std::to_string(a.kv_heads) + " of latent attention",
+                  "set kv_heads to 1: all heads share the latent keys");
+  }
+  if (a.dim_v > a.dim) {
+    caller.refuse("dim_v is " + std::to_string(a.dim_v) + ", and dim is " + std::to_string(a.dim),
+                  "a latent key's first dim_v elements are its value: take no more than it has");
+  }
+  if (a.quantised) {
+    caller.refuse("latent and quantised are both set", "leave one of them out");
+  }
 }
 
-PagedRows::PagedRows(const PagedAttention& a, int rows) : rows(rows) {
+DType dtype_of_keys(const PagedAttention& a) {
+  return plan_case("keys of e4m3", a.quantised) ? f8e4m3 : a.dtype;
+}
+
+HeadScale::HeadScale(const std::optional<Tensor>& scales, const Index& number) {
+  if (scales) scale_ = load((*scales)(Block(number, 1, number + 1))).reshape({1, 1});
+}
+
+PagedRows::PagedRows(const PagedAttention& a, int rows)
+    : PagedRows(
+          a, rows,
+          std::min(static_cast<int>(std::bit_ceil(static_cast<unsigned>(a.heads / a.kv_heads))),
+                   rows)) {}
+
+PagedRows::PagedRows(const PagedAttention& a, int rows, int heads) : rows(rows), heads(heads) {
   const int group = a.heads / a.kv_heads;
-  heads = std::min(static_cast<int>(std::bit_ceil(static_cast<unsigned>(group))), rows);
   head_blocks = (group + heads - 1) / heads;
   plan_case("heads in several tiles", head_blocks > 1);
   plan_case("heads fill their tiles", group % heads == 0);
@@ -30,10 +60,16 @@ PagedParameters::PagedParameters(Kernel& kernel, const PagedAttention& a)
       cu_seqlens_q(kernel.in("cu_seqlens_q", i32, {batch + 1})),
       lengths(kernel.in("lengths", i32, {batch})),
       block_table(kernel.in("block_table", i32, {batch, max_pages})),
-      K(kernel.in("K", a.dtype, of_keys(a.dim))),
-      V(kernel.in("V", a.dtype, of_keys(a.dim_v))),
+      K(a.latent ? kernel.in("KV", a.dtype, of_latent_keys(a.dim))
+                 : kernel.in("K", dtype_of_keys(a), of_keys(a.dim))),
       queries(total_queries, cu_seqlens_q),
-      a_(a) {}
+      a_(a) {
+  if (plan_case("latent keys", a.latent)) return;
+  V_ = kernel.in("V", dtype_of_keys(a), of_keys(a.dim_v));
+  if (!a.quantised) return;
+  K_scale_ = kernel.in("K_scale", f32, {a.scales});
+  V_scale_ = kernel.in("V_scale", f32, {a.scales});
+}
 
 Sequence PagedParameters::keys(const Index& b) const {
   return Sequence(max_pages * page, Index(0), load_index(lengths(b)));
@@ -48,6 +84,18 @@ PageSlots PagedParameters::slots(const Block& keys, const Index& listed) const {
   const Condition is_page = listed != -1;
   const Index end = min(keys.limit() - keys.start() + slot, page);
   return {select(is_page, listed, 0), Block(slot, keys.size(), select(is_page, end, 0))};
+}
+
+Index PagedParameters::scale_of(const Index& kv_head) const {
+  return plan_case("a scale for all heads", a_.scales == 1) ? Index(0) : kv_head;
+}
+
+TensorView PagedParameters::keys(const PageSlots& at, const Index& kv_head) const {
+  return a_.latent ? K(at.page, at.slots, all) : K(at.page, at.slots, kv_head, all);
+}
+
+TensorView PagedParameters::values(const PageSlots& at, const Index& kv_head) const {
+  return (*V_)(at.page, at.slots, kv_head, all);
 }
 
 PagedItem PagedItem::of(const Slot& slot) {
@@ -120,27 +168,52 @@ PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameter
   if (whole) p.declare_sinks(kernel);
 }
 
-void PagedStores::store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
-  const Tile o = outputs.reshape({tile_.queries(), tile_.heads, outputs.shape()[1]});
-  const Tile lse = sums.reshape({tile_.queries(), tile_.heads});
-  switch (keys_) {
-    case KeyParts::one:
-      tilewright::store((*O_)(work.rows, work.heads, all), o);
-      return tilewright::store((*LSE_)(work.rows, work.heads), lse);
-    case KeyParts::several:
-      tilewright::store((*O_)(work.rows, work.item.part, work.heads, all), o);
-      return tilewright::store((*LSE_)(work.rows, work.item.part, work.heads), lse);
-    case KeyParts::planned: {
-      const Block rows(0, tile_.queries(), work.rows.limit() - work.rows.start());
-      tilewright::store((*O_)(work.item.place, rows, work.heads, all), o);
-      tilewright::store((*LSE_)(work.item.place, rows, work.heads), lse);
-    }
+// A tile of one query has no axis of one: tiles that are spread over warpgroups by columns take no
+// other shape.
+void PagedStores::each_rows(
+    const PagedWork& work,
+    const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const {
+  const Index first = work.rows.start(), count = work.rows.limit() - first;
+  if (plan_case("a tile of one query", tile_.queries() == 1)) {
+    when(count > 0, [&] { put({first, 0}, {tile_.heads}); });
+  } else {
+    put({work.rows, Block(0, tile_.queries(), count)}, {tile_.queries(), tile_.heads});
   }
+}
+
+void PagedStores::store_outputs(const PagedWork& work, const Selector& columns,
+                                const Tile& outputs) const {
+  each_rows(work, [&](const Rows& rows, std::vector<std::int64_t> shape) {
+    shape.push_back(outputs.shape()[1]);
+    const Tile tile = shape.size() == 2 ? outputs : outputs.reshape(shape);
+    switch (keys_) {
+      case KeyParts::one:
+        return tilewright::store((*O_)(rows.own, work.heads, columns), tile);
+      case KeyParts::several:
+        return tilewright::store((*O_)(rows.own, work.item.part, work.heads, columns), tile);
+      case KeyParts::planned:
+        return tilewright::store((*O_)(work.item.place, rows.planned, work.heads, columns), tile);
+    }
+  });
+}
+
+void PagedStores::store_sums(const PagedWork& work, const Tile& sums) const {
+  each_rows(work, [&](const Rows& rows, const std::vector<std::int64_t>& shape) {
+    const Tile tile = sums.reshape(shape);
+    switch (keys_) {
+      case KeyParts::one:
+        return tilewright::store((*LSE_)(rows.own, work.heads), tile);
+      case KeyParts::several:
+        return tilewright::store((*LSE_)(rows.own, work.item.part, work.heads), tile);
+      case KeyParts::planned:
+        return tilewright::store((*LSE_)(work.item.place, rows.planned, work.heads), tile);
+    }
+  });
 }
 
 JoinedOutput::JoinedOutput(Kernel& kernel, const PagedAttention& a, const Dim& total_queries)
     : a_(a),
-      rows_(rows_to_join(a.heads)),
+      rows_(rows_to_join(a.heads, a.dim_v)),
       O_(kernel.out("O", a.dtype, {total_queries, a.heads, a.dim_v})),
       LSE_(kernel.out("LSE", f32, {total_queries, a.heads})) {
   if (plan_case("sinks", a.sinks)) sinks_ = kernel.in("sinks", f32, {a.heads});

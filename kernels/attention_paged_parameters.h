@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,6 +15,9 @@ namespace tilewright::kernels {
 
 // Raises for what fits no paged attention.
 void check_paged(const PagedAttention& a, const Caller& caller);
+
+// As they lie in the cache.
+DType dtype_of_keys(const PagedAttention& a);
 
 // The dims that a kernel or a program declares, and the shapes that tensors have by them.
 struct PagedShapes {
@@ -33,6 +37,7 @@ struct PagedShapes {
   }
   std::vector<Dim> of_queries(int dim) const { return {total_queries, heads, dim}; }
   std::vector<Dim> of_keys(int dim) const { return {pages, page, kv_heads, dim}; }
+  std::vector<Dim> of_latent_keys(int dim) const { return {pages, page, dim}; }
   std::vector<Dim> of_rows() const { return {total_queries, heads}; }
   Dim batch, total_queries, pages, max_pages;
   int heads, kv_heads, page;
@@ -52,15 +57,31 @@ struct PagedShapes {
 // so that whole queries fill the tile; those that are too many are no heads, and are not stored.
 struct PagedRows {
   PagedRows(const PagedAttention& a, int rows);
+  // Of one query alone, where its heads do not fill the tile.
+  static PagedRows of_one_query(const PagedAttention& a, int rows) { return {a, rows, rows}; }
   int queries() const { return rows / heads; }
   int rows, heads;
   int head_blocks;  // tiles that the heads take which share keys
+
+ private:
+  PagedRows(const PagedAttention& a, int rows, int heads);
 };
 
 // Where a run of a sequence's keys lies: slots of one page.
 struct PageSlots {
   Index page;
   Block slots;
+};
+
+// What products of elements stand for: so many times what they are.
+class HeadScale {
+ public:
+  // Without scales: themselves.
+  HeadScale(const std::optional<Tensor>& scales, const Index& number);
+  Tile operator()(const Tile& products) const { return scale_ ? products * *scale_ : products; }
+
+ private:
+  std::optional<Tile> scale_;
 };
 
 // The tensors that keys and queries are read from.
@@ -71,12 +92,19 @@ struct PagedParameters : AttentionScores, PagedShapes {
   Mask mask(const Sequence& queries, const Sequence& keys) const;
   // Of `keys`, which lie in one page, whose number the table has `listed`. Of no page none exist.
   PageSlots slots(const Block& keys, const Index& listed) const;
+  TensorView keys(const PageSlots& at, const Index& kv_head) const;
+  // None of latent attention, whose values are columns of its keys.
+  TensorView values(const PageSlots& at, const Index& kv_head) const;
+  HeadScale key_scale(const Index& kv_head) const { return {K_scale_, scale_of(kv_head)}; }
+  HeadScale value_scale(const Index& kv_head) const { return {V_scale_, scale_of(kv_head)}; }
   int window() const { return a_.window; }
   void declare_sinks(Kernel& kernel) { AttentionScores::declare_sinks(kernel, a_); }
-  Tensor Q, cu_seqlens_q, lengths, block_table, K, V;
+  Tensor Q, cu_seqlens_q, lengths, block_table, K;
   Ragged queries;
 
  private:
+  Index scale_of(const Index& kv_head) const;
+  std::optional<Tensor> V_, K_scale_, V_scale_;
   const PagedAttention& a_;
 };
 
@@ -119,6 +147,10 @@ struct PagedWork {
   // Of the blocks of `size` keys that some row sees, those of this part.
   std::pair<Index, Index> blocks_of_part(int size) const;
   TensorView of_queries(const Tensor& Q) const { return Q(rows, read_heads, all); }
+  // Of a tile of one query, without an axis of one. A tile without queries has some other's.
+  TensorView of_query(const Tensor& Q) const {
+    return Q(max(min(rows.start(), rows.limit() - 1), 0), read_heads, all);
+  }
   PagedItem item;
   Sequence queries, keys;
   Mask mask;
@@ -138,9 +170,21 @@ class PagedStores {
     return keys_ == KeyParts::one ? p_.sinks(work.read_heads, tile_.rows) : std::nullopt;
   }
   // Rows {rows, dim_v} that are divided by their sums, and the logarithms of these, {rows, 1}.
-  void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const;
+  void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
+    store_outputs(work, all, outputs);
+    store_sums(work, sums);
+  }
+  void store_outputs(const PagedWork& work, const Selector& columns, const Tile& outputs) const;
+  void store_sums(const PagedWork& work, const Tile& sums) const;
 
  private:
+  // Where rows of queries lie: on their own axis, or in the plan's place.
+  struct Rows {
+    Selector own, planned;
+  };
+  // Calls `put` with the rows, and the first axes of the tile that they are then.
+  void each_rows(const PagedWork& work,
+                 const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const;
   KeyParts keys_;
   const PagedParameters& p_;
   const PagedRows& tile_;

@@ -16,6 +16,19 @@ Dim parts_of(const PagedShapes& s, const PagedProgram& how) {
   return max(min(places, ceil_div(s.max_pages * s.page, kKeysOfPart)), 1);
 }
 
+// Keys and values, and their scales.
+std::vector<Part> declare_cache(Program& program, const PagedAttention& a, const PagedShapes& s) {
+  if (a.latent) return {program.in("KV", a.dtype, s.of_latent_keys(a.dim))};
+  std::vector<Part> cache{program.in("K", dtype_of_keys(a), s.of_keys(a.dim)),
+                          program.in("V", dtype_of_keys(a), s.of_keys(a.dim_v))};
+  if (a.quantised) {
+    for (const char* name : {"K_scale", "V_scale"}) {
+      cache.push_back(program.in(name, f32, {a.scales}));
+    }
+  }
+  return cache;
+}
+
 }  // namespace
 
 Program paged_program(const char* name, const PagedAttention& a, const Kernel& kernel,
@@ -26,13 +39,13 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   const Buffer cu_seqlens_q = program.in("cu_seqlens_q", i32, {s.batch + 1});
   const Buffer lengths = program.in("lengths", i32, {s.batch});
   const Buffer block_table = program.in("block_table", i32, {s.batch, s.max_pages});
-  const Buffer K = program.in("K", a.dtype, s.of_keys(a.dim));
-  const Buffer V = program.in("V", a.dtype, s.of_keys(a.dim_v));
+  std::vector<Part> tensors{Q, cu_seqlens_q, lengths, block_table};
+  const std::vector<Part> cache = declare_cache(program, a, s);
+  tensors.insert(tensors.end(), cache.begin(), cache.end());
   const Buffer O = program.out("O", a.dtype, s.of_queries(a.dim_v));
   const Buffer LSE = program.out("LSE", f32, s.of_rows());
   std::vector<Part> outputs{O, LSE};
   if (a.sinks) outputs.push_back(program.in("sinks", f32, {a.heads}));
-  std::vector<Part> tensors{Q, cu_seqlens_q, lengths, block_table, K, V};
   const Stream stream = program.rank(0).stream();
   if (how.keys == KeyParts::one) {
     tensors.insert(tensors.end(), outputs.begin(), outputs.end());

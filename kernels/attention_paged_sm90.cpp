@@ -1,11 +1,10 @@
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kernels/attention_paged_parameters.h"
+#include "kernels/attention_paged_copies.h"
 #include "kernels/attention_paged_plan.h"
 #include "kernels/attention_paged_program.h"
 #include "tilewright/hopper.h"
@@ -25,19 +24,54 @@ constexpr int kKeys = kKeysOfBlock;  // of a stage
 constexpr int kLanes = 2;
 constexpr int kPanel = 64;        // columns of 2 bytes, which shared memory swizzles together
 constexpr int kMaximumDim = 128;  // Q and the sums of more take more registers than a thread has
-constexpr int kRowsOfCopy = 8;    // of shared memory, multiples of which a copy may begin at
 constexpr int kBarrierBytes = 1 << 10;
 
 // Items that are computed at a time.
 Dim places() { return multiprocessors() * kLanes; }
 
 int stages_of(const PagedAttention& a) {
+  const int elements = kLanes * kKeys * (a.dim + a.dim_v);
   const int left = static_cast<int>(target_limits("sm_90a").shared_bytes) - kBarrierBytes;
-  return left / (kLanes * kKeys * (a.dim + a.dim_v) * size_of(a.dtype));
+  if (a.quantised) return (left - elements * size_of(a.dtype)) / (elements * size_of(f8e4m3));
+  return left / (elements * size_of(a.dtype));
 }
+
+// Keys and values of e4m3 as numbers that products of 2 bytes take: there is no product of a 2-byte
+// and a 1-byte tile, and none of 1-byte values whose columns follow each other. A warpgroup
+// converts a stage in registers, between products that it waits for anyway.
+class Widened {
+ public:
+  Widened(Kernel& kernel, const PagedAttention& a, const std::string& number)
+      : dtype_(a.dtype),
+        keys_(kernel, "wide_keys" + number, a.dtype, kKeys, a.dim),
+        values_(kernel, "wide_values" + number, a.dtype, kKeys, a.dim_v),
+        written_(kernel, kThreads) {}
+  SharedView keys(const SharedView& stored) {
+    widen(stored, keys_);
+    written_.sync();
+    return keys_;
+  }
+  // Written behind `meet`.
+  SharedView values(const SharedView& stored) {
+    widen(stored, values_);
+    return values_;
+  }
+  void meet() { written_.sync(); }
+
+ private:
+  static constexpr int kThreads = 128;
+  void widen(const SharedView& from, const SharedTile& to) const {
+    store(to, load(from).cast(dtype_));
+    fence_proxy_async();
+  }
+  DType dtype_;
+  SharedTile keys_, values_;
+  NamedBarrier written_;
+};
 
 void check_paged_sm90(const PagedAttention& a, const Caller& caller) {
   check_paged(a, caller);
+  if (a.latent) caller.refuse("latent is set", "take attention_paged_mla_sm90");
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
                   std::string("take bf16 or f16") + kOtherTarget);
@@ -47,7 +81,7 @@ void check_paged_sm90(const PagedAttention& a, const Caller& caller) {
     caller.refuse(std::string(name) + " is " + std::to_string(dim),
                   "take 64 or 128, or attention_paged");
   }
-  if (a.page % kRowsOfCopy != 0) {
+  if (a.page % PageCopies::kRowUnit != 0) {
     caller.refuse("page is " + std::to_string(a.page),
                   "take a multiple of 8 slots, or attention_paged");
   }
@@ -63,8 +97,7 @@ class PagedForward {
         stores_(kernel, a, p_, keys, tile_),
         items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
         next_item_(kernel.workspace("next_item", 1)),
-        rows_of_copy_(std::gcd(a.page, kKeys)) {
-    plan_case("several pages a stage", copies() > 1);
+        copies_(p_, kKeys) {
     const RoleRegisters share = role_registers(target_limits("sm_90a"), kLanes);
     std::vector<RoleSpec> roles;
     for (int i = 0; i < kLanes; ++i) {
@@ -88,19 +121,29 @@ class PagedForward {
     Lane(Kernel& kernel, const PagedAttention& a, const std::string& number)
         : items(kernel, "items" + number, stages(2), {}, here()),
           keys(kernel, "keys" + number, stages(stages_of(a)),
-               {{a.dtype, kKeys, a.dim}, {a.dtype, kKeys, a.dim_v}}, here()) {
+               {{dtype_of_keys(a), kKeys, a.dim}, {dtype_of_keys(a), kKeys, a.dim_v}}, here()) {
       items.numbered(PagedItem::kNumbers);
       keys.numbered();
+      if (a.quantised) wide.emplace(kernel, a, number);
+    }
+    // A stage's keys and values as products take them. Of converted ones the stage is free again
+    // before the first product ends.
+    SharedView keys_of(const Slot& slot) const { return wide ? wide->keys(slot[0]) : slot[0]; }
+    SharedView values_of(const Slot& slot) const {
+      if (!wide) return slot[1];
+      const SharedView values = wide->values(slot[1]);
+      keys.release(slot);
+      return values;
     }
     mutable Ring items;  // what is computed next; sequence -1 ends the work
-    mutable Ring keys;   // a stage's number has a bit for each copy that has no page
+    mutable Ring keys;   // a stage's number: see PageCopies
+    mutable std::optional<Widened> wide;
   };
   static std::optional<Tensor> declare_plan(Kernel& kernel, const PagedParameters& p,
                                             KeyParts keys) {
     if (keys != KeyParts::planned) return std::nullopt;
     return kernel.in("plan", i32, shape_of_plan(p.batch));
   }
-  int copies() const { return kKeys / rows_of_copy_; }
 
   // Items are handed out as lanes become free, since sequences have any length.
   void load_items(const Lane& lane, int number) const {
@@ -131,46 +174,14 @@ class PagedForward {
     const auto [first, last] = work.blocks_of_part(kKeys);
     when(work.rows.start() < work.rows.limit(), [&, first = first, last = last] {
       lane.items.produce(item.numbers());
-      when(first < last, [&] { load_keys(lane, work, first, last); });
-    });
-  }
-
-  // The table is read a stage ahead, so that nobody waits for it.
-  void load_keys(const Lane& lane, const PagedWork& work, const Index& first,
-                 const Index& last) const {
-    std::vector<std::unique_ptr<Cell<Index>>> listed;
-    for (int i = 0; i < copies(); ++i) {
-      listed.push_back(std::make_unique<Cell<Index>>(page_of(work, first, i)));
-    }
-    for (Index j : range(first, last)) {
-      std::vector<PageSlots> copied;
-      Cell<Index> missing(0);
-      for (int i = 0; i < copies(); ++i) {
-        Cell<Index>& next = *listed[static_cast<std::size_t>(i)];
-        const Index page = next;
-        copied.push_back(p_.slots(keys_of(work, j, i), page));
-        missing = missing + select(page == -1, 1 << i, 0);
-        next = page_of(work, min(j + 1, last - 1), i);
-      }
-      lane.keys.produce(missing, [&](const Slot& slot) {
-        for (int i = 0; i < copies(); ++i) {
-          const auto& [page, slots] = copied[static_cast<std::size_t>(i)];
-          const int row = i * rows_of_copy_;
-          tma_load(p_.K(page, slots, work.kv_head, all), slot[0].rows(row, rows_of_copy_));
-          tma_load(p_.V(page, slots, work.kv_head, all), slot[1].rows(row, rows_of_copy_));
-        }
+      when(first < last, [&] {
+        copies_.produce(lane.keys, work, first, last,
+                        [&](const PageSlots& at, const Slot& stage, int row, int rows) {
+                          tma_load(p_.keys(at, work.kv_head), stage[0].rows(row, rows));
+                          tma_load(p_.values(at, work.kv_head), stage[1].rows(row, rows));
+                        });
       });
-    }
-  }
-
-  // What the i-th copy of block j brings; behind the sequence's last page, nothing of that page.
-  Block keys_of(const PagedWork& work, const Index& j, int i) const {
-    const Index key = j * kKeys + i * rows_of_copy_;
-    return Block(key, rows_of_copy_, max(work.keys.end(), key));
-  }
-  Index page_of(const PagedWork& work, const Index& j, int i) const {
-    const Index key = min(j * kKeys + i * rows_of_copy_, work.keys.end() - 1);
-    return load_index(p_.block_table(work.item.sequence, key / a_.page));
+    });
   }
 
   void compute_items(const Lane& lane) const {
@@ -189,36 +200,35 @@ class PagedForward {
     const PagedWork work(p_, tile_, item);
     const auto [first, last] = work.blocks_of_part(kKeys);
     const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, kKeys);
+    const HeadScale key_scale = p_.key_scale(work.kv_head);
+    const HeadScale value_scale = p_.value_scale(work.kv_head);
     const Tile q = load(work.of_queries(p_.Q)).reshape({kRows, a_.dim});
     OnlineSoftmax softmax(kRows, p_.scale, stores_.sinks(work));
     Var acc{zeros({kRows, a_.dim_v})};
     for (Index j : range(first, last)) {
       const Slot slot = lane.keys.consume();
-      Var scores{p_.capped(wait(wgmma(q, slot[0].T())))};
+      const Index missing = slot.number();
+      const Pending products = wgmma(q, lane.keys_of(slot).T());
+      const SharedView values = lane.values_of(slot);
+      Var scores{p_.capped(key_scale(wait(products)))};
       when(j < whole_first || j >= whole_last, [&] {
         const Tile s = scores;
         scores = work.mask.apply(s, work.rows, work.keys.block(j, kKeys));
       });
-      const Index missing = slot.number();
       when(missing != 0, [&] {
         const Tile s = scores;
-        scores = without(s, missing);
+        scores = copies_.without(s, missing);
       });
       const Tile s = scores;
       const Condition raised = softmax.raise(s);
       const Tile weights = softmax.weights(s).cast(a_.dtype);
       when(raised, [&] { acc = acc * softmax.rescale(); });
-      acc = wait(wgmma(weights, slot[1], acc));
-      lane.keys.release(slot);
+      if (lane.wide) lane.wide->meet();
+      acc = wait(wgmma(weights, values, acc));
+      if (!lane.wide) lane.keys.release(slot);
     }
     const Tile sum = acc;
-    stores_.store(work, sum * softmax.normaliser(), softmax.log_sum_exp());
-  }
-
-  // Scores of keys that have a page.
-  Tile without(const Tile& scores, const Index& missing) const {
-    const Tile copy = iota({1, kKeys}, 1) / rows_of_copy_;
-    return where(((Tile({1, kKeys}, missing) >> copy) & 1) != 0, kNone, scores);
+    stores_.store(work, value_scale(sum * softmax.normaliser()), softmax.log_sum_exp());
   }
 
   const PagedAttention& a_;
@@ -228,7 +238,7 @@ class PagedForward {
   PagedStores stores_;
   PagedItems items_;
   Tensor next_item_;
-  int rows_of_copy_;
+  PageCopies copies_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

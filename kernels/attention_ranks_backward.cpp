@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -6,7 +7,9 @@
 #include "kernels/attention_ranks.h"
 
 // The gradients of attention over ranks, by heads: each rank gets all rows of its own heads, makes
-// their gradients as one GPU does, and gives those of the others' rows back.
+// their gradients as one GPU does, and gives those of the others' rows back. What they take of O
+// and LSE, and of the gradient of LSE, are two numbers a row: its owner makes them, and these
+// travel.
 namespace tilewright::kernels {
 
 void check_attention_ranks_backward(const SequenceParallelAttention& o, const Caller& caller) {
@@ -29,38 +32,41 @@ namespace {
 // the end of the first leaves free.
 class GradientsByHeads {
  public:
-  GradientsByHeads(Program& program, const SequenceParallelAttention& o)
+  GradientsByHeads(Program& program, const SequenceParallelAttention& o, bool of_lse)
       : o_(o),
         program_(program),
         s_(program, o.attention),
         groups_(o.attention.kv_heads / o.ranks),
+        of_group_(o.attention),
+        shapes_of_group_(s_),
         arrived_(program.signals("arrived", groups_ * o.ranks)),
         done_(program.signals("done", groups_ * o.ranks)),
         tensors_(static_cast<std::size_t>(groups_)) {
     const Attention& a = o.attention;
-    const bool in = true, out = false;
-    exchange("Q", in, true, a.dim, &BackwardTensors::Q);
-    exchange("K", in, false, a.dim, &BackwardTensors::K);
-    exchange("V", in, false, a.dim_v, &BackwardTensors::V);
-    exchange("O", in, true, a.dim_v, &BackwardTensors::O);
-    exchange("LSE", in, true, 0, &BackwardTensors::LSE);
-    exchange("dO", in, true, a.dim_v, &BackwardTensors::dO);
-    exchange("dQ", out, true, a.dim, &BackwardTensors::dQ);
-    exchange("dK", out, false, a.dim, &BackwardTensors::dK);
-    exchange("dV", out, false, a.dim_v, &BackwardTensors::dV);
+    of_group_.heads /= o.ranks * groups_;
+    of_group_.kv_heads /= o.ranks * groups_;
+    shapes_of_group_.queries = s_.queries * o.ranks;
+    shapes_of_group_.keys = s_.keys * o.ranks;
+    shapes_of_group_.heads = of_group_.heads;
+    shapes_of_group_.kv_heads = of_group_.kv_heads;
+    exchange("Q", Way::in, true, a.dim, &BackwardTensors::Q);
+    exchange("K", Way::in, false, a.dim, &BackwardTensors::K);
+    exchange("V", Way::in, false, a.dim_v, &BackwardTensors::V);
+    own_.O = program.in("O", a.dtype, s_.of_queries(a.dim_v));
+    own_.LSE = program.in("LSE", f32, s_.of_rows());
+    own_.dO = exchange("dO", Way::in, true, a.dim_v, &BackwardTensors::dO);
+    if (of_lse) own_.dLSE = program.in("dLSE", f32, s_.of_rows());
+    own_.L = exchange_statistic("L", &BackwardTensors::L);
+    own_.D = exchange_statistic("D", &BackwardTensors::D);
+    exchange("dQ", Way::out, true, a.dim, &BackwardTensors::dQ);
+    exchange("dK", Way::out, false, a.dim, &BackwardTensors::dK);
+    exchange("dV", Way::out, false, a.dim_v, &BackwardTensors::dV);
   }
 
   void record(bool is_sm90, const Caller& caller) const {
-    Attention own = o_.attention;
-    own.heads /= o_.ranks * groups_;
-    own.kv_heads /= o_.ranks * groups_;
-    BatchShapes shapes = s_;
-    shapes.queries = s_.queries * o_.ranks;
-    shapes.keys = s_.keys * o_.ranks;
-    shapes.heads = own.heads;
-    shapes.kv_heads = own.kv_heads;
     BackwardKernels kernels;
-    for (int group = 0; group < groups_; ++group) send(group);
+    const std::vector<Event> made = make_statistics(caller);
+    for (int group = 0; group < groups_; ++group) send(group, made);
     for (int group = 0; group < groups_; ++group) {
       const std::string name = "math" + std::to_string(group % 2);
       std::vector<Stream> math;
@@ -69,10 +75,11 @@ class GradientsByHeads {
         for (int from = 0; from < o_.ranks; ++from) {
           math.back().wait(arrived_[word(group, from)], program_.run());
         }
+        fill_statistics(group, math.back());
       });
-      record_backward(own,
-                      {program_, caller.function, shapes, tensors_[static_cast<std::size_t>(group)],
-                       math, kernels, suffix(group)},
+      record_backward(of_group_,
+                      {program_, caller.function, shapes_of_group_,
+                       tensors_[static_cast<std::size_t>(group)], math, kernels, suffix(group)},
                       is_sm90, caller);
       give_back(group, math);
     }
@@ -87,30 +94,55 @@ class GradientsByHeads {
   }
 
  private:
-  // What a caller passes, and of each group all rows of own heads. LSE has no columns, and its rows
-  // last.
+  enum class Way { in, made, out };  // made: from what comes in
+  // What a rank has, and of each group all rows of own heads. Statistics have no columns, and their
+  // rows last.
   struct Exchanged {
     Buffer own;
     std::vector<Buffer> all;
-    bool is_input, of_queries;
+    Way way;
+    bool of_queries;
     int heads, dim;  // heads of a group
   };
-  void exchange(const char* name, bool is_input, bool of_queries, int dim,
-                Buffer BackwardTensors::*place) {
+  Buffer exchange(const char* name, Way way, bool of_queries, int dim,
+                  Buffer BackwardTensors::*place) {
     const int heads = of_queries ? s_.heads : s_.kv_heads;
-    const DType dtype = dim == 0 ? f32 : o_.attention.dtype;
-    Exchanged each{{}, {}, is_input, of_queries, heads / (o_.ranks * groups_), dim};
+    const DType dtype = o_.attention.dtype;
+    Exchanged each{{}, {}, way, of_queries, heads / (o_.ranks * groups_), dim};
     const std::vector<Dim> own = shape(each, rows(each), heads);
-    each.own = is_input ? program_.in(name, dtype, own) : program_.out(name, dtype, own);
+    each.own = way == Way::in ? program_.in(name, dtype, own) : program_.out(name, dtype, own);
     for (int group = 0; group < groups_; ++group) {
-      Buffer& all = tensors_[static_cast<std::size_t>(group)].*place;
-      all = program_.scratch("all_" + std::string(name) + suffix(group), dtype,
-                             shape(each, rows(each) * o_.ranks, each.heads));
-      each.all.push_back(all);
+      each.all.push_back(program_.scratch(all_of(name, group), dtype,
+                                          shape(each, rows(each) * o_.ranks, each.heads)));
+      tensors_[static_cast<std::size_t>(group)].*place = each.all.back();
     }
     exchanged_.push_back(each);
+    return each.own;
+  }
+  // Kernels read statistics with rows of zeros behind the last: they are copied there once more.
+  Buffer exchange_statistic(const char* name, std::optional<Buffer> BackwardTensors::*place) {
+    Exchanged each{
+        program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
+    for (int group = 0; group < groups_; ++group) {
+      each.all.push_back(program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows()));
+      tensors_[static_cast<std::size_t>(group)].*place =
+          backward_statistic(program_, name + suffix(group), of_group_, shapes_of_group_);
+    }
+    statistics_.push_back({exchanged_.size(), place});
+    exchanged_.push_back(each);
+    return each.own;
+  }
+  void fill_statistics(int group, const Stream& stream) const {
+    for (const Statistic& each : statistics_) {
+      const Buffer& filled = *(tensors_[static_cast<std::size_t>(group)].*each.place);
+      stream.copy(Part(filled).box({0, 0, 0}, shapes_of_group_.of_rows()),
+                  exchanged_[each.exchanged].all[static_cast<std::size_t>(group)]);
+    }
   }
   static std::string suffix(int group) { return "_" + std::to_string(group); }
+  static std::string all_of(const std::string& name, int group) {
+    return "all_" + name + suffix(group);
+  }
   int word(int group, int rank) const { return group * o_.ranks + rank; }
   const Dim& rows(const Exchanged& each) const { return each.of_queries ? s_.queries : s_.keys; }
   std::vector<Dim> shape(const Exchanged& each, const Dim& rows, int heads) const {
@@ -120,6 +152,22 @@ class GradientsByHeads {
   std::vector<Dim> starts(const Exchanged& each, const Dim& row, int head) const {
     if (each.dim == 0) return {0, head, row};
     return {0, row, head, 0};
+  }
+
+  // Of each rank's own rows, all heads: what is behind that.
+  std::vector<Event> make_statistics(const Caller& caller) const {
+    const Kernel kernel = backward_statistics(o_.attention, own_.dLSE.has_value(),
+                                              std::string(caller.function) + "_statistics");
+    std::vector<Part> parts = {own_.O, own_.dO, own_.LSE};
+    if (own_.dLSE) parts.push_back(*own_.dLSE);
+    parts.insert(parts.end(), {*own_.L, *own_.D});
+    std::vector<Event> made;
+    program_.on_each_rank([&](const Rank& rank) {
+      const Stream stream = rank.stream("math0");
+      stream.launch(kernel, parts);
+      made.push_back(stream.record());
+    });
+    return made;
   }
 
   // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of a group of heads
@@ -138,17 +186,22 @@ class GradientsByHeads {
                                                                 sizes));
     }
   }
-  // To each rank in a stream of its own.
-  void send(int group) const {
+  // To each rank in a stream of its own; statistics last, which are there last.
+  void send(int group, const std::vector<Event>& made) const {
     program_.on_each_rank([&](const Rank& rank) {
       for (int d = 0; d < rank.count(); ++d) {
         const int to = rank.next(d);
         const Stream stream = rank.stream("push" + std::to_string(d));
-        for (const Exchanged& each : exchanged_) {
-          if (!each.is_input) continue;
-          each_piece(each, group, rank.number(), to,
-                     [&](const Part& own, const Part& all) { stream.copy(all, own); });
-        }
+        const auto copy_all = [&](Way way) {
+          for (const Exchanged& each : exchanged_) {
+            if (each.way != way) continue;
+            each_piece(each, group, rank.number(), to,
+                       [&](const Part& own, const Part& all) { stream.copy(all, own); });
+          }
+        };
+        copy_all(Way::in);
+        if (group == 0) stream.wait(made[static_cast<std::size_t>(rank.number())]);
+        copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
       }
     });
@@ -160,7 +213,7 @@ class GradientsByHeads {
       for (int d = 1; d <= rank.count(); ++d) {
         const int to = rank.next(d);
         for (const Exchanged& each : exchanged_) {
-          if (each.is_input) continue;
+          if (each.way != Way::out) continue;
           each_piece(each, group, to, rank.number(),
                      [&](const Part& own, const Part& all) { back.copy(own, all); });
         }
@@ -174,28 +227,37 @@ class GradientsByHeads {
   Program& program_;
   BatchShapes s_;
   int groups_;
+  Attention of_group_;           // of one group, all rows
+  BatchShapes shapes_of_group_;  // of that
   Buffer arrived_, done_;
   std::vector<Exchanged> exchanged_;
+  struct Statistic {
+    std::size_t exchanged;  // which of these
+    std::optional<Buffer> BackwardTensors::*place;
+  };
+  std::vector<Statistic> statistics_;
+  BackwardTensors own_;                   // of a rank: what its statistics are made of
   std::vector<BackwardTensors> tensors_;  // of each group
 };
 
-Program gradients(const SequenceParallelAttention& o, bool is_sm90, const Caller& caller) {
+Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
+                  const Caller& caller) {
   check_attention_ranks_backward(o, caller);
   Program program(caller.function, o.ranks, caller.where);
-  GradientsByHeads(program, o).record(is_sm90, caller);
+  GradientsByHeads(program, o, of_lse).record(is_sm90, caller);
   return program;
 }
 
 }  // namespace
 
-Program sequence_parallel_attention_backward(const SequenceParallelAttention& o,
+Program sequence_parallel_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                              SourceLocation where) {
-  return gradients(o, false, {"sequence_parallel_attention_backward", where});
+  return gradients(o, of_lse, false, {"sequence_parallel_attention_backward", where});
 }
 
-Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& o,
+Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& o, bool of_lse,
                                                   SourceLocation where) {
-  return gradients(o, true, {"sequence_parallel_attention_backward_sm90", where});
+  return gradients(o, of_lse, true, {"sequence_parallel_attention_backward_sm90", where});
 }
 
 }  // namespace tilewright::kernels

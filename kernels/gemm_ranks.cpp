@@ -81,6 +81,7 @@ const std::vector<RankGemmVariant>& reduce_scatter_variants() {
       {tiles(64, 256)},
       {tiles(64, 128)},
       {.tiles = tiles(64, 128), .share_ranks = true},
+      {.tiles = tiles(128, 64), .join_ranks = true},
   };
   return variants;
 }
@@ -101,6 +102,7 @@ const std::vector<RankGemmVariant>& all_gather_variants() {
 GemmReduceScatter with_variant(GemmReduceScatter operation, const RankGemmVariant& variant) {
   operation.gemm = with_variant(operation.gemm, variant.tiles);
   operation.share_ranks = variant.share_ranks;
+  operation.join_ranks = variant.join_ranks;
   if (variant.share_ranks) operation.gemm.share_b = operation.ranks;
   return operation;
 }

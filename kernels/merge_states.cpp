@@ -15,7 +15,7 @@ Kernel merging_kernel(const MergeStates& m) {
   const Tensor LSE_parts = kernel.in("LSE_parts", f32, {parts, rows, m.heads});
   const Tensor O = kernel.out("O", m.dtype, {rows, m.heads, m.dim});
   const Tensor LSE = kernel.out("LSE", f32, {rows, m.heads});
-  const int size = rows_to_join(m.heads);
+  const int size = rows_to_join(m.heads, m.dim);
   const auto [x, r] = kernel.grid(ceil_div(Dim(m.heads), Dim(size)), rows);
   const Index row = r;
   const Block heads = Dim(m.heads).block(x, size);

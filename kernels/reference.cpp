@@ -333,8 +333,9 @@ std::vector<std::vector<double>> sequence_parallel_attention_backward_reference(
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
   const auto whole = [&](std::size_t place) { return whole_of(inputs, place, of_rank, 1, shards); };
   const HostTensor none = HostTensor::zeros(f32, {0});
+  const HostTensor dLSE = of_rank > 6 ? whole_of(inputs, 6, of_rank, 2, shards) : none;
   const std::vector<std::vector<double>> gradients = attention_backward_reference(
-      of_all_ranks(s, ranks), {whole(0), whole(1), whole(2), whole(5), none, none, whole(3)});
+      of_all_ranks(s, ranks), {whole(0), whole(1), whole(2), whole(5), dLSE, none, whole(3)});
   std::vector<std::vector<double>> outputs;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto take = [&](const std::vector<double>& gradient, std::int64_t of_row,

@@ -11,15 +11,18 @@ constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 class PagedReference {
  public:
-  PagedReference(const AttentionSizes& sizes, const std::vector<HostTensor>& inputs)
+  PagedReference(const AttentionSizes& sizes, const PagedCache& cache,
+                 const std::vector<HostTensor>& inputs)
       : s_(sizes),
         Q_(inputs[0]),
         cu_seqlens_q_(inputs[1]),
         lengths_(inputs[2]),
         block_table_(inputs[3]),
         K_(inputs[4]),
-        V_(inputs[5]),
-        sinks_(inputs.size() > 6 ? &inputs[6] : nullptr),
+        V_(inputs[cache.latent ? 4 : 5]),
+        K_scale_(cache.quantised ? &inputs[6] : nullptr),
+        V_scale_(cache.quantised ? &inputs[7] : nullptr),
+        sinks_(inputs.size() > after(cache) ? &inputs[after(cache)] : nullptr),
         outputs_(static_cast<std::size_t>(Q_.shape()[0] * s_.heads * s_.dim_v), std::nan("")),
         sums_(static_cast<std::size_t>(Q_.shape()[0] * s_.heads), std::nan("")) {}
 
@@ -36,6 +39,10 @@ class PagedReference {
   }
 
  private:
+  // What stands behind the cache.
+  static std::size_t after(const PagedCache& cache) {
+    return cache.latent ? 5 : cache.quantised ? 8 : 6;
+  }
   static std::int64_t integer(const HostTensor& tensor, std::int64_t at) {
     return static_cast<std::int64_t>(tensor.flat(at));
   }
@@ -63,7 +70,7 @@ class PagedReference {
     for (std::int64_t d = 0; d < s_.dim_v; ++d) {
       double output = 0;
       for (std::size_t i = 0; i < slots.size(); ++i) {
-        output += scores[i] / sum * V_.flat(row_of(slots[i], h) * s_.dim_v + d);
+        output += scores[i] / sum * element(V_, V_scale_, row_of(slots[i], h), d);
       }
       outputs_[static_cast<std::size_t>(row * s_.dim_v + d)] = output;
     }
@@ -79,11 +86,16 @@ class PagedReference {
   std::int64_t row_of(std::int64_t slot, std::int64_t h) const {
     return slot * s_.kv_heads + h / (s_.heads / s_.kv_heads);
   }
+  double element(const HostTensor& cache, const HostTensor* scale, std::int64_t row,
+                 std::int64_t d) const {
+    const double stored = cache.flat(row * cache.shape().back() + d);
+    return scale ? stored * scale->flat(row % s_.kv_heads % scale->elements()) : stored;
+  }
   double score(std::int64_t query, std::int64_t h, std::int64_t slot) const {
     double product = 0;
     for (std::int64_t d = 0; d < s_.dim; ++d) {
       product +=
-          Q_.flat((query * s_.heads + h) * s_.dim + d) * K_.flat(row_of(slot, h) * s_.dim + d);
+          Q_.flat((query * s_.heads + h) * s_.dim + d) * element(K_, K_scale_, row_of(slot, h), d);
     }
     product *= s_.scale;
     return s_.softcap > 0 ? s_.softcap * std::tanh(product / s_.softcap) : product;
@@ -91,15 +103,16 @@ class PagedReference {
 
   const AttentionSizes& s_;
   const HostTensor &Q_, &cu_seqlens_q_, &lengths_, &block_table_, &K_, &V_;
-  const HostTensor* sinks_;
+  const HostTensor *K_scale_, *V_scale_, *sinks_;
   std::vector<double> outputs_, sums_;
 };
 
 }  // namespace
 
 std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes& sizes,
+                                                           const PagedCache& cache,
                                                            const std::vector<HostTensor>& inputs) {
-  return PagedReference(sizes, inputs).all();
+  return PagedReference(sizes, cache, inputs).all();
 }
 
 }  // namespace tilewright::kernels

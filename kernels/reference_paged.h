@@ -8,9 +8,14 @@
 namespace tilewright::kernels {
 
 // attention_paged in float64: `queries` and `keys` of the sizes are not asked. The inputs are Q,
-// cu_seqlens_q, lengths, block_table, K, V and, where there are any, the heads' sinks. Queries of
+// cu_seqlens_q, lengths, block_table, the cache and, where there are any, the heads' sinks. The
+// cache is K and V; with `quantised` their scales behind them; with `latent` KV alone. Queries of
 // no sequence are NaN, as what is not written.
+struct PagedCache {
+  bool quantised = false, latent = false;
+};
 std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes& sizes,
+                                                           const PagedCache& cache,
                                                            const std::vector<HostTensor>& inputs);
 
 }  // namespace tilewright::kernels

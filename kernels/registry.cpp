@@ -550,7 +550,6 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
-                                      kernels::attention_paged_entry(),
                                       kernels::gemm_entry(),
                                       kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),
@@ -558,6 +557,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::sequence_parallel_attention_entry(),
                                       kernels::sequence_parallel_varlen_attention_entry(),
                                       kernels::sequence_parallel_attention_backward_entry()};
+    for (LibraryKernel& entry : kernels::paged_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::serving_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::exchange_entries()) all.push_back(std::move(entry));
     for (const auto& entry : {kernels::all_gather_entry, kernels::reduce_scatter_entry,

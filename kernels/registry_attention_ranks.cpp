@@ -140,7 +140,6 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
       "took and gave, and of dO, and gets those of dQ, dK and dV";
   kernel.backward_of = {};  // whose gradients are checked on one GPU
   divide_among_ranks(kernel);
-  leave_out(kernel, "lse_gradient");
   leave_out(kernel, "sinks");
   describe(kernel, "queries", "query rows of a sequence that a rank has");
   describe(kernel, "keys", "key rows of a sequence that a rank has");
@@ -157,12 +156,12 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
        nullptr, [](const OptionValues& options) {
          SequenceParallelAttention o = operation_of(options);
          o.attention = with_sm90_backward_blocks(o.attention);
-         return sequence_parallel_attention_backward_sm90(o, {});
+         return sequence_parallel_attention_backward_sm90(o, options.boolean("lse_gradient"), {});
        }}};
   kernel.build_program = [](const OptionValues& options) {
     SequenceParallelAttention o = operation_of(options);
     o.attention = with_backward_blocks(o.attention);
-    return sequence_parallel_attention_backward(o, {});
+    return sequence_parallel_attention_backward(o, options.boolean("lse_gradient"), {});
   };
   kernel.check = [](const OptionValues& options) {
     check_attention_ranks_backward(operation_of(options),

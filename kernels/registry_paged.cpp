@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -18,10 +19,13 @@ namespace {
 // Places of the tensors among the inputs.
 enum Input : std::size_t { kQ, kCuSeqlensQ, kLengths, kBlockTable, kK, kV };
 
-PagedAttention paged_of(const OptionValues& options) {
+PagedAttention paged_of(const OptionValues& options, const PagedCache& cache) {
   PagedAttention a;
+  a.quantised = cache.quantised;
+  if (cache.quantised) a.scales = static_cast<int>(options.integer("scales"));
+  a.latent = cache.latent;
   a.heads = static_cast<int>(options.integer("heads"));
-  a.kv_heads = static_cast<int>(options.integer("kv_heads"));
+  a.kv_heads = cache.latent ? 1 : static_cast<int>(options.integer("kv_heads"));
   a.dim = static_cast<int>(options.integer("dim"));
   a.dim_v = static_cast<int>(options.integer("dim_v"));
   a.causal = options.boolean("causal");
@@ -34,8 +38,8 @@ PagedAttention paged_of(const OptionValues& options) {
   return a;
 }
 
-AttentionSizes sizes_of(const OptionValues& options) {
-  const PagedAttention a = paged_of(options);
+AttentionSizes sizes_of(const OptionValues& options, const PagedCache& cache) {
+  const PagedAttention a = paged_of(options, cache);
   return {options.integer("batch"),
           0,
           0,
@@ -87,14 +91,12 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
   return HostTensor::from_values(i32, {lengths.elements(), columns}, table);
 }
 
-// Normal numbers where a sequence has a key, else NaN.
-HostTensor poisoned_cache(const OptionValues& o, std::uint64_t seed, const char* dim,
+// Normal numbers where a sequence has a key, else NaN. Axes 0 and 1 are pages and their slots.
+HostTensor poisoned_cache(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_t seed,
                           const std::vector<HostTensor>& before) {
-  const std::int64_t page = o.integer("page");
-  const std::int64_t row = o.integer("kv_heads") * o.integer(dim);
-  const DType dtype = o.dtype("dtype");
-  const std::vector<std::int64_t> shape{o.integer("pages"), page, o.integer("kv_heads"),
-                                        o.integer(dim)};
+  const std::int64_t page = shape[1];
+  const std::int64_t row =
+      std::accumulate(shape.begin() + 2, shape.end(), std::int64_t{1}, std::multiplies<>());
   const HostTensor normal = HostTensor::random_normal(dtype, shape, seed);
   HostTensor cache = HostTensor::poisoned(dtype, shape);
   const HostTensor &lengths = before[kLengths], &table = before[kBlockTable];
@@ -111,7 +113,17 @@ HostTensor poisoned_cache(const OptionValues& o, std::uint64_t seed, const char*
   return cache;
 }
 
-std::vector<KernelOption> paged_options() {
+// Powers of two and others, of which no two heads have the same.
+HostTensor cache_scales(const OptionValues& o, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < o.integer("scales"); ++i) {
+    values.push_back(0.5 + static_cast<double>(generator() % 256) / 128);
+  }
+  return HostTensor::from_values(f32, {o.integer("scales")}, values);
+}
+
+std::vector<KernelOption> paged_options(const PagedCache& cache) {
   KernelOption lengths_q{
       "lengths_q", "query rows of each sequence: 1,1,5", Kind::lengths, "", 0, kMaximumSize, {},
       true};
@@ -123,7 +135,7 @@ std::vector<KernelOption> paged_options() {
   max_pages.minimum = 1;
   KernelOption pages = length_option("pages", "pages of the cache", "64");
   pages.minimum = 1;
-  return {
+  std::vector<KernelOption> options{
       batch,
       count_option("heads", "query heads", "8", 65535, {"8", "5", "6", "70"}),
       count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
@@ -145,9 +157,52 @@ std::vector<KernelOption> paged_options() {
       dtype_option(),
       lengths_q,
   };
+  if (cache.quantised) {
+    options.push_back(count_option("scales", "scales of K, and of V: kv_heads, or 1 for all heads",
+                                   "kv_heads", 65535, {"kv_heads", "1"}));
+  }
+  if (!cache.latent) return options;
+  std::erase_if(options, [](const KernelOption& option) { return option.name == "kv_heads"; });
+  for (KernelOption& option : options) {
+    if (option.name == "dim") {
+      option.description = "elements of a query and of a latent key";
+      option.standard = "576", option.worth_trying = {"576", "80"};
+    } else if (option.name == "dim_v") {
+      option.description = "the first so many elements of a latent key are its value";
+      option.standard = "512", option.worth_trying = {"512", "64"};
+    }
+  }
+  return options;
 }
 
-std::vector<LibraryTensor> paged_tensors() {
+std::vector<LibraryTensor> cache_tensors(const PagedCache& cache) {
+  const auto tensor = [&cache](const char* name, std::vector<std::string> shape) {
+    LibraryTensor made{name, std::move(shape), false, {}};
+    if (cache.quantised) made.dtype = f8e4m3;
+    made.values = [made](const OptionValues& o, std::uint64_t seed,
+                         const std::vector<HostTensor>& before) {
+      std::vector<std::int64_t> sizes;
+      for (const std::string& axis : made.shape) sizes.push_back(o.integer(axis));
+      return poisoned_cache(made.dtype.value_or(o.dtype("dtype")), sizes, seed, before);
+    };
+    return made;
+  };
+  if (cache.latent) return {tensor("KV", {"pages", "page", "dim"})};
+  std::vector<LibraryTensor> tensors{tensor("K", {"pages", "page", "kv_heads", "dim"}),
+                                     tensor("V", {"pages", "page", "kv_heads", "dim_v"})};
+  if (!cache.quantised) return tensors;
+  for (const char* name : {"K_scale", "V_scale"}) {
+    tensors.push_back({name,
+                       {"scales"},
+                       false,
+                       f32,
+                       [](const OptionValues& o, std::uint64_t seed,
+                          const std::vector<HostTensor>&) { return cache_scales(o, seed); }});
+  }
+  return tensors;
+}
+
+std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
   const auto offsets = [](const OptionValues& o, std::uint64_t seed,
                           const std::vector<HostTensor>&) {
     const std::int64_t batch = o.integer("batch"), queries = o.integer("queries");
@@ -162,26 +217,23 @@ std::vector<LibraryTensor> paged_tensors() {
                         const std::vector<HostTensor>& before) {
     return random_table(o, seed, before[kLengths]);
   };
-  const auto cache = [](const char* dim) {
-    return [dim](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>& before) {
-      return poisoned_cache(o, seed, dim, before);
-    };
-  };
-  return {{"Q", {"queries", "heads", "dim"}, false, {}},
-          {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets, {}, "lengths_q"},
-          {"lengths", {"batch"}, false, i32, lengths},
-          {"block_table", {"batch", "max_pages"}, false, i32, table},
-          {"K", {"pages", "page", "kv_heads", "dim"}, false, {}, cache("dim")},
-          {"V", {"pages", "page", "kv_heads", "dim_v"}, false, {}, cache("dim_v")},
-          {"O", {"queries", "heads", "dim_v"}, true, {}},
-          {"LSE", {"queries", "heads"}, true, f32},
-          {"sinks", {"heads"}, false, f32, {}, "sinks"}};
+  std::vector<LibraryTensor> tensors{
+      {"Q", {"queries", "heads", "dim"}, false, {}},
+      {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets, {}, "lengths_q"},
+      {"lengths", {"batch"}, false, i32, lengths},
+      {"block_table", {"batch", "max_pages"}, false, i32, table}};
+  for (LibraryTensor& tensor : cache_tensors(cache)) tensors.push_back(std::move(tensor));
+  tensors.push_back({"O", {"queries", "heads", "dim_v"}, true, {}});
+  tensors.push_back({"LSE", {"queries", "heads"}, true, f32});
+  tensors.push_back({"sinks", {"heads"}, false, f32, {}, "sinks"});
+  return tensors;
 }
 
 // Two products of each query with the keys of its sequence; a causal mask counts as half of a
 // chunk's own keys.
-double paged_operations(const OptionValues& o, const std::vector<HostTensor>& inputs) {
-  const AttentionSizes s = sizes_of(o);
+double paged_operations(const OptionValues& o, const PagedCache& cache,
+                        const std::vector<HostTensor>& inputs) {
+  const AttentionSizes s = sizes_of(o, cache);
   double scores = static_cast<double>(o.integer("queries")) *
                   static_cast<double>(std::max(o.integer("keys"), std::int64_t{1}));
   if (!inputs.empty()) {
@@ -194,18 +246,19 @@ double paged_operations(const OptionValues& o, const std::vector<HostTensor>& in
   return 2 * scores * static_cast<double>(s.heads) * static_cast<double>(s.dim + s.dim_v);
 }
 
-LibrarySchedule sm90_schedule(const char* name, KeyParts keys, const char* description) {
+LibrarySchedule sm90_schedule(const char* name, const PagedCache& cache, KeyParts keys,
+                              const char* description) {
   LibrarySchedule schedule{name, "sm_90a", description, nullptr};
-  schedule.build_program = [keys](const OptionValues& options) {
-    return attention_paged_sm90(paged_of(options), keys, {});
+  schedule.build_program = [cache, keys](const OptionValues& options) {
+    const PagedAttention a = paged_of(options, cache);
+    return a.latent ? attention_paged_mla_sm90(a, keys, {}) : attention_paged_sm90(a, keys, {});
   };
   return schedule;
 }
 
 // What the options' ranges do not say. The sequences' keys of one length fit the table.
-void check_options(const OptionValues& o) {
-  const Caller caller{"attention_paged", {}};
-  check_paged(paged_of(o), caller);
+void check_options(const OptionValues& o, const PagedCache& cache, const Caller& caller) {
+  check_paged(paged_of(o, cache), caller);
   const std::int64_t room = o.integer("max_pages") * o.integer("page");
   if (o.integer("keys") > room) {
     caller.refuse("keys is " + std::to_string(o.integer("keys")) +
@@ -214,34 +267,71 @@ void check_options(const OptionValues& o) {
   }
 }
 
-}  // namespace
-
-LibraryKernel attention_paged_entry() {
+LibraryKernel paged_entry(const char* name, const char* description, const PagedCache& cache) {
   LibraryKernel kernel;
-  kernel.name = "attention_paged";
-  kernel.description = "attention to keys and values in pages: decoding, and chunks of queries";
-  kernel.options = paged_options();
-  kernel.tensors = paged_tensors();
-  kernel.build_program = [](const OptionValues& options) {
-    return attention_paged(paged_of(options), {});
+  kernel.name = name;
+  kernel.description = description;
+  kernel.options = paged_options(cache);
+  kernel.tensors = paged_tensors(cache);
+  kernel.build_program = [cache](const OptionValues& options) {
+    return attention_paged(paged_of(options, cache), {});
   };
+  kernel.check = [cache, name](const OptionValues& options) {
+    check_options(options, cache, {name, {}});
+  };
+  kernel.reference = [cache](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    return attention_paged_reference(sizes_of(options, cache), cache, inputs);
+  };
+  kernel.floating_operations = [cache](const OptionValues& options,
+                                       const std::vector<HostTensor>& inputs) {
+    return paged_operations(options, cache, inputs);
+  };
+  return kernel;
+}
+
+LibraryKernel with_schedules(LibraryKernel kernel, const PagedCache& cache, const char* how) {
   kernel.schedules = {
-      sm90_schedule("sm90", KeyParts::one,
-                    "a CTA has two rings of pages, a warp that loads and a warpgroup for each; "
-                    "bf16 and f16, dims 64 and 128, pages of whole 8 slots"),
-      sm90_schedule("sm90_split", KeyParts::several,
+      sm90_schedule("sm90", cache, KeyParts::one, how),
+      sm90_schedule("sm90_split", cache, KeyParts::several,
                     "sm90, where the keys of a tile are divided among CTAs"),
       sm90_schedule(
-          "sm90_planned", KeyParts::planned,
+          "sm90_planned", cache, KeyParts::planned,
           "sm90, where keys are divided as a plan says, which a kernel before it makes of "
           "the sequences' lengths")};
   kernel.rules = schedule_rules(kernel.name);
-  kernel.check = check_options;
-  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
-    return attention_paged_reference(sizes_of(options), inputs);
-  };
-  kernel.floating_operations = paged_operations;
   return kernel;
+}
+
+}  // namespace
+
+std::vector<LibraryKernel> paged_entries() {
+  const char* const two_rings =
+      "a CTA has two rings of pages, a warp that loads and a warpgroup for each; bf16 and f16, "
+      "dims "
+      "64 and 128, pages of whole 8 slots";
+  const PagedCache plain, quantised{.quantised = true}, latent{.latent = true};
+  return {
+      with_schedules(
+          paged_entry("attention_paged",
+                      "attention to keys and values in pages: decoding, and chunks of queries",
+                      plain),
+          plain, two_rings),
+      with_schedules(
+          paged_entry(
+              "attention_paged_fp8",
+              "attention_paged with a cache of e4m3, and scales for each head of K and V, or all",
+              quantised),
+          quantised, two_rings),
+      with_schedules(
+          paged_entry(
+              "attention_paged_mla",
+              "attention_paged with latent keys, whose first elements are the values: multi-head "
+              "latent attention, its projections absorbed",
+              latent),
+          latent,
+          "two warpgroups have half of the output's columns each, and the first computes the "
+          "scores; bf16 and f16, dim a multiple of 64 up to 576, dim_v of 128 up to 512, pages of "
+          "whole 8 slots")};
 }
 
 }  // namespace tilewright::kernels

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <vector>
+
 #include "tilewright/library.h"
 
 namespace tilewright::kernels {
 
-LibraryKernel attention_paged_entry();
+// attention_paged, attention_paged_fp8 and attention_paged_mla.
+std::vector<LibraryKernel> paged_entries();
 
 }  // namespace tilewright::kernels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "kernels/rank_words.h"
@@ -24,6 +25,7 @@ class RowPush {
     int depths;   // parts of the depth, each of which has a word of each rank
     int stages;   // pieces that shared memory has room for
     int block_k;  // of the product, in whole blocks of which parts are
+    int told;     // pieces behind one fence, which waits for all that is on its way
     int shared_bytes() const { return stages * kPushed * kPushed * size_of(dtype); }
     // Columns of a part.
     Dim part_depth(const Dim& k) const {
@@ -73,14 +75,25 @@ class RowPush {
     const Index columns = ceil_div(min(max(k_ - part * width, 0), width), kPushed);
     return columns * ceil_div(m_, kPushed);
   }
-  void each_piece(const std::function<void(const Block& rows, const Block& depth)>& body) {
-    const Dim rows = ceil_div(m_, kPushed), columns = ceil_div(k_, kPushed);
-    for (Index piece : range(cta_index(), rows * columns, cta_count())) {
-      body(m_.block(piece % rows, kPushed), k_.block(piece / rows, kPushed));
+  // Bundles of pieces that follow each other, part by part of the depth.
+  void each_bundle(const std::function<void(const Index& first, const Index& last)>& body) {
+    const Dim pieces = ceil_div(m_, kPushed) * ceil_div(k_, kPushed);
+    for (Index bundle : range(cta_index(), ceil_div(pieces, plan_.told), cta_count())) {
+      body(bundle * plan_.told, min(bundle * plan_.told + plan_.told, pieces));
     }
   }
+  void each_piece(const std::function<void(const Index& piece)>& body) {
+    each_bundle([&](const Index& first, const Index& last) {
+      for (Index piece : range(first, last)) body(piece);
+    });
+  }
+  std::pair<Block, Block> place(const Index& piece) const {
+    const Dim rows = ceil_div(m_, kPushed);
+    return {m_.block(piece % rows, kPushed), k_.block(piece / rows, kPushed)};
+  }
   void fetch() {
-    each_piece([&](const Block& rows, const Block& depth) {
+    each_piece([&](const Index& piece) {
+      const auto [rows, depth] = place(piece);
       pushed_.produce([&](const Slot& slot) { tma_load(rows_(rows, depth), slot[0]); });
     });
   }
@@ -88,34 +101,37 @@ class RowPush {
   void push() {
     const Index me = kernel_.rank();
     Cell<Index> before(Index(kNone), here());
-    const auto end_before = [&](int under_way) {
+    const auto end_before = [&](int under_way, const Condition& ends_bundle) {
       when(before != kNone, [&] {
         bulk_wait(under_way);
         pushed_.release(before);
-        stored_.sync();
+        when(ends_bundle, [&] { stored_.sync(); });
       });
     };
-    each_piece([&](const Block& rows, const Block& depth) {
-      const Slot piece = pushed_.consume();
+    each_piece([&](const Index& piece) {
+      const auto [rows, depth] = place(piece);
+      const Slot next = pushed_.consume();
       each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
-        tma_store(gathered_.at(to)(slot(me), rows, depth), piece[0]);
+        tma_store(gathered_.at(to)(slot(me), rows, depth), next[0]);
       });
       bulk_commit();
-      end_before(1);
-      before = piece.stage();
+      end_before(1, piece % plan_.told == 0);
+      before = next.stage();
     });
-    end_before(0);
+    end_before(0, Index(0) == 0);
   }
   // It waits for what is on its way, and the warp that pushes does not.
   void tell() {
-    each_piece([&](const Block&, const Block& depth) {
+    each_bundle([&](const Index& first, const Index& last) {
       stored_.sync();
       fence(Scope::system);  // once for all of them
-      each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
-        const Index part = depth.start() / part_depth();
-        atomic_add(arrived_.at(to)(kernel_.rank() * plan_.depths + part), 1,
-                   {Semantics::relaxed, Scope::system});
-      });
+      for (Index piece : range(first, last)) {
+        const Index part = place(piece).second.start() / part_depth();
+        each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
+          atomic_add(arrived_.at(to)(kernel_.rank() * plan_.depths + part), 1,
+                     {Semantics::relaxed, Scope::system});
+        });
+      }
     });
   }
 

@@ -7,6 +7,7 @@
 
 #include "check/gradients.h"
 #include "command.h"
+#include "compiler/compile_traced.h"
 #include "compiler/device_tensors.h"
 #include "compiler/target.h"
 #include "json_text.h"
@@ -14,6 +15,7 @@
 #include "library/kernel_source.h"
 #include "support/diagnostic.h"
 #include "tilewright/check_gradients.h"
+#include "tilewright/compile.h"
 #include "tilewright/library_executable.h"
 #include "workload.h"
 
@@ -38,7 +40,7 @@ Pair find_pair(const std::string& name) {
     if (!kernel.backward_of.empty()) known += (known.empty() ? "" : ", ") + kernel.name;
   }
   Diagnostic({}, fmt::format("{} has no kernel that computes its gradients", name))
-      .fix("name one of: " + known + "; of your own kernels call check_gradients()")
+      .fix("name one of: " + known + "; of files of your own name the second by --backward")
       .raise();
 }
 
@@ -93,18 +95,19 @@ struct Meaning {
   }
 };
 
-void run_on(const LibraryExecutable& executable, const compiler::Target& target,
-            std::vector<HostTensor>& tensors) {
+// `run` takes references to the tensors and a stream.
+template <typename Run>
+void run_on(const Run& run, const compiler::Target& target, std::vector<HostTensor>& tensors) {
   if (target.kind == compiler::Target::Kind::cuda) {
     const compiler::DeviceTensors on_device(tensors);
-    executable.run(on_device.refs(), on_device.stream().handle());
+    run(on_device.refs(), on_device.stream().handle());
     on_device.synchronize();
     on_device.download(tensors);
     return;
   }
   std::vector<TensorRef> refs;
   for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
-  executable.run(refs);
+  run(refs, nullptr);
 }
 
 nlohmann::ordered_json json_of(const GradientCheck& check) {
@@ -119,46 +122,83 @@ nlohmann::ordered_json json_of(const GradientCheck& check) {
           {"own_allowed", check.own_allowed}};
 }
 
+// Prints it and returns the exit status.
+int report_gradients(const Request& request, const std::string& backward,
+                     const std::string& forward, const std::string& target,
+                     const GradientReport& report) {
+  const int status = report.ok() ? 0 : static_cast<int>(ErrorKind::result);
+  if (!request.json) {
+    fmt::print("{} against {}, on {}\n{}", backward, forward, target, report.text());
+    return status;
+  }
+  nlohmann::ordered_json json = {{"ok", report.ok()},
+                                 {"kernel", backward},
+                                 {"forward", forward},
+                                 {"target", target},
+                                 {"gradients", nlohmann::ordered_json::array()}};
+  for (const GradientCheck& check : report.gradients) json["gradients"].push_back(json_of(check));
+  fmt::print("{}\n", json_text(json));
+  return status;
+}
+
+GradientOptions gradient_options(const Request& request, const library::Workload& forward) {
+  GradientOptions how;
+  how.seed = request.seed;
+  how.directions = request.directions;
+  for (std::size_t i = 0; i < forward.tensors.size(); ++i) {
+    if (forward.parameters[i]->is_output) continue;
+    how.inputs[forward.parameters[i]->name] = forward.tensors[i];
+  }
+  return how;
+}
+
+// Both passes are files of kernels of the tile level.
+int check_files(const Request& request, const compiler::Target& target) {
+  const auto forward = library::KernelSource::of_file(request.kernel);
+  const auto backward = library::KernelSource::of_file(request.backward);
+  const library::Workload workload = library::make_workload(
+      forward.entry(), small_settings(forward.entry(), request.settings), {}, request.seed);
+  GradientOptions how = gradient_options(request, workload);
+  for (const std::string& scalar : forward.entry().scalars) {
+    how.scalars[scalar] = workload.options.number(scalar);
+  }
+  for (const KernelOption& option : forward.entry().options) {
+    if (option.is_length) how.sizes[option.name] = workload.options.integer(option.name);
+  }
+  const compiler::Target meaning = compiler::parse_target("interpreter");
+  const ir::Kernel forward_kernel = forward.traced(workload.options, meaning);
+  const ir::Kernel backward_kernel = backward.traced(OptionValues(), meaning);
+  const Executable executable = compile_traced(backward_kernel, target.name, {});
+  const GradientReport report = checks::check_gradients(
+      checks::GradientPass(forward_kernel), checks::GradientPass(backward_kernel), how,
+      [&](std::vector<HostTensor>& tensors, const std::vector<double>& scalars) {
+        run_on([&](const auto& refs, void* stream) { executable.run(refs, scalars, stream); },
+               target, tensors);
+      });
+  return report_gradients(request, backward.entry().name, forward.entry().name, target.name,
+                          report);
+}
+
 }  // namespace
 
 int check_gradients(const Request& request) {
-  const Pair pair = find_pair(request.kernel);
   const compiler::Target target =
       compiler::parse_target(request.target.empty() ? GradientOptions{}.target : request.target);
+  if (!request.backward.empty()) return check_files(request, target);
+  const Pair pair = find_pair(request.kernel);
   const OptionValues options =
       resolve_options(*pair.backward, small_settings(*pair.backward, request.settings));
   const library::Workload workload =
       library::make_workload(*pair.forward, settings_of(*pair.forward, options), {}, request.seed);
   const LibraryExecutable executable = compile(*pair.backward, options, target.name);
-
-  GradientOptions how;
-  how.seed = request.seed;
-  how.directions = request.directions;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (workload.parameters[i]->is_output) continue;
-    how.inputs[workload.parameters[i]->name] = workload.tensors[i];
-  }
   const Meaning forward(*pair.forward, workload.options), backward(*pair.backward, options);
-  const GradientReport report =
-      checks::check_gradients(forward.pass(), backward.pass(), how,
-                              [&](std::vector<HostTensor>& tensors, const std::vector<double>&) {
-                                run_on(executable, target, tensors);
-                              });
-
-  const int status = report.ok() ? 0 : static_cast<int>(ErrorKind::result);
-  if (request.json) {
-    nlohmann::ordered_json json = {{"ok", report.ok()},
-                                   {"kernel", pair.backward->name},
-                                   {"forward", pair.forward->name},
-                                   {"target", target.name},
-                                   {"gradients", nlohmann::ordered_json::array()}};
-    for (const GradientCheck& check : report.gradients) json["gradients"].push_back(json_of(check));
-    fmt::print("{}\n", json_text(json));
-    return status;
-  }
-  fmt::print("{} against {}, on {}\n{}", pair.backward->name, pair.forward->name, target.name,
-             report.text());
-  return status;
+  const GradientReport report = checks::check_gradients(
+      forward.pass(), backward.pass(), gradient_options(request, workload),
+      [&](std::vector<HostTensor>& tensors, const std::vector<double>&) {
+        run_on([&](const auto& refs, void* stream) { executable.run(refs, stream); }, target,
+               tensors);
+      });
+  return report_gradients(request, pair.backward->name, pair.forward->name, target.name, report);
 }
 
 }  // namespace tilewright::tools

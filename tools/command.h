@@ -19,6 +19,7 @@ struct Request {
   std::string folder;              // of golden data
   std::string outputs_folder;      // of what is checked; empty: the same
   std::vector<std::string> sizes;  // NAME=SIZE,SIZE,...
+  std::string backward;            // of check-gradients: the file of the second pass
   std::string rules_file;
   std::string html;
   std::string launch;  // of a PTX file
@@ -75,6 +76,7 @@ int explain(const Request& request);
 int simulate(const Request& request);
 int bench(const Request& request);
 int tune(const Request& request);
+int build(const Request& request);
 int fuzz(const Request& request);
 int stress(const Request& request);
 int check_gradients(const Request& request);

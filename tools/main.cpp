@@ -121,6 +121,7 @@ class CommandLine {
     json(bench);
 
     add_tune();
+    add_build();
     add_fuzz();
     add_stress();
     add_check_gradients();
@@ -235,7 +236,8 @@ class CommandLine {
                    "arithmetic alone")
         ->excludes("--faults")
         ->excludes("--printed")
-        ->excludes("--provenance");
+        ->excludes("--provenance")
+        ->excludes("--schedules");
     simulate
         ->add_option("--trace", request_.traces,
                      "Write what ran when: FILE.html a page, FILE.json for Perfetto; of the first "
@@ -251,7 +253,8 @@ class CommandLine {
             "that read it are waited for. warp_sync: one lane releases what others may still "
             "read")
         ->type_name("NAME")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_option("--search", request_.search,
                      "random: each schedule is drawn from its seed; delays: a seed counts through "
@@ -261,18 +264,21 @@ class CommandLine {
         ->check(CLI::IsMember({"random", "delays", "held"}))
         ->take_last()
         ->capture_default_str()
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_flag("--one-for-all", request_.one_for_all,
                    "One schedule alone of each size in which nothing hangs on the order of the "
                    "work: it stands for all (docs/debugging.md). Other sizes share their "
                    "schedules, so that each takes as long")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_flag("--strict", request_.strict,
                    "Also report reads before asynchronous writes without a proxy fence, which most "
                    "pipelines leave out")
-        ->excludes("--faults");
+        ->excludes("--faults")
+        ->excludes("--time");
     simulate
         ->add_flag("--shrunken", request_.shrunken,
                    "Sizes that are not set are several small choices, with stages + 1 steps and "
@@ -322,6 +328,25 @@ class CommandLine {
         ->type_name("FILE");
     seed(tune, "Of the random inputs");
     json(tune);
+  }
+  void add_build() {
+    CLI::App* build =
+        add("build",
+            "Write a kernel as two C files that need the NVIDIA driver alone, with all of its "
+            "variants: NAME.c and NAME.h (docs/build.md)",
+            tilewright::tools::build);
+    kernel(build, "sm_90a", Named::always);
+    build->add_option("--out", request_.folder, "Where to write them")
+        ->type_name("DIR")
+        ->required();
+    build
+        ->add_option("--sizes", request_.sizes,
+                     "Keep those variants alone that serve such sizes, as m=1,16,4096; all "
+                     "combinations of several --sizes. The last serves the other sizes")
+        ->type_name("NAME=SIZES")
+        ->allow_extra_args(false);
+    timeout(build);
+    json(build);
   }
   void add_fuzz() {
     CLI::App* fuzz = add("fuzz",
@@ -389,8 +414,12 @@ class CommandLine {
             tilewright::tools::check_gradients);
     check
         ->add_option("kernel", request_.kernel,
-                     "The name of a kernel that computes gradients, or of its forward pass")
+                     "The name of a kernel that computes gradients, or of its forward pass; or the "
+                     "forward pass as a file that ends in .tw")
         ->required();
+    check
+        ->add_option("--backward", request_.backward, "The kernel of the gradients, of such a file")
+        ->type_name("FILE");
     check
         ->add_option("--target", request_.target,
                      "Where the gradients are computed in the kernel's own types: cpu, "

@@ -52,8 +52,10 @@ void check_outputs(const LibraryKernel& entry, const std::map<std::string, std::
   for (const auto& [name, path] : outputs) {
     library::find_tensor(entry, name, true);
     library::check_writable(path, name);
-    if (fs::exists(path) && !fs::is_regular_file(path)) continue;
-    const auto [other, is_new] = names.emplace(fs::weakly_canonical(path).string(), name);
+    std::error_code ignored;  // of a path that cannot be, who writes says so
+    if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) continue;
+    const fs::path real = fs::weakly_canonical(path, ignored);
+    const auto [other, is_new] = names.emplace(real.empty() ? path : real.string(), name);
     if (is_new) continue;
     Diagnostic({},
                fmt::format("{}: both {} and {} would be written there", path, other->second, name))

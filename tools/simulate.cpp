@@ -104,11 +104,20 @@ void refuse_inputs(const Request& request) {
       .raise();
 }
 
+void refuse_time(const Request& request) {
+  if (!request.time) return;
+  Diagnostic(
+      {}, fmt::format("--time: {} is no kernel, and no operation of the library", request.kernel))
+      .fix("leave it out, or name what `tilewright list` names: --trace draws this one's time")
+      .raise();
+}
+
 }  // namespace
 
 int simulate(const Request& request) {
   if (request.kernel.ends_with(".ptx")) {
     refuse_inputs(request);
+    refuse_time(request);
     return simulate_ptx(request);
   }
   if (!request.launch.empty()) {
@@ -130,6 +139,7 @@ int simulate(const Request& request) {
   if (!request.faults) check_traces(request);
   if (is_program_file(request.kernel)) {
     refuse_inputs(request);
+    refuse_time(request);
     return simulate_program(request, simulated_target());
   }
   const library::KernelSource source = open_kernel(request.kernel);

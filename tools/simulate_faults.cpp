@@ -87,16 +87,21 @@ std::optional<std::set<std::size_t>> wanted_mutants(const Request& request,
   return wanted;
 }
 
-// Of --list-mutants: those of all forms, one form after the other.
-int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms) {
+// Of --list-mutants: those of all forms, one form after the other. Each with the kernel that it is
+// of, where it is of one: the same mutant of the same kernel need not be run twice.
+int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms,
+                  const std::vector<std::vector<ir::Kernel>>& kernels) {
   Json list = Json::array();
-  for (const std::vector<MutantResult>& results : of_forms) {
-    for (const MutantResult& result : results) {
+  for (std::size_t form = 0; form < of_forms.size(); ++form) {
+    std::vector<std::string> names;
+    for (const ir::Kernel& kernel : kernels[form]) names.push_back(checks::form_of(kernel));
+    for (const MutantResult& result : of_forms[form]) {
       list.push_back({{"number", list.size()},
                       {"kind", result.kind->number},
                       {"where", format_location(result.mutant.where)},
                       {"operation", result.mutant.operation},
-                      {"change", result.mutant.change}});
+                      {"change", result.mutant.change},
+                      {"form", result.subject < names.size() ? names[result.subject] : ""}});
     }
   }
   fmt::print("{}\n", json_text(list));
@@ -247,7 +252,11 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
   const std::vector<std::string> all_sizes = joined(subject.sizes, subject.candidate_sizes);
   std::vector<std::vector<MutantResult>> listed;
   for (const ir::Kernel& form : subject.forms) listed.push_back(checks::list_mutants(form));
-  if (request.list_mutants) return print_mutants(listed);
+  if (request.list_mutants) {
+    std::vector<std::vector<ir::Kernel>> kernels;
+    for (const ir::Kernel& form : subject.forms) kernels.push_back({form});
+    return print_mutants(listed, kernels);
+  }
   std::vector<MutantResult> results;
   for (std::size_t form = 0; form < subject.forms.size(); ++form) {
     std::unique_ptr<ProgressBar> progress;
@@ -309,7 +318,7 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
     ir::add_owned(program, machine);
     listed.push_back(checks::list_mutants(program, machine, all_of_kernels));
   }
-  if (request.list_mutants) return print_mutants(listed);
+  if (request.list_mutants) return print_mutants(listed, forms);
   std::vector<MutantResult> results;
   for (std::size_t form = 0; form < forms.size(); ++form) {
     const std::vector<ir::Kernel>& machine = forms[form];

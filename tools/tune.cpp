@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,7 @@
 #include "library/tuning/schedule_family.h"
 #include "library/tuning/tuner.h"
 #include "runtime/device.h"
+#include "size_axes.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
@@ -33,99 +33,8 @@ using library::TuneEntry;
 using library::TuneResult;
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMaximumPoints = 4096;
-
 [[noreturn]] void fail(const std::string& message, const std::string& fix) {
   Diagnostic({}, message).fix(fix).raise();
-}
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> words;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, separator);) words.push_back(word);
-  return words;
-}
-
-const KernelOption& find_length(const LibraryKernel& kernel, const std::string& name) {
-  std::vector<std::string> known;
-  for (const KernelOption& option : kernel.options) {
-    if (!option.is_length || option.kind != KernelOption::Kind::integer) continue;
-    if (option.name == name) return option;
-    known.push_back(option.name);
-  }
-  fail(fmt::format("--sizes: {} has no length '{}'", kernel.name, name),
-       fmt::format("name one of: {}; facts, which a build depends on, are set by --set",
-                   fmt::join(known, ", ")));
-}
-
-// "m=16,64,128", or "m=n=k=512,1024" for lengths that change together.
-TunedAxis parse_sizes(const LibraryKernel& kernel, const std::string& text) {
-  TunedAxis axis;
-  std::vector<std::string> parts = split(text, '=');
-  if (parts.size() < 2 || text.back() == '=') {
-    fail(fmt::format("--sizes {}: no length and sizes", text), "write --sizes m=16,64,128");
-  }
-  for (const std::string& word : split(parts.back(), ',')) {
-    std::int64_t value = 0;
-    const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (code != std::errc() || end != word.data() + word.size() || value < 1) {
-      fail(fmt::format("--sizes {}: '{}' is no size", text, word), "write sizes from 1 on");
-    }
-    axis.values.push_back(value);
-  }
-  parts.pop_back();
-  for (const std::string& name : parts) axis.names.push_back(find_length(kernel, name).name);
-  std::sort(axis.values.begin(), axis.values.end());
-  axis.values.erase(std::unique(axis.values.begin(), axis.values.end()), axis.values.end());
-  return axis;
-}
-
-std::vector<TunedAxis> parse_axes(const LibraryKernel& kernel, const Request& request) {
-  std::vector<TunedAxis> axes;
-  std::vector<std::string> seen;
-  std::size_t points = 1;
-  for (const std::string& text : request.sizes) {
-    axes.push_back(parse_sizes(kernel, text));
-    points *= axes.back().values.size();
-    for (const std::string& name : axes.back().names) {
-      if (std::count(seen.begin(), seen.end(), name) != 0) {
-        fail(fmt::format("--sizes: {} comes twice", name), "give all its sizes at once");
-      }
-      seen.push_back(name);
-    }
-  }
-  if (points > kMaximumPoints) {
-    fail(fmt::format("--sizes make {} combinations", points),
-         fmt::format("tune at most {} at a time", kMaximumPoints));
-  }
-  return axes;
-}
-
-// All combinations of the axes' values, the last axis fastest.
-std::vector<std::vector<std::size_t>> places_of(const std::vector<TunedAxis>& axes) {
-  std::vector<std::vector<std::size_t>> places = {{}};
-  for (const TunedAxis& axis : axes) {
-    std::vector<std::vector<std::size_t>> longer;
-    for (const std::vector<std::size_t>& place : places) {
-      for (std::size_t i = 0; i < axis.values.size(); ++i) {
-        longer.push_back(place);
-        longer.back().push_back(i);
-      }
-    }
-    places = std::move(longer);
-  }
-  return places;
-}
-
-std::vector<std::string> sizes_at(const std::vector<TunedAxis>& axes,
-                                  const std::vector<std::size_t>& place) {
-  std::vector<std::string> sizes;
-  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-    for (const std::string& name : axes[axis].names) {
-      sizes.push_back(fmt::format("{}={}", name, axes[axis].values[place[axis]]));
-    }
-  }
-  return sizes;
 }
 
 // What was set and a build depends on: the rules hold for that alone.
@@ -339,7 +248,7 @@ int tune(const Request& request) {
          "--set schedule=NAME chooses a variant");
   }
   const bool on_gpu = is_measured(target, request.model_only);
-  const std::vector<TunedAxis> axes = parse_axes(entry, request);
+  const std::vector<TunedAxis> axes = parse_axes(entry, request.sizes);
   if (tunes_fields(request, source)) return tune_fields(request, source, target, on_gpu, axes);
   check_rules_file(request, entry, target.arch);
   library::TuneOptions how;

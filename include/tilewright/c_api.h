@@ -86,6 +86,14 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create_checked(const char* na
                                                                   int32_t device,
                                                                   tilewright_kernel** kernel);
 
+/* A kernel of one's own, from the text that TILEWRIGHT_DUMP or a plug-in (tilewright/plugin.h)
+ * makes of it: NAME.tw. `file` is what errors call the text, NULL for "kernel.tw". `schedule` is a
+ * comma-separated list such as "stages=3", NULL or "" for what the kernel says itself. Statuses as
+ * of tilewright_kernel_create; USAGE, with the line, for a text that is no kernel. */
+TILEWRIGHT_API tilewright_status
+tilewright_kernel_create_from_text(const char* text, const char* file, const char* schedule,
+                                   const char* target, int32_t device, tilewright_kernel** kernel);
+
 /* NULL is allowed, and so is a kernel that was destroyed. Any other use of one is USAGE, unless a
  * new kernel has its address. */
 TILEWRIGHT_API void tilewright_kernel_destroy(tilewright_kernel* kernel);
@@ -99,6 +107,26 @@ TILEWRIGHT_API const char* tilewright_kernel_tensor_name(const tilewright_kernel
 /* 1 when the kernel writes it, else 0. */
 TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel,
                                                           int32_t index);
+
+/* 1 when it reads what is there: an input, or an output that is one too. */
+TILEWRIGHT_API int32_t tilewright_kernel_tensor_is_input(const tilewright_kernel* kernel,
+                                                         int32_t index);
+/* "bf16"; NULL when there is none. */
+TILEWRIGHT_API const char* tilewright_kernel_tensor_dtype(const tilewright_kernel* kernel,
+                                                          int32_t index);
+TILEWRIGHT_API int32_t tilewright_kernel_tensor_rank(const tilewright_kernel* kernel,
+                                                     int32_t index);
+/* Of a kernel from a text: the size of each axis of one of its tensors, by those whose `shape` is
+ * not NULL. USAGE where they do not say it. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_tensor_shape(const tilewright_kernel* kernel,
+                                                                const tilewright_tensor* tensors,
+                                                                int32_t count, int32_t index,
+                                                                int64_t* shape);
+/* Numbers that a run of a kernel from a text takes beside its tensors, and the name of each. 0 and
+ * NULL for the library's. */
+TILEWRIGHT_API int32_t tilewright_kernel_scalar_count(const tilewright_kernel* kernel);
+TILEWRIGHT_API const char* tilewright_kernel_scalar_name(const tilewright_kernel* kernel,
+                                                         int32_t index);
 
 /* How many variants the kernel's rules choose among, by the sizes of a run: each is built once, for
  * all sizes. 0 for NULL. */
@@ -116,6 +144,11 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_prepare(const tilewright_kern
 TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                                        const tilewright_tensor* tensors,
                                                        int32_t count, void* stream);
+
+/* The same of a kernel from a text, with its scalars in their order. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_run_with_scalars(
+    const tilewright_kernel* kernel, const tilewright_tensor* tensors, int32_t count,
+    const double* scalars, int32_t scalar_count, void* stream);
 
 /* Does all of a run on cuda but queue its work: builds the variant, and allocates the memory that
  * it needs beside the tensors, for this stream and these sizes. A run with the same arguments

@@ -4,6 +4,7 @@ import ctypes
 import functools
 import os
 import pathlib
+import re
 
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 # Beside an installed package, and of this repository.
@@ -13,12 +14,18 @@ _PLACES = (_PACKAGE / "lib/libtilewright.so",
 USAGE, UNAVAILABLE = 2, 3
 
 
+_PLACE = re.compile(r"^(.+?):(\d+): error: ", re.MULTILINE)
+
+
 class TilewrightError(RuntimeError):
-    """What a call has to say, with the fix. `status` is that of tilewright_status."""
+    """What a call has to say, with the fix. `status` is that of tilewright_status; `file` and
+    `line` are the place in a kernel's source that it is about, or None."""
 
     def __init__(self, text, status=USAGE):
         super().__init__(text)
         self.status = status
+        place = _PLACE.search(text)
+        self.file, self.line = (place[1], int(place[2])) if place else (None, None)
 
 
 class TensorArgument(ctypes.Structure):
@@ -62,12 +69,21 @@ _PARAMETERS = {
     "kernel_create": [_text, _text, _text, _i32, _made],
     "kernel_create_checked": [_text, _text, _text, _i32, _made],
     "kernel_create_in_group": [_text, _text, _handle, _i32, _made],
+    "kernel_create_from_text": [_text, _text, _text, _text, _i32, _made],
     "kernel_destroy": [_handle],
     "kernel_tensor_count": [_handle],
     "kernel_tensor_name": [_handle, _i32],
     "kernel_tensor_is_output": [_handle, _i32],
+    "kernel_tensor_is_input": [_handle, _i32],
+    "kernel_tensor_dtype": [_handle, _i32],
+    "kernel_tensor_rank": [_handle, _i32],
+    "kernel_tensor_shape": [_handle, _tensors, _i32, _i32, ctypes.POINTER(_i64)],
+    "kernel_scalar_count": [_handle],
+    "kernel_scalar_name": [_handle, _i32],
     "kernel_prepare": [_handle],
     "kernel_run": [_handle, _tensors, _i32, _handle],
+    "kernel_run_with_scalars": [_handle, _tensors, _i32, ctypes.POINTER(ctypes.c_double), _i32,
+                                _handle],
     "kernel_prepare_run": [_handle, _tensors, _i32, _handle],
     "kernel_run_on_gpus": [_handle, _tensors, _i32, ctypes.POINTER(_handle), _i32],
     "kernel_synchronize": [_handle],
@@ -93,12 +109,15 @@ _PARAMETERS = {
     "symmetric_read": [_handle, _i32, _i64, _handle, _i64],
     "last_error": [],
     "version": [],
+    "default_target": [],
 }
-_ANSWERS = {"kernel_tensor_name": _text, "last_error": _text, "version": _text,
-            "symmetric_address": _handle, "symmetric_size": _i64, "kernel_destroy": None,
-            "group_destroy": None, "symmetric_destroy": None}
+_ANSWERS = {"kernel_tensor_name": _text, "kernel_tensor_dtype": _text,
+            "kernel_scalar_name": _text, "last_error": _text, "version": _text,
+            "default_target": _text, "symmetric_address": _handle, "symmetric_size": _i64,
+            "kernel_destroy": None, "group_destroy": None, "symmetric_destroy": None}
 # These are no statuses: what they answer is for the caller.
-_COUNTS = {"kernel_tensor_count", "kernel_tensor_is_output", "group_rank", "group_size",
+_COUNTS = {"kernel_tensor_count", "kernel_tensor_is_output", "kernel_tensor_is_input",
+           "kernel_tensor_rank", "kernel_scalar_count", "group_rank", "group_size",
            "group_lost"}
 
 
@@ -112,6 +131,8 @@ class Library:
             raise TilewrightError(
                 f"error: libtilewright.so cannot be loaded: {error}\n"
                 "  fix: build it, or set TILEWRIGHT_LIBRARY to its path", UNAVAILABLE) from None
+        self.path = str(path)
+        self.has_command = hasattr(self._handle, "tilewright_command")
         for name, parameters in _PARAMETERS.items():
             function = getattr(self._handle, "tilewright_" + name)
             function.argtypes = parameters
@@ -141,6 +162,6 @@ def library_path():
 
 
 @functools.lru_cache(maxsize=None)
-def load(path=None):
+def load_library(path=None):
     """The library, once for a path."""
     return Library(path or library_path())

@@ -91,7 +91,7 @@ class Group:
     @classmethod
     def _made(cls, way, arguments, rank=-1, size=-1, address=None, patience=0, silence=0,
               library=None):
-        library = library or binding.load()
+        library = library or binding.load_library()
         options = binding.GroupOptions(rank, size, address.encode() if address else None, patience,
                                        silence)
         create = getattr(library, "group_create_" + way)

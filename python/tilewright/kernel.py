@@ -1,11 +1,8 @@
 """Kernels and operations over ranks of the library."""
 
 from . import binding
+from .reports import setting
 from .tensor import arguments_of
-
-
-def _text_of(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Kernel:
@@ -16,9 +13,9 @@ class Kernel:
 
     def __init__(self, name, target=None, device=0, group=None, library=None, **options):
         self._handle = None
-        self._library = library or (group._library if group else binding.load())
+        self._library = library or (group._library if group else binding.load_library())
         self._group = group
-        text = ",".join(f"{key}={_text_of(value)}" for key, value in options.items()).encode()
+        text = ",".join(f"{key}={setting(value)}" for key, value in options.items()).encode()
         named = target and target.encode()
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:

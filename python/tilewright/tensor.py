@@ -4,6 +4,7 @@ import ctypes
 import functools
 import math
 
+from . import _dlpack
 from .binding import TensorArgument, TilewrightError
 
 # Bytes of an element, and the type as __array_interface__ has it, if it knows such a type.
@@ -79,8 +80,8 @@ class Tensor:
 def _refuse(tensor, why):
     raise TilewrightError(
         f"error: {type(tensor).__name__} as a tensor: {why}\n  fix: a tensor of PyTorch, NumPy or "
-        "CuPy, one of a group's, what has __cuda_array_interface__ or __array_interface__, or a "
-        "writable buffer")
+        "CuPy, one of a group's, what has __cuda_array_interface__, __array_interface__ or "
+        "__dlpack__, or a writable buffer")
 
 
 def _of_interface(tensor, interface):
@@ -96,7 +97,7 @@ def _of_interface(tensor, interface):
     return interface["data"][0], dtype, tuple(interface["shape"]), strides
 
 
-def _describe(tensor):
+def describe(tensor):
     """Address, dtype, shape, and strides in elements or None."""
     if isinstance(tensor, Tensor):
         return tensor.address, tensor.dtype, tensor.shape, None
@@ -109,6 +110,11 @@ def _describe(tensor):
         interface = getattr(tensor, attribute, None)
         if interface is not None:
             return _of_interface(tensor, interface)
+    if hasattr(tensor, "__dlpack__"):
+        try:
+            return _dlpack.describe(tensor)
+        except (TypeError, BufferError) as error:
+            _refuse(tensor, str(error))
     try:
         return _of_buffer(memoryview(tensor))
     except (TypeError, KeyError):
@@ -140,7 +146,25 @@ def arguments_of(tensors):
     """The descriptions that a run takes; the tensors themselves must be kept meanwhile."""
     arguments = (TensorArgument * len(tensors))()
     for argument, tensor in zip(arguments, tensors):
-        address, dtype, shape, strides = _describe(tensor)
+        address, dtype, shape, strides = describe(tensor)
         argument.data, argument.dtype, argument.rank = address, dtype.encode(), len(shape)
         argument.shape, argument.strides = _axes_of(shape, strides)
     return arguments
+
+
+def is_on_gpu(tensor):
+    if isinstance(tensor, Tensor):
+        return tensor.on_gpu
+    if hasattr(tensor, "is_cuda"):
+        return tensor.is_cuda
+    return hasattr(tensor, "__cuda_array_interface__") or _dlpack.is_on_gpu(tensor)
+
+
+def on_host(dtype, shape):
+    """A new tensor of zeros in the host's memory."""
+    size = math.prod(shape) * DTYPES[dtype][0]
+    memory = ctypes.create_string_buffer(max(size, 1))
+    address = ctypes.addressof(memory)
+    return Tensor(address, dtype, shape, memory, on_gpu=False,
+                  copies=(lambda source, count: ctypes.memmove(address, source, count),
+                          lambda target, count: ctypes.memmove(target, address, count)))

@@ -11,7 +11,7 @@ using ir::ValueId;
 namespace {
 
 // Whether the result may lie where an operand of the same type lay: each register is read before it
-// is written.
+// is written. What a product reads while it runs is live until it is waited for.
 bool in_place(const Operation& o) {
   const ir::OpInfo& record = ir::info(o.op);
   return record.elementwise() || record.is_asynchronous_product() || o.op == Op::wait ||
@@ -120,7 +120,7 @@ void Interference::walk(const ir::Block& block, Live& live) {
         if (!tracked(operand)) continue;
         const bool same = kernel_.type(operand).shape == kernel_.type(result).shape &&
                           kernel_.type(operand).dtype == kernel_.type(result).dtype;
-        if (!in_place(o) || !same || ir::is_read_in_flight(kernel_, o, i)) add(result, operand);
+        if (!in_place(o) || !same) add(result, operand);
       }
     }
     // Retiring only waits: the product's registers may by then hold a later product.

@@ -28,12 +28,20 @@ bool NotLess::proves(ValueId a, ValueId b, std::int64_t more) {
   return proves(std::vector{a}, std::vector{b}, more);
 }
 
+bool NotLess::proves(const Dim& a, ValueId b, std::int64_t more) {
+  return proves(plus({more, {}}, plus(of(a), of(b), -1)));
+}
+
 bool NotLess::proves(const std::vector<ValueId>& sum, const std::vector<ValueId>& other,
                      std::int64_t more) {
-  steps_ = most_steps_;
   Sum difference{more, {}};
   for (const ValueId value : sum) difference = plus(difference, of(value));
   for (const ValueId value : other) difference = plus(difference, of(value), -1);
+  return proves(difference);
+}
+
+bool NotLess::proves(const Sum& difference) {
+  steps_ = most_steps_;
   know_loops(difference);
   return not_negative(difference) && !overflows_;
 }

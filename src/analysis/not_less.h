@@ -19,6 +19,7 @@ class NotLess {
   // A proof that takes more steps is given up.
   explicit NotLess(const ir::Kernel& kernel, int steps = kUsualSteps);
   bool proves(ir::ValueId a, ir::ValueId b, std::int64_t more = 0);
+  bool proves(const Dim& a, ir::ValueId b, std::int64_t more = 0);
   // The same of two sums.
   bool proves(const std::vector<ir::ValueId>& sum, const std::vector<ir::ValueId>& other,
               std::int64_t more = 0);
@@ -42,6 +43,7 @@ class NotLess {
     std::int64_t least = INT64_MIN, greatest = INT64_MAX;  // unknown
   };
 
+  bool proves(const Sum& difference);
   Sum plus(const Sum& a, const Sum& b, std::int64_t factor = 1);
   const Sum& of(ir::ValueId value);
   Sum of(const ir::Operation& operation);

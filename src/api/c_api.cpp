@@ -4,23 +4,39 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "api/c_api_objects.h"
+#include "compiler/compile_traced.h"
+#include "compiler/target.h"
 #include "cpu/pool.h"
+#include "library/kernel_source.h"
 #include "library/workload.h"
+#include "tilewright/compile.h"
 #include "tilewright/library_executable.h"
 #include "tilewright/version.h"
 
 struct tilewright_kernel {
-  const tilewright::LibraryKernel* entry;
+  tilewright::library::KernelSource source;
   bool is_in_group;
   std::vector<const tilewright::LibraryTensor*> parameters;
   std::vector<tilewright::DType> dtypes;  // of these
-  tilewright::LibraryExecutable executable;
+  // The second: of a text.
+  std::variant<tilewright::LibraryExecutable, tilewright::Executable> executable;
+
+  const tilewright::LibraryKernel& entry() const { return source.entry(); }
+  const tilewright::Executable* own() const {
+    return std::get_if<tilewright::Executable>(&executable);
+  }
+  const tilewright::LibraryExecutable& of_library() const {
+    if (own() == nullptr) return std::get<tilewright::LibraryExecutable>(executable);
+    tilewright::c_api::fail(entry().name + " is a kernel of one GPU", "call tilewright_kernel_run");
+  }
 };
 
 namespace {
@@ -38,9 +54,10 @@ using tilewright::c_api::required;
 
 LiveKernels& live() { return LiveKernels::all(); }
 
-// What errors of a call name; none where it has no kernel.
+// What errors of a call name in place of a line; none where it has no kernel, and where the caller
+// has the kernel's text.
 const tilewright::LibraryKernel* entry_of(const tilewright_kernel* kernel) {
-  return live().has(kernel) ? kernel->entry : nullptr;
+  return live().has(kernel) && kernel->own() == nullptr ? &kernel->entry() : nullptr;
 }
 
 void require_live(const tilewright_kernel* kernel) { live().require(kernel, "kernel"); }
@@ -64,7 +81,7 @@ tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t ind
   // Before so many sizes and strides are read.
   if (tensor.rank != static_cast<std::int64_t>(rank) || tensor.shape == nullptr) {
     fail(fmt::format("tensor {} has rank {} and {} shape, and {} takes rank {}", declared.name,
-                     tensor.rank, tensor.shape == nullptr ? "no" : "a", kernel.entry->name, rank),
+                     tensor.rank, tensor.shape == nullptr ? "no" : "a", kernel.entry().name, rank),
          fmt::format("pass one size for each of its axes: {}", fmt::join(declared.shape, ", ")));
   }
   tilewright::TensorRef result;
@@ -149,12 +166,22 @@ tilewright_status create(const char* name, const char* options, const Wanted& wa
     for (const tilewright::LibraryTensor* parameter : parameters) {
       dtypes.push_back(tilewright::dtype_of(*parameter, values));
     }
-    auto made = std::unique_ptr<tilewright_kernel>(
-        new tilewright_kernel{&entry, wanted.group != nullptr, std::move(parameters),
-                              std::move(dtypes), build(entry, values, wanted)});
+    auto made = std::unique_ptr<tilewright_kernel>(new tilewright_kernel{
+        tilewright::library::KernelSource(entry), wanted.group != nullptr, std::move(parameters),
+        std::move(dtypes), build(entry, values, wanted)});
     live().add(made.get());
     *kernel = made.release();
   });
+}
+
+// A kernel that runs alone: a text may hold others.
+void require_runnable(const tilewright::library::KernelSource& source) {
+  const std::string& name = source.entry().name;
+  if (source.reaches_ranks()) fail(name + " reaches other ranks", "run it in a Program of C++");
+  if (source.is_compiled()) {
+    fail(name + " is in the machine form, which is simulated and not run",
+         "pass the text of the kernel as it was traced: 01-trace.tw of a dump");
+  }
 }
 
 }  // namespace
@@ -169,6 +196,37 @@ tilewright_status tilewright_kernel_create_checked(const char* name, const char*
                                                    const char* target, int32_t device,
                                                    tilewright_kernel** kernel) {
   return create(name, options, {target, device, /*checked=*/true}, kernel);
+}
+
+tilewright_status tilewright_kernel_create_from_text(const char* text, const char* file,
+                                                     const char* schedule, const char* target,
+                                                     int32_t device, tilewright_kernel** kernel) {
+  if (kernel != nullptr) *kernel = nullptr;
+  return guarded(nullptr, [&] {
+    if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
+    if (text == nullptr) fail("the text of the kernel is NULL", "pass what its file holds");
+    auto source = tilewright::library::KernelSource::of_text(text, file ? file : "kernel.tw");
+    require_runnable(source);
+    std::vector<std::string> settings = split(schedule);
+    for (std::string& setting : settings) setting = "schedule." + setting;
+    const tilewright::OptionValues values = tilewright::resolve_options(source.entry(), settings);
+    std::vector<const tilewright::LibraryTensor*> parameters;
+    std::vector<tilewright::DType> dtypes;
+    for (const tilewright::LibraryTensor& tensor : source.entry().tensors) {
+      parameters.push_back(&tensor);
+      dtypes.push_back(*tensor.dtype);
+    }
+    tilewright::CompileOptions how;
+    how.device = device;
+    const auto chosen =
+        tilewright::compiler::parse_target(target ? target : tilewright::default_target(), device);
+    tilewright::Executable executable =
+        tilewright::compile_traced(source.traced(values, chosen), chosen.name, how);
+    auto made = std::unique_ptr<tilewright_kernel>(new tilewright_kernel{
+        std::move(source), false, std::move(parameters), std::move(dtypes), std::move(executable)});
+    live().add(made.get());
+    *kernel = made.release();
+  });
 }
 
 tilewright_status tilewright_kernel_create_in_group(const char* name, const char* options,
@@ -199,14 +257,40 @@ int32_t tilewright_kernel_tensor_is_output(const tilewright_kernel* kernel, int3
   return kernel->parameters[static_cast<std::size_t>(index)]->is_output ? 1 : 0;
 }
 
+const char* tilewright_kernel_tensor_dtype(const tilewright_kernel* kernel, int32_t index) {
+  if (!has_tensor(kernel, index)) return nullptr;
+  return tilewright::name_of(kernel->dtypes[static_cast<std::size_t>(index)]).data();
+}
+
+int32_t tilewright_kernel_tensor_is_input(const tilewright_kernel* kernel, int32_t index) {
+  if (!has_tensor(kernel, index)) return 0;
+  return kernel->parameters[static_cast<std::size_t>(index)]->is_input() ? 1 : 0;
+}
+
+int32_t tilewright_kernel_tensor_rank(const tilewright_kernel* kernel, int32_t index) {
+  if (!has_tensor(kernel, index)) return 0;
+  return static_cast<int32_t>(kernel->parameters[static_cast<std::size_t>(index)]->shape.size());
+}
+
+int32_t tilewright_kernel_scalar_count(const tilewright_kernel* kernel) {
+  if (!live().has(kernel) || kernel->own() == nullptr) return 0;
+  return static_cast<int32_t>(kernel->entry().scalars.size());
+}
+
+const char* tilewright_kernel_scalar_name(const tilewright_kernel* kernel, int32_t index) {
+  if (index < 0 || index >= tilewright_kernel_scalar_count(kernel)) return nullptr;
+  return kernel->entry().scalars[static_cast<std::size_t>(index)].c_str();
+}
+
 int32_t tilewright_kernel_variant_count(const tilewright_kernel* kernel) {
-  return live().has(kernel) ? static_cast<int32_t>(kernel->executable.variants().size()) : 0;
+  if (!live().has(kernel)) return 0;
+  return kernel->own() ? 1 : static_cast<int32_t>(kernel->of_library().variants().size());
 }
 
 tilewright_status tilewright_kernel_prepare(const tilewright_kernel* kernel) {
   return guarded(entry_of(kernel), [&] {
     require_live(kernel);
-    kernel->executable.prepare();
+    if (kernel->own() == nullptr) kernel->of_library().prepare();
   });
 }
 
@@ -221,12 +305,12 @@ tilewright_status with_tensors(const tilewright_kernel* kernel, const tilewright
     constexpr const char* kFix =
         "pass its inputs and outputs in the order of tilewright_kernel_tensor_name";
     if (count != tilewright_kernel_tensor_count(kernel)) {
-      fail(fmt::format("{} takes {} tensors, and {} are given", kernel->entry->name,
+      fail(fmt::format("{} takes {} tensors, and {} are given", kernel->entry().name,
                        kernel->dtypes.size(), count),
            kFix);
     }
     if (tensors == nullptr)
-      fail(fmt::format("the tensors of {} are NULL", kernel->entry->name), kFix);
+      fail(fmt::format("the tensors of {} are NULL", kernel->entry().name), kFix);
     std::vector<tilewright::TensorRef> refs;
     refs.reserve(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -242,16 +326,55 @@ tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                         const tilewright_tensor* tensors, int32_t count,
                                         void* stream) {
   return with_tensors(kernel, tensors, count, [&](const auto& refs) {
-    if (kernel->is_in_group) return kernel->executable.run_in_group(refs, stream);
-    kernel->executable.run(refs, stream);
+    if (kernel->own()) return kernel->own()->run(refs, {}, stream);
+    if (kernel->is_in_group) return kernel->of_library().run_in_group(refs, stream);
+    kernel->of_library().run(refs, stream);
+  });
+}
+
+tilewright_status tilewright_kernel_run_with_scalars(const tilewright_kernel* kernel,
+                                                     const tilewright_tensor* tensors,
+                                                     int32_t count, const double* scalars,
+                                                     int32_t scalar_count, void* stream) {
+  return with_tensors(kernel, tensors, count, [&](const auto& refs) {
+    std::vector<double> numbers;
+    if (scalars != nullptr) numbers.assign(scalars, scalars + std::max(scalar_count, 0));
+    if (kernel->own()) return kernel->own()->run(refs, numbers, stream);
+    fail(kernel->entry().name + " takes no scalars", "set its options when it is created");
+  });
+}
+
+tilewright_status tilewright_kernel_tensor_shape(const tilewright_kernel* kernel,
+                                                 const tilewright_tensor* tensors, int32_t count,
+                                                 int32_t index, int64_t* shape) {
+  return guarded(entry_of(kernel), [&] {
+    require_live(kernel);
+    if (kernel->own() == nullptr) {
+      fail(kernel->entry().name + " is of the library, whose shapes its options say",
+           "ask it of a kernel that was created from a text");
+    }
+    if (!has_tensor(kernel, index) || count != tilewright_kernel_tensor_count(kernel) ||
+        tensors == nullptr || shape == nullptr) {
+      fail(fmt::format("the shape of tensor {} is asked for, with {} tensors", index, count),
+           fmt::format("pass all {} of {}, and a place for the shape", kernel->dtypes.size(),
+                       kernel->entry().name));
+    }
+    std::map<std::size_t, std::vector<std::int64_t>> known;
+    for (std::size_t i = 0; i < kernel->dtypes.size(); ++i) {
+      if (tensors[i].shape != nullptr) known[i] = tensor_of(*kernel, i, tensors[i]).shape;
+    }
+    const auto sizes = kernel->source.shape_of(static_cast<std::size_t>(index), known);
+    std::copy(sizes.begin(), sizes.end(), shape);
   });
 }
 
 tilewright_status tilewright_kernel_prepare_run(const tilewright_kernel* kernel,
                                                 const tilewright_tensor* tensors, int32_t count,
                                                 void* stream) {
-  return with_tensors(kernel, tensors, count,
-                      [&](const auto& refs) { kernel->executable.prepare(refs, stream); });
+  return with_tensors(kernel, tensors, count, [&](const auto& refs) {
+    if (kernel->own()) return kernel->own()->prepare(refs, {}, stream);
+    kernel->of_library().prepare(refs, stream);
+  });
 }
 
 tilewright_status tilewright_kernel_run_on_gpus(const tilewright_kernel* kernel,
@@ -260,13 +383,13 @@ tilewright_status tilewright_kernel_run_on_gpus(const tilewright_kernel* kernel,
   return with_tensors(kernel, tensors, count, [&](const auto& refs) {
     std::vector<void*> queues;
     if (streams != nullptr) queues.assign(streams, streams + std::max(gpus, 0));
-    kernel->executable.run_on_gpus(refs, queues);
+    kernel->of_library().run_on_gpus(refs, queues);
   });
 }
 
 tilewright_status tilewright_kernel_synchronize(const tilewright_kernel* kernel) {
   return guarded(entry_of(kernel), [&] {
     require_live(kernel);
-    kernel->executable.synchronize();
+    kernel->of_library().synchronize();
   });
 }

@@ -14,6 +14,7 @@
 #include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/written_tensors.h"
+#include "compiler/zeroed_buffers.h"
 #include "cpu/pool.h"
 #include "library/program_simulation.h"
 #include "simulator/interpreter.h"
@@ -36,26 +37,6 @@ constexpr std::size_t kZeroedTogether = 16 << 20;
 std::size_t bytes_of(const ir::ProgramBuffer& buffer) {
   const auto bytes = static_cast<std::size_t>(buffer.bytes());
   return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-}
-
-bool touches(const ProgramOperation& operation, int buffer) {
-  if (operation.kind == ProgramKind::launch) {
-    return std::any_of(operation.tensors.begin(), operation.tensors.end(),
-                       [&](const ir::ProgramPart& part) { return part.buffer == buffer; });
-  }
-  return operation.to.buffer == buffer ||
-         (operation.kind == ProgramKind::copy && operation.from.buffer == buffer);
-}
-
-// The operation that sets all of a buffer to zero before any other comes to it, or none.
-const ProgramOperation* first_zeros(const ir::Program& program, int buffer) {
-  for (const ProgramOperation& operation : program.operations) {
-    if (!touches(operation, buffer)) continue;
-    const bool zeroes_all =
-        operation.kind == ProgramKind::zero && operation.to.sizes == program.buffers[buffer].shape;
-    return zeroes_all ? &operation : nullptr;
-  }
-  return nullptr;
 }
 
 std::size_t tensors_passed(const ir::Kernel& kernel) {
@@ -290,7 +271,7 @@ CallerRuns::ScratchPlaces CallerRuns::places_of_scratch(const ir::Program& progr
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     if (!is_scratch_[i]) continue;
     const std::size_t bytes = bytes_of(program.buffers[i]);
-    const ProgramOperation* const zeros = first_zeros(program, static_cast<int>(i));
+    const ProgramOperation* const zeros = compiler::first_zeros(program, static_cast<int>(i));
     if (zeros == nullptr || bytes > kZeroedTogether) {
       others.push_back(i);
       continue;

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "compiler/target.h"
+#include "library/length_sources.h"
 #include "library/schedule_choice.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
@@ -39,12 +40,6 @@ struct BuiltVariant {
   std::mutex mutex;  // of the build
   std::unique_ptr<BuiltOperation> operation;
   std::atomic<BuiltOperation*> ready{nullptr};
-};
-
-// Where a launch reads a length.
-struct LengthSource {
-  std::size_t value, tensor, axis;
-  std::int64_t excess;  // the axis is so much longer
 };
 
 // A choice that this thread has made: most launches have the sizes of an earlier one.
@@ -86,10 +81,7 @@ struct LibraryExecutable::State {
         rules(library::open_rules(kernel, options, target.scheduled_for(), how.rules_folder)),
         values(rules.values_of(options, multiprocessors_of(target, how.device))) {
     for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
-    const std::vector<const LibraryTensor*> parameters = tensors_of(kernel, options);
-    for (std::size_t i = 0; i < kernel.options.size(); ++i) {
-      if (kernel.options[i].is_length) add_source(i, parameters);
-    }
+    sources = library::length_sources(kernel, tensors_of(kernel, options));
     std::vector<std::int64_t> own = values;
     standard = variant_of_rule[rules.match(own.data())];
   }
@@ -102,25 +94,12 @@ struct LibraryExecutable::State {
     variant_of_rule.push_back(found->second);
   }
 
-  void add_source(std::size_t option, const std::vector<const LibraryTensor*>& parameters) {
-    const std::string& name = kernel.options[option].name;
-    for (std::size_t tensor = 0; tensor < parameters.size(); ++tensor) {
-      const std::vector<std::string>& shape = parameters[tensor]->shape;
-      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        const bool is_longer = shape[axis] == name + " + 1";
-        if (shape[axis] != name && !is_longer) continue;
-        sources.push_back({option, tensor, axis, is_longer ? 1 : 0});
-        return;
-      }
-    }
-  }
-
   // A launch whose tensors have not the right axes is refused by whichever variant it reaches.
   std::size_t choose(const std::vector<TensorRef>& tensors) const {
     if (variants.size() == 1) return 0;
     thread_local std::vector<std::int64_t> bound;
     bound.assign(values.begin(), values.end());
-    for (const LengthSource& source : sources) {
+    for (const library::LengthSource& source : sources) {
       if (source.tensor >= tensors.size()) return standard;
       const std::vector<std::int64_t>& shape = tensors[source.tensor].shape;
       if (source.axis >= shape.size()) return standard;
@@ -174,7 +153,7 @@ struct LibraryExecutable::State {
   std::vector<std::unique_ptr<BuiltVariant>> variants;
   std::map<std::string, std::size_t> number_of_name;
   std::vector<std::size_t> variant_of_rule;
-  std::vector<LengthSource> sources;
+  std::vector<library::LengthSource> sources;
   std::size_t standard = 0;  // the variant for `values`
 };
 

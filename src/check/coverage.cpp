@@ -32,10 +32,10 @@ std::uint32_t edges_of_division(std::int64_t a, std::int64_t b) {
   return parts | edges;
 }
 
-// Numbers below zero are taken to tell.
-bool divisor_tells(ir::Op function, std::int64_t a, std::int64_t b) {
-  if (a < 0 || b <= 0) return true;
-  return function == ir::Op::div ? a / b != a / (b + 1) : a % b != a % (b + 1);
+// Whether another divisor has another result. Numbers below zero are taken to tell.
+bool divisor_tells(ir::Op function, std::int64_t a, std::int64_t b, std::int64_t other) {
+  if (a < 0 || b <= 0 || other <= 0) return true;
+  return function == ir::Op::div ? a / b != a / other : a % b != a % other;
 }
 bool remainder_tells(std::int64_t a, std::int64_t b) {
   return a < b || b <= 0 || a / b != (a - (b - 1)) / b;
@@ -107,6 +107,7 @@ class Recorded : public simulator::Recorder {
     coverage_.executable.resize(numbers_.size());
     coverage_.edges.resize(numbers_.size());
     coverage_.divisor_tells.resize(numbers_.size());
+    coverage_.less_tells.resize(numbers_.size());
     coverage_.remainder_tells.resize(numbers_.size());
   }
   Coverage take() { return std::move(coverage_); }
@@ -167,7 +168,10 @@ class Recorded : public simulator::Recorder {
     const std::int64_t b = warp.integer(function.operands[1]);
     coverage_.edges[number] |= edges_of(function.function, a, b);
     if (function.function != ir::Op::div && function.function != ir::Op::mod) return;
-    if (divisor_tells(function.function, a, b)) coverage_.divisor_tells[number] = true;
+    if (divisor_tells(function.function, a, b, b + 1)) coverage_.divisor_tells[number] = true;
+    // The mutant divides by one at least.
+    const std::int64_t less = std::max<std::int64_t>(b - 1, 1);
+    if (divisor_tells(function.function, a, b, less)) coverage_.less_tells[number] = true;
     if (remainder_tells(a, b)) coverage_.remainder_tells[number] = true;
   }
 

@@ -46,9 +46,9 @@ struct Coverage {
   // Of each operation that compares or divides indices, then of each comparison and division in the
   // dims that a launch computes: Edges that were met.
   std::vector<std::uint32_t> edges;
-  // Of each operation: whether it divided, and a divisor of one more gave another result; and
-  // whether it rounded up what had a remainder.
-  std::vector<bool> divisor_tells, remainder_tells;
+  // Of each operation: whether it divided, and a divisor of one more gave another result, or one of
+  // one less; and whether it rounded up what had a remainder.
+  std::vector<bool> divisor_tells, less_tells, remainder_tells;
 
   // How much another one would add.
   std::uint64_t gain(const Coverage& other) const;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "check/mutant_runner.h"
+#include "ir/text.h"
 #include "support/parallel.h"
 #include "target/verify.h"
 
@@ -14,6 +15,10 @@ namespace {
 
 using Verdict = MutantResult::Verdict;
 using simulator::MachineReport;
+
+bool is_division(const simulator::Mutant& mutant) {
+  return mutant.division != simulator::Mutant::Division::none;
+}
 
 bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
   return std::find(kind.classes.begin(), kind.classes.end(), fault.kind) != kind.classes.end();
@@ -90,8 +95,7 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
   }
   reached = runner.that_tell(result.mutant, std::move(reached));
   further = runner.that_tell(result.mutant, std::move(further));
-  const bool is_division = result.mutant.division != simulator::Mutant::Division::none;
-  if (is_division && reached.empty()) {
+  if (is_division(result.mutant) && reached.empty()) {
     MutantRun found = runner.run_candidates(changed, result.mutant);
     if (found.clean()) {
       result.reason = "in no size is what it makes another number, and no rule says that none is";
@@ -138,7 +142,7 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
     found = runner.run_control(changed, reached, schedules, by_usual ? few : schedules);
     if (!found.clean()) return found;
   }
-  if (is_division) {
+  if (is_off_by_one(result.mutant)) {
     found = runner.run_candidates(changed, result.mutant);
     if (!found.clean()) return found;
   }
@@ -186,12 +190,7 @@ void judge_both_ways(const ir::Kernel& machine, const ProofOptions& options, Mut
                      MutantResult& result) {
   judge(result.mutant.apply(machine), options, runner, result);
   if (result.verdict != Verdict::undecided || !result.mutant.other_edit) return;
-  MutantResult other;
-  other.kind = result.kind;
-  other.mutant = result.mutant;
-  other.mutant.edit = result.mutant.other_edit;
-  other.mutant.change = result.mutant.other_change;
-  other.mutant.division = simulator::Mutant::Division::by_one_less;
+  MutantResult other = other_way(result);
   judge(other.mutant.apply(machine), options, runner, other);
   if (other.verdict == Verdict::caught) result = std::move(other);
 }
@@ -214,6 +213,21 @@ std::vector<MutantResult> mutants_to_judge(const ir::Kernel& machine, const Proo
 
 bool shows_in_values(const simulator::FaultKind& kind) {
   return std::find(kind.classes.begin(), kind.classes.end(), "mismatch") != kind.classes.end();
+}
+
+MutantResult other_way(const MutantResult& result) {
+  MutantResult other;
+  other.kind = result.kind;
+  other.subject = result.subject;
+  other.mutant = result.mutant;
+  other.mutant.edit = result.mutant.other_edit;
+  other.mutant.change = result.mutant.other_change;
+  if (is_division(other.mutant)) other.mutant.division = simulator::Mutant::Division::by_one_less;
+  return other;
+}
+
+bool is_off_by_one(const simulator::Mutant& mutant) {
+  return mutant.other_edit || is_division(mutant);
 }
 
 std::vector<MutantResult> list_mutants(const ir::Kernel& machine) {
@@ -288,6 +302,11 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
     if (advance) advance();
   });
   return results;
+}
+
+std::string form_of(ir::Kernel kernel) {
+  kernel.name.clear();
+  return fmt::format("{:016x}", ir::form_hash(kernel));
 }
 
 }  // namespace tilewright::checks

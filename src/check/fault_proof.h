@@ -31,8 +31,8 @@ struct ProofOptions {
   // Further workloads, numbered behind the usual ones and made when one is run: for mutants that
   // none of those comes to, and `few` schedules of each for one that has not shown.
   std::vector<std::function<library::Workload()>> further;
-  // And sizes behind these for a division that none of them decides: as many as execute so many
-  // operations of warps, with arithmetic.
+  // And sizes behind these for a division or a bound that none of them decides: as many as execute
+  // so many operations of warps, with arithmetic.
   std::vector<std::function<library::Workload()>> candidates;
   std::int64_t to_divide = 1'000'000;
   // Of a program's further cases as many are run as execute so many without the change, but for
@@ -73,8 +73,17 @@ struct OwnFault {
 // Whether a fault of the kind may show in results alone.
 bool shows_in_values(const simulator::FaultKind& kind);
 
+// The same fault the other way (Mutant::other_edit), not judged yet.
+MutantResult other_way(const MutantResult& result);
+// Whether it is to be run in more sizes, where the usual ones decide nothing: what is off by one
+// matters at an edge.
+bool is_off_by_one(const simulator::Mutant& mutant);
+
 // All of the kernel, by kind and then by place: none is run.
 std::vector<MutantResult> list_mutants(const ir::Kernel& machine);
+
+// Tells kernels from each other that differ in more than a name.
+std::string form_of(ir::Kernel kernel);
 
 // A changed kernel may never come to its end: how many operations warps execute before it is taken
 // to do so, where without the change they execute `usual`.

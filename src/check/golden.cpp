@@ -185,9 +185,9 @@ void write_case(const std::string& folder, const GoldenData& data) {
 }
 
 void make_folder(const std::string& folder) {
-  std::error_code error;
+  std::error_code error, ignored;
   std::filesystem::create_directories(folder, error);
-  if (std::filesystem::is_directory(folder)) return;
+  if (std::filesystem::is_directory(folder, ignored)) return;
   Diagnostic({}, fmt::format("{}: cannot be made a folder: {}", folder,
                              error ? error.message() : "a file is there"))
       .fix("name a folder that you may write to")

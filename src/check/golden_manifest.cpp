@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "check/user_json.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
 
@@ -17,8 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
-// The manifest, its lists, their entries and the lists in these take 6.
-constexpr int kMaxNesting = 16;
 constexpr std::size_t kMostNamed = 1 << 16;
 
 Json json_of(const GoldenInput& input) {
@@ -244,25 +243,11 @@ std::string manifest_text(const GoldenManifest& manifest) {
 }
 
 GoldenManifest read_manifest(const std::string& path) {
-  const std::string text = read_text(path);
-  // A value is dumped for a message by a recursion: it stays shallow.
-  const auto too_deep = [](int depth, Json::parse_event_t, Json&) {
-    if (depth <= kMaxNesting) return true;
-    throw std::length_error("deep");
-  };
-  Json json;
-  try {
-    json = Json::parse(text, too_deep);
-  } catch (const std::length_error&) {
-    Diagnostic({}, fmt::format("{}: objects and lists nest more than {} deep", path, kMaxNesting))
-        .fix("run tilewright golden again")
-        .raise();
-  } catch (const Json::parse_error& error) {
-    Diagnostic({}, fmt::format("{}: is no JSON, from byte {} on", path, error.byte))
-        .fix("run tilewright golden again")
-        .raise();
-  }
-  return Reader(path).manifest(json);
+  return parse_manifest(read_text(path), path);
+}
+
+GoldenManifest parse_manifest(const std::string& text, const std::string& file) {
+  return Reader(file).manifest(parse_user_json(text, file, "run tilewright golden again"));
 }
 
 }  // namespace tilewright::checks

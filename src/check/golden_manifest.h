@@ -53,5 +53,7 @@ inline constexpr const char* kGoldenKernel = "kernel.tw";
 std::string manifest_text(const GoldenManifest& manifest);
 // Raises a usage error that names the file, the entry and the fix.
 GoldenManifest read_manifest(const std::string& path);
+// The same, of the text of `file`.
+GoldenManifest parse_manifest(const std::string& text, const std::string& file);
 
 }  // namespace tilewright::checks

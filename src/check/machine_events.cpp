@@ -182,7 +182,7 @@ void MachineEvents::add_copy(const Warp& warp, const Instruction& instruction) {
                {kernel.allocations[transfer.source].offset + warp.integer(transfer.source_offset),
                 address, transfer.bytes, barrier(), warp.integer(transfer.cta)});
   }
-  std::vector<std::int64_t> values{transfer.map, address};
+  std::vector<std::int64_t> values{printed_map(warp, instruction), address};
   if (loads) {
     values.push_back(barrier());
     std::uint64_t receivers = transfer.multicast;
@@ -201,6 +201,16 @@ void MachineEvents::add_copy(const Warp& warp, const Instruction& instruction) {
   for (const simulator::Slot slot : transfer.coordinates) values.push_back(warp.integer(slot));
   add(warp, instruction, loads ? EventKind::tensor_load : EventKind::tensor_store,
       std::move(values));
+}
+
+// Its number among the maps of the launch: a ragged one is two.
+std::int64_t MachineEvents::printed_map(const Warp& warp, const Instruction& instruction) const {
+  const simulator::Transfer& transfer = launch_->kernel.transfers[instruction.detail];
+  const std::vector<simulator::TensorMap>& maps = launch_->kernel.maps;
+  const auto ragged = std::count_if(maps.begin(), maps.begin() + transfer.map,
+                                    [](const auto& map) { return map.ragged_axis >= 0; });
+  const bool outside = transfer.outside != ir::kNoValue && warp.integer(transfer.outside) != 0;
+  return transfer.map + ragged + (outside ? 1 : 0);
 }
 
 void MachineEvents::add_product(const Warp& warp, const Instruction& instruction) {

@@ -39,6 +39,8 @@ class MachineEvents : public simulator::Recorder {
            ptx::EventKind kind, std::vector<std::int64_t> values = {});
   void add_mbarrier(const simulator::Warp& warp, const simulator::Instruction& instruction);
   void add_copy(const simulator::Warp& warp, const simulator::Instruction& instruction);
+  std::int64_t printed_map(const simulator::Warp& warp,
+                           const simulator::Instruction& instruction) const;
   void add_product(const simulator::Warp& warp, const simulator::Instruction& instruction);
   void add_word(const simulator::Warp& warp, const simulator::Instruction& instruction);
 

@@ -124,14 +124,14 @@ bool MutantRunner::changes_values_alone(const simulator::Mutant& mutant) {
 WorkloadNumbers MutantRunner::that_tell(const simulator::Mutant& mutant,
                                         WorkloadNumbers workloads) {
   using Division = simulator::Mutant::Division;
-  if (mutant.division == Division::none || mutant.division == Division::by_one_less) {
-    return workloads;
-  }
+  if (mutant.division == Division::none) return workloads;
   const auto is_same = [&](std::size_t i) {
     const Executed& executed = executed_of(i);
-    const bool by_another = mutant.division == Division::by_one_more;
-    return executed.known[mutant.site] &&
-           !(by_another ? executed.divisor_tells : executed.remainder_tells)[mutant.site];
+    const std::vector<bool>& tells =
+        mutant.division == Division::by_one_more   ? executed.divisor_tells
+        : mutant.division == Division::by_one_less ? executed.less_tells
+                                                   : executed.remainder_tells;
+    return executed.known[mutant.site] && !tells[mutant.site];
   };
   workloads.erase(std::remove_if(workloads.begin(), workloads.end(), is_same), workloads.end());
   return workloads;
@@ -258,11 +258,14 @@ MutantRun MutantRunner::run_held(const ir::Kernel& kernel, std::size_t workload)
 }
 
 MutantRun MutantRunner::run_candidates(const ir::Kernel& kernel, const simulator::Mutant& mutant) {
+  constexpr std::int64_t kCheaper = 4;
   std::int64_t operations = 0;
   for (const std::size_t i : candidates_) {
     if (operations >= options_.to_divide) break;
-    operations += executed_of(i).count;
-    MutantRun found = run_launch(kernel, that_tell(mutant, {i}));
+    const WorkloadNumbers telling = that_tell(mutant, {i});
+    // To look whether it tells takes no arithmetic, and is kept for the other mutants.
+    operations += executed_of(i).count / (telling.empty() ? kCheaper : 1);
+    MutantRun found = run_launch(kernel, telling);
     if (!found.clean()) return found;
   }
   return {};
@@ -397,10 +400,12 @@ const MutantRunner::Executed& MutantRunner::executed_of(std::size_t number) {
     made->known = coverage.executable;
     made->is.resize(coverage.turns.size());
     made->divisor_tells.resize(coverage.turns.size());
+    made->less_tells.resize(coverage.turns.size());
     made->remainder_tells.resize(coverage.turns.size());
     for (std::size_t i = 0; i < coverage.turns.size(); ++i) {
       if (coverage.turns[i] > 0) made->is[i] = true;
       if (coverage.divisor_tells[i]) made->divisor_tells[i] = true;
+      if (coverage.less_tells[i]) made->less_tells[i] = true;
       if (coverage.remainder_tells[i]) made->remainder_tells[i] = true;
     }
   };

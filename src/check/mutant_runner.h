@@ -85,7 +85,8 @@ class MutantRunner {
   MutantRun run_equivalent(const ir::Kernel& kernel);
   // On one workload (run_held of fault_proof.h).
   MutantRun run_held(const ir::Kernel& kernel, std::size_t workload);
-  // Of a division: on the candidates in which it makes another number, one after the other.
+  // Of a division or a bound: on the candidates in which it makes another number, one after the
+  // other.
   MutantRun run_candidates(const ir::Kernel& kernel, const simulator::Mutant& mutant);
   // On unusual inputs. One lies far from zero: what does not exist, which reads
   // as zeros, then is by far the largest element, or the smallest, and outlives even what forgives
@@ -114,8 +115,8 @@ class MutantRunner {
   struct Executed {
     std::vector<bool> known;  // of each operation: whether a run shows it being executed
     std::vector<bool> is;     // by a launch without arithmetic, or one with it
-    std::vector<bool> divisor_tells, remainder_tells;  // Coverage
-    std::int64_t count = 0;                            // of operations of warps
+    std::vector<bool> divisor_tells, less_tells, remainder_tells;  // Coverage
+    std::int64_t count = 0;                                        // of operations of warps
   };
   struct Bits {
     std::size_t workload = 0;

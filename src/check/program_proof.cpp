@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <utility>
 
 #include "check/input_changes.h"
+#include "check/program_mutants.h"
 #include "compiler/simulation.h"
 #include "library/program_simulation.h"
 #include "simulator/faults/program_faults.h"
@@ -20,7 +22,6 @@ namespace tilewright::checks {
 namespace {
 
 using Verdict = MutantResult::Verdict;
-using simulator::FaultKind;
 
 struct Found {
   simulator::Fault fault;  // no kind: none
@@ -31,12 +32,6 @@ struct Found {
   std::string timing = {}, words = {};
   simulator::ArrivalsInTime arrivals = {};
   explicit operator bool() const { return !fault.kind.empty(); }
-};
-
-// A mutant of the program, or of one of its kernels.
-struct Seeded {
-  std::optional<simulator::ProgramMutant> program;
-  std::size_t kernel = 0;  // else
 };
 
 // What a mutant makes of the program, whatever its sizes.
@@ -51,7 +46,8 @@ class Prover {
         options_(options),
         candidates_(candidates),
         cheapest_first_(cases.size()),
-        own_(cases.size()) {
+        own_(cases.size()),
+        made_candidates_(candidates.size()) {
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
     std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(),
                      [&](std::size_t a, std::size_t b) { return bytes_of(a) < bytes_of(b); });
@@ -69,18 +65,14 @@ class Prover {
   void judge(const Seeded& seeded, MutantResult& result) const {
     judge_one_way(seeded, result);
     if (result.verdict != Verdict::undecided || !result.mutant.other_edit) return;
-    MutantResult other;
-    other.kind = result.kind;
-    other.subject = result.subject;
-    other.mutant = result.mutant;
-    other.mutant.edit = result.mutant.other_edit;
-    other.mutant.change = result.mutant.other_change;
+    MutantResult other = other_way(result);
     judge_one_way(seeded, other);
     if (other.verdict == Verdict::caught) result = std::move(other);
   }
 
  private:
   static constexpr std::size_t kFewCases = 3;
+  static constexpr std::int64_t kCheaper = 4;
   using Numbers = std::vector<std::size_t>;  // of cases
 
   // The program with a change, bound to the sizes of each case, and what its runs have shown.
@@ -120,7 +112,9 @@ class Prover {
       // Waits and words show in the order as well; what zeros are for does not.
       const bool is_order = seeded.program && result.kind->classes.size() > 1;
       if (!is_order && shows_in_values(*result.kind)) {
-        result.reason = "no result is wrong on these inputs, and no rule says that none can be";
+        if (result.reason.empty()) {
+          result.reason = "no result is wrong on these inputs, and no rule says that none can be";
+        }
         return;
       }
       // Changes to waits, events and signals that leave everything in order leave the results too.
@@ -162,9 +156,9 @@ class Prover {
     }
     if (Found found = run_order(runs, affordable())) return found;
     if (!result.mutant.equivalent.empty()) return judge_rule(runs, result);
-    const std::optional<std::size_t> alone = reached_by(seeded, result.mutant, true);
-    const std::optional<std::size_t> reached =
-        alone ? alone : reached_by(seeded, result.mutant, false);
+    const ir::Kernel probe = result.mutant.probe(kernels_[seeded.kernel]);
+    const std::optional<std::size_t> alone = reached_by(seeded, probe, true);
+    const std::optional<std::size_t> reached = alone ? alone : reached_by(seeded, probe, false);
     if (!reached) {
       result.verdict = Verdict::unreached;
       return {};
@@ -178,21 +172,51 @@ class Prover {
     Found found = run_on(runs, valued, is_of_values, /*by_one_cluster=*/alone.has_value());
     const bool shows_in_values = is_of_values && !draws(changed);
     if (!found && shows_in_values) found = run_unusual(runs, *reached);
-    const bool is_division = result.mutant.division != simulator::Mutant::Division::none;
-    return !found && is_division ? run_candidates(changed) : found;
+    if (found || !is_off_by_one(result.mutant)) return found;
+    return run_candidates(seeded, result, changed);
   }
-  // With values, of as many candidates as there is time for.
-  Found run_candidates(const std::vector<ir::Kernel>& changed) const {
+  // With values, of as many candidates as there is time for: of another divisor those in which it
+  // makes another number. Where no size has one, `result` gets to know.
+  Found run_candidates(const Seeded& seeded, MutantResult& result,
+                       const std::vector<ir::Kernel>& changed) const {
+    using Division = simulator::Mutant::Division;
+    const Division division = result.mutant.division;
+    const bool by_another = division == Division::by_one_more || division == Division::by_one_less;
+    std::vector<ir::Kernel> probed = kernels_;
+    if (by_another) probed[seeded.kernel] = result.mutant.probe_number(kernels_[seeded.kernel]);
+    const auto tells = [&](const Prover& prover, std::size_t number) {
+      const ir::Program& program = prover.cases_[number].program;
+      return !by_another || prover.run_once(number, program, probed, options_.seed, false);
+    };
+    bool any = std::any_of(cheapest_first_.begin(), cheapest_first_.end(),
+                           [&](std::size_t number) { return tells(*this, number); });
     std::int64_t operations = 0;
     for (std::size_t i = 0; i < candidates_.size() && operations < options_.to_divide; ++i) {
-      const std::vector<ProgramCase> one{candidates_[i]()};
-      const Prover prover(one, kernels_, options_, candidates_);
-      Found found = prover.run_once(0, one.front().program, changed, options_.seed, true);
+      const Prover& prover = candidate(i);
+      if (!tells(prover, 0)) {
+        // To look takes no arithmetic.
+        operations += prover.operations_of(0) / kCheaper;
+        continue;
+      }
+      any = true;
       operations += prover.operations_of(0);
+      Found found = prover.run_once(0, prover.cases_.front().program, changed, options_.seed, true);
       found.number = cases_.size() + i;
       if (found) return found;
     }
+    if (!any) {
+      result.reason = "in no size is what it makes another number, and no rule says that none is";
+    }
     return {};
+  }
+  // What it does without a change, each mutant asks again.
+  const Prover& candidate(std::size_t i) const {
+    Candidate& made = made_candidates_[i];
+    std::call_once(made.once, [&] {
+      made.cases.push_back(candidates_[i]());
+      made.prover = std::make_unique<Prover>(made.cases, kernels_, options_, no_candidates_);
+    });
+    return *made.prover;
   }
   // Of what a rule calls equivalent.
   Found judge_rule(Runs& runs, MutantResult& result) const {
@@ -204,10 +228,10 @@ class Prover {
     return {};
   }
   // The cheapest case that comes to the mutant, of one cluster or of more.
-  std::optional<std::size_t> reached_by(const Seeded& seeded, const simulator::Mutant& mutant,
+  std::optional<std::size_t> reached_by(const Seeded& seeded, const ir::Kernel& probe,
                                         bool one_cluster) const {
     std::vector<ir::Kernel> probed = kernels_;
-    probed[seeded.kernel] = mutant.probe(kernels_[seeded.kernel]);
+    probed[seeded.kernel] = probe;
     for (const std::size_t number : cheapest_first_) {
       if (cases_[number].one_cluster != one_cluster) continue;
       if (run_once(number, cases_[number].program, probed, options_.seed, false)) return number;
@@ -498,75 +522,22 @@ class Prover {
     std::vector<Unusual> unusual;
   };
   mutable std::vector<Own> own_;
+  struct Candidate {
+    std::once_flag once;
+    std::vector<ProgramCase> cases;  // one
+    std::unique_ptr<Prover> prover;
+  };
+  const CaseMakers no_candidates_ = {};
+  mutable std::vector<Candidate> made_candidates_;
 };
-
-struct Listed {
-  std::vector<Seeded> seeded;
-  std::vector<MutantResult> results;
-};
-
-Listed listed(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
-              bool all_of_kernels) {
-  Listed all;
-  for (const FaultKind* kind : proof_kinds(all_of_kernels)) {
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      for (simulator::Mutant& mutant : simulator::mutants_of(*kind, kernels[i])) {
-        MutantResult& result = all.results.emplace_back();
-        result.kind = kind;
-        result.mutant = std::move(mutant);
-        result.mutant.operation += " of " + kernels[i].name;
-        result.subject = i;
-        all.seeded.emplace_back().kernel = i;
-      }
-    }
-  }
-  for (simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
-    MutantResult& result = all.results.emplace_back();
-    result.kind = mutant.kind;
-    result.mutant.where = mutant.where;
-    result.mutant.site = mutant.site;
-    result.subject = kernels.size();
-    result.mutant.operation = mutant.operation;
-    result.mutant.change = mutant.change;
-    all.seeded.emplace_back().program = std::move(mutant);
-  }
-  return all;
-}
-
-void keep_part(const ProofOptions& options, Listed& all) {
-  std::size_t kept = 0;
-  for (std::size_t i = options.part; i < all.results.size(); i += options.parts) {
-    if (options.mutants && options.mutants->count(i) == 0) continue;
-    std::swap(all.seeded[kept], all.seeded[i]);
-    std::swap(all.results[kept], all.results[i]);
-    ++kept;
-  }
-  all.seeded.resize(kept);
-  all.results.resize(kept);
-}
 
 }  // namespace
-
-std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
-  std::vector<const FaultKind*> list;
-  for (const FaultKind& kind : simulator::fault_kinds()) {
-    if (all_of_kernels || kind.number == 23 || kind.number == 24) list.push_back(&kind);
-  }
-  for (const FaultKind& kind : simulator::program_fault_kinds()) list.push_back(&kind);
-  return list;
-}
 
 bool has_waits(const ir::Program& program) {
   return std::any_of(program.operations.begin(), program.operations.end(), [](const auto& each) {
     return each.kind == ir::ProgramOperation::Kind::wait ||
            each.kind == ir::ProgramOperation::Kind::wait_event;
   });
-}
-
-std::vector<MutantResult> list_mutants(const ir::Program& program,
-                                       const std::vector<ir::Kernel>& kernels,
-                                       bool all_of_kernels) {
-  return listed(program, kernels, all_of_kernels).results;
 }
 
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
@@ -582,7 +553,7 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const CaseMakers& candidates) {
   Prover prover(cases, kernels, options, candidates);
   prover.require_clean();
-  Listed all = listed(cases.front().program, kernels, all_of_kernels);
+  ProgramMutants all = program_mutants_of(cases.front().program, kernels, all_of_kernels);
   keep_part(options, all);
   if (begin) begin(static_cast<std::int64_t>(all.results.size()));
   in_parallel(thread_count(options.threads), all.results.size(), [&](std::size_t i, unsigned) {

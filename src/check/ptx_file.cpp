@@ -5,13 +5,14 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "check/user_json.h"
 #include "support/diagnostic.h"
 #include "support/intern.h"
 
 namespace tilewright::checks {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 class Reader {
  public:
@@ -83,8 +84,11 @@ class Reader {
       return of;
     };
     if (is("tensor")) return tensor(value);
-    if (is("i32")) return put(static_cast<std::int32_t>(number("i32").get<std::int64_t>()));
-    if (is("i64")) return put(number("i64").get<std::int64_t>());
+    if (is("i32")) {  // or u32
+      return put(
+          static_cast<std::uint32_t>(integer("i32", value.at("i32"), INT32_MIN, UINT32_MAX)));
+    }
+    if (is("i64")) return put(integer("i64", value.at("i64"), INT64_MIN, INT64_MAX));
     if (is("f32")) return put(number("f32").get<float>());
     if (is("f64")) return put(number("f64").get<double>());
     if (is("null")) return put(std::uint64_t{0});
@@ -117,9 +121,10 @@ class Reader {
       if (elements > kMost)
         fail(fmt::format("tensor {} is too large", name), "take fewer elements");
     }
-    const std::string values = value.value("values", std::string("random"));
+    const Json values = value.value("values", Json("random"));
     if (values != "random" && values != "zeros" && values != "nothing") {
-      fail(fmt::format("values of {} are {}", name, values), "take random, zeros or nothing");
+      fail(fmt::format("values of {} are {}", name, values.dump()),
+           "take random, zeros or nothing");
     }
     launch_.tensors.push_back(values == "random" ? HostTensor::random_normal(*dtype, sizes, ++seed_)
                               : values == "zeros" ? HostTensor::zeros(*dtype, sizes)
@@ -137,11 +142,9 @@ class Reader {
 }  // namespace
 
 PtxLaunch read_ptx_launch(const std::string& text, const std::string& file, std::uint64_t seed) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
-    Diagnostic({intern(file), 1}, file + " is no JSON").raise();
-  }
-  return Reader(file, seed).run(json);
+  return Reader(file, seed)
+      .run(parse_user_json(text, file,
+                           "write {\"grid\": [1], \"block\": [128], ...} (docs/debugging.md)"));
 }
 
 PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed) {

@@ -32,8 +32,8 @@ class Copies {
     const ir::Kernel& machine = machine_;
     ir::for_each(machine.body, [&](const ir::Operation& operation) {
       if (operation.op == ir::Op::tensor_map) maps_[operation.results[0]] = &operation;
-      // Those of all ranks are alike.
-      if (operation.op == ir::Op::peer_map) {
+      // Those that one is chosen from are alike.
+      if (ir::info(operation.op).family == ir::Family::map_choice) {
         maps_[operation.results[0]] = maps_.at(operation.operands[0]);
       }
     });
@@ -87,7 +87,7 @@ class Copies {
     }
   }
   void add(const ir::Operation& copy, std::size_t block) {
-    const ir::ValueId map = copy.operands[0];
+    const ir::ValueId map = maps_.at(copy.operands[0])->results[0];
     const bool loads = ir::info(copy.op).writes(ir::Memory::shared);
     const Step step = {block, map, loads ? copy.operands[3] : ir::kNoValue,
                        loads ? copy.operands[4] : ir::kNoValue};
@@ -163,8 +163,14 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
     }
     // A store has another way for such rows.
     std::set<ir::ValueId> loaded;
+    std::map<ir::ValueId, ir::ValueId> chosen_from;
     ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
-      if (operation.op == ir::Op::tma_load) loaded.insert(operation.operands[0]);
+      if (operation.op == ir::Op::ragged_map) {
+        chosen_from[operation.results[0]] = operation.operands[0];
+      }
+      if (operation.op != ir::Op::tma_load) return;
+      const auto pair = chosen_from.find(operation.operands[0]);
+      loaded.insert(pair == chosen_from.end() ? operation.operands[0] : pair->second);
     });
     ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
       if (operation.op != ir::Op::tensor_map || loaded.count(operation.results[0]) == 0) return;

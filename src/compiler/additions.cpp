@@ -26,7 +26,8 @@ std::vector<Addition> additions_in(const ir::Kernel& machine) {
   std::vector<Addition> found;
   std::map<ir::ValueId, ir::ValueId> tensors;  // of maps
   ir::for_each(machine.body, [&](const ir::Operation& operation) {
-    const bool is_map = operation.op == ir::Op::tensor_map || operation.op == ir::Op::peer_map;
+    const bool is_map = operation.op == ir::Op::tensor_map ||
+                        ir::info(operation.op).family == ir::Family::map_choice;
     if (is_map) tensors[operation.results[0]] = operation.operands[0];
     if (operation.op != ir::Op::red_registers && operation.op != ir::Op::tma_reduce) return;
     ir::ValueId tensor = operation.operands[0];

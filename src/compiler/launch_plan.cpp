@@ -19,42 +19,6 @@ bool is_empty(const TensorArgument& tensor) {
   return std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0;
 }
 
-runtime::TensorMapType map_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return runtime::TensorMapType::f32;
-    case DType::f16:
-      return runtime::TensorMapType::f16;
-    case DType::bf16:
-      return runtime::TensorMapType::bf16;
-    case DType::i32:
-      return runtime::TensorMapType::i32;
-    case DType::i64:
-      return runtime::TensorMapType::i64;
-    case DType::u32:
-      return runtime::TensorMapType::u32;
-    case DType::f8e4m3:
-    case DType::i8:
-    case DType::u8:
-    case DType::boolean:
-      break;
-  }
-  return runtime::TensorMapType::u8;
-}
-
-runtime::TensorMapSwizzle map_swizzle(std::int64_t bytes) {
-  switch (bytes) {
-    case 32:
-      return runtime::TensorMapSwizzle::bytes32;
-    case 64:
-      return runtime::TensorMapSwizzle::bytes64;
-    case 128:
-      return runtime::TensorMapSwizzle::bytes128;
-    default:
-      return runtime::TensorMapSwizzle::none;
-  }
-}
-
 class Planner {
  public:
   Planner(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors)
@@ -83,7 +47,7 @@ class Planner {
     const int count = static_cast<int>(map_operations().size());
     for (int number = 0; number < count; ++number) {
       if (map_parameter(number).is_owned()) continue;  // the runtime's
-      map_spec(number, map_tensor(number).data);
+      map_specs(number, map_tensor(number).data);
     }
   }
 
@@ -180,22 +144,14 @@ class Planner {
   void add(const codegen::LaunchParameter& parameter) {
     const auto index = static_cast<std::size_t>(parameter.index);
     switch (parameter.kind) {
-      case Kind::tensor_map: {
-        const std::size_t offset = plan_.parameters.add(runtime::TensorMap{});
-        const TensorArgument& argument = map_tensor(parameter.index);
-        plan_.maps.push_back({offset, map_spec(parameter.index, argument.data)});
-        return;
-      }
+      case Kind::tensor_map:
+        return add_maps(parameter.index, {map_tensor(parameter.index).data}, 1);
       case Kind::peer_maps: {
-        const TensorArgument& argument = map_tensor(parameter.index);
-        const std::size_t offset =
-            plan_.parameters.add(std::array<runtime::TensorMap, ir::kMaximumRanks>{});
+        std::vector<std::byte*> data;
         for (int rank = 0; rank < arguments_.ranks; ++rank) {
-          plan_.maps.push_back(
-              {offset + static_cast<std::size_t>(rank) * sizeof(runtime::TensorMap),
-               map_spec(parameter.index, data_in(argument, rank))});
+          data.push_back(data_in(map_tensor(parameter.index), rank));
         }
-        return;
+        return add_maps(parameter.index, data, ir::kMaximumRanks);
       }
       case Kind::pointer:
         ir::check_memory(kernel_.parameters[index], tensor(index));
@@ -234,6 +190,21 @@ class Planner {
       case Kind::scalar:
         add_scalar(parameter.dtype, arguments_.scalars[number_[index]]);
         return;
+    }
+  }
+
+  // The maps of the tensor that has its element 0 there, in each of the ranks; there is room for
+  // those of `ranks`.
+  void add_maps(int number, const std::vector<std::byte*>& data, std::size_t ranks) {
+    const bool is_ragged = map_operation(number).attributes.has(ir::Key::ragged);
+    const std::vector<runtime::TensorMap> room(ranks * (is_ragged ? 2 : 1));
+    std::size_t offset = plan_.parameters.add(room.data(), room.size() * sizeof(room[0]),
+                                              alignof(runtime::TensorMap));
+    for (std::byte* const in_rank : data) {
+      for (const runtime::TensorMapSpec& spec : map_specs(number, in_rank)) {
+        plan_.maps.push_back({offset, spec});
+        offset += sizeof(runtime::TensorMap);
+      }
     }
   }
 
@@ -305,8 +276,9 @@ class Planner {
     return tensor(index);
   }
 
-  // `data` is element 0 in the rank whose map it is.
-  runtime::TensorMapSpec map_spec(int number, std::byte* data) {
+  // What there is of the map in one rank, in which element 0 is `data`: of a ragged one that for
+  // boxes inside and that for boxes outside.
+  std::vector<runtime::TensorMapSpec> map_specs(int number, std::byte* data) {
     const ir::Operation& operation = map_operation(number);
     const ir::Parameter& parameter = map_parameter(number);
     const TensorArgument& argument = map_tensor(number);
@@ -317,42 +289,47 @@ class Planner {
     runtime::TensorMapSpec spec;
     spec.name = parameter.name;
     spec.where = operation.where;
-    spec.type = map_type(argument.dtype);
-    spec.swizzle = map_swizzle(operation.attributes.integer(ir::Key::swizzle));
+    spec.type = tensor_map_type(argument.dtype);
+    spec.swizzle = tensor_map_swizzle(operation.attributes.integer(ir::Key::swizzle));
     spec.rank = rank;
     spec.base = is_empty(argument) ? address_of_another() : data;
     std::int64_t dense = element;
     for (int i = 0; i < rank && i < 5; ++i) {  // innermost first
       const auto axis = static_cast<std::size_t>(rank - 1 - i);
-      // From an axis without elements nothing is loaded; TMA has no such axis.
-      spec.sizes[i] = static_cast<std::uint64_t>(std::max<std::int64_t>(argument.shape[axis], 1));
+      // TMA has no axis without elements. What it may touch then is the first of another tensor.
+      const std::int64_t size = is_empty(argument) ? 1 : argument.shape[axis];
+      spec.sizes[i] = static_cast<std::uint64_t>(size);
       spec.box[i] = static_cast<std::uint32_t>(box[axis]);
       // Along an axis of one element nothing steps: its stride, which may be anything, is the one
       // that a dense tensor would have.
       std::int64_t stride = argument.strides[axis] * element;
-      if (argument.shape[axis] <= 1) stride = (dense + 15) / 16 * 16;
+      if (size == 1) stride = (dense + 15) / 16 * 16;
       if (i > 0) spec.strides[i - 1] = checked_stride(operation, parameter, axis, stride);
       dense = stride * static_cast<std::int64_t>(spec.sizes[i]);
     }
     runtime::check(spec);
-    if (const ir::Attribute* ragged = operation.attributes.find(ir::Key::ragged)) {
-      const auto axis = static_cast<int>(std::get<std::int64_t>(*ragged));
-      add_ragged_axis(spec, rank - 1 - axis, argument.shape[static_cast<std::size_t>(axis)]);
-    }
-    return spec;
+    const ir::Attribute* ragged = operation.attributes.find(ir::Key::ragged);
+    if (!ragged) return {spec};
+    const auto axis = rank - 1 - static_cast<int>(std::get<std::int64_t>(*ragged));
+    return ragged_pair(spec, axis, is_empty(argument));
   }
 
-  // The axis on which a copy says where it ends (operations.def). The address before the tensor is
-  // never touched: every copy adds at least what was subtracted.
-  static void add_ragged_axis(runtime::TensorMapSpec& spec, int axis, std::int64_t of_tensor) {
-    const auto rows = static_cast<std::uint64_t>(of_tensor);
-    const std::uint64_t stride = spec.strides[axis - 1];
+  // With the axis on which a copy says where it ends (operations.def). TMA touches the address
+  // where a map begins for boxes that lie wholly outside: those take the map that begins with the
+  // tensor. Every other copy adds at least what is subtracted here.
+  static std::vector<runtime::TensorMapSpec> ragged_pair(runtime::TensorMapSpec spec, int axis,
+                                                         bool is_empty) {
+    const std::uint64_t rows = spec.sizes[axis], stride = spec.strides[axis - 1];
     spec.sizes[spec.rank] = rows + 1;
     spec.strides[spec.rank - 1] = stride;
     spec.box[spec.rank] = 1;
     ++spec.rank;
-    spec.base =
-        reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(spec.base) - rows * stride);
+    runtime::TensorMapSpec shifted = spec;
+    if (!is_empty) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(spec.base);
+      shifted.base = reinterpret_cast<void*>(begin - rows * stride);
+    }
+    return {shifted, spec};
   }
 
   // What the runtime would say of TMA's axes, said of the tensor's, at the line that copies.
@@ -379,7 +356,7 @@ class Planner {
         .raise();
   }
 
-  // Never read from; the driver wants a valid one.
+  // The driver wants a valid one, and TMA may touch it.
   void* address_of_another() const {
     for (const TensorArgument& argument : arguments_.tensors) {
       const auto address = reinterpret_cast<std::uintptr_t>(argument.data);
@@ -399,6 +376,42 @@ class Planner {
 };
 
 }  // namespace
+
+runtime::TensorMapType tensor_map_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return runtime::TensorMapType::f32;
+    case DType::f16:
+      return runtime::TensorMapType::f16;
+    case DType::bf16:
+      return runtime::TensorMapType::bf16;
+    case DType::i32:
+      return runtime::TensorMapType::i32;
+    case DType::i64:
+      return runtime::TensorMapType::i64;
+    case DType::u32:
+      return runtime::TensorMapType::u32;
+    case DType::f8e4m3:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      break;
+  }
+  return runtime::TensorMapType::u8;
+}
+
+runtime::TensorMapSwizzle tensor_map_swizzle(std::int64_t bytes) {
+  switch (bytes) {
+    case 32:
+      return runtime::TensorMapSwizzle::bytes32;
+    case 64:
+      return runtime::TensorMapSwizzle::bytes64;
+    case 128:
+      return runtime::TensorMapSwizzle::bytes128;
+    default:
+      return runtime::TensorMapSwizzle::none;
+  }
+}
 
 bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments) {
   bool any = false;

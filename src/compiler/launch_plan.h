@@ -28,6 +28,10 @@ struct LaunchPlan {
   std::optional<std::size_t> watch;       // the same of a codegen::WatchReport
 };
 
+// As a tensor map has them: the type of the elements, and the swizzle of so many bytes.
+runtime::TensorMapType tensor_map_type(DType dtype);
+runtime::TensorMapSwizzle tensor_map_swizzle(std::int64_t bytes);
+
 // Whether the kernel writes tensors, and none of them has an element.
 bool outputs_are_empty(const ir::Kernel& kernel, const Arguments& arguments);
 

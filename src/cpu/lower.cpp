@@ -117,6 +117,7 @@ void Lowering::visit(const ir::Operation& operation) {
     case Family::tile:
       return tile(operation);
     case Family::place:  // these are of the forms behind
+    case Family::map_choice:
     case Family::tile_copy:
     case Family::pending:
     case Family::view:

@@ -216,7 +216,7 @@ void Links::note_leaving(Link& link, std::string_view payload) {
   const std::vector<std::string> fields = unpack(payload).value_or(std::vector<std::string>());
   for (std::size_t i = 0; i + 1 < fields.size(); i += 2) {
     const int gone = parse_int(fields[i]).value_or(-1);
-    if (gone < 0 || gone >= static_cast<int>(links_.size()) || gone == own_) continue;
+    if (gone < 0 || gone >= static_cast<int>(links_.size())) continue;
     lose(gone, fields[i + 1]);
   }
   const std::lock_guard lock(mutex_);
@@ -228,7 +228,7 @@ void Links::note_leaving(Link& link, std::string_view payload) {
 void Links::lose(int rank, const std::string& why) {
   Link& link = links_[static_cast<std::size_t>(rank)];
   const std::lock_guard lock(mutex_);
-  // Somebody else may have known it before.
+  // Somebody else may have known it before. Of itself a rank has no connection.
   if (!link.is_open) return;
   link.is_open = false;
   lost_.push_back({rank, why});

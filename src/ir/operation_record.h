@@ -92,6 +92,11 @@ enum class PeerOp : std::uint8_t {
 #define TW_PEER(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
+enum class MapChoiceOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_MAP_CHOICE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
 enum class ControlOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_CONTROL(name, ...) name = static_cast<std::uint8_t>(Op::name),

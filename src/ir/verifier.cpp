@@ -48,7 +48,8 @@ const Parameter& VerifierContext::tensor_of(ValueId tensor) const {
 
 const Operation& VerifierContext::map_operand(std::size_t i) const {
   const Operation* by = defined_by(current_->operands[i]);
-  return by->op == Op::peer_map ? *defined_by(by->operands[0]) : *by;
+  while (info(by->op).family == Family::map_choice) by = defined_by(by->operands[0]);
+  return *by;
 }
 
 namespace {

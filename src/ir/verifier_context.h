@@ -54,7 +54,7 @@ class VerifierContext {
     return constant(current_->operands[i]);
   }
   const Parameter& tensor_of(ValueId tensor) const;
-  // Operand i, a tensor map: what declares it, also where it is a peer's.
+  // Operand i, a tensor map: what declares it, also where it is one of several.
   const Operation& map_operand(std::size_t i) const;
 
  private:
@@ -104,7 +104,8 @@ void verify_register_budget(const VerifierContext& context);
 void verify_check(const VerifierContext& context);
 // verifier_ranks.cpp
 void verify_position(const VerifierContext& context);
-void verify_peers(const VerifierContext& context);
+void verify_peer(const VerifierContext& context);
+void verify_map_choice(const VerifierContext& context);
 void verify_copied_map(const VerifierContext& context);
 void verify_word(const VerifierContext& context);
 void verify_word_wait(const VerifierContext& context);

@@ -1,9 +1,8 @@
 #include "ir/memory_order.h"
 #include "ir/verifier_context.h"
 
-// Peers, and accesses to memory that say how they order others.
+// Peers, one of several tensor maps, and accesses to memory that say how they order others.
 namespace tilewright::ir {
-namespace {
 
 void verify_peer(const VerifierContext& context) {
   const Parameter& tensor = context.tensor_of(context.operation().operands[0]);
@@ -18,10 +17,26 @@ void verify_peer(const VerifierContext& context) {
   context.fail("gives {}, expected {}", result.to_string(), expected.to_string());
 }
 
+namespace {
+
 void verify_peer_map(const VerifierContext& context) {
   const Operation* map = context.defined_by(context.operation().operands[0]);
   context.require(map->op == Op::tensor_map && map->attributes.integer_or(Key::peers, 0) == 1,
                   "takes {}, expected a tensor map with peers", context.operand_text(0));
+}
+
+// Of all ranks' maps nothing says whose is meant.
+void require_one_rank(const VerifierContext& context, const Operation& map) {
+  context.require(map.op == Op::peer_map || !map.attributes.has(Key::peers),
+                  "takes {}, which has a map for each rank, expected a peer_map",
+                  context.operand_text(0));
+}
+
+void verify_ragged_map(const VerifierContext& context) {
+  const Operation& map = *context.defined_by(context.operation().operands[0]);
+  context.require(map.op != Op::ragged_map && context.map_operand(0).attributes.has(Key::ragged),
+                  "takes {}, expected a ragged tensor map", context.operand_text(0));
+  require_one_rank(context, map);
 }
 
 void verify_order(const VerifierContext& context) {
@@ -86,20 +101,26 @@ void verify_position(const VerifierContext& context) {
                   name_of(context.result().dtype));
 }
 
-void verify_peers(const VerifierContext& context) {
-  switch (as<PeerOp>(context.operation().op)) {
-    case PeerOp::peer:
-      return verify_peer(context);
-    case PeerOp::peer_map:
+void verify_map_choice(const VerifierContext& context) {
+  switch (as<MapChoiceOp>(context.operation().op)) {
+    case MapChoiceOp::peer_map:
       return verify_peer_map(context);
+    case MapChoiceOp::ragged_map:
+      return verify_ragged_map(context);
   }
 }
 
-// Of a whole array of maps no copy says which it means.
+// Of several maps no copy says which it means. Which of a ragged one's it is, the machine form
+// says.
 void verify_copied_map(const VerifierContext& context) {
-  const Operation* map = context.defined_by(context.operation().operands[0]);
-  context.require(map->op == Op::peer_map || !map->attributes.has(Key::peers),
-                  "takes {}, which has a map for each rank, expected a peer_map",
+  const Operation& map = *context.defined_by(context.operation().operands[0]);
+  if (map.op == Op::ragged_map) return;
+  require_one_rank(context, map);
+  const bool is_pair =
+      context.kernel().form == Form::machine && context.map_operand(0).attributes.has(Key::ragged);
+  context.require(!is_pair,
+                  "takes {}, which has another map for boxes that lie outside, expected a "
+                  "ragged_map",
                   context.operand_text(0));
 }
 

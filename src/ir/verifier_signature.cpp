@@ -232,7 +232,9 @@ void verify_types(const VerifierContext& context) {
     case Family::position:
       return verify_position(context);
     case Family::peer:
-      return verify_peers(context);
+      return verify_peer(context);
+    case Family::map_choice:
+      return verify_map_choice(context);
     case Family::place:
       return verify_place(context);
     case Family::tile:

@@ -36,6 +36,7 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::constant:
     case ir::Family::position:
     case ir::Family::peer:
+    case ir::Family::map_choice:
     case ir::Family::control:
     case ir::Family::place:
     case ir::Family::own_rows:

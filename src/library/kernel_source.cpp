@@ -9,6 +9,7 @@
 #include "compiler/build.h"
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
+#include "ir/binding.h"
 #include "ir/schedule.h"
 #include "ir/text.h"
 #include "library/library_build.h"
@@ -178,8 +179,12 @@ std::shared_ptr<LibraryKernel> entry_of(const std::shared_ptr<const ir::Kernel>&
 }  // namespace
 
 KernelSource KernelSource::of_file(const std::string& path) {
+  return of_text(read_text(path), path);
+}
+
+KernelSource KernelSource::of_text(std::string text, const std::string& path) {
   KernelSource source;
-  source.text_ = read_text(path);
+  source.text_ = std::move(text);
   source.file_ = std::make_shared<const ir::Kernel>(read_kernel(source.text_, path));
   source.own_ = entry_of(source.file_);
   source.entry_ = source.own_.get();
@@ -196,6 +201,30 @@ std::int64_t KernelSource::multiple_of(const std::string& option) const {
     if (dim.name() == option) return dim.facts().multiple;
   }
   return 1;
+}
+
+std::vector<std::int64_t> KernelSource::shape_of(
+    std::size_t tensor, const std::map<std::size_t, std::vector<std::int64_t>>& known) const {
+  ir::Kernel signature;
+  signature.name = file_->name;
+  signature.where = file_->where;
+  signature.dims = file_->dims;
+  std::vector<ir::TensorShape> shapes;
+  const std::vector<Dim>* wanted = nullptr;
+  std::size_t number = 0;
+  for (const ir::Parameter& parameter : file_->parameters) {
+    if (!parameter.is_tensor() || parameter.is_of_stream()) continue;
+    if (number == tensor) wanted = &parameter.shape;
+    if (const auto given = known.find(number); given != known.end()) {
+      signature.parameters.push_back(parameter);
+      shapes.push_back({parameter.name, parameter.dtype, given->second, {}});
+    }
+    ++number;
+  }
+  const ir::Binding binding = ir::bind(signature, shapes, /*multiprocessors=*/1);
+  std::vector<std::int64_t> sizes;
+  for (const Dim& extent : *wanted) sizes.push_back(binding.evaluate(extent));
+  return sizes;
 }
 
 ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Target& target) const {

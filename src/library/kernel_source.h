@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "compiler/target.h"
 #include "ir/ir.h"
@@ -21,6 +23,8 @@ class KernelSource {
  public:
   explicit KernelSource(const LibraryKernel& entry) : entry_(&entry) {}
   static KernelSource of_file(const std::string& path);
+  // The same of a file's text; `path` is what errors name.
+  static KernelSource of_text(std::string text, const std::string& path);
   const LibraryKernel& entry() const { return *entry_; }
   bool is_file() const { return file_ != nullptr; }
   // A file's kernel in the machine form, which is executed as it is: no pass has anything to do.
@@ -32,6 +36,10 @@ class KernelSource {
   const std::string& file_text() const { return text_; }
   // Which multiples a length may be: 1 of those of the library.
   std::int64_t multiple_of(const std::string& option) const;
+  // The sizes of one of a file's tensors, where others are these: by their numbers among the
+  // entry's tensors. Raises a usage error where they do not say it.
+  std::vector<std::int64_t> shape_of(
+      std::size_t tensor, const std::map<std::size_t, std::vector<std::int64_t>>& known) const;
   // As it was traced, for the target.
   ir::Kernel traced(const OptionValues& options, const compiler::Target& target) const;
   // The same of an entry that is a program.

@@ -122,6 +122,110 @@ std::int64_t RuleExpression::evaluate(const std::int64_t* values) const {
   return stack[0];
 }
 
+namespace {
+
+std::string c_number(std::int64_t number) {
+  if (number == INT64_MIN) return "INT64_MIN";
+  return number > INT32_MAX || number < INT32_MIN ? fmt::format("INT64_C({})", number)
+                                                  : std::to_string(number);
+}
+
+}  // namespace
+
+std::string RuleExpression::c_text() const {
+  struct Side {  // of `and` and `or`, whose right side ends before an instruction
+    std::size_t end;
+    const char* function;
+    std::string left;
+  };
+  std::vector<std::string> stack;
+  std::vector<Side> sides;
+  const auto pop = [&] {
+    std::string top = std::move(stack.back());
+    stack.pop_back();
+    return top;
+  };
+  const auto close = [&](std::size_t at) {
+    while (!sides.empty() && sides.back().end == at) {
+      const std::string right = pop();
+      stack.push_back(fmt::format("{}({}, {})", sides.back().function, sides.back().left, right));
+      sides.pop_back();
+    }
+  };
+  for (std::size_t at = 0; at < program_.size(); ++at) {
+    close(at);
+    const Instruction& instruction = program_[at];
+    const auto call = [&](const char* function) {
+      const std::string b = pop(), a = pop();
+      stack.push_back(fmt::format("{}({}, {})", function, a, b));
+    };
+    const auto infix = [&](const char* sign) {
+      const std::string b = pop(), a = pop();
+      stack.push_back(fmt::format("({} {} {})", a, sign, b));
+    };
+    switch (instruction.code) {
+      case Code::number:
+        stack.push_back(c_number(instruction.operand));
+        break;
+      case Code::value:
+        stack.push_back(fmt::format("v[{}]", instruction.operand));
+        break;
+      case Code::negate:
+        stack.push_back(fmt::format("tw_rule_sub(0, {})", pop()));
+        break;
+      case Code::invert:
+        stack.push_back(fmt::format("({} == 0)", pop()));
+        break;
+      case Code::add:
+        call("tw_rule_add");
+        break;
+      case Code::subtract:
+        call("tw_rule_sub");
+        break;
+      case Code::multiply:
+        call("tw_rule_mul");
+        break;
+      case Code::divide:
+        call("tw_rule_div");
+        break;
+      case Code::remainder:
+        call("tw_rule_mod");
+        break;
+      case Code::ceil_div:
+        call("tw_rule_ceil_div");
+        break;
+      case Code::minimum:
+        call("tw_min");
+        break;
+      case Code::maximum:
+        call("tw_max");
+        break;
+      case Code::less:
+        infix("<");
+        break;
+      case Code::less_equal:
+        infix("<=");
+        break;
+      case Code::equal:
+        infix("==");
+        break;
+      case Code::not_equal:
+        infix("!=");
+        break;
+      case Code::both:
+        infix("&&");
+        break;
+      case Code::and_then:
+      case Code::or_else:
+        sides.push_back({at + 1 + static_cast<std::size_t>(instruction.operand),
+                         instruction.code == Code::and_then ? "tw_rule_and" : "tw_rule_or", pop()});
+        break;
+    }
+  }
+  close(program_.size());
+  return stack.back();
+}
+
 RuleLine::RuleLine(std::string text, SourceLocation where)
     : text_(std::move(text)), where_(where) {}
 

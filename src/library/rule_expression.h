@@ -16,6 +16,8 @@ namespace tilewright::library {
 class RuleExpression {
  public:
   std::int64_t evaluate(const std::int64_t* values) const;
+  // The same in C, of values `v[number]`, by functions named tw_rule_add and so on.
+  std::string c_text() const;
 
  private:
   friend class RuleExpressionParser;

@@ -193,6 +193,13 @@ std::vector<std::int64_t> CompiledRules::values_of(const OptionValues& options,
   return values;
 }
 
+std::string CompiledRules::name_of(std::size_t value) const {
+  const auto found = std::find_if(names_.begin(), names_.end(), [&](const auto& each) {
+    return each.second.value == static_cast<int>(value);
+  });
+  return found == names_.end() ? "" : found->first;
+}
+
 std::size_t CompiledRules::match(std::int64_t* values) const {
   for (std::size_t i = 0; i < lets_.size(); ++i) values[facts_ + i] = lets_[i].evaluate(values);
   std::size_t i = 0;
@@ -217,7 +224,8 @@ std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string
     if (rules.target == target) own = rules;
   }
   if (!place.empty() && !target.empty()) {
-    if (!fs::is_directory(place)) {
+    std::error_code ignored;
+    if (!fs::is_directory(place, ignored)) {
       Diagnostic({}, fmt::format("{}: is no folder", place))
           .fix("name a folder of files KERNEL.TARGET.txt: TILEWRIGHT_SCHEDULES, or rules_folder")
           .raise();

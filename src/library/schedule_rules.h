@@ -36,9 +36,14 @@ class CompiledRules {
   CompiledRules(const LibraryKernel& kernel, std::string schedule);
 
   const std::vector<Rule>& rules() const { return rules_; }
+  // Of each value behind the facts: how it follows from those before it.
+  const std::vector<RuleExpression>& lets() const { return lets_; }
+  std::size_t fact_count() const { return facts_; }
   std::size_t value_count() const { return facts_ + lets_.size(); }
   // The values of all but the lets, which are 0.
   std::vector<std::int64_t> values_of(const OptionValues& options, int multiprocessors) const;
+  std::size_t multiprocessors() const { return facts_ - 2; }  // the number of that value
+  std::string name_of(std::size_t value) const;
   // The number of the first rule that holds; fills in the lets.
   std::size_t match(std::int64_t* values) const;
   // Of what conditions may name, behind match(); nothing for a name that they may not.

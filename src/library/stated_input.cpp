@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <numeric>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "support/diagnostic.h"
@@ -36,7 +37,8 @@ std::vector<std::string> words_of(const std::string& text) {
 bool names_file(const std::string& text) {
   if (is_safetensors(text) || text.find('/') != std::string::npos) return true;
   if (text.find(':') != std::string::npos) return false;
-  return text.find('.') != std::string::npos || std::filesystem::exists(text);
+  std::error_code error;
+  return text.find('.') != std::string::npos || std::filesystem::exists(text, error);
 }
 
 // The largest finite number of a floating dtype.

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "passes/lowering/conversions.h"
+#include "passes/lowering/outside_boxes.h"
 #include "passes/lowering/products.h"
 #include "passes/lowering/reductions.h"
 #include "passes/lowering/role_code.h"
@@ -24,13 +25,14 @@ using ir::ValueId;
 // A role's operations in their order, with its loops and branches; the rest by subject.
 class RoleLowering {
  public:
-  RoleLowering(ir::Kernel& kernel, const Places& places, const Operation& role)
+  RoleLowering(ir::Kernel& kernel, const Places& places, const OutsideBoxes& outside,
+               const Operation& role)
       : code_(kernel, role.blocks[0]),
         views_(places, code_),
         reductions_(role, code_),
         conversions_(role, code_),
         products_(kernel, role.blocks[0], code_, views_),
-        transfers_(places, code_, views_) {}
+        transfers_(places, outside, code_, views_) {}
 
   void lower(ir::Block& block) {
     std::vector<Operation> source = std::move(block.body);
@@ -70,11 +72,12 @@ class RoleLowering {
                                          : transfers_.store(o);
       case Family::tile_copy:
         return o.op == Op::cluster_copy_tile ? transfers_.cluster_copy(o) : transfers_.tma(o);
-      case Family::peer:
-        if (o.op == Op::peer_map) transfers_.peer_map(o);
+      case Family::map_choice:
+        transfers_.choose_map(o);
         return code_.append(std::move(o));
       case Family::constant:  // these are the same in the machine form
       case Family::position:
+      case Family::peer:
       case Family::place:
       case Family::shared_word:
       case Family::word:
@@ -320,8 +323,9 @@ std::int64_t resident_ctas(const ir::Kernel& kernel, const Operation& role) {
   return std::max<std::int64_t>(1, target::target_of(kernel).limits.registers / registers);
 }
 
-void lower_role(ir::Kernel& kernel, const Places& places, Operation& role, bool sets_registers) {
-  RoleLowering lowering(kernel, places, role);
+void lower_role(ir::Kernel& kernel, const Places& places, const OutsideBoxes& outside,
+                Operation& role, bool sets_registers) {
+  RoleLowering lowering(kernel, places, outside, role);
   lowering.lower(role.blocks[0]);
   std::vector<Operation>& lowered = role.blocks[0].body;
   std::vector<Operation> body;
@@ -335,6 +339,7 @@ void lower_role(ir::Kernel& kernel, const Places& places, Operation& role, bool 
 }  // namespace
 
 void bufferise(ir::Kernel& kernel) {
+  const OutsideBoxes outside(kernel);
   std::vector<Operation> source = std::move(kernel.body.body);
   Places places;
   for (const Operation& o : source) {
@@ -353,7 +358,7 @@ void bufferise(ir::Kernel& kernel) {
   const bool budgets = !alone && target.has(ir::info(Op::set_max_registers));
   std::vector<Operation> prefetches, initialise, body, rest;
   for (Operation& o : source) {
-    if (o.op == Op::role) lower_role(kernel, places, o, budgets && of_warpgroups(o));
+    if (o.op == Op::role) lower_role(kernel, places, outside, o, budgets && of_warpgroups(o));
     if (o.op == Op::role && alone) kernel.resident = resident_ctas(kernel, o);
     if (o.op == Op::tensor_map && !o.attributes.has(Key::peers)) {
       prefetches.push_back(plain(Op::prefetch_map, {o.results[0]}, {}, o.where));

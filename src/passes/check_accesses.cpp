@@ -71,7 +71,7 @@ class CheckingAccesses {
     } else if (record.family == ir::Family::bulk_copy &&
                record.touches(ir::Memory::global, ir::Proxy::async)) {
       check_copy(at, o, record.completion == ir::Completion::mbarrier ? 5 : 3);
-    } else if (record.family == ir::Family::peer) {
+    } else if (o.op == Op::peer || o.op == Op::peer_map) {
       check_rank(at, o);
     }
   }
@@ -106,9 +106,13 @@ class CheckingAccesses {
     emit(at, BoundsFault::begin, tensor, axis, holds, {start});
   }
 
+  static bool is_choice(const Operation& map) {
+    return ir::info(map.op).family == ir::Family::map_choice;
+  }
+
   void check_copy(ir::Builder& at, const Operation& o, std::size_t first) {
     const Operation* map = definitions_[o.operands[0]];
-    if (map->op == Op::peer_map) map = definitions_[map->operands[0]];
+    while (is_choice(*map)) map = definitions_[map->operands[0]];
     const std::size_t rank = map->attributes.integers(Key::box).size();
     for (const AxisCheck& axis : analysis::coordinate_checks(o, first, *map, integers_)) {
       check_axis(at, map->operands[0], axis, o.operands[first + rank - 1 - axis.axis], {});

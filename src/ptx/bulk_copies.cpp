@@ -174,6 +174,18 @@ void begin_loads(Execution& x, const Load& made, std::uint64_t receivers) {
   }
 }
 
+// For a box of which nothing exists hardware touches the address where the map begins.
+void touch_base(Execution& x, const TensorMap& map, const std::array<std::int64_t, 5>& start) {
+  bool is_outside = false;
+  for (int axis = 0; axis < map.rank; ++axis) {
+    is_outside |= start[axis] >= map.sizes[axis] || start[axis] + map.box[axis] <= 0;
+  }
+  if (!is_outside || x.machine.find(map.base, 1)) return;
+  x.fail("out_of_bounds",
+         fmt::format("of a box that lies wholly outside of {}, whose map begins {}", map.name,
+                     x.machine.describe_outside(map.base, 1)));
+}
+
 void load_box(Execution& x, int lane) {
   const Instruction& i = x.instruction;
   const Operand& source = x.operand(1);
@@ -192,6 +204,7 @@ void load_box(Execution& x, int lane) {
                                    multicast ? static_cast<std::int64_t>(receivers) : 0,
                                    described.rank};
   const auto start = coordinates_of(x, source, lane, values);
+  touch_base(x, described, start);
   x.record(EventKind::tensor_load, std::move(values));
   begin_loads(x, {&i, cta, {&described, start}, at, barrier.at}, receivers);
 }
@@ -300,6 +313,7 @@ void store_box(Execution& x, int lane) {
   made.lane = lane;
   made.piece.map = &described;
   made.piece.start = coordinates_of(x, target, lane, values);
+  touch_base(x, described, made.piece.start);
   made.address = at;
   x.record(EventKind::tensor_store, std::move(values));
   begin_store(x, std::move(made));

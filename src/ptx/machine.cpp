@@ -15,6 +15,18 @@ constexpr std::uint64_t kHandle = 0x70616d2d78747054u;
   throw Failure{{std::move(kind), line, std::move(message)}};
 }
 
+// Each warp has a clock of all of them.
+constexpr std::int64_t kMostWarps = 1 << 20;
+
+// No more than 2^31 where the product is larger.
+std::int64_t volume(const std::array<std::int64_t, 3>& extents) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  std::int64_t product = 1;
+  for (const std::int64_t extent : extents)
+    product = std::min(product * std::min(extent, kMost), kMost);
+  return product;
+}
+
 }  // namespace
 
 std::array<std::byte, 128> handle_of(std::size_t map) {
@@ -180,13 +192,15 @@ Machine::Machine(const Kernel& kernel, const LaunchInput& input, LaunchReport& r
     std::copy(input.parameters[i].begin(), input.parameters[i].end(),
               parameters.begin() + parameter.offset);
   }
-  const std::int64_t threads = input.block[0] * input.block[1] * input.block[2];
-  const std::int64_t most =
-      kernel.most_threads[0] * kernel.most_threads[1] * kernel.most_threads[2];
+  const std::int64_t threads = volume(input.block);
+  const std::int64_t most = volume(kernel.most_threads);
   if (threads < 1 || threads > 1024 || (most > 0 && threads > most)) {
     refuse(fmt::format("{} threads a CTA", threads));
   }
-  const std::int64_t ctas = input.grid[0] * input.grid[1] * input.grid[2];
+  const std::int64_t ctas = volume(input.grid);
+  if (ctas * ((threads + kLanes - 1) / kLanes) > kMostWarps) {
+    refuse(fmt::format("a grid of more than {} warps", kMostWarps));
+  }
   if (ctas < 1 || input.cluster < 1 || input.cluster > 16 || ctas % input.cluster != 0) {
     refuse(fmt::format("{} CTAs in clusters of {}", ctas, input.cluster));
   }

@@ -316,7 +316,7 @@ class Follower {
 
   void note(const Operation& operation) {
     if (operation.op == Op::tensor_map) maps_[operation.results[0]] = &operation;
-    if (operation.op == Op::peer_map) {
+    if (ir::info(operation.op).family == Family::map_choice) {
       maps_[operation.results[0]] = maps_.at(operation.operands[0]);
     }
   }
@@ -499,9 +499,10 @@ void Follower::execute(const Operation& operation) {
     case Family::function:
       return scalar_function(operation);
     case Family::place:
+    case Family::map_choice:
       return note(operation);
     case Family::peer:
-      return operation.op == Op::peer_map ? note(operation) : unknown(operation);
+      return unknown(operation);
     case Family::computation:
       return computation(operation);
     case Family::shared_word:

@@ -175,6 +175,7 @@ class LoadAndMath final : public Retracer {
       case ir::Family::tile_product:
         return computed(o);
       case ir::Family::place:  // the others are of the forms behind
+      case ir::Family::map_choice:
       case ir::Family::tile_copy:
       case ir::Family::pending:
       case ir::Family::view:

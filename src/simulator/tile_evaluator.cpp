@@ -220,6 +220,7 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Family::tile:
       return tile(operation);
     case Family::place:  // these are of the forms behind
+    case Family::map_choice:
     case Family::tile_copy:
     case Family::pending:
     case Family::view:

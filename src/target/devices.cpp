@@ -21,7 +21,6 @@ constexpr Device::Reached kReachedByH200 = {
 
 // Measured on two H200 with 18 links of NVLink between them, both directions busy.
 constexpr Link kNvlink18 = {
-    .to_all = 1.2,  // 470 GB/s from each of four H200 to the others by copy engines
     .stored = 365e9,
     .reduced = 328e9,
     .loaded = 335e9,

@@ -13,9 +13,8 @@ namespace tilewright::target {
 // What goes between GPUs, as it was measured: what the simulator's clock is made of. A GPU sends
 // and receives at once.
 struct Link {
-  // To all others, or from them, as much as to one of them times this.
-  double to_all = 1;
-  // Bytes a second to one other, each way while both directions are busy.
+  // Bytes a second to one other, or to all of them together, each way while both directions are
+  // busy.
   double stored = 0;   // by multiprocessors
   double reduced = 0;  // added to what is there
   double loaded = 0;   // asked for by multiprocessors

@@ -101,6 +101,7 @@ constexpr bool has(Family family) {
     case Family::constant:
     case Family::position:
     case Family::peer:
+    case Family::map_choice:
     case Family::control:
     case Family::place:
     case Family::function:

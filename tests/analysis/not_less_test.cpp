@@ -112,6 +112,22 @@ TEST(NotLess, BoundsThatAreMetExactly) {
   EXPECT_TRUE(not_less.proves(17, 16));
 }
 
+// A loop whose end lies at 2^62, and a difference below what 64 bits hold: nothing is proven.
+TEST(NotLess, AProofThatOverflowsIsNone) {
+  const ir::Kernel kernel = kernel_of({"a"}, R"(
+    %1: i32 = constant {value = 2147483647}
+    %2: i32 = mul %1, %1
+    %3: i32 = constant {value = 0}
+    %4: i32 = constant {value = 1}
+    for_loop %3, %2, %4 (%5: i32) {
+      yield
+    }
+)");
+  NotLess not_less(kernel);
+  EXPECT_TRUE(not_less.proves(2, 5, -1));
+  EXPECT_FALSE(not_less.proves(3, 5, INT64_MIN / 8 * 7));
+}
+
 // The second of two warpgroups has 36 of 100 rows, and a third one would have none.
 TEST(NotLess, KnowsHowManyWarpgroupsThereAre) {
   for (const int warpgroups : {2, 3}) {

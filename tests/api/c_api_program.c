@@ -142,9 +142,38 @@ static void destroyed_kernels(void) {
   expect(tilewright_kernel_variant_count(kernel) == 0, "it has no variant");
 }
 
+/* A value that does not fit at first is asked for again, with room for all of it. */
+static int64_t room_asked_last = 0;
+static int32_t set_nothing(void* context, const char* key, const char* value, int64_t size) {
+  (void)context, (void)key, (void)value, (void)size;
+  return 0;
+}
+static int32_t get_long_value(void* context, const char* key, char* value, int64_t room,
+                              int64_t* size) {
+  (void)context, (void)key;
+  const int first = room_asked_last == 0;
+  room_asked_last = room;
+  memset(value, 'x', (size_t)room);
+  *size = room + 1;
+  return first ? 0 : 1;
+}
+static int32_t wait_for_nothing(void* context, const char* key, double seconds) {
+  (void)context, (void)key, (void)seconds;
+  return 0;
+}
+static void stores(void) {
+  const tilewright_store store = {NULL, set_nothing, get_long_value, wait_for_nothing};
+  const tilewright_group_options second = {1, 2, NULL, 0.2, 0};
+  tilewright_group* group = NULL;
+  expect_error(tilewright_group_create_by_store(&store, "key", &second, &group),
+               TILEWRIGHT_ERROR_UNAVAILABLE, "the store fails to get key");
+  expect(room_asked_last == 1025, "it is asked again with room for one byte more");
+}
+
 /* A group of one rank: what several say to each other is tested from Python. */
 static void groups(void) {
   const tilewright_group_options alone = {0, 1, NULL, 0, 0}, wrong = {2, 2, NULL, 0, 0};
+  const tilewright_group_options hasty = {0, 1, NULL, 1e-5, 0}, never = {0, 1, NULL, -1, 0};
   tilewright_group* group = (tilewright_group*)1;
   tilewright_symmetric* memory = (tilewright_symmetric*)1;
   tilewright_kernel* kernel = NULL;
@@ -161,6 +190,12 @@ static void groups(void) {
                TILEWRIGHT_ERROR_USAGE, "the store is NULL");
   expect_error(tilewright_group_barrier(NULL, "x"), TILEWRIGHT_ERROR_USAGE, "the group is NULL");
   expect(tilewright_group_rank(NULL) == -1 && tilewright_group_size(NULL) == -1, "no group");
+
+  expect_error(tilewright_group_create_by_file("unused", &never, &group), TILEWRIGHT_ERROR_USAGE,
+               "a group's patience of -1 s");
+  expect(tilewright_group_create_by_file("unused", &hasty, &group) == TILEWRIGHT_OK,
+         "a patience below a millisecond is one");
+  tilewright_group_destroy(group);
 
   expect(tilewright_group_create_by_file("unused", &alone, &group) == TILEWRIGHT_OK, "group");
   expect(tilewright_group_rank(group) == 0 && tilewright_group_size(group) == 1, "rank 0 of 1");
@@ -214,6 +249,7 @@ int main(void) {
   default_target();
   refuses();
   destroyed_kernels();
+  stores();
   groups();
   return failures == 0 ? 0 : 1;
 }

@@ -137,6 +137,12 @@ TEST(Coverage, KnowsWhichNumbersTell) {
   EXPECT_FALSE(divisor_tells("div", 8, 7)) << "once both times";
   EXPECT_TRUE(divisor_tells("mod", 8, 7)) << "1 and 0";
   EXPECT_FALSE(divisor_tells("mod", 3, 7)) << "3 both times";
+  const auto less_tells = [](const char* function, std::int64_t a, std::int64_t b) {
+    return bool(of_function(function, a, b).less_tells[2]);
+  };
+  EXPECT_TRUE(less_tells("div", 6, 7)) << "none and one";
+  EXPECT_FALSE(less_tells("div", 28, 7)) << "four both times";
+  EXPECT_FALSE(less_tells("div", 3, 1)) << "the mutant divides by one at least";
   const auto remainder_tells = [](std::int64_t a, std::int64_t b) {
     return bool(of_function("div", a, b).remainder_tells[2]);
   };

@@ -1,5 +1,6 @@
 #include "check/ptx_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -91,6 +92,12 @@ TEST(PtxFile, FaultsAreFound) {
   EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "{\"i32\": 128},", ""))), "launch");
   EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"block\": [128]", "\"block\": [256]"))),
             "launch");
+  for (const char* extents : {"[2147483647, 2147483647, 4]", "[1048576]"}) {
+    const std::string grid = std::string("\"grid\": ") + extents;
+    EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"grid\": [3]", grid))), "launch");
+    const std::string block = std::string("\"block\": ") + extents;
+    EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"block\": [128]", block))), "launch");
+  }
 }
 
 TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
@@ -103,7 +110,7 @@ TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
     }
     return "";
   };
-  EXPECT_THAT(refusal("{"), HasSubstr("l.json is no JSON"));
+  EXPECT_THAT(refusal("{"), HasSubstr("l.json: is no JSON"));
   EXPECT_THAT(refusal("[]"), HasSubstr("it is no object"));
   EXPECT_THAT(refusal(R"({"gird": [1]})"), HasSubstr("gird is not known"));
   EXPECT_THAT(refusal(R"({"grid": [0]})"), HasSubstr("take one of 1 to"));
@@ -116,6 +123,16 @@ TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
       refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [99999, 99999]}]})"),
       HasSubstr("too large"));
   EXPECT_THAT(refusal(R"({"kernel": "other"})"), HasSubstr("one of neighbours"));
+  EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [1],
+                                         "values": 3}]})"),
+              HasSubstr("values of x are 3"));
+  for (const char* number : {"1e300", "4294967296", "-2147483649", "1.5", "true"}) {
+    EXPECT_THAT(refusal(fmt::format(R"({{"arguments": [{{"i32": {}}}]}})", number)),
+                HasSubstr("take one of -2147483648 to 4294967295"));
+  }
+  EXPECT_THAT(refusal(R"({"arguments": [{"f32": 1e999}]})"), HasSubstr("is too large"));
+  const std::string deep(100000, '[');
+  EXPECT_THAT(refusal("{\"grid\": " + deep), HasSubstr("nest more than 16 deep"));
 }
 
 }  // namespace

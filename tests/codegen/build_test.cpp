@@ -11,6 +11,7 @@
 #include "codegen/machine_text.h"
 #include "codegen/nvrtc_build.h"
 #include "codegen/ordered_text.h"
+#include "codegen/ragged_text.h"
 #include "codegen/ranks_text.h"
 
 // Everything that can be printed is compiled for sm_90a, which needs no GPU.
@@ -469,6 +470,7 @@ std::vector<MachineSample> machine_samples() {
           {"gemm", gemm_text(), true},
           {"attention", attention_text(), true},
           {"ranks", ranks_text(), true},
+          {"ragged", std::string(kRaggedText), true},
           {"ordered", ordered_text(), true},
           {"watched", watched_text(), true},
           {"cluster_products", products_text("grid (2)\ncluster 2"), true}};

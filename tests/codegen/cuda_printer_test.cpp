@@ -204,6 +204,30 @@ TEST(CudaPrinter, NamedBarriersAreCountedFromTheirFirst) {
     named_arrive %12 {first = 3, threads = 256, count = 2})");
   EXPECT_THAT(text, HasSubstr("named_sync<4, 256>();"));
   EXPECT_THAT(text, HasSubstr("named_arrive<3, 256>();"));
+  // Which of them is not known: index i is barrier 3 + i.
+  const std::string chosen = printed("    named_sync %3 {first = 3, threads = 256, count = 2}");
+  EXPECT_THAT(chosen, HasSubstr("      \"setp.eq.s32 p, %0, 0;\\n\"\n"
+                                "      \"@p bar.sync 3, 256;\\n\"\n"
+                                "      \"setp.eq.s32 p, %0, 1;\\n\"\n"
+                                "      \"@p bar.sync 4, 256;\\n\"\n"));
+}
+
+// A block that may begin before its tensor, at the scalar: element 0 exists, and element -1 does
+// not.
+TEST(CudaPrinter, WhatLiesBeforeATensorIsAskedFor) {
+  const std::string text = printed(R"(
+    %30: registers<f32, 2> = registers {name = "part"}
+    load_registers %30, %1, %3, %12, %13, %13 {sizes = [32, 16], layout = register_layout[32x16|r:2@1:1|l:8@1:2,4@0:1|w:8@0:4]})");
+  EXPECT_THAT(text, HasSubstr("c0 >= 0 && c0 < e0"));
+  EXPECT_THAT(text, Not(HasSubstr("c1 >= 0")));
+}
+
+// Of the lanes that wait together the first one reports.
+TEST(CudaPrinter, OneLaneReportsAWait) {
+  const std::string text = printed("    mbarrier_wait %11, %12, %12 {watched = 3}");
+  EXPECT_THAT(text, HasSubstr("const u32 waiting = __activemask();\n"
+                              "  if ((waiting & ((1u << (threadIdx.x & 31u)) - 1u)) == 0) {"));
+  EXPECT_THAT(text, HasSubstr("mbarrier_wait_watched("));
 }
 
 TEST(CudaPrinter, YieldThatPermutesGoesThroughACopy) {

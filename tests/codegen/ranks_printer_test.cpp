@@ -45,7 +45,12 @@ TEST(RanksPrinter, OrdersAreThoseOfPtx) {
         "const int v19 = __shfl_sync(0xffffffffu, *(flags_2 + rank), 0);",
         "if (lane == 0) store_release_sys(v17 + v",
         "wait_flag_ge_acquire_sys(flags_2 + rank, epoch);",
-        "} while (!((int)((u32)v - (u32)value) >= 0));", "} while (!(v == value));"}) {
+        // A word counts on past 2^31, where it is less than before.
+        "} while (!((int)((u32)v - (u32)value) >= 0));",
+        "} while (!((int)((u32)v - (u32)value) > 0));",
+        "} while (!((int)((u32)v - (u32)value) <= 0));",
+        "} while (!((int)((u32)v - (u32)value) < 0));", "} while (!(v == value));",
+        "} while (!(v != value));"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
 }

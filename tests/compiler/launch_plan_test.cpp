@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "common/error_text.h"
 #include "common/ranks_kernels.h"
@@ -22,7 +24,7 @@ using testing::HasSubstr;
 constexpr std::int64_t kMultiprocessors = 132;
 
 // Rows of sequences of X go through shared memory to Y.
-TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
+TEST(RaggedMaps, BeginBeforeTheTensorOrWithItAndHaveAnAxisMore) {
   Kernel kernel("copy");
   const Dim rows = kernel.dim("rows"), batch = kernel.dim("batch"), copied = kernel.dim("copied");
   const Tensor X = kernel.in("X", bf16, {rows, 2, 64});
@@ -52,8 +54,10 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
                    {"Y", bf16, {100, 2, 64}, {128, 64, 1}, data(0x200000)}};
   const LaunchPlan plan =
       plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);
-  ASSERT_EQ(plan.maps.size(), 2u);
-  const runtime::TensorMapSpec &x = plan.maps[0].spec, &y = plan.maps[1].spec;
+  ASSERT_EQ(plan.maps.size(), 3u);
+  const runtime::TensorMapSpec &x = plan.maps[0].spec, &outside = plan.maps[1].spec,
+                               &y = plan.maps[2].spec;
+  EXPECT_EQ(plan.maps[1].offset, plan.maps[0].offset + sizeof(runtime::TensorMap));
   EXPECT_EQ(x.rank, 4);
   EXPECT_EQ(x.sizes[2], 100u);
   EXPECT_EQ(x.sizes[3], 101u);
@@ -62,15 +66,24 @@ TEST(RaggedMaps, BeginBeforeTheTensorAndHaveAnAxisMore) {
   EXPECT_EQ(x.strides[2], 640u);
   EXPECT_EQ(x.box[3], 1u);
   EXPECT_EQ(x.base, data(0x100000 - 100 * 640));
+  // For boxes outside a map that differs in where it begins.
+  EXPECT_EQ(outside.base, data(0x100000));
+  EXPECT_EQ(outside.rank, 4);
+  EXPECT_TRUE(std::equal(std::begin(x.sizes), std::end(x.sizes), outside.sizes));
+  EXPECT_TRUE(std::equal(std::begin(x.strides), std::end(x.strides), outside.strides));
+  EXPECT_TRUE(std::equal(std::begin(x.box), std::end(x.box), outside.box));
   EXPECT_EQ(y.rank, 3);
   EXPECT_EQ(y.base, data(0x200000));
-  // Without rows nothing lies before the address either.
+  // Without elements both begin where another tensor does, and reach its first element.
   Arguments empty = given;
   empty.tensors[0] = {"X", bf16, {0, 2, 64}, {320, 128, 1}, nullptr};
-  const runtime::TensorMapSpec none =
-      plan_launch(program.machine, program.source.parameters, empty, kMultiprocessors).maps[0].spec;
-  EXPECT_EQ(none.sizes[3], 1u);
-  EXPECT_EQ(none.base, data(0x300000));
+  const LaunchPlan none =
+      plan_launch(program.machine, program.source.parameters, empty, kMultiprocessors);
+  for (const std::size_t map : {0u, 1u}) {
+    const runtime::TensorMapSpec& spec = none.maps[map].spec;
+    EXPECT_EQ(spec.base, data(0x300000));
+    for (int axis = 0; axis < 3; ++axis) EXPECT_EQ(spec.sizes[axis], 1u);
+  }
   given.tensors[0].data = nullptr;
   EXPECT_THAT(usage_error_of([&] {
                 plan_launch(program.machine, program.source.parameters, given, kMultiprocessors);

@@ -11,8 +11,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "fake_cuda/fake_ipc.h"
 #include "fake_cuda/fake_streams.h"
@@ -27,6 +30,7 @@ FakeCudaState fake_cuda_state = {};
 namespace {
 
 thread_local std::uintptr_t current_context = 0;
+thread_local std::vector<std::uintptr_t> previous_contexts;
 
 int take_result() {
   const int result = fake_cuda_state.next_result;
@@ -143,6 +147,18 @@ int cuDeviceTotalMem_v2(size_t* bytes, int) {
 // Contexts are the devices' numbers, from 1 on.
 int cuDevicePrimaryCtxRetain(CUctx_st** context, int device) {
   *context = reinterpret_cast<CUctx_st*>(static_cast<std::uintptr_t>(device) + 1);
+  return 0;
+}
+int cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+int cuCtxPushCurrent_v2(CUctx_st* context) {
+  previous_contexts.push_back(current_context);
+  current_context = reinterpret_cast<std::uintptr_t>(context);
+  return 0;
+}
+int cuCtxPopCurrent_v2(CUctx_st** context) {
+  *context = reinterpret_cast<CUctx_st*>(current_context);
+  current_context = previous_contexts.back();
+  previous_contexts.pop_back();
   return 0;
 }
 int cuCtxSetCurrent(CUctx_st* context) {
@@ -406,7 +422,8 @@ int cuMemSetAccess(uint64_t, size_t, const void*, size_t) {
   return fake_cuda_state.reaches_nobody != 0 ? cuda::kErrorInvalidDevice : 0;
 }
 
-int cuTensorMapEncodeTiled(void*, int type, uint32_t rank, void* base, const uint64_t* sizes,
+// The map's first bytes are a number that hangs on all that it was made of.
+int cuTensorMapEncodeTiled(void* bytes, int type, uint32_t rank, void* base, const uint64_t* sizes,
                            const uint64_t* strides, const uint32_t* box,
                            const uint32_t* element_strides, int interleave, int swizzle,
                            int promotion, int fill) {
@@ -420,6 +437,11 @@ int cuTensorMapEncodeTiled(void*, int type, uint32_t rank, void* base, const uin
     map.box[i] = box[i];
     map.element_strides[i] = element_strides[i];
   }
+  const std::string_view made(reinterpret_cast<const char*>(&map), sizeof map);
+  const std::uint64_t digest =
+      std::hash<std::string_view>()(made) ^ reinterpret_cast<std::uintptr_t>(base);
+  std::memset(bytes, 0, 128);
+  std::memcpy(bytes, &digest, sizeof digest);
   return 0;
 }
 

@@ -5,11 +5,16 @@
 #include <unistd.h>
 
 #include <exception>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 
+#include "check/golden_manifest.h"
+#include "check/ptx_file.h"
 #include "ir/program_text.h"
 #include "ir/text.h"
 #include "library/schedule_rules.h"
+#include "library/stated_input.h"
 #include "runtime/cubin.h"
 #include "support/npy.h"
 #include "support/safetensors.h"
@@ -84,6 +89,32 @@ void rules(const std::string& bytes) {
   const library::CompiledRules compiled(kernel, {"sm_90a", "input.txt", bytes});
   std::vector<std::int64_t> values = compiled.values_of(resolve_options(kernel, {}), 132);
   compiled.match(values.data());
+}
+
+void manifest(const std::string& bytes) {
+  const auto text = [](const std::string& of) {
+    return checks::manifest_text(checks::parse_manifest(of, "manifest.json"));
+  };
+  const std::string once = text(bytes);
+  if (text(once) != once) throw std::logic_error("what is written is not what was read");
+}
+
+// Of the JSON beside a FILE.ptx.
+void launch(const std::string& bytes) { checks::read_ptx_launch(bytes, "launch.json", 1); }
+
+// What an input holds, by the words of --in: a line for each dtype.
+void words(const std::string& bytes) {
+  constexpr DType kAll[] = {f32, f16, bf16, f8e4m3, i32, i64, i8, u8, u32, DType::boolean};
+  std::istringstream lines(bytes);
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line); ++number) {
+    try {
+      const auto stated = library::StatedInput::parse(line, "X");
+      if (stated) stated->values(kAll[number % std::size(kAll)], {3, 5}, 1);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+    }
+  }
 }
 
 void cubin(const std::string& bytes) {
@@ -167,6 +198,54 @@ const Reader kReaders[] = {
                       "m",     "n",    "k",    "multiprocessors",
                       "dtype", "bf16", "tile", "gemm sm_90a v1",
                       "#"}},
+    {"manifest",
+     manifest,
+     {"{",
+      "}",
+      "[",
+      "]",
+      "\"",
+      ":",
+      ",",
+      "null",
+      "-1",
+      "1e999",
+      "1e300",
+      "\\ud800",
+      "\"tilewright_golden\"",
+      "\"kernel\"",
+      "\"cases\"",
+      "\"name\"",
+      "\"settings\"",
+      "\"inputs\"",
+      "\"outputs\"",
+      "\"weaknesses\"",
+      "\"dtype\"",
+      "\"bf16\"",
+      "\"shape\"",
+      "\"stated\"",
+      "\"seed\"",
+      "18446744073709551615",
+      "\"allowed\"",
+      "\"whole\""}},
+    {"launch", launch, {"{",          "}",
+                        "[",          "]",
+                        "\"",         ":",
+                        ",",          "null",
+                        "-1",         "1e999",
+                        "1e300",      "2147483648",
+                        "\"kernel\"", "\"grid\"",
+                        "\"block\"",  "\"cluster\"",
+                        "\"shared\"", "\"arguments\"",
+                        "\"tensor\"", "\"dtype\"",
+                        "\"f32\"",    "\"shape\"",
+                        "\"values\"", "\"nothing\"",
+                        "\"i32\"",    "\"i64\"",
+                        "\"f64\"",    "18446744073709551615"}},
+    {"words",
+     words,
+     {"arange", "zeros", "full", "uniform", "permutation", "normal", ":", "-", "0", "0.5", "1e308",
+      "nan", "inf", "18446744073709551616", ".npy", ".safetensors:", "/", "\n"}},
     {"cubin",
      cubin,
      {"\x7f"

@@ -121,16 +121,10 @@ TEST(Dim, Ranges) {
     DimFacts facts;
   };
   const Case cases[] = {
-      {k, {8, 16, 4096}},
-      {k + 4, {4, 20, 4100}},
-      {k * 3, {24, 48, 12288}},
-      {k / 8, {1, 2, 512}},
-      {ceil_div(k, 100), {1, 1, 41}},
-      {n % 5, {1, 0, 4}},
-      {any * -2, {2, -200, 200}},
-      {k - 8, {8, 8, 4088}},
-      {min(k, n), {1, 0, 4096}},
-      {max(k, n), {1, 16, INT32_MAX}},
+      {k, {8, 16, 4096}},        {k + 4, {4, 20, 4100}},          {k * 3, {24, 48, 12288}},
+      {k / 8, {1, 2, 512}},      {k / 4, {2, 4, 1024}},           {ceil_div(k, 100), {1, 1, 41}},
+      {n % 5, {1, 0, 4}},        {any * -2, {2, -200, 200}},      {k - 8, {8, 8, 4088}},
+      {min(k, n), {1, 0, 4096}}, {max(k, n), {1, 16, INT32_MAX}},
   };
   for (const Case& each : cases) {
     const DimFacts facts = each.dim.range();
@@ -194,7 +188,18 @@ TEST(Dim, FactsSurviveOverflow) {
   const DimFacts facts = (wide * wide).range();
   EXPECT_EQ((std::int64_t{1} << 40) % facts.multiple, 0);
   EXPECT_EQ(facts.maximum, INT64_MAX);
+  constexpr std::int64_t kPowerOf3 = 205891132094649;  // the 30th
+  const Dim odd = Dim::symbol("odd", {kPowerOf3, 0, INT64_MAX});
+  EXPECT_EQ((odd * odd).range().multiple, kPowerOf3);
   EXPECT_EQ((Dim(0) - Dim::symbol("low", {1, INT64_MIN, 0})).range().maximum, INT64_MAX);
+}
+
+// Where the machine's own division would end the process.
+TEST(Dim, TheLeastNumberByMinusOne) {
+  const Dim least = n * INT64_MIN, by = Dim::symbol("by", {1, -1, -1});
+  EXPECT_EQ(evaluate(least / -1, {{"n", 0}}), 0);
+  EXPECT_THROW((void)evaluate(least / -1, {{"n", 1}}), Error);
+  EXPECT_EQ(evaluate(least % by, {{"n", 1}, {"by", -1}}), 0);
 }
 
 TEST(Dim, ExpressionsThatDoubleForeverAreErrors) {

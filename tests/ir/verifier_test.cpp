@@ -524,6 +524,43 @@ TEST(Verifier, RejectsWhatDoesNotReachOtherRanks) {
   }
 }
 
+TEST(Verifier, RejectsRaggedMapsOfWhichNoneIsChosen) {
+  constexpr char kText[] = R"(kernel "copy" machine
+dim ranks at_least(1) at_most(8)
+symmetric X: f32[ranks, 16, 16] = %0
+grid (1)
+threads 32
+shared_bytes 1024
+body () {
+  %1: shared<f32, 1x16x16> = shared {name = "tile", layout = shared_layout[16x16*4|16@0:64,16@1:4], stages = 1, offset = 0}
+  %2: tensor_map = tensor_map %0 {name = "one", box = [1, 16, 16], swizzle = 0}
+  %3: tensor_map = tensor_map %0 {name = "two", box = [1, 16, 16], swizzle = 0, ragged = 1}
+  %4: tensor_map = tensor_map %0 {name = "all", box = [1, 16, 16], swizzle = 0, ragged = 1, peers = 1}
+  %5: i32 = constant {value = 0}
+  %6: bool = constant {value = 0}
+  %7: tensor_map = ragged_map %3, %6
+  tma_store %7, %1, %5, %5, %5, %5, %5
+  %8: tensor_map = peer_map %4, %5
+  %9: tensor_map = ragged_map %8, %6
+  tma_store %9, %1, %5, %5, %5, %5, %5
+  bulk_commit
+  bulk_wait {count = 0}
+}
+)";
+  EXPECT_NO_THROW(verify(parse_text(kText, "copy.tw")));
+  const Case cases[] = {
+      {"tma_store %7", "tma_store %3",
+       "takes %3 (tensor_map two), which has another map for boxes that lie outside, expected a "
+       "ragged_map"},
+      {"tma_store %9", "tma_store %8", "which has another map for boxes that lie outside"},
+      {"ragged_map %3", "ragged_map %2", "takes %2 (tensor_map one), expected a ragged tensor map"},
+      {"ragged_map %8", "ragged_map %7", "expected a ragged tensor map"},
+      {"ragged_map %8", "ragged_map %4", "which has a map for each rank, expected a peer_map"},
+      {"ragged_map %3, %6", "ragged_map %3, %5", "operand 1"},
+  };
+  for (const Case& each : cases) expect_rejected(kText, each);
+}
+
 TEST(Verifier, RejectsValuesOutsideTheTable) {
   Kernel kernel = parse_text(kTileSample, "");
   kernel.body.body.back().operands[1] = 1000;

@@ -120,6 +120,9 @@ std::vector<Paged> paged_cases() {
     list.push_back({{"sim:sm_90a", "sm90_planned"}, settings});
   }
   list.push_back({{"sim:sm_90a", "sm90_split"}, chunks});
+  // Of such rows fewer parts are joined at a time.
+  list.push_back({{"sim:sm_90a", "tile"},
+                  {"page=64", "heads=2", "kv_heads=1", "batch=1", "max_pages=2", "dim_v=256"}});
   list.push_back(
       {{"passes:sm_90a", "tile"}, {"page=16", "heads=5", "kv_heads=1", "batch=1", "max_pages=2"}});
   return list;

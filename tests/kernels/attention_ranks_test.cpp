@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error_text.h"
@@ -249,7 +251,7 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
 }
 
 // Of all ranks' rows, against float64 and one GPU's formula.
-void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes) {
+void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes, bool of_lse = false) {
   const Attention& a = o.attention;
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
                                   << sizes.keys << " keys");
@@ -266,19 +268,27 @@ void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes) {
   const std::vector<std::vector<double>> forward = attention_reference(all, {Q, K, V});
   const HostTensor O = HostTensor::from_values(a.dtype, dO.shape(), forward[0]);
   const HostTensor LSE = HostTensor::from_values(f32, {sizes.batch, a.heads, queries}, forward[1]);
+  const HostTensor dLSE = of_lse ? HostTensor::random_normal(f32, LSE.shape(), seed) : HostTensor();
   const std::vector<std::vector<double>> wanted =
-      attention_backward_reference(all, {Q, K, V, dO, {}, {}, O});
+      attention_backward_reference(all, {Q, K, V, dO, dLSE, {}, O});
 
-  const Program program = sequence_parallel_attention_backward_sm90(o);
+  const Program program = sequence_parallel_attention_backward_sm90(o, of_lse);
   ProgramMemory memory(
       program, {{"batch", sizes.batch}, {"queries", sizes.queries}, {"keys", sizes.keys}}, 7);
-  // Words come first, and behind each tensor that of each group of heads that share keys.
-  const std::size_t of_tensor = 1 + static_cast<std::size_t>(a.kv_heads / o.ranks);
-  std::size_t place = 2;
-  for (const HostTensor* whole : {&Q, &K, &V, &O, &LSE, &dO}) {
-    const std::vector<HostTensor> parts = shard(*whole, whole == &LSE ? 2 : 1, o.ranks, o.shards);
-    for (int rank = 0; rank < o.ranks; ++rank) memory.tensors[rank][place] = parts[rank];
-    place += of_tensor;
+  const ir::Program recorded = program.finish();
+  const auto place_of = [&](const std::string& name) {
+    const auto& all_of = recorded.buffers;
+    return std::find_if(all_of.begin(), all_of.end(),
+                        [&](const ir::ProgramBuffer& each) { return each.name == name; }) -
+           all_of.begin();
+  };
+  std::vector<std::pair<const char*, const HostTensor*>> given = {
+      {"Q", &Q}, {"K", &K}, {"V", &V}, {"O", &O}, {"LSE", &LSE}, {"dO", &dO}};
+  if (of_lse) given.emplace_back("dLSE", &dLSE);
+  for (const auto& [name, whole] : given) {
+    const int axis = whole->shape().size() == 3 ? 2 : 1;
+    const std::vector<HostTensor> parts = shard(*whole, axis, o.ranks, o.shards);
+    for (int rank = 0; rank < o.ranks; ++rank) memory.tensors[rank][place_of(name)] = parts[rank];
   }
   SimulationOptions options;
   options.runs = 2;
@@ -287,8 +297,9 @@ void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes) {
   ASSERT_TRUE(report.ok()) << report.faults.front().text;
   for (std::size_t i = 0; i < 3; ++i) {
     std::vector<HostTensor> parts;
+    const char* const names[] = {"dQ", "dK", "dV"};
     for (int rank = 0; rank < o.ranks; ++rank) {
-      parts.push_back(memory.tensors[rank][place + i * of_tensor]);
+      parts.push_back(memory.tensors[rank][place_of(names[i])]);
     }
     const HostTensor whole = unshard(parts, 1, o.shards);
     double squares = 0, norm = 1e-30;
@@ -307,7 +318,7 @@ TEST(SequenceParallelAttentionTest, Gradients) {
   check_gradients(o, {71, 71, 2});
   o.attention.causal = false;
   o.attention.kv_heads = 4;
-  check_gradients(o, {33, 40});
+  check_gradients(o, {33, 40}, /*of_lse=*/true);
 }
 
 // Rows that are divided otherwise than the operation takes them.
@@ -348,7 +359,7 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
            {fixed, {"ranks=2", "queries=30", "keys=45", "causal=true", "window=40"}},
            {packed, {"ranks=2", "queries=45", "keys=41", "batch=3"}},
            {packed, {"ranks=3", "queries=30", "causal=true", "shards=zig_zag", "sinks=true"}},
-           {gradients, {"ranks=2", "queries=21", "keys=17"}},
+           {gradients, {"ranks=2", "queries=21", "keys=17", "lse_gradient=true"}},
            {gradients,
             {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}}}) {
     SCOPED_TRACE(more[1]);

@@ -130,6 +130,20 @@ TEST(GemmReduceScatterTest, OfTwoFourAndEightRanks) {
   check(small_tiles(8), {70, 24, 24}, {.runs = 2, .multiprocessors = 2});
 }
 
+// A rank without a row in the last tile, several tiles of a CTA, and one row of each rank.
+TEST(GemmReduceScatterTest, TilesOfAllRanksRows) {
+  GemmReduceScatter o = small_tiles(4);
+  o.join_ranks = true;
+  check(o, {35, 40, 72}, {.schedules = 2});
+  check(o, {1, 8, 136}, {.runs = 4});
+  o.ranks = 2;
+  o.parts = f32;
+  check(o, {35, 40, 72}, {.schedules = 2});
+  o.gemm.share_b = 2;
+  EXPECT_THAT(test::usage_error_of([&] { gemm_reduce_scatter_sm90(o); }),
+              HasSubstr("tiles of all ranks' rows share B"));
+}
+
 TEST(GemmReduceScatterTest, PartsOfF32) {
   GemmReduceScatter o = small_tiles(3);
   o.parts = f32;

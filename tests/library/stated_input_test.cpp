@@ -91,6 +91,7 @@ TEST(StatedInputTest, WhatIsWrongIsAnError) {
                     HasSubstr("uniform:-1:1"), HasSubstr("x.npy")));
   EXPECT_THAT(error_of("unifrm:0.5:1", f32), HasSubstr("'unifrm' is neither"));
   EXPECT_THAT(error_of("", f32), HasSubstr("'' is neither"));
+  EXPECT_THAT(error_of(std::string(5000, 'x'), f32), HasSubstr("is neither a kind of numbers"));
   EXPECT_THAT(error_of("full", f32), AllOf(HasSubstr("full takes 1 number, and 0 stand there"),
                                            HasSubstr("--in X=full:0.5")));
   EXPECT_THAT(error_of("zeros:1", f32), HasSubstr("zeros takes 0 numbers, and 1 stand there"));

@@ -411,6 +411,47 @@ TEST(OverlapProducts, WhatIsInTheWayIsSaid) {
   EXPECT_EQ(why_in_turn(wide), "the loop does not step by 1");
 }
 
+// %21 is the sum, and %60 one more value that the loop carries, as %62.
+std::string with_another_value(const std::string& type, const std::string& initial,
+                               const std::string& yielded) {
+  std::string text = causal_sums();
+  replace_once(text,
+               "  %21: tile<f32, 128x64> = for_loop %10, %20, %13, %19 (%22: i32, %23: tile<f32, "
+               "128x64>) {",
+               "  %21: tile<f32, 128x64>, %60: " + type + " = for_loop %10, %20, %13, %19, " +
+                   initial + " (%22: i32, %23: tile<f32, 128x64>, %62: " + type + ") {");
+  replace_once(text, "    yield %39", "    yield %39, " + yielded);
+  return text;
+}
+
+// A list: each block of V says which is the next.
+TEST(OverlapProducts, ABlockThatTheLoopCarries) {
+  std::string list = with_another_value("i32", "%10", "%70");
+  replace_once(list, "load %3, %24,", "load %3, %62,");
+  replace_once(list, "    yield", "    %70: i32 = add %62, %12\n    yield");
+  EXPECT_EQ(why_in_turn(list), "what it multiplies with hangs on what the loop carries");
+}
+
+TEST(OverlapProducts, ASumThatTheIterationItselfReads) {
+  std::string read = with_another_value("tile<f32, 128x64>", "%19", "%70");
+  replace_once(read, "    yield", "    %70: tile<f32, 128x64> = exp2 %39\n    yield");
+  EXPECT_EQ(loops_rotated(read), 0);
+}
+
+// Scaled twice: the second factor's product reads the first one's, and both come behind the sum.
+TEST(OverlapProducts, WhatReadsTheSumComesBehindIt) {
+  std::string scaled = causal_sums();
+  replace_once(scaled, "    %39: tile<f32, 128x64> = dot %37, %38, %23\n",
+               "    %70: tile<f32, 128x64> = mul %23, %15\n"
+               "    %71: tile<f32, 128x64> = mul %70, %15\n"
+               "    %72: tile<f32, 128x64> = exp2 %27\n"
+               "    %39: tile<f32, 128x64> = dot %37, %38, %71\n");
+  ir::Kernel k = test::parsed(scaled);
+  EXPECT_EQ(overlap_products(k), 1);
+  ir::canonicalise(k);
+  ir::verify(k);
+}
+
 TEST(OverlapProducts, NotWhereTheRegistersDoNotReach) {
   EXPECT_EQ(loops_rotated(causal_sums()), 1);
   // Another sum that is carried, of 512 columns.

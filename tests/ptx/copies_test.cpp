@@ -1,8 +1,12 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ptx/launch_test_kernel.h"
 
@@ -429,20 +433,26 @@ end:)",
   EXPECT_EQ(reduced("add.u32", 5, 7, "red.relaxed.gpu.global.add.u32 [%rd0+12], 1;"), 13u);
 }
 
-// A box of 8 rows as it lies in shared memory: chunk c of row r, of 16 bytes, is the row's chunk
-// c ^ r % 8 with a swizzle of 128 bytes, c ^ r / 2 % 4 with one of 64, c ^ r / 4 % 2 with one
-// of 32.
-TEST(PtxCopies, BoxesAreSwizzled) {
-  constexpr int kRows = 8, kStride = 160, kFirst = 16;  // bytes
-  std::vector<std::uint32_t> tensor(kRows * kStride / 4);
+constexpr int kBoxRows = 8, kBoxStride = 160;  // bytes
+
+std::vector<std::uint32_t> boxed_tensor() {
+  std::vector<std::uint32_t> tensor(kBoxRows * kBoxStride / 4);
   for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = 1000 + static_cast<unsigned>(i);
+  return tensor;
+}
+
+struct BoxLoad {
+  int width = 128;         // bytes of a row
+  int place = 0;           // in shared memory
+  int column = 0;          // where the box begins
+  std::int64_t shift = 0;  // bytes that the map begins before the tensor
+};
+
+// What comes of a box of 8 rows of the tensor, as it lies in shared memory.
+test::Ran load_box(const std::vector<std::uint32_t>& tensor, const BoxLoad& load) {
   const auto base = reinterpret_cast<std::uint64_t>(tensor.data());
-  for (const int width : {32, 64, 128}) {
-    SCOPED_TRACE(width);
-    const auto run_at = [&](int place) {
-      std::string text =
-          kernel_text(".shared .align 1024 .b8 s[2048];\n.shared .align 8 .b8 b[16];",
-                      fmt::format(R"(
+  std::string text = kernel_text(".shared .align 1024 .b8 s[2048];\n.shared .align 8 .b8 b[16];",
+                                 fmt::format(R"(
 mov.b64 %rd4, k_param_1;
 cvta.param.u64 %rd5, %rd4;
 mov.u32 %r3, s;
@@ -464,39 +474,64 @@ shl.b32 %r4, %r0, 2;
 add.u32 %r4, %r4, %r3;
 ld.shared.u32 %r1, [%r4];
 st.global.u32 [%rd1], %r1;)",
-                                  place, kFirst / 4, kRows * width));
-      text = replaced(text, ".param .u64 k_param_0",
-                      ".param .u64 k_param_0, .param .align 64 .b8 k_param_1[128]");
-      LaunchInput input = input_of(1);
-      TensorMap map;
-      map.name = "tensor";
-      map.base = base;
-      map.rank = 2;
-      map.sizes = {kStride / 4, kRows};
-      map.strides = {4, kStride};
-      map.box = {width / 4, kRows};
-      map.type = Type::u32;
-      map.swizzle = width;
-      input.maps = {map};
-      const auto handle = handle_of(0);
-      input.parameters = {{handle.begin(), handle.end()}};
-      input.memory = {{"tensor", base, base + 4 * tensor.size()}};
-      return run(text, kRows * width / 4, input);
-    };
-    const test::Ran ran = run_at(0);
+                                             load.place, load.column, kBoxRows * load.width));
+  text = replaced(text, ".param .u64 k_param_0",
+                  ".param .u64 k_param_0, .param .align 64 .b8 k_param_1[128]");
+  LaunchInput input = input_of(1);
+  TensorMap map;
+  map.name = "tensor";
+  map.base = base - static_cast<std::uint64_t>(load.shift);
+  map.rank = 2;
+  map.sizes = {kBoxStride / 4, kBoxRows};
+  map.strides = {4, kBoxStride};
+  map.box = {load.width / 4, kBoxRows};
+  map.type = Type::u32;
+  map.swizzle = load.width;
+  input.maps = {map};
+  const auto handle = handle_of(0);
+  input.parameters = {{handle.begin(), handle.end()}};
+  input.memory = {{"tensor", base, base + 4 * tensor.size()}};
+  return run(text, kBoxRows * load.width / 4, input);
+}
+
+// Chunk c of row r, of 16 bytes, is the row's chunk c ^ r % 8 with a swizzle of 128 bytes,
+// c ^ r / 2 % 4 with one of 64, c ^ r / 4 % 2 with one of 32.
+TEST(PtxCopies, BoxesAreSwizzled) {
+  constexpr int kFirst = 4;
+  const std::vector<std::uint32_t> tensor = boxed_tensor();
+  for (const int width : {32, 64, 128}) {
+    SCOPED_TRACE(width);
+    const test::Ran ran = load_box(tensor, {.width = width, .column = kFirst});
     ASSERT_EQ(ran.fault(), "") << ran.report.faults[0].message;
     const int chunks = width / 16, rows_together = 8 / chunks;
-    for (int row = 0; row < kRows; ++row) {
+    for (int row = 0; row < kBoxRows; ++row) {
       for (int word = 0; word < width / 4; ++word) {
         const int chunk = (word / 4) ^ (row / rows_together % chunks);
         const int at = row * width / 4 + chunk * 4 + word % 4;
         ASSERT_EQ(ran.out[static_cast<std::size_t>(at)],
-                  tensor[static_cast<std::size_t>(row * kStride / 4 + kFirst / 4 + word)])
+                  tensor[static_cast<std::size_t>(row * kBoxStride / 4 + kFirst + word)])
             << row << ", " << word;
       }
     }
     // Patterns repeat every 8 rows of a swizzle of 32 bytes, and begin there.
-    EXPECT_EQ(run_at(4 * width).fault(), "misaligned");
+    EXPECT_EQ(load_box(tensor, {.width = width, .place = 4 * width, .column = kFirst}).fault(),
+              "misaligned");
+  }
+}
+
+// Of a box of which nothing exists hardware brings zeros, and touches where its map begins.
+TEST(PtxCopies, BoxesOutsideTouchTheBaseOfTheirMap) {
+  const std::vector<std::uint32_t> tensor = boxed_tensor();
+  for (const int column : {-32, 40, 4000}) {
+    const test::Ran zeros = load_box(tensor, {.column = column});
+    ASSERT_EQ(zeros.fault(), "") << zeros.report.faults[0].message;
+    EXPECT_EQ(std::count(zeros.out.begin(), zeros.out.end(), 0u),
+              static_cast<std::ptrdiff_t>(zeros.out.size()));
+    const test::Ran before = load_box(tensor, {.column = column, .shift = 64});
+    ASSERT_EQ(before.fault(), "out_of_bounds");
+    EXPECT_THAT(
+        before.report.faults[0].message,
+        testing::HasSubstr("of a box that lies wholly outside of tensor, whose map begins"));
   }
 }
 

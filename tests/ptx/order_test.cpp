@@ -107,6 +107,9 @@ TEST(PtxOrder, ScopesIncludeEachOther) {
                             "ld.acquire.cluster.global.u32 %r4, [%rd0+4];", cluster),
               cluster == 2 ? "" : "race");
   }
+  EXPECT_EQ(fault_between("st.release.cta.global.u32 [%rd0+4], 1;",
+                          "ld.acquire.cta.global.u32 %r4, [%rd0+4];", 2),
+            "race");
   // Within a CTA the narrowest is enough.
   EXPECT_EQ(fault_between_warps("st.release.cta.global.u32 [%rd0+4], 1;",
                                 "ld.acquire.cta.global.u32 %r4, [%rd0+4];"),

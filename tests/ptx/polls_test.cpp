@@ -117,6 +117,17 @@ TEST(PtxPolls, OfWhatNobodyWritesAreADeadlock) {
   }
 }
 
+// A word that changes while it is asked for, to what nobody waits for.
+TEST(PtxPolls, OfAWordThatHasChangedAreADeadlockToo) {
+  const std::string_view asks =
+      "mov.u32 %r2, %ctaid.x; setp.eq.u32 %p3, %r2, 1;\n"
+      "@%p3 st.relaxed.gpu.global.u32 [%rd0+4], 1;\n"
+      "w: ld.relaxed.gpu.global.u32 %r4, [%rd0+4]; setp.ne.u32 %p4, %r4, 5; @%p4 bra w;";
+  const Ran ran = run(kernel_text("", asks), 32, late(2));
+  EXPECT_EQ(ran.fault(), "deadlock");
+  EXPECT_LT(ran.report.operations, 500);
+}
+
 // A loop that gives up may do so, and its CTA's copies come before that.
 TEST(PtxPolls, MayCountTheirTries) {
   const std::string asks =

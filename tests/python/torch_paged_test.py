@@ -63,6 +63,30 @@ class Paged(unittest.TestCase):
         self.assertTrue(torch.equal(attention_paged(q, other, other, table, numbers(LENGTHS)),
                                     wanted))
 
+    def test_scales_of_e4m3(self):
+        q = normal(4, 3, 4, 32)
+        dense = [normal(4, 50, 2, 32, seed=seed).to(torch.float8_e4m3fn) for seed in (1, 2)]
+        (k, table), (v, _) = (paged(t, LENGTHS) for t in dense)
+        for scales in ((torch.tensor([0.5, 3.0]), torch.tensor([0.25, 2.0])),
+                       (torch.tensor([0.5, 3.0]), torch.tensor([2.0])),
+                       (torch.tensor(0.5), torch.tensor([2.0]))):
+            out = attention_paged(q, k, v, table, numbers(LENGTHS), causal=True, k_scale=scales[0],
+                                  v_scale=scales[1])
+            keys, values = (t.float() * scale.expand(2)[:, None]
+                            for t, scale in zip(dense, scales))
+            for b, length in enumerate(LENGTHS):
+                wanted = reference.attention(q[b:b + 1], keys[b:b + 1, :length],
+                                             values[b:b + 1, :length], causal=True)
+                require_close(self, f"out {b}", out[b:b + 1], wanted[0], torch.float32)
+        require_refusal(self, lambda: attention_paged(q, k, v, table, numbers(LENGTHS)), "k_scale",
+                        "float32")
+        require_refusal(self, lambda: attention_paged(q, k, v, table, numbers(LENGTHS),
+                                                      k_scale=torch.ones(3), v_scale=scales[1]),
+                        "k_scale is {3}", "k has 2 heads")
+        require_refusal(self, lambda: attention_paged(q, q[:, :, :2], q[:, :, :2], table,
+                                                      numbers(LENGTHS), k_scale=torch.ones(2)),
+                        "k_scale is given")
+
     def test_opcheck(self):
         q = normal(4, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)

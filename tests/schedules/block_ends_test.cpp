@@ -334,6 +334,30 @@ TEST(BlockEnds, RowsThatExistInPartAreSplitAndJoined) {
   }
 }
 
+// Parts of a block end where it ends, also before the tensor does: the rows behind it are not
+// written.
+TEST(BlockEnds, PartsOfABlockEndWithIt) {
+  Kernel kernel("parts");
+  const Dim n = kernel.dim("n"), used = kernel.dim("used");
+  const Tensor X = kernel.in("X", f32, {n, 16}), U = kernel.in("U", f32, {used});
+  const Tensor Y = kernel.inout("Y", f32, {n, 16});
+  kernel.grid(1);
+  (void)U;
+  const Block rows(0, 64, Index(used));
+  for (int i = 0; i < 4; ++i) {
+    const Block part = rows.part(i, 16);
+    store(Y(part, all), load(X(part, all)));
+  }
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    const HostTensor x = HostTensor::random_normal(f32, {50, 16}, 1);
+    HostTensor y = HostTensor::zeros(f32, {50, 16}), in = x, u = HostTensor::zeros(f32, {37});
+    compile(kernel, target).run({ref(in), ref(u), ref(y)});
+    for (std::int64_t row = 0; row < 50; ++row) {
+      EXPECT_EQ(y.at({row, 3}), row < 37 ? x.at({row, 3}) : 0) << target << " row " << row;
+    }
+  }
+}
+
 // Which the sum of all rows must leave out, split or not.
 TEST(BlockEnds, PartsOfRowsThatDoNotExistAreNotSummed) {
   Kernel kernel("sums");

@@ -146,6 +146,18 @@ TEST(Conversions, APartOfATransposedProduct) {
       }));
 }
 
+// The axis that is cut is neither the first nor the last.
+TEST(Conversions, APartInTheMiddleOfThreeAxes) {
+  Kernel kernel("middle");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n, 8, 32}), Y = kernel.out("Y", f32, {n, 4, 32});
+  const auto [x] = kernel.grid(ceil_div(n, 16));
+  const Block own = n.block(x, 16);
+  store(Y(own, all, all), load(X(own, all, all)).slice({0, 3, 0}, {16, 4, 32}) * 2);
+  EXPECT_EQ(conversions(kernel), 1U);
+  check(kernel, {random(f32, {40, 8, 32}, 1), output(f32, {40, 4, 32})}, 1);
+}
+
 // dV = P^T dO, as in the backward pass of attention: P is computed, and read turned.
 TEST(Conversions, AComputedFirstOperandTransposed) {
   for (const int rows : {64, 128}) {

@@ -328,6 +328,40 @@ TEST(FaultKinds, RelaxedAtomic) {
   EXPECT_EQ(expect_found(39, subject).caught, 1);
 }
 
+// Blocks of 16 rows of X, of which those from 24 on do not exist. Only of the first block it is
+// known that it is not wholly outside.
+TEST(FaultKinds, TheOtherOfTwoMaps) {
+  Kernel kernel("cut");
+  const Tensor X = kernel.in("X", bf16, {48, kSize}), C = kernel.out("C", bf16, {48, kSize});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, 16, kSize}});
+  const auto load_block = [&](const Index& first) {
+    ring.produce([&](const Slot& slot) { tma_load(X(Block(first, 16, Index(24)), all), slot[0]); });
+  };
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       load_block(0);
+                       for (const Index i : range(1, 3)) load_block(16 * i);
+                     }),
+                role("store", warps(1), registers(24), [&] {
+                  for (const Index i : range(0, 3)) {
+                    const Slot slot = ring.consume();
+                    tma_store(C(Dim(48).block(i, 16), all), slot[0]);
+                    bulk_commit();
+                    bulk_wait(0);
+                    ring.release(slot);
+                  }
+                })});
+  const Subject subject{lowered(kernel), {numbers({48, kSize}, 11)}, {"X"}, {48, kSize}};
+  const Sites sites(subject.machine);
+  std::vector<bool> is_known;
+  for (const Site* choice : sites.of(ir::Op::ragged_map)) {
+    is_known.push_back(sites.definition(choice->operation->operands[1])->op() == ir::Op::constant);
+  }
+  EXPECT_THAT(is_known, testing::ElementsAre(true, false));
+  EXPECT_EQ(expect_found(40, subject).caught, 2);
+}
+
 // Every operation of a sort is a site, as is every stage and phase that is carried on.
 TEST(FaultKinds, LeaveNoSiteOut) {
   for (const Subject& subject : {pipeline_subject(), computed_operand(), exchange()}) {
@@ -383,6 +417,30 @@ TEST(FaultKinds, ProbeTellsWhetherASiteIsExecuted) {
     const Subject subject{machine, {numbers({rows, kSize}, 6)}, {"X"}, {kSize, kSize}};
     EXPECT_EQ(symptom(subject, mutant.probe(machine)), rows > 0 ? "named_barrier" : "");
   }
+}
+
+// Of CTAs 0, 1 and 2 the last one by 2 and by 3, and the last two by 2 and by 1.
+TEST(FaultKinds, ProbeOfADivisorTellsWhetherItsNumberIsAnother) {
+  Kernel kernel("quotients");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 64}), C = kernel.out("C", bf16, {n, 64});
+  kernel.ctas(ceil_div(n, 16));
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    const Block rows = n.block(cta_index(), 16), columns = Dim(64).block(cta_index() / 2, 32);
+    store(C(rows, columns), load(X(rows, columns)));
+  })});
+  const ir::Kernel machine = lowered(kernel);
+  Mutant mutant = mutants_of(kind(36), machine).front();
+  ASSERT_EQ(mutant.change, "divides by one more");
+  const auto tells = [&](Mutant::Division division, std::int64_t ctas) {
+    mutant.division = division;
+    const Subject subject{machine, {numbers({16 * ctas, 64}, 6)}, {"X"}, {16 * ctas, 64}};
+    return symptom(subject, mutant.probe_number(machine)) == "named_barrier";
+  };
+  EXPECT_TRUE(tells(Mutant::Division::by_one_more, 3));
+  EXPECT_FALSE(tells(Mutant::Division::by_one_more, 2));
+  EXPECT_TRUE(tells(Mutant::Division::by_one_less, 2));
+  EXPECT_FALSE(tells(Mutant::Division::by_one_less, 1));
 }
 
 }  // namespace

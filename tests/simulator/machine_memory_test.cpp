@@ -102,21 +102,33 @@ body () {{
   %24: i32 = constant {{value = 40}}
   %25: i32 = sub %24, %23
   %26: i32 = add %25, %22
+  %27: bool = le %24, %26
+  %28: bool = lt %26, %24
+  %29: bool = constant {{value = 0}}
+  %30: tensor_map = ragged_map %5, {3}
+  %31: tensor_map = ragged_map %6, {4}
   mbarrier_expect_tx %8, %20 {{bytes = 2048}}
-  tma_load %5, %7, %20, %8, %20, %20, %21, %26, %23 {{bytes = 2048}}
+  tma_load %30, %7, %20, %8, %20, %20, %21, %26, %23 {{bytes = 2048}}
   mbarrier_wait %8, %20, %20
-  tma_store %6, %7, %20, %20, %21, {2}
+  tma_store %31, %7, %20, %20, %21, {2}
   bulk_commit
   bulk_wait {{count = 0}}
 }}
 )";
+// Whether the box begins behind where it ends, and other answers.
+const std::string kOutside = "%27", kInside = "%28", kNever = "%29";
+const std::string kFromStart = "%20, %24", kSameRows = "%26, %23";
+
+std::string ragged_text(int first, int limit, const std::string& to, const std::string& load,
+                        const std::string& store) {
+  return fmt::format(fmt::runtime(kRagged), first, limit, to, load, store);
+}
 
 // Rows `first` and on that are below `limit` go from X to the same rows of Y; both maps are ragged
 // on axis 0, which has 40 rows.
 TEST(MachineCopies, ARaggedMapEndsWhereTheCopySays) {
   // Either the whole box is stored, to Y's first rows, so that what was not loaded shows as zeros;
   // or the rows that were loaded, where they were in X.
-  const std::string from_start = "%20, %24", same_rows = "%26, %23";
   for (const auto& [first, limit] : {std::pair(0, 40), std::pair(3, 11), std::pair(30, 40),
                                      std::pair(8, 8), std::pair(20, 12), std::pair(39, 40)}) {
     for (const bool whole : {true, false}) {
@@ -125,7 +137,8 @@ TEST(MachineCopies, ARaggedMapEndsWhereTheCopySays) {
       y.randomise(4);
       const MachineTensor before = y;
       const MachineReport report =
-          run_seed(fmt::format(fmt::runtime(kRagged), first, limit, whole ? from_start : same_rows),
+          run_seed(ragged_text(first, limit, whole ? kFromStart : kSameRows, kOutside,
+                               whole ? kNever : kOutside),
                    {&x, &y}, 7);
       ASSERT_TRUE(report.ok()) << first_message(report);
       for (int row = 0; row < 40; ++row) {
@@ -150,7 +163,7 @@ TEST(MachineCopies, ARaggedMapHasNothingBeforeItsTensor) {
   for (const int first : {0, -1}) {
     MachineTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
     x.randomise(3);
-    const std::string text = fmt::format(fmt::runtime(kRagged), first, 8, "%20, %24");
+    const std::string text = ragged_text(first, 8, kFromStart, kOutside, kNever);
     const MachineReport report = run_seed(text, {&x, &y}, 7);
     EXPECT_EQ(report.ok(), first == 0) << first_message(report);
     if (report.ok()) continue;
@@ -158,6 +171,35 @@ TEST(MachineCopies, ARaggedMapHasNothingBeforeItsTensor) {
     EXPECT_THAT(report.faults[0].message, HasSubstr("row -1 of X"));
     EXPECT_EQ(report.faults[0].first.line, line_of(text, "tma_load"));
   }
+}
+
+// For a box that lies wholly outside hardware touches where the map begins: of the first map that
+// is before the tensor.
+TEST(MachineCopies, ABoxThatLiesOutsideTakesTheMapThatBeginsWithTheTensor) {
+  const auto fault_of = [](const std::string& text, const char* copy) {
+    MachineTensor x("X", DType::bf16, {40, 2, 64}), y("Y", DType::bf16, {40, 2, 64});
+    x.randomise(3);
+    const MachineReport report = run_seed(text, {&x, &y}, 7);
+    if (report.ok()) return std::string("none");
+    EXPECT_EQ(report.faults[0].kind, "out_of_bounds");
+    EXPECT_EQ(report.faults[0].first.line, line_of(text, copy));
+    return report.faults[0].message;
+  };
+  for (const auto& [first, limit] : {std::pair(0, 0), std::pair(8, 8), std::pair(45, 40)}) {
+    for (const std::string& wrong : {kInside, kNever}) {
+      const auto touches = [](const std::string& tensor) {
+        return HasSubstr("a box that lies wholly outside of " + tensor +
+                         " makes TMA touch the address where its map begins, 10240 bytes before");
+      };
+      EXPECT_THAT(fault_of(ragged_text(first, limit, kFromStart, wrong, kNever), "tma_load"),
+                  touches("X"));
+      EXPECT_THAT(fault_of(ragged_text(first, limit, kSameRows, kOutside, wrong), "tma_store"),
+                  touches("Y"));
+    }
+  }
+  EXPECT_THAT(
+      fault_of(ragged_text(3, 11, kFromStart, kInside, kNever), "tma_load"),
+      HasSubstr("a box that reaches X is 10240 bytes behind it in the map for boxes outside"));
 }
 
 TEST(MachineCopies, StoreThatIsNotWaitedForIsFound) {

@@ -79,6 +79,21 @@ class Lines(unittest.TestCase):
         self.assertEqual(refusing, [3, 4, 5])
 
 
+class Text(unittest.TestCase):
+    def test_has_no_name_of_a_kernel(self):
+        mutant = {"kind": 4, "where": "kernels/attention.cpp:7", "change": "left out",
+                  "operation": "wgmma_wait r12 of attention_forward"}
+        self.assertEqual(prove.text_of(mutant),
+                         "the mutant wgmma_wait rN left out of kind 4 at attention.cpp:7")
+        # What is of no kernel keeps its words.
+        mutant["operation"] = "zeros of turns in stream main"
+        self.assertIn("zeros of turns in stream main", prove.text_of(mutant))
+
+
+def places(*numbers, form=""):
+    return [prove.Place(number, form) for number in numbers]
+
+
 class Tasks(unittest.TestCase):
     """Six settings that have one text in seven places; the first has another one too."""
 
@@ -91,12 +106,11 @@ class Tasks(unittest.TestCase):
         self.settings = [("a", True), ("b", True), ("c", True), ("d", True), ("e", False),
                          ("f", False)]
         self.subjects = [prove.Subject("gemm", [name], adds) for name, adds in self.settings]
-        Arguments.all_subjects = self.subjects
 
         def mutants_of(_, subject):
-            texts = {"everywhere": list(range(7))}
+            texts = {"everywhere": places(*range(7))}
             if subject.settings == ["a"]:
-                texts["here alone"] = [7]
+                texts["here alone"] = places(7)
             return texts
         prove.mutants_of = mutants_of
 
@@ -123,16 +137,35 @@ class Tasks(unittest.TestCase):
         self.assertEqual(len([name for name, numbers in self.chosen(self.subjects).items()
                               if numbers != ["7"]]), prove.SETTINGS)
 
-    def test_a_part_of_the_subjects_has_the_same_mutants(self):
-        whole = self.chosen(self.subjects)
-        for subject in self.subjects:
-            for name, numbers in self.chosen([subject]).items():
-                self.assertEqual(numbers, whole[name])
+    def test_settings_that_have_most_come_first(self):
+        prove.mutants_of = lambda _, subject: {
+            "few": places(1), **({"more": places(2)} if subject.settings != ["a"] else {})}
+        chosen = self.chosen([prove.Subject("gemm", [name], True) for name in "abc"])
+        self.assertEqual(chosen, {"b": ["1", "2"], "c": ["1", "2"]})
+
+    def test_each_operation_that_has_a_line_makes_its_mutants(self):
+        names = ["gemm", "decode", "prefill"]
+        chosen = prove.chosen_mutants({"a text": [(prove.Subject(name, ["a"], True), places(3))
+                                                  for name in names]})
+        self.assertEqual({name for name, _ in chosen}, set(names))
+
+    def test_kernels_that_differ_in_a_name_are_one(self):
+        having = {"a text": [(prove.Subject("gemm", [name], True), places(3, form=form))
+                             for name, form in [("a", "1"), ("b", "1"), ("c", "2")]]}
+        chosen = prove.chosen_mutants(having)
+        self.assertEqual(sorted(settings for _, settings in chosen), [("a",), ("c",)])
+        self.assertEqual(prove.what_is_the_same(having, chosen)[1:],
+                         ["the same machine form but for a name: gemm a; gemm b"])
+
+    def test_tasks_of_other_mutants_have_other_keys(self):
+        first, second = (prove.task_of_numbers(self.subjects[0], numbers)
+                         for numbers in ([1, 2], [1, 3]))
+        self.assertNotEqual(first[0], second[0])
 
     def test_what_no_chosen_ones_come_to_is_made_with_all_that_have_it(self):
         unreached = result("a", True, "unreached")
         text = prove.text_of(unreached["answer"]["mutants"][0])
-        prove.mutants_of = lambda *_: {f"gemm {text}": list(range(7)), "gemm another": [7]}
+        prove.mutants_of = lambda *_: {text: places(*range(7)), "another": places(7)}
         self.chosen(self.subjects)
         tasks = list(prove.further_tasks(self.arguments, [unreached]))
         self.assertEqual(len(tasks), len(self.subjects))
@@ -143,19 +176,6 @@ class Tasks(unittest.TestCase):
             self.assertNotIn("7", numbers)
         reached = result("b", True, "caught")
         self.assertEqual(list(prove.further_tasks(self.arguments, [unreached, reached])), [])
-
-    def test_lists_those_of_the_names_asked_for_alone(self):
-        of_gemm = self.chosen(self.subjects)
-        listed, of_list = [], prove.mutants_of
-
-        def mutants_of(arguments, subject):
-            listed.append(subject.name)
-            return of_list(arguments, subject)
-        prove.mutants_of = mutants_of
-        others = [prove.Subject("decode", ["a"], True), prove.Subject("decode", ["b"], True)]
-        self.arguments.all_subjects = self.subjects + others
-        self.assertEqual(self.chosen(self.subjects), of_gemm)
-        self.assertEqual(set(listed), {"gemm"})
 
 
 class Schedules(unittest.TestCase):

@@ -163,6 +163,16 @@ TEST_F(FilesCommandTest, SaysWhichCommandTakesAFile) {
   }
 }
 
+TEST_F(FilesCommandTest, NamesLongerThanFilesHave) {
+  const std::string name(300, 'x'), sizes = " --set m=4 --set n=4 --set k=4 ";
+  for (const std::string& line : {"golden gemm" + sizes + "--out " + name, "check " + name,
+                                  "run gemm --target cpu" + sizes + "--out C=" + name + ".npy",
+                                  "run gemm --target cpu" + sizes + "--in A=" + name + ".npy",
+                                  "run " + name + ".tw --target cpu"}) {
+    expect_failure(line, 2, {name});
+  }
+}
+
 TEST_F(FilesCommandTest, NumbersThatAreNone) {
   expect_failure("run gemm --target interpreter --seed 18446744073709551616", 2,
                  {"--seed", "18446744073709551616 is above 2^64 - 1"});
@@ -235,8 +245,14 @@ TEST_F(FilesCommandTest, TimeAlonePredicts) {
   const Answer answer = tilewright(line);
   EXPECT_EQ(answer.status, 0);
   EXPECT_THAT(answer.output, HasSubstr("predicted time"));
-  for (const char* other : {" --trace trace.html", " --shrunken", " --provenance", " --faults"}) {
+  for (const char* other :
+       {" --trace trace.html", " --shrunken", " --provenance", " --faults", " --schedules 5",
+        " --search delays", " --strict", " --one-for-all", " --break release"}) {
     expect_failure(line + other, 2, {"excludes"});
+  }
+  for (const char* file : {"made.twp", "made.ptx"}) {
+    expect_failure(std::string("simulate ") + file + " --target sm_90a --time", 2,
+                   {"--time", file, "fix: "});
   }
   expect_failure(line + " --max-operations 5", 1, {"warps have executed 5 operations", "fix: "});
 }

@@ -8,6 +8,13 @@ namespace tilewright::kernels {
 // block_k, l2_bytes and in_pairs are not asked.
 struct PagedAttention : Attention {
   int page = 16;
+  // K and V are f8e4m3, and stand for what they are times a scale: what kv_append stores in a cache
+  // of f8e4m3.
+  bool quantised = false;
+  int scales = 1;  // of K, and as many of V: one for all heads, or kv_heads of them
+  // Of multi-head latent attention: a key's first dim_v elements are its value too. There is one
+  // head of keys, and no V.
+  bool latent = false;
 };
 
 // Key j of sequence b lies in slot j % page of page block_table[b][j / page]. Pages come in any
@@ -26,6 +33,8 @@ struct PagedAttention : Attention {
 //      block_table i32 [batch, max_pages], K [pages, page, kv_heads, dim],
 //      V [pages, page, kv_heads, dim_v]; a cache whose pages have head behind head, {pages,
 //      kv_heads, page, dim} in memory, is given with strides that say so
+// in   of latent attention, in place of K and V: KV [pages, page, dim]
+// in   with f8e4m3: K_scale f32 [scales], V_scale f32 [scales]
 // out  O [queries, heads, dim_v], LSE f32 [queries, heads] (natural logarithm)
 // in   with sinks: sinks f32 [heads]
 Program attention_paged(const PagedAttention& attention, SourceLocation where = here());
@@ -38,5 +47,9 @@ enum class KeyParts : std::uint8_t { one, several, planned };
 // dtype is f16 or bf16, and pages have whole 8 slots.
 Program attention_paged_sm90(const PagedAttention& attention, KeyParts keys,
                              SourceLocation where = here());
+// The same of latent keys, 576 of 512 at most: two warpgroups have the two halves of the output's
+// columns. dim is a multiple of 64, dim_v one of 128.
+Program attention_paged_mla_sm90(const PagedAttention& attention, KeyParts keys,
+                                 SourceLocation where = here());
 
 }  // namespace tilewright::kernels

@@ -23,6 +23,9 @@ struct GemmReduceScatter {
   // sm_90a: the CTAs of a cluster, gemm.share_a * ranks of them, have the same columns for all
   // ranks and share B's tiles: for few rows.
   bool share_ranks = false;
+  // sm_90a: a tile has as many rows of each rank, whose parts all leave together: for few rows.
+  // gemm.block_m is a multiple of 16 * ranks.
+  bool join_ranks = false;
 };
 // Its meaning: each rank reads what it needs of the others' operands. The program's tensors are A,
 // B, scale, bias and C.

@@ -1,5 +1,7 @@
 """Attention and its gradients: two operators, and the function that checks what they are given."""
 
+import threading
+
 import torch
 
 from ._checks import (
@@ -11,12 +13,12 @@ from ._checks import (
     refuse,
     under_autocast,
 )
-from ._run import define, differentiate, readable, run
+from ._plain import is_plain
+from ._run import ALIGNMENT, MOST_CALLS, call_of, define, differentiate, is_usable, readable, run
 
 _LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
             "bhsd": ("batch", "heads", "length", "dim")}
 _PACKED = ("total length", "heads", "dim")
-
 
 
 def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, scale=None,
@@ -39,6 +41,10 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
                 host, and nothing else hangs on it
     target      interpreter or sim:sm_90a, for tensors of the host
     """
+    if sinks is None and cu_seqlens is None and max_lengths is None:
+        results = _direct(q, k, v, (causal, window, scale, softcap, layout, target))
+        if results is not None:
+            return results if return_lse else results[0]
     packed = cu_seqlens is not None
     if layout not in _LAYOUTS:
         refuse(f"layout is {layout!r}", "write bshd or bhsd")
@@ -47,18 +53,85 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
                "leave layout out: packed tensors are {" + ", ".join(_PACKED) + "}")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         check_tensor(name, tensor, _PACKED if packed else _LAYOUTS[layout])
-    q, k, v = under_autocast(q, k, v)
+    q, k, v = given = under_autocast(q, k, v)
     if layout == "bhsd":
         q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
     _check_shapes(q, k, v)
     offsets = _checked_offsets(cu_seqlens, q) if packed else (None, None)
     longest = _checked_longest(max_lengths, packed)
+    settings = (causal, window, scale, softcap, layout, target)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
     out, lse = torch.ops.tilewright.attention.default(
         q, k, v, sinks, *offsets, *masked, *longest, target or "")
     if layout == "bhsd":
         out = out.transpose(1, 2)
+    if sinks is None and not packed:
+        _remember(given, settings, q, k, v, tuple(masked))
     return (out, lse) if return_lse else out
+
+
+class _Direct:
+    """Attention of a dense batch without sinks, of tensors that lie so: checked, and made. For one
+    thread."""
+
+    def __init__(self, q, k, v, masked, layout, target):
+        self._masked, self._target, self._transposed = masked, target or "", layout == "bhsd"
+        out, lse = _empty_results(q, k, v)
+        self._out_shape, self._lse_shape = out.shape, lse.shape
+        self._device = q.get_device()  # -1: the host
+        self._misaligned = ALIGNMENT - 1 if q.is_cuda else 0
+        self._call = call_of(
+            "attention_forward", masked, lambda: kernel_options(q, k, v, None, masked),
+            "cuda" if q.is_cuda else target or "cpu", max(self._device, 0), (q, k, v, out, lse))
+
+    def run(self, q, k, v):
+        """The results, or None where these tensors lie elsewhere."""
+        if (q.data_ptr() | k.data_ptr() | v.data_ptr()) & self._misaligned:
+            return None
+        stream = None
+        if self._device >= 0:
+            if torch._C._cuda_getDevice() != self._device:
+                return None
+            stream = torch._C._cuda_getCurrentRawStream(self._device)
+        if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+            if self._transposed:
+                q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+            out, lse = _with_gradients(q, k, v, None, None, None, *self._masked, 0, 0,
+                                       self._target)
+        else:
+            out = q.new_empty(self._out_shape)
+            lse = q.new_empty(self._lse_shape, dtype=torch.float32)
+            self._call.run((q, k, v, out, lse), stream)
+        return (out.transpose(1, 2) if self._transposed else out), lse
+
+
+_made = threading.local()
+
+
+def _key(q, k, v, settings):
+    return (settings, q.dtype, q.shape, q.stride(), k.dtype, k.shape, k.stride(), v.dtype,
+            v.shape, v.stride(), q.get_device(), k.get_device(), v.get_device())
+
+
+def _direct(q, k, v, settings):
+    """Of a call like an earlier one that needs no dispatcher; None for others."""
+    if not is_plain(q, k, v):
+        return None
+    try:
+        made = _made.__dict__.get(_key(q, k, v, settings))
+    except TypeError:  # a setting that is none
+        return None
+    return made and made.run(q, k, v)
+
+
+def _remember(given, settings, q, k, v, masked):
+    """`q`, `k` and `v` are what the kernel was given, {batch, length, heads, dim}."""
+    if not is_plain(*given) or not all(is_usable(tensor) for tensor in (q, k, v)):
+        return
+    if len(_made.__dict__) >= MOST_CALLS:
+        _made.__dict__.clear()
+    *_, layout, target = settings
+    _made.__dict__[_key(*given, settings)] = _Direct(q, k, v, masked, layout, target)
 
 
 def _check_shapes(q, k, v):
@@ -265,5 +338,6 @@ def _refuse_second(ctx, *_):
            "leave create_graph=True out, or use PyTorch's math attention there")
 
 
-differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep, _differentiate)
+_with_gradients = differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep,
+                                _differentiate, _forward)
 differentiate(define(_BACKWARD, _backward, _empty_gradients), 10, lambda *_: None, _refuse_second)

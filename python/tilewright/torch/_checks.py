@@ -17,14 +17,14 @@ def sizes_text(tensor):
     return "{" + ", ".join(str(size) for size in tensor.shape) + "}"
 
 
-def check_tensor(name, tensor, axes):
+def check_tensor(name, tensor, axes, *, more_dtypes=()):
     """Whether it is one of these axes that a kernel can take."""
     if not isinstance(tensor, torch.Tensor):
         refuse(f"{name} is of type {type(tensor).__name__}", f"pass a torch.Tensor as {name}")
     if tensor.dim() != len(axes):
         refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
                f"pass {name} as {{{', '.join(axes)}}}")
-    if tensor.dtype not in DTYPES:
+    if tensor.dtype not in DTYPES and tensor.dtype not in more_dtypes:
         refuse(f"{name} has elements of {tensor.dtype}",
                f"convert {name} to torch.bfloat16, torch.float16 or torch.float32")
     if not (tensor.is_cpu or tensor.is_cuda):

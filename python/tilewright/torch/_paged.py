@@ -3,14 +3,16 @@
 import torch
 
 from ._attention import check_masked, kernel_options, require_offsets
-from ._checks import check_alike, check_size, check_tensor, refuse, under_autocast
+from ._checks import check_alike, check_size, check_tensor, refuse, sizes_text, under_autocast
 from ._run import define, differentiate, readable, run
 
 _PAGES = ("pages", "page", "heads", "dim")
+_FP8 = torch.float8_e4m3fn
 
 
 def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None, softcap=0.0,
-                    sinks=None, scale=None, cu_seqlens=None, return_lse=False, target=None):
+                    sinks=None, scale=None, cu_seqlens=None, k_scale=None, v_scale=None,
+                    return_lse=False, target=None):
     """`attention` for decoding and for chunks of prompts: q {batch, queries, heads, dim}, k and v
     {pages, page, kv_heads, dim}. There are no gradients.
 
@@ -18,16 +20,25 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
                 block_table[.., j // page]. -1 is no page
     lengths     i32 {batch}: the keys of each sequence, those of its queries among them
     cu_seqlens  i32 {batch + 1}: the queries are packed, and q is {total queries, heads, dim}
+    k_scale, v_scale  f32 {kv_heads}, or of one element for all heads: k and v are of
+                torch.float8_e4m3fn, and stand for so many times what they are
 
     The rest is as `attention` has it. A cache that is no pages is one of a page for each sequence.
     """
     packed = cu_seqlens is not None
     check_tensor("q", q, ("total queries", "heads", "dim") if packed else
                  ("batch", "queries", "heads", "dim"))
-    check_tensor("k", k, _PAGES)
-    check_tensor("v", v, _PAGES)
-    q, k, v = under_autocast(q, k, v)
+    check_tensor("k", k, _PAGES, more_dtypes=(_FP8,))
+    check_tensor("v", v, _PAGES, more_dtypes=(_FP8,))
+    if k.dtype == _FP8:
+        q, = under_autocast(q)
+    else:
+        q, k, v = under_autocast(q, k, v)
     _check_shapes(q, k, v)
+    scales = [_checked_scale_of(name, scale, q, k)
+              for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
+    if k.dtype == _FP8 and scales[0].numel() != scales[1].numel():
+        scales = [scale.expand(k.shape[-2]) for scale in scales]
     for name, tensor, axes in (("block_table", block_table, 2), ("lengths", lengths, 1),
                                ("cu_seqlens", cu_seqlens, 1)):
         if tensor is not None:
@@ -40,17 +51,23 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
         check_size("q", q, 0, "batch", batch, "lengths")
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * q.shape[1]
     masked = check_masked(q, causal, window, scale, softcap, sinks)
-    out, lse = torch.ops.tilewright.attention_paged.default(
-        q if packed else q.flatten(0, 1), k, v, cu_seqlens, lengths, block_table, *masked,
-        target or "")
+    tensors = (q if packed else q.flatten(0, 1), k, v)
+    rest = (cu_seqlens, lengths, block_table, *masked, target or "")
+    if k.dtype == _FP8:
+        out, lse = torch.ops.tilewright.attention_paged_fp8.default(*tensors, *scales, *rest)
+    else:
+        out, lse = torch.ops.tilewright.attention_paged.default(*tensors, *rest)
     if not packed:
         out, lse = out.unflatten(0, q.shape[:2]), lse.unflatten(0, q.shape[:2])
     return (out, lse.transpose(-1, -2)) if return_lse else out
 
 
 def _check_shapes(q, k, v):
-    check_alike("q", q, "k", k)
-    check_alike("q", q, "v", v)
+    if k.dtype != _FP8:
+        check_alike("q", q, "k", k)
+    check_alike("k", k, "v", v)
+    if k.device != q.device:
+        refuse(f"k is on {k.device}, and q on {q.device}", f"move k and v to {q.device}")
     check_size("k", k, -1, "dim", q.shape[-1], "q")
     for axis, what in ((0, "number of pages"), (1, "page"), (2, "number of heads")):
         check_size("v", v, axis, what, k.shape[axis], "k")
@@ -58,6 +75,25 @@ def _check_shapes(q, k, v):
     if kv_heads == 0 or heads % kv_heads != 0:
         refuse(f"q has {heads} heads, and k has {kv_heads}",
                "pass k and v with a number of heads that divides that of q")
+
+
+def _checked_scale_of(name, scale, q, k):
+    """{kv_heads} or {1}, or None where the cache has no scales."""
+    if k.dtype != _FP8:
+        if scale is not None:
+            refuse(f"{name} is given, and k is of {k.dtype}",
+                   f"leave {name} out, or pass k and v of {_FP8}")
+        return None
+    heads = k.shape[-2]
+    if not isinstance(scale, torch.Tensor) or scale.dtype != torch.float32:
+        refuse(f"{name} is of {getattr(scale, 'dtype', type(scale).__name__)}, and k of {_FP8}",
+               "pass a tensor of torch.float32: a scale for each head of k, or one for all")
+    if scale.shape not in ((heads,), (1,), ()):
+        refuse(f"{name} is {sizes_text(scale)}, and k has {heads} heads",
+               f"pass {{{heads}}}, or one element for all heads")
+    if scale.device != q.device:
+        refuse(f"{name} is on {scale.device}, and q on {q.device}", f"move {name} to {q.device}")
+    return scale.reshape(-1)
 
 
 def _check_numbers(name, tensor, axes, q):
@@ -75,20 +111,30 @@ def _empty_results(q, k, v, *_):
             q.new_empty(q.shape[:-1], dtype=torch.float32))
 
 
-def _forward(q, k, v, cu_seqlens_q, lengths, block_table, sinks, causal, window, scale, softcap,
-             target):
+def _forward(q, k, v, *rest):
+    return _run_paged("attention_paged", q, k, v, (), *rest)
+
+
+def _forward_fp8(q, k, v, k_scale, v_scale, *rest):
+    return _run_paged("attention_paged_fp8", q, k, v, (k_scale, v_scale), *rest)
+
+
+def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks, causal, window,
+               scale, softcap, target):
     if not q.is_cuda:
         require_offsets("cu_seqlens", cu_seqlens_q, q.shape[0], 0)
     out, lse = _empty_results(q, k, v)
     out.zero_()  # queries of no sequence are not written
     lse.fill_(-torch.inf)
-    tensors = [*(readable(tensor) for tensor in (q, cu_seqlens_q, lengths, block_table, k, v)), out,
-               lse]
+    inputs = (q, cu_seqlens_q, lengths, block_table, k, v, *scales)
+    tensors = [*(readable(tensor) for tensor in inputs), out, lse]
     if sinks is not None:
         tensors.append(readable(sinks))
     masked = (causal, window, scale, softcap)
-    run("attention_paged", masked,
-        lambda: kernel_options(q, k, v, sinks, masked, page=k.shape[1]), target, tensors)
+    run(name, masked,
+        lambda: kernel_options(q, k, v, sinks, masked, page=k.shape[1],
+                               **({"scales": scales[0].numel()} if scales else {})),
+        target, tensors)
     return out, lse
 
 
@@ -97,11 +143,14 @@ def _refuse_gradients(ctx, *_):
            "call it under torch.no_grad(), or train with attention")
 
 
-differentiate(define(
-    "attention_paged(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor lengths, "
-    "Tensor block_table, Tensor? sinks, bool causal, SymInt window, float scale, float softcap, "
-    "str target) -> (Tensor out, Tensor lse)", _forward, _empty_results), 3, lambda *_: None,
-    _refuse_gradients)
+_REST = ("Tensor cu_seqlens_q, Tensor lengths, Tensor block_table, Tensor? sinks, bool causal, "
+         "SymInt window, float scale, float softcap, str target) -> (Tensor out, Tensor lse)")
+for _schema, _implementation in (
+        ("attention_paged(Tensor q, Tensor k, Tensor v, ", _forward),
+        ("attention_paged_fp8(Tensor q, Tensor k, Tensor v, Tensor k_scale, Tensor v_scale, ",
+         _forward_fp8)):
+    differentiate(define(_schema + _REST, _implementation, _empty_results), 3, lambda *_: None,
+                  _refuse_gradients)
 
 
 def append(cache, new, lengths, block_table):

@@ -13,8 +13,8 @@ from ..kernel import Kernel
 from ..tensor import arguments_of
 from ._checks import refuse
 
-_ALIGNMENT = 16  # bytes, of rows that TMA copies
-_MOST_CALLS = 1024  # that a thread keeps
+ALIGNMENT = 16  # bytes, of rows that TMA copies
+MOST_CALLS = 1024  # that a thread keeps
 
 # All operators, whose implementations are in Python.
 _LIBRARY = torch.library.Library("tilewright", "DEF")
@@ -33,9 +33,10 @@ def define(schema, implementation, fake):
     return getattr(torch.ops.tilewright, name).default
 
 
-def differentiate(operator, tensors, keep, backward):
+def differentiate(operator, tensors, keep, backward, implementation=None):
     """Gives an operator gradients. The first so many arguments are tensors or None;
-    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs."""
+    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs. Returns the operator
+    with gradients as a function for calls that is_plain() says need no dispatcher."""
     below_autograd = torch._C._AutoDispatchBelowAutograd
 
     class Function(torch.autograd.Function):
@@ -48,6 +49,13 @@ def differentiate(operator, tensors, keep, backward):
 
     Function.backward = staticmethod(backward)
 
+    class Direct(Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            results = implementation(*arguments)
+            keep(ctx, arguments, results)
+            return results
+
     def call(*arguments):
         if torch.is_grad_enabled():
             for tensor in arguments[:tensors]:
@@ -57,12 +65,13 @@ def differentiate(operator, tensors, keep, backward):
             return operator(*arguments)
 
     _LIBRARY.impl(operator.name(), call, "Autograd")
+    return Direct.apply
 
 
 def is_usable(tensor):
     """Whether a kernel can take it in place: its last axis is not strided, nothing is expanded, and
     on a GPU its rows begin at multiples of 16 bytes."""
-    alignment = _ALIGNMENT if tensor.is_cuda else 1
+    alignment = ALIGNMENT if tensor.is_cuda else 1
     if tensor.data_ptr() % alignment != 0:
         return False
     if tensor.is_contiguous():
@@ -80,7 +89,7 @@ def readable(tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-class _Call:
+class Call:
     """A kernel on tensors of these shapes, wherever they lie. For one thread."""
 
     def __init__(self, kernel, tensors):
@@ -98,7 +107,7 @@ def run(name, settings, options, target, tensors):
     kernel's options are those of options(), which hang on `settings` and the tensors' shapes."""
     first = tensors[0]
     if not first.is_cuda:
-        _call(name, settings, options, target or "cpu", 0, tensors).run(tensors, None)
+        call_of(name, settings, options, target or "cpu", 0, tensors).run(tensors, None)
         return
     if target not in ("", "cuda"):
         refuse(f"target is {target}, and the tensors are on {first.device}",
@@ -112,19 +121,20 @@ def run(name, settings, options, target, tensors):
 
 
 def _run_on_gpu(name, settings, options, index, tensors):
-    call = _call(name, settings, options, "cuda", index, tensors)
+    call = call_of(name, settings, options, "cuda", index, tensors)
     call.run(tensors, torch._C._cuda_getCurrentRawStream(index))
 
 
-def _call(name, settings, options, target, device, tensors):
+def call_of(name, settings, options, target, device, tensors):
+    """Made once for tensors that lie so."""
     key = (name, settings, target, device,
            *[(tensor.dtype, tensor.shape, tensor.stride()) for tensor in tensors])
     calls = _calls.__dict__
     call = calls.get(key)
     if call is None:
-        if len(calls) >= _MOST_CALLS:
+        if len(calls) >= MOST_CALLS:
             calls.clear()
-        call = calls[key] = _Call(_kernel(name, options(), target, device), tensors)
+        call = calls[key] = Call(_kernel(name, options(), target, device), tensors)
     return call
 
 

@@ -52,6 +52,7 @@ OperationPrinter printer_of(Family family) {
       return print_set_max_registers;
     case Family::constant:  // each member by its own name, below
     case Family::peer:
+    case Family::map_choice:
     case Family::control:
     case Family::place:
     case Family::computation:
@@ -87,6 +88,7 @@ OperationPrinter printer_of(Op op) {
     return print_##name;
 #define TW_CONSTANT(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_PEER(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_MAP_CHOICE(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_CONTROL(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_PLACE(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_COMPUTATION(name, ...) TW_PRINTED_BY_NAME(name)

@@ -12,7 +12,8 @@ namespace tilewright::codegen {
 // One parameter of the printed kernel's signature: what a launch has to pass.
 struct LaunchParameter {
   enum class Kind : std::uint8_t {
-    tensor_map,     // index: the n-th tensor_map operation of the body; 128 bytes by value
+    tensor_map,     // index: the n-th tensor_map operation of the body; 128 bytes by value, of
+                    // a ragged one twice
     peer_maps,      // the same for each of ir::kMaximumRanks
     pointer,        // index: the tensor's in Kernel::parameters
     peer_pointers,  // the same for each of ir::kMaximumRanks

@@ -231,9 +231,11 @@ void Emitter::add_tensor_map(const Operation& operation) {
   launch.kind = peers ? LaunchParameter::Kind::peer_maps : LaunchParameter::Kind::tensor_map;
   launch.index = static_cast<int>(tensor_maps_.size());
   set_name(operation.results[0], named(operation));
+  const bool is_ragged = operation.attributes.has(Key::ragged);
+  const std::string_view type =
+      peers ? (is_ragged ? "PeerRaggedMaps" : "PeerMaps") : (is_ragged ? "RaggedMap" : "TensorMap");
   tensor_maps_.push_back(
-      {launch, fmt::format("const __grid_constant__ {} {}", peers ? "PeerMaps" : "TensorMap",
-                           name(operation.results[0]))});
+      {launch, fmt::format("const __grid_constant__ {} {}", type, name(operation.results[0]))});
 }
 
 CudaSource Emitter::finish() {

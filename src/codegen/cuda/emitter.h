@@ -56,6 +56,8 @@ class Emitter {
   std::string stride(ir::ValueId tensor, int axis);
   std::string dim(const Dim& dim);
   void add_tensor_map(const ir::Operation& operation);
+  // Whether the tensor map is two, or two for each rank.
+  bool is_ragged(ir::ValueId map) const { return definition(map)->attributes.has(ir::Key::ragged); }
   // A function made for this kernel's instructions: called `name`, printed once.
   void add_wrapper(const std::string& name, std::string text) {
     wrappers_.emplace(name, std::move(text));

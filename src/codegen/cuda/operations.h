@@ -58,6 +58,7 @@ TW_PRINTER(cluster_sync);
 // ranks.cpp
 TW_PRINTER(peer);
 TW_PRINTER(peer_map);
+TW_PRINTER(ragged_map);
 TW_PRINTER(store_index);
 TW_PRINTER(reduce_add);
 TW_PRINTER(unread_add);  // atomic_add where nobody reads what was there

@@ -12,7 +12,11 @@ typedef long long i64;
 )"},
     {"TensorMap", R"(struct alignas(64) TensorMap { u64 words[16]; };
 )"},
+    {"RaggedMap", R"(struct RaggedMap { TensorMap outside[2]; };
+)"},
     {"PeerMaps", R"(struct PeerMaps { TensorMap rank[8]; };
+)"},
+    {"PeerRaggedMaps", R"(struct PeerRaggedMaps { RaggedMap rank[8]; };
 )"},
     {"Peers", R"(template <typename T>
 struct Peers { T* rank[8]; };
@@ -241,6 +245,23 @@ __device__ __forceinline__ u32 saturate_u32(T a) {
   u32 d;
   asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
+}
+)"},
+    {"f16_of_f8e4m3", R"(__device__ __forceinline__ void f16_of_f8e4m3(u32* r, u32 bytes) {
+  asm("{ .reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high; }"
+      : "=r"(r[0]), "=r"(r[1]) : "r"(bytes));
+}
+)"},
+    {"bf16_of_f8e4m3", R"(__device__ __forceinline__ void bf16_of_f8e4m3(u32* r, u32 bytes) {
+  u32 halves[2];
+  f16_of_f8e4m3(halves, bytes);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    r[i] = pack_bf16(from_f16(halves[i]), from_f16(halves[i] >> 16));
+  }
 }
 )"},
     {"bf16_of_i8",

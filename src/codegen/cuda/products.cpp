@@ -145,7 +145,9 @@ void print_tensor_map(Emitter& emitter, const Operation& operation) {
 }
 
 void print_prefetch_map(Emitter& emitter, const Operation& operation) {
-  emitter.lane_line(fmt::format("prefetch_map({});", emitter.name(operation.operands[0])));
+  const ir::ValueId map = operation.operands[0];
+  emitter.lane_line(fmt::format("prefetch_map({}{});", emitter.name(map),
+                                emitter.is_ragged(map) ? ".outside[false]" : ""));
 }
 
 void print_bulk_copy(Emitter& emitter, const Operation& operation) {

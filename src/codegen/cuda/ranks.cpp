@@ -159,8 +159,15 @@ void print_peer(Emitter& emitter, const Operation& operation) {
 }
 
 void print_peer_map(Emitter& emitter, const Operation& operation) {
-  emitter.line(fmt::format("const TensorMap& {} = {}.rank[{}];", emitter.name(operation.results[0]),
-                           emitter.name(operation.operands[0]),
+  emitter.line(fmt::format("const {}& {} = {}.rank[{}];",
+                           emitter.is_ragged(operation.operands[0]) ? "RaggedMap" : "TensorMap",
+                           emitter.name(operation.results[0]), emitter.name(operation.operands[0]),
+                           emitter.name(operation.operands[1])));
+}
+
+void print_ragged_map(Emitter& emitter, const Operation& operation) {
+  emitter.line(fmt::format("const TensorMap& {} = {}.outside[{}];",
+                           emitter.name(operation.results[0]), emitter.name(operation.operands[0]),
                            emitter.name(operation.operands[1])));
 }
 

@@ -53,8 +53,8 @@ bool print_halves_of_bytes(Emitter& emitter, const Operation& operation) {
   const ir::Type &halves = emitter.type(to), &bytes = emitter.type(from);
   constexpr int kBytes = 4;
   if (operation.attributes.function() != Op::cast || bytes.is_scalar() ||
-      !is_byte_integer(bytes.dtype) || (halves.dtype != bf16 && halves.dtype != f16) ||
-      halves.elements() % kBytes != 0 ||
+      size_of(bytes.dtype) != 1 || bytes.dtype == DType::boolean ||
+      (halves.dtype != bf16 && halves.dtype != f16) || halves.elements() % kBytes != 0 ||
       !is_identity(operation.attributes.maps().at(0), halves.elements())) {
     return false;
   }

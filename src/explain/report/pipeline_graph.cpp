@@ -81,11 +81,11 @@ class Builder {
 
   // The same place may be both operands of a product: one flow.
   void visit(const Operation& operation) {
-    if (operation.op == Op::peer || operation.op == Op::peer_map) {
+    const ir::OpInfo& info = ir::info(operation.op);
+    if (info.family == ir::Family::peer || info.family == ir::Family::map_choice) {
       tensor_of_[operation.results[0]] = tensor_of_.at(operation.operands[0]);
       return;
     }
-    const ir::OpInfo& info = ir::info(operation.op);
     std::vector<int> places;
     int tensor = -1;
     for (const ValueId operand : operation.operands) {

@@ -29,6 +29,7 @@ class RoleCode {
 
   void emit(ir::Op op, std::vector<ir::ValueId> operands, ir::Attributes attributes,
             SourceLocation where);
+  ir::ValueId new_value(ir::Type type) { return kernel_.add_value(std::move(type)); }
   void append(ir::Operation operation) { out_.push_back(std::move(operation)); }
   ir::Operation& last() { return out_.back(); }
   // Begins the instructions of an inner block, and gives those of the outer one ...

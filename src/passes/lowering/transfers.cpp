@@ -208,6 +208,16 @@ void TransferLowering::cluster_copy(const Operation& o) {
   }
 }
 
+// That of the copy of the tile's columns from `column` on.
+ValueId TransferLowering::ragged_map(const Operation& copy, const Operation& map,
+                                     std::int64_t column) {
+  const ValueId is_outside = outside_.condition(code_, copy, map, column);
+  const ValueId chosen = code_.new_value(Type::of(Type::Kind::tensor_map));
+  code_.emit(Op::ragged_map, {copy.operands[0], is_outside}, {}, copy.where);
+  code_.last().results = {chosen};
+  return chosen;
+}
+
 // One copy for each panel of the tile.
 void TransferLowering::tma(const Operation& o) {
   const Op copy = ir::info(o.op).becomes;
@@ -217,16 +227,19 @@ void TransferLowering::tma(const Operation& o) {
   const std::size_t leading = load ? 4 : 2;
   const ValueId place = views_.offset(view, true, o.where);
   const std::int64_t start = views_.panel_step(view, o);
-  const auto peer = map_of_peer_.find(o.operands[0]);
-  const ValueId map = peer == map_of_peer_.end() ? o.operands[0] : peer->second;
-  const std::vector<std::int64_t>& box = places_.at(map)->attributes.integers(Key::box);
+  const auto several = chosen_from_.find(o.operands[0]);
+  const ir::Operation& map =
+      *places_.at(several == chosen_from_.end() ? o.operands[0] : several->second);
+  const bool is_ragged = map.attributes.has(Key::ragged);
+  const std::vector<std::int64_t>& box = map.attributes.integers(Key::box);
   for (std::int64_t column = 0; column < part.shape[1]; column += box.back()) {
     std::vector<ValueId> coordinates(o.operands.begin() + leading, o.operands.end());
     std::reverse(coordinates.begin(), coordinates.end());
     if (column > 0) {
       coordinates[0] = code_.add(coordinates[0], code_.integer(column, o.where), o.where);
     }
-    std::vector<ValueId> operands{o.operands[0], view.shared, place};
+    const ValueId through = is_ragged ? ragged_map(o, map, column) : o.operands[0];
+    std::vector<ValueId> operands{through, view.shared, place};
     ir::Attributes attributes{
         {Key::step, start + column / view.panels.span * view.panels.distance}};
     if (load) {

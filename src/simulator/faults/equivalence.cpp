@@ -166,8 +166,8 @@ bool walk_back(const Sites& sites, const Site& from, ValueId condition,
 
 ValueId tensor_behind(const Sites& sites, ValueId value) {
   const Site* made = sites.definition(value);
-  const bool is_of = made && (made->op() == Op::tensor_map || made->op() == Op::peer_map ||
-                              made->op() == Op::peer);
+  const bool is_of = made && (made->op() == Op::tensor_map || made->op() == Op::peer ||
+                              ir::info(made->op()).family == ir::Family::map_choice);
   return is_of ? tensor_behind(sites, made->operation->operands[0]) : value;
 }
 

@@ -54,6 +54,7 @@ std::vector<Mutant> seed_parted_lanes(const Sites& sites);
 // tile_faults.cpp
 std::vector<Mutant> seed_wrong_division(const Sites& sites);
 std::vector<Mutant> seed_multicast(const Sites& sites);
+std::vector<Mutant> seed_other_map(const Sites& sites);
 
 // value_faults.cpp
 std::vector<Mutant> seed_wrong_elements(const Sites& sites);

@@ -18,33 +18,66 @@ ir::Kernel Mutant::apply(const ir::Kernel& kernel) const {
   return changed;
 }
 
-ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
-  constexpr std::int64_t kNoBarrier = 1 << 20;
-  ir::Kernel probed = kernel;
+namespace {
+
+// Puts an access that always is a fault before an operation, where conditions hold.
+class Probe {
+ public:
+  Probe(const ir::Kernel& kernel, std::size_t site) : probed_(kernel), at_(site) {
+    constexpr std::int64_t kNoBarrier = 1 << 20;
+    number_ = constant(kNoBarrier);
+  }
+  ir::Operation& site() { return operation_at(probed_, at_); }
+  ValueId constant(std::int64_t value) { return insert_constant(probed_, at_++, value); }
+  ValueId scalar(Op op, std::vector<ValueId> operands, DType dtype = DType::i32) {
+    return insert_scalar(probed_, at_++, op, std::move(operands), dtype);
+  }
+  void only_if(ValueId condition) {
+    number_ = scalar(Op::select, {condition, number_, constant(0)});
+  }
   // A named barrier that does not exist; where it does not matter, a meeting of a warp with itself.
-  ValueId number = insert_constant(probed, site, kNoBarrier);
-  std::size_t at = site + 1;
-  const auto scalar = [&](Op op, std::vector<ValueId> operands, DType dtype) {
-    return insert_scalar(probed, at++, op, std::move(operands), dtype);
-  };
-  const auto only_if = [&](ValueId condition) {
-    const ValueId none = insert_constant(probed, at++, 0);
-    number = scalar(Op::select, {condition, number, none}, DType::i32);
-  };
-  if (matters_if != ir::kNoValue) only_if(matters_if);
+  ir::Kernel take() {
+    insert(probed_, at_, Side::before,
+           {Op::named_sync,
+            {number_},
+            {},
+            {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}},
+            {},
+            {}});
+    return std::move(probed_);
+  }
+
+ private:
+  ir::Kernel probed_;
+  std::size_t at_;
+  ValueId number_ = ir::kNoValue;
+};
+
+}  // namespace
+
+ir::Kernel Mutant::probe(const ir::Kernel& kernel) const {
+  Probe probe(kernel, site);
+  if (matters_if != ir::kNoValue) probe.only_if(matters_if);
   if (in_later_turns) {
     const Sites sites(kernel);
     const ir::Operation& loop = *sites.parent(sites.at(site))->operation;
-    only_if(scalar(Op::lt, {loop.operands[0], loop.blocks[0].arguments[0]}, DType::boolean));
+    probe.only_if(
+        probe.scalar(Op::lt, {loop.operands[0], loop.blocks[0].arguments[0]}, DType::boolean));
   }
-  insert(probed, at, Side::before,
-         {Op::named_sync,
-          {number},
-          {},
-          {{ir::Key::first, std::int64_t{0}}, {ir::Key::threads, std::int64_t{32}}},
-          {},
-          {}});
-  return probed;
+  return probe.take();
+}
+
+ir::Kernel Mutant::probe_number(const ir::Kernel& kernel) const {
+  Probe probe(kernel, site);
+  const Op op = probe.site().op;
+  const std::vector<ValueId> operands = probe.site().operands;
+  const ValueId one = probe.constant(1);
+  const ValueId next =
+      probe.scalar(division == Division::by_one_more ? Op::add : Op::sub, {operands[1], one});
+  const ValueId divisor = probe.scalar(Op::max, {next, one});
+  const ValueId own = probe.scalar(op, operands), other = probe.scalar(op, {operands[0], divisor});
+  probe.only_if(probe.scalar(Op::ne, {own, other}, DType::boolean));
+  return probe.take();
 }
 
 const std::vector<FaultKind>& fault_kinds() {
@@ -192,6 +225,11 @@ const std::vector<FaultKind>& fault_kinds() {
        {"workspace", "race", "deadlock"},
        seed_wrong_reset,
        "no workspaces"},
+      {40,
+       "the map for boxes outside where it is not meant, or the other where it is",
+       {"out_of_bounds"},
+       seed_other_map,
+       "no ragged tensor maps"},
   };
   return kinds;
 }

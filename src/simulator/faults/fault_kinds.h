@@ -41,6 +41,8 @@ struct Mutant {
   // The kernel with an access that always is a fault at the site, so that a run shows whether it is
   // ever executed (and matters).
   ir::Kernel probe(const ir::Kernel& kernel) const;
+  // Of another divisor: the same where that makes another number.
+  ir::Kernel probe_number(const ir::Kernel& kernel) const;
 };
 
 class Sites;

@@ -180,4 +180,18 @@ std::vector<Mutant> seed_multicast(const Sites& sites) {
   return mutants;
 }
 
+std::vector<Mutant> seed_other_map(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* choice : sites.of(Op::ragged_map)) {
+    mutants.push_back(mutant_at(sites, *choice, "takes the other of the two maps"));
+    mutants.back().edit = [number = choice->number](ir::Kernel& kernel) {
+      const ValueId outside = operation_at(kernel, number).operands[1];
+      const ValueId inside =
+          insert_scalar(kernel, number, Op::logical_not, {outside}, DType::boolean);
+      operation_at(kernel, number + 1).operands[1] = inside;
+    };
+  }
+  return mutants;
+}
+
 }  // namespace tilewright::simulator

@@ -132,6 +132,41 @@ bool begins_inside(Launch& launch, const Warp& warp, const Instruction& instruct
   return false;
 }
 
+// Where nothing of the box exists.
+bool is_outside(const TensorMap& map, const std::array<std::int64_t, 5>& start) {
+  for (int axis = 0; axis < map.rank; ++axis) {
+    if (start[axis] >= map.extents[axis] || start[axis] + map.box[axis] <= 0) return true;
+  }
+  return false;
+}
+
+// For a box that lies wholly outside TMA touches the address where the map begins, and a ragged one
+// begins before its tensor, where there may be no memory: such a copy takes the map that begins
+// with the tensor, and no other copy does.
+bool through_right_map(Launch& launch, const Warp& warp, const Instruction& instruction,
+                       const TensorMap& map, const std::array<std::int64_t, 5>& start) {
+  const Slot chosen = launch.kernel.transfers[instruction.detail].outside;
+  if (chosen == ir::kNoValue) return true;
+  const bool outside = is_outside(map, start);
+  const auto& shape = map.tensor->shape;
+  const bool is_empty = std::count(shape.begin(), shape.end(), 0) != 0;  // has one address for both
+  if (outside == (warp.integer(chosen) != 0) || is_empty) return true;
+  const std::string what =
+      outside ? fmt::format(
+                    "a box that lies wholly outside of {} makes TMA touch the address where "
+                    "its map begins, {} bytes before the tensor",
+                    map.name, -map.origin)
+              : fmt::format(
+                    "a box that reaches {} is {} bytes behind it in the map for boxes "
+                    "outside",
+                    map.name, -map.origin);
+  launch.log.add(
+      {"out_of_bounds", instruction.where(), map.where,
+       fmt::format("out of bounds: {}\n{}", what, launch.access("copy", instruction, warp)),
+       "ragged_map by whether the box lies wholly outside"});
+  return false;
+}
+
 // The access to the part of the tensor that the box covers.
 void order_tensor(Launch& launch, const Warp& warp, const Access& access, const TensorMap& map,
                   std::byte* data, std::int64_t address, const std::array<std::int64_t, 5>& start) {
@@ -311,7 +346,10 @@ void issue_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
   std::byte* const data = data_in_rank(launch, warp, instruction, *map.tensor, transfer.rank);
   if (!data || !valid(launch, warp, instruction, map, data, address)) return;
   const std::array<std::int64_t, 5> start = coordinates(warp, transfer);
-  if (!begins_inside(launch, warp, instruction, map, start)) return;
+  if (!begins_inside(launch, warp, instruction, map, start) ||
+      !through_right_map(launch, warp, instruction, map, start)) {
+    return;
+  }
   for (const analysis::AxisCheck& check : transfer.checks) {
     const std::int64_t at = start[map.tensor->shape.size() - 1 - check.axis];
     launch.fits(warp, instruction, *map.tensor, check, at, map.tensor->shape[check.axis]);

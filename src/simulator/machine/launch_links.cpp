@@ -60,9 +60,13 @@ std::int64_t LaunchTrace::access_cycles(const Warp& warp, CtaState& cta, WarpSta
   return std::max(cycles, end - own - state.clock);
 }
 
+// A release asks the others whether what its CTA has sent is there. The question goes the same way
+// out, behind what all multiprocessors have sent.
 std::int64_t LaunchTrace::release_cycles(const CtaState& cta, const WarpState& state) const {
-  return std::max<std::int64_t>(cta.arrived - state.clock, 0) +
-         context_.links.cycles(context_.links.link().release);
+  const LinkTimes& links = context_.links;
+  const std::int64_t left = links.left(launch_->place.rank, state.clock);
+  const std::int64_t asked = left == state.clock ? left : left + links.cycles(links.link().arrival);
+  return std::max(cta.arrived, asked) - state.clock + links.cycles(links.link().release);
 }
 
 std::int64_t LaunchTrace::word_cycles(const Warp& warp, const CtaState& cta, const WarpState& state,

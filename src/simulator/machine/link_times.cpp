@@ -5,11 +5,17 @@
 
 namespace tilewright::simulator {
 
+namespace {
+
+// In whole cycles.
+std::int64_t up(std::int64_t parts) { return (parts + LinkTimes::kParts - 1) / LinkTimes::kParts; }
+
+}  // namespace
+
 void LinkTimes::begin(std::string_view target, int ranks) {
   device_ = &target::device_of(target);
   clock_ = device_->reached.product_clock;
   ways_.resize(static_cast<std::size_t>(ranks));
-  for (Ways& each : ways_) each.to.resize(ways_.size());
 }
 
 void LinkTimes::add_memory(const std::byte* first, std::int64_t bytes, int rank) {
@@ -36,13 +42,12 @@ std::int64_t LinkTimes::send(int from, int to, std::int64_t bytes, double rate,
   ways_[from].sent += bytes;
   const auto parts = static_cast<std::int64_t>(
       std::llround(static_cast<double>(bytes) / rate * clock_ * static_cast<double>(kParts)));
-  const auto of_all =
-      static_cast<std::int64_t>(std::llround(static_cast<double>(parts) / link().to_all));
   const std::int64_t start = earliest * kParts;
-  const std::int64_t end =
-      std::max({ways_[from].to[to].fill(start, parts), ways_[from].out.fill(start, of_all),
-                ways_[to].in.fill(start, of_all)});
-  return (end + kParts - 1) / kParts;
+  return up(std::max(ways_[from].out.fill(start, parts), ways_[to].in.fill(start, parts)));
+}
+
+std::int64_t LinkTimes::left(int rank, std::int64_t at) const {
+  return up(ways_[static_cast<std::size_t>(rank)].out.free_from(at * kParts));
 }
 
 }  // namespace tilewright::simulator

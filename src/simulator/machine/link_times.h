@@ -11,9 +11,12 @@
 namespace tilewright::simulator {
 
 // When bytes between the memories of ranks are where they go (target::Link). Each rank has a way
-// out, a way in and one to each other rank, on which what is sent takes turns.
+// out and a way in, on which what is sent takes turns.
 class LinkTimes {
  public:
+  // The wire is finer than cycles.
+  static constexpr std::int64_t kParts = 64;
+
   // Of a program: without, all memory is one rank's.
   void begin(std::string_view target, int ranks);
   void add_memory(const std::byte* first, std::int64_t bytes, int rank);
@@ -30,15 +33,15 @@ class LinkTimes {
   // kind.
   std::int64_t send(int from, int to, std::int64_t bytes, double rate, std::int64_t earliest);
 
+  // When all that is on the rank's way out at that time has left.
+  std::int64_t left(int rank, std::int64_t at) const;
+
   // What has left the rank.
   std::int64_t sent(int rank) const { return ways_[rank].sent; }
 
  private:
-  // The wire is finer than cycles.
-  static constexpr std::int64_t kParts = 64;
   struct Ways {
     Timetable out, in;
-    std::vector<Timetable> to;  // of each other rank
     std::int64_t sent = 0;
   };
   struct Memory {

@@ -73,6 +73,7 @@ class Preparation {
   void mbarrier(const ir::Operation& operation);
   // Whose tensor or map the operand is; none: this rank's.
   Slot rank(ir::ValueId value) const { return rank_[value]; }
+  void choose_map(const ir::Operation& operation);
   void signals(int array);
   void waits_for(int array);
   void product(const ir::Operation& operation);
@@ -88,8 +89,9 @@ class Preparation {
   ir::Binding binding_;
   analysis::LoadedIntegers integers_;
   PreparedKernel prepared_;
-  std::vector<int> object_;  // of a value: its tensor, map, allocation, barriers or array
-  std::vector<Slot> rank_;   // of a value: of a peer's tensor or map
+  std::vector<int> object_;    // of a value: its tensor, map, allocation, barriers or array
+  std::vector<Slot> rank_;     // of a value: of a peer's tensor or map
+  std::vector<Slot> outside_;  // of a map that one of a ragged pair is: which of them
   int role_ = 0;
   bool in_role_ = false;
   bool elected_ = false;

@@ -353,6 +353,8 @@ void Preparation::visit(const Operation& operation) {
       object_[operation.results[0]] = object(operands[0]);
       rank_[operation.results[0]] = operands[1];
       return;
+    case Family::map_choice:
+      return choose_map(operation);
     case Family::control:
       return control(operation);
     case Family::place:

@@ -38,10 +38,25 @@ void Preparation::transfer(const Operation& operation) {
   prepared_.transfers.push_back(std::move(made));
 }
 
+void Preparation::choose_map(const Operation& operation) {
+  const ir::ValueId chosen = operation.results[0], several = operation.operands[0];
+  object_[chosen] = object(several);
+  rank_[chosen] = rank(several);
+  switch (ir::as<ir::MapChoiceOp>(operation.op)) {
+    case ir::MapChoiceOp::peer_map:
+      rank_[chosen] = operation.operands[1];
+      return;
+    case ir::MapChoiceOp::ragged_map:
+      outside_[chosen] = operation.operands[1];
+      return;
+  }
+}
+
 // By the map that is the first operand; coordinates are those from `first` on.
 void Preparation::tensor_transfer(const Operation& operation, int first, Transfer& made) {
   made.map = object(operation.operands[0]);
   made.rank = rank(operation.operands[0]);
+  made.outside = outside_[operation.operands[0]];
   made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
   made.multicast_group = static_cast<int>(operation.attributes.integer_or(Key::multicast_group, 0));
   made.coordinates.assign(operation.operands.begin() + first, operation.operands.end());

@@ -65,6 +65,7 @@ PreparedKernel Preparation::run() {
   prepared_.scalars.resize(kernel_.types.size());
   object_.assign(kernel_.types.size(), -1);
   rank_.assign(kernel_.types.size(), ir::kNoValue);
+  outside_.assign(kernel_.types.size(), ir::kNoValue);
   parameters();
   prepared_.roles.push_back({kernel_.name, 0, prepared_.warps, kernel_.where});
   prepared_.role_of_warp.assign(prepared_.warps, 0);

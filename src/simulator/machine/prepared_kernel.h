@@ -62,8 +62,10 @@ struct TensorMap {
   const ir::Parameter* parameter = nullptr;
   int rank = 0;
   std::array<std::int64_t, 5> extents{}, strides{}, box{};  // strides in bytes
-  std::int64_t origin = 0;  // bytes from `data` to where the coordinates are all 0
-  int ragged_axis = -1;     // whose coordinate the last one shifts, by as much as the origin
+  // Bytes from `data` to where the coordinates are all 0, but in a ragged map for boxes outside,
+  // which begins with the tensor.
+  std::int64_t origin = 0;
+  int ragged_axis = -1;  // whose coordinate the last one shifts, by as much as the origin
   int element_bytes = 0;
   int swizzle = 0;
   SourceLocation where;
@@ -226,8 +228,9 @@ struct Transfer {
   int map = -1;     // of a copy to a CTA of the cluster none
   int source = -1;  // of such a copy: the allocation that it reads
   Slot source_offset = 0, cta = 0;
-  std::int64_t bytes = 0;    // that each of the receivers gets, or that leave
-  Slot rank = ir::kNoValue;  // as of a global access
+  std::int64_t bytes = 0;       // that each of the receivers gets, or that leave
+  Slot rank = ir::kNoValue;     // as of a global access
+  Slot outside = ir::kNoValue;  // of a ragged map: whether it is that for boxes outside
   Slot offset = 0;
   std::int64_t step = 0;
   int barriers = -1;

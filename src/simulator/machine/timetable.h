@@ -28,6 +28,11 @@ class Timetable {
     while (cycles > 0) at = take(at, INT64_MAX, cycles);
     return at;
   }
+  // When it is free again, of what is busy without a gap at that time.
+  std::int64_t free_from(std::int64_t at) const {
+    const auto next = busy_.upper_bound(at);
+    return next == busy_.begin() ? at : std::max(at, std::prev(next)->second);
+  }
   // Busy from start to end, whatever else is there.
   void hold(std::int64_t start, std::int64_t end) {
     std::int64_t all = INT64_MAX;

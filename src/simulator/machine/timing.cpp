@@ -152,7 +152,8 @@ void Timing::end(const Cta& cta) {
     const int barrier = static_cast<int>(i);
     find_unsure(state, barrier);
     note_arrivals(state, barrier);
-    if (!state.initialised || (state.pending == state.expected && state.tx == 0)) continue;
+    // What bytes are expected an arrival has said, and what comes unexpected is a fault.
+    if (!state.initialised || state.pending == state.expected) continue;
     tell(launch_.barrier_array(barrier).where,
          fmt::format("a phase of {} that is not over when its CTA ends",
                      launch_.barrier_name(barrier)));

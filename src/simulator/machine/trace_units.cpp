@@ -184,6 +184,21 @@ void LaunchTrace::wait_for_products(const Warp& warp, WarpState& state,
   merge(state, TraceSlice::Kind::barrier, instruction, 0);
 }
 
+namespace {
+
+// Of a box what the tensor has. Coordinates of ragged ones are not places in it.
+std::int64_t bytes_within(const TensorMap& map, const std::array<std::int64_t, 5>& at) {
+  if (map.ragged_axis >= 0) return map.box_bytes();
+  std::int64_t bytes = map.element_bytes;
+  for (int axis = 0; axis < map.rank; ++axis) {
+    const std::int64_t end = std::min(at[axis] + map.box[axis], map.extents[axis]);
+    bytes *= std::max<std::int64_t>(end - std::max<std::int64_t>(at[axis], 0), 0);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 // A load is drawn once for each CTA that receives it (load_issued).
 void LaunchTrace::issue_copy(const Warp& warp, WarpState& state, const Instruction& instruction) {
   merge(state, TraceSlice::Kind::issue, instruction, 0);
@@ -196,7 +211,8 @@ void LaunchTrace::issue_copy(const Warp& warp, WarpState& state, const Instructi
   std::int64_t written = std::max(read, state.clock + launch_->kernel.target->rates.store_latency);
   if (const int peer = peer_with(store.to); peer >= 0) {
     const bool adds = ir::info(instruction.op).reads(ir::Memory::global);
-    read = written = std::max(read, push(cta, peer, map.box_bytes(), adds, state.clock));
+    const std::int64_t bytes = bytes_within(map, store.coordinates);
+    read = written = std::max(read, push(cta, peer, bytes, adds, state.clock));
   }
   ends_at(written);
   state.stores.push_back({warp.store_groups, read, written, 0});

@@ -153,6 +153,21 @@ __device__ __forceinline__ u32 subtract_f16(u32 a, u32 b) {
   asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
   return d;
 }
+__device__ __forceinline__ void f16_of_f8e4m3(u32* r, u32 bytes) {
+  asm("{ .reg .b16 low, high;\n"
+      "mov.b32 {low, high}, %2;\n"
+      "cvt.rn.f16x2.e4m3x2 %0, low;\n"
+      "cvt.rn.f16x2.e4m3x2 %1, high; }"
+      : "=r"(r[0]), "=r"(r[1]) : "r"(bytes));
+}
+__device__ __forceinline__ void bf16_of_f8e4m3(u32* r, u32 bytes) {
+  u32 halves[2];
+  f16_of_f8e4m3(halves, bytes);
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    r[i] = pack_bf16(from_f16(halves[i]), from_f16(halves[i] >> 16));
+  }
+}
 // 0x4300 is 128 of bf16, whose last seven bits count on from there; with the eighth it is 256.
 __device__ __forceinline__ void bf16_of_i8(u32* r, u32 bytes) {
 #pragma unroll
@@ -1434,14 +1449,12 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
     const float v212 = from_e4m3(v18);
     // kernel.tw:421
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(e4m3_at(e4m3_8, i), e4m3_at(e4m3_8, i + 1));
+    for (int i = 0; i < 2; ++i) bf16_of_f8e4m3(bf16_6 + 2 * i, e4m3_8[i]);
     // kernel.tw:422
     const u32 v213 = pack_bf16(from_e4m3(v18), 0.0f);
     // kernel.tw:423
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(e4m3_at(e4m3_8, i), e4m3_at(e4m3_8, i + 1));
+    for (int i = 0; i < 2; ++i) f16_of_f8e4m3(f16_7 + 2 * i, e4m3_8[i]);
     // kernel.tw:424
     const u32 v214 = pack_f16(from_e4m3(v18), 0.0f);
     // kernel.tw:425

@@ -1,0 +1,68 @@
+"""Kernels of one's own on PyTorch's tensors, with gradients where a kernel computes them."""
+
+import torch
+
+from ._checks import refuse
+from ._run import readable
+
+_DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+           "f8e4m3": torch.float8_e4m3fn, "i64": torch.int64, "i32": torch.int32,
+           "i8": torch.int8, "u8": torch.uint8}
+
+
+def call(kernel, given, scalars, out, stream):
+    """Of a LoadedKernel on its inputs."""
+    if not torch.is_grad_enabled() or not any(
+            isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in given):
+        outputs = _run(kernel, given, scalars, out, stream)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+    if kernel.gradient is None:
+        refuse(f"{kernel.name} has no gradient kernel, and an input requires a gradient",
+               "name it in load(..., gradient=), or call it under torch.no_grad()")
+    if out is not None:
+        refuse(f"{kernel.name}: out is given, and an input requires a gradient", "leave out= out")
+    return _Differentiated.apply(kernel, scalars, stream, *given)
+
+
+def _allocate(like, dtype, shape):
+    return torch.empty(shape, dtype=_DTYPES[dtype], device=like.device)
+
+
+def _run(kernel, given, scalars, out, stream):
+    first = next(tensor for tensor in given if isinstance(tensor, torch.Tensor))
+    for name, tensor in zip(kernel.inputs, given):
+        if isinstance(tensor, torch.Tensor) and tensor.device != first.device:
+            refuse(f"{kernel.name}: {name} is on {tensor.device}, and others on {first.device}",
+                   f"move {name} to {first.device}")
+    given = [tensor if name in kernel.updated else readable(tensor.detach())
+             for name, tensor in zip(kernel.inputs, given)]
+    outputs = kernel.outputs_for(given, out, lambda _, dtype, shape: _allocate(first, dtype, shape))
+    if first.is_cuda and stream is None:
+        stream = torch.cuda.current_stream(first.device).cuda_stream
+    kernel.run(given, outputs, scalars, stream, on_gpu=first.is_cuda)
+    return outputs
+
+
+class _Differentiated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, kernel, scalars, stream, *given):
+        outputs = _run(kernel, given, scalars, None, stream)
+        ctx.kernel, ctx.scalars = kernel, scalars
+        ctx.save_for_backward(*given, *outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, *d_outputs):
+        kernel, gradient = ctx.kernel, ctx.kernel.gradient
+        known = dict(zip(kernel.inputs + kernel.outputs, ctx.saved_tensors))
+        d_known = dict(zip(kernel.outputs, d_outputs))
+        given = []
+        for name in gradient.inputs:
+            of = kernel.gradient_of(name)
+            given.append(known[name] if of is None else d_known[of])
+        values = dict(zip(kernel.scalars, ctx.scalars))
+        gradients = _run(gradient, given, [values[name] for name in gradient.scalars], None, None)
+        found = {kernel.gradient_of(name): d_input
+                 for name, d_input in zip(gradient.outputs, gradients)}
+        return None, None, None, *(found.get(name) for name in kernel.inputs)

@@ -1,0 +1,65 @@
+"""Calls in which nobody but autograd has a part. They go to the kernels without PyTorch's
+dispatcher, whose two passes through Python cost more than all else of a short call."""
+
+import functools
+import threading
+
+import torch
+
+_TYPES = (torch.Tensor, torch.nn.Parameter)
+_keys_of = torch._C._dispatch_keys
+_included = torch._C._dispatch_tls_local_include_set
+_excluded = torch._C._dispatch_tls_local_exclude_set
+_functions_watched = torch._C._len_torch_function_stack
+_is_compiling = torch.compiler.is_compiling
+
+
+def _state():
+    return _included().raw_repr(), _excluded().raw_repr()
+
+
+def _in_new_thread(look):
+    """What look() gives where no mode is on."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(look()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@functools.lru_cache(maxsize=None)
+def _plain_states():
+    def look():
+        with torch.inference_mode():
+            inference = _state()
+        return {_state(), inference}
+
+    return frozenset(_in_new_thread(look))
+
+
+@functools.lru_cache(maxsize=None)
+def _plain_keys(device):
+    """The keys of tensors there that are no views of another kind: not of a batch of vmap, not
+    negated, not functional."""
+    def look():
+        with torch.inference_mode():
+            inference = torch.empty(0, device=device)
+        return {_keys_of(tensor).raw_repr()
+                for tensor in (torch.empty(0, device=device), inference)}
+
+    return frozenset(_in_new_thread(look))
+
+
+def is_plain(*tensors):
+    """Whether a call on these tensors, all on one kind of device, is seen by no tracer, transform,
+    mode or autocast."""
+    if _is_compiling() or _functions_watched() or _state() not in _plain_states():
+        return False
+    for tensor in tensors:
+        if type(tensor) not in _TYPES:
+            return False
+    keys = _plain_keys(tensors[0].device.type)
+    for tensor in tensors:
+        if _keys_of(tensor).raw_repr() not in keys:
+            return False
+    return True

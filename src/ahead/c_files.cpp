@@ -1,0 +1,387 @@
+#include "ahead/c_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "ahead/c_dims.h"
+#include "ahead/c_variant.h"
+#include "ahead/texts.h"
+#include "ir/text.h"
+#include "support/diagnostic.h"
+#include "tilewright/version.h"
+
+namespace tilewright::ahead {
+namespace {
+
+using ir::ProgramBuffer;
+
+constexpr int kAbi = 1;
+
+// What callers pass: of every variant the same.
+std::vector<const ProgramBuffer*> passed(const Exported& exported) {
+  std::vector<const ProgramBuffer*> buffers;
+  for (const ProgramBuffer& buffer : exported.variants.front().program.buffers) {
+    if (buffer.is_passed()) buffers.push_back(&buffer);
+  }
+  return buffers;
+}
+
+const std::vector<ir::ProgramScalar>& scalars(const Exported& exported) {
+  return exported.variants.front().program.scalars;
+}
+
+bool is_written(const ProgramBuffer& buffer) { return buffer.kind != ProgramBuffer::Kind::in; }
+
+const char* c_type(DType scalar) { return scalar == DType::f32 ? "float" : "int32_t"; }
+
+// "sm_90a": 9, 0.
+std::pair<int, int> capability(const std::string& arch) {
+  const int number = std::stoi(arch.substr(arch.find('_') + 1));
+  return {number / 10, number % 10};
+}
+
+void check_names(const Exported& exported) {
+  static const std::set<std::string> words = {
+      "auto",     "bool",     "break",    "case",      "catch",  "char",    "class",    "const",
+      "continue", "default",  "delete",   "do",        "double", "else",    "enum",     "export",
+      "extern",   "false",    "float",    "for",       "friend", "goto",    "if",       "inline",
+      "int",      "long",     "mutable",  "namespace", "new",    "not",     "operator", "or",
+      "private",  "public",   "register", "restrict",  "return", "short",   "signed",   "sizeof",
+      "static",   "struct",   "switch",   "template",  "this",   "throw",   "true",     "try",
+      "typedef",  "typename", "union",    "unsigned",  "using",  "virtual", "void",     "volatile",
+      "while",    "size",     "workspace"};
+  const auto check = [&](const std::string& name, SourceLocation where) {
+    const bool fits = !name.empty() && words.count(name) == 0 &&
+                      std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+                      std::all_of(name.begin(), name.end(),
+                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+    if (fits) return;
+    Diagnostic(where, fmt::format("{}: '{}' is no name in C, or is taken", exported.name, name))
+        .fix("call it otherwise in the kernel")
+        .raise();
+  };
+  check(exported.name, {});
+  for (const ProgramBuffer* buffer : passed(exported)) check(buffer->name, buffer->where);
+  for (const ir::ProgramScalar& scalar : scalars(exported)) check(scalar.name, scalar.where);
+}
+
+std::string replaced(std::string text, const std::string& word, const std::string& by) {
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) {
+    text.replace(at, word.size(), by);
+  }
+  return text;
+}
+
+std::string built_with(const Exported& exported) {
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : exported.options) {
+    if (!value.empty()) settings.push_back(name + "=" + value);
+  }
+  return settings.empty() ? "" : fmt::format("\n * Built with {}.", fmt::join(settings, ", "));
+}
+
+std::string header(const Exported& exported) {
+  std::string guard = exported.name;
+  for (char& c : guard) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  std::string fields;
+  for (const ProgramBuffer* buffer : passed(exported)) {
+    fields += fmt::format("  tilewright_tensor {}; /* {}: {} {{{}}} */\n", buffer->name,
+                          buffer->kind == ProgramBuffer::Kind::in    ? "read"
+                          : buffer->kind == ProgramBuffer::Kind::out ? "written"
+                                                                     : "read and written",
+                          name_of(buffer->dtype), axes_text(buffer->shape));
+  }
+  for (const ir::ProgramScalar& scalar : scalars(exported)) {
+    fields += fmt::format("  {} {};\n", c_type(scalar.dtype), scalar.name);
+  }
+  return fmt::format(
+      R"(#ifndef {guard}_H
+#define {guard}_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* {name}: {description}.{built}
+ * Made by Tilewright {version} for {arch}. {name}.c needs nothing but libcuda.so.1 of the NVIDIA
+ * driver, which it loads at run time.
+ *
+ * Any thread may call these, several at a time, but for unload: no other call may be running then.
+ * None prints or exits. Each int is a status: 0 done, 2 an argument is wrong, 3 the driver or the
+ * GPU is not here or {name}_load was not called, and from 65536 on that plus an error of CUDA.
+ * `message`, which may be NULL, is text of at most `room` bytes that names the argument. */
+
+#ifndef TILEWRIGHT_BUILD_ABI
+#define TILEWRIGHT_BUILD_ABI {abi}
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#ifndef TILEWRIGHT_TENSOR
+#define TILEWRIGHT_TENSOR
+/* A tensor in the GPU's memory. */
+typedef struct tilewright_tensor {{
+  void* data;             /* element 0 */
+  const char* dtype;      /* "bf16", "f16", "f32", ...; NULL: the kernel's own */
+  int32_t rank;           /* number of axes */
+  const int64_t* shape;   /* elements of each axis */
+  const int64_t* strides; /* in elements; NULL for row-major */
+}} tilewright_tensor;
+#endif
+
+typedef struct {name}_arguments {{
+  uint32_t size; /* sizeof({name}_arguments) */
+{fields}  void* workspace; /* {name}_workspace() bytes at a multiple of 256; of one launch at a time */
+}} {name}_arguments;
+
+/* Loads the kernels on the GPU of that number: once, before the first launch there and before a
+ * capture in a CUDA graph. They are in the device's primary context, which CUDA's runtime uses. */
+int {name}_load(int device, char* message, size_t room);
+void {name}_unload(void);
+
+/* Whether a launch would take the arguments. Nothing is queued, and no GPU is needed. */
+int {name}_check(const {name}_arguments* arguments, char* message, size_t room);
+
+/* How many bytes of the GPU's memory a launch with such sizes needs beside its tensors, which need
+ * not be there yet; -1 where they are wrong. What they hold before and after a launch is of no
+ * account. */
+int64_t {name}_workspace(const {name}_arguments* arguments);
+
+/* Queues it on `stream`, a CUstream or cudaStream_t of the current GPU; NULL: the default stream.
+ * The tensors must stay until the stream has passed it. It allocates nothing and waits for nothing,
+ * and can be captured. */
+int {name}_launch(const {name}_arguments* arguments, void* stream);
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+)",
+      fmt::arg("guard", guard), fmt::arg("name", exported.name),
+      fmt::arg("description", exported.description), fmt::arg("built", built_with(exported)),
+      fmt::arg("version", TILEWRIGHT_VERSION), fmt::arg("arch", exported.arch),
+      fmt::arg("abi", kAbi), fmt::arg("fields", fields));
+}
+
+// As words of 64 bits, which compile faster than bytes; the machines that GPUs are in are
+// little-endian.
+std::string cubin_text(const std::string& cubin, std::size_t number) {
+  std::string text = fmt::format("static const uint64_t cubin_{}[] = {{", number);
+  for (std::size_t at = 0; at < cubin.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, cubin.data() + at, std::min<std::size_t>(8, cubin.size() - at));
+    fmt::format_to(std::back_inserter(text), "{}0x{:x}u",
+                   at == 0        ? "\n  "
+                   : at % 64 == 0 ? ",\n  "
+                                  : ", ",
+                   word);
+  }
+  return replaced(std::move(text), "u,", "ULL,") + "};\n";
+}
+
+struct Kernels {
+  std::string cubins, table;
+  std::vector<std::size_t> first;  // of each variant
+  std::size_t count = 0;
+};
+
+Kernels kernels_text(const Exported& exported) {
+  Kernels kernels;
+  for (const Variant& variant : exported.variants) {
+    kernels.first.push_back(kernels.count);
+    for (const compiler::BuiltKernel& kernel : variant.kernels) {
+      kernels.cubins += cubin_text(kernel.build.kernel.cubin, kernels.count);
+      kernels.table += fmt::format(
+          "    {{cubin_{}, {}, {}, {}}},\n", kernels.count++, quoted(kernel.program.source.entry),
+          kernel.program.machine.shared_bytes, kernel.program.machine.cluster > 8 ? 1 : 0);
+    }
+  }
+  return kernels;
+}
+
+std::string selector_text(const Exported& exported) {
+  if (!exported.selector) return "";
+  const Selector& selector = *exported.selector;
+  const library::CompiledRules& rules = selector.rules;
+  std::string text = fmt::format(
+      "/* Which variant serves which sizes. */\n"
+      "static int tw_variant(const tw_run* run, const tw_tensor* given) {{\n"
+      "  int64_t v[{}];\n",
+      rules.value_count());
+  for (std::size_t i = 0; i < rules.fact_count(); ++i) {
+    std::string value = c_number(selector.values[i]);
+    for (const library::LengthSource& source : selector.sources) {
+      if (source.value != i) continue;
+      value = fmt::format("given[{}].shape[{}]", source.tensor, source.axis);
+      if (source.excess != 0) value += fmt::format(" - {}", source.excess);
+    }
+    if (i == rules.multiprocessors()) value = "run->multiprocessors";
+    text += fmt::format("  v[{}] = {}; /* {} */\n", i, value, rules.name_of(i));
+  }
+  for (std::size_t i = 0; i < rules.lets().size(); ++i) {
+    const std::size_t value = rules.fact_count() + i;
+    text += fmt::format("  v[{}] = {}; /* {} */\n", value, rules.lets()[i].c_text(),
+                        rules.name_of(value));
+  }
+  for (std::size_t i = 0; i < rules.rules().size(); ++i) {
+    const library::Rule& rule = rules.rules()[i];
+    text += rule.is_unconditional
+                ? fmt::format("  return {};\n", selector.variant_of_rule[i])
+                : fmt::format("  if ({} != 0) return {};\n", rule.condition.c_text(),
+                              selector.variant_of_rule[i]);
+  }
+  return text + "}\n\n";
+}
+
+// Takes the caller's arguments to the variant that serves them.
+std::string serve_text(const Exported& exported) {
+  const std::vector<const ProgramBuffer*> tensors = passed(exported);
+  std::string text = fmt::format(
+      "static int tw_serve(tw_run* run, const {}_arguments* given) {{\n"
+      "  tw_tensor tensors[{}];\n  double scalars[{}];\n"
+      "  memset(tensors, 0, sizeof tensors);\n  memset(scalars, 0, sizeof scalars);\n",
+      exported.name, tensors.size(), std::max<std::size_t>(scalars(exported).size(), 1));
+  for (std::size_t i = 0; i < scalars(exported).size(); ++i) {
+    text += fmt::format("  scalars[{}] = given->{};\n", i, scalars(exported)[i].name);
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const ProgramBuffer& buffer = *tensors[i];
+    text += fmt::format(
+        "  tw_take(run, &tensors[{}], &given->{}, {}, {}, {}, {}, {}, {});\n", i, buffer.name,
+        quoted(buffer.name), quoted(std::string(name_of(buffer.dtype))), buffer.shape.size(),
+        size_of(buffer.dtype), is_written(buffer) ? 1 : 0, quoted(axes_text(buffer.shape)));
+  }
+  text += "  if (run->status != TW_OK) return run->status;\n";
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    for (std::size_t j = 0; j < tensors.size(); ++j) {
+      if (i == j || !is_written(*tensors[i]) || (is_written(*tensors[j]) && j < i)) continue;
+      text += fmt::format("  tw_apart(run, {}, &tensors[{}], {}, {}, &tensors[{}], {});\n",
+                          quoted(tensors[i]->name), i, size_of(tensors[i]->dtype),
+                          quoted(tensors[j]->name), j, size_of(tensors[j]->dtype));
+    }
+  }
+  if (!exported.selector) {
+    text += "  variant_0(run, tensors, scalars);\n";
+  } else {
+    text += "  switch (tw_variant(run, tensors)) {\n";
+    for (std::size_t i = 0; i < exported.variants.size(); ++i) {
+      text += fmt::format("    case {0}: variant_{0}(run, tensors, scalars); break;\n", i);
+    }
+    text += "  }\n";
+  }
+  return text + "  return run->status;\n}\n\n";
+}
+
+std::string source(const Exported& exported) {
+  const Kernels kernels = kernels_text(exported);
+  const auto [major, minor] = capability(exported.arch);
+  std::string text = fmt::format(
+      "/* Made by Tilewright {} for {}: see {}.h. */\n\n#include \"{}.h\"\n\n"
+      "#include <dlfcn.h>\n#include <pthread.h>\n#include <stdarg.h>\n#include <stdio.h>\n"
+      "#include <stdlib.h>\n#include <string.h>\n\n"
+      "#define TW_KERNELS {}\n#define TW_MAJOR {}\n#define TW_MINOR {}\n"
+      "#define TW_MULTIPROCESSORS {} /* until a GPU is loaded */\n\n",
+      TILEWRIGHT_VERSION, exported.arch, exported.name, exported.name, kernels.count, major, minor,
+      ScheduleOptions().multiprocessors);
+  text += kSupport;
+  text += "\n/* ---- The kernels ---- */\n\n" + kernels.cubins +
+          "\nstatic const tw_kernel tw_kernels[TW_KERNELS] = {\n" + kernels.table + "};\n\n";
+  for (std::size_t i = 0; i < exported.variants.size(); ++i) {
+    text += c_variant(exported.variants[i], i, kernels.first[i]) + "\n";
+  }
+  text += selector_text(exported) + serve_text(exported);
+  return text + replaced(kCalls, "@NAME@", exported.name);
+}
+
+std::string metadata(const Exported& exported) {
+  using Json = nlohmann::ordered_json;
+  Json tensors = Json::array(), numbers = Json::array(), variants = Json::array();
+  for (const ProgramBuffer* buffer : passed(exported)) {
+    Json shape = Json::array();
+    for (const Dim& dim : buffer->shape) shape.push_back(dim.to_string());
+    tensors.push_back({{"name", buffer->name},
+                       {"dtype", name_of(buffer->dtype)},
+                       {"shape", shape},
+                       {"read", buffer->kind != ProgramBuffer::Kind::out},
+                       {"written", is_written(*buffer)}});
+  }
+  for (const ir::ProgramScalar& scalar : scalars(exported)) {
+    numbers.push_back({{"name", scalar.name}, {"dtype", name_of(scalar.dtype)}});
+  }
+  for (const Variant& variant : exported.variants) {
+    Json kernels = Json::array(), dims = Json::array();
+    for (const compiler::BuiltKernel& kernel : variant.kernels) {
+      const ir::Kernel& machine = kernel.program.machine;
+      kernels.push_back({{"name", machine.name},
+                         {"threads", machine.threads},
+                         {"cluster", machine.cluster},
+                         {"shared_bytes", machine.shared_bytes},
+                         {"cubin_bytes", kernel.build.kernel.cubin.size()},
+                         {"form", fmt::format("{:016x}", ir::form_hash(machine))}});
+    }
+    for (const Dim& dim : variant.program.dims) {
+      dims.push_back({{"name", dim.name()},
+                      {"multiple", dim.facts().multiple},
+                      {"minimum", dim.facts().minimum},
+                      {"maximum", dim.facts().maximum}});
+    }
+    variants.push_back({{"name", variant.name}, {"dims", dims}, {"kernels", kernels}});
+  }
+  Json options = Json::object();
+  for (const auto& [name, value] : exported.options) options[name] = value;
+  return Json({{"name", exported.name},
+               {"abi", kAbi},
+               {"tilewright", TILEWRIGHT_VERSION},
+               {"target", exported.arch},
+               {"options", options},
+               {"tensors", tensors},
+               {"scalars", numbers},
+               {"variants", variants}})
+             .dump(2) +
+         "\n";
+}
+
+std::string cmake(const std::string& name) {
+  return replaced(R"(# include(@NAME@.cmake) gives the library @NAME@.
+add_library(@NAME@ STATIC "${CMAKE_CURRENT_LIST_DIR}/@NAME@.c")
+target_include_directories(@NAME@ PUBLIC "${CMAKE_CURRENT_LIST_DIR}")
+set_target_properties(@NAME@ PROPERTIES POSITION_INDEPENDENT_CODE ON)
+find_package(Threads REQUIRED)
+target_link_libraries(@NAME@ PUBLIC Threads::Threads ${CMAKE_DL_LIBS})
+)",
+                  "@NAME@", name);
+}
+
+std::string package(const std::string& name) {
+  return replaced(
+      R"(# Of lib@NAME@.a, which @NAME@.c was compiled to, beside this file and the header.
+Name: @NAME@
+Description: @NAME@, a kernel made by Tilewright
+Version: @VERSION@
+Cflags: -I${pcfiledir}
+Libs: -L${pcfiledir} -l@NAME@ -pthread -ldl
+)",
+      "@NAME@", name);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> c_files(const Exported& exported) {
+  check_names(exported);
+  const std::string& name = exported.name;
+  return {{name + ".h", header(exported)},
+          {name + ".c", source(exported)},
+          {name + ".json", metadata(exported)},
+          {name + ".cmake", cmake(name)},
+          {name + ".pc", replaced(package(name), "@VERSION@", TILEWRIGHT_VERSION)}};
+}
+
+}  // namespace tilewright::ahead

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ahead/exported.h"
+
+namespace tilewright::ahead {
+
+// NAME.h, NAME.c (C99, also C++17), NAME.json, NAME.cmake and NAME.pc: names and what they hold.
+// Raises a usage error where a name of the operation is a word of C.
+std::vector<std::pair<std::string, std::string>> c_files(const Exported& exported);
+
+}  // namespace tilewright::ahead

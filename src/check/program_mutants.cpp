@@ -1,0 +1,66 @@
+#include "check/program_mutants.h"
+
+#include <utility>
+
+#include "check/program_proof.h"
+
+namespace tilewright::checks {
+
+using simulator::FaultKind;
+
+ProgramMutants program_mutants_of(const ir::Program& program,
+                                  const std::vector<ir::Kernel>& kernels, bool all_of_kernels) {
+  ProgramMutants all;
+  for (const FaultKind* kind : proof_kinds(all_of_kernels)) {
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      for (simulator::Mutant& mutant : simulator::mutants_of(*kind, kernels[i])) {
+        MutantResult& result = all.results.emplace_back();
+        result.kind = kind;
+        result.mutant = std::move(mutant);
+        result.mutant.operation += " of " + kernels[i].name;
+        result.subject = i;
+        all.seeded.emplace_back().kernel = i;
+      }
+    }
+  }
+  for (simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
+    MutantResult& result = all.results.emplace_back();
+    result.kind = mutant.kind;
+    result.mutant.where = mutant.where;
+    result.mutant.site = mutant.site;
+    result.subject = kernels.size();
+    result.mutant.operation = mutant.operation;
+    result.mutant.change = mutant.change;
+    all.seeded.emplace_back().program = std::move(mutant);
+  }
+  return all;
+}
+
+void keep_part(const ProofOptions& options, ProgramMutants& all) {
+  std::size_t kept = 0;
+  for (std::size_t i = options.part; i < all.results.size(); i += options.parts) {
+    if (options.mutants && options.mutants->count(i) == 0) continue;
+    std::swap(all.seeded[kept], all.seeded[i]);
+    std::swap(all.results[kept], all.results[i]);
+    ++kept;
+  }
+  all.seeded.resize(kept);
+  all.results.resize(kept);
+}
+
+std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
+  std::vector<const FaultKind*> list;
+  for (const FaultKind& kind : simulator::fault_kinds()) {
+    if (all_of_kernels || kind.number == 23 || kind.number == 24) list.push_back(&kind);
+  }
+  for (const FaultKind& kind : simulator::program_fault_kinds()) list.push_back(&kind);
+  return list;
+}
+
+std::vector<MutantResult> list_mutants(const ir::Program& program,
+                                       const std::vector<ir::Kernel>& kernels,
+                                       bool all_of_kernels) {
+  return program_mutants_of(program, kernels, all_of_kernels).results;
+}
+
+}  // namespace tilewright::checks

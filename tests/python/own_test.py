@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Kernels of one's own from Python, of a plug-in and of a file, with the standard library alone."""
+
+import array
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stderr
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLUGIN = os.environ["PLUGIN"]
+sys.path.insert(0, str(ROOT / "python"))
+
+import tilewright  # noqa: E402
+
+
+def floats(rows, columns):
+    values = array.array("f", (((7 * i) % 31 - 15) / 8 for i in range(rows * columns)))
+    return values, memoryview(values).cast("B").cast("f", (rows, columns))
+
+
+def read(tensor):
+    return array.array("f", tensor.read()).tolist()
+
+
+class Own(unittest.TestCase):
+    def setUp(self):
+        self.kernel = tilewright.load(PLUGIN, "squares", gradient="squares_backward")
+
+    def require_refusal(self, call, *parts, line=None):
+        with self.assertRaises(tilewright.TilewrightError) as raised:
+            call()
+        for part in parts:
+            self.assertIn(part, str(raised.exception))
+        if line:
+            file, text = line
+            self.assertEqual(os.path.basename(raised.exception.file), file)
+            with open(ROOT / "tests/python" / file, encoding="utf-8") as source:
+                self.assertIn(text, source.readlines()[raised.exception.line - 1])
+
+    def test_a_function_over_tensors(self):
+        self.assertEqual(repr(self.kernel), "squares(X, factor=) -> Y, SUM")
+        for rows, columns in ((21, 40), (1, 1), (8, 64)):
+            values, x = floats(rows, columns)
+            y, sums = self.kernel(x, factor=3)
+            self.assertEqual(sums.shape, (rows,))
+            for ours, value in zip(read(y), values):
+                self.assertAlmostEqual(ours, 3 * value * value, places=5)
+            for i, ours in enumerate(read(sums)):
+                row = values[i * columns:(i + 1) * columns]
+                self.assertAlmostEqual(ours, sum(3 * value * value for value in row), places=3)
+
+    def test_by_name_and_into_tensors_of_the_callers(self):
+        values, x = floats(9, 5)
+        y, sums = array.array("f", [float("nan")] * 45), array.array("f", [float("nan")] * 9)
+        out = (memoryview(y).cast("B").cast("f", (9, 5)), sums)
+        self.kernel(X=x, factor=1, out=out)
+        for ours, value in zip(y, values):
+            self.assertAlmostEqual(ours, value * value, places=5)
+        self.assertFalse(any(s != s for s in sums))
+
+    def test_on_other_targets(self):
+        _, x = floats(9, 5)
+        wanted = read(self.kernel(x, factor=2)[0])
+        for target in ("interpreter", "sim:sm_90a"):
+            with self.subTest(target):
+                other = tilewright.load(PLUGIN, "squares", target=target)
+                for ours, right in zip(read(other(x, factor=2)[0]), wanted):
+                    self.assertAlmostEqual(ours, right, places=5)
+
+    def test_of_a_file(self):
+        _, x = floats(9, 5)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "squares.tw"
+            file.write_text(pathlib.Path(self.kernel.__fspath__()).read_text())
+            self.assertEqual(read(tilewright.load(file)(x, factor=2)[0]),
+                             read(self.kernel(x, factor=2)[0]))
+            text = file.read_text()
+            file.write_text(text.replace("reduce", "reduse", 1))
+            with self.assertRaises(tilewright.TilewrightError) as raised:
+                tilewright.load(file)
+            self.assertEqual(raised.exception.file, str(file))
+            self.assertIn("reduse", file.read_text().splitlines()[raised.exception.line - 1])
+
+    def test_what_is_said_of_it(self):
+        simulation = self.kernel.simulate(rows=20, columns=40, factor=2, schedules=3)
+        self.assertTrue(simulation.ok)
+        self.assertEqual(simulation.faults, [])
+        self.assertIn("squares on simulated sm_90a: 3 schedules", str(simulation))
+        self.assertIn("<pre>", simulation._repr_html_())
+        explanation = self.kernel.explain(target="cpu")
+        self.assertIn("squares for cpu", str(explanation))
+        self.assertIn("<html", explanation.page)
+        timing = self.kernel.time(target="cpu", rows=20, columns=40)
+        self.assertLessEqual(timing.minimum, timing.median)
+        self.assertIn("median", str(timing))
+        gradients = self.kernel.check_gradients(rows=9, columns=7, factor=2)
+        self.assertTrue(gradients.ok, gradients)
+        self.assertIn("dX, the gradient of X: ok", str(gradients))
+        tuned = self.kernel.tune(model_only=True)
+        self.assertEqual(len(tuned.best), 1)
+        self.assertIn(" us  ", str(tuned))
+
+    def test_a_page_of_what_ran_when(self):
+        simulation = self.kernel.simulate(rows=20, columns=40, trace=True)
+        self.assertIn("<html", simulation.page)
+        self.assertIn("<iframe", simulation._repr_html_())
+
+    def test_the_librarys_kernels_too(self):
+        self.assertTrue(tilewright.check_gradients("attention_forward", queries=4, keys=4,
+                                                   heads=1, kv_heads=1, batch=1).ok)
+
+    def test_a_wrong_gradient_is_found(self):
+        kernel = tilewright.load(PLUGIN, "squares")
+        text = pathlib.Path(self.kernel.gradient.__fspath__()).read_text()
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "wrong.tw"
+            file.write_text(text.replace("value = 2.0", "value = 2.5"))
+            self.assertNotEqual(file.read_text(), text)
+            checked = kernel.check_gradients(file, rows=9, columns=7)
+            self.assertFalse(checked.ok)
+            self.assertIn("WRONG", str(checked))
+
+    def test_progress_is_shown_to_who_looks_on(self):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+            with redirect_stderr(stream):
+                self.kernel.simulate(rows=20, columns=40, schedules=2)
+            self.assertEqual("schedules [" in stream.getvalue(), shown)
+
+    def test_what_cannot_be_done(self):
+        _, x = floats(9, 5)
+        _, wide = floats(2, 65)
+        for call, *parts in (
+                (lambda: self.kernel(x), "scalar factor is not given"),
+                (lambda: self.kernel(factor=1), "input X is not given", "squares(X, factor=)"),
+                (lambda: self.kernel(x, x, factor=1), "takes 1 inputs, and 2 are given"),
+                (lambda: self.kernel(x, factor=1, Z=x), "Z is none of its inputs"),
+                (lambda: self.kernel(x, factor=1, out=x), "has 2 outputs, and out has 1"),
+                (lambda: self.kernel.simulate(lines=3), "no option 'lines'"),
+                (lambda: tilewright.load(PLUGIN, "square"), "error:"),
+                (lambda: tilewright.load("/nowhere/k.tw"), "cannot be read"),
+                (lambda: tilewright.load(os.__file__, "k"), "is no plug-in"),
+                (lambda: tilewright.load(PLUGIN, "squares").check_gradients(), "gradient=")):
+            with self.subTest(parts[0]):
+                self.require_refusal(call, *parts)
+        self.require_refusal(lambda: self.kernel(wide, factor=1), "columns",
+                             line=("own_kernels.cpp", 'kernel("squares")'))
+        self.require_refusal(lambda: tilewright.load(PLUGIN, "mistaken"), "fix:",
+                             line=("own_kernels.cpp", "store(Y"))
+
+
+if __name__ == "__main__":
+    unittest.main()
