@@ -20,23 +20,21 @@ namespace {
 // Of more blocks than this none is so long that it keeps the others waiting.
 constexpr std::int64_t kMostSorted = 1 << 16;
 
-ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
-                           const RunOptions& options) {
-  std::vector<ir::TensorShape> shapes;
-  for (const TensorArgument& tensor : arguments.tensors) {
-    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
-  }
-  std::map<std::string, std::int64_t> given = ir::given_ranks(kernel, arguments.ranks);
-  given.insert(options.dims.begin(), options.dims.end());
-  ir::Binding binding = ir::bind(kernel, shapes, 1, given);
-  ir::check_scalars(kernel, arguments.scalars);
-  ir::check_memory(kernel, arguments.tensors);
-  return binding;
+ir::TensorShape shape_of(const TensorArgument& tensor) {
+  return {tensor.name, tensor.dtype, tensor.shape, tensor.strides};
 }
 
-std::vector<Scalar> bound_scalars(const Program& program, const ir::Kernel& kernel,
-                                  const Arguments& arguments, const ir::Binding& binding) {
-  std::vector<Scalar> scalars = program.scalars;
+ir::Binding bind_dims(const ir::Kernel& kernel, const Arguments& arguments,
+                      const RunOptions& options) {
+  std::vector<ir::TensorShape> shapes;
+  for (const TensorArgument& tensor : arguments.tensors) shapes.push_back(shape_of(tensor));
+  std::map<std::string, std::int64_t> given = ir::given_ranks(kernel, arguments.ranks);
+  given.insert(options.dims.begin(), options.dims.end());
+  return ir::bind(kernel, shapes, 1, given);
+}
+
+void set_dims(const Program& program, const ir::Kernel& kernel, const ir::Binding& binding,
+              std::vector<Scalar>& scalars) {
   for (const BoundScalar& each : program.dims) {
     const std::int64_t value = binding.evaluate(each.dim);
     const IntegerRange range = range_of(each.dtype);
@@ -49,6 +47,10 @@ std::vector<Scalar> bound_scalars(const Program& program, const ir::Kernel& kern
     }
     scalars[each.scalar].whole = value;
   }
+}
+
+void set_parameters(const Program& program, const Arguments& arguments,
+                    std::vector<Scalar>& scalars) {
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const BoundScalar& each = program.parameters[i];
     const double number = arguments.scalars[i];
@@ -60,10 +62,30 @@ std::vector<Scalar> bound_scalars(const Program& program, const ir::Kernel& kern
   }
   if (program.rank != kNone) scalars[program.rank].whole = arguments.rank;
   if (program.epoch != kNone) scalars[program.epoch].whole = arguments.epoch;
-  return scalars;
 }
 
 }  // namespace
+
+struct CompiledKernel::Bound {
+  bool is_of(const Arguments& arguments, const RunOptions& options) const {
+    const auto alike = [](const TensorArgument& tensor, const ir::TensorShape& shape) {
+      return tensor.dtype == shape.dtype && tensor.shape == shape.sizes &&
+             tensor.strides == shape.strides;
+    };
+    return ranks == arguments.ranks && dims == options.dims &&
+           std::equal(arguments.tensors.begin(), arguments.tensors.end(), tensors.begin(),
+                      tensors.end(), alike);
+  }
+
+  // Of the launch that it was made for.
+  std::vector<ir::TensorShape> tensors;
+  std::map<std::string, std::int64_t> dims;
+  int ranks = 1;
+
+  std::vector<std::int64_t> grid;
+  std::int64_t blocks = 1;
+  std::vector<Scalar> scalars;
+};
 
 CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numerics,
                                const Kernels* kernels)
@@ -72,27 +94,58 @@ CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numeric
       program_(lower(kernel_, kernels_, numerics)),
       order_(program_) {}
 
-std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
-                                  const RunOptions& options) const {
-  const ir::Binding binding = bind_arguments(kernel_, arguments, options);
-  launch.program = &program_;
-  launch.kernels = &kernels_;
-  launch.arguments = &arguments;
-  launch.where = kernel_.where;
-  std::int64_t count = 1;
+CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
+                                                  const RunOptions& options) const {
+  const ir::Binding binding = bind_dims(kernel_, arguments, options);
+  Bound made;
+  for (const TensorArgument& tensor : arguments.tensors) made.tensors.push_back(shape_of(tensor));
+  made.dims = options.dims;
+  made.ranks = arguments.ranks;
+  made.scalars = program_.scalars;
   bool fits = true;
   for (const Dim& extent : kernel_.grid) {
-    launch.grid.push_back(binding.evaluate(extent));
-    fits = fits && !__builtin_mul_overflow(count, launch.grid.back(), &count) && count <= INT32_MAX;
+    made.grid.push_back(binding.evaluate(extent));
+    fits = fits && !__builtin_mul_overflow(made.blocks, made.grid.back(), &made.blocks) &&
+           made.blocks <= INT32_MAX;
   }
-  if (std::count(launch.grid.begin(), launch.grid.end(), 0) != 0) return 0;
+  if (std::count(made.grid.begin(), made.grid.end(), 0) != 0) {
+    made.blocks = 0;
+    return made;
+  }
   if (!fits) {
     Diagnostic(kernel_.where, "kernel " + kernel_.name + " has more than 2^31 - 1 blocks")
         .fix("use larger tiles, or smaller launches")
         .raise();
   }
-  launch.scalars = bound_scalars(program_, kernel_, arguments, binding);
-  return count;
+  set_dims(program_, kernel_, binding, made.scalars);
+  return made;
+}
+
+std::shared_ptr<const CompiledKernel::Bound> CompiledKernel::bound(
+    const Arguments& arguments, const RunOptions& options) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (last_ != nullptr && last_->is_of(arguments, options)) return last_;
+  }
+  auto made = std::make_shared<const Bound>(bind_shapes(arguments, options));
+  const std::lock_guard lock(mutex_);
+  last_ = made;
+  return made;
+}
+
+std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
+                                  const RunOptions& options) const {
+  const std::shared_ptr<const Bound> bound = this->bound(arguments, options);
+  ir::check_scalars(kernel_, arguments.scalars);
+  ir::check_memory(kernel_, arguments.tensors);
+  launch.program = &program_;
+  launch.kernels = &kernels_;
+  launch.arguments = &arguments;
+  launch.where = kernel_.where;
+  launch.grid = bound->grid;
+  launch.scalars = bound->scalars;
+  set_parameters(program_, arguments, launch.scalars);
+  return bound->blocks;
 }
 
 std::vector<std::int64_t> CompiledKernel::sorted(const Launch& launch, std::int64_t count) const {

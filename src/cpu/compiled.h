@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -57,6 +59,10 @@ class CompiledKernel {
   const Kernels& kernels() const { return kernels_; }
 
  private:
+  // What follows from the tensors' shapes and from nothing else of a launch.
+  struct Bound;
+  std::shared_ptr<const Bound> bound(const Arguments& arguments, const RunOptions& options) const;
+  Bound bind_shapes(const Arguments& arguments, const RunOptions& options) const;
   // What the launch is but for its blocks' order; their number.
   std::int64_t bind(Launch& launch, const Arguments& arguments, const RunOptions& options) const;
 
@@ -67,6 +73,9 @@ class CompiledKernel {
   const Kernels& kernels_;
   const Program program_;
   const BlockOrder order_;
+  // Of the launch before: the next one mostly has the same shapes.
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Bound> last_;
 };
 
 }  // namespace tilewright::cpu

@@ -114,10 +114,10 @@ void Engine::run_timed(const Operation& operation) {
       timed([&] { std::visit([this](const auto& each) { run(each); }, operation); }));
 }
 
-void Engine::perform_timed(const RecordedCall& each, std::int64_t begin, std::int64_t end) {
+void Engine::perform_timed(std::size_t call, std::int64_t begin, std::int64_t end) {
   bool is_made = false;
-  const double seconds = timed([&] { is_made = perform(each.call, begin, end); });
-  if (is_made) (*launch_.profile)[each.of].add(seconds);
+  const double seconds = timed([&] { is_made = calls_[call].perform_next(begin, end); });
+  if (is_made) (*launch_.profile)[operations_[call]].add(seconds);
 }
 
 void Engine::run(const Compute& operation) {

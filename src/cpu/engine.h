@@ -42,10 +42,6 @@ class Engine {
     Index extents = {}, strides = {};
     bool is_of_strip = false;
   };
-  struct RecordedCall {
-    CallOfStrips call;
-    const Operation* of;
-  };
   struct Tensor {
     const TensorArgument* argument = nullptr;
     std::byte* data = nullptr;  // of a peer that rank's
@@ -61,7 +57,7 @@ class Engine {
   void begin_block(std::int64_t number);
   void run(const Block& block);
   void run_timed(const Operation& operation);
-  void perform_timed(const RecordedCall& each, std::int64_t begin, std::int64_t end);
+  void perform_timed(std::size_t call, std::int64_t begin, std::int64_t end);
   void run(const Compute& operation);
   void run(const LoadIndex& operation);
   void run(const Peer& operation);
@@ -82,8 +78,8 @@ class Engine {
   void run(const While& operation);
   void run(const If& operation);
 
-  // Makes the call, or writes it down for strips. Its rows begin behind so many of theirs.
-  void call(const Call& call, const Walk& walk, std::int64_t first = 0);
+  // Makes the call, or writes it down for strips.
+  void call(const Call& call, const Walk& walk, PartOfStrips part = {});
   static Call::Place place(const State& state, const Walk& walk, const Index& at);
   // Performs a product, or leaves it waiting for the terms of the next iteration.
   void multiply(const Product& product, bool joins);
@@ -113,10 +109,12 @@ class Engine {
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
-  std::vector<RecordedCall> calls_;       // of the strips at hand
-  bool records_ = false;                  // calls, instead of making them
-  const Operation* operation_ = nullptr;  // of the calls that are written down
-  Product waiting_ = {};                  // its k is 0 where none waits
+  // Of the strips at hand: their calls, and which operations make these.
+  std::vector<CallOfStrips> calls_;
+  std::vector<const Operation*> operations_;
+  bool records_ = false;  // calls, instead of making them
+  const Operation* operation_ = nullptr;
+  Product waiting_ = {};  // its k is 0 where none waits
 };
 
 }  // namespace tilewright::cpu

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cpu/ahead.h"
 #include "cpu/engine.h"
 #include "cpu/engine_walk.h"
 
@@ -27,8 +28,8 @@ void Engine::transfer(const Region& region, const Index& extents, const Walk& wa
                              stride_of(region.strides, walk.columns)};
     Call::Place own = place(state, walk, at);
     own.data += corner;
-    call({kernels_.copy[width], shape, {stores ? own : memory}, stores ? memory : own}, walk,
-         walk.rows == Walk::kNoAxis ? 0 : region.first[walk.rows]);
+    call({kernels_.copy[width], shape, {stores ? own : memory, {}, {}, stores ? memory : own}},
+         walk, {.first = walk.rows == Walk::kNoAxis ? 0 : region.first[walk.rows]});
   });
 }
 
@@ -45,8 +46,7 @@ void Engine::clear(const Load& operation) {
   const Call::Place zero{reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(&kZero))};
   call({kernels_.fill[width_of(size_of(static_cast<DType>(tile.element)))],
         {tile.shape[walk.rows], tile.shape[walk.columns]},
-        {zero},
-        place(state, walk, {})},
+        {zero, {}, {}, place(state, walk, {})}},
        walk);
 }
 
@@ -55,9 +55,11 @@ Call::Place Engine::place(const State& state, const Walk& walk, const Index& at)
           stride_of(state.strides, walk.columns), state.is_of_strip};
 }
 
-void Engine::call(const Call& call, const Walk& walk, std::int64_t first) {
+void Engine::call(const Call& call, const Walk& walk, PartOfStrips part) {
   if (!records_) return perform(call);
-  calls_.push_back({{call, first, walk.rows == Walk::kNoAxis}, operation_});
+  part.is_of_column = walk.rows == Walk::kNoAxis;
+  calls_.emplace_back(call, part);
+  operations_.push_back(operation_);
 }
 
 // Rows that begin elsewhere and end with a vector of any instruction set.
@@ -115,16 +117,17 @@ void Engine::run(const Apply& operation) {
   const Call::Function function =
       std::visit([](auto run) { return Call::Function(run); }, operation.run);
   for_outer(walk, target.extents, [&](const Index& at) {
-    Call made{function, shape, {}, place(target, walk, at)};
+    Call made{function, shape, {}};
+    made.places[kResult] = place(target, walk, at);
     for (std::size_t i = 0; i < operation.operands.size(); ++i) {
       const Source& operand = operation.operands[i];
       if (operand.is_tile()) {
-        made.operands[i] = place(tiles_[operand.tile], walk, at);
+        made.places[i] = place(tiles_[operand.tile], walk, at);
       } else {
-        made.operands[i].data = reinterpret_cast<std::byte*>(&scalars_[operand.scalar]);
+        made.places[i].data = reinterpret_cast<std::byte*>(&scalars_[operand.scalar]);
       }
     }
-    call(made, walk);
+    call(made, walk, {.weight = operation.weight});
   });
 }
 
@@ -137,26 +140,29 @@ void Engine::run(const Fold& operation) {
   const Walk& walk = operation.walk;
   const Shape shape{extent_of(source.extents, walk.rows), extent_of(source.extents, walk.columns)};
   for_outer(walk, source.extents, [&](const Index& at) {
-    call({operation.reduce, shape, {place(source, walk, at)}, place(target, walk, at)}, walk);
+    call({operation.reduce, shape, {place(source, walk, at), {}, {}, place(target, walk, at)}},
+         walk);
   });
 }
 
 // The calls of all rows are written down, and made strip by strip.
 void Engine::run(const Strips& strips) {
   calls_.clear();
+  operations_.clear();
   records_ = true;
   for (const Operation& operation : strips.body) {
     operation_ = &operation;
     std::visit([this](const auto& each) { run(each); }, operation);
   }
   records_ = false;
+  plan_ahead(calls_, strips.rows, arena_, scratch_);
   for (std::int64_t begin = 0; begin < strips.all; begin += strips.rows) {
     const std::int64_t end = std::min(begin + strips.rows, strips.all);
-    for (const RecordedCall& each : calls_) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (launch_.profile == nullptr) {
-        perform(each.call, begin, end);
+        calls_[i].perform_next(begin, end);
       } else {
-        perform_timed(each, begin, end);
+        perform_timed(i, begin, end);
       }
     }
   }

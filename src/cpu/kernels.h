@@ -40,9 +40,18 @@ enum class Function : std::uint8_t {
 
 enum class Reduction : std::uint8_t { add, min, max, count };
 
+// Memory that is needed next. Elementwise functions from f32 to f32 but sin and cos ask for it
+// while they compute, so many lines of 64 bytes of both for each 64 elements: memory and arithmetic
+// are busy at once. No other function reads it.
+struct Ahead {
+  const char *first, *second;
+  std::int64_t lines;
+};
+
 // The valid rows and columns of a call. Both may be 0.
 struct Shape {
   std::int64_t rows, columns;
+  const Ahead* ahead = nullptr;
 };
 
 // An operand of an elementwise function. A row stride of 0 repeats one row; `repeats`: the first

@@ -32,6 +32,13 @@ const NamedFunction* find_function(Op op) {
   return found == std::end(kFunctions) ? nullptr : found;
 }
 
+// How long a function takes for an element, roughly, if it asks for memory meanwhile (kernels.h).
+std::int64_t weight_of(Function function, Lane lane) {
+  const bool is_turn = function == Function::sin || function == Function::cos;
+  if (lane != Lane::f32 || is_turn || function > Function::rint) return 0;
+  return function >= Function::exp && function <= Function::erf ? 6 : 1;
+}
+
 // The place of functions that go by the elements' bytes.
 int width_of(Element element) { return std::countr_zero(static_cast<unsigned>(bytes_of(element))); }
 
@@ -84,9 +91,9 @@ Source Lowering::source(ValueId value) const {
   return {.tile = tiles_[value]};
 }
 
-void Lowering::apply(Apply::Run run, const char* name, std::vector<Source> operands,
-                     TileId result) {
-  append(Apply{run, name, std::move(operands), result, walk_of(program_.tiles[result])});
+void Lowering::apply(Apply::Run run, const char* name, std::vector<Source> operands, TileId result,
+                     std::int64_t weight) {
+  append(Apply{run, name, std::move(operands), result, walk_of(program_.tiles[result]), weight});
 }
 
 // Through f32 where there is no direct way.
@@ -149,13 +156,14 @@ void Lowering::elementwise(const ir::Operation& operation) {
       kernels_.elementwise[static_cast<int>(function->function)][static_cast<int>(lane)];
   if (run == nullptr) refuse(operation);
   const bool is_narrow = lane == Lane::f32 && dtype != DType::f32;
-  if (!is_narrow) return apply(run, function->name, std::move(operands), result);
+  const std::int64_t weight = weight_of(function->function, lane);
+  if (!is_narrow) return apply(run, function->name, std::move(operands), result, weight);
   for (Source& operand : operands) {
     if (operand.is_tile()) operand = {.tile = converted(operand.tile, Element::f32)};
   }
   if (element == Element::boolean) return apply(run, function->name, std::move(operands), result);
   const TileId wide = new_tile(make_tile(DType::f32, type(value).shape, held));
-  apply(run, function->name, std::move(operands), wide);
+  apply(run, function->name, std::move(operands), wide, weight);
   convert(wide, result);
 }
 

@@ -91,7 +91,8 @@ class Lowering {
   Rounding rounding(DType element) const;
   // Whether products alone read the tile, or a transposition of it.
   bool is_factor_alone(ir::ValueId value) const;
-  void apply(Apply::Run run, const char* name, std::vector<Source> operands, TileId result);
+  void apply(Apply::Run run, const char* name, std::vector<Source> operands, TileId result,
+             std::int64_t weight = 0);
   Source source(ir::ValueId value) const;
   void copy_tile(TileId from, TileId to);
   // Tiles of another element type.

@@ -125,6 +125,8 @@ struct Apply {
   std::vector<Source> operands;
   TileId result;
   Walk walk;  // of the result
+  // How long it takes for an element, roughly, if it asks for memory meanwhile (Ahead); else 0.
+  std::int64_t weight = 0;
   SourceLocation where = {};
   // Where the store behind puts the result, which nobody else reads: it is computed there, if it
   // can be.

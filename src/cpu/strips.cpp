@@ -13,7 +13,7 @@ namespace {
 
 // So many bytes of a tile are a strip: one or two of them are at hand at a time, beside what comes
 // next.
-constexpr std::int64_t kStripBytes = 8 << 10;
+constexpr std::int64_t kStripBytes = 4 << 10;
 // The rows that functions go over.
 struct Rows {
   std::size_t rank, axis;

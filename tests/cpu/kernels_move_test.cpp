@@ -178,30 +178,36 @@ TEST(CpuKernelsMove, ConversionsAreExact) {
   }
 }
 
+// `repeats`: the first element of each row stands for all of it.
 template <typename T>
-void expect_copies(int size) {
+void expect_copies(int size, bool transposed, bool repeats) {
   const std::int64_t rows = 37, columns = 70;
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
   std::mt19937_64 random(3);
   std::vector<T> source(static_cast<std::size_t>(rows * columns));
   for (T& element : source) element = static_cast<T>(random());
   for (const Kernels* const set : sets_here()) {
-    for (const bool transposed : {false, true}) {
-      for (const std::int64_t width : {1, 3, 16, 33, 70}) {
-        std::vector<T> target(source.size(), T{5});
-        const Matrix from = {source.data(), columns * kBytes, kBytes};
-        const Matrix to = transposed ? Matrix{target.data(), kBytes, rows * kBytes}
-                                     : Matrix{target.data(), columns * kBytes, kBytes};
-        set->copy[size]({rows, width}, from, to);
-        for (std::int64_t i = 0; i < rows; ++i) {
-          for (std::int64_t j = 0; j < columns; ++j) {
-            const std::int64_t at = transposed ? j * rows + i : i * columns + j;
-            const T wanted = j < width ? source[static_cast<std::size_t>(i * columns + j)] : T{5};
-            ASSERT_EQ(target[static_cast<std::size_t>(at)], wanted) << set->name;
-          }
+    for (const std::int64_t width : {1, 3, 16, 33, 70}) {
+      std::vector<T> target(source.size(), T{5});
+      const Matrix from = {source.data(), columns * kBytes, repeats ? 0 : kBytes};
+      const Matrix to = transposed ? Matrix{target.data(), kBytes, rows * kBytes}
+                                   : Matrix{target.data(), columns * kBytes, kBytes};
+      set->copy[size]({rows, width}, from, to);
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j) {
+          const std::int64_t at = transposed ? j * rows + i : i * columns + j;
+          const std::int64_t taken = i * columns + (repeats ? 0 : j);
+          const T wanted = j < width ? source[static_cast<std::size_t>(taken)] : T{5};
+          ASSERT_EQ(target[static_cast<std::size_t>(at)], wanted) << set->name;
         }
       }
     }
+  }
+}
+template <typename T>
+void expect_copies(int size) {
+  for (const bool transposed : {false, true}) {
+    for (const bool repeats : {false, true}) expect_copies<T>(size, transposed, repeats);
   }
 }
 TEST(CpuKernelsMove, CopiesWithAnyStrides) {

@@ -262,5 +262,19 @@ TEST(PageTest, TheTileLevelHasOneToo) {
   EXPECT_THAT(page(explanation), HasSubstr("tilewright explain"));
 }
 
+TEST(PageTest, OfTheCpuListsOperations) {
+  const Explanation explanation =
+      explain([] { return kernels::gemm({}); }, compiler::parse_target("cpu"));
+  const Json list = Json::parse(page_data(explanation))["summary"]["cpu"];
+  const Json& operations = list["operations"];
+  const auto product = std::find_if(operations.begin(), operations.end(), [](const Json& each) {
+    return each["text"].get<std::string>().rfind("dot ", 0) == 0;
+  });
+  ASSERT_NE(product, operations.end());
+  EXPECT_EQ((*product)["depth"], 1);  // in the loop over k
+  EXPECT_EQ((*product)["is_block"], false);
+  EXPECT_THAT(page(explanation), HasSubstr("id=\"cpu-list\""));
+}
+
 }  // namespace
 }  // namespace tilewright::explanations

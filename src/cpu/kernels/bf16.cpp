@@ -91,14 +91,15 @@ PairRows a_as_pairs(const Product& p, void* copied) {
   const std::int64_t stride = 2 * pairs_of(p.k);
   auto* const to = static_cast<std::uint16_t*>(copied);
   if (p.a.row_stride == 2) {
+    const std::int64_t words_of_row = buffer_stride(pairs_of(p.k));
     fill_transposed(
-        p.m, pairs_of(p.k), {static_cast<float*>(copied), pairs_of(p.k)},
+        p.m, pairs_of(p.k), {static_cast<float*>(copied), words_of_row},
         [&p](std::int64_t pair, std::int64_t row, std::int64_t count, float* words) {
           const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.a, row, i); };
           interleave(count, at(2 * pair), 2 * pair + 1 < p.k ? at(2 * pair + 1) : nullptr,
                      reinterpret_cast<std::uint32_t*>(words));
         });
-    return {static_cast<const char*>(copied), 2 * stride};
+    return {static_cast<const char*>(copied), 4 * words_of_row};
   }
   for (std::int64_t row = 0; row < p.m; ++row) {
     to[row * stride + stride - 1] = 0;

@@ -20,6 +20,17 @@ void copy_rows(Shape shape, Matrix source, Matrix target) {
   }
 }
 
+// One element of each row of the source all over that of the target.
+template <typename T>
+void repeat_elements(Shape shape, Matrix source, Matrix target) {
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const T value = *element<T>(source, row, 0);
+    T* const to = element<T>(target, row, 0);
+    TW_INDEPENDENT
+    for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = value;
+  }
+}
+
 // Square by square, so that each line of memory is used up while it is near.
 template <typename T>
 void copy_squares(Shape shape, Matrix source, Matrix target) {
@@ -62,6 +73,9 @@ void copy(Shape shape, Matrix source, Matrix target) {
   if (shape.columns <= 0) return;
   if (source.column_stride == kBytes && target.column_stride == kBytes) {
     return copy_rows<T>(shape, source, target);
+  }
+  if (source.column_stride == 0 && target.column_stride == kBytes) {
+    return repeat_elements<T>(shape, source, target);
   }
   if constexpr (sizeof(T) == 4) {
     if (source.column_stride == 4 && target.row_stride == 4 && source.row_stride % 4 == 0) {

@@ -36,11 +36,37 @@ TW_INLINE void with_row(const Operand& x, std::int64_t row, Visit visit) {
   visit(MovingRow{data});
 }
 
+// Asks for what is needed next, a few lines at a time: memory has so many requests under way, and
+// more of them would be waited for.
+class Asking {
+ public:
+  TW_INLINE explicit Asking(const Ahead* ahead) {
+    if (ahead == nullptr) return;
+    first_ = ahead->first;
+    second_ = ahead->second;
+    lines_ = (ahead->lines * kRound + 63) / 64;
+  }
+  static constexpr std::int64_t kRound = 4 * kLanes;
+  TW_INLINE void next() {
+    for (std::int64_t i = 0; i < lines_; ++i) {
+      __builtin_prefetch(first_);
+      __builtin_prefetch(second_);
+      first_ += 64;
+      second_ += 64;
+    }
+  }
+
+ private:
+  const char *first_ = nullptr, *second_ = nullptr;
+  std::int64_t lines_ = 0;
+};
+
 // Calls visit(column) for all vectors of a row, four of them in a round.
 template <typename Visit>
-TW_INLINE void for_vectors(std::int64_t columns, Visit visit) {
+TW_INLINE void for_vectors(std::int64_t columns, Asking& asking, Visit visit) {
   std::int64_t i = 0;
-  for (; i + 4 * kLanes <= columns; i += 4 * kLanes) {
+  for (; i + Asking::kRound <= columns; i += Asking::kRound) {
+    asking.next();
     unrolled<4>([&](auto v) { visit(i + v.value * kLanes); });
   }
   for (; i < columns; i += kLanes) visit(i);
@@ -48,21 +74,24 @@ TW_INLINE void for_vectors(std::int64_t columns, Visit visit) {
 
 template <typename F>
 TW_INLINE void map_floats1(Shape shape, const Operand* x, Result y, F f) {
+  Asking asking(shape.ahead);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     float* const to = row_of<float>(y, row);
     with_row(x[0], row, [&](auto a) {
-      for_vectors(shape.columns, [&](std::int64_t i) { store(to + i, f(a.at(i))); });
+      for_vectors(shape.columns, asking, [&](std::int64_t i) { store(to + i, f(a.at(i))); });
     });
   }
 }
 
 template <typename F>
 TW_INLINE void map_floats2(Shape shape, const Operand* x, Result y, F f) {
+  Asking asking(shape.ahead);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     float* const to = row_of<float>(y, row);
     with_row(x[0], row, [&](auto a) {
       with_row(x[1], row, [&](auto b) {
-        for_vectors(shape.columns, [&](std::int64_t i) { store(to + i, f(a.at(i), b.at(i))); });
+        for_vectors(shape.columns, asking,
+                    [&](std::int64_t i) { store(to + i, f(a.at(i), b.at(i))); });
       });
     });
   }
@@ -70,12 +99,13 @@ TW_INLINE void map_floats2(Shape shape, const Operand* x, Result y, F f) {
 
 template <typename F>
 TW_INLINE void map_floats3(Shape shape, const Operand* x, Result y, F f) {
+  Asking asking(shape.ahead);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     float* const to = row_of<float>(y, row);
     with_row(x[0], row, [&](auto a) {
       with_row(x[1], row, [&](auto b) {
         with_row(x[2], row, [&](auto c) {
-          for_vectors(shape.columns,
+          for_vectors(shape.columns, asking,
                       [&](std::int64_t i) { store(to + i, f(a.at(i), b.at(i), c.at(i))); });
         });
       });

@@ -86,7 +86,7 @@ FloatRows a_as_floats(const Product& p, float* scratch) {
   if (__is_same(T, float) && p.a.column_stride == 4 && p.a.row_stride % 4 == 0) {
     return {static_cast<float*>(p.a.data), p.a.row_stride / 4};
   }
-  const FloatRows rows = {scratch, rounded_up(p.k, kBlock)};
+  const FloatRows rows = {scratch, buffer_stride(p.k)};
   widen_rows<T>({p.m, p.k}, p.a, rows);
   return rows;
 }
@@ -175,7 +175,7 @@ void product_of_integers(const Product& p) {
 
 std::int64_t product_scratch(std::int64_t m, std::int64_t n, std::int64_t k, Element element) {
   if (element == Element::i32 || element == Element::i64) return k * n * 4;
-  return (panels_floats(n, k + 1) + buffer_floats(k) + m * rounded_up(k, kBlock)) * 4;
+  return (panels_floats(n, k + 1) + buffer_floats(k) + m * buffer_stride(k)) * 4;
 }
 
 void product(const Product& p) {

@@ -118,6 +118,7 @@ Json cpu_of(const Explanation& explanation) {
     operations.push_back({{"depth", each.depth},
                           {"text", each.text},
                           {"where", format_location(each.where)},
+                          {"is_block", each.is_block},
                           {"flops", each.flops},
                           {"bytes", each.bytes},
                           {"count", each.cost.count},

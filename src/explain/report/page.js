@@ -150,6 +150,34 @@ function instructions() {
   if (Object.keys(summary.sass_instructions).length === 0) byId('sass-counts').classList.add('hidden');
 }
 
+// The list of a kernel for the CPU, with the time of each operation where it was measured.
+function cpu() {
+  const list = summary.cpu;
+  if (!list) return hide('cpu');
+  hide('instructions');  // of a GPU
+  const percent = (part, all) => (all > 0 ? ((100 * part) / all).toFixed(1) + ' %' : '');
+  const all = list.operations.filter((each) => !each.is_block)
+    .reduce((sum, each) => sum + each.seconds, 0);
+  const giga = (each) => (each / 1e9).toPrecision(4);
+  byId('cpu-bounds').textContent = [
+    `instruction set ${list.instruction_set}`,
+    `${bytes(list.arena_bytes)} of tiles and ${bytes(list.packing_bytes)} of packed operands a thread`,
+    list.measured ? `${(list.measured.seconds / list.measured.measured * 1e6).toPrecision(4)} \u00b5s a block` : '',
+    list.peaks ? `this processor reaches ${giga(list.peaks.flops_per_second)} GFLOP/s and ${giga(list.peaks.bytes_per_second)} GB/s` : '',
+    list.roofline ? `bound by ${list.roofline.bound}` : '',
+  ].filter((text) => text).join('; ') + '.';
+  byId('cpu-slow').append(...list.slow.map((text) => make('li', '', {}, text)));
+  table(byId('cpu-list'), ['operation', 'share', '\u00b5s', 'times', 'flop', 'bytes', 'line'],
+    list.operations.map((each) => [
+      make('td', 'name', { style: `padding-left:${each.depth}em` }, each.text),
+      number(each.is_block ? '' : percent(each.seconds, all)),
+      number(each.is_block || !each.count ? '' : (each.seconds / each.count * 1e6).toPrecision(3)),
+      number(each.is_block || !each.count ? '' : count(each.count)),
+      number(each.flops > 0 ? count(each.flops) : ''),
+      number(each.bytes > 0 ? count(each.bytes) : ''),
+      cell(each.where)]));
+}
+
 const kWords = new Set(('alignas auto bool break case char class const constexpr continue default do double ' +
   'else enum explicit extern false float for if inline int long namespace nullptr operator private public ' +
   'return short signed sizeof static struct switch template this true typename union unsigned using void ' +
@@ -331,6 +359,7 @@ function show() {
   schedule();
   roofline();
   instructions();
+  cpu();
   layouts();
   listings();
   navigation();
