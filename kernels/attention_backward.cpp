@@ -419,8 +419,9 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
           summed.push_back(turns);
         }
         summed.push_back(b.dQ);
-        // For the machine alone: parts for the order lose here (docs/log).
-        const Dim parts = HeadParts::wanted(a, shapes, Order::any, wide_backward_ctas(a));
+        // Parts for the order gain with a mask alone, and lose without one (docs/log).
+        const Order for_parts = a.causal ? order : Order::any;
+        const Dim parts = HeadParts::wanted(a, shapes, for_parts, wide_backward_ctas(a));
         const SharedSumsShape shared(a, shapes.kept_key_blocks(a.block_k), parts, order, keys);
         const Buffer key_sums =
             plan.shares ? program.scratch("key_sums" + to.suffix, f32, shared.sums()) : Buffer();

@@ -18,14 +18,10 @@ namespace tilewright::kernels {
 namespace wide {
 namespace {
 
-constexpr int kPanel = 64;  // columns of a panel of 128 bytes
 // Places for P and dS in turns. P of a step has the place of dS three steps before, which its
 // readers have read; dS that of P of the step before, which both warpgroups have read.
 constexpr int kPlaces = 4;
 constexpr int kRowNumbers = 4;  // blocks of rows ahead of dQ
-// Columns of V that a warpgroup holds in registers, where there is room. Products of 32 columns
-// whose operands both lie in shared memory want half as much again as it gives.
-constexpr int kHeldColumns = kPanel;
 // Registers of a thread: of the warpgroups of dK and dV, and of that of dQ.
 constexpr int kMathRegisters = 192, kQueryRegisters = 104;
 
@@ -40,15 +36,17 @@ class PairBackward {
       : a_(a),
         half_(half_of(a.dim)),
         half_v_(half_of(a.dim_v)),
-        // A cap takes registers too.
-        holds_values_(plan_case("columns of V in registers, of pairs", a.softcap == 0)),
+        panel_(paired_panel(a)),
+        held_columns_(held_columns(a)),
         scores_(a),
         sequences_(kernel, a, plan.ordered, parts_of(kernel, plan), /*ctas=*/2),
         tensors_(kernel, a, sequences_, plan),
         pairs_(kernel, sequences_.count()),
         key_ring_(kernel, "keys", stages(2), std::vector<TileShape>{}),
         k_ring_(kernel, "k", stages(1), {{a.dtype, kHalves * kRows, half_}}),
-        v_ring_(kernel, "v", stages(1), {{a.dtype, kHalves * kRows, half_v_}}),
+        v_ring_(
+            kernel, "v", stages(1),
+            {{a.dtype, kHalves * kRows, half_v_, SharedMap{.swizzle = panel_ * size_of(a.dtype)}}}),
         other_k_ring_(kernel, "other_k", stages(1), {{a.dtype, kRows, half_}}),
         row_ring_(kernel, "rows", stages(kRowNumbers), std::vector<TileShape>{}),
         q_ring_(kernel, "q", stages(kRowStages),
@@ -84,6 +82,13 @@ class PairBackward {
  private:
   using Sequence = typename Keys::One;
   static constexpr int kMathThreads = kHalves * 128, kQueryThreads = 128;
+
+  // Columns of V that a warpgroup holds in registers: products of 32 columns whose operands both
+  // lie in shared memory want half as much again as it gives. A cap takes registers too.
+  static int held_columns(const Attention& a) {
+    if (!plan_case("columns of V in registers, of pairs", a.softcap == 0)) return 0;
+    return half_of(a.dim) < 128 ? half_of(a.dim_v) : 64;
+  }
 
   static Block own_keys(const Sequence& sequence, const Index& pair) {
     return sequence.keys.block(pair * 2 + cluster_rank(), kRows);
@@ -276,7 +281,7 @@ class PairBackward {
     const Slot v = v_ring_.consume();
     when(steps > 0, [&] {
       std::optional<Tile> held;
-      if (holds_values_) held = load(half(v[0], 0).columns(0, kHeldColumns));
+      if (held_columns_ > 0) held = load(half(v[0], 0).columns(0, held_columns_));
       const Slot k = k_ring_.consume();
       KeySums sums{Cell<Pending>(as_pending(Tile(dk))), Cell<Pending>(as_pending(Tile(dv))),
                    Cell<Index>(0)};
@@ -300,10 +305,10 @@ class PairBackward {
   Pending value_product(const Values& v, const SharedView& gradients, const Index& group) const {
     if (!v.held) return rows_product(v.all, gradients, group);
     const SharedView first = own_rows(half(gradients, 0), group);
-    Pending sum = wgmma(*v.held, first.columns(0, kHeldColumns).T());
-    if (const int rest = half_v_ - kHeldColumns; rest > 0) {
-      sum = wgmma(half(v.all, 0).columns(kHeldColumns, rest), first.columns(kHeldColumns, rest).T(),
-                  sum);
+    Pending sum = wgmma(*v.held, first.columns(0, held_columns_).T());
+    if (const int rest = half_v_ - held_columns_; rest > 0) {
+      sum = wgmma(half(v.all, 0).columns(held_columns_, rest),
+                  first.columns(held_columns_, rest).T(), sum);
     }
     return wgmma(half(v.all, 1), own_rows(half(gradients, 1), group).T(), sum);
   }
@@ -350,17 +355,17 @@ class PairBackward {
     const Sequence sequence = sequences_.of(keys.number(2));
     const Block own = own_keys(sequence, keys.number(0));
     const SharedSums::Put put_values = [&](const Tile& panel, int column) {
-      store_panel(tensors_.dV, a_.dim_v, group, keys, panel, column / kPanel, v[0]);
+      store_panel(tensors_.dV, a_.dim_v, group, keys, panel, column / panel_, v[0]);
     };
     const SharedSums::Put put_keys = [&](const Tile& panel, int column) {
-      store_panel(tensors_.dK, a_.dim, group, keys, panel * scores_.product_scale, column / kPanel,
+      store_panel(tensors_.dK, a_.dim, group, keys, panel * scores_.product_scale, column / panel_,
                   v[0]);
     };
     when(own.start() < own.limit(), [&] {
       if (!tensors_.key_sums) {
-        const auto panels = [](const Tile& tile, int columns, const SharedSums::Put& put) {
-          for (int column = 0; column < columns; column += kPanel) {
-            put(tile.slice({0, column}, {kRows, kPanel}), column);
+        const auto panels = [this](const Tile& tile, int columns, const SharedSums::Put& put) {
+          for (int column = 0; column < columns; column += panel_) {
+            put(tile.slice({0, column}, {kRows, panel_}), column);
           }
         };
         panels(dv, half_v_, put_values);
@@ -384,14 +389,14 @@ class PairBackward {
     const Index pair = keys.number(0), kv_head = keys.number(1);
     const Sequence sequence = sequences_.of(keys.number(2));
     const Block rows = own_keys(sequence, pair).part(warp_index(), 16);
-    const int panels = half_of(dim) / kPanel, places = half_v_ / kPanel;
+    const int panels = half_of(dim) / panel_, places = half_v_ / panel_;
     if (number >= places) bulk_wait_read(0);
     if (number >= places) warp_sync();
-    const SharedView at = half(through, group).columns(number % places * kPanel, kPanel);
+    const SharedView at = half(through, group).columns(number % places * panel_, panel_);
     store(at, panel.cast(a_.dtype));
     fence_proxy_async();
     warp_sync();
-    const Block columns = Dim(dim).block(group * panels + number, kPanel);
+    const Block columns = Dim(dim).block(group * panels + number, panel_);
     tma_store(sequence.rows(to, rows, kv_head, columns), at.rows(16 * warp_index(), 16));
     bulk_commit();
     if (number + 1 < panels) return;
@@ -401,7 +406,8 @@ class PairBackward {
 
   const Attention& a_;
   const int half_, half_v_;
-  const bool holds_values_;
+  const int panel_;  // columns of V's panels, through which outputs pass
+  const int held_columns_;
   AttentionScores scores_;
   Keys sequences_;
   Tensors<Keys> tensors_;
@@ -416,8 +422,12 @@ class PairBackward {
 }  // namespace wide
 
 bool is_paired_backward(const Attention& a) {
-  const auto has_panels = [](int dim) { return wide::half_of(dim) % wide::kPanel == 0; };
-  return wide::half_of(a.dim) == 2 * wide::kPanel && has_panels(a.dim_v);
+  return wide::half_of(a.dim) >= 96 && wide::half_of(a.dim_v) >= 64;
+}
+
+int paired_panel(const Attention& a) {
+  const bool has_wide_panels = (wide::half_of(a.dim) | wide::half_of(a.dim_v)) % 64 == 0;
+  return plan_case("panels of 64 columns in pairs", has_wide_panels) ? 64 : 32;
 }
 
 template <typename Sequences>

@@ -7,8 +7,10 @@
 
 namespace tilewright::kernels {
 
-// Whether pairs of CTAs share dQ: their halves of columns are whole panels of shared memory.
+// Whether pairs of CTAs share dQ: where dim is above 128, and dim_v above 64.
 bool is_paired_backward(const Attention& attention);
+// Columns of a panel of V in shared memory, through which dK and dV leave.
+int paired_panel(const Attention& attention);
 
 // As wide_gradients_sm90, by pairs of CTAs. A block of keys of the plan is that of a pair.
 template <typename Sequences>

@@ -7,10 +7,10 @@
 namespace tilewright::kernels {
 
 KeyTiles KeyTiles::of(const Attention& a) {
-  constexpr int kAll = 128, kPanel = 64;
+  constexpr int kAll = 128;
   if (!is_wide_backward(a)) return {2, 1, a.dim, a.dim_v, kAll};
   return {wide::kHalves * wide_backward_ctas(a), wide::kHalves, wide::half_of(a.dim),
-          wide::half_of(a.dim_v), is_paired_backward(a) ? kPanel : kAll};
+          wide::half_of(a.dim_v), is_paired_backward(a) ? paired_panel(a) : kAll};
 }
 
 template <typename Sequences>

@@ -23,7 +23,7 @@ JoinedSoftmax join(const SoftmaxParts& parts, int rows, int columns,
     return Block(step * kPartsOfStep, kPartsOfStep, parts.count);
   };
   Var top{full({1, rows}, kNone)};
-  if (sinks) top = top + *sinks;
+  if (sinks) top = max(top, *sinks);
   for (Index step : range(steps)) {
     top = max(top, reduce_max(load(parts.sums(of_step(step))), 0));
   }

@@ -66,7 +66,7 @@ Kernel paged_parts(const PagedAttention& a) {
   OnlineSoftmax softmax(tile.rows, p.scale);
   Var acc{zeros({tile.rows, a.dim_v})};
   for (Block cols : blocks(work.keys, steps.keys, first, last)) {
-    const Index listed = load_index(p.block_table(work.item.sequence, cols.start() / a.page));
+    const Index listed = p.listed(work.item.sequence, cols.start() / a.page);
     const PageSlots at = p.slots(cols, listed);
     const Tile k = load(p.keys(at, work.kv_head)).cast(a.dtype);
     const Tile products = key_scale(steps.scores(q, k));

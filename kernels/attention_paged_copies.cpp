@@ -43,7 +43,7 @@ void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, 
 
 Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Index& j, int i) const {
   const Index key = min(first_key(j, i), keys.end() - 1);
-  return load_index(p_.block_table(sequence, key / p_.page));
+  return p_.listed(sequence, key / p_.page);
 }
 
 PageSlots PageCopies::slots(const Sequence& keys, const Index& j, int i,

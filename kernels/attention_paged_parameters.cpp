@@ -36,6 +36,18 @@ DType dtype_of_keys(const PagedAttention& a) {
   return plan_case("keys of e4m3", a.quantised) ? f8e4m3 : a.dtype;
 }
 
+namespace {
+
+std::vector<Tensor> declare_table(Kernel& kernel, const PagedShapes& s, const PagedAttention& a) {
+  if (!plan_case("a table in two vectors", a.csr)) {
+    return {kernel.in("block_table", i32, {s.batch, s.max_pages})};
+  }
+  const Tensor indptr = kernel.in("indptr", i32, {s.batch + 1});
+  return {indptr, kernel.in("indices", i32, {s.max_pages})};
+}
+
+}  // namespace
+
 HeadScale::HeadScale(const std::optional<Tensor>& scales, const Index& number) {
   if (scales) scale_ = load((*scales)(Block(number, 1, number + 1))).reshape({1, 1});
 }
@@ -59,7 +71,7 @@ PagedParameters::PagedParameters(Kernel& kernel, const PagedAttention& a)
       Q(kernel.in("Q", a.dtype, of_queries(a.dim))),
       cu_seqlens_q(kernel.in("cu_seqlens_q", i32, {batch + 1})),
       lengths(kernel.in("lengths", i32, {batch})),
-      block_table(kernel.in("block_table", i32, {batch, max_pages})),
+      table(declare_table(kernel, *this, a)),
       K(a.latent ? kernel.in("KV", a.dtype, of_latent_keys(a.dim))
                  : kernel.in("K", dtype_of_keys(a), of_keys(a.dim))),
       queries(total_queries, cu_seqlens_q),
@@ -77,6 +89,15 @@ Sequence PagedParameters::keys(const Index& b) const {
 
 Mask PagedParameters::mask(const Sequence& queries, const Sequence& keys) const {
   return attention_mask(queries, keys, a_.causal, a_.window);
+}
+
+Index PagedParameters::listed(const Index& b, const Index& number) const {
+  if (!a_.csr) return load_index(table[0](b, number));
+  const Tensor &indptr = table[0], &indices = table[1];
+  const Index at = load_index(indptr(b)) + number;
+  // Behind a sequence's own pages stand those of the next: it has no such page.
+  const Condition is_own = at < load_index(indptr(b + 1));
+  return load_index(indices(select(is_own, at, Index(max_pages))));
 }
 
 PageSlots PagedParameters::slots(const Block& keys, const Index& listed) const {

@@ -26,7 +26,7 @@ struct PagedShapes {
       : batch(declarer.dim("batch")),
         total_queries(declarer.dim("queries")),
         pages(declarer.dim("pages")),
-        max_pages(declarer.dim("max_pages")),
+        max_pages(declarer.dim(a.csr ? "entries" : "max_pages")),
         heads(a.heads),
         kv_heads(a.kv_heads),
         page(a.page) {}
@@ -39,7 +39,8 @@ struct PagedShapes {
   std::vector<Dim> of_keys(int dim) const { return {pages, page, kv_heads, dim}; }
   std::vector<Dim> of_latent_keys(int dim) const { return {pages, page, dim}; }
   std::vector<Dim> of_rows() const { return {total_queries, heads}; }
-  Dim batch, total_queries, pages, max_pages;
+  Dim batch, total_queries, pages;
+  Dim max_pages;  // of a sequence, as far as the table has room
   int heads, kv_heads, page;
 
  private:
@@ -90,6 +91,8 @@ struct PagedParameters : AttentionScores, PagedShapes {
   // The keys of sequence b: they count from its first.
   Sequence keys(const Index& b) const;
   Mask mask(const Sequence& queries, const Sequence& keys) const;
+  // What the table has for the `number`-th page of sequence b.
+  Index listed(const Index& b, const Index& number) const;
   // Of `keys`, which lie in one page, whose number the table has `listed`. Of no page none exist.
   PageSlots slots(const Block& keys, const Index& listed) const;
   TensorView keys(const PageSlots& at, const Index& kv_head, const Selector& columns = all) const;
@@ -99,7 +102,9 @@ struct PagedParameters : AttentionScores, PagedShapes {
   HeadScale value_scale(const Index& kv_head) const { return {V_scale_, scale_of(kv_head)}; }
   int window() const { return a_.window; }
   void declare_sinks(Kernel& kernel) { AttentionScores::declare_sinks(kernel, a_); }
-  Tensor Q, cu_seqlens_q, lengths, block_table, K;
+  Tensor Q, cu_seqlens_q, lengths;
+  std::vector<Tensor> table;  // block_table, or indptr and indices
+  Tensor K;
   Ragged queries;
 
  private:

@@ -38,8 +38,13 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   const Buffer Q = program.in("Q", a.dtype, s.of_queries(a.dim));
   const Buffer cu_seqlens_q = program.in("cu_seqlens_q", i32, {s.batch + 1});
   const Buffer lengths = program.in("lengths", i32, {s.batch});
-  const Buffer block_table = program.in("block_table", i32, {s.batch, s.max_pages});
-  std::vector<Part> tensors{Q, cu_seqlens_q, lengths, block_table};
+  std::vector<Part> tensors{Q, cu_seqlens_q, lengths};
+  if (a.csr) {
+    tensors.push_back(program.in("indptr", i32, {s.batch + 1}));
+    tensors.push_back(program.in("indices", i32, {s.max_pages}));
+  } else {
+    tensors.push_back(program.in("block_table", i32, {s.batch, s.max_pages}));
+  }
   const std::vector<Part> cache = declare_cache(program, a, s);
   tensors.insert(tensors.end(), cache.begin(), cache.end());
   const Buffer O = program.out("O", a.dtype, s.of_queries(a.dim_v));

@@ -22,7 +22,6 @@ void check_attention_ranks_backward(const SequenceParallelAttention& o, const Ca
   if (a.kv_heads % o.ranks != 0) {
     refuse("kv_heads is " + std::to_string(a.kv_heads), "take a multiple of the ranks");
   }
-  if (a.sinks) refuse("sinks", "leave them out: every rank would need all of their gradients");
 }
 
 namespace {
@@ -52,6 +51,7 @@ class GradientsByHeads {
     exchange("Q", Way::in, true, a.dim, &BackwardTensors::Q);
     exchange("K", Way::in, false, a.dim, &BackwardTensors::K);
     exchange("V", Way::in, false, a.dim_v, &BackwardTensors::V);
+    if (a.sinks) own_.sinks = program.in("sinks", f32, {a.heads});
     own_.O = program.in("O", a.dtype, s_.of_queries(a.dim_v));
     own_.LSE = program.in("LSE", f32, s_.of_rows());
     own_.dO = exchange("dO", Way::in, true, a.dim_v, &BackwardTensors::dO);
@@ -61,6 +61,13 @@ class GradientsByHeads {
     exchange("dQ", Way::out, true, a.dim, &BackwardTensors::dQ);
     exchange("dK", Way::out, false, a.dim, &BackwardTensors::dK);
     exchange("dV", Way::out, false, a.dim_v, &BackwardTensors::dV);
+    if (!a.sinks) return;
+    own_.dsinks = program.out("dsinks", f32, {a.heads});
+    for (int group = 0; group < groups_; ++group) {
+      BackwardTensors& of_group = tensors_[static_cast<std::size_t>(group)];
+      of_group.sinks = program.scratch(all_of("sinks", group), f32, {of_group_.heads});
+      of_group.dsinks = program.scratch(all_of("dsinks", group), f32, {of_group_.heads});
+    }
   }
 
   void record(bool is_sm90, const Caller& caller) const {
@@ -76,6 +83,10 @@ class GradientsByHeads {
           math.back().wait(arrived_[word(group, from)], program_.run());
         }
         fill_statistics(group, math.back());
+        if (own_.sinks) {
+          math.back().copy(*tensors_[static_cast<std::size_t>(group)].sinks,
+                           of_heads(*own_.sinks, group, rank.number()));
+        }
       });
       record_backward(of_group_,
                       {program_, caller.function, shapes_of_group_,
@@ -142,6 +153,10 @@ class GradientsByHeads {
   static std::string suffix(int group) { return "_" + std::to_string(group); }
   static std::string all_of(const std::string& name, int group) {
     return "all_" + name + suffix(group);
+  }
+  // Of a vector with a number for each head.
+  Part of_heads(const Part& all, int group, int rank) const {
+    return all.rows((rank * groups_ + group) * of_group_.heads, of_group_.heads);
   }
   int word(int group, int rank) const { return group * o_.ranks + rank; }
   const Dim& rows(const Exchanged& each) const { return each.of_queries ? s_.queries : s_.keys; }
@@ -216,6 +231,10 @@ class GradientsByHeads {
           if (each.way != Way::out) continue;
           each_piece(each, group, to, rank.number(),
                      [&](const Part& own, const Part& all) { back.copy(own, all); });
+        }
+        if (own_.dsinks) {
+          back.copy(of_heads(own_.dsinks->on(to), group, rank.number()),
+                    *tensors_[static_cast<std::size_t>(group)].dsinks);
         }
         if (d == rank.count()) continue;
         back.write(done_.on(to)[word(group, rank.number())], program_.run());

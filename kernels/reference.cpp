@@ -329,13 +329,16 @@ std::vector<std::vector<double>> attention_backward_reference(
 }
 
 std::vector<std::vector<double>> sequence_parallel_attention_backward_reference(
-    const AttentionSizes& s, int ranks, Shards shards, const std::vector<HostTensor>& inputs) {
+    const AttentionSizes& s, int ranks, Shards shards, bool has_sinks,
+    const std::vector<HostTensor>& inputs) {
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
   const auto whole = [&](std::size_t place) { return whole_of(inputs, place, of_rank, 1, shards); };
   const HostTensor none = HostTensor::zeros(f32, {0});
-  const HostTensor dLSE = of_rank > 6 ? whole_of(inputs, 6, of_rank, 2, shards) : none;
+  const std::size_t at = has_sinks ? 4 : 3;  // of O, LSE, dO and perhaps dLSE
+  const HostTensor dLSE = of_rank > at + 3 ? whole_of(inputs, at + 3, of_rank, 2, shards) : none;
   const std::vector<std::vector<double>> gradients = attention_backward_reference(
-      of_all_ranks(s, ranks), {whole(0), whole(1), whole(2), whole(5), dLSE, none, whole(3)});
+      of_all_ranks(s, ranks),
+      {whole(0), whole(1), whole(2), whole(at + 2), dLSE, has_sinks ? inputs[3] : none, whole(at)});
   std::vector<std::vector<double>> outputs;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto take = [&](const std::vector<double>& gradient, std::int64_t of_row,
@@ -346,6 +349,7 @@ std::vector<std::vector<double>> sequence_parallel_attention_backward_reference(
     take(gradients[0], s.heads * s.dim, s.queries);
     take(gradients[1], s.kv_heads * s.dim, s.keys);
     take(gradients[2], s.kv_heads * s.dim_v, s.keys);
+    if (has_sinks) outputs.push_back(gradients[3]);
   }
   return outputs;
 }

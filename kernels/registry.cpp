@@ -408,7 +408,7 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
   };
   return {
       schedule("ordered",
-               "two warpgroups with dK and dV in registers, above 192 columns pairs of CTAs that "
+               "two warpgroups with dK and dV in registers, above 128 columns pairs of CTAs that "
                "share dQ; dQ is summed in the order of the keys: the same bits in every run; bf16 "
                "and f16, dims up to 256, multiples of 16; where shared heads leave few blocks of "
                "keys, parts of the heads add dK and dV to one f32 workspace, in their order",

@@ -53,15 +53,8 @@ void describe(LibraryKernel& kernel, const std::string& option, const char* desc
   }
 }
 
-void leave_out(LibraryKernel& kernel, const std::string& flag) {
-  const auto erase = [](auto& all, const auto& is_left_out) {
-    all.erase(std::remove_if(all.begin(), all.end(), is_left_out), all.end());
-  };
-  erase(kernel.options, [&](const KernelOption& option) { return option.name == flag; });
-  erase(kernel.tensors, [&](const LibraryTensor& tensor) { return tensor.option == flag; });
-}
-
-// An input that is what the forward pass makes of Q, K and V, the first tensors of all ranks.
+// An input that is what the forward pass makes of Q, K, V and the sinks, the first tensors of all
+// ranks.
 void fit_forward(LibraryTensor& tensor, const LibraryKernel& forward, std::size_t output) {
   tensor.values = nullptr;
   tensor.values_of_ranks = [tensor, reference = forward.reference, output](
@@ -69,8 +62,9 @@ void fit_forward(LibraryTensor& tensor, const LibraryKernel& forward, std::size_
     const auto ranks = static_cast<std::size_t>(o.integer("ranks"));
     const std::size_t of_rank = before.size() / ranks;
     std::vector<HostTensor> inputs, values;
+    const std::size_t count = o.boolean("sinks") ? 4 : 3;
     for (std::size_t i = 0; i < before.size(); ++i) {
-      if (i % of_rank < 3) inputs.push_back(before[i]);
+      if (i % of_rank < count) inputs.push_back(before[i]);
     }
     const std::vector<std::vector<double>> outputs = reference(o, inputs);
     for (std::size_t i = output; i < outputs.size(); i += 2) {
@@ -140,7 +134,6 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
       "took and gave, and of dO, and gets those of dQ, dK and dV";
   kernel.backward_of = {};  // whose gradients are checked on one GPU
   divide_among_ranks(kernel);
-  leave_out(kernel, "sinks");
   describe(kernel, "queries", "query rows of a sequence that a rank has");
   describe(kernel, "keys", "key rows of a sequence that a rank has");
   describe(kernel, "causal", "query i of all sees keys up to i + all keys - all queries");
@@ -148,6 +141,11 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   for (LibraryTensor& tensor : kernel.tensors) {
     if (tensor.name == "O") fit_forward(tensor, forward, 0);
     if (tensor.name == "LSE") fit_forward(tensor, forward, 1);
+    if (tensor.name == "sinks") {  // the same in every rank
+      tensor.values = [](const OptionValues& o, std::uint64_t seed, const auto&) {
+        return HostTensor::random_normal(f32, {o.integer("heads")}, seed);
+      };
+    }
   }
   kernel.schedules = {
       {"sm90", "sm_90a",
@@ -170,7 +168,7 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
     const SequenceParallelAttention o = operation_of(options);
     return sequence_parallel_attention_backward_reference(attention_sizes_of(options), o.ranks,
-                                                          o.shards, inputs);
+                                                          o.shards, o.attention.sinks, inputs);
   };
   const auto operations = forward.floating_operations;
   kernel.floating_operations = [operations](const OptionValues& o,

@@ -25,6 +25,7 @@ PagedAttention paged_of(const OptionValues& options, const PagedCache& cache) {
   a.quantised = cache.quantised;
   if (cache.quantised) a.scales = static_cast<int>(options.integer("scales"));
   a.latent = cache.latent;
+  a.csr = options.boolean("csr");
   a.heads = static_cast<int>(options.integer("heads"));
   a.kv_heads = cache.latent ? 1 : static_cast<int>(options.integer("kv_heads"));
   a.dim = static_cast<int>(options.integer("dim"));
@@ -72,39 +73,105 @@ HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
   return HostTensor::from_values(i32, {batch}, lengths);
 }
 
+// What stands behind the pages that sequences have: nobody may read it.
+double unused_entry(const OptionValues& o, std::int64_t number) {
+  return static_cast<double>(number % 2 == 0 ? -1 : o.integer("pages") + number);
+}
+
+std::vector<std::int64_t> shuffled_pages(const OptionValues& o, std::uint64_t seed) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(o.integer("pages")));
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937_64 generator(seed + 2);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
+  return order;
+}
+
 // Pages in random order, no two alike while there are enough. Behind a sequence's last page stands
 // what no one may read: -1, or a page that does not exist.
 HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTensor& lengths) {
   const std::int64_t pages = o.integer("pages"), columns = o.integer("max_pages");
-  std::vector<std::int64_t> order(static_cast<std::size_t>(pages));
-  std::iota(order.begin(), order.end(), 0);
-  std::mt19937_64 generator(seed + 2);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
+  const std::vector<std::int64_t> order = shuffled_pages(o, seed);
   std::size_t next = 0;
   std::vector<double> table;
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const bool is_used = column * o.integer("page") < integer_at(lengths, b) && pages > 0;
-      const std::int64_t unused = column % 2 == 0 ? -1 : pages + column;
-      table.push_back(static_cast<double>(is_used ? order[next++ % order.size()] : unused));
+      table.push_back(is_used ? static_cast<double>(order[next++ % order.size()])
+                              : unused_entry(o, column));
     }
   }
   return HostTensor::from_values(i32, {lengths.elements(), columns}, table);
 }
 
+// The same pages, sequence behind sequence: where those of each begin, and their end.
+HostTensor indptr_of(const OptionValues& o, const HostTensor& lengths) {
+  std::vector<double> indptr{0};
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    const std::int64_t page = o.integer("page");
+    indptr.push_back(indptr.back() +
+                     static_cast<double>((integer_at(lengths, b) + page - 1) / page));
+  }
+  return HostTensor::from_values(i32, {lengths.elements() + 1}, indptr);
+}
+
+HostTensor random_indices(const OptionValues& o, std::uint64_t seed, const HostTensor& indptr) {
+  const auto used = static_cast<std::size_t>(indptr.flat(indptr.elements() - 1));
+  const auto entries = static_cast<std::size_t>(o.integer("entries"));
+  if (used > entries) {
+    Caller{"attention_paged", {}}.refuse("entries is " + std::to_string(entries) +
+                                             ", and the sequences have " + std::to_string(used) +
+                                             " pages",
+                                         "set entries to batch * max_pages, or give lengths");
+  }
+  const std::vector<std::int64_t> order = shuffled_pages(o, seed);
+  std::vector<double> indices;
+  for (std::size_t i = 0; i < entries; ++i) {
+    indices.push_back(i < used ? static_cast<double>(order[i % order.size()])
+                               : unused_entry(o, static_cast<std::int64_t>(i)));
+  }
+  return HostTensor::from_values(i32, {o.integer("entries")}, indices);
+}
+
+// The number-th page of sequence b, of the tensors in front of the cache.
+std::int64_t page_in(const std::vector<HostTensor>& before, bool csr, std::int64_t b,
+                     std::int64_t number) {
+  const HostTensor& table = before[kBlockTable];
+  if (!csr) return integer_at(table, b * table.shape()[1] + number);
+  return integer_at(before[kBlockTable + 1], integer_at(table, b) + number);
+}
+
+// The inputs with a table of rows in place of one in two vectors.
+std::vector<HostTensor> with_block_table(const std::vector<HostTensor>& inputs, std::int64_t page) {
+  const HostTensor& lengths = inputs[kLengths];
+  std::int64_t columns = 1;
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    columns = std::max(columns, (integer_at(lengths, b) + page - 1) / page);
+  }
+  HostTensor table = HostTensor::zeros(i32, {lengths.elements(), columns});
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    for (std::int64_t number = 0; number * page < integer_at(lengths, b); ++number) {
+      table.set({b, number}, static_cast<double>(page_in(inputs, true, b, number)));
+    }
+  }
+  std::vector<HostTensor> all = inputs;
+  all.erase(all.begin() + kBlockTable);
+  all[kBlockTable] = std::move(table);
+  return all;
+}
+
 // Normal numbers where a sequence has a key, else NaN. Axes 0 and 1 are pages and their slots.
 HostTensor poisoned_cache(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_t seed,
-                          const std::vector<HostTensor>& before) {
+                          const std::vector<HostTensor>& before, bool csr) {
   const std::int64_t page = shape[1];
   const std::int64_t row =
       std::accumulate(shape.begin() + 2, shape.end(), std::int64_t{1}, std::multiplies<>());
   const HostTensor normal = HostTensor::random_normal(dtype, shape, seed);
   HostTensor cache = HostTensor::poisoned(dtype, shape);
-  const HostTensor &lengths = before[kLengths], &table = before[kBlockTable];
+  const HostTensor& lengths = before[kLengths];
   const std::int64_t row_bytes = row * size_of(dtype);
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
     for (std::int64_t key = 0; key < integer_at(lengths, b); key += page) {
-      const std::int64_t own = integer_at(table, b * table.shape()[1] + key / page);
+      const std::int64_t own = page_in(before, csr, b, key / page);
       if (own < 0 || own >= shape[0]) continue;
       const std::int64_t used = std::min(page, integer_at(lengths, b) - key);
       const std::byte* from = normal.data() + own * page * row_bytes;
@@ -156,6 +223,8 @@ std::vector<KernelOption> paged_options(const PagedCache& cache) {
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       dtype_option(),
+      flag_option("csr", "the table is in two vectors, indptr and indices"),
+      length_option("entries", "with csr: pages that all sequences may have together", "pages"),
       lengths_q,
   };
   if (cache.quantised) {
@@ -184,7 +253,8 @@ std::vector<LibraryTensor> cache_tensors(const PagedCache& cache) {
                          const std::vector<HostTensor>& before) {
       std::vector<std::int64_t> sizes;
       for (const std::string& axis : made.shape) sizes.push_back(o.integer(axis));
-      return poisoned_cache(made.dtype.value_or(o.dtype("dtype")), sizes, seed, before);
+      return poisoned_cache(made.dtype.value_or(o.dtype("dtype")), sizes, seed, before,
+                            o.boolean("csr"));
     };
     return made;
   };
@@ -218,11 +288,21 @@ std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
                         const std::vector<HostTensor>& before) {
     return random_table(o, seed, before[kLengths]);
   };
+  const auto indptr = [](const OptionValues& o, std::uint64_t,
+                         const std::vector<HostTensor>& before) {
+    return indptr_of(o, before[kLengths]);
+  };
+  const auto indices = [](const OptionValues& o, std::uint64_t seed,
+                          const std::vector<HostTensor>& before) {
+    return random_indices(o, seed, before[kBlockTable]);
+  };
   std::vector<LibraryTensor> tensors{
       {"Q", {"queries", "heads", "dim"}, false, {}},
       {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets, {}, "lengths_q"},
       {"lengths", {"batch"}, false, i32, lengths},
-      {"block_table", {"batch", "max_pages"}, false, i32, table}};
+      {"block_table", {"batch", "max_pages"}, false, i32, table, "!csr"},
+      {"indptr", {"batch + 1"}, false, i32, indptr, "csr"},
+      {"indices", {"entries"}, false, i32, indices, "csr"}};
   for (LibraryTensor& tensor : cache_tensors(cache)) tensors.push_back(std::move(tensor));
   tensors.push_back({"O", {"queries", "heads", "dim_v"}, true, {}});
   tensors.push_back({"LSE", {"queries", "heads"}, true, f32});
@@ -281,7 +361,10 @@ LibraryKernel paged_entry(const char* name, const char* description, const Paged
     check_options(options, cache, {name, {}});
   };
   kernel.reference = [cache](const OptionValues& options, const std::vector<HostTensor>& inputs) {
-    return attention_paged_reference(sizes_of(options, cache), cache, inputs);
+    const bool csr = options.boolean("csr");
+    return attention_paged_reference(
+        sizes_of(options, cache), cache,
+        csr ? with_block_table(inputs, options.integer("page")) : inputs);
   };
   kernel.floating_operations = [cache](const OptionValues& options,
                                        const std::vector<HostTensor>& inputs) {

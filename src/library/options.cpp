@@ -11,6 +11,7 @@
 
 #include "ir/dim_values.h"
 #include "library/decided_options.h"
+#include "library/present_tensors.h"
 #include "library/schedule_rules.h"
 #include "library/stated_schedule.h"
 #include "support/diagnostic.h"
@@ -326,11 +327,17 @@ LibraryAxis parse_axis(const std::string& text) {
   return {text.substr(0, plus), number(std::string_view(text).substr(plus + 3))};
 }
 
+bool is_present(const LibraryTensor& tensor, const OptionValues& options) {
+  if (tensor.option.empty()) return true;
+  return tensor.option[0] == '!' ? !options.boolean(tensor.option.substr(1))
+                                 : options.boolean(tensor.option);
+}
+
 std::vector<const LibraryTensor*> tensors_of(const LibraryKernel& kernel,
                                              const OptionValues& options) {
   std::vector<const LibraryTensor*> tensors;
   for (const LibraryTensor& tensor : kernel.tensors) {
-    if (tensor.option.empty() || options.boolean(tensor.option)) tensors.push_back(&tensor);
+    if (is_present(tensor, options)) tensors.push_back(&tensor);
   }
   return tensors;
 }

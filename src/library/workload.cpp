@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "library/present_tensors.h"
 #include "library/stated_input.h"
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
@@ -168,10 +169,13 @@ namespace {
 
 void check_present(const LibraryKernel& kernel, const OptionValues& options,
                    const LibraryTensor& tensor, const std::string& file) {
-  if (tensor.option.empty() || options.boolean(tensor.option)) return;
-  Diagnostic({}, fmt::format("{}: {} has no {} {} while {} is false", file, kernel.name,
-                             tensor.is_output ? "output" : "input", tensor.name, tensor.option))
-      .fix(fmt::format("--set {}=true", tensor.option))
+  if (is_present(tensor, options)) return;
+  const bool is_negated = tensor.option[0] == '!';
+  const std::string option = tensor.option.substr(is_negated ? 1 : 0);
+  Diagnostic({},
+             fmt::format("{}: {} has no {} {} while {} is {}", file, kernel.name,
+                         tensor.is_output ? "output" : "input", tensor.name, option, is_negated))
+      .fix(fmt::format("--set {}={}", option, !is_negated))
       .raise();
 }
 

@@ -165,16 +165,23 @@ class CFiles : public runtime::FakeDriverTest {
     std::vector<std::size_t>& sizes = sizes_.emplace_back();
     const std::vector<void*> pointers = plan.parameters.pointers();
     for (std::size_t i = 0; i < pointers.size(); ++i) {
-      sizes.push_back(size_of_parameter(built.source.parameters[i]));
+      sizes.push_back(size_of_parameter(built.machine, built.source.parameters[i]));
       launch.parameters.emplace_back(static_cast<const char*>(pointers[i]), sizes.back());
     }
     return launch;
   }
 
-  static std::size_t size_of_parameter(const codegen::LaunchParameter& parameter) {
+  static std::size_t size_of_parameter(const ir::Kernel& machine,
+                                       const codegen::LaunchParameter& parameter) {
     using Kind = codegen::LaunchParameter::Kind;
-    if (parameter.kind == Kind::tensor_map) return 128;
-    return parameter.kind == Kind::pointer || parameter.kind == Kind::stride ? 8 : 4;
+    if (parameter.kind != Kind::tensor_map) {
+      return parameter.kind == Kind::pointer || parameter.kind == Kind::stride ? 8 : 4;
+    }
+    std::vector<bool> ragged;
+    ir::for_each(machine.body, [&](const ir::Operation& each) {
+      if (each.op == ir::Op::tensor_map) ragged.push_back(each.attributes.has(ir::Key::ragged));
+    });
+    return sizeof(runtime::TensorMap) * (ragged[static_cast<std::size_t>(parameter.index)] ? 2 : 1);
   }
 
   // A launch of the export is the runtime's of that variant.
@@ -286,6 +293,23 @@ TEST_F(CFiles, AProgramWithItsMemory) {
   EXPECT_EQ(library.launch(ExportedArguments(passed(tensors), {})), 2);  // without a workspace
   tensors[3].shape[1] = 299;
   EXPECT_EQ(library.workspace(ExportedArguments(passed(tensors), {})), -1);
+}
+
+TEST_F(CFiles, PackedSequencesWithAndWithoutRows) {
+  const library::KernelSource source(find_kernel("attention_varlen_forward"));
+  const ahead::Exported packed = exported(source, {"heads=4", "dim=64"});
+  ExportedLibrary library(packed);
+  ASSERT_EQ(library.load(), 0) << library.message();
+  for (const std::int64_t keys : {500, 0}) {
+    expect_same(library, packed.variants[0],
+                {{bf16, {300, 4, 64}},
+                 {bf16, {keys, 4, 64}},
+                 {bf16, {keys, 4, 64}},
+                 {i32, {4}},
+                 {i32, {4}},
+                 {bf16, {300, 4, 64}},
+                 {f32, {4, 300}}});
+  }
 }
 
 TEST_F(CFiles, ChoosesTheVariantThatTheRulesChoose) {

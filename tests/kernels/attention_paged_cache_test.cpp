@@ -42,6 +42,15 @@ void run_cache(library::Workload& work, const char* target) {
   compile(*work.kernel, work.options, target).run(tensors);
 }
 
+std::string cache_error_of(library::Workload& work, const char* target) {
+  try {
+    run_cache(work, target);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error was raised";
+}
+
 class AttentionPagedCache : public testing::TestWithParam<CacheCase> {};
 
 TEST_P(AttentionPagedCache, AgreesWithFloat64) {
@@ -83,6 +92,14 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);
   add("sim:sm_90a", "sm90_planned", "attention_paged_mla", latent_chunks);
   add("sim:sm_90a", "sm90_split", "attention_paged_mla", latent_chunks);
+  // Tables in two vectors.
+  const std::vector<std::string> csr = {"csr=true",   "dim=64",      "heads=4",
+                                        "kv_heads=2", "max_pages=5", "pages=20"};
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    add(target, "tile", "attention_paged", csr);
+  }
+  add("sim:sm_90a", "sm90_planned", "attention_paged", csr);
+  add("sim:sm_90a", "sm90", "attention_paged_fp8", csr);
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, AttentionPagedCache, testing::ValuesIn(cache_cases()));
@@ -137,15 +154,10 @@ TEST(AttentionPagedCacheTest, NumbersThatAreNoPage) {
     SCOPED_TRACE(testing::PrintToString(each));
     library::Workload work = cache_workload(each);
     work.tensors[kTableOfCache].set({0, 2}, 20);
-    std::string said;
-    try {
-      run_cache(work, each.target);
-    } catch (const Error& error) {
-      said = error.what();
-    }
     const std::string cache = each.kernel == "attention_paged_mla" ? "KV" : "K";
-    EXPECT_THAT(said, testing::AllOf(HasSubstr("kernels/attention_paged"),
-                                     HasSubstr("index 20 on axis 0 of " + cache)));
+    EXPECT_THAT(cache_error_of(work, each.target),
+                testing::AllOf(HasSubstr("kernels/attention_paged"),
+                               HasSubstr("index 20 on axis 0 of " + cache)));
   }
 }
 
@@ -197,6 +209,22 @@ TEST(AttentionPagedCacheTest, ReadsWhatIsAppended) {
       error += std::pow(O.at({0, h, d}) - wanted, 2), size += wanted * wanted;
     }
     EXPECT_LT(std::sqrt(error / size), 0.08);
+  }
+}
+
+// Behind a sequence's pages stand those of the next: they are not its own, however long it says
+// that it is.
+TEST(AttentionPagedCacheTest, ALengthBeyondItsPages) {
+  for (const char* target : {"interpreter", "sim:sm_90a"}) {
+    CacheCase each{target,
+                   "attention_paged",
+                   {"schedule=tile", "csr=true", "dim=64", "heads=4", "kv_heads=2", "max_pages=5",
+                    "pages=20"}};
+    library::Workload work = cache_workload(each);
+    work.tensors[kLengthsOfCache].set({1}, work.tensors[kLengthsOfCache].flat(1) + 16);
+    EXPECT_THAT(cache_error_of(work, target),
+                testing::AllOf(HasSubstr("kernels/attention_paged"), HasSubstr("20"),
+                               HasSubstr("indices")));
   }
 }
 

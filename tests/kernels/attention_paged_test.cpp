@@ -14,6 +14,7 @@
 #include "ir/program.h"
 #include "kernels/attention_paged_plan.h"
 #include "library/accuracy.h"
+#include "library/program_simulation.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention_paged.h"
 #include "tilewright/library_executable.h"
@@ -189,6 +190,45 @@ TEST(AttentionPagedTest, WithoutKeysTheResultIsZero) {
   EXPECT_EQ(work.tensors[kLSE].at({2, 3}), -std::numeric_limits<double>::infinity());
 }
 
+// A few multiprocessors have many items each, one after the other, and begin anew in each run.
+TEST(AttentionPagedTest, SeveralItemsOfALane) {
+  for (const char* schedule : {"sm90", "sm90_split", "sm90_planned"}) {
+    SCOPED_TRACE(schedule);
+    library::ProgramWorkload work;
+    work.workload = paged_workload(kSmallCache, schedule);
+    const ir::Program recorded =
+        build_program(*work.workload.kernel,
+                      choose_schedule(*work.workload.kernel, work.workload.options, "sm_90a"))
+            .finish();
+    const std::vector<ir::Kernel> machine = library::machine_forms(recorded, "sm_90a").front();
+    simulator::MachineOptions options;
+    options.multiprocessors = options.resident = 1;
+    work.program = library::bind_workload(recorded, work.workload, options.multiprocessors);
+    ir::add_owned(work.program, machine);
+    library::ProgramTensors after;
+    const simulator::MachineReport report =
+        library::simulate_program(work.program, machine, work.before(), &after, options, 2);
+    EXPECT_TRUE(report.ok());
+    work.take(after);
+    expect_right_paged(work.workload);
+  }
+}
+
+// Sinks far above every score leave nothing of the values.
+TEST(AttentionPagedTest, SinksAboveAllScores) {
+  for (const PagedForm& form : kPagedForms) {
+    SCOPED_TRACE(testing::PrintToString(form));
+    PagedSettings settings = kSmallCache;
+    settings.emplace_back("sinks=true");
+    library::Workload work = paged_workload(settings, form.schedule);
+    HostTensor& sinks = work.tensors.back();
+    for (std::int64_t i = 0; i < sinks.elements(); ++i) sinks.set_flat(i, 300);
+    run_paged(work, form.target);
+    EXPECT_EQ(work.tensors[kO].at({0, 1, 5}), 0);
+    EXPECT_NEAR(work.tensors[kLSE].at({0, 1}), 300, 0.01);
+  }
+}
+
 // Queries that pad a batch are neither read nor written.
 TEST(AttentionPagedTest, QueriesOfNoSequence) {
   for (const PagedForm& form : kPagedForms) {
@@ -202,17 +242,23 @@ TEST(AttentionPagedTest, QueriesOfNoSequence) {
     for (std::int64_t i = 0; i < queries.elements(); ++i) {
       if (i / row == 0 || i / row >= 6) queries.set_flat(i, std::nan(""));
     }
-    run_paged(work, form.target);
     const auto reference = library::reference_of(work).values;
+    // Not NaN, which scratch memory holds: it shows where that is copied.
+    constexpr double kKept = 77;
+    for (const std::size_t output : {kO, kLSE}) {
+      HostTensor& tensor = work.tensors[output];
+      for (std::int64_t i = 0; i < tensor.elements(); ++i) tensor.set_flat(i, kKept);
+    }
+    run_paged(work, form.target);
     double worst = 0;
     for (std::int64_t i = 0; i < work.tensors[kO].elements(); ++i) {
       const double got = work.tensors[kO].flat(i), wanted = reference[0][std::size_t(i)];
-      ASSERT_EQ(std::isnan(got), std::isnan(wanted)) << i / row;
-      if (!std::isnan(got)) worst = std::max(worst, std::abs(got - wanted));
+      ASSERT_EQ(got == kKept, std::isnan(wanted)) << i / row;
+      if (got != kKept) worst = std::max(worst, std::abs(got - wanted));
     }
     EXPECT_LT(worst, 2e-2);
-    EXPECT_TRUE(std::isnan(work.tensors[kLSE].at({0, 0})));
-    EXPECT_TRUE(std::isnan(work.tensors[kLSE].at({6, 3})));
+    EXPECT_EQ(work.tensors[kLSE].at({0, 0}), kKept);
+    EXPECT_EQ(work.tensors[kLSE].at({6, 3}), kKept);
     EXPECT_TRUE(std::isfinite(work.tensors[kLSE].at({5, 3})));
   }
 }
@@ -233,9 +279,9 @@ TEST(AttentionPagedTest, NumbersThatAreNoPage) {
   }
   library::Workload work = paged_workload(kSmallCache);
   work.tensors[kLengths].set({0}, 5 * 16 + 1);
-  EXPECT_THAT(
-      paged_error_of([&] { run_paged(work, "interpreter"); }),
-      AllOf(HasSubstr("attention_paged.cpp"), HasSubstr("element {0, 5} is outside block_table")));
+  EXPECT_THAT(paged_error_of([&] { run_paged(work, "interpreter"); }),
+              AllOf(HasSubstr("kernels/attention_paged"),
+                    HasSubstr("element {0, 5} is outside block_table")));
 }
 
 // Row 19: the queries are loaded once, before the loop over pages.
@@ -295,6 +341,16 @@ TEST(AttentionPagedTest, APlanDividesKeysByLength) {
     items += tiles[at] * std::max<std::int64_t>((blocks[at] + share - 1) / share, 1);
   }
   EXPECT_EQ(plan.flat(kBatch), static_cast<double>(items));
+  // So many there is room for, on a GPU of 100 places.
+  Program program("shapes");
+  const kernels::PagedShapes shapes(program, a);
+  const auto evaluated = [&](const Dim& dim) {
+    return dim.evaluate([&](const std::string& name) {
+      return name == "batch" ? kBatch : static_cast<std::int64_t>(offsets.back());
+    });
+  };
+  ASSERT_EQ(evaluated(kernels::wanted_items(shapes, tile, Dim(100))), kWanted);
+  EXPECT_LE(items, evaluated(kernels::most_items(shapes, tile, Dim(100))));
 }
 
 // Row 20: a table that became zeros, or kept its order, would hide what these tests look for.
@@ -329,6 +385,11 @@ TEST(AttentionPagedTest, WhatItRefuses) {
   a.page = 16;
   a.kv_heads = 3;
   EXPECT_THAT(refused(), HasSubstr("heads 8 is not a multiple of kv_heads 3"));
+  EXPECT_THAT(test::usage_error_of([] {
+                library::Workload work = paged_workload({"page=12", "max_pages=3"}, "sm90");
+                run_paged(work, "sim:sm_90a");
+              }),
+              AllOf(HasSubstr("page is 12"), HasSubstr("a multiple of 8 slots")));
   EXPECT_THAT(test::usage_error_of([] {
                 paged_workload({"max_pages=2", "keys=33"});
               }),

@@ -265,12 +265,15 @@ void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes, boo
   };
   const HostTensor Q = random(queries, a.heads, a.dim), K = random(keys, a.kv_heads, a.dim);
   const HostTensor V = random(keys, a.kv_heads, a.dim_v), dO = random(queries, a.heads, a.dim_v);
-  const std::vector<std::vector<double>> forward = attention_reference(all, {Q, K, V});
+  std::vector<HostTensor> inputs = {Q, K, V};
+  if (a.sinks) inputs.push_back(HostTensor::random_normal(f32, {a.heads}, seed++));
+  const HostTensor sinks = a.sinks ? inputs.back() : HostTensor();
+  const std::vector<std::vector<double>> forward = attention_reference(all, inputs);
   const HostTensor O = HostTensor::from_values(a.dtype, dO.shape(), forward[0]);
   const HostTensor LSE = HostTensor::from_values(f32, {sizes.batch, a.heads, queries}, forward[1]);
   const HostTensor dLSE = of_lse ? HostTensor::random_normal(f32, LSE.shape(), seed) : HostTensor();
   const std::vector<std::vector<double>> wanted =
-      attention_backward_reference(all, {Q, K, V, dO, dLSE, {}, O});
+      attention_backward_reference(all, {Q, K, V, dO, dLSE, sinks, O});
 
   const Program program = sequence_parallel_attention_backward_sm90(o, of_lse);
   ProgramMemory memory(
@@ -290,25 +293,35 @@ void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes, boo
     const std::vector<HostTensor> parts = shard(*whole, axis, o.ranks, o.shards);
     for (int rank = 0; rank < o.ranks; ++rank) memory.tensors[rank][place_of(name)] = parts[rank];
   }
+  if (a.sinks) {
+    for (int rank = 0; rank < o.ranks; ++rank) memory.tensors[rank][place_of("sinks")] = sinks;
+  }
   SimulationOptions options;
   options.runs = 2;
   options.multiprocessors = 3;
   const SimulationReport report = simulate(program, memory, options);
   ASSERT_TRUE(report.ok()) << report.faults.front().text;
+  const auto expect_close = [](const HostTensor& found, const std::vector<double>& expected) {
+    double squares = 0, norm = 1e-30;
+    for (std::int64_t n = 0; n < found.elements(); ++n) {
+      const double difference = found.flat(n) - expected[n];
+      squares += std::isfinite(difference) ? difference * difference : INFINITY;
+      norm += expected[n] * expected[n];
+    }
+    EXPECT_LT(std::sqrt(squares / norm), 2 * test::kTolerance);
+  };
+  const char* const names[] = {"dQ", "dK", "dV"};
   for (std::size_t i = 0; i < 3; ++i) {
+    SCOPED_TRACE(names[i]);
     std::vector<HostTensor> parts;
-    const char* const names[] = {"dQ", "dK", "dV"};
     for (int rank = 0; rank < o.ranks; ++rank) {
       parts.push_back(memory.tensors[rank][place_of(names[i])]);
     }
-    const HostTensor whole = unshard(parts, 1, o.shards);
-    double squares = 0, norm = 1e-30;
-    for (std::int64_t n = 0; n < whole.elements(); ++n) {
-      const double difference = whole.flat(n) - wanted[i][n];
-      squares += std::isfinite(difference) ? difference * difference : INFINITY;
-      norm += wanted[i][n] * wanted[i][n];
-    }
-    EXPECT_LT(std::sqrt(squares / norm), 2 * test::kTolerance) << "gradient " << i;
+    expect_close(unshard(parts, 1, o.shards), wanted[i]);
+  }
+  for (int rank = 0; a.sinks && rank < o.ranks; ++rank) {
+    SCOPED_TRACE(testing::Message() << "dsinks of rank " << rank);
+    expect_close(memory.tensors[rank][place_of("dsinks")], wanted[3]);
   }
 }
 
@@ -318,6 +331,7 @@ TEST(SequenceParallelAttentionTest, Gradients) {
   check_gradients(o, {71, 71, 2});
   o.attention.causal = false;
   o.attention.kv_heads = 4;
+  o.attention.sinks = true;
   check_gradients(o, {33, 40}, /*of_lse=*/true);
 }
 
@@ -359,7 +373,7 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
            {fixed, {"ranks=2", "queries=30", "keys=45", "causal=true", "window=40"}},
            {packed, {"ranks=2", "queries=45", "keys=41", "batch=3"}},
            {packed, {"ranks=3", "queries=30", "causal=true", "shards=zig_zag", "sinks=true"}},
-           {gradients, {"ranks=2", "queries=21", "keys=17", "lse_gradient=true"}},
+           {gradients, {"ranks=2", "queries=21", "keys=17", "lse_gradient=true", "sinks=true"}},
            {gradients,
             {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}}}) {
     SCOPED_TRACE(more[1]);

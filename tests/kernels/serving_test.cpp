@@ -117,8 +117,8 @@ TEST(KvAppendTest, WhatItRefuses) {
   const auto refused = [](const kernels::KvAppend& a) {
     return test::usage_error_of([&] { kernels::kv_append(a); });
   };
-  EXPECT_THAT(refused({.dim = 64, .rotary_dim = 65}),
-              AllOf(HasSubstr("serving_test.cpp"), HasSubstr("rotary_dim is 65, and dim is 64")));
+  EXPECT_THAT(refused({.dim = 64, .rotary_dim = 66}),
+              AllOf(HasSubstr("serving_test.cpp"), HasSubstr("rotary_dim is 66, and dim is 64")));
   EXPECT_THAT(refused({.rotary_dim = 7}), HasSubstr("an even number"));
   EXPECT_THAT(refused({.dtype = f16, .cache = bf16}),
               HasSubstr("the cache is bf16, and the new rows are f16"));

@@ -4,8 +4,11 @@
 
 #include <functional>
 
+#include "compiler/compile_to_machine.h"
 #include "library/program_simulation.h"
+#include "library/schedule_choice.h"
 #include "target/devices.h"
+#include "tilewright/asynchronous.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/link.h"
 #include "tilewright/ranks.h"
@@ -21,13 +24,14 @@ using kernels::Transfer;
 const target::Link& link() { return target::device_of("sm_90a").link; }
 
 PredictedTime time_of(const Program& program, const DimValues& sizes,
-                      std::int64_t multiprocessors = 132) {
+                      std::int64_t multiprocessors = 132, std::int64_t runs = 1,
+                      const std::vector<HostTensor>& passed = {}) {
   simulator::MachineOptions options;
   options.multiprocessors = options.resident = multiprocessors;
   const ir::Program recorded = program.finish();
   const std::vector<ir::Kernel> machine = machine_forms(recorded, "sm_90a").front();
   const PredictedTime timing = time_program(ir::bind_program(recorded, sizes, multiprocessors),
-                                            machine, {}, options, /*runs=*/1);
+                                            machine, passed, options, runs);
   EXPECT_TRUE(timing.faults.empty());
   return timing;
 }
@@ -129,6 +133,8 @@ double cycles_of(double seconds) {
   return seconds * target::device_of("sm_90a").reached.product_clock;
 }
 constexpr double kRounding = 4;  // cycles
+// Of the tile that a warpgroup stores; what its own memory takes for it is less.
+constexpr double kTileBytes = 64 * kernels::kLinkColumns * 4, kPort = 600;
 constexpr MemoryOrder kRelaxed{Semantics::relaxed, Scope::system};
 constexpr MemoryOrder kRelease{Semantics::release, Scope::system};
 
@@ -163,22 +169,113 @@ TEST(ProgramTimingTest, WhatAReleaseWaitsFor) {
       fence(Scope::system);
     });
   };
-  EXPECT_GT(behind_a_tile(true) - behind_a_tile(false), cycles_of(link().arrival));
+  EXPECT_GT(behind_a_tile(true) - behind_a_tile(false),
+            kTileBytes / link().sent + cycles_of(link().arrival) - kPort);
 }
 
 // Its bytes leave a multiprocessor one after the other, and the last one has to arrive.
 TEST(ProgramTimingTest, ATileOfThreadsGoesAndComes) {
   const PeerAccess access;
-  const double bytes = 64 * kernels::kLinkColumns * 4;
   const auto whole = [](const Tensor& x) { return x(Dim(64).block(0, 64), all); };
   const double pushed = access.cycles([&](const Tensor& x, const Tensor&, const Index& other) {
     store(whole(x.at(other)), zeros({64, kernels::kLinkColumns}));
   });
-  EXPECT_NEAR(pushed, bytes / link().sent + cycles_of(link().arrival), 0.1 * pushed);
+  EXPECT_NEAR(pushed, kTileBytes / link().sent + cycles_of(link().arrival), 0.1 * pushed);
+  // What has no place on its way keeps the warps, the last of four by the three before it.
+  const auto behind = [&](bool pushes) {
+    return access.cycles([&](const Tensor& x, const Tensor& words, const Index& other) {
+      if (pushes) store(whole(x.at(other)), zeros({64, kernels::kLinkColumns}));
+      for (int i = 0; i < 8; ++i) store_index(words(load_index(words(0))), 1, kRelaxed);
+    });
+  };
+  EXPECT_GT(behind(true) - behind(false), kTileBytes / link().sent / 2);
   const double pulled = access.cycles([&](const Tensor& x, const Tensor&, const Index& other) {
     store(whole(x), load(whole(x.at(other))));
   });
-  EXPECT_NEAR(pulled, cycles_of(link().answer + bytes / link().loaded), 0.3 * pulled);
+  EXPECT_NEAR(pulled, cycles_of(link().answer + kTileBytes / link().loaded), 0.3 * pulled);
+}
+
+// Additions to another's memory come slower than what is stored there.
+TEST(ProgramTimingTest, AdditionsGoAtTheirOwnRate) {
+  Kernel kernel("adds");
+  const Dim rows = kernel.dim("rows");
+  const Tensor x = kernel.symmetric("x", f32, {rows, kernels::kLinkColumns});
+  Ring ring(kernel, "tiles", stages(6), {{f32, 64, kernels::kLinkColumns}});
+  kernel.ctas(multiprocessors());
+  const auto each_tile = [&](const auto& body) {
+    for (Index tile : range(cta_index(), ceil_div(rows, 64), cta_count())) {
+      body(rows.block(tile, 64));
+    }
+  };
+  const auto load_role = [&] {
+    each_tile([&](const Block& own) {
+      ring.produce([&](const Slot& slot) { tma_load(x(own, all), slot); });
+    });
+  };
+  const auto add_role = [&] {
+    each_tile([&](const Block& own) {
+      const Slot slot = ring.consume();
+      tma_reduce(x.at(1 - kernel.rank())(own, all), slot);
+      bulk_commit();
+      bulk_wait_read(0);
+      ring.release(slot);
+    });
+    bulk_wait(0);
+  };
+  kernel.roles({role("load", warps(1), registers(40), load_role),
+                role("add", warps(1), registers(40), add_role)});
+  Program program("adds", 2);
+  const Buffer of_x = program.scratch("x", f32, {program.dim("rows"), kernels::kLinkColumns});
+  program.rank(0).stream().launch(kernel, {of_x});
+  const double wire = kBytes / 4 / link().reduced;
+  const double added = time_of(program, {{"rows", kRows / 4}}).seconds;
+  EXPECT_GT(added, wire);
+  EXPECT_LT(added, wire + 8e-6);
+}
+
+// Of several runs in a row each is told, and so are its bytes.
+TEST(ProgramTimingTest, RunsInARowTakeTheirTimeEach) {
+  const auto copied = [](std::int64_t runs) {
+    return time_of(kernels::link_copy({}), {{"rows", kRows / 64}}, 132, runs);
+  };
+  EXPECT_EQ(copied(3).sent, copied(1).sent);
+  EXPECT_NEAR(copied(3).seconds, copied(1).seconds, 0.1 * copied(1).seconds);
+}
+
+// A kernel by itself has its launch in its time, as in a stream.
+TEST(ProgramTimingTest, AKernelAloneHasItsLaunch) {
+  Workload workload = make_workload(find_kernel("gemm"), {"m=64", "n=64", "k=64"}, {}, 1);
+  const ir::Kernel machine =
+      compiler::compile_to_machine(
+          build_choice(*workload.kernel,
+                       choose_schedule(*workload.kernel, workload.options, "sm_90a"))
+              .finish(),
+          "sm_90a")
+          .kernel;
+  const double alone = time_kernel(machine, workload, {}).seconds;
+  EXPECT_GT(alone, link().launch + 600 / target::device_of("sm_90a").reached.product_clock);
+  EXPECT_LT(alone, link().launch + 5e-6);
+}
+
+// Integers that a caller passes have their values: here, how often the loop goes around.
+TEST(ProgramTimingTest, PassedIntegersCount) {
+  const auto looped = [](double times) {
+    Kernel kernel("loop");
+    const Tensor n = kernel.in("n", i32, {1});
+    const Tensor x = kernel.inout("x", i32, {64});
+    kernel.ctas(1);
+    kernel.roles({role("only", warps(1), registers(40), [&] {
+      for ([[maybe_unused]] Index i : range(load_index(n(0)))) {
+        store_index(x(load_index(x(0))), 1, kRelaxed);
+      }
+    })});
+    Program program("loop");
+    const Buffer of_n = program.in("n", i32, {1}), of_x = program.scratch("x", i32, {64});
+    program.rank(0).stream().launch(kernel, {of_n, of_x});
+    return cycles_of(
+        time_of(program, {}, 1, 1, {HostTensor::from_values(i32, {1}, {times})}).seconds);
+  };
+  EXPECT_GT(looped(5) - looped(1), 4 * 600);
 }
 
 }  // namespace

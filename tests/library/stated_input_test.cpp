@@ -63,6 +63,8 @@ TEST(StatedInputTest, APermutationHasEachNumberOnceAndInNoOrder) {
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < sorted.size(); ++i) EXPECT_EQ(sorted[i], static_cast<double>(i));
   EXPECT_NE(values, sorted);
+  // Files name a seed: what it draws stays what it was.
+  EXPECT_THAT(values_of(made("permutation:7", i32, {8})), ElementsAre(1, 4, 5, 2, 6, 0, 3, 7));
 }
 
 TEST(StatedInputTest, SeedsDrawOthers) {
@@ -106,6 +108,8 @@ TEST(StatedInputTest, WhatIsWrongIsAnError) {
                     HasSubstr("--in X=uniform:-1:1")));
   EXPECT_THAT(error_of("normal", i32), HasSubstr("normal numbers are no integers"));
   EXPECT_THAT(error_of("full:1.5", i32), HasSubstr("1.5 is no integer"));
+  EXPECT_THAT(error_of("full:-129", i8), HasSubstr("from -128 to 127, and -129 lies outside"));
+  EXPECT_THAT(error_of("full:inf", f8e4m3), HasSubstr("ends at 448, and inf lies beyond"));
   EXPECT_THAT(error_of("full:300", u8), HasSubstr("from 0 to 255, and 300 lies outside"));
   EXPECT_THAT(error_of("arange", i8, 129), HasSubstr("128 lies outside"));
   EXPECT_THAT(error_of("permutation", i8, 200), HasSubstr("199 lies outside"));

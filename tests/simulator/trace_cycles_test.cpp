@@ -116,10 +116,13 @@ TEST(Cycles, AClusterWaitsForItsLastCta) {
 
 // An increase waits for the registers that others give back.
 TEST(Cycles, RegistersThatAreGivenBack) {
-  const auto late = [](const std::string& before) {
+  const std::string long_way =
+      "    %63: i32 = load_index %90, %3\n    %64: i32 = load_index %90, %3\n"
+      "    %65: i32 = load_index %90, %3\n";
+  const auto late = [&](const std::string& before) {
     return end_of(litmus(
         role("less", 0, 4, before + "    set_max_registers {count = 160, increase = 0}\n") +
-            role("more", 4, 4, "    set_max_registers {count = 176, increase = 1}\n" + kLoad),
+            role("more", 4, 4, "    set_max_registers {count = 176, increase = 1}\n" + long_way),
         {1, 384}));
   };
   EXPECT_EQ(late("    %61: i32 = load_index %90, %3\n    %62: i32 = load_index %90, %3\n") -

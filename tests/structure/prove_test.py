@@ -195,6 +195,16 @@ class Schedules(unittest.TestCase):
         self.assertIsNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 250}).take())
         self.assertIsNotNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 326}).take())
 
+    def test_no_more_begin_where_one_schedule_stands_for_all(self):
+        def done(*cases):
+            return [{"key": ["gemm", "b", "control", 0], "seconds": 1,
+                     "answer": {"schedules": 25, "cases": list(cases)}}]
+        left = [(["gemm", "b", "control", 25], [])]
+        one, many = {"sizes": "m=1", "one_for_all": True}, {"sizes": "m=2"}
+        wanted = {("gemm", "b", "control"): 1000}
+        self.assertIsNone(prove.Queue(list(left), done(one), wanted).take())
+        self.assertIsNotNone(prove.Queue(list(left), done(one, many), wanted).take())
+
 
 if __name__ == "__main__":
     unittest.main()

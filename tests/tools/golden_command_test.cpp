@@ -116,6 +116,8 @@ TEST_F(GoldenCommandTest, ReviewedFaults16And20APagedKernelOfAFile) {
   const std::string line = file + " --set n=4 --set pages=6 ";
   EXPECT_THAT(golden(line).output,
               HasSubstr("weakness: T: every number is 0: as a table it names one place alone"));
+  EXPECT_THAT(golden(line + "--in T=arange").output,
+              HasSubstr("weakness: T: the numbers count up from 0"));
   const Answer written = golden(line + "--in T=uniform:0:6:3");
   ASSERT_EQ(written.status, 0) << written.output;
   EXPECT_THAT(written.output, HasSubstr("NaN where nobody reads: "));
@@ -132,6 +134,24 @@ TEST_F(GoldenCommandTest, ReviewedFaults16And20APagedKernelOfAFile) {
   EXPECT_THAT(weak.output, HasSubstr("uniform:0:6:3 is stated"));
 }
 
+// Each length is the nearest that the kernel takes, and each case another one.
+TEST_F(GoldenCommandTest, SizesThatTheKernelTakes) {
+  std::string text = kGather;
+  const std::string dim = "dim n\n";
+  text.replace(text.find(dim), dim.size(), "dim n multiple_of(8) at_least(16) at_most(100)\n");
+  const std::string file = folder_ / "gather.tw";
+  std::ofstream(file) << text;
+  const Answer written = golden(file + " --set pages=5 --in T=uniform:0:5 --json");
+  ASSERT_EQ(written.status, 0) << written.output;
+  std::vector<std::string> sizes;
+  const Json cases = manifest()["cases"];
+  for (const Json& each : cases) {
+    sizes.push_back(each["name"].get<std::string>() + " " + each["settings"].dump());
+  }
+  EXPECT_THAT(sizes,
+              testing::ElementsAre("above [\"n=96\",\"pages=5\"]", "few [\"n=16\",\"pages=5\"]"));
+}
+
 // Rows of the keys that no query sees are NaN.
 TEST_F(GoldenCommandTest, PoisonsWhatNobodyReads) {
   ASSERT_EQ(golden("attention_varlen_forward --set heads=2 --set dim=16 --set lengths_q=5,0,7 "
@@ -144,6 +164,22 @@ TEST_F(GoldenCommandTest, PoisonsWhatNobodyReads) {
   }
   EXPECT_EQ(manifest()["cases"][0]["inputs"][1]["poisoned"], 4 * 2 * 16);
   EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+  // Somebody fills them in.
+  std::vector<std::pair<std::string, HostTensor>> inputs;
+  for (const char* name : {"Q", "K", "V", "cu_seqlens_q", "cu_seqlens_k"}) {
+    const bool is_float = name[0] != 'c';
+    inputs.emplace_back(name, library::read_tensor(data() + "/set.inputs.safetensors:" + name, name,
+                                                   is_float ? bf16 : i32));
+  }
+  HostTensor& keys = inputs[1].second;
+  for (std::int64_t i = 0; i < keys.elements(); ++i) {
+    if (std::isnan(keys.flat(i))) keys.set_flat(i, 1);
+  }
+  write_inputs(inputs);
+  const Answer filled = check();
+  EXPECT_EQ(filled.status, 1);
+  EXPECT_THAT(filled.output, HasSubstr("K: nobody reads 4 of 21 rows, which are not NaN"));
+  EXPECT_THAT(filled.output, HasSubstr("K: these are not the numbers that the manifest was"));
 }
 
 // A program of several kernels, whose table names each page once and in no order.
@@ -157,6 +193,10 @@ TEST_F(GoldenCommandTest, AnOperationOfSeveralKernels) {
   EXPECT_THAT(written.output, Not(HasSubstr("weakness: block_table")));
   EXPECT_THAT(written.output, Not(HasSubstr("weakness: K")));
   EXPECT_THAT(manifest()["cases"][0]["inputs"].dump(), HasSubstr("poisoned"));
+  const Json inputs = manifest()["cases"][0]["inputs"];
+  for (const Json& input : inputs) {
+    EXPECT_FALSE(input["dtype"] == "i32" && input.contains("poisoned")) << input;
+  }
   EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
   EXPECT_THAT(golden(line + " --in block_table=zeros").output,
               HasSubstr("weakness: block_table: every number is 0"));
@@ -198,7 +238,8 @@ TEST_F(GoldenCommandTest, KnownWeaknessesAreShownAndNewOnesFail) {
 
 // An input that is stated needs no file.
 TEST_F(GoldenCommandTest, InputsMayBeStatedAlone) {
-  ASSERT_EQ(golden(std::string(kSmall) + "--in A=uniform:-1:1 --in B=arange --seed 5").status, 0);
+  ASSERT_EQ(golden(std::string(kSmall) + "--in A=uniform:-1:1 --in B=uniform:-2:2 --seed 5").status,
+            0);
   fs::remove(data() + "/set.inputs.safetensors");
   EXPECT_EQ(check().status, 0) << check().output;
   Json json = manifest();
@@ -233,17 +274,27 @@ TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
   refused("/cases/0/inputs/0/dtype", "f31", {"cases[0].inputs[0]: "});
   refused("/cases/0/inputs/0/dtype", "f32", {"A is f32 {5, 7}, and the settings make it bf16"});
   refused("/cases/0/inputs/0/shape", {-1}, {"cases[0].inputs[0].shape[0] is -1, no size"});
+  refused("/cases/0/inputs/0/shape", {5.5, 7}, {"cases[0].inputs[0].shape[0] is 5.5, no size"});
+  refused("/cases/0/inputs/0/shape", {5, 8}, {"A is bf16 {5, 8}, and the settings make it bf16"});
   refused("/cases/0/inputs/1/name", "A", {"cases[0].inputs names A twice"});
   refused("/cases/0/inputs/1/name", "D", {"gemm has no input 'D'"});
   refused("/cases/0/inputs/0/seed", -1, {"seed is -1"});
   refused("/cases/0/inputs/0/stated", "zeross", {"'zeross' is neither"});
   refused("/cases/0/outputs/0/allowed/whole", -1, {"\"whole\" is -1, no bound"});
   refused("/cases/0/outputs", Json::array(), {"does not describe output C of gemm"});
+  const Json output = good["cases"][0]["outputs"][0];
+  refused("/cases/0/outputs", {output, output}, {"cases[0].outputs names C twice"});
   std::ofstream(data() + "/manifest.json") << "{\"cases\": [";
   expect_failure("check " + data(), 2, {"is no JSON"});
   std::ofstream(data() + "/manifest.json") << std::string(100000, '[');
   expect_failure("check " + data(), 2, {"nest more than 16 deep"});
   write_manifest(good);
+  for (const NpyArray& array : {NpyArray{"<f8", {6, 5}, std::vector<std::byte>(30 * 8)},
+                                NpyArray{"<f4", {5, 6}, std::vector<std::byte>(30 * 4)}}) {
+    write_safetensors(data() + "/set.expected.safetensors", {{"C", array}});
+    expect_failure("check " + data() + " --target interpreter", 2,
+                   {"holds " + array.descr + " of shape", "results of C are F64 {5, 6}"});
+  }
   std::ofstream(data() + "/set.expected.safetensors") << "short";
   expect_failure("check " + data() + " --target interpreter", 2, {"is cut short"});
 }

@@ -81,7 +81,7 @@ Program attention_backward_in_parts(const Attention& attention, bool of_lse = fa
 // (with_sm90_backward_blocks); in order, up to 8 bytes for each block. Where a dim is above 128,
 // the sums have dim in whole 64.
 // The query heads of a head of the keys are divided into parts where there are fewer blocks of keys
-// than keep all multiprocessors at work; in order and up to dim 128 also where sequences are long.
+// than keep all at work; in order, up to dim 128 or with a mask, also where sequences are long.
 // Their dK and dV are then summed as `keys` says. Scratch for it: f32 of the shapes of dK and dV,
 // for keys in whole blocks, and up to 256 bytes for each block; apart, f32 of both for each part.
 Program attention_backward_sm90(const Attention& attention, bool of_lse = false,

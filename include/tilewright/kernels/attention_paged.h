@@ -15,6 +15,9 @@ struct PagedAttention : Attention {
   // Of multi-head latent attention: a key's first dim_v elements are its value too. There is one
   // head of keys, and no V.
   bool latent = false;
+  // The table is in two vectors: the pages of all sequences, one behind the other, and where those
+  // of each begin.
+  bool csr = false;
 };
 
 // Key j of sequence b lies in slot j % page of page block_table[b][j / page]. Pages come in any
@@ -33,6 +36,8 @@ struct PagedAttention : Attention {
 //      block_table i32 [batch, max_pages], K [pages, page, kv_heads, dim],
 //      V [pages, page, kv_heads, dim_v]; a cache whose pages have head behind head, {pages,
 //      kv_heads, page, dim} in memory, is given with strides that say so
+// in   with csr, in place of block_table: indptr i32 [batch + 1], indices i32 [entries]; page
+//      indices[indptr[b] + j / page] has key j of sequence b
 // in   of latent attention, in place of K and V: KV [pages, page, dim]
 // in   with f8e4m3: K_scale f32 [scales], V_scale f32 [scales]
 // out  O [queries, heads, dim_v], LSE f32 [queries, heads] (natural logarithm)

@@ -50,10 +50,10 @@ Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& 
                                                SourceLocation where = here());
 
 // The gradients, from what the forward pass took and gave, and dO, each of them the shards of a
-// rank: Q, K, V, O, LSE, dO, with `of_lse` the gradient of LSE; then dQ, dK and dV. By heads: copy
-// engines bring all rows of a rank's own heads, kernels of attention_backward make their gradients,
-// and copy engines give them back. The same bits in every run. kv_heads is a multiple of ranks;
-// without sinks.
+// rank: Q, K, V, O, LSE, dO, with `of_lse` the gradient of LSE; then dQ, dK and dV. Sinks stand
+// behind V, the same in every rank, and each gets all of their gradients. By heads: copy engines
+// bring all rows of a rank's own heads, kernels of attention_backward make their gradients, and
+// copy engines give them back. The same bits in every run. kv_heads is a multiple of ranks.
 Program sequence_parallel_attention_backward(const SequenceParallelAttention& operation,
                                              bool of_lse = false, SourceLocation where = here());
 Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& operation,

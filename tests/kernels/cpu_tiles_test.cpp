@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/error_text.h"
+#include "runtime/runtime_test.h"
+#include "tilewright/compile.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+#include "tilewright/ranks.h"
+
+// Where the target cpu spares itself a copy, and tiles that exist in part: bit by bit what the
+// interpreter gives of small whole numbers, which every order of sums keeps.
+namespace tilewright {
+namespace {
+
+using testing::HasSubstr;
+
+HostTensor counted(std::vector<std::int64_t> shape, std::int64_t step = 7) {
+  HostTensor tensor = HostTensor::zeros(f32, std::move(shape));
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    tensor.set_flat(i, static_cast<double>(i * step % 11 - 5));
+  }
+  return tensor;
+}
+HostTensor untouched(std::vector<std::int64_t> shape) {
+  return HostTensor::poisoned(f32, std::move(shape));
+}
+
+std::vector<HostTensor> run_on(const char* target, const Kernel& kernel,
+                               std::vector<HostTensor> tensors) {
+  std::vector<TensorRef> refs;
+  for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+  compile(kernel, target).run(refs);
+  return tensors;
+}
+
+// Poison where nobody writes is compared too.
+void expect_alike(const Kernel& kernel, const std::vector<HostTensor>& tensors) {
+  const std::vector<HostTensor> wanted = run_on("interpreter", kernel, tensors);
+  const std::vector<HostTensor> got = run_on("cpu", kernel, tensors);
+  for (std::size_t t = 0; t < got.size(); ++t) {
+    for (std::int64_t i = 0; i < got[t].elements(); ++i) {
+      const double a = got[t].flat(i), b = wanted[t].flat(i);
+      ASSERT_EQ(std::memcmp(&a, &b, sizeof a), 0)
+          << "tensor " << t << " at " << i << ": " << a << ", and " << b << " on the interpreter";
+    }
+  }
+}
+
+// What is stored is computed where it goes, but not what others read after the next store, and not
+// what another store takes.
+TEST(TilesOnCpu, ResultsAreComputedInTheirPlace) {
+  Kernel kernel("places");
+  const Tensor X = kernel.in("X", f32, {8, 16}), Y = kernel.out("Y", f32, {8, 16});
+  const Tensor Z = kernel.out("Z", f32, {8, 16}), W = kernel.out("W", f32, {8, 16});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  const Tile first = x + 1, second = x * 3;
+  store(Y(all, all), first);
+  store(Z(all, all), second);
+  const Tile third = x - 2;
+  store(Y(all, all), third);
+  store(Y(all, all), third * 2);
+  store(W(all, all), third);
+  expect_alike(kernel,
+               {counted({8, 16}), untouched({8, 16}), untouched({8, 16}), untouched({8, 16})});
+}
+
+// Of a tensor that the kernel stores to as well, the tile is what it was when it was loaded.
+TEST(TilesOnCpu, WhatIsStoredToIsNotReadInItsPlace) {
+  Kernel kernel("doubled");
+  const Tensor Y = kernel.inout("Y", f32, {8, 16}), S = kernel.out("S", f32, {8});
+  kernel.grid(1);
+  const Tile y = load(Y(all, all));
+  store(Y(all, all), y * 2);
+  store(S(all), reduce_sum(y, 1).reshape({8}));
+  expect_alike(kernel, {counted({8, 16}), untouched({8})});
+}
+
+// A tile that exists in part is stored in that part, also where the tensor goes on; one that does
+// not exist leaves nothing of what it is added to.
+TEST(TilesOnCpu, PartsOfTiles) {
+  Kernel kernel("parts");
+  const Dim n = kernel.dim("n"), more = kernel.dim("more");
+  const Tensor X = kernel.in("X", f32, {n, 16}), Y = kernel.inout("Y", f32, {more, 16});
+  const Tensor Z = kernel.inout("Z", f32, {more, 16});
+  kernel.grid(1);
+  const Tile x = load(X(n.block(0, 8), all));
+  store(Y(more.block(0, 8), all), x * 2);
+  const Tile beyond = load(X(Block(Index(7), 1, Index(n)), all));
+  store(Z(more.block(0, 8), all), x + beyond);
+  expect_alike(kernel, {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3)});
+}
+
+TEST(TilesOnCpu, BlocksThatBeginBeforeTheirTensor) {
+  Kernel kernel("before");
+  const Tensor X = kernel.in("X", f32, {16, 16}), Y = kernel.inout("Y", f32, {16, 16});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  store(Y(Block(Index(-2), 16, Index(16)), all), x + 1);
+  expect_alike(kernel, {counted({16, 16}), counted({16, 16}, 2)});
+}
+
+// Sums of products over blocks of the depth, which are joined where what they read lies side by
+// side.
+struct Products {
+  int row = 0, column = 0;  // where the blocks of A's rows and B's columns begin
+  bool same_b = false;      // each multiplies with the first block of B
+  bool last_alone = false;  // nothing is added up
+};
+Kernel products(const Products& how) {
+  Kernel kernel("products");
+  const Dim k = kernel.dim("k");
+  const Tensor A = kernel.in("A", f32, {24, k}), B = kernel.in("B", f32, {k, 24});
+  const Tensor C = kernel.out("C", f32, {16, 16});
+  kernel.grid(1);
+  const Block rows(Index(how.row), 16, Index(24)), columns(Index(how.column), 16, Index(24));
+  Var sum{zeros({16, 16})};
+  for (const Index i : range(k / 16)) {
+    const Tile a = load(A(rows, k.block(i, 16)));
+    const Tile b = load(B(k.block(how.same_b ? Index(0) : i, 16), columns));
+    sum = how.last_alone ? dot(a, b) : dot(a, b, sum);
+  }
+  store(C(all, all), sum);
+  return kernel;
+}
+
+TEST(TilesOnCpu, ProductsThatAreJoined) {
+  for (const Products& how : {Products{}, Products{.row = -2}, Products{.column = -2},
+                              Products{.same_b = true}, Products{.last_alone = true}}) {
+    SCOPED_TRACE(
+        fmt::format("row {}, column {}, {}, {}", how.row, how.column, how.same_b, how.last_alone));
+    for (const std::int64_t k : {64, 1600}) {
+      expect_alike(products(how), {counted({24, k}), counted({k, 24}, 3), untouched({16, 16})});
+    }
+  }
+}
+
+// What is loaded and added to is no factor, and where it ends the sum ends too.
+TEST(TilesOnCpu, ALoadedAccumulator) {
+  Kernel kernel("accumulator");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", f32, {16, 32}), B = kernel.in("B", f32, {32, 16});
+  const Tensor C = kernel.in("C", f32, {n, 16}), D = kernel.inout("D", f32, {16, 16});
+  kernel.grid(1);
+  const Tile c = load(C(n.block(0, 16), all));
+  store(D(all, all), dot(load(A(all, all)), load(B(all, all)), c));
+  for (const std::int64_t rows : {16, 9}) {
+    expect_alike(kernel, {counted({16, 32}), counted({32, 16}, 3), counted({rows, 16}, 5),
+                          counted({16, 16}, 2)});
+  }
+}
+
+// Blocks that add to one place do so in their order, whichever threads run them.
+TEST(TilesOnCpu, AdditionsComeInTheOrderOfTheirBlocks) {
+  Kernel kernel("adds");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n, 64}), Y = kernel.inout("Y", f32, {64});
+  const auto [block] = kernel.grid(n);
+  add(Y(all), load(X(block, all)), Order::blocks);
+  const HostTensor x = HostTensor::random_normal(f32, {300, 64}, 1);
+  const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "4");
+  expect_alike(kernel, {x, HostTensor::zeros(f32, {64})});
+}
+
+TEST(TilesOnCpu, WhatItRefuses) {
+  const auto refusal = [](const std::function<void(Kernel&, const Tensor&, const Tensor&)>& body,
+                          double number = 0) {
+    Kernel kernel("refused");
+    const Dim n = kernel.dim("n");
+    const Tensor T = kernel.in("T", i32, {4}), X = kernel.in("X", f32, {8, n});
+    const Tensor Y = kernel.out("Y", f32, {64});
+    kernel.grid(1);
+    body(kernel, T, X);
+    store(Y(all), zeros({64}));
+    return test::usage_error_of([&] {
+      run_on("cpu", kernel,
+             {HostTensor::from_values(i32, {4}, {number, 0, 0, 0}), counted({8, 10}),
+              untouched({64})});
+    });
+  };
+  const auto sum_of = [](const Tile& tile) { when(any(tile == 99), [] {}); };
+  EXPECT_THAT(refusal([](Kernel&, const Tensor& T,
+                         const Tensor&) { (void)load_index(T(load_index(T(0)))); },
+                      -1),
+              HasSubstr("element {-1} is outside T"));
+  EXPECT_THAT(refusal(
+                  [&](Kernel&, const Tensor& T, const Tensor& X) {
+                    sum_of(load(X(load_index(T(0)), Block(Index(0), 8, Index(8)))));
+                  },
+                  8),
+              HasSubstr("index 8 on axis 0 of X, which has 8"));
+  EXPECT_THAT(refusal([](Kernel&, const Tensor& T, const Tensor&) {
+                for ([[maybe_unused]] Index i : range(0, 4, load_index(T(0)))) {
+                }
+              }),
+              HasSubstr("a loop's step is 0"));
+}
+
+}  // namespace
+}  // namespace tilewright
