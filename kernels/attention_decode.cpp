@@ -73,7 +73,7 @@ Kernel decode_join(const Attention& a) {
   const int size = rows_to_join(group, a.dim_v);
   const auto [x, head, b] = kernel.grid(ceil_div(Dim(group), Dim(size)), a.kv_heads, batch);
   const Block rows = Dim(group).block(x, size);
-  const JoinedRows joined = join(
+  const JoinedSoftmax joined = join(
       {parts,
        [&, head = head, b = b](const Block& of_parts) { return P(b, of_parts, head, rows, all); },
        [&, head = head, b = b](const Block& of_parts) { return L(b, of_parts, head, rows); }},

@@ -16,8 +16,8 @@ constexpr int kElementsOfStep = 8192;  // in registers
 
 }  // namespace
 
-JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
-                const std::optional<Tile>& sinks) {
+JoinedSoftmax join(const SoftmaxParts& parts, int rows, int columns,
+                   const std::optional<Tile>& sinks) {
   const Index steps = ceil_div(parts.count, kPartsOfStep);
   const auto of_step = [&](const Index& step) {
     return Block(step * kPartsOfStep, kPartsOfStep, parts.count);

@@ -17,11 +17,11 @@ struct SoftmaxParts {
 
 // The whole softmax: {rows, columns}, and {1, rows}. Weights the parts by their sums, in their
 // order. `sinks` {1, rows}: scores that belong to no part, and whose value is 0.
-struct JoinedRows {
+struct JoinedSoftmax {
   Tile outputs, sums;
 };
-JoinedRows join(const SoftmaxParts& parts, int rows, int columns,
-                const std::optional<Tile>& sinks = {});
+JoinedSoftmax join(const SoftmaxParts& parts, int rows, int columns,
+                   const std::optional<Tile>& sinks = {});
 
 // As many of `rows`, of so many columns, as one block of a kernel joins.
 int rows_to_join(int rows, int columns);

@@ -16,9 +16,12 @@ PageCopies::PageCopies(const PagedParameters& p, int keys)
 
 void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                          const Load& load) const {
+  const auto page_of = [&](const Index& j, int i) {
+    return this->listed(work.item.sequence, work.keys, j, i);
+  };
   std::vector<std::unique_ptr<Cell<Index>>> listed;
   for (int i = 0; i < count(); ++i) {
-    listed.push_back(std::make_unique<Cell<Index>>(page_of(work, first, i)));
+    listed.push_back(std::make_unique<Cell<Index>>(page_of(first, i)));
   }
   for (Index j : range(first, last)) {
     std::vector<PageSlots> copied;
@@ -26,9 +29,9 @@ void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, 
     for (int i = 0; i < count(); ++i) {
       Cell<Index>& next = *listed[static_cast<std::size_t>(i)];
       const Index page = next;
-      copied.push_back(p_.slots(keys_of(work, j, i), page));
-      missing = missing + select(page == -1, 1 << i, 0);
-      next = page_of(work, min(j + 1, last - 1), i);
+      copied.push_back(slots(work.keys, j, i, page));
+      missing = missing + PageCopies::missing(page, i);
+      next = page_of(min(j + 1, last - 1), i);
     }
     ring.produce(missing, [&](const Slot& stage) {
       for (int i = 0; i < count(); ++i) {
@@ -38,15 +41,15 @@ void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, 
   }
 }
 
-// What the i-th copy of block j brings; behind the sequence's last page, nothing of that page.
-Block PageCopies::keys_of(const PagedWork& work, const Index& j, int i) const {
-  const Index key = j * keys_ + i * rows_;
-  return Block(key, rows_, max(work.keys.end(), key));
+Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Index& j, int i) const {
+  const Index key = min(first_key(j, i), keys.end() - 1);
+  return p_.listed(sequence, key / p_.page);
 }
 
-Index PageCopies::page_of(const PagedWork& work, const Index& j, int i) const {
-  const Index key = min(j * keys_ + i * rows_, work.keys.end() - 1);
-  return p_.listed(work.item.sequence, key / p_.page);
+PageSlots PageCopies::slots(const Sequence& keys, const Index& j, int i,
+                            const Index& listed) const {
+  const Index key = first_key(j, i);
+  return p_.slots(Block(key, rows_, max(keys.end(), key)), listed);
 }
 
 Tile PageCopies::without(const Tile& scores, const Index& missing) const {

@@ -16,6 +16,14 @@ class PageCopies {
   // Blocks of so many keys.
   PageCopies(const PagedParameters& p, int keys);
   int count() const { return keys_ / rows_; }
+  int rows() const { return rows_; }  // of a copy
+
+  // The number that the table has for the page that the i-th copy of block j takes keys of.
+  Index listed(const Index& sequence, const Sequence& keys, const Index& j, int i) const;
+  // Where these lie; behind the sequence's last page, nothing of that page.
+  PageSlots slots(const Sequence& keys, const Index& j, int i, const Index& listed) const;
+  // The bit of the i-th copy where it has no page.
+  static Index missing(const Index& listed, int i) { return select(listed == -1, 1 << i, 0); }
 
   // Brings some slots to rows of the stage.
   using Load = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
@@ -27,8 +35,7 @@ class PageCopies {
   Tile without(const Tile& scores, const Index& missing) const;
 
  private:
-  Block keys_of(const PagedWork& work, const Index& j, int i) const;
-  Index page_of(const PagedWork& work, const Index& j, int i) const;
+  Index first_key(const Index& j, int i) const { return j * keys_ + i * rows_; }
   const PagedParameters& p_;
   int keys_, rows_;  // of a block, of a copy
 };

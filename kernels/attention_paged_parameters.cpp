@@ -111,12 +111,14 @@ Index PagedParameters::scale_of(const Index& kv_head) const {
   return plan_case("a scale for all heads", a_.scales == 1) ? Index(0) : kv_head;
 }
 
-TensorView PagedParameters::keys(const PageSlots& at, const Index& kv_head) const {
-  return a_.latent ? K(at.page, at.slots, all) : K(at.page, at.slots, kv_head, all);
+TensorView PagedParameters::keys(const PageSlots& at, const Index& kv_head,
+                                 const Selector& columns) const {
+  return a_.latent ? K(at.page, at.slots, columns) : K(at.page, at.slots, kv_head, columns);
 }
 
-TensorView PagedParameters::values(const PageSlots& at, const Index& kv_head) const {
-  return (*V_)(at.page, at.slots, kv_head, all);
+TensorView PagedParameters::values(const PageSlots& at, const Index& kv_head,
+                                   const Selector& columns) const {
+  return (*V_)(at.page, at.slots, kv_head, columns);
 }
 
 PagedItem PagedItem::of(const Slot& slot) {
@@ -244,7 +246,7 @@ void JoinedOutput::join_row(const Index& query, const Block& heads,
                             const SoftmaxParts& parts) const {
   std::optional<Tile> of_heads;
   if (sinks_) of_heads = load((*sinks_)(heads)).reshape({1, rows_});
-  const JoinedRows joined = join(parts, rows_, a_.dim_v, of_heads);
+  const JoinedSoftmax joined = join(parts, rows_, a_.dim_v, of_heads);
   store(O_(query, heads, all), joined.outputs.cast(a_.dtype));
   store(LSE_(query, heads), joined.sums.reshape({rows_}));
 }

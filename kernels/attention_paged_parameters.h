@@ -95,9 +95,9 @@ struct PagedParameters : AttentionScores, PagedShapes {
   Index listed(const Index& b, const Index& number) const;
   // Of `keys`, which lie in one page, whose number the table has `listed`. Of no page none exist.
   PageSlots slots(const Block& keys, const Index& listed) const;
-  TensorView keys(const PageSlots& at, const Index& kv_head) const;
+  TensorView keys(const PageSlots& at, const Index& kv_head, const Selector& columns = all) const;
   // None of latent attention, whose values are columns of its keys.
-  TensorView values(const PageSlots& at, const Index& kv_head) const;
+  TensorView values(const PageSlots& at, const Index& kv_head, const Selector& columns = all) const;
   HeadScale key_scale(const Index& kv_head) const { return {K_scale_, scale_of(kv_head)}; }
   HeadScale value_scale(const Index& kv_head) const { return {V_scale_, scale_of(kv_head)}; }
   int window() const { return a_.window; }

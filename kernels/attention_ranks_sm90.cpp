@@ -246,6 +246,7 @@ class PackedShardOrder {
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;
   static constexpr bool kInPairs = false;
+  static constexpr bool kKeysInPages = false;
 
   PackedShardOrder(const PackedShardParameters& p, const Attention& a, const Sm90Plan& plan)
       : p_(p),

@@ -38,6 +38,7 @@ class Forward {
     }
     // With each Q tile its place, of which row block -1 ends the work, and what `Sliding` is.
     q_ring_.numbered(plan_.slides ? 5 : 3);
+    if constexpr (Order::kKeysInPages) k_ring_.numbered();  // which pages there are none of
     if constexpr (Order::kInPairs) {
       k_ring_.multicast(2);
       if (v_ring_) v_ring_->multicast(2);
@@ -112,7 +113,9 @@ class Forward {
 
   // Calls `fetch_next` before the run's last tile loads its keys.
   void load_run(const Index& number, Cell<Index>& loaded, const std::function<void()>& fetch_next) {
-    if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
+    if constexpr (Order::kHasNeighbours) {
+      if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
+    }
     if (!plan_.waits_for_copies) fetch_next();
     const Place place = order_.run(number).first;
     const Work work = order_.work(place);
@@ -174,12 +177,31 @@ class Forward {
   void produce_keys(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
     if constexpr (Order::kKeysArrive) {
       produce_arriving(ring, work, j, loads);
+    } else if constexpr (Order::kKeysInPages) {
+      produce_pages(ring, work, j, loads);
     } else {
       ring.produce([&](const Slot& slot) {
         if (loads.k) load_k(work, slot, j - 1);
         if (loads.v) load_v(work, slot, j);
       });
     }
+  }
+  // The same page by page.
+  void produce_pages(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
+    using Pages = typename Order::Pages;
+    std::optional<Pages> k, v;
+    if (loads.k) k.emplace(order_.copies(), work, j - 1);
+    if (loads.v) v.emplace(order_.copies(), work, j);
+    const auto fill = [&](const Slot& slot) {
+      if (k)
+        k->load(slot[0], [&](const auto& at) { return p_.keys(at, work.kv_head, qk_columns()); });
+      if (v) {
+        v->load(slot[plan_.kv_together ? 1 : 0],
+                [&](const auto& at) { return p_.values(at, work.kv_head, v_columns()); });
+      }
+    };
+    if (&ring != &k_ring_) return ring.produce(fill);
+    ring.produce(k ? k->missing() : Index(0), fill);
   }
   // The same from wherever the blocks are, once they are there.
   void produce_arriving(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
@@ -322,9 +344,10 @@ class Forward {
         });
     leave_out(pass.first, own.first, pass);
     store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
-    const Tile lse = softmax.log_sum_exp();
     const int heads = plan_.packed_heads;
-    store(order_.sums(work, queries), lse.reshape({64 / heads, heads}).T());
+    const Tile lse = softmax.log_sum_exp().reshape({64 / heads, heads});
+    // Beside pages head follows head in LSE, as in Q.
+    store(order_.sums(work, queries), Order::kKeysInPages ? lse : lse.T());
   }
 
   // Gives back the stage of Q through which the tile before has left; this tile's is the next.
@@ -367,6 +390,21 @@ class Forward {
     when(raised, [&] { acc = acc * softmax.rescale(); });
   }
 
+  // Scores of a block in the stage, without those of keys that have no page.
+  Tile of_pages(const Tile& scores, const Slot& k) const {
+    if constexpr (!Order::kKeysInPages) {
+      return scores;
+    } else {
+      Var left{scores};
+      const Index missing = k.number();
+      when(missing != 0, [&] {
+        const Tile s = left;
+        left = order_.copies().without(s, missing);
+      });
+      return left;
+    }
+  }
+
   // acc and softmax over the blocks of keys; calls `begun` behind the first block's softmax, and
   // gives q's slot back once no product reads it any more, where O does not leave through it.
   void attend(const SharedView& q, const Work& work, const Block& queries, const KeyBlocks& blocks,
@@ -387,7 +425,7 @@ class Forward {
       if (q_is_scarce) q_ring_.release_if(j == blocks.first, q_slot.stage());
     };
     const Slot k = consume(k_ring_, blocks.last - 1, pass);
-    Var first{p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T())))};
+    Var first{of_pages(p_.capped(wait(wgmma(q, k[0].columns(0, a_.dim).T()))), k)};
     release(k_ring_, k, blocks.last - 1, pass);
     scores_are_there(blocks.last - 1);
     when(blocks.whole_last < blocks.last || blocks.whole_first >= blocks.last, [&] {
@@ -405,7 +443,7 @@ class Forward {
       const Pending scores = wgmma(q, k[0].columns(0, a_.dim).T());
       const Slot v = v_ring_ ? consume(*v_ring_, j + 1, pass) : k;
       const Pending sum = wgmma(weights, values(v), acc);
-      const Tile capped = p_.capped(wait(scores));
+      const Tile capped = of_pages(p_.capped(wait(scores)), k);
       const Tile s = hides ? mask(capped, j, *hides) : capped;
       scores_are_there(j);
       if (v_ring_) release(k_ring_, k, j, pass);

@@ -116,29 +116,6 @@ Place PairOrder::place(const Index& pair) const {
   return {(pairs_ - 1 - longer_ones) * 2 + cluster_rank(), head % packs, head / packs};
 }
 
-PackedOrder::PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)
-    : p_(p),
-      a_(a),
-      packed_heads_(plan.packed_heads),
-      block_q_(a.block_q / packed_heads_),
-      row_blocks_(p.queries.tiles(block_q_)) {}
-
-Run PackedOrder::run(const Index& number) const {
-  const Dim per_pack = max(row_blocks_, 1);
-  const auto [sequence, block] = p_.queries.tile(per_pack - 1 - number % per_pack, block_q_);
-  return {{block, number / per_pack, sequence}, 1};
-}
-
-Work PackedOrder::work(const Place& place) const {
-  const Sequence queries = p_.queries.of(place.sequence), keys = p_.keys.of(place.sequence);
-  return {queries.block(place.row_block, block_q_),
-          Dim(a_.heads).block(place.pack, packed_heads_),
-          place.pack / (p_.group / packed_heads_),
-          keys,
-          p_.mask(queries, keys),
-          {}};
-}
-
 KeyBlocks::KeyBlocks(const Work& work, const Attention& a, const Block& queries)
     : first(0), last(0), whole_first(0), whole_last(0) {
   std::tie(first, last) = work.mask.visible(queries, work.keys, a.block_k);

@@ -15,7 +15,8 @@ struct Work {
   Index kv_head;
   Sequence keys;
   Mask mask;
-  std::optional<Index> batch;  // of tensors that have such an axis
+  std::optional<Index> batch;           // of tensors that have such an axis
+  std::optional<Index> table_row = {};  // of the sequence, where its keys lie in pages
 
   // Over ranks that exchange heads: whose rows the queries are, how much further on they are than
   // there, and which tile of the rank's heads these are.
@@ -65,6 +66,7 @@ class BatchOrder {
   static constexpr bool kEveryTileHasRows = true;
   static constexpr bool kHasNeighbours = true;
   static constexpr bool kInPairs = false;
+  static constexpr bool kKeysInPages = false;
 
   BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan);
   Dim runs() const { return runs_ * heads_; }
@@ -120,11 +122,12 @@ class PairOrder : public BatchOrder {
   Dim pairs_;  // of a head
 };
 
-// Of packed sequences, each with its own lengths: heads by heads, the tiles of all sequences, of
-// each sequence the longest rows of a causal mask first.
-class PackedOrder {
+// Of packed queries, sequences of any length: heads by heads, the tiles of all sequences, of each
+// sequence the longest rows of a causal mask first.
+template <typename P>
+class PackedTiles {
  public:
-  using Parameters = VarlenParameters;
+  using Parameters = P;
   using Arrivals = KeysAreThere;
   static constexpr bool kKeysArrive = false;
   static constexpr bool kSendsOutput = false;
@@ -132,21 +135,51 @@ class PackedOrder {
   static constexpr bool kHasNeighbours = false;
   static constexpr bool kInPairs = false;
 
-  PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan);
   Dim runs() const { return row_blocks_ * (a_.heads / packed_heads_); }
-  Run run(const Index& number) const;
-  Work work(const Place& place) const;
+  Run run(const Index& number) const {
+    const Dim per_pack = max(row_blocks_, 1);
+    const auto [sequence, block] = p_.queries.tile(per_pack - 1 - number % per_pack, block_q_);
+    return {{block, number / per_pack, sequence}, 1};
+  }
   Block queries_of_all(const Work& work, const Place&) const { return work.queries; }
   TensorView output(const Work& work, const Block& rows, const Block& columns) const {
     return work.part(p_.O, rows, work.heads, columns);
   }
-  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
+
+ protected:
+  PackedTiles(const P& p, const Attention& a, const Sm90Plan& plan)
+      : p_(p),
+        a_(a),
+        packed_heads_(plan.packed_heads),
+        block_q_(a.block_q / packed_heads_),
+        row_blocks_(p.queries.tiles(block_q_)) {}
+  Work work_on(const Place& place, const Sequence& keys) const {
+    const Sequence queries = p_.queries.of(place.sequence);
+    return {queries.block(place.row_block, block_q_),
+            Dim(a_.heads).block(place.pack, packed_heads_),
+            place.pack / (p_.group / packed_heads_),
+            keys,
+            p_.mask(queries, keys),
+            {}};
+  }
+
+  const P& p_;
+  const Attention& a_;
 
  private:
-  const VarlenParameters& p_;
-  const Attention& a_;
   int packed_heads_, block_q_;
   Dim row_blocks_;
+};
+
+// Keys are packed too.
+class PackedOrder : public PackedTiles<VarlenParameters> {
+ public:
+  static constexpr bool kKeysInPages = false;
+
+  PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)
+      : PackedTiles(p, a, plan) {}
+  Work work(const Place& place) const { return work_on(place, p_.keys.of(place.sequence)); }
+  TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }
 };
 
 // The blocks of keys that some of the queries see, [first, last), and those of them that need no

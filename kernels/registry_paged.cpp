@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "kernels/attention_paged_parameters.h"
 #include "kernels/reference_paged.h"
@@ -381,6 +382,16 @@ LibraryKernel with_schedules(LibraryKernel kernel, const PagedCache& cache, cons
           "sm90_planned", cache, KeyParts::planned,
           "sm90, where keys are divided as a plan says, which a kernel before it makes of "
           "the sequences' lengths")};
+  if (!cache.quantised && !cache.latent) {
+    LibrarySchedule chunks{"sm90_chunks", "sm_90a",
+                           "for many queries a sequence: tiles of attention_varlen_forward, whose "
+                           "keys come page by page; bf16 and f16, pages of whole 8 slots",
+                           nullptr};
+    chunks.build_program = [](const OptionValues& options) {
+      return attention_paged_chunks_sm90(paged_of(options, {}), {});
+    };
+    kernel.schedules.push_back(std::move(chunks));
+  }
   kernel.rules = schedule_rules(kernel.name);
   return kernel;
 }

@@ -67,7 +67,8 @@ struct PagedForm {
 };
 constexpr PagedForm kPagedForms[] = {{"interpreter", "tile"},      {"cpu", "tile"},
                                      {"sim:sm_90a", "tile"},       {"sim:sm_90a", "sm90"},
-                                     {"sim:sm_90a", "sm90_split"}, {"sim:sm_90a", "sm90_planned"}};
+                                     {"sim:sm_90a", "sm90_split"}, {"sim:sm_90a", "sm90_planned"},
+                                     {"sim:sm_90a", "sm90_chunks"}};
 std::ostream& operator<<(std::ostream& out, const PagedForm& form) {
   return out << form.target << " schedule=" << form.schedule;
 }
@@ -121,6 +122,9 @@ std::vector<Paged> paged_cases() {
     list.push_back({{"sim:sm_90a", "sm90_planned"}, settings});
   }
   list.push_back({{"sim:sm_90a", "sm90_split"}, chunks});
+  for (const PagedSettings& settings : {chunks, everything, odd_pages}) {
+    list.push_back({{"sim:sm_90a", "sm90_chunks"}, settings});
+  }
   // Of such rows fewer parts are joined at a time.
   list.push_back({{"sim:sm_90a", "tile"},
                   {"page=64", "heads=2", "kv_heads=1", "batch=1", "max_pages=2", "dim_v=256"}});
@@ -269,7 +273,7 @@ TEST(AttentionPagedTest, NumbersThatAreNoPage) {
       library::Workload work = paged_workload(kSmallCache, form.schedule);
       work.tensors[kBlockTable].set({0, 2}, page);
       EXPECT_THAT(paged_error_of([&] { run_paged(work, form.target); }),
-                  AllOf(HasSubstr("kernels/attention_paged"),
+                  AllOf(HasSubstr("kernels/attention_"),
                         HasSubstr("index " + std::to_string(page) + " on axis 0 of K")));
     }
   }

@@ -56,5 +56,8 @@ Program attention_paged_sm90(const PagedAttention& attention, KeyParts keys,
 // columns. dim is a multiple of 64, dim_v one of 128.
 Program attention_paged_mla_sm90(const PagedAttention& attention, KeyParts keys,
                                  SourceLocation where = here());
+// The same for chunks of prompts, whose products count: the tiles of attention_varlen_forward_sm90.
+// dim and dim_v are multiples of 16 up to 256.
+Program attention_paged_chunks_sm90(const PagedAttention& attention, SourceLocation where = here());
 
 }  // namespace tilewright::kernels
