@@ -359,14 +359,24 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
               HasSubstr("kv_heads is 2, for 4 ranks"));
 }
 
-// The entry's own meaning, reference and tensors, on the interpreter.
+// The entry's own meaning, reference and tensors.
+void check_entry(const char* name, const std::vector<std::string>& more, const char* target) {
+  SCOPED_TRACE(more[1]);
+  std::vector<std::string> settings = {"heads=4", "kv_heads=2", "dim=16"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+  compile(*work.kernel, work.options, target).run(tensors);
+  const library::Comparison comparison = library::compare(work, library::reference_of(work));
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+}
+
 TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
-  const std::vector<std::string> common = {"heads=4", "kv_heads=2", "dim=16"};
   const char* fixed = "sequence_parallel_attention";
   const char* packed = "sequence_parallel_varlen_attention";
   const char* gradients = "sequence_parallel_attention_backward";
-  using Settings = std::vector<std::string>;
-  for (const auto& [name, more] : std::vector<std::pair<const char*, Settings>>{
+  for (const auto& [name, settings] : std::vector<std::pair<const char*, std::vector<std::string>>>{
            {fixed, {"ranks=3", "queries=21", "keys=17"}},
            {fixed,
             {"ranks=2", "queries=45", "causal=true", "shards=zig_zag", "sinks=true", "batch=2"}},
@@ -376,16 +386,15 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
            {gradients, {"ranks=2", "queries=21", "keys=17", "lse_gradient=true", "sinks=true"}},
            {gradients,
             {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}}}) {
-    SCOPED_TRACE(more[1]);
-    Settings settings = common;
-    settings.insert(settings.end(), more.begin(), more.end());
-    library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
-    std::vector<TensorRef> tensors;
-    for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
-    compile(*work.kernel, work.options, "interpreter").run(tensors);
-    const library::Comparison comparison = library::compare(work, library::reference_of(work));
-    EXPECT_TRUE(comparison.ok()) << comparison.text();
+    check_entry(name, settings, "interpreter");
   }
+}
+
+// The tile level by the automatic schedule: halves of an odd number of rows are no longer than all.
+TEST(SequenceParallelAttentionTest, AutomaticScheduleOfPackedHalves) {
+  check_entry("sequence_parallel_varlen_attention",
+              {"schedule=tile", "ranks=2", "queries=37", "causal=true", "shards=zig_zag"},
+              "sim:sm_90a");
 }
 
 }  // namespace
