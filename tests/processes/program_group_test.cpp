@@ -185,8 +185,10 @@ TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
     executable.run(1);
   });
   EXPECT_THAT(processes.said(1),
-              AllOf(HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
-                              "group's patience of 1500 ms, and no rank has died"),
+              AllOf(HasSubstr(fmt::format("the end of run 1 of program ring has not come in rank 1 "
+                                          "within the group's patience of {} ms, and no rank has "
+                                          "died",
+                                          test::kShortPatience.count())),
                     HasSubstr("waits for arrived of rank 1[0] >= 1, which is 0 (run 1)")));
   EXPECT_THAT(processes.said(0), HasSubstr("rank 1 (process "));
 }
