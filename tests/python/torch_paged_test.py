@@ -93,8 +93,21 @@ class Paged(unittest.TestCase):
         k = k.nan_to_num()
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged.default,
-            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0, 0.0,
-             ""))
+            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0,
+             0.0, 0, ""))
+
+    def test_a_sequence_alone_has_the_bits_that_it_has_among_others(self):
+        lengths = [150, 7, 0, 40]
+        q = normal(4, 2, 4, 32)
+        k, table = paged(normal(4, 150, 2, 32, seed=1), lengths)
+        out = attention_paged(q, k, k, table, numbers(lengths), fixed_split_size=64)
+        for b, length in enumerate(lengths):
+            own = attention_paged(q[b:b + 1], k, k, table[b:b + 1], numbers([length]),
+                                  fixed_split_size=64)
+            self.assertTrue(torch.equal(out[b:b + 1], own), b)
+        require_refusal(self, lambda: attention_paged(q, k, k, table, numbers(lengths),
+                                                      fixed_split_size=100),
+                        "fixed_split_size is 100", "a multiple of 64")
 
     def test_refusals(self):
         q = normal(4, 1, 4, 32)
