@@ -10,6 +10,7 @@
 #include "kernels/registry_options.h"
 #include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
+#include "kernels/registry_rows.h"
 #include "kernels/registry_serving.h"
 #include "kernels/schedule_rules.h"
 #include "tilewright/kernels/gemm.h"
@@ -559,6 +560,7 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::sequence_parallel_attention_backward_entry()};
     for (LibraryKernel& entry : kernels::paged_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::serving_entries()) all.push_back(std::move(entry));
+    for (LibraryKernel& entry : kernels::row_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::exchange_entries()) all.push_back(std::move(entry));
     for (const auto& entry : {kernels::all_gather_entry, kernels::reduce_scatter_entry,
                               kernels::all_reduce_entry, kernels::broadcast_entry}) {

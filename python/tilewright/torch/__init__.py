@@ -13,7 +13,10 @@ from ._attention import attention
 from ._gemm import gemm
 from ._paged import attention_paged
 from ._pytorch import scaled_dot_product_attention, varlen_attn
+from ._rotary import rotary
+from ._rows import cross_entropy, layer_norm, rms_norm, softmax
 from ._switch import disable, enable
 
-__all__ = ["attention", "attention_paged", "disable", "enable", "gemm",
-           "scaled_dot_product_attention", "varlen_attn"]
+__all__ = ["attention", "attention_paged", "cross_entropy", "disable", "enable", "gemm",
+           "layer_norm", "rms_norm", "rotary", "scaled_dot_product_attention", "softmax",
+           "varlen_attn"]

@@ -68,6 +68,15 @@ def differentiate(operator, tensors, keep, backward, implementation=None):
     return Direct.apply
 
 
+def refuse_gradients(operator, tensors, of):
+    """Of an operator that computes the gradients of `of`: those of its results are an error."""
+    def refuse_second(ctx, *_):
+        refuse(f"the gradients of {of} are differentiated, and have no gradient",
+               "leave create_graph=True out, or use PyTorch's own function there")
+
+    differentiate(operator, tensors, lambda *_: None, refuse_second)
+
+
 def is_usable(tensor):
     """Whether a kernel can take it in place: its last axis is not strided, nothing is expanded, and
     on a GPU its rows begin at multiples of 16 bytes."""
