@@ -144,10 +144,11 @@ TEST(CommandTest, BadUsageEndsWith2) {
 }
 
 TEST(CommandTest, UnavailableTargetsEndWith3) {
-  expect_failure("run gemm --target sm_100a", 3, {"sm_100a is not available"});
+  expect_failure("run gemm --target sm_103a", 3, {"sm_103a is not available"});
+  expect_failure("run gemm --target sm_100a", 3, {"compiled for and not run on"});
   expect_failure("run gemm --target sm_90a", 3, {"compiled for and not run on"});
   expect_failure("bench gemm --target sm_90a", 3, {"compiled for and not run on"});
-  expect_failure("explain gemm --target sm_100a", 3, {"sm_100a is not available"});
+  expect_failure("explain gemm --target sm_103a", 3, {"sm_103a is not available"});
 }
 
 TEST(CommandTest, NoDriverEndsWith3) {
