@@ -84,7 +84,7 @@ class PackedPiece {
 
  private:
   Index to_rank(const Index& row) const {
-    return piece_.at + max(min(row - piece_.first, piece_.rows), 0);
+    return piece_.at + min(max(row - piece_.first, 0), piece_.rows);
   }
   Ragged whole_;
   Dim axis_;
