@@ -113,7 +113,7 @@ Kernel norm_backward_columns(const Norm& n) {
   constexpr int kColumns = 64;
   Kernel kernel(name_of(n) + "_backward_columns");
   const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
-  const Dim parts = kernel.dim("parts", at_least(1));
+  const Dim parts = row_parts(rows);
   const Tensor X = kernel.in("X", n.dtype, {rows, columns});
   const auto MEAN = vector_where(n.centred, kernel, "MEAN", f32, rows);
   const Tensor RSTD = kernel.in("RSTD", f32, {rows});

@@ -10,13 +10,13 @@ which names the argument, what it is, and the fix.
 """
 
 from ._attention import attention
-from ._gemm import gemm
+from ._gemm import gemm, gemm_fp8, linear
 from ._paged import attention_paged
 from ._pytorch import scaled_dot_product_attention, varlen_attn
 from ._rotary import rotary
 from ._rows import cross_entropy, layer_norm, rms_norm, softmax
 from ._switch import disable, enable
 
-__all__ = ["attention", "attention_paged", "cross_entropy", "disable", "enable", "gemm",
-           "layer_norm", "rms_norm", "rotary", "scaled_dot_product_attention", "softmax",
+__all__ = ["attention", "attention_paged", "cross_entropy", "disable", "enable", "gemm", "gemm_fp8",
+           "layer_norm", "linear", "rms_norm", "rotary", "scaled_dot_product_attention", "softmax",
            "varlen_attn"]

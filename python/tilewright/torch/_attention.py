@@ -22,7 +22,7 @@ from ._run import (
     differentiate,
     is_usable,
     readable,
-    refuse_gradients,
+    refuse_second_gradients,
     run,
 )
 
@@ -345,4 +345,4 @@ def _differentiate(ctx, d_out, d_lse):
 
 _with_gradients = differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep,
                                 _differentiate, _forward)
-refuse_gradients(define(_BACKWARD, _backward, _empty_gradients), 10, "attention")
+refuse_second_gradients(define(_BACKWARD, _backward, _empty_gradients), 10, "attention")

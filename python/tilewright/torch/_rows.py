@@ -13,7 +13,7 @@ from ._checks import (
     require_numbers,
     sizes_text,
 )
-from ._run import define, differentiate, readable, refuse_gradients, run
+from ._run import define, differentiate, readable, refuse_second_gradients, run
 
 
 def rms_norm(x, weight=None, *, eps=1e-5, target=None):
@@ -159,10 +159,11 @@ def _differentiate_norm(ctx, d_y, *_):
 differentiate(define("norm(Tensor x, Tensor? weight, Tensor? bias, bool centred, float eps, "
                      "str target) -> (Tensor y, Tensor mean, Tensor rstd)", _norm_forward,
                      _empty_norm), 3, _keep_norm, _differentiate_norm)
-refuse_gradients(define("norm_backward(Tensor d_y, Tensor x, Tensor? weight, Tensor mean, "
-                        "Tensor rstd, bool has_bias, bool centred, float eps, str target) -> "
-                        "(Tensor d_x, Tensor d_weight, Tensor d_bias)", _norm_backward,
-                        _empty_norm_gradients), 5, "a normalisation")
+refuse_second_gradients(
+    define("norm_backward(Tensor d_y, Tensor x, Tensor? weight, Tensor mean, Tensor rstd, "
+           "bool has_bias, bool centred, float eps, str target) -> "
+           "(Tensor d_x, Tensor d_weight, Tensor d_bias)", _norm_backward, _empty_norm_gradients),
+    5, "a normalisation")
 
 
 def _softmax_forward(x, target):
@@ -188,8 +189,9 @@ def _differentiate_softmax(ctx, d_y):
 
 differentiate(define("softmax(Tensor x, str target) -> Tensor", _softmax_forward,
                      lambda x, *_: _empty_like(x)), 1, _keep_softmax, _differentiate_softmax)
-refuse_gradients(define("softmax_backward(Tensor d_y, Tensor y, str target) -> Tensor",
-                        _softmax_backward, lambda d_y, y, *_: _empty_like(y)), 2, "softmax")
+refuse_second_gradients(
+    define("softmax_backward(Tensor d_y, Tensor y, str target) -> Tensor", _softmax_backward,
+           lambda d_y, y, *_: _empty_like(y)), 2, "softmax")
 
 
 def _loss_options(logits, smoothing, ignore_index):
@@ -233,6 +235,7 @@ _LOSS = "float smoothing, int ignore_index, str target) -> "
 differentiate(define(f"cross_entropy(Tensor logits, Tensor labels, {_LOSS}(Tensor losses, "
                      "Tensor lse)", _loss_forward, _empty_losses), 1, _keep_loss,
               _differentiate_loss)
-refuse_gradients(define("cross_entropy_backward(Tensor d_losses, Tensor logits, Tensor labels, "
-                        f"Tensor lse, {_LOSS}Tensor", _loss_backward,
-                        lambda d_losses, logits, *_: _empty_like(logits)), 4, "cross_entropy")
+refuse_second_gradients(
+    define("cross_entropy_backward(Tensor d_losses, Tensor logits, Tensor labels, Tensor lse, "
+           f"{_LOSS}Tensor", _loss_backward, lambda d_losses, logits, *_: _empty_like(logits)), 4,
+    "cross_entropy")
