@@ -111,10 +111,10 @@ void print_claims(const explanations::Explanation& explanation) {
   }
 }
 
-void print_roofline(const explanations::Work& work) {
+void print_roofline(const explanations::Work& work, std::string_view target) {
   fmt::print("{:.4g} GFLOP, at least {:.4g} MB of memory traffic: {:.4g} FLOP a byte\n",
              work.flops / 1e9, work.bytes / 1e6, work.intensity());
-  for (const explanations::RooflinePoint& point : explanations::roofline(work)) {
+  for (const explanations::RooflinePoint& point : explanations::roofline(work, target)) {
     fmt::print("  {:<12} bound by {} (ridge {:.0f}): at most {:.4g} TFLOP/s, at least {:.4g} us\n",
                point.device->name, point.memory_bound ? "memory" : "arithmetic", point.ridge,
                point.flops_per_second / 1e12, point.seconds * 1e6);
@@ -132,7 +132,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   if (explanation.cpu) {
     fmt::print("{}", explanations::text_of(*explanation.cpu, explanation.work));
   } else if (explanation.work) {
-    print_roofline(*explanation.work);
+    print_roofline(*explanation.work, explanation.target);
   }
   if (explanation.schedule) fmt::print("{}", library::to_text(*explanation.schedule));
   // That there is no cubin is the error that ends the command.
@@ -169,7 +169,7 @@ void print(const explanations::ProgramExplanation& program, bool with_diffs) {
   if (const explanations::CpuList* const list = explanations::longest_list(program)) {
     fmt::print("\n{}", explanations::text_of(*list->peaks, program.work));
   } else if (program.work) {
-    print_roofline(*program.work);
+    print_roofline(*program.work, program.target);
   }
   if (program.schedule) fmt::print("{}", library::to_text(*program.schedule));
 }

@@ -29,9 +29,7 @@ constexpr Missing kMissing[] = {{"sm_80", "A100, A30"},
                                 {"sm_86", "A10, A40, GeForce RTX 30"},
                                 {"sm_89", "L4, L40S, GeForce RTX 40"},
                                 {"sm_90", "H100 and H200 without their own instructions"},
-                                {"sm_100a", "B200, GB200"},
                                 {"sm_103a", "B300, GB300"},
-                                {"sm_110a", "Jetson Thor"},
                                 {"sm_120a", "GeForce RTX 50"}};
 
 const target::Target* find_record(std::string_view name) {
@@ -47,7 +45,7 @@ std::string served() {
   for (const target::Target* record : target::targets()) {
     list.push_back(fmt::format("{} ({})", record->name, record->chips));
   }
-  return fmt::format("{}", fmt::join(list, " and "));
+  return fmt::format("{}", fmt::join(list, ", "));
 }
 
 std::string known_names() {
@@ -89,8 +87,8 @@ Target parse_target(std::string_view name, int device) {
     for (const Missing& missing : kMissing) {
       if (missing.name != machine) continue;
       unavailable(
-          fmt::format("target {} is not available in this version: {} ({}) has no record, "
-                      "{} has",
+          fmt::format("target {} is not available in this version: {} ({}) has no record; "
+                      "these have: {}",
                       name, missing.name, missing.chips, served()));
     }
   }

@@ -44,10 +44,10 @@ Box Lowering::box(const ir::Operation& operation, std::size_t first) const {
   return box;
 }
 
-// What a kernel stores too may change before it is read.
+// What a kernel may store to may change before it is read.
 bool Lowering::is_constant(const ir::Operation& load) const {
   const ir::Parameter* const tensor = kernel_.parameter_of(load.operands[0]);
-  return tensor && tensor->kind == ir::Parameter::Kind::in && !is_stored_[load.operands[0]];
+  return tensor && tensor->kind == ir::Parameter::Kind::in;
 }
 
 // Products read with any strides.

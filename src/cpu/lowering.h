@@ -111,7 +111,6 @@ class Lowering {
   const analysis::LoadedIntegers integers_;
   std::vector<const ir::Operation*> definitions_;        // by ValueId
   std::vector<std::vector<const ir::Operation*>> uses_;  // by ValueId
-  std::vector<bool> is_stored_;                          // tensors, by ValueId
   std::vector<TileId> tiles_;                            // these by ValueId too
   std::vector<ScalarId> scalars_;
   std::vector<TensorId> tensors_;

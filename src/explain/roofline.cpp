@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/ir.h"
+
 namespace tilewright::explanations {
 
 Work work_of(const LibraryKernel& kernel, const OptionValues& options) {
@@ -16,16 +18,18 @@ Work work_of(const LibraryKernel& kernel, const OptionValues& options) {
   return work;
 }
 
-std::vector<RooflinePoint> roofline(const Work& work) {
+std::vector<RooflinePoint> roofline(const Work& work, std::string_view target) {
+  std::vector<const target::Device*> devices = target::devices_of(target);
+  if (devices.empty()) devices = target::devices_of(ir::default_target());
   std::vector<RooflinePoint> points;
-  for (const target::Device& device : target::devices()) {
-    const double peak = device.flops(work.dtype);
+  for (const target::Device* device : devices) {
+    const double peak = device->flops(work.dtype);
     RooflinePoint point;
-    point.device = &device;
-    point.ridge = peak / device.memory_bytes;
+    point.device = device;
+    point.ridge = peak / device->memory_bytes;
     point.memory_bound = work.intensity() < point.ridge;
-    point.flops_per_second = std::min(peak, work.intensity() * device.memory_bytes);
-    point.seconds = std::max(work.flops / peak, work.bytes / device.memory_bytes);
+    point.flops_per_second = std::min(peak, work.intensity() * device->memory_bytes);
+    point.seconds = std::max(work.flops / peak, work.bytes / device->memory_bytes);
     points.push_back(point);
   }
   return points;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "target/devices.h"
@@ -26,6 +27,7 @@ struct RooflinePoint {
   double flops_per_second = 0;  // the most that the device allows at this intensity
   double seconds = 0;           // the least that it needs
 };
-std::vector<RooflinePoint> roofline(const Work& work);
+// On the devices of the target; on those of the default one where the target is no GPU.
+std::vector<RooflinePoint> roofline(const Work& work, std::string_view target);
 
 }  // namespace tilewright::explanations

@@ -42,7 +42,8 @@ Scheduled schedule_for_target(const ir::Kernel& tile, std::int64_t reserved) {
     drop_empty_loops(scheduled.kernel);
     return scheduled;
   }
-  Diagnostic(tile.where, "\"" + tile.name + "\": " + target.name + " has no schedule for it")
+  Diagnostic(tile.where, "\"" + tile.name + "\": " + target.name + " has no schedule for it" +
+                             (has_products(tile) ? ", which has products" : ""))
       .fix("write it at the explicit level, or run it on the interpreter")
       .raise();
 }

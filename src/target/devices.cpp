@@ -1,7 +1,5 @@
 #include "target/devices.h"
 
-#include <algorithm>
-
 #include "support/diagnostic.h"
 
 namespace tilewright::target {
@@ -65,6 +63,52 @@ Device h100() {
   return device;
 }
 
+// Nothing has run on one. What kernels reach of it, and what goes between two, are taken to be the
+// shares that an H200 reaches.
+Device b200() {
+  Device device;
+  device.name = "B200";
+  device.target = "sm_100a";
+  device.source = "NVIDIA HGX B200 data sheet";
+  device.multiprocessors = 148;
+  device.clock = 1.86e9;  // by which the peak of 16-bit products is 148 x 8192 operations a cycle
+  device.memory_bytes = 8e12;
+  device.peer_bytes = 900e9;
+  device.link = kNvlink18;
+  for (double* rate : {&device.link.stored, &device.link.reduced, &device.link.loaded,
+                       &device.link.copied, &device.link.sent}) {
+    *rate *= 2;
+  }
+  device.l2_size = 126 << 20;  // two halves
+  device.half_flops = 2250e12;
+  device.quarter_flops = 4500e12;
+  device.single_flops = 74e12;
+  device.reached = kReachedByH200;
+  device.reached.clock = device.reached.product_clock = device.clock;
+  device.reached.memory_bytes = kReachedByH200.memory_bytes / h200().memory_bytes * 8e12;
+  return device;
+}
+
+// As of a B200: nothing has run on one. It has no other GPU beside it: where programs are simulated
+// on several, the links between them are those of a B200.
+Device thor() {
+  Device device = b200();
+  device.name = "Jetson Thor T5000";
+  device.target = "sm_110a";
+  device.source = "NVIDIA Jetson Thor data sheet";
+  device.multiprocessors = 20;
+  device.clock = 1.575e9;
+  device.memory_bytes = 273e9;
+  device.peer_bytes = 0;
+  device.l2_size = 32 << 20;
+  device.half_flops = 258e12;  // of the data sheet's 517 TFLOP/s of 8-bit products
+  device.quarter_flops = 517e12;
+  device.single_flops = 8.1e12;
+  device.reached.clock = device.reached.product_clock = device.clock;
+  device.reached.memory_bytes = kReachedByH200.memory_bytes / h200().memory_bytes * 273e9;
+  return device;
+}
+
 }  // namespace
 
 double Device::flops(DType dtype) const {
@@ -79,14 +123,21 @@ double Device::flops(DType dtype) const {
 }
 
 const std::vector<Device>& devices() {
-  static const std::vector<Device> all = {h200(), h100()};
+  static const std::vector<Device> all = {h200(), h100(), b200(), thor()};
   return all;
 }
 
+std::vector<const Device*> devices_of(std::string_view target) {
+  std::vector<const Device*> found;
+  for (const Device& device : devices()) {
+    if (device.target == target) found.push_back(&device);
+  }
+  return found;
+}
+
 const Device& device_of(std::string_view target) {
-  const auto found = std::find_if(devices().begin(), devices().end(),
-                                  [&](const Device& device) { return device.target == target; });
-  if (found != devices().end()) return *found;
+  const std::vector<const Device*> found = devices_of(target);
+  if (!found.empty()) return *found.front();
   Diagnostic({}, "no figures of a device of " + std::string(target) + " are known")
       .fix("add one to src/target/devices.cpp")
       .raise();

@@ -63,6 +63,7 @@ struct Device {
 };
 
 const std::vector<Device>& devices();
+std::vector<const Device*> devices_of(std::string_view target);
 // The first of the target's.
 const Device& device_of(std::string_view target);
 

@@ -1,5 +1,6 @@
 #include "target/sm_90a.h"
 
+#include "target/families.h"
 #include "target/warpgroups.h"
 
 // "guide": the CUDA C++ programming guide, 13.0; "PTX": the PTX ISA, 9.0.
@@ -83,65 +84,6 @@ std::vector<Unit> units() {
            {}}};
 }
 
-// Every family is named here, so that a new one does not compile before this target says whether it
-// has it.
-constexpr bool has(Family family) {
-  switch (family) {
-    // Of the scheduled form alone.
-    case Family::tile:
-    case Family::tile_access:
-    case Family::tile_product:
-    case Family::tile_copy:
-    case Family::pending:
-    case Family::view:
-    case Family::shared_tile:
-    case Family::fragment_tile:
-    case Family::own_rows:
-    // Of both.
-    case Family::constant:
-    case Family::position:
-    case Family::peer:
-    case Family::map_choice:
-    case Family::control:
-    case Family::place:
-    case Family::function:
-    case Family::shared_word:
-    case Family::word:
-    case Family::word_wait:
-    case Family::mbarrier:
-    case Family::named_barrier:
-    case Family::cta_barrier:
-    case Family::cluster_barrier:
-    case Family::fence:
-    case Family::lane_order:
-    case Family::commit:
-    case Family::group_wait:
-    case Family::prefetch:
-    // Of the machine form.
-    case Family::array:
-    case Family::computation:
-    case Family::global_access:
-    case Family::matrix_access:
-    case Family::element_access:
-    case Family::fragment_access:
-    case Family::bulk_copy:
-    case Family::product:
-    case Family::product_fence:
-    case Family::check:
-    case Family::register_budget:
-      return true;
-  }
-  return false;
-}
-
-std::vector<Family> operations() {
-  std::vector<Family> all;
-  for (const Family family : ir::kFamilies) {
-    if (has(family)) all.push_back(family);
-  }
-  return all;
-}
-
 ir::RegisterLayout accumulator(std::int64_t rows, std::int64_t columns, DType,
                                SourceLocation where) {
   return ir::wgmma_accumulator(rows, columns, where);
@@ -170,7 +112,7 @@ Target sm_90a() {
   t.accumulator = accumulator;
   t.product_operand = product_operand;
   t.units = units();
-  t.operations = operations();
+  t.operations = families_of(Products::warpgroup);
   t.preparation = {// Of the kernel's own starts: later passes shift them.
                    "check_starts", "materialise_extents", "drop_selects", "fold_accumulators",
                    // The passes behind it count who reads a value.

@@ -5,6 +5,7 @@
 
 #include "support/diagnostic.h"
 #include "target/cpu.h"
+#include "target/sm_100a.h"
 #include "target/sm_90a.h"
 
 namespace tilewright::target {
@@ -15,7 +16,9 @@ using ir::Memory;
 std::vector<std::unique_ptr<const Target>>& records() {
   static std::vector<std::unique_ptr<const Target>> all = [] {
     std::vector<std::unique_ptr<const Target>> first;
-    first.push_back(std::make_unique<const Target>(sm_90a()));
+    for (Target record : {sm_90a(), sm_100a(), sm_110a()}) {
+      first.push_back(std::make_unique<const Target>(std::move(record)));
+    }
     return first;
   }();
   return all;

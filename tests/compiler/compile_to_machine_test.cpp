@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/print.h"
 #include "common/temporary_folder.h"
 #include "compiler/build.h"
 #include "compiler/simulation.h"
@@ -13,6 +14,7 @@
 #include "runtime/nvrtc_available.h"
 #include "runtime/runtime_test.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
@@ -92,6 +94,27 @@ TEST(CompileToMachine, AnotherTargetThanAKernelIsWrittenForIsRefusedAtTheKernel)
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_THAT(error.what(), HasSubstr("is written for sm_100a, and is compiled for sm_90a"));
+  }
+}
+
+// Without products a kernel becomes a cubin for each machine that has a record.
+TEST(CompileToMachine, RowsAreBuiltForEveryTarget) {
+  Kernel kernel("row_sums");
+  const Dim m = kernel.dim("m");
+  const Tensor X = kernel.in("X", f32, {m, 256}), Y = kernel.out("Y", f32, {m, 1});
+  const auto [i] = kernel.grid(ceil_div(m, 16));
+  const Block rows = m.block(i, 16);
+  store(Y(rows, all), reduce_sum(load(X(rows, all)), 1));
+  for (const target::Target* target : target::targets()) {
+    SCOPED_TRACE(target->name);
+    const ir::Kernel machine = compile_to_machine(kernel.finish(), target->name).kernel;
+    const codegen::CudaSource source = codegen::print(machine);
+    if (!runtime::why_no_nvrtc(target->name).empty()) continue;
+    runtime::CompileRequest request;
+    request.name = source.entry;
+    request.source = source.text;
+    request.arch = target->name;
+    EXPECT_FALSE(runtime::Nvrtc::get().compile(request).cubin.empty());
   }
 }
 

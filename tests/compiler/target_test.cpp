@@ -41,16 +41,19 @@ TEST(CompilerTargetTest, ARecordIsEnough) {
   EXPECT_EQ(parse_target("sim:sm_90x").arch, "sm_90x");
   EXPECT_THAT(
       error_of("gpu", ErrorKind::usage),
-      HasSubstr("use one of: interpreter, cpu, sim:sm_90a, sim:sm_90x, cuda, sm_90a, sm_90x, "
-                "passes:sm_90a, passes:sm_90x"));
+      HasSubstr("use one of: interpreter, cpu, sim:sm_90a, sim:sm_100a, sim:sm_110a, sim:sm_90x, "
+                "cuda, sm_90a, sm_100a, sm_110a, sm_90x, passes:sm_90a, passes:sm_100a, "
+                "passes:sm_110a, passes:sm_90x"));
 }
 
 // Who has another GPU is told which it is, what is served, and what runs without.
 TEST(CompilerTargetTest, AnotherGpuIsNamed) {
-  EXPECT_THAT(error_of("sm_80", ErrorKind::unavailable),
-              AllOf(HasSubstr("sm_80 (A100, A30) has no record"),
-                    HasSubstr("sm_90a (NVIDIA Hopper: H100, H200, GH200) has"),
-                    HasSubstr("use cpu, interpreter or sim:sm_90a, which need no GPU")));
+  EXPECT_THAT(
+      error_of("sm_80", ErrorKind::unavailable),
+      AllOf(HasSubstr("sm_80 (A100, A30) has no record"),
+            HasSubstr("these have: sm_90a (NVIDIA Hopper: H100, H200, GH200), sm_100a (NVIDIA "
+                      "Blackwell: B200, GB200)"),
+            HasSubstr("use cpu, interpreter or sim:sm_90a, which need no GPU")));
   EXPECT_THAT(error_of("sim:sm_89", ErrorKind::unavailable), HasSubstr("GeForce RTX 40"));
 }
 

@@ -329,11 +329,10 @@ TEST(AttentionPagedTest, APlanDividesKeysByLength) {
   }
   HostTensor cu_seqlens_q = HostTensor::from_values(i32, {kBatch + 1}, offsets);
   HostTensor of_keys = HostTensor::from_values(i32, {kBatch}, lengths);
-  HostTensor plan = HostTensor::poisoned(i32, {kBatch + 2});
+  HostTensor plan = HostTensor::poisoned(i32, {kBatch + 1});
   compile(kernels::attention_paged_plan(a, tile), "interpreter")
       .run({ref(cu_seqlens_q), ref(of_keys), ref(plan)}, {kWanted});
   const std::int64_t share = (all_blocks + kWanted - 1) / kWanted;
-  EXPECT_EQ(plan.flat(kBatch + 1), static_cast<double>(share));
   std::int64_t items = 0;
   for (std::int64_t b = 0; b < kBatch; ++b) {
     const auto at = static_cast<std::size_t>(b);

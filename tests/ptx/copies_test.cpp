@@ -364,6 +364,10 @@ TEST(PtxCopies, WhatOneWarpWaitsForIsOverForThatWarp) {
   EXPECT_EQ(fault_of_two_warps(sum, met + met), "");
   const std::string wait = "@!%p1 cp.async.bulk.wait_group 0;";
   EXPECT_EQ(fault_of_two_warps(sum, met + also + met + asks + wait), "race");
+  // Nor where this one knows much of what the other has done.
+  std::string releases;
+  for (int i = 0; i < 4; ++i) releases += "@!%p1 st.release.gpu.global.u32 [%rd0+64], 1;\n";
+  EXPECT_EQ(fault_of_two_warps(sum, met + also + releases + met + asks + wait), "race");
   // Additions of threads mind a store, and no sum.
   const std::string adds = "@!%p1 red.relaxed.gpu.global.add.u32 [%rd0], 1;\n";
   EXPECT_EQ(fault_of_two_warps(store, met + adds + met), "race");

@@ -98,10 +98,37 @@ TEST(TargetTest, TheNumbersOfAnSm90a) {
   EXPECT_EQ(limits.copy_axes, 5);
   EXPECT_EQ(limits.copy_extent, 256);
   EXPECT_EQ(limits.copy_bytes, 16);
-  for (const Device& device : devices()) {
-    EXPECT_EQ(device.multiprocessors, 132) << device.name;
-    EXPECT_EQ(device.l2_size, 52428800) << device.name;
+  for (const Device* device : devices_of("sm_90a")) {
+    EXPECT_EQ(device->multiprocessors, 132) << device->name;
+    EXPECT_EQ(device->l2_size, 52428800) << device->name;
   }
+}
+
+// And of 10.0 and 11.0, where they differ.
+TEST(TargetTest, TheNumbersOfBlackwell) {
+  const Target &hopper = find_target("sm_90a"), &datacentre = find_target("sm_100a"),
+               &thor = find_target("sm_110a");
+  for (const Target* target : {&datacentre, &thor}) {
+    SCOPED_TRACE(target->name);
+    const TargetLimits& limits = target->limits;
+    EXPECT_EQ(limits.shared_bytes, 232448);
+    EXPECT_EQ(limits.registers, 65536);
+    EXPECT_EQ(limits.threads, 1024);
+    EXPECT_EQ(limits.cluster, 16);
+    EXPECT_EQ(limits.group_rows, 128);
+    EXPECT_EQ(limits.product_columns, 256);
+    EXPECT_EQ(limits.product_column_unit, 16);
+    EXPECT_EQ(limits.product_groups, 0);
+    EXPECT_EQ(target->rates.fma, 2 * hopper.rates.fma);
+    EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma_ss)));
+    EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma_fence)));
+    EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma)));
+    EXPECT_TRUE(target->has(ir::info(ir::Op::tma_load)));
+    EXPECT_EQ(target->unit_of(ir::Family::product).name, "");
+    EXPECT_EQ(target->unit_of(ir::Family::bulk_copy).name, "TMA");
+  }
+  EXPECT_EQ(device_of("sm_100a").multiprocessors, 148);
+  EXPECT_EQ(device_of("sm_110a").multiprocessors, 20);
 }
 
 // Each is one that some instruction makes: without it that one is refused.

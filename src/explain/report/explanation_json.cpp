@@ -29,11 +29,11 @@ Json stages_of(const Explanation& explanation) {
   return stages;
 }
 
-Json roofline_of(const std::optional<Work>& known) {
+Json roofline_of(const std::optional<Work>& known, std::string_view target) {
   if (!known) return {};
   const Work& work = *known;
   Json devices = Json::array();
-  for (const RooflinePoint& point : roofline(work)) {
+  for (const RooflinePoint& point : roofline(work, target)) {
     devices.push_back({{"device", point.device->name},
                        {"source", point.device->source},
                        {"peak_flops_per_second", point.device->flops(work.dtype)},
@@ -194,7 +194,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"numerics", numerics_of(explanation)},
                      {"claims", claims_of(explanation)},
                      {"cpu", cpu_of(explanation)},
-                     {"roofline", roofline_of(explanation.work)},
+                     {"roofline", roofline_of(explanation.work, explanation.target)},
                      {"schedule", schedule_of(explanation.schedule)},
                      {"schedule_fields", fields},
                      {"form", fmt::format("{:016x}", explanation.form)},
@@ -216,7 +216,7 @@ std::string explanation_json(const ProgramExplanation& program) {
   const Json json = {{"program", program.program},
                      {"target", program.target},
                      {"steps", steps},
-                     {"roofline", roofline_of(program.work)},
+                     {"roofline", roofline_of(program.work, program.target)},
                      {"schedule", schedule_of(program.schedule)},
                      {"kernels", kernels}};
   return json.dump(2);

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "ir/descriptor.h"
+#include "tilewright/dtype.h"
+
+// What tcgen05.mma is told: the instruction descriptor, which says what is multiplied, and the
+// descriptors of its operands in shared memory.
+namespace tilewright::ir {
+
+// Of operands of one dtype, with sums in f32.
+struct TensorProductShape {
+  DType element = DType::bf16;
+  std::int64_t m = 0, n = 0;
+  Major a = Major::k, b = Major::k;
+};
+
+// Why no product of one CTA has that shape; empty where one has.
+std::string problem_of(const TensorProductShape& shape);
+// The descriptor's 32 bits. Raises for a shape that has a problem.
+std::uint32_t instruction_descriptor(const TensorProductShape& shape, SourceLocation where = {});
+
+// As wgmma_operand: the canonical layouts are those of wgmma.
+WgmmaOperand tensor_operand(const SharedLayout& layout, int k_axis, SourceLocation where = {});
+
+}  // namespace tilewright::ir
