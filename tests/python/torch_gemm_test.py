@@ -3,8 +3,8 @@
 import unittest
 import warnings
 
-import torch
 import tilewright.torch._gemm as _gemm_module
+import torch
 import torch_reference as reference
 from tilewright.torch import gemm, gemm_fp8, linear
 from torch.nn import functional
@@ -128,7 +128,8 @@ class Gemm(unittest.TestCase):
             how = {"eps": 1e-2, "atol": 1e-2, "rtol": 1e-2}
             for activation in (None, "gelu", "gelu_tanh", "silu"):
                 self.assertTrue(torch.autograd.gradcheck(
-                    lambda a, b, v, r: gemm(a, b, bias=v, activation=activation, residual=r),
+                    lambda a, b, v, r, name=activation: gemm(a, b, bias=v, activation=name,
+                                                             residual=r),
                     given, **how))
 
     def test_compiled(self):

@@ -89,14 +89,19 @@ class Rows(unittest.TestCase):
                 given = labels.clone()
                 given[given == -100] = options.get("ignore_index", -100)
                 with self.subTest(dtype=dtype, **options):
-                    self.check("cross_entropy", lambda x: cross_entropy(x, given, **options),
-                               lambda x: functional.cross_entropy(x.flatten(0, 1), given.flatten(),
-                                                                  **options).view(
-                                   given.shape if "none" in options.values() else ()),
+                    self.check("cross_entropy",
+                               lambda x, t=given, o=options: cross_entropy(x, t, **o),
+                               lambda x, t=given, o=options: self.loss(x, t, **o),
                                (4 * normal(2, 30, 50, dtype=dtype),))
         wide, one = normal(3, 5000), torch.tensor([4999, 0, 1030])
         self.check("many classes", lambda x: cross_entropy(x, one),
                    lambda x: functional.cross_entropy(x, one), (wide,))
+
+    @staticmethod
+    def loss(x, labels, **options):
+        """PyTorch's, of classes in the last axis."""
+        loss = functional.cross_entropy(x.flatten(0, 1), labels.flatten(), **options)
+        return loss.view(labels.shape) if loss.dim() else loss
 
     def test_rotary(self):
         cos, sin = angles(40, 8)
@@ -106,8 +111,8 @@ class Rows(unittest.TestCase):
             x = normal(2, 7, 3, 20, dtype=dtype)
             for options in ({}, {"interleaved": True}, {"positions": positions}):
                 with self.subTest(dtype=dtype, **options):
-                    self.check("rotary", lambda x: rotary(x, cos, sin, **options),
-                               lambda x: turned(x, cos, sin, **options), (x,))
+                    self.check("rotary", lambda x, o=options: rotary(x, cos, sin, **o),
+                               lambda x, o=options: turned(x, cos, sin, **o), (x,))
         x = normal(2, 7, 3, 16)
         packed = rotary(x.flatten(0, 1), cos, sin, positions=positions.flatten())
         self.assertTrue(torch.equal(packed.view(x.shape),

@@ -75,7 +75,7 @@ def _converted(tensors, dtype):
 
 
 def require_numbers(name, tensor, count, other=0):
-    """Whether integers that the host can read without waiting are from 0 to count - 1, or `other`."""
+    """Whether integers that the host can read without waiting are below `count`, or `other`."""
     if tensor.is_cuda:
         return
     wrong = ((tensor < 0) | (tensor >= count)) & (tensor != other)

@@ -1,5 +1,4 @@
-"""Products of two matrices, what may stand behind them, and their gradients, which are such products
-again."""
+"""Products of two matrices, what may stand behind them, and their gradients."""
 
 import torch
 
