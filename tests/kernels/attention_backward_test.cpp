@@ -280,6 +280,13 @@ std::vector<BackwardCase> backward_cases() {
     add_explicit("Dims" + std::to_string(dim) + "And" + std::to_string(dim_v), 130, 70, dim,
                  [dim_v = dim_v](BackwardCase& c) { c.attention.dim_v = dim_v; });
   }
+  // Few columns of queries and many of values: CTAs by themselves.
+  add_explicit("WideValuesWindow", 150, 150, 64, [](BackwardCase& c) {
+    c.attention.dim_v = 160;
+    c.attention.causal = true;
+    c.attention.window = 33;
+    c.attention.softcap = 3;
+  });
   add_explicit("WideHeads", 130, 140, 256, [](BackwardCase& c) {
     c.attention.heads = 6;
     c.attention.kv_heads = 2;
@@ -338,6 +345,18 @@ std::vector<BackwardCase> backward_cases() {
       wide(c);
     });
   }
+  const auto packed_heads = [&](BackwardCase& c) {
+    packed(c);
+    c.attention.heads = 6;
+    c.attention.kv_heads = 2;
+    c.attention.dim_v = 160;
+    c.attention.causal = true;
+  };
+  add_explicit("WideValuesPacked", 200, 150, 64, packed_heads);
+  add_in(Order::blocks, "SplitWideValuesPacked", 200, 150, 64, [&](BackwardCase& c) {
+    packed_heads(c);
+    split(c);
+  });
   // Two parts, of two heads and of one; and one part.
   add_explicit("WidePartsOfTwoHeadsAndOne", 3, 8600, 256, [](BackwardCase& c) {
     c.attention.heads = 3;
