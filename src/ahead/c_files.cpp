@@ -207,21 +207,56 @@ Kernels kernels_text(const Exported& exported) {
   return kernels;
 }
 
+// How a caller's tensors say the length, in C.
+std::string c_length(const library::LengthSource& source) {
+  std::string text = fmt::format("given[{}].shape[{}]", source.tensor, source.axis);
+  if (source.excess != 0) text += fmt::format(" - {}", source.excess);
+  return text;
+}
+
+// All estimates of gemm take some microseconds, as long as the rest of a launch.
+constexpr const char* kRemembered = R"(
+/* The same of the sizes that were served lately. */
+static int tw_variant(const tw_run* run, const tw_tensor* given) {
+  static struct {
+    int64_t sizes[@COUNT@];
+    int served; /* variant + 1 */
+  } lately[64];
+  static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
+  const int64_t sizes[] = {@SIZES@};
+  uint64_t hash = 0;
+  int i, served = 0;
+  for (i = 0; i < @COUNT@; ++i) {
+    hash = (hash ^ (uint64_t)sizes[i]) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+  }
+  pthread_mutex_lock(&looking);
+  if (memcmp(lately[hash % 64].sizes, sizes, sizeof sizes) == 0) served = lately[hash % 64].served;
+  pthread_mutex_unlock(&looking);
+  if (served > 0) return served - 1;
+  served = tw_variant_by_rules(run, given) + 1;
+  pthread_mutex_lock(&looking);
+  memcpy(lately[hash % 64].sizes, sizes, sizeof sizes);
+  lately[hash % 64].served = served;
+  pthread_mutex_unlock(&looking);
+  return served - 1;
+}
+
+)";
+
 std::string selector_text(const Exported& exported) {
   if (!exported.selector) return "";
   const Selector& selector = *exported.selector;
   const library::CompiledRules& rules = selector.rules;
   std::string text = fmt::format(
       "/* Which variant serves which sizes. */\n"
-      "static int tw_variant(const tw_run* run, const tw_tensor* given) {{\n"
+      "static int tw_variant_by_rules(const tw_run* run, const tw_tensor* given) {{\n"
       "  int64_t v[{}];\n",
       rules.value_count());
   for (std::size_t i = 0; i < rules.fact_count(); ++i) {
     std::string value = c_number(selector.values[i]);
     for (const library::LengthSource& source : selector.sources) {
-      if (source.value != i) continue;
-      value = fmt::format("given[{}].shape[{}]", source.tensor, source.axis);
-      if (source.excess != 0) value += fmt::format(" - {}", source.excess);
+      if (source.value == i) value = c_length(source);
     }
     if (i == rules.multiprocessors()) value = "run->multiprocessors";
     text += fmt::format("  v[{}] = {}; /* {} */\n", i, value, rules.name_of(i));
@@ -238,7 +273,11 @@ std::string selector_text(const Exported& exported) {
                 : fmt::format("  if ({} != 0) return {};\n", rule.condition.c_text(),
                               selector.variant_of_rule[i]);
   }
-  return text + "}\n\n";
+  std::vector<std::string> sizes = {"run->multiprocessors"};
+  for (const library::LengthSource& source : selector.sources) sizes.push_back(c_length(source));
+  text += "}\n" + replaced(replaced(kRemembered, "@COUNT@", std::to_string(sizes.size())),
+                           "@SIZES@", fmt::format("{}", fmt::join(sizes, ", ")));
+  return text;
 }
 
 // Takes the caller's arguments to the variant that serves them.
