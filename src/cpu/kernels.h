@@ -124,7 +124,7 @@ struct Kernels {
   // By Function and Lane; null where the IR has no such function. Comparisons give booleans, all
   // others the lane's type. A result may lie where an operand of the same strides lies. Floats: the
   // IEEE operations round as the interpreter's do; rsqrt is within 1.5 units of the last place, erf
-  // within four, the others within two. min and max ignore a NaN. Integers wrap. Divisions by 0
+  // within three, the others within two. min and max ignore a NaN. Integers wrap. Divisions by 0
   // give 0 and so does that of the lowest number by -1. Divisions round toward minus infinity, mod
   // has the divisor's sign, ceildiv rounds up. A shift by less than 0 or all bits leaves 0, or the
   // sign.

@@ -22,9 +22,11 @@ EXPORTS = {
 }
 # What they may use: functions of C, what bf16 takes of v4 and amx of bf16, and what compilers and
 # sanitizers add.
-IMPORTS = re.compile(r"mem(cpy|set|move)|(sin|cos|fma)f|tilewright::cpu::kKernels(V4|Baseline)"
-                     r"|tilewright::cpu::product_with_bf16\(tilewright::cpu::Product const&\)"
-                     r"|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*")
+IMPORTS = re.compile(
+    r"mem(cpy|set|move)|(sin|cos|fma)f|tilewright::cpu::kKernels(V4|Baseline)"
+    r"|tilewright::cpu::product_with_bf16\(tilewright::cpu::Product const&\)"
+    r"|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*"
+)
 
 
 def faults(archive_text):

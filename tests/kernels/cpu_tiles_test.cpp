@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <functional>
@@ -181,6 +183,33 @@ TEST(TilesOnCpu, AdditionsComeInTheOrderOfTheirBlocks) {
   const HostTensor x = HostTensor::random_normal(f32, {300, 64}, 1);
   const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "4");
   expect_alike(kernel, {x, HostTensor::zeros(f32, {64})});
+}
+
+// A GPU's address, what was freed, or fewer elements than the shape says.
+TEST(TilesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
+  Kernel kernel("absent");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
+  const auto [block] = kernel.grid(ceil_div(n, 64));
+  store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
+  const Executable absent = compile(kernel, "cpu");
+  const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
+  // A page that is there, and one that nobody may touch.
+  void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  ASSERT_EQ(mprotect(pages, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE), 0);
+  HostTensor other = untouched({elements + 1});
+  const auto run = [&](void* in, std::int64_t count) {
+    absent.run({{in, f32, {count}, {}}, {other.data(), f32, {count}, {}}});
+  };
+  run(pages, elements);
+  EXPECT_THAT(test::usage_error_of([&] { run(pages, elements + 1); }),
+              HasSubstr("tensor X ends where this process has no memory: at 0x"));
+  EXPECT_THAT(test::usage_error_of([&] { run(reinterpret_cast<void*>(0x1000), 1); }),
+              HasSubstr("tensor X begins where this process has no memory: at 0x1000"));
+  run(pages, elements);
+  ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
 }
 
 TEST(TilesOnCpu, WhatItRefuses) {

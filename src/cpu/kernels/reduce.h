@@ -68,6 +68,15 @@ struct ProductsOfRows {
   }
 };
 
+struct SquaresOfRow {
+  const float* row;
+  TW_INLINE Block at(std::int64_t column) const {
+    Block result = load_block(row + column);
+    for (int i = 0; i < kVectors; ++i) result.part[i] = result.part[i] * result.part[i];
+    return result;
+  }
+};
+
 // A row in as many parts as a block has elements: of blocks 0, 4, 8 and so on, of 1, 5, 9 and so
 // on, and these four blocks together. So four additions are under way at once.
 template <typename F, typename Row>
@@ -222,6 +231,10 @@ void sum_row_floats_in_parts(Shape shape, Operand source, void* result) {
 void sum_products_in_parts(Shape shape, Operand a, Operand b, void* result) {
   float* const to = static_cast<float*>(result);
   if (shape.columns == 0) return for_rows(shape, a, to, [](auto*) { return 0.0f; });
+  if (a.data == b.data && a.row_stride == b.row_stride) {
+    return combine_rows<Add>(shape, to,
+                             [&](std::int64_t row) { return SquaresOfRow{row_of<float>(a, row)}; });
+  }
   combine_rows<Add>(shape, to, [&](std::int64_t row) {
     return ProductsOfRows{row_of<float>(a, row), row_of<float>(b, row)};
   });
