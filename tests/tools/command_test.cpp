@@ -30,16 +30,16 @@ TEST(CommandTest, ListsKernels) {
   std::vector<std::string> names;
   for (const Json& kernel : kernels) names.push_back(kernel["name"]);
   EXPECT_THAT(
-      names,
-      testing::ElementsAre(
-          "attention_forward", "attention_varlen_forward", "attention_backward",
-          "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
-          "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
-          "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
-          "attention_paged", "attention_paged_fp8", "attention_paged_mla", "kv_append",
-          "kv_append_fp8", "merge_states", "all_to_all", "all_to_all_back", "all_to_all_varlen",
-          "all_to_all_varlen_back", "all_gather", "reduce_scatter", "all_reduce", "broadcast",
-          "all_gather_nodes", "reduce_scatter_nodes", "all_to_all_nodes"));
+      names, testing::ElementsAre(
+                 "attention_forward", "attention_varlen_forward", "attention_backward",
+                 "attention_varlen_backward", "attention_decode", "gemm", "gemm_fp8",
+                 "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
+                 "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
+                 "attention_paged", "attention_paged_fp8", "attention_paged_mla",
+                 "attention_paged_plan", "kv_append", "kv_append_fp8", "merge_states", "all_to_all",
+                 "all_to_all_back", "all_to_all_varlen", "all_to_all_varlen_back", "all_gather",
+                 "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
+                 "reduce_scatter_nodes", "all_to_all_nodes"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }

@@ -11,9 +11,9 @@ which names the argument, what it is, and the fix.
 
 from ._attention import attention
 from ._gemm import gemm
-from ._paged import attention_paged
+from ._paged import attention_paged, attention_paged_plan
 from ._pytorch import scaled_dot_product_attention, varlen_attn
 from ._switch import disable, enable
 
-__all__ = ["attention", "attention_paged", "disable", "enable", "gemm",
-           "scaled_dot_product_attention", "varlen_attn"]
+__all__ = ["attention", "attention_paged", "attention_paged_plan", "disable", "enable",
+           "gemm", "scaled_dot_product_attention", "varlen_attn"]
