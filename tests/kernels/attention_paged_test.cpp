@@ -351,7 +351,7 @@ TEST(AttentionPagedTest, APlanDividesKeysByLength) {
   HostTensor cu_seqlens_q = HostTensor::from_values(i32, {kBatch + 1}, offsets);
   HostTensor of_keys = HostTensor::from_values(i32, {kBatch}, lengths);
   HostTensor plan = HostTensor::poisoned(i32, {kBatch + 1});
-  compile(kernels::attention_paged_plan(a, tile), "interpreter")
+  compile(kernels::plan_kernel(a, tile), "interpreter")
       .run({ref(cu_seqlens_q), ref(of_keys), ref(plan)}, {kWanted});
   const std::int64_t share = (all_blocks + kWanted - 1) / kWanted;
   std::int64_t items = 0;
@@ -369,7 +369,7 @@ TEST(AttentionPagedTest, APlanDividesKeysByLength) {
       return name == "batch" ? kBatch : static_cast<std::int64_t>(offsets.back());
     });
   };
-  ASSERT_EQ(evaluated(kernels::wanted_items(shapes, tile, Dim(100))), kWanted);
+  ASSERT_EQ(evaluated(kernels::wanted_items(a.kv_heads, tile, Dim(100))), kWanted);
   EXPECT_LE(items, evaluated(kernels::most_items(shapes, tile, Dim(100))));
 }
 
