@@ -59,16 +59,21 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t at) {
   return static_cast<std::int64_t>(tensor.flat(at));
 }
 
-// Of the first sequence all that the table has room for, of the others less, and of some none.
+// Of the first sequence all that the table has room for, of the others less, and of some none. In
+// two vectors later ones have what room the earlier ones leave.
 HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
-  const std::int64_t batch = o.integer("batch"), keys = o.integer("keys");
-  const std::int64_t most = o.integer("max_pages") * o.integer("page");
+  const std::int64_t batch = o.integer("batch"), keys = o.integer("keys"), page = o.integer("page");
+  const bool is_shared = o.has("csr") && o.boolean("csr");
+  std::int64_t room = is_shared ? o.integer("entries") : INT64_MAX;  // in pages
   std::mt19937_64 generator(seed + 1);
   std::vector<double> lengths;
   for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t most = std::min(o.integer("max_pages"), room) * page;
     const auto drawn =
         static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(most + 1));
-    lengths.push_back(static_cast<double>(keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn));
+    const std::int64_t length = keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn;
+    room = std::max<std::int64_t>(room - (length + page - 1) / page, 0);
+    lengths.push_back(static_cast<double>(length));
   }
   return HostTensor::from_values(i32, {batch}, lengths);
 }
