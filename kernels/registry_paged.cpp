@@ -61,23 +61,33 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t at) {
   return static_cast<std::int64_t>(tensor.flat(at));
 }
 
+// What a batch may have: keys of a sequence, and pages of all together.
+struct Room {
+  std::int64_t most_keys, page, pages;
+};
+
 // Of the first sequence as many as it may have, of the others less, and of some none; or of all
-// `keys`, where that is not 0.
-HostTensor drawn_lengths(std::int64_t batch, std::int64_t most, std::int64_t keys,
-                         std::uint64_t seed) {
+// `keys`, where that is not 0. Later ones have what room the earlier ones leave.
+HostTensor drawn_lengths(std::int64_t batch, Room room, std::int64_t keys, std::uint64_t seed) {
   std::mt19937_64 generator(seed + 1);
   std::vector<double> lengths;
   for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t most = std::min(room.most_keys, room.pages * room.page);
     const auto drawn =
         static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(most + 1));
-    lengths.push_back(static_cast<double>(keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn));
+    const std::int64_t length = keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn;
+    room.pages = std::max<std::int64_t>(room.pages - (length + room.page - 1) / room.page, 0);
+    lengths.push_back(static_cast<double>(length));
   }
   return HostTensor::from_values(i32, {batch}, lengths);
 }
 
-// As far as the table has room.
+// As far as the table has room, or the vector that all share.
 HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
-  return drawn_lengths(o.integer("batch"), o.integer("max_pages") * o.integer("page"),
+  const std::int64_t batch = o.integer("batch"), columns = o.integer("max_pages");
+  const bool is_shared = o.has("csr") && o.boolean("csr");
+  const std::int64_t pages = is_shared ? o.integer("entries") : batch * columns;
+  return drawn_lengths(batch, {columns * o.integer("page"), o.integer("page"), pages},
                        o.integer("keys"), seed);
 }
 
@@ -477,7 +487,8 @@ LibraryKernel plan_entry() {
   };
   const auto lengths = [](const OptionValues& o, std::uint64_t seed,
                           const std::vector<HostTensor>&) {
-    return drawn_lengths(o.integer("batch"), o.integer("most_keys"), 0, seed);
+    const std::int64_t batch = o.integer("batch"), most_keys = o.integer("most_keys");
+    return drawn_lengths(batch, {most_keys, 1, batch * most_keys}, 0, seed);
   };
   kernel.tensors = {query_offsets(),
                     {"lengths", {"batch"}, false, i32, lengths},
