@@ -65,6 +65,17 @@ double relative_error(const HostTensor& tensor, const std::vector<double>& refer
   return difference == 0 ? 0 : std::sqrt(difference / size);
 }
 
+Program program_of(const BackwardCase& c) {
+  const bool packed = !c.query_starts.empty();
+  if (!c.order) {
+    return packed ? kernels::attention_varlen_backward(c.attention, c.of_lse)
+                  : kernels::attention_backward(c.attention, c.of_lse);
+  }
+  return packed
+             ? kernels::attention_varlen_backward_sm90(c.attention, c.of_lse, *c.order, c.key_sums)
+             : kernels::attention_backward_sm90(c.attention, c.of_lse, *c.order, c.key_sums);
+}
+
 class AttentionBackward : public testing::TestWithParam<BackwardCase> {};
 
 TEST_P(AttentionBackward, AgreesWithFloat64) {
@@ -115,11 +126,7 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   if (c.of_lse) pass({&dlse});
   pass({&dq, &dk, &dv});
   if (a.sinks) pass({&dsinks});
-  const Program program = packed ? kernels::attention_varlen_backward(a, c.of_lse)
-                          : c.order
-                              ? kernels::attention_backward_sm90(a, c.of_lse, *c.order, c.key_sums)
-                              : kernels::attention_backward(a, c.of_lse);
-  compile(program, c.target).run(tensors);
+  compile(program_of(c), c.target).run(tensors);
 
   const HostTensor none = HostTensor::poisoned(f32, {0});
   const std::vector<std::vector<double>> wanted = kernels::attention_backward_reference(
