@@ -17,18 +17,18 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kRows = kRowsOfPlan;
-constexpr int kKeys = kKeysOfBlock;  // of a stage
-constexpr int kThreads = 256;        // of both warpgroups
-constexpr int kPanel = 64;           // columns of 2 bytes, which shared memory swizzles together
-constexpr int kMostColumns = 256;    // of the output, that a warpgroup has registers for
-constexpr int kBarrierBytes = 1 << 10;
+constexpr int kLatentRows = kRowsOfPlan;
+constexpr int kLatentKeys = kKeysOfBlock;  // of a stage
+constexpr int kThreads = 256;              // of both warpgroups
+constexpr int kLatentPanel = 64;   // columns of 2 bytes, which shared memory swizzles together
+constexpr int kMostColumns = 256;  // of the output, that a warpgroup has registers for
+constexpr int kLatentBarrierBytes = 1 << 10;
 
-int stages_of(const PagedAttention& a) {
+int latent_stages_of(const PagedAttention& a) {
   const int row = a.dim * size_of(a.dtype);
-  const int left = static_cast<int>(target_limits("sm_90a").shared_bytes) - kBarrierBytes -
-                   kRows * (row + kKeys * size_of(a.dtype) + size_of(f32));
-  return left / (kKeys * row);
+  const int left = static_cast<int>(target_limits("sm_90a").shared_bytes) - kLatentBarrierBytes -
+                   kLatentRows * (row + kLatentKeys * size_of(a.dtype) + size_of(f32));
+  return left / (kLatentKeys * row);
 }
 
 void check_latent_sm90(const PagedAttention& a, KeyParts keys, const Caller& caller) {
@@ -39,11 +39,11 @@ void check_latent_sm90(const PagedAttention& a, KeyParts keys, const Caller& cal
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
                   std::string("take bf16 or f16") + kOtherTarget);
   }
-  if (a.dim % kPanel != 0 || stages_of(a) < 2) {
+  if (a.dim % kLatentPanel != 0 || latent_stages_of(a) < 2) {
     caller.refuse("dim is " + std::to_string(a.dim),
                   "take a multiple of 64, up to 576, or attention_paged");
   }
-  if (a.dim_v % (2 * kPanel) != 0 || a.dim_v > 2 * kMostColumns) {
+  if (a.dim_v % (2 * kLatentPanel) != 0 || a.dim_v > 2 * kMostColumns) {
     caller.refuse("dim_v is " + std::to_string(a.dim_v),
                   "take a multiple of 128, up to 512, or attention_paged");
   }
@@ -58,8 +58,8 @@ void check_latent_sm90(const PagedAttention& a, KeyParts keys, const Caller& cal
 class Handover {
  public:
   Handover(Kernel& kernel, DType dtype)
-      : weights_(kernel, "weights", dtype, kRows, kKeys),
-        factors_(kernel, "factors", f32, 1, kRows),
+      : weights_(kernel, "weights", dtype, kLatentRows, kLatentKeys),
+        factors_(kernel, "factors", f32, 1, kLatentRows),
         given_(kernel, kThreads),
         taken_(kernel, kThreads) {}
   // Both roles begin and end in pairs: nothing is in the way of the first weights.
@@ -83,7 +83,7 @@ class Handover {
   }
   Tile take_factors() {
     given_.sync();
-    return load(factors_).reshape({kRows, 1});
+    return load(factors_).reshape({kLatentRows, 1});
   }
   void return_back() { taken_.arrive(); }
 
@@ -106,9 +106,9 @@ class LatentForward {
         plan_(PagedPlan::declared(kernel, p_, tile_, keys)),
         stores_(kernel, a, p_, keys, tile_),
         items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
-        copies_(p_, kKeys),
-        q_ring_(kernel, "q", stages(1), {{a.dtype, kRows, a.dim}}),
-        keys_(kernel, "keys", stages(stages_of(a)), {{a.dtype, kKeys, a.dim}}),
+        copies_(p_, kLatentKeys),
+        q_ring_(kernel, "q", stages(1), {{a.dtype, kLatentRows, a.dim}}),
+        keys_(kernel, "keys", stages(latent_stages_of(a)), {{a.dtype, kLatentKeys, a.dim}}),
         handover_(kernel, a.dtype) {
     keys_.numbered();
     const RoleRegisters share = role_registers(target_limits("sm_90a"), 2);
@@ -141,7 +141,7 @@ class LatentForward {
   void load_item(const PagedWork& work) {
     const Block heads = Dim(a_.heads).block(work.item.head_block, tile_.heads);
     q_ring_.produce([&](const Slot& q) { tma_load(p_.Q(work.rows, heads, all), q); });
-    const auto [first, last] = work.blocks_of_part(kKeys);
+    const auto [first, last] = work.blocks_of_part(kLatentKeys);
     when(first < last, [&, first = first, last = last] {
       copies_.produce(keys_, work, first, last,
                       [&](const PageSlots& at, const Slot& stage, int row, int rows) {
@@ -156,17 +156,17 @@ class LatentForward {
   int columns() const { return a_.dim_v / 2; }
 
   void compute_scores(const PagedWork& work) {
-    const auto [first, last] = work.blocks_of_part(kKeys);
-    const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, kKeys);
+    const auto [first, last] = work.blocks_of_part(kLatentKeys);
+    const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, kLatentKeys);
     const Slot q = q_ring_.consume();
-    OnlineSoftmax softmax(kRows, p_.scale, stores_.sinks(work));
-    Var acc{zeros({kRows, columns()})};
+    OnlineSoftmax softmax(kLatentRows, p_.scale, stores_.sinks(work));
+    Var acc{zeros({kLatentRows, columns()})};
     for (Index j : range(first, last)) {
       const Slot stage = keys_.consume();
       Var scores{p_.capped(wait(wgmma(q, stage.T())))};
       when(j < whole_first || j >= whole_last, [&] {
         const Tile s = scores;
-        scores = work.mask.apply(s, work.rows, work.keys.block(j, kKeys));
+        scores = work.mask.apply(s, work.rows, work.keys.block(j, kLatentKeys));
       });
       const Index missing = stage.number();
       when(missing != 0, [&] {
@@ -189,8 +189,8 @@ class LatentForward {
   }
 
   void compute_values(const PagedWork& work) {
-    const auto [first, last] = work.blocks_of_part(kKeys);
-    Var acc{zeros({kRows, columns()})};
+    const auto [first, last] = work.blocks_of_part(kLatentKeys);
+    Var acc{zeros({kLatentRows, columns()})};
     for ([[maybe_unused]] Index j : range(first, last)) {
       const Slot stage = keys_.consume();
       const SharedView weights = handover_.take(acc);
