@@ -90,6 +90,10 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90_planned", "attention_paged_fp8", quantised[1]);
   add("sim:sm_90a", "sm90_split", "attention_paged_fp8", quantised[0]);
   add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);
+  // More blocks than stages, and so few keys that the last factor is above a half.
+  for (const char* keys : {"keys=200", "keys=2"}) {
+    add("sim:sm_90a", "sm90", "attention_paged_mla", {keys, "heads=3", "batch=1", "max_pages=13"});
+  }
   add("sim:sm_90a", "sm90_planned", "attention_paged_mla", latent_chunks);
   add("sim:sm_90a", "sm90_split", "attention_paged_mla", latent_chunks);
   // Tables in two vectors.
@@ -136,6 +140,9 @@ TEST(AttentionPagedCacheTest, HolesInTheTable) {
     HostTensor& table = work.tensors[kTableOfCache];
     table.set({0, 0}, -1);
     table.set({0, 3}, -1);
+    // The only one of its block.
+    table.set({0, 4}, -1);
+    work.tensors[kLengthsOfCache].set({0}, 5 * 16);
     for (std::int64_t column = 0; column < 5; ++column) table.set({3, column}, -1);
     work.tensors[kLengthsOfCache].set({1}, 1);
     run_cache(work, each.target);
