@@ -322,6 +322,28 @@ TEST(CudaPrinter, NumbersAreExact) {
   EXPECT_THAT(text, HasSubstr("pack_bf16(from_bf16(0x3f80u), from_bf16(0x3f80u))"));
 }
 
+// Numbers from 2^31 on are not negative.
+TEST(CudaPrinter, UnsignedNumbersAreSaturatedUpwards) {
+  EXPECT_THAT(printed(R"(
+    %30: registers<u32, 4> = registers {name = "a"}
+    %31: registers<i8, 4> = registers {name = "b"}
+    compute %31, %30 {function = cast, maps = maps[[1:4:1]]})"),
+              HasSubstr("saturate_i8((i64)a_9[0])"));
+}
+
+// The conversion of four bytes at once takes those that follow each other.
+TEST(CudaPrinter, BytesOfAMapAreConvertedOneByOne) {
+  const auto text_of = [](const char* map) {
+    return printed(fmt::format(R"(
+    %30: registers<i8, 8> = registers {{name = "a"}}
+    %31: registers<bf16, 8> = registers {{name = "b"}}
+    compute %31, %30 {{function = cast, maps = maps[[{}]]}})",
+                               map));
+  };
+  EXPECT_THAT(text_of("1:8:1"), HasSubstr("bf16_of_i8(b_10 + 2 * i, a_9[i])"));
+  EXPECT_THAT(text_of("2:4:1"), Not(HasSubstr("bf16_of_i8(b_10")));
+}
+
 TEST(CudaPrinter, ComputeThatReadsWhatItWroteReadsACopy) {
   const std::string text = printed(R"(
     %30: registers<f32, 4> = registers {name = "a"}

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <set>
@@ -61,6 +62,32 @@ TEST(PoolTest, RaisesTheFirstFailure) {
     }
   }
   EXPECT_EQ(sum_of(4, 100), 5050);
+}
+
+// Also where another is raised behind it.
+TEST(PoolTest, AFailureThatFollowsIsNotTheFirst) {
+  std::atomic<bool> begun = false, raised = false;
+  const auto await = [](const std::atomic<bool>& flag) {
+    for (int turn = 0; turn < 500 && !flag; ++turn) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  try {
+    parallel_for(2, 2, [&](std::size_t i, unsigned) {
+      if (i == 0) {
+        await(begun);
+        raised = true;
+        throw std::runtime_error("0");
+      }
+      begun = true;
+      await(raised);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      throw std::runtime_error("1");
+    });
+    FAIL() << "nothing was thrown";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "0");
+  }
 }
 
 TEST(PoolTest, NestedCallsAreSerial) {
@@ -152,6 +179,27 @@ TEST(PoolTest, AHostThatCountsWrong) {
                     nullptr, 4});
   EXPECT_EQ(sum_of(4, 100), 5050);
   use_host_threads({});
+}
+
+// All at once: no more than were asked for have a number, hence a place of their own.
+TEST(PoolTest, AHostWithTooManyThreads) {
+  use_host_threads({[](void*, std::int32_t parts, HostThreads::Call call, void* work) {
+                      std::vector<std::thread> threads;
+                      for (std::int32_t part = 0; part < 3 * parts; ++part) {
+                        threads.emplace_back(call, work, part);
+                      }
+                      for (std::thread& thread : threads) thread.join();
+                    },
+                    nullptr, 4});
+  std::atomic<int> done = 0, without_place = 0;
+  parallel_for(4, 40, [&](std::size_t, unsigned thread) {
+    ++done;
+    if (thread >= 4) ++without_place;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  use_host_threads({});
+  EXPECT_EQ(done, 40);
+  EXPECT_EQ(without_place, 0);
 }
 
 TEST(PoolTest, ThreadsFollowTheEnvironment) {

@@ -90,6 +90,9 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90_planned", "attention_paged_fp8", quantised[1]);
   add("sim:sm_90a", "sm90_split", "attention_paged_fp8", quantised[0]);
   add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);
+  // More blocks than stages.
+  add("sim:sm_90a", "sm90", "attention_paged_mla",
+      {"keys=200", "heads=3", "batch=1", "max_pages=13"});
   add("sim:sm_90a", "sm90_planned", "attention_paged_mla", latent_chunks);
   add("sim:sm_90a", "sm90_split", "attention_paged_mla", latent_chunks);
   // Tables in two vectors.
@@ -116,10 +119,10 @@ std::vector<CacheCase> small_caches() {
     const std::string by = std::string("schedule=") + schedule;
     list.push_back({target,
                     "attention_paged_fp8",
-                    {by, "dim=64", "heads=4", "kv_heads=2", "max_pages=5", "pages=20"}});
+                    {by, "dim=64", "heads=4", "kv_heads=2", "max_pages=8", "pages=32"}});
     list.push_back({target,
                     "attention_paged_mla",
-                    {by, "dim=192", "dim_v=128", "heads=4", "max_pages=5", "pages=20"}});
+                    {by, "dim=192", "dim_v=128", "heads=4", "max_pages=8", "pages=32"}});
   }
   return list;
 }
@@ -136,7 +139,10 @@ TEST(AttentionPagedCacheTest, HolesInTheTable) {
     HostTensor& table = work.tensors[kTableOfCache];
     table.set({0, 0}, -1);
     table.set({0, 3}, -1);
-    for (std::int64_t column = 0; column < 5; ++column) table.set({3, column}, -1);
+    // The first of its block, and it alone.
+    table.set({0, 4}, -1);
+    work.tensors[kLengthsOfCache].set({0}, 8 * 16);
+    for (std::int64_t column = 0; column < 8; ++column) table.set({3, column}, -1);
     work.tensors[kLengthsOfCache].set({1}, 1);
     run_cache(work, each.target);
     const library::Comparison comparison = library::compare(work, library::reference_of(work));
@@ -153,11 +159,11 @@ TEST(AttentionPagedCacheTest, NumbersThatAreNoPage) {
   for (const CacheCase& each : small_caches()) {
     SCOPED_TRACE(testing::PrintToString(each));
     library::Workload work = cache_workload(each);
-    work.tensors[kTableOfCache].set({0, 2}, 20);
+    work.tensors[kTableOfCache].set({0, 2}, 32);
     const std::string cache = each.kernel == "attention_paged_mla" ? "KV" : "K";
     EXPECT_THAT(cache_error_of(work, each.target),
                 testing::AllOf(HasSubstr("kernels/attention_paged"),
-                               HasSubstr("index 20 on axis 0 of " + cache)));
+                               HasSubstr("index 32 on axis 0 of " + cache)));
   }
 }
 

@@ -89,9 +89,9 @@ TEST(LoadedBounds, ASequenceThatEndsBehindItsTensor) {
     SCOPED_TRACE(name_of(target));
     EXPECT_EQ(said(kernel, target, {100, 128}, 1), "");
     EXPECT_EQ(said(kernel, target, {128, 128}, 1), "");
-    EXPECT_THAT(said(kernel, target, {100, 130}, 1),
+    EXPECT_THAT(said(kernel, target, {100, 129}, 1),
                 HasSubstr(std::string(target.what) +
-                          "a block from 100 that ends at 130 on axis 0 of X, which has 128"));
+                          "a block from 100 that ends at 129 on axis 0 of X, which has 128"));
     EXPECT_THAT(said(kernel, target, {-3, 100}, 1), HasSubstr("begins at -3 on axis 0 of X"));
   }
 }
@@ -114,6 +114,22 @@ TEST(LoadedBounds, ReachingOutOnPurposeStaysLegal) {
     SCOPED_TRACE(name_of(target));
     EXPECT_EQ(said(kernel, target, {0}, 32), "");
     EXPECT_EQ(said(kernel, target, {120}, 32), "");
+  }
+}
+
+// But not those of which nothing lies in it.
+TEST(LoadedBounds, AHaloThatLiesWhollyBefore) {
+  Kernel kernel("halo_before");
+  const Dim count = kernel.dim("count"), rows = kernel.dim("rows"), out = kernel.dim("out");
+  const Tensor names = kernel.in("names", i32, {count}), X = kernel.in("X", bf16, {rows, 64});
+  const Tensor Y = kernel.out("Y", f32, {out, 64});
+  const auto [i] = kernel.grid(1);
+  const Index start = load_index(names(i)) - 32;
+  store(Y(Block(0, 32, 32), all), load(X(Block(start, 32, start + 32), all)).cast(f32));
+  for (const BoundsTarget& target : kBoundsTargets) {
+    SCOPED_TRACE(name_of(target));
+    EXPECT_EQ(said(kernel, target, {1}, 32), "");
+    EXPECT_THAT(said(kernel, target, {0}, 32), HasSubstr("begins at -32 on axis 0 of X"));
   }
 }
 
