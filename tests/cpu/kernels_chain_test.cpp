@@ -17,6 +17,7 @@ struct Inputs {
     std::mt19937 random(7);
     const auto next = [&] { return std::normal_distribution<float>(0.5f)(random); };
     for (TestTile<float>* const tile : {&a, &b, &c}) tile->fill(next);
+    a.at(0, 10) = 1e-20f;  // whose square is subnormal
     a.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
     b.at(0, 3) = -std::numeric_limits<float>::infinity();
   }

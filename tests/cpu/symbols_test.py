@@ -16,7 +16,11 @@ EXPORTS = {
     "v2.cpp": {"tilewright::cpu::kKernelsV2"},
     "v3.cpp": {"tilewright::cpu::kKernelsV3"},
     "v4.cpp": {"tilewright::cpu::kKernelsV4"},
-    "bf16.cpp": {"tilewright::cpu::product_with_bf16(tilewright::cpu::Product const&)"},
+    "bf16.cpp": {
+        "tilewright::cpu::product_with_bf16(tilewright::cpu::Product const&)",
+        "tilewright::cpu::chain_with_bf16(tilewright::cpu::Shape, "
+        "tilewright::cpu::Step const*, int)",
+    },
     "amx.cpp": {"tilewright::cpu::product_with_amx(tilewright::cpu::Product const&)"},
     "baseline.cpp": {"tilewright::cpu::kKernelsBaseline"},
 }

@@ -1,6 +1,7 @@
-// The product by the instruction for bf16: the one thing in which AVX-512 and NEON with it differ
-// from those without.
+// What AVX-512 and NEON with instructions for bf16 have in place of those without: the product, and
+// on AVX-512 chains, which store bf16.
 #define TW_LEVEL bf16
+#include "cpu/kernels/chain.h"
 #include "cpu/kernels/pairs.h"
 #include "cpu/kernels/tables.h"
 
@@ -15,5 +16,11 @@ void product_with_bf16(const Product& p) {
   if (p.element != Element::bf16 || p.rounding != Rounding::pairs) return others.product(p);
   bf16::product_in_pairs(p);
 }
+
+#if defined(__x86_64__)
+void chain_with_bf16(Shape shape, const Step* steps, int count) {
+  bf16::chain(shape, steps, count);
+}
+#endif
 
 }  // namespace tilewright::cpu

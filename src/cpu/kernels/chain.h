@@ -91,6 +91,15 @@ TW_INLINE Floats load_as_floats(const Bf16* from) {
 }
 template <>
 TW_INLINE void store_floats(Bf16* to, Floats value) {
+#if defined(__AVX512BF16__)
+  // The instruction takes subnormals for 0, and keeps bits of what is no number.
+  constexpr int kOthers = 0xa1;
+  if (_mm512_fpclass_ps_mask(value, kOthers) == 0) {
+    const __m256bh converted = _mm512_cvtneps_pbh(value);
+    __builtin_memcpy(to, &converted, sizeof(converted));
+    return;
+  }
+#endif
   const Words bits = reinterpret_cast<Words>(value);
   const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   const Ints result = value == value ? reinterpret_cast<Ints>(rounded) : splat_int(0x7fff);

@@ -161,8 +161,7 @@ void pack_part_in_pairs(const Product& p, const PackedPart& part, const ProductS
   }
 }
 
-// A set may have a better one.
-[[maybe_unused]] void product_in_pairs(const Product& p) {
+void product_in_pairs(const Product& p) {
   if (p.k == 0 && !p.accumulates) clear(p);
   const ProductScratch scratch = scratch_of(p);
   const PairRows a = a_as_pairs(p, scratch.a);

@@ -98,10 +98,13 @@ bool has_bf16() {
 
 #endif
 
-// A set that differs from another in its product alone.
+// A set that differs from another in its product, and on AVX-512 in its chains.
 Kernels with_product(Kernels kernels, const char* name, decltype(Kernels::product) product) {
   kernels.name = name;
   kernels.product = product;
+#if defined(__x86_64__)
+  kernels.chain = chain_with_bf16;
+#endif
   return kernels;
 }
 
