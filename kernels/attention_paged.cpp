@@ -54,8 +54,8 @@ Kernel paged_parts(const PagedAttention& a) {
   PagedParameters p(kernel, a);
   const PagedStores stores(kernel, a, p, KeyParts::several, tile);
   const PagedItems items(p, tile, stores.parts());
-  const auto [x, part, number] = kernel.grid(items.heads(), items.parts(), items.tiles());
-  const auto [sequence, block] = p.queries.tile(number, tile.queries());
+  const auto [x, part, number] = kernel.grid(items.heads(), items.parts(), items.tiles().count());
+  const auto [sequence, block] = items.tiles().tile(number);
   const PagedWork work(p, tile, {sequence, block, x, part, items.parts(), 0});
   const auto [first, last] = work.blocks_of_part(steps.keys);
 

@@ -133,17 +133,52 @@ TensorView PagedParameters::values(const PageSlots& at, const Index& kv_head,
   return (*V_)(at.page, at.slots, kv_head, columns);
 }
 
+QueryTiles::QueryTiles(const PagedShapes& s, const Tensor& cu_seqlens_q, int size)
+    : total_queries_(s.total_queries),
+      batch_(s.batch),
+      cu_seqlens_q_(cu_seqlens_q),
+      queries_(s.total_queries, cu_seqlens_q),
+      size_(size) {}
+
+Dim QueryTiles::count() const {
+  return plan_case("a query a tile", size_ == 1) ? total_queries_ * min(batch_, 1)
+                                                 : queries_.tiles(size_);
+}
+
+Ragged::Tile QueryTiles::tile(const Index& number) const {
+  if (size_ > 1) return queries_.tile(number, size_);
+  const Index sequence = last_not_past(cu_seqlens_q_, batch_, number);
+  const Index first = load_index(cu_seqlens_q_(sequence));
+  // In front of the first sequence there may be queries of none.
+  return {sequence, select(number < first, Index(total_queries_), max(number - first, 0))};
+}
+
+Block QueryTiles::rows(const Ragged::Tile& tile) const {
+  return queries_.of(tile.sequence).block(tile.block, size_);
+}
+
+Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted) {
+  Cell<Index> low(0), high{Index(count)};
+  Cell<Condition> more(Index(1) < high);
+  repeat_while(more, [&] {
+    const Index middle = (low + high) / 2;
+    const Condition reached = load_index(numbers(middle)) <= wanted;
+    low = select(reached, middle, low);
+    high = select(reached, high, middle);
+    more = low + 1 < high;
+  });
+  return low;
+}
+
 PagedItem PagedItem::of(const Slot& slot) {
   return {slot.number(0), slot.number(1), slot.number(2),
           slot.number(3), slot.number(4), slot.number(5)};
 }
 
 PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts)
-    : p_(p),
-      tile_(tile),
+    : tiles_(p, p.cu_seqlens_q, tile.queries()),
       heads_(p.kv_heads * tile.head_blocks),
-      parts_(parts),
-      tiles_(p.queries.tiles(tile.queries())) {}
+      parts_(parts) {}
 
 PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedPlan& plan)
     : PagedItems(p, tile, Dim(1)) {
@@ -151,7 +186,7 @@ PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Pa
 }
 
 Index PagedItems::count() const {
-  if (!plan_) return heads_ * parts_ * tiles_;
+  if (!plan_) return heads_ * parts_ * tiles_.count();
   return plan_->count() * heads_;
 }
 
@@ -161,7 +196,7 @@ PagedItem PagedItems::item(const Index& number) const {
     const PlannedItem planned = plan_->item(place);
     return {planned.sequence, planned.block, head_block, planned.part, planned.parts, place};
   }
-  const auto [sequence, block] = p_.queries.tile(place / parts_, tile_.queries());
+  const auto [sequence, block] = tiles_.tile(place / parts_);
   return {sequence, block, head_block, place % parts_, parts_, 0};
 }
 

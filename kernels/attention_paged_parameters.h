@@ -71,6 +71,27 @@ struct PagedRows {
   PagedRows(const PagedAttention& a, int rows, int heads);
 };
 
+// The queries of all sequences in tiles of so many, which do not cross from one sequence into the
+// next. Of one query a tile, there are as many as queries: a Ragged has another one for each
+// sequence, and half of the CTAs that take every n-th tile would get nothing.
+class QueryTiles {
+ public:
+  QueryTiles(const PagedShapes& s, const Tensor& cu_seqlens_q, int size);
+  Dim count() const;
+  // Past the sequence's last where the tile has no rows.
+  Ragged::Tile tile(const Index& number) const;
+  Block rows(const Ragged::Tile& tile) const;
+
+ private:
+  Dim total_queries_, batch_;
+  Tensor cu_seqlens_q_;
+  Ragged queries_;
+  int size_;
+};
+
+// The last of `count` numbers, which ascend, that is not past `wanted`.
+Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted);
+
 // Where a run of a sequence's keys lies: slots of one page.
 struct PageSlots {
   Index page;
@@ -144,12 +165,11 @@ class PagedItems {
   // As a grid, without a plan.
   const Dim& heads() const { return heads_; }
   const Dim& parts() const { return parts_; }
-  const Dim& tiles() const { return tiles_; }
+  const QueryTiles& tiles() const { return tiles_; }
 
  private:
-  const PagedParameters& p_;
-  const PagedRows& tile_;
-  Dim heads_, parts_, tiles_;
+  QueryTiles tiles_;
+  Dim heads_, parts_;
   const PagedPlan* plan_ = nullptr;
 };
 

@@ -26,20 +26,6 @@ Number seen_keys(const Number& queries, const Number& keys, int window) {
   return window > 0 ? min(keys, queries + (window + kKeysOfBlock)) : keys;
 }
 
-// The last of `count` numbers, which ascend, that is not past `wanted`.
-Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted) {
-  Cell<Index> low(0), high{Index(count)};
-  Cell<Condition> more(Index(1) < high);
-  repeat_while(more, [&] {
-    const Index middle = (low + high) / 2;
-    const Condition reached = load_index(numbers(middle)) <= wanted;
-    low = select(reached, middle, low);
-    high = select(reached, high, middle);
-    more = low + 1 < high;
-  });
-  return low;
-}
-
 Index queries_of(const Tensor& cu_seqlens_q, const Index& sequence) {
   return load_index(cu_seqlens_q(sequence + 1)) - load_index(cu_seqlens_q(sequence));
 }
@@ -159,10 +145,10 @@ Kernel attention_paged_planned_join(const PagedAttention& a, const PagedRows& ti
   const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {s.batch + 1});
   const PagedPlan plan(kernel, cu_seqlens_q, s.batch, tile.queries(), a.planned);
   const JoinedOutput output(kernel, a, s.total_queries);
-  const Ragged queries(s.total_queries, cu_seqlens_q);
-  const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.tiles(tile.queries()));
-  const auto [sequence, block] = queries.tile(number, tile.queries());
-  const Block rows = queries.of(sequence).block(block, tile.queries()), heads = output.heads(x);
+  const QueryTiles queries(s, cu_seqlens_q, tile.queries());
+  const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.count());
+  const auto [sequence, block] = queries.tile(number);
+  const Block rows = queries.rows({sequence, block}), heads = output.heads(x);
   const auto [first_of_sequence, parts] = plan.items_of(sequence);
   const Index first = first_of_sequence + block * parts;
   for (Index query : range(rows.start(), min(rows.start() + tile.queries(), rows.limit()))) {
@@ -199,12 +185,12 @@ Kernel attention_paged_fixed_join(const PagedAttention& a, const PagedRows& tile
     return max(ceil_div(keys, a.fixed_split_size), 1);
   };
   const JoinedOutput output(kernel, a, s.total_queries);
-  const Ragged queries(s.total_queries, cu_seqlens_q);
-  const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.tiles(1));
-  const auto [sequence, block] = queries.tile(number, 1);
-  const Block row = queries.of(sequence).block(block, 1), heads = output.heads(x);
-  when(row.start() < row.limit(), [&, sequence = sequence] {
-    const Index parts = min(parts_of(sequence), most), query = row.start();
+  const QueryTiles queries(s, cu_seqlens_q, 1);
+  const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.count());
+  const Ragged::Tile own = queries.tile(number);
+  const Block row = queries.rows(own), heads = output.heads(x);
+  when(row.start() < row.limit(), [&] {
+    const Index parts = min(parts_of(own.sequence), most), query = row.start();
     output.join_row(query, heads,
                     {parts, [&](const Block& of_parts) { return P(query, of_parts, heads, all); },
                      [&](const Block& of_parts) { return L(query, of_parts, heads); }});

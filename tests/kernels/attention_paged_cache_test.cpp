@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -152,6 +153,32 @@ TEST(AttentionPagedCacheTest, HolesInTheTable) {
       EXPECT_EQ(lse.at({empty, 1}), -std::numeric_limits<double>::infinity());
       EXPECT_EQ(work.tensors[work.tensors.size() - 2].at({empty, 1, 5}), 0);
     }
+  }
+}
+
+// Of so many heads each query is a tile. Those in front of the first sequence, and behind the last,
+// are neither read nor written.
+TEST(AttentionPagedCacheTest, QueriesOfNoSequence) {
+  constexpr double kKept = 77;
+  for (const char* schedule : {"sm90", "sm90_planned"}) {
+    SCOPED_TRACE(schedule);
+    library::Workload work =
+        cache_workload({"sim:sm_90a",
+                        "attention_paged_mla",
+                        {std::string("schedule=") + schedule, "dim=192", "dim_v=128", "heads=70",
+                         "max_pages=3", "pages=12", "queries=9"}});
+    work.tensors[1] = HostTensor::from_values(i32, {5}, {1, 3, 4, 4, 6});
+    const std::vector<double> wanted = library::reference_of(work).values[0];
+    HostTensor& O = work.tensors[work.tensors.size() - 2];
+    for (std::int64_t i = 0; i < O.elements(); ++i) O.set_flat(i, kKept);
+    run_cache(work, "sim:sm_90a");
+    double worst = 0;
+    for (std::int64_t i = 0; i < O.elements(); ++i) {
+      const double got = O.flat(i), right = wanted[static_cast<std::size_t>(i)];
+      ASSERT_EQ(got == kKept, std::isnan(right)) << i;
+      if (got != kKept) worst = std::max(worst, std::abs(got - right));
+    }
+    EXPECT_LT(worst, 2e-2);
   }
 }
 

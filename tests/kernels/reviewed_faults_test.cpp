@@ -313,5 +313,26 @@ TEST(ReviewedFaults, NaNOutsideOfASequenceReachesNoGradient) {
   }
 }
 
+// Row 17, "dimension expressions from an outer scope are rejected". Here a dim is an expression
+// everywhere: in shapes, grids and blocks, whoever made it.
+TEST(ReviewedFaults, DimensionsMayBeExpressionsOfAnOuterScope) {
+  Kernel kernel("doubled_slots");
+  const Dim pages = kernel.dim("pages"), page = kernel.dim("page");
+  const Dim slots = pages * page;
+  const auto double_rows = [&](const Tensor& from, const Tensor& to, const Index& number) {
+    const Block rows = slots.block(number, 8);
+    store(to(rows), load(from(rows)) * 2);
+  };
+  kernel.in("cache", f32, {pages, page});
+  const Tensor X = kernel.in("X", f32, {slots}), Y = kernel.out("Y", f32, {slots});
+  const auto [number] = kernel.grid(ceil_div(slots, 8));
+  double_rows(X, Y, number);
+
+  HostTensor cache = HostTensor::zeros(f32, {5, 7});
+  HostTensor x = HostTensor::random_normal(f32, {35}, 1), y = HostTensor::poisoned(f32, {35});
+  compile(kernel, "interpreter").run({ref(cache), ref(x), ref(y)});
+  for (std::int64_t i = 0; i < 35; ++i) EXPECT_EQ(y.flat(i), 2 * x.flat(i)) << i;
+}
+
 }  // namespace
 }  // namespace tilewright
