@@ -1,5 +1,6 @@
 #include "kernels/attention_backward_shared.h"
 
+#include "kernels/attention_backward_divided_sm90.h"
 #include "kernels/attention_backward_pair_sm90.h"
 #include "kernels/attention_backward_wide_parts.h"
 #include "kernels/attention_backward_wide_sm90.h"
@@ -9,6 +10,10 @@ namespace tilewright::kernels {
 KeyTiles KeyTiles::of(const Attention& a) {
   constexpr int kAll = 128;
   if (!is_wide_backward(a)) return {2, 1, a.dim, a.dim_v, kAll};
+  if (is_divided_backward(a)) {
+    return {wide_backward_ctas(a), 1, wide::kHalves * wide::half_of(a.dim),
+            wide::kHalves * wide::half_of(a.dim_v), kDividedPanel};
+  }
   return {wide::kHalves * wide_backward_ctas(a), wide::kHalves, wide::half_of(a.dim),
           wide::half_of(a.dim_v), is_paired_backward(a) ? paired_panel(a) : kAll};
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_divided_sm90.h"
 #include "kernels/attention_backward_pair_sm90.h"
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_turns.h"
@@ -354,6 +355,9 @@ std::vector<Dim> wide_backward_turns(const Attention& a, const Dim& blocks) {
 template <typename Sequences>
 Kernel wide_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
                            const std::string& name) {
+  if (plan_case("products divided among warpgroups", is_divided_backward(a))) {
+    return divided_gradients_sm90<Sequences>(a, plan, name);
+  }
   if (plan_case("pairs of CTAs", is_paired_backward(a))) {
     return pair_gradients_sm90<Sequences>(a, plan, name);
   }

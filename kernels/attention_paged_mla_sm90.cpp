@@ -17,7 +17,7 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kRows = 64;
+constexpr int kRows = kRowsOfPlan;
 constexpr int kKeys = kKeysOfBlock;  // of a stage
 constexpr int kThreads = 256;        // of both warpgroups
 constexpr int kPanel = 64;           // columns of 2 bytes, which shared memory swizzles together
@@ -101,11 +101,9 @@ class LatentForward {
  public:
   LatentForward(Kernel& kernel, const PagedAttention& a, KeyParts keys)
       : a_(a),
-        tile_(a, kRows),
+        tile_(rows_of_plan(a)),
         p_(kernel, a),
-        plan_(keys == KeyParts::planned
-                  ? std::optional(kernel.in("plan", i32, shape_of_plan(p_.batch)))
-                  : std::nullopt),
+        plan_(PagedPlan::declared(kernel, p_, tile_, keys)),
         stores_(kernel, a, p_, keys, tile_),
         items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
         copies_(p_, kKeys),
@@ -209,7 +207,7 @@ class LatentForward {
   const PagedAttention& a_;
   PagedRows tile_;
   PagedParameters p_;
-  std::optional<Tensor> plan_;
+  std::optional<PagedPlan> plan_;
   PagedStores stores_;
   PagedItems items_;
   PageCopies copies_;
@@ -225,7 +223,7 @@ Program attention_paged_mla_sm90(const PagedAttention& a, KeyParts keys, SourceL
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   LatentForward forward(kernel, a, keys);
   return paged_program("attention_paged_mla_sm90", a, kernel,
-                       {keys, PagedRows(a, kRows), multiprocessors()});
+                       {keys, rows_of_plan(a), places(a, multiprocessors())});
 }
 
 }  // namespace tilewright::kernels

@@ -145,20 +145,20 @@ PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Di
       parts_(parts),
       tiles_(p.queries.tiles(tile.queries())) {}
 
-PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Tensor& plan)
+PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedPlan& plan)
     : PagedItems(p, tile, Dim(1)) {
-  plan_ = plan;
+  plan_ = &plan;
 }
 
 Index PagedItems::count() const {
   if (!plan_) return heads_ * parts_ * tiles_;
-  return load_index((*plan_)(Index(p_.batch))) * heads_;
+  return plan_->count() * heads_;
 }
 
 PagedItem PagedItems::item(const Index& number) const {
   const Index head_block = number % heads_, place = number / heads_;
   if (plan_) {
-    const PlannedItem planned = planned_item(p_, *plan_, tile_, place);
+    const PlannedItem planned = plan_->item(place);
     return {planned.sequence, planned.block, head_block, planned.part, planned.parts, place};
   }
   const auto [sequence, block] = p_.queries.tile(place / parts_, tile_.queries());
@@ -168,6 +168,7 @@ PagedItem PagedItems::item(const Index& number) const {
 PagedWork::PagedWork(const PagedParameters& p, const PagedRows& tile, const PagedItem& item)
     : item(item),
       fixed_split_size(p.fixed_split_size()),
+      is_planned(p.is_planned()),
       queries(p.queries.of(item.sequence)),
       keys(p.keys(item.sequence)),
       mask(p.mask(queries, keys)),
@@ -182,7 +183,10 @@ std::pair<Index, Index> PagedWork::blocks_of_part(int size) const {
   const Index each =
       fixed_split_size > 0 ? Index(fixed_split_size / size) : ceil_div(last - first, item.parts);
   const Index begin = min(first + item.part * each, last);
-  return {begin, min(begin + each, last)};
+  const Index end = min(begin + each, last);
+  // A plan of shorter lengths has fewer parts.
+  if (is_planned) return {begin, select(item.part + 1 == item.parts, last, end)};
+  return {begin, end};
 }
 
 Kept kept(const PagedAttention& a, KeyParts keys) {

@@ -105,6 +105,7 @@ struct PagedParameters : AttentionScores, PagedShapes {
   HeadScale value_scale(const Index& kv_head) const { return {V_scale_, scale_of(kv_head)}; }
   int window() const { return a_.window; }
   int fixed_split_size() const { return a_.fixed_split_size; }
+  bool is_planned() const { return a_.planned; }
   void declare_sinks(Kernel& kernel) { AttentionScores::declare_sinks(kernel, a_); }
   Tensor Q, cu_seqlens_q, lengths;
   std::vector<Tensor> table;  // block_table, or indptr and indices
@@ -128,6 +129,8 @@ struct PagedItem {
   Index sequence, block, head_block, part, parts, place;
 };
 
+class PagedPlan;
+
 // The items of a launch, by number. Heads of one sequence come together, since they lie together in
 // memory.
 class PagedItems {
@@ -135,7 +138,7 @@ class PagedItems {
   // All parts of a tile, tile by tile.
   PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts);
   // As many parts of each sequence as a plan says (attention_paged_plan.h).
-  PagedItems(const PagedParameters& p, const PagedRows& tile, const Tensor& plan);
+  PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedPlan& plan);
   Index count() const;
   PagedItem item(const Index& number) const;
   // As a grid, without a plan.
@@ -147,7 +150,7 @@ class PagedItems {
   const PagedParameters& p_;
   const PagedRows& tile_;
   Dim heads_, parts_, tiles_;
-  std::optional<Tensor> plan_;
+  const PagedPlan* plan_ = nullptr;
 };
 
 // What an item computes.
@@ -162,6 +165,7 @@ struct PagedWork {
   }
   PagedItem item;
   int fixed_split_size;
+  bool is_planned;
   Sequence queries, keys;
   Mask mask;
   Block rows;  // queries of the tile

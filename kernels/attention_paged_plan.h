@@ -1,12 +1,22 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "kernels/attention_paged_parameters.h"
+#include "tilewright/program.h"
 
 // How a batch's keys are divided, computed on the GPU from its lengths: nobody waits for the host,
 // and a CUDA graph may be launched again for other lengths.
 namespace tilewright::kernels {
+
+// Of the tiles that a plan counts.
+inline constexpr int kRowsOfPlan = 64;
+inline PagedRows rows_of_plan(const PagedAttention& a) { return {a, kRowsOfPlan}; }
+
+// Items that the explicit schedules compute at a time: one a lane, or of latent keys one a CTA.
+inline constexpr int kLanesOfPages = 2;
+Dim places(const PagedAttention& a, const Dim& multiprocessors);
 
 // i32 {batch + 1}: how many items the sequences before each have, and all. A sequence's tiles have
 // as many parts each.
@@ -15,25 +25,51 @@ std::vector<Dim> shape_of_plan(const Dim& batch);
 
 // How many items of a head block there should be, where so many items are computed at a time, and
 // how many a plan has of them at most.
-Dim wanted_items(const PagedShapes& s, const PagedRows& tile, const Dim& places);
+Dim wanted_items(int kv_heads, const PagedRows& tile, const Dim& places);
 Dim most_items(const PagedShapes& s, const PagedRows& tile, const Dim& places);
 
 // in cu_seqlens_q, lengths; out plan; scalar wanted_items, unless parts have a fixed size.
-Kernel attention_paged_plan(const PagedAttention& a, const PagedRows& tile);
+Kernel plan_kernel(const PagedAttention& a, const PagedRows& tile);
 
-// The item of place `place`: which tile of which sequence, and which of so many parts.
+// Launches it, where so many items are computed at a time.
+void launch_plan(const Stream& stream, const PagedAttention& a, const std::vector<Part>& tensors,
+                 const Dim& places);
+
+// The item of a place: which tile of which sequence, and which of so many parts.
 struct PlannedItem {
   Index sequence, block, part, parts;
 };
-PlannedItem planned_item(const PagedParameters& p, const Tensor& plan, const PagedRows& tile,
-                         const Index& place);
+
+// A plan as kernels read it.
+class PagedPlan {
+ public:
+  // Whose queries are in tiles of so many. `is_given`: it may be another batch's, which is checked.
+  PagedPlan(Kernel& kernel, const Tensor& cu_seqlens_q, const Dim& batch, int queries_of_tile,
+            bool is_given);
+  // Where keys are divided by a plan.
+  static std::optional<PagedPlan> declared(Kernel& kernel, const PagedParameters& p,
+                                           const PagedRows& tile, KeyParts keys);
+  Index count() const { return load_index(plan_(Index(batch_))); }
+  PlannedItem item(const Index& place) const;
+  // Of a sequence the number of its first item, and the parts of each of its tiles.
+  struct Items {
+    Index first, parts;
+  };
+  Items items_of(const Index& sequence) const;
+
+ private:
+  Tensor plan_, cu_seqlens_q_;
+  Dim batch_;
+  int queries_of_tile_;
+  bool is_given_;
+};
 
 // Joins the parts of each item's queries: in P, L, cu_seqlens_q, plan; out O, LSE; in sinks, if
 // there are any.
 Kernel attention_paged_planned_join(const PagedAttention& a, const PagedRows& tile);
 
-// Joins each query's parts of a fixed size, as many as its keys have: in P, L, cu_seqlens_q,
-// lengths; out O, LSE; in sinks, if there are any.
-Kernel attention_paged_fixed_join(const PagedAttention& a);
+// Joins each query's parts of a fixed size, as many as its sequence has: in P, L, cu_seqlens_q, and
+// the plan, or lengths where there is none; out O, LSE; in sinks, if there are any.
+Kernel attention_paged_fixed_join(const PagedAttention& a, const PagedRows& tile, KeyParts keys);
 
 }  // namespace tilewright::kernels

@@ -60,6 +60,8 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   const Buffer LSE = program.out("LSE", f32, s.of_rows());
   std::vector<Part> outputs{O, LSE};
   if (a.sinks) outputs.push_back(program.in("sinks", f32, {a.heads}));
+  std::optional<Buffer> plan;
+  if (a.planned) plan = program.in("plan", i32, shape_of_plan(s.batch));
   const Stream stream = program.rank(0).stream();
   if (how.keys == KeyParts::one) {
     tensors.insert(tensors.end(), outputs.begin(), outputs.end());
@@ -67,12 +69,11 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
     return program;
   }
   const bool is_fixed = a.fixed_split_size > 0, by_item = kept(a, how.keys) == Kept::by_item;
-  std::optional<Buffer> plan;
   if (how.keys == KeyParts::planned) {
-    plan = program.scratch("plan", i32, shape_of_plan(s.batch));
-    std::vector<RunNumber> scalars;
-    if (!is_fixed) scalars.push_back(wanted_items(s, how.tile, how.places));
-    stream.launch(attention_paged_plan(a, how.tile), {cu_seqlens_q, lengths, *plan}, scalars);
+    if (!plan) {
+      plan = program.scratch("plan", i32, shape_of_plan(s.batch));
+      launch_plan(stream, a, {cu_seqlens_q, lengths, *plan}, how.places);
+    }
     tensors.push_back(*plan);
   }
   const std::vector<Dim> rows = rows_of_parts(a, s, how);
@@ -83,11 +84,14 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   tensors.insert(tensors.end(), {P, L});
   stream.launch(kernel, tensors);
   std::vector<Part> joined{P, L, cu_seqlens_q};
-  if (is_fixed) joined.push_back(lengths);
-  if (by_item) joined.push_back(*plan);
+  if (how.keys == KeyParts::planned) {
+    joined.push_back(*plan);
+  } else if (is_fixed) {
+    joined.push_back(lengths);
+  }
   joined.insert(joined.end(), outputs.begin(), outputs.end());
   stream.launch(by_item    ? attention_paged_planned_join(a, how.tile)
-                : is_fixed ? attention_paged_fixed_join(a)
+                : is_fixed ? attention_paged_fixed_join(a, how.tile, how.keys)
                            : attention_paged_join(a),
                 joined);
   return program;

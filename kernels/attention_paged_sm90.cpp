@@ -19,15 +19,12 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kRows = 64;            // of a tile
+constexpr int kRows = kRowsOfPlan;   // of a tile
 constexpr int kKeys = kKeysOfBlock;  // of a stage
-constexpr int kLanes = 2;
+constexpr int kLanes = kLanesOfPages;
 constexpr int kPanel = 64;        // columns of 2 bytes, which shared memory swizzles together
 constexpr int kMaximumDim = 128;  // Q and the sums of more take more registers than a thread has
 constexpr int kBarrierBytes = 1 << 10;
-
-// Items that are computed at a time.
-Dim places() { return multiprocessors() * kLanes; }
 
 int stages_of(const PagedAttention& a) {
   const int elements = kLanes * kKeys * (a.dim + a.dim_v);
@@ -92,9 +89,9 @@ class PagedForward {
  public:
   PagedForward(Kernel& kernel, const PagedAttention& a, KeyParts keys)
       : a_(a),
-        tile_(a, kRows),
+        tile_(rows_of_plan(a)),
         p_(kernel, a),
-        plan_(declare_plan(kernel, p_, keys)),
+        plan_(PagedPlan::declared(kernel, p_, tile_, keys)),
         stores_(kernel, a, p_, keys, tile_),
         items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
         next_item_(kernel.workspace("next_item", 1)),
@@ -140,12 +137,6 @@ class PagedForward {
     mutable Ring keys;   // a stage's number: see PageCopies
     mutable std::optional<Widened> wide;
   };
-  static std::optional<Tensor> declare_plan(Kernel& kernel, const PagedParameters& p,
-                                            KeyParts keys) {
-    if (keys != KeyParts::planned) return std::nullopt;
-    return kernel.in("plan", i32, shape_of_plan(p.batch));
-  }
-
   // Items are handed out as lanes become free, since sequences have any length.
   void load_items(const Lane& lane, int number) const {
     const Index count = items_.count();
@@ -235,7 +226,7 @@ class PagedForward {
   const PagedAttention& a_;
   PagedRows tile_;
   PagedParameters p_;
-  std::optional<Tensor> plan_;
+  std::optional<PagedPlan> plan_;
   PagedStores stores_;
   PagedItems items_;
   Tensor next_item_;
@@ -249,7 +240,8 @@ Program attention_paged_sm90(const PagedAttention& a, KeyParts keys, SourceLocat
   check_paged_sm90(a, keys, {"attention_paged_sm90", where});
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   const PagedForward forward(kernel, a, keys);
-  return paged_program("attention_paged_sm90", a, kernel, {keys, PagedRows(a, kRows), places()});
+  return paged_program("attention_paged_sm90", a, kernel,
+                       {keys, rows_of_plan(a), places(a, multiprocessors())});
 }
 
 }  // namespace tilewright::kernels

@@ -115,4 +115,36 @@ std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes&
   return PagedReference(sizes, cache, inputs).all();
 }
 
+// Tiles have 64 rows: the heads of a group, as many as a power of two, beside each of some queries.
+// Two items a place is the aim; a window's first key lies in any place of a block of 64.
+std::vector<double> attention_paged_plan_reference(const PlanSizes& s,
+                                                   const HostTensor& cu_seqlens_q,
+                                                   const HostTensor& lengths) {
+  const auto divided = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t group = s.heads / s.kv_heads;
+  std::int64_t rows = 1;
+  while (rows < group && rows < 64) rows *= 2;
+  std::vector<std::int64_t> tiles, blocks;
+  std::int64_t all = 0;
+  for (std::int64_t b = 0; b < lengths.elements(); ++b) {
+    const auto queries = static_cast<std::int64_t>(cu_seqlens_q.flat(b + 1) - cu_seqlens_q.flat(b));
+    auto keys = static_cast<std::int64_t>(lengths.flat(b));
+    if (s.window > 0) keys = std::min(keys, queries + s.window + 64);
+    tiles.push_back(divided(queries, 64 / rows));
+    blocks.push_back(divided(keys, 64));
+    all += tiles.back() * blocks.back();
+  }
+  const std::int64_t wanted =
+      std::max<std::int64_t>(2 * s.places / (s.kv_heads * divided(group, rows)), 1);
+  const std::int64_t share = s.fixed_split_size > 0
+                                 ? s.fixed_split_size / 64
+                                 : std::max<std::int64_t>(divided(all, wanted), 1);
+  std::vector<double> plan{0};
+  for (std::size_t b = 0; b < tiles.size(); ++b) {
+    const std::int64_t parts = std::max<std::int64_t>(divided(blocks[b], share), 1);
+    plan.push_back(plan.back() + static_cast<double>(tiles[b] * parts));
+  }
+  return plan;
+}
+
 }  // namespace tilewright::kernels

@@ -18,4 +18,14 @@ std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes&
                                                            const PagedCache& cache,
                                                            const std::vector<HostTensor>& inputs);
 
+// attention_paged_plan of a GPU that computes so many items at a time. The inputs are cu_seqlens_q
+// and lengths.
+struct PlanSizes {
+  int heads, kv_heads, window, fixed_split_size;
+  std::int64_t places;
+};
+std::vector<double> attention_paged_plan_reference(const PlanSizes& sizes,
+                                                   const HostTensor& cu_seqlens_q,
+                                                   const HostTensor& lengths);
+
 }  // namespace tilewright::kernels

@@ -38,6 +38,7 @@ PagedAttention paged_of(const OptionValues& options, const PagedCache& cache) {
   a.sinks = options.boolean("sinks");
   a.page = static_cast<int>(options.integer("page"));
   a.fixed_split_size = static_cast<int>(options.integer("fixed_split_size"));
+  a.planned = options.boolean("planned");
   return a;
 }
 
@@ -60,18 +61,34 @@ std::int64_t integer_at(const HostTensor& tensor, std::int64_t at) {
   return static_cast<std::int64_t>(tensor.flat(at));
 }
 
-// Of the first sequence all that the table has room for, of the others less, and of some none.
-HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
-  const std::int64_t batch = o.integer("batch"), keys = o.integer("keys");
-  const std::int64_t most = o.integer("max_pages") * o.integer("page");
+// What a batch may have: keys of a sequence, and pages of all together.
+struct Room {
+  std::int64_t most_keys, page, pages;
+};
+
+// Of the first sequence as many as it may have, of the others less, and of some none; or of all
+// `keys`, where that is not 0. Later ones have what room the earlier ones leave.
+HostTensor drawn_lengths(std::int64_t batch, Room room, std::int64_t keys, std::uint64_t seed) {
   std::mt19937_64 generator(seed + 1);
   std::vector<double> lengths;
   for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t most = std::min(room.most_keys, room.pages * room.page);
     const auto drawn =
         static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(most + 1));
-    lengths.push_back(static_cast<double>(keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn));
+    const std::int64_t length = keys > 0 ? keys : b == 0 ? most : b == 2 ? 0 : drawn;
+    room.pages = std::max<std::int64_t>(room.pages - (length + room.page - 1) / room.page, 0);
+    lengths.push_back(static_cast<double>(length));
   }
   return HostTensor::from_values(i32, {batch}, lengths);
+}
+
+// As far as the table has room, or the vector that all share.
+HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
+  const std::int64_t batch = o.integer("batch"), columns = o.integer("max_pages");
+  const bool is_shared = o.has("csr") && o.boolean("csr");
+  const std::int64_t pages = is_shared ? o.integer("entries") : batch * columns;
+  return drawn_lengths(batch, {columns * o.integer("page"), o.integer("page"), pages},
+                       o.integer("keys"), seed);
 }
 
 // What stands behind the pages that sequences have: nobody may read it.
@@ -192,20 +209,40 @@ HostTensor cache_scales(const OptionValues& o, std::uint64_t seed) {
   return HostTensor::from_values(f32, {o.integer("scales")}, values);
 }
 
-std::vector<KernelOption> paged_options(const PagedCache& cache) {
-  KernelOption lengths_q{
-      "lengths_q", "query rows of each sequence: 1,1,5", Kind::lengths, "", 0, kMaximumSize, {},
-      true};
-  lengths_q.count = "batch";
-  lengths_q.sum = "queries";
+KernelOption batch_option() {
   KernelOption batch = length_option("batch", "sequences", "4");
   batch.minimum = 1;
+  return batch;
+}
+
+KernelOption query_lengths_option() {
+  KernelOption lengths{
+      "lengths_q", "query rows of each sequence: 1,1,5", Kind::lengths, "", 0, kMaximumSize, {},
+      true};
+  lengths.count = "batch";
+  lengths.sum = "queries";
+  return lengths;
+}
+
+KernelOption window_option() {
+  return integer_option("window", "causal only: the last so many of those keys; 0 for all",
+                        {"0", "40"}, true);
+}
+
+KernelOption split_size_option() {
+  return integer_option("fixed_split_size",
+                        "keys of a part, a multiple of 64: a sequence's result then does not "
+                        "depend on the batch; 0: as many parts as fill the GPU",
+                        {"0", "64"});
+}
+
+std::vector<KernelOption> paged_options(const PagedCache& cache) {
   KernelOption max_pages = length_option("max_pages", "pages that a sequence may have", "16");
   max_pages.minimum = 1;
   KernelOption pages = length_option("pages", "pages of the cache", "64");
   pages.minimum = 1;
   std::vector<KernelOption> options{
-      batch,
+      batch_option(),
       count_option("heads", "query heads", "8", 65535, {"8", "5", "6", "70"}),
       count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
                    {"heads", "1", "2"}),
@@ -218,20 +255,16 @@ std::vector<KernelOption> paged_options(const PagedCache& cache) {
                    {"64", "128", "256"}),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim, {"dim", "64"}),
       flag_option("causal", "query i of a sequence sees its keys up to i + keys - queries"),
-      integer_option("window", "causal only: the last so many of those keys; 0 for all",
-                     {"0", "40"}, true),
+      window_option(),
       scale_option(),
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       dtype_option(),
-      integer_option(
-          "fixed_split_size",
-          "keys of a part, a multiple of 64: a sequence's result then does not depend on "
-          "the batch; 0: as many parts as fill the GPU",
-          {"0", "64"}),
+      split_size_option(),
+      flag_option("planned", "the plan is given: attention_paged_plan's, for several layers"),
       flag_option("csr", "the table is in two vectors, indptr and indices"),
       length_option("entries", "with csr: pages that all sequences may have together", "pages"),
-      lengths_q,
+      query_lengths_option(),
   };
   if (cache.quantised) {
     options.push_back(count_option("scales", "scales of K, and of V: kv_heads, or 1 for all heads",
@@ -279,7 +312,7 @@ std::vector<LibraryTensor> cache_tensors(const PagedCache& cache) {
   return tensors;
 }
 
-std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
+LibraryTensor query_offsets() {
   const auto offsets = [](const OptionValues& o, std::uint64_t seed,
                           const std::vector<HostTensor>&) {
     const std::int64_t batch = o.integer("batch"), queries = o.integer("queries");
@@ -288,6 +321,21 @@ std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
     std::iota(one_each.begin(), one_each.end(), 0);
     return HostTensor::from_values(i32, {batch + 1}, one_each);
   };
+  return {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets, {}, "lengths_q"};
+}
+
+// Of the GPU that plans are made for where it is not said.
+constexpr int kMultiprocessors = 132;
+
+std::vector<double> plan_of(const OptionValues& o, bool latent, std::int64_t multiprocessors,
+                            const HostTensor& cu_seqlens_q, const HostTensor& lengths) {
+  const auto integer = [&](const char* name) { return static_cast<int>(o.integer(name)); };
+  const PlanSizes sizes{integer("heads"), latent ? 1 : integer("kv_heads"), integer("window"),
+                        integer("fixed_split_size"), multiprocessors * (latent ? 1 : 2)};
+  return attention_paged_plan_reference(sizes, cu_seqlens_q, lengths);
+}
+
+std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
   const auto lengths = [](const OptionValues& o, std::uint64_t seed,
                           const std::vector<HostTensor>&) { return random_lengths(o, seed); };
   const auto table = [](const OptionValues& o, std::uint64_t seed,
@@ -304,7 +352,7 @@ std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
   };
   std::vector<LibraryTensor> tensors{
       {"Q", {"queries", "heads", "dim"}, false, {}},
-      {"cu_seqlens_q", {"batch + 1"}, false, i32, offsets, {}, "lengths_q"},
+      query_offsets(),
       {"lengths", {"batch"}, false, i32, lengths},
       {"block_table", {"batch", "max_pages"}, false, i32, table, "!csr"},
       {"indptr", {"batch + 1"}, false, i32, indptr, "csr"},
@@ -313,6 +361,13 @@ std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
   tensors.push_back({"O", {"queries", "heads", "dim_v"}, true, {}});
   tensors.push_back({"LSE", {"queries", "heads"}, true, f32});
   tensors.push_back({"sinks", {"heads"}, false, f32, {}, "sinks"});
+  const auto plan = [cache](const OptionValues& o, std::uint64_t,
+                            const std::vector<HostTensor>& before) {
+    return HostTensor::from_values(
+        i32, {o.integer("batch") + 1},
+        plan_of(o, cache.latent, kMultiprocessors, before[kCuSeqlensQ], before[kLengths]));
+  };
+  tensors.push_back({"plan", {"batch + 1"}, false, i32, plan, "planned"});
   return tensors;
 }
 
@@ -367,10 +422,10 @@ LibraryKernel paged_entry(const char* name, const char* description, const Paged
     check_options(options, cache, {name, {}});
   };
   kernel.reference = [cache](const OptionValues& options, const std::vector<HostTensor>& inputs) {
-    const bool csr = options.boolean("csr");
-    return attention_paged_reference(
-        sizes_of(options, cache), cache,
-        csr ? with_block_table(inputs, options.integer("page")) : inputs);
+    std::vector<HostTensor> given = inputs;
+    if (options.boolean("planned")) given.pop_back();
+    if (options.boolean("csr")) given = with_block_table(given, options.integer("page"));
+    return attention_paged_reference(sizes_of(options, cache), cache, given);
   };
   kernel.floating_operations = [cache](const OptionValues& options,
                                        const std::vector<HostTensor>& inputs) {
@@ -399,6 +454,60 @@ LibraryKernel with_schedules(LibraryKernel kernel, const PagedCache& cache, cons
     kernel.schedules.push_back(std::move(chunks));
   }
   kernel.rules = schedule_rules(kernel.name);
+  return kernel;
+}
+
+// Options by which keys are divided, and lengths.
+LibraryKernel plan_entry() {
+  LibraryKernel kernel;
+  kernel.name = "attention_paged_plan";
+  kernel.description =
+      "how attention_paged with planned=true divides a batch's keys: once, for several layers";
+  kernel.options = {
+      batch_option(),
+      count_option("heads", "query heads", "8", 65535, {"8", "5", "70"}),
+      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
+                   {"heads", "1"}),
+      length_option("queries", "query rows of all sequences together", "batch"),
+      length_option("most_keys", "key rows that a sequence may have", "4096"),
+      window_option(),
+      split_size_option(),
+      flag_option("latent", "of attention_paged_mla"),
+      count_option("multiprocessors", "of the GPU", std::to_string(kMultiprocessors), 4096),
+      query_lengths_option()};
+  const auto attention_of = [](const OptionValues& o) {
+    PagedAttention a;
+    a.latent = o.boolean("latent");
+    a.heads = static_cast<int>(o.integer("heads"));
+    a.kv_heads = a.latent ? 1 : static_cast<int>(o.integer("kv_heads"));
+    a.window = static_cast<int>(o.integer("window"));
+    a.causal = a.window > 0;
+    a.fixed_split_size = static_cast<int>(o.integer("fixed_split_size"));
+    return a;
+  };
+  const auto lengths = [](const OptionValues& o, std::uint64_t seed,
+                          const std::vector<HostTensor>&) {
+    const std::int64_t batch = o.integer("batch"), most_keys = o.integer("most_keys");
+    return drawn_lengths(batch, {most_keys, 1, batch * most_keys}, 0, seed);
+  };
+  kernel.tensors = {query_offsets(),
+                    {"lengths", {"batch"}, false, i32, lengths},
+                    {"plan", {"batch + 1"}, true, i32}};
+  kernel.build_program = [attention_of](const OptionValues& o) {
+    return attention_paged_plan(attention_of(o), static_cast<int>(o.integer("multiprocessors")),
+                                {});
+  };
+  kernel.check = [attention_of](const OptionValues& o) {
+    check_paged(attention_of(o), {"attention_paged_plan", {}});
+  };
+  kernel.reference = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
+    return std::vector<std::vector<double>>{
+        plan_of(o, o.boolean("latent"), o.integer("multiprocessors"), inputs[0], inputs[1])};
+  };
+  // A few for each sequence.
+  kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>&) {
+    return static_cast<double>(o.integer("batch"));
+  };
   return kernel;
 }
 
@@ -431,7 +540,8 @@ std::vector<LibraryKernel> paged_entries() {
           latent,
           "two warpgroups have half of the output's columns each, and the first computes the "
           "scores; bf16 and f16, dim a multiple of 64 up to 576, dim_v of 128 up to 512, pages of "
-          "whole 8 slots")};
+          "whole 8 slots"),
+      plan_entry()};
 }
 
 }  // namespace tilewright::kernels

@@ -1,5 +1,6 @@
 #include "check/program_mutants.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "check/program_proof.h"
@@ -61,6 +62,13 @@ std::vector<MutantResult> list_mutants(const ir::Program& program,
                                        const std::vector<ir::Kernel>& kernels,
                                        bool all_of_kernels) {
   return program_mutants_of(program, kernels, all_of_kernels).results;
+}
+
+bool has_waits(const ir::Program& program) {
+  return std::any_of(program.operations.begin(), program.operations.end(), [](const auto& each) {
+    return each.kind == ir::ProgramOperation::Kind::wait ||
+           each.kind == ir::ProgramOperation::Kind::wait_event;
+  });
 }
 
 }  // namespace tilewright::checks

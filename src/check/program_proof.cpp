@@ -32,7 +32,14 @@ struct Found {
   std::string timing = {}, words = {};
   simulator::ArrivalsInTime arrivals = {};
   explicit operator bool() const { return !fault.kind.empty(); }
+  bool hangs() const { return !timing.empty() || !words.empty(); }
 };
+
+bool waits_in_streams(const ir::Program& program) {
+  return std::any_of(program.operations.begin(), program.operations.end(), [](const auto& each) {
+    return each.kind == ir::ProgramOperation::Kind::wait;
+  });
+}
 
 // What a mutant makes of the program, whatever its sizes.
 using Change = std::function<ir::Program(const ir::Program&)>;
@@ -47,7 +54,8 @@ class Prover {
         candidates_(candidates),
         cheapest_first_(cases.size()),
         own_(cases.size()),
-        made_candidates_(candidates.size()) {
+        made_candidates_(candidates.size()),
+        streams_wait_(waits_in_streams(cases.front().program)) {
     for (const ProgramCase& each : cases) programs_.push_back(executed(each, each.program));
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
     std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(),
@@ -80,14 +88,17 @@ class Prover {
   struct Runs {
     Runs(const std::vector<ProgramCase>& all_cases, const Change& change,
          const std::vector<ir::Kernel>& its_kernels)
-        : cases(all_cases), kernels(its_kernels), hangs(cases.size(), draws(its_kernels)) {
+        : cases(all_cases),
+          kernels(its_kernels),
+          hangs(cases.size(), draws(its_kernels)),
+          stands_for_all(cases.size(), false) {
       for (const ProgramCase& each : cases) {
         programs.push_back(executed(each, change(each.program)));
       }
     }
     void note(std::size_t number, const Found& found) {
       arrivals.join(found.arrivals);
-      if (found.timing.empty() && found.words.empty()) return;
+      if (stands_for_all[number] || !found.hangs()) return;
       hangs[number] = true;
       if (timing.empty()) timing = found.timing;
       if (timing.empty() && cases[number].one_cluster) timing = found.words;
@@ -96,7 +107,8 @@ class Prover {
     const std::vector<ProgramCase>& cases;
     const std::vector<ir::Kernel>& kernels;
     std::vector<ir::Program> programs;
-    std::vector<bool> hangs;  // cases in which something hangs on the order of the work
+    std::vector<bool> hangs;           // cases in which something hangs on the order of the work
+    std::vector<bool> stands_for_all;  // cases of which one run does
     // What does; and what clusters find in words that they share.
     std::string timing, words;
     simulator::ArrivalsInTime arrivals;
@@ -263,12 +275,19 @@ class Prover {
     return std::count(affordable().begin(), affordable().end(), number) != 0;
   }
 
-  // Of the cases one schedule without values, which most faults need none of.
+  // Of the cases one schedule without values, which most faults need none of. Where streams wait
+  // for words some schedules may have what happened to come later, and others stand for all.
   Found run_order(Runs& runs, const Numbers& numbers) const {
+    const std::int64_t most = streams_wait_ ? options_.few : 1;
     for (const std::size_t number : numbers) {
-      Found found = run_once(number, runs.programs[number], runs.kernels, options_.seed, false);
-      if (found) return found;
+      Found found;
+      for (std::int64_t i = 0; i == 0 || (i < most && found.hangs()); ++i) {
+        found = run_once(number, runs.programs[number], runs.kernels,
+                         options_.seed + static_cast<std::uint64_t>(i), false);
+        if (found) return found;
+      }
       runs.note(number, found);
+      runs.stands_for_all[number] = !runs.hangs[number];
     }
     return {};
   }
@@ -536,16 +555,10 @@ class Prover {
   };
   const CaseMakers no_candidates_ = {};
   mutable std::vector<Candidate> made_candidates_;
+  const bool streams_wait_;  // for words
 };
 
 }  // namespace
-
-bool has_waits(const ir::Program& program) {
-  return std::any_of(program.operations.begin(), program.operations.end(), [](const auto& each) {
-    return each.kind == ir::ProgramOperation::Kind::wait ||
-           each.kind == ir::ProgramOperation::Kind::wait_event;
-  });
-}
 
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,
                          std::uint64_t seed) {

@@ -224,6 +224,20 @@ class Sizer {
     }
   }
 
+  // Gradients have outputs along all lengths: the last one then is as long as a contraction.
+  void let_last_length_differ() {
+    const std::string* last = nullptr;
+    std::size_t lengths = 0;
+    for (const KernelOption& option : kernel_.options) {
+      const auto axis = axes_.find(option.name);
+      if (!option.is_length || axis == axes_.end() || axis->second.box <= 1) continue;
+      if (!axis->second.is_output) return;
+      last = &option.name;
+      ++lengths;
+    }
+    if (lengths > 1) axes_.at(*last).is_output = false;
+  }
+
   std::vector<std::string> sizes(const Lengths& lengths) const {
     std::vector<std::string> sizes;
     for (const KernelOption& option : kernel_.options) {
@@ -314,7 +328,7 @@ class Sizer {
   const LibraryKernel& kernel_;
   const OptionValues& options_;
   const std::vector<SizedKernel>& launched_;
-  const Axes axes_;
+  Axes axes_;
   const std::set<std::string> is_set_;
   std::int64_t sequences_ = 1;
 };
@@ -434,7 +448,8 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   }
   const std::int64_t few = clusters || cooperative ? 2 : 3;
   const std::int64_t parts = cooperative ? 2 : 1;
-  const Sizer sizer(kernel, settings, options, launched);
+  Sizer sizer(kernel, settings, options, launched);
+  if (which == Sizes::candidates) sizer.let_last_length_differ();
   std::vector<std::vector<std::string>> result;
   if (which == Sizes::candidates) {
     for (const Candidate& candidate : candidates_of(sizer, steps)) {

@@ -10,6 +10,7 @@
 #include "cpu/engine.h"
 #include "cpu/lower.h"
 #include "cpu/pool.h"
+#include "cpu/present.h"
 #include "ir/binding.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -133,11 +134,31 @@ std::shared_ptr<const CompiledKernel::Bound> CompiledKernel::bound(
   return made;
 }
 
+void CompiledKernel::check_present(const Arguments& arguments) const {
+  const auto alike = [](const TensorArgument& tensor, const auto& known) {
+    return tensor.data == known.first && tensor.shape == known.second;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::equal(arguments.tensors.begin(), arguments.tensors.end(), present_.begin(),
+                   present_.end(), alike)) {
+      return;
+    }
+  }
+  cpu::check_present(kernel_, arguments.tensors);
+  const std::lock_guard lock(mutex_);
+  present_.clear();
+  for (const TensorArgument& tensor : arguments.tensors) {
+    present_.emplace_back(tensor.data, tensor.shape);
+  }
+}
+
 std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
                                   const RunOptions& options) const {
   const std::shared_ptr<const Bound> bound = this->bound(arguments, options);
   ir::check_scalars(kernel_, arguments.scalars);
   ir::check_memory(kernel_, arguments.tensors);
+  check_present(arguments);
   launch.program = &program_;
   launch.kernels = &kernels_;
   launch.arguments = &arguments;

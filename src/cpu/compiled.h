@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/block_order.h"
@@ -66,6 +68,8 @@ class CompiledKernel {
   // What the launch is but for its blocks' order; their number.
   std::int64_t bind(Launch& launch, const Arguments& arguments, const RunOptions& options) const;
 
+  void check_present(const Arguments& arguments) const;
+
   // Empty: as they are numbered.
   std::vector<std::int64_t> sorted(const Launch& launch, std::int64_t count) const;
 
@@ -76,6 +80,8 @@ class CompiledKernel {
   // Of the launch before: the next one mostly has the same shapes.
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Bound> last_;
+  // The tensors that were last found in memory: each asking takes as long as a small launch.
+  mutable std::vector<std::pair<const std::byte*, std::vector<std::int64_t>>> present_;
 };
 
 }  // namespace tilewright::cpu

@@ -4,6 +4,7 @@
 
 #include "analysis/carried.h"
 #include "cpu/arena.h"
+#include "cpu/chains.h"
 #include "cpu/layout.h"
 #include "cpu/lowering.h"
 #include "cpu/strips.h"
@@ -20,6 +21,7 @@ using ir::ValueId;
 Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics) {
   Program program = Lowering(kernel, kernels, numerics).run();
   make_strips(program);
+  make_chains(program);
   place_tiles(program, kernels);
   return program;
 }

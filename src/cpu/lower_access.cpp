@@ -69,7 +69,8 @@ void Lowering::access(const ir::Operation& operation) {
   if (operation.op == Op::load) {
     const TileId tile = define_tile(operation.results[0]);
     return append(Load{box(operation, 1), tile, walk_of(program_.tiles[tile]),
-                       is_read_in_place(operation), is_read_by_rows(operation)});
+                       is_read_in_place(operation), is_read_by_rows(operation),
+                       is_constant(operation)});
   }
   Box to = box(operation, 2);
   if (operation.op == Op::red_tile) return add(operation, std::move(to));

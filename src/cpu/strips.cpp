@@ -11,8 +11,8 @@
 namespace tilewright::cpu {
 namespace {
 
-// So many bytes of a tile are a strip: one or two of them are at hand at a time, beside what comes
-// next.
+// So many bytes of a tensor are a strip, beside which the next one comes into the first-level
+// cache. Where no tensor is read or written, so many of a tile.
 constexpr std::int64_t kStripBytes = 4 << 10;
 // The rows that functions go over.
 struct Rows {
@@ -101,7 +101,7 @@ class Run {
   }
   bool goes_over_rows(const Fold& fold) const {
     return fold.along_row && fold.axis != rows_.axis && has_rows(fold.source) &&
-           is_column(tile(fold.result), rows_);
+           (fold.factor == kNone || has_rows(fold.factor)) && is_column(tile(fold.result), rows_);
   }
   bool goes_over_rows(const auto&) const { return false; }
 
@@ -120,7 +120,7 @@ class Run {
     const bool is_of_tiles =
         std::holds_alternative<Splat>(operation) || std::holds_alternative<Count>(operation) ||
         std::holds_alternative<Apply>(operation) || std::holds_alternative<Reshape>(operation) ||
-        (load && (load->in_place || load->in_place_by_rows));
+        (load && load->is_constant);
     if (!is_of_tiles || touched_[written_by(operation)]) return false;
     const std::vector<TileId> tiles = tiles_of(operation);
     return std::none_of(tiles.begin(), tiles.end(), [&](TileId tile) { return written_[tile]; });
@@ -223,17 +223,20 @@ class Making {
 
   // 0 where strips are of no use.
   std::int64_t rows_of_strip(const Strips& strips) const {
-    std::int64_t row = 0, functions = 0;
+    std::int64_t row = 0, row_of_tensor = 0, functions = 0;
     for (const Operation& operation : strips.body) {
-      if (!is_column_alone(operation) && !std::holds_alternative<Load>(operation)) ++functions;
+      const bool loads = std::holds_alternative<Load>(operation);
+      const bool moves = loads || std::holds_alternative<Store>(operation);
+      if (!is_column_alone(operation) && !loads) ++functions;
       for (const TileId tile : tiles_of(operation)) {
-        if (rows_of(program_.tiles[tile])) {
-          row = std::max(row, program_.tiles[tile].strides[strips.axis]);
-        }
+        if (!rows_of(program_.tiles[tile])) continue;
+        std::int64_t& longest = moves ? row_of_tensor : row;
+        longest = std::max(longest, program_.tiles[tile].strides[strips.axis]);
       }
     }
     if (functions < 2) return 0;
-    std::int64_t count = std::max<std::int64_t>(kStripBytes / row, 1);
+    const std::int64_t longest = row_of_tensor > 0 ? row_of_tensor : row;
+    std::int64_t count = std::max<std::int64_t>(kStripBytes / longest, 1);
     if (count >= kGroup || shares_a_column(strips)) count = round_up(count, kGroup);
     return count < strips.all ? count : 0;
   }

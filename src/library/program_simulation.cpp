@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -62,6 +64,44 @@ class AlignedMemory {
   std::vector<std::vector<std::vector<std::byte>>> bytes_;  // of each rank, each buffer's
 };
 
+// Buffers that operations of such a sort touch, of all launches.
+std::set<int> touched_by(const ir::Program& program, const std::vector<ir::Kernel>& machine,
+                         bool (*is_such)(const ir::Operation&)) {
+  std::set<int> buffers;
+  for (const ir::ProgramOperation& launch : program.operations) {
+    if (launch.kind != ir::ProgramOperation::Kind::launch) continue;
+    const ir::Kernel& kernel = machine[launch.kernel];
+    std::map<const ir::Parameter*, int> of_parameter;
+    std::size_t tensor = 0;
+    for (const ir::Parameter& parameter : kernel.parameters) {
+      if (!parameter.is_tensor() || tensor == launch.tensors.size()) continue;
+      of_parameter[&parameter] = launch.tensors[tensor++].buffer;
+    }
+    ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+      if (!is_such(operation)) return;
+      for (const ir::ValueId operand : operation.operands) {
+        const auto found = of_parameter.find(kernel.parameter_of(operand));
+        if (found != of_parameter.end()) buffers.insert(found->second);
+      }
+    });
+  }
+  return buffers;
+}
+
+// Whether a kernel takes numbers from memory that another one fills from registers. They are not
+// there where control alone is simulated.
+bool hands_on_numbers(const ir::Program& program, const std::vector<ir::Kernel>& machine) {
+  const std::set<int> filled = touched_by(program, machine, [](const ir::Operation& operation) {
+    const ir::OpInfo& record = ir::info(operation.op);
+    return record.family == ir::Family::global_access && record.writes(ir::Memory::global);
+  });
+  const std::set<int> read = touched_by(program, machine, [](const ir::Operation& operation) {
+    return operation.op == ir::Op::load_index || operation.op == ir::Op::wait_flag;
+  });
+  return std::any_of(read.begin(), read.end(),
+                     [&](int buffer) { return filled.count(buffer) != 0; });
+}
+
 }  // namespace
 
 std::string target_of(const ir::Program& program) {
@@ -96,8 +136,9 @@ simulator::MachineReport simulate_program(const ir::Program& program,
                                           std::int64_t runs) {
   AlignedMemory memory(program, before);
   const auto address = [&](int buffer, int rank) { return memory.at(buffer, rank); };
-  simulator::MachineReport report =
-      simulator::run_program(program, machine, address, options, runs);
+  simulator::MachineOptions how = options;
+  if (how.control_only) how.control_only = !hands_on_numbers(program, machine);
+  simulator::MachineReport report = simulator::run_program(program, machine, address, how, runs);
   if (after) {
     if (after->size() != before.size()) *after = before;
     memory.copy_to(*after);

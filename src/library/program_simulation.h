@@ -26,7 +26,8 @@ std::vector<std::vector<ir::Kernel>> machine_forms(const ir::Program& program,
                                                    const compiler::MachineOptions& options = {});
 
 // Executes the program so many times in a row on virtual GPUs, one for each rank. `after`, unless
-// it is null, becomes what the buffers then hold.
+// it is null, becomes what the buffers then hold. With arithmetic in any case where a kernel takes
+// numbers from memory that another one fills from registers.
 simulator::MachineReport simulate_program(const ir::Program& program,
                                           const std::vector<ir::Kernel>& machine,
                                           const ProgramTensors& before, ProgramTensors* after,

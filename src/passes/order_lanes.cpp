@@ -75,7 +75,7 @@ Unordered behind(Operation& o, Unordered before) {
   if (synchronises_lanes(o)) return {};
   if (is_one_lanes(o) || o.blocks.empty()) return before | left_by(o);
   // One of two branches is taken; a loop may have no turn, and a role is not for all warps.
-  Unordered result = o.op == Op::if_then && o.blocks.size() == 2 ? Unordered() : before;
+  Unordered result = o.op == Op::if_then ? Unordered() : before;
   // A turn comes behind what stands before the loop or behind another turn.
   if (o.op == Op::for_loop || o.op == Op::while_loop) before = before | left_by(o);
   for (ir::Block& block : o.blocks) result = result | order(block, before);

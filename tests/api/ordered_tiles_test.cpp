@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "common/error_text.h"
 #include "common/schedules.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/compiled.h"
@@ -40,6 +41,21 @@ TEST(OrderedTiles, AddAndFindWhatWasThereBefore) {
       }
     }
   }
+}
+
+// What several warps hold each of them would add.
+TEST(OrderedTiles, ElementsThatSeveralWarpsHoldAreNotAddedByAll) {
+  Kernel kernel("adds");
+  const Tensor Y = kernel.inout("Y", i32, {32}), Z = kernel.out("Z", i32, {32});
+  kernel.ctas(1);
+  kernel.roles({role("all", warpgroups(1), registers(64), [&] {
+    const Tile lanes = iota({32}, 0);
+    store(Z(all), atom_add(Y(all), lanes, {Semantics::relaxed, Scope::gpu}));
+  })});
+  EXPECT_THAT(
+      test::usage_error_of([&] { compiler::compile_to_machine(kernel.finish(), "sm_90a"); }),
+      AllOf(HasSubstr("ordered_tiles_test.cpp"),
+            HasSubstr("several warps of the role hold the same elements of the tile")));
 }
 
 // Integers run over: 2^32 - 1 + 2 is 1, and of i64 the carry goes on.

@@ -15,6 +15,7 @@
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 #include "tilewright/kernels/gemm.h"
+#include "tilewright/program.h"
 
 // What may be called from several threads at once. Under the preset tsan these find races
 // (scripts/prove threads).
@@ -82,6 +83,47 @@ Kernel column_sums() {
   const auto [x] = kernel.grid(ceil_div(rows, 16));
   add(Y(all, all), reduce_sum(load(X(rows.block(x, 16), all)), 0));
   return kernel;
+}
+
+// Each of two ranks adds up its rows, and the other one's, which a second stream pulls.
+Program sums_of_ranks() {
+  Program program("sums_of_ranks", 2);
+  const Buffer X = program.in("X", f32, {100, 32}), Y = program.inout("Y", f32, {1, 32});
+  const Buffer pulled = program.scratch("pulled", f32, {100, 32});
+  const Buffer ready = program.signals("ready", 1);
+  const Kernel sums = column_sums();
+  program.on_each_rank([&](const Rank& rank) {
+    const Stream math = rank.stream("math"), pull = rank.stream("pull");
+    const int peer = rank.next(1);
+    math.write(ready.on(peer)[0], program.run());
+    math.launch(sums, {X, Y});
+    pull.wait(ready[0], program.run());
+    pull.copy(pulled, X.on(peer));
+    math.wait(pull.record());
+    math.launch(sums, {pulled, Y});
+  });
+  return program;
+}
+
+// The streams of a program are threads, and several threads run one program.
+TEST(ThreadsTest, StreamsOfAProgramOnTheCpu) {
+  const runtime::ScopedVariable three("TILEWRIGHT_THREADS", "3");
+  const ProgramExecutable shared = compile(sums_of_ranks(), "cpu");
+  std::atomic<int> wrong = 0;
+  in_threads([&](int) {
+    for (int round = 0; round < kRounds; ++round) {
+      std::vector<HostTensor> tensors;
+      for (int rank = 0; rank < 2; ++rank) {
+        HostTensor X = HostTensor::zeros(f32, {100, 32});
+        for (std::int64_t i = 0; i < 100; ++i) X.set({i, 5}, static_cast<double>(i + rank));
+        tensors.push_back(std::move(X));
+        tensors.push_back(HostTensor::zeros(f32, {1, 32}));
+      }
+      shared.run({ref(tensors[0]), ref(tensors[1]), ref(tensors[2]), ref(tensors[3])});
+      for (const int sums : {1, 3}) wrong += tensors[sums].at({0, 5}) == 2 * 4950 + 100 ? 0 : 1;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 // While one thread's launch has the pool, others do theirs alone. A host may lend its threads

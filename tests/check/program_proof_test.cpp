@@ -55,19 +55,23 @@ TEST(ProgramProofTest, WordsOfRanks) {
             (std::map<int, int>{{27, 4}, {28, 4}, {29, 4}, {30, 8}}));
 }
 
+void add_exchange(const Program& program, const Rank& rank, const Buffer& X, const Buffer& Y,
+                  const Buffer& begun, const Buffer& arrived) {
+  const Stream stream = rank.stream();
+  stream.write(begun.on(rank.next())[0], program.run());
+  stream.wait(begun[0], program.run());
+  stream.copy(Y.on(rank.next()), X);
+  stream.write(arrived.on(rank.next())[0], program.run());
+  stream.wait(arrived[0], program.run());
+}
+
 // Nothing in it reads what has arrived, or writes what is sent: callers do, between the runs.
 Program exchange() {
   Program program("exchange", 2);
   const Buffer X = program.in("X", f32, {8}), Y = program.out("Y", f32, {8});
   const Buffer begun = program.signals("begun", 1), arrived = program.signals("arrived", 1);
-  program.on_each_rank([&](const Rank& rank) {
-    const Stream stream = rank.stream();
-    stream.write(begun.on(rank.next())[0], program.run());
-    stream.wait(begun[0], program.run());
-    stream.copy(Y.on(rank.next()), X);
-    stream.write(arrived.on(rank.next())[0], program.run());
-    stream.wait(arrived[0], program.run());
-  });
+  program.on_each_rank(
+      [&](const Rank& rank) { add_exchange(program, rank, X, Y, begun, arrived); });
   return program;
 }
 
@@ -78,6 +82,27 @@ TEST(ProgramProofTest, CallersUseTheirTensorsBetweenTheRuns) {
   EXPECT_TRUE(std::any_of(alone.begin(), alone.end(), [](const MutantResult& result) {
     return result.verdict != Verdict::caught;
   }));
+}
+
+// A copy before the exchange that no other rank looks for: the word need not announce it, in any
+// order. Each wait has found no later number than its own, and in other orders knows as much.
+TEST(ProgramProofTest, AWordNeedNotAnnounceWhatNobodyLooksFor) {
+  Program program("exchange", 2);
+  const Buffer X = program.in("X", f32, {8}), Y = program.out("Y", f32, {8});
+  const Buffer own = program.buffer("own", f32, {8}), kept = program.buffer("kept", f32, {8});
+  const Buffer begun = program.signals("begun", 1), arrived = program.signals("arrived", 1);
+  program.on_each_rank([&](const Rank& rank) {
+    rank.stream().copy(kept, own);
+    add_exchange(program, rank, X, Y, begun, arrived);
+  });
+  int needless = 0;
+  for (const MutantResult& result : prove(program, 100, /*has_callers=*/true)) {
+    if (result.kind->number != 28) continue;
+    const bool is_needless = result.mutant.operation.find("begun") != std::string::npos;
+    needless += is_needless;
+    EXPECT_EQ(result.verdict, is_needless ? Verdict::equivalent : Verdict::caught) << result.reason;
+  }
+  EXPECT_EQ(needless, 2);
 }
 
 TEST(ProgramProofTest, EventsOfStreams) {

@@ -372,6 +372,37 @@ TEST(CudaPrinter, ManyVectorsAreAskedForTogether) {
   EXPECT_THAT(many, HasSubstr("first + (i), true);"));
 }
 
+// Where the limit cuts a vector its elements are added one by one.
+TEST(CudaPrinter, AdditionsMayEndInsideAVector) {
+  const auto text_of = [](int limit) {
+    std::string kernel = with_role(fmt::format(R"(
+    %31: i32 = dim {{dim = dim(rows)}}
+    %32: i32 = constant {{value = {}}}
+    %33: f32 = constant {{value = 1.0}}
+    %30: registers<f32, 8> = registers {{name = "row"}}
+    fill %30, %33
+    red_registers %1, %30, %12, %12, %31, %32 {{function = add, sizes = [256, 8], layout = register_layout[256x8|r:8@1:1|l:32@0:1|w:8@0:32]}})",
+                                               limit));
+    const std::string least = "columns at_least(1)";
+    kernel.replace(kernel.find(least), least.size(), "columns at_least(8)");
+    return print_cuda(parsed(kernel)).text;
+  };
+  EXPECT_THAT(text_of(8), Not(HasSubstr("red_add(first")));
+  EXPECT_THAT(text_of(6), HasSubstr("red_add(first"));
+}
+
+// Panels lie apart, whether they are swizzled or not.
+TEST(CudaPrinter, PanelsThatAreNotSwizzled) {
+  const auto text_of = [](int panel) {
+    return printed(fmt::format(R"(
+    %30: registers<i32, 8> = registers {{name = "row"}}
+    load_elements %30, %10, %12 {{layout = register_layout[256x8|r:8@1:1|l:32@0:1|w:8@0:32], row_bytes = 16, swizzle_divisor = 1, swizzle_mask = 0, panel_columns = {}, panel_bytes = 4096}})",
+                               panel));
+  };
+  EXPECT_THAT(text_of(4), HasSubstr("column / 4 * 4096"));
+  EXPECT_THAT(text_of(8), Not(HasSubstr("4096")));
+}
+
 TEST(CudaPrinter, OnlyWhatIsUsedOfThePreludeIsPrinted) {
   const std::string text = printed("mbarrier_wait %11, %12, %12");
   EXPECT_THAT(text, HasSubstr("mbarrier_wait(u32 barrier"));

@@ -65,6 +65,17 @@ double relative_error(const HostTensor& tensor, const std::vector<double>& refer
   return difference == 0 ? 0 : std::sqrt(difference / size);
 }
 
+Program program_of(const BackwardCase& c) {
+  const bool packed = !c.query_starts.empty();
+  if (!c.order) {
+    return packed ? kernels::attention_varlen_backward(c.attention, c.of_lse)
+                  : kernels::attention_backward(c.attention, c.of_lse);
+  }
+  return packed
+             ? kernels::attention_varlen_backward_sm90(c.attention, c.of_lse, *c.order, c.key_sums)
+             : kernels::attention_backward_sm90(c.attention, c.of_lse, *c.order, c.key_sums);
+}
+
 class AttentionBackward : public testing::TestWithParam<BackwardCase> {};
 
 TEST_P(AttentionBackward, AgreesWithFloat64) {
@@ -115,11 +126,7 @@ TEST_P(AttentionBackward, AgreesWithFloat64) {
   if (c.of_lse) pass({&dlse});
   pass({&dq, &dk, &dv});
   if (a.sinks) pass({&dsinks});
-  const Program program = packed ? kernels::attention_varlen_backward(a, c.of_lse)
-                          : c.order
-                              ? kernels::attention_backward_sm90(a, c.of_lse, *c.order, c.key_sums)
-                              : kernels::attention_backward(a, c.of_lse);
-  compile(program, c.target).run(tensors);
+  compile(program_of(c), c.target).run(tensors);
 
   const HostTensor none = HostTensor::poisoned(f32, {0});
   const std::vector<std::vector<double>> wanted = kernels::attention_backward_reference(
@@ -280,6 +287,13 @@ std::vector<BackwardCase> backward_cases() {
     add_explicit("Dims" + std::to_string(dim) + "And" + std::to_string(dim_v), 130, 70, dim,
                  [dim_v = dim_v](BackwardCase& c) { c.attention.dim_v = dim_v; });
   }
+  // Few columns of queries and many of values: CTAs by themselves.
+  add_explicit("WideValuesWindow", 150, 150, 64, [](BackwardCase& c) {
+    c.attention.dim_v = 160;
+    c.attention.causal = true;
+    c.attention.window = 33;
+    c.attention.softcap = 3;
+  });
   add_explicit("WideHeads", 130, 140, 256, [](BackwardCase& c) {
     c.attention.heads = 6;
     c.attention.kv_heads = 2;
@@ -338,6 +352,18 @@ std::vector<BackwardCase> backward_cases() {
       wide(c);
     });
   }
+  const auto packed_heads = [&](BackwardCase& c) {
+    packed(c);
+    c.attention.heads = 6;
+    c.attention.kv_heads = 2;
+    c.attention.dim_v = 160;
+    c.attention.causal = true;
+  };
+  add_explicit("WideValuesPacked", 200, 150, 64, packed_heads);
+  add_in(Order::blocks, "SplitWideValuesPacked", 200, 150, 64, [&](BackwardCase& c) {
+    packed_heads(c);
+    split(c);
+  });
   // Two parts, of two heads and of one; and one part.
   add_explicit("WidePartsOfTwoHeadsAndOne", 3, 8600, 256, [](BackwardCase& c) {
     c.attention.heads = 3;

@@ -53,11 +53,28 @@ TEST(OrderLanes, AllAccessMemoryBehindWhatOneLaneWroteOrWaitedFor) {
   expect_order(kStore + load(60) + load(61), kStore + kSync + load(60) + load(61));
   expect_order(kBulkWait + simulator::store_tile(), kBulkWait + kSync + simulator::store_tile());
   expect_order(elect(kWait) + load(60), elect(kWait) + kSync + load(60));
+  const std::string flag =
+      "    wait_flag %90, %0, %7 {compare = \"eq\", semantics = \"acquire\", scope = \"gpu\"}\n";
+  expect_order(elect(flag) + load(60), elect(flag) + kSync + load(60));
+  expect_kept(flag + load(60));
   // A wait of all lanes tells each of them.
   expect_kept(kWait + load(60));
   expect_kept(kStore + kArrive + kCommit);
   // One lane reads what it wrote.
   expect_kept(elect(kStore + load(60)));
+}
+
+// Each lane learns by its own elements, and hands on by them what it knows.
+TEST(OrderLanes, ElementsThatAreReadInAnOrderTellAllLanes) {
+  const auto elements = [](const char* order) {
+    return fmt::format(
+        "    load_registers %30, %92, %0, %0, %16, %16 {{sizes = [16, 16], layout = "
+        "register_layout[16x16|r:8@1:1|l:2@1:8,16@0:1]{}}}\n",
+        order);
+  };
+  const std::string acquiring = elements(", semantics = \"acquire\", scope = \"gpu\"");
+  expect_order(acquiring + load(60), acquiring + kSync + load(60));
+  expect_kept(elements("") + load(60));
 }
 
 TEST(OrderLanes, ASynchronisationThatIsThereServes) {

@@ -6,6 +6,8 @@ import torch
 import torch_reference as reference
 from tilewright.torch import (
     attention,
+    attention_paged,
+    attention_paged_plan,
     cross_entropy,
     disable,
     enable,
@@ -192,6 +194,40 @@ class Gpu(unittest.TestCase):
             out = attention(late, k, v)
         stream.synchronize()
         self.assertTrue(torch.equal(out, wanted))
+
+    def test_a_cuda_graph_of_a_plan_and_two_layers(self):
+        """It is launched again for other lengths, which nobody on the host knows."""
+        pages, page, most = 64, 16, 16
+        lengths = torch.tensor([most * page, 7, 0, 100], dtype=torch.int32, device="cuda")
+        table = torch.randperm(pages, device="cuda").int().view(4, most)
+        layers = [[normal(*shape, dtype=torch.bfloat16, seed=seed).cuda() for seed, shape in (
+            (i, (4, 1, 16, 128)), (i + 2, (pages, page, 4, 128)), (i + 4, (pages, page, 4, 128)))]
+            for i in range(2)]
+
+        def step():
+            plan = attention_paged_plan(lengths, heads=16, kv_heads=4)
+            return [attention_paged(*layer, table, lengths, plan=plan) for layer in layers]
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            step()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            captured = step()
+        for seed in range(20):
+            torch.manual_seed(seed)
+            lengths.copy_(torch.randint(0, most * page + 1, (4,)))
+            for out in captured:
+                out.fill_(torch.nan)
+            graph.replay()
+            for (q, k, v), out in zip(layers, captured):
+                for b, length in enumerate(lengths.tolist()):
+                    own = [t[table[b].long()].flatten(0, 1)[None, :length] for t in (k, v)]
+                    wanted, _ = reference.attention(q[b:b + 1].double(),
+                                                    *(t.double() for t in own))
+                    require_close(self, f"graph {seed}, {b}", out[b:b + 1], wanted, out.dtype)
 
     def test_a_cuda_graph_of_a_step(self):
         inputs = inputs_of((2, 300, 300, 4, 2, 64, 64))

@@ -5,7 +5,7 @@ import unittest
 
 import torch
 import torch_reference as reference
-from tilewright.torch import attention_paged, flash_attn, flash_attn_interface
+from tilewright.torch import attention_paged, attention_paged_plan, flash_attn, flash_attn_interface
 from torch_reference import normal, require_close, require_refusal
 
 LENGTHS = [37, 0, 16, 50]
@@ -107,7 +107,28 @@ class Paged(unittest.TestCase):
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged.default,
             (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0,
-             0.0, 0, ""))
+             0.0, 0, None, ""))
+        torch.library.opcheck(
+            torch.ops.tilewright.attention_paged_plan.default,
+            (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, ""))
+
+    def test_one_plan_for_several_layers(self):
+        lengths = numbers(LENGTHS)
+        for options in ({}, {"fixed_split_size": 64}):
+            plan = attention_paged_plan(lengths, heads=4, kv_heads=2, **options)
+            self.assertEqual(plan[0], 0)
+            for layer in range(2):
+                q = normal(4, 1, 4, 32, seed=layer)
+                k, table = paged(normal(4, 50, 2, 32, seed=layer + 5), LENGTHS)
+                for sinks in (None, normal(4)):
+                    given = {"sinks": sinks, **options}
+                    out = attention_paged(q, k, k, table, lengths, plan=plan, **given)
+                    self.assertTrue(torch.equal(
+                        out, attention_paged(q, k, k, table, lengths, **given)))
+        require_refusal(self, lambda: attention_paged(q, k, k, table, lengths, plan=plan[:4]),
+                        "plan is 4", "5")
+        require_refusal(self, lambda: attention_paged_plan(lengths, heads=4, kv_heads=3),
+                        "heads 4 is not a multiple of kv_heads 3")
 
     def test_a_sequence_alone_has_the_bits_that_it_has_among_others(self):
         lengths = [150, 7, 0, 40]

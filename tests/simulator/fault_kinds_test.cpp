@@ -298,6 +298,53 @@ TEST(FaultKinds, WaitForFewerStoresThanAreUnderWay) {
   EXPECT_EQ(needless, 2);  // of the second wait: left out, and one group more
 }
 
+// Blocks of rows, and a number behind them that says that there are no more: what is released then
+// nobody fills again.
+TEST(FaultKinds, TheLastArrivalOfARole) {
+  constexpr int kBlocks = 3;
+  XToC made("ends", kBlocks * kSize, kSize);
+  Kernel& kernel = made.kernel;
+  Ring ring(kernel, "x", stages(1), {{bf16, kSize, kSize}});
+  ring.numbered();
+  const auto block = [](const Index& number) { return Dim(kBlocks * kSize).block(number, kSize); };
+  kernel.roles({role("load", warps(1), registers(24),
+                     [&] {
+                       for (Index number : range(kBlocks)) {
+                         ring.produce(number, [&](const Slot& slot) {
+                           tma_load(made.X(block(number), all), slot[0]);
+                         });
+                       }
+                       ring.produce(-1);
+                     }),
+                role("math", warpgroups(1), registers(240), [&] {
+                  Cell<Condition> more(true);
+                  repeat_while(more, [&] {
+                    const Slot slot = ring.consume();
+                    when(
+                        slot.number() >= 0,
+                        [&] {
+                          store(made.C(block(slot.number()), all), load(slot[0]));
+                          ring.release(slot);
+                          more = true;
+                        },
+                        [&] {
+                          ring.release(slot);
+                          more = false;
+                        });
+                  });
+                })});
+  const Subject subject = made.subject(12);
+  int last = 0, others = 0;
+  for (const Mutant& mutant : mutants_of(kind(13), subject.machine)) {
+    if (mutant.operation.find("mbarrier_arrive x_empty") == std::string::npos) continue;
+    const std::string found = symptom(subject, mutant.apply(subject.machine));
+    ++(mutant.equivalent.empty() ? others : last);
+    EXPECT_EQ(found.empty(), !mutant.equivalent.empty()) << mutant.change << ": " << found;
+  }
+  EXPECT_EQ(last, 2);  // left out, and twice
+  EXPECT_EQ(others, 2);
+}
+
 // Of its two, one orders reads by all lanes with what one of them hands on.
 TEST(FaultKinds, LanesThatDoNotWaitForEachOther) {
   EXPECT_GE(expect_found(34, pipeline_subject()).caught, 1);

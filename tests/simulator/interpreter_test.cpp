@@ -315,7 +315,7 @@ TEST(ErrorsTest, ArgumentsThatDoNotFit) {
   const auto error = [&](const std::vector<HostTensor*>& tensors, std::vector<double> scalars) {
     return error_of([&] { run(kernel, tensors, {}, scalars); }).first;
   };
-  EXPECT_NE(error({&a, &a}, {}).find("there is also C"), std::string::npos);
+  EXPECT_NE(error({&a, &a}, {}).find("C is missing"), std::string::npos);
   EXPECT_NE(error({&a, &half, &a}, {}).find("declares B as f32"), std::string::npos);
   EXPECT_NE(error({&a, &a, &flat}, {}).find("rank 1"), std::string::npos);
   EXPECT_NE(error({&a, &a, &a}, {1.0}).find("0 scalars"), std::string::npos);

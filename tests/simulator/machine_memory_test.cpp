@@ -196,6 +196,11 @@ TEST(MachineCopies, ABoxThatLiesOutsideTakesTheMapThatBeginsWithTheTensor) {
   before.insert(before.find("  mbarrier_expect_tx"), "  %32: i32 = constant {value = -8}\n");
   EXPECT_THAT(fault_of(before, "tma_load"),
               HasSubstr("a box that begins before X makes TMA touch the address where its map"));
+  // It ends where the columns begin: nothing of it exists.
+  std::string beside = ragged_text(3, 8, kFromStart, kInside, kNever);
+  beside.replace(beside.find("%8, %20, %20, %21"), 17, "%8, %20, %32, %21");
+  beside.insert(beside.find("  mbarrier_expect_tx"), "  %32: i32 = constant {value = -64}\n");
+  EXPECT_EQ(fault_of(beside, "tma_load"), "none");
   EXPECT_THAT(
       fault_of(ragged_text(3, 11, kFromStart, kInside, kNever), "tma_load"),
       HasSubstr("a box that reaches X is 10240 bytes behind it in the map for boxes outside"));

@@ -196,15 +196,22 @@ class Tasks(unittest.TestCase):
 
 
 class Schedules(unittest.TestCase):
-    def test_settings_that_add_a_pair_alone_have_a_quarter(self):
+    def test_settings_share_the_schedules_of_a_case(self):
         class Arguments:
             schedules, valued = 1000, 8
-            all_subjects = [prove.Subject("gemm", ["a"], True),
-                            prove.Subject("gemm", ["b"], True, parts=prove.PAIR_PARTS)]
+            all_subjects = [prove.Subject("gemm", ["a"], True, cases=("often", "seldom")),
+                            prove.Subject("gemm", ["b"], True, cases=("often",)),
+                            prove.Subject("gemm", ["c"], True, cases=("often",)),
+                            # Another level's case, and settings that are there for themselves.
+                            prove.Subject("gemm", ["schedule=tile"], True, cases=("often",)),
+                            prove.Subject("gemm", ["d"], False, cases=("often",))]
         wanted = prove.wanted_schedules(Arguments)
-        self.assertEqual(wanted[("gemm", "a", "control")], 1000)
-        self.assertEqual(wanted[("gemm", "b", "control")], 250)
-        self.assertEqual(wanted[("gemm", "b", "values")], 8)
+        self.assertEqual([wanted[("gemm", name, "control")] for name in "abcd"],
+                         [1000, 334, 334, 334])
+        self.assertEqual(wanted[("gemm", "schedule=tile", "control")], 1000)
+        self.assertEqual(wanted[("gemm", "b", "values")], 3)
+        came_to = {"gemm a": 1000, "gemm b": 300, "gemm c": 10, "gemm schedule=tile": 900}
+        self.assertEqual(prove.least_of_a_case(Arguments, came_to), ("gemm", "often", 900))
 
     def test_no_process_begins_where_enough_have_run(self):
         done = [{"key": ["gemm", "b", "control", 0], "seconds": 1, "answer": {"schedules": 325}}]

@@ -21,6 +21,8 @@ struct PagedAttention : Attention {
   // Parts have so many keys, a multiple of 64, whatever else is in the batch: what a sequence gets
   // then hangs on nothing but itself. 0: keys are divided so that they fill the GPU.
   int fixed_split_size = 0;
+  // The plan is given: it was made beforehand, by attention_paged_plan, for several layers.
+  bool planned = false;
 };
 
 // Key j of sequence b lies in slot j % page of page block_table[b][j / page]. Pages come in any
@@ -46,7 +48,18 @@ struct PagedAttention : Attention {
 // in   with f8e4m3: K_scale f32 [scales], V_scale f32 [scales]
 // out  O [queries, heads, dim_v], LSE f32 [queries, heads] (natural logarithm)
 // in   with sinks: sinks f32 [heads]
+// in   with planned: plan i32 [batch + 1]
 Program attention_paged(const PagedAttention& attention, SourceLocation where = here());
+
+// How the keys of a batch are divided, computed on the GPU from its lengths, for attention with
+// `planned` of any number of layers. Nobody waits for the host. Of `attention` heads, kv_heads,
+// window, fixed_split_size and latent are asked. It stands for as long as cu_seqlens_q does: by a
+// plan of other lengths attention is right too, in parts that are less alike, and with
+// fixed_split_size depend on those lengths. A plan of other queries is a fault where it is read.
+// in   cu_seqlens_q i32 [batch + 1], lengths i32 [batch]
+// out  plan i32 [batch + 1]
+Program attention_paged_plan(const PagedAttention& attention, int multiprocessors = 132,
+                             SourceLocation where = here());
 
 // Whether a tile's keys are taken as a whole, so that its sums are the output, or in parts: every
 // tile's in as many, or each sequence's by its length, which a kernel before counts.

@@ -1,5 +1,7 @@
 """Attention to keys and values in pages, as servers keep them: an operator without gradients."""
 
+import functools
+
 import torch
 
 from ._attention import check_masked, kernel_options, require_offsets
@@ -12,7 +14,7 @@ _FP8 = torch.float8_e4m3fn
 
 def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None, softcap=0.0,
                     sinks=None, scale=None, cu_seqlens=None, k_scale=None, v_scale=None,
-                    fixed_split_size=0, return_lse=False, target=None):
+                    fixed_split_size=0, plan=None, return_lse=False, target=None):
     """`attention` for decoding and for chunks of prompts: q {batch, queries, heads, dim}, k and v
     {pages, page, kv_heads, dim}. There are no gradients.
 
@@ -24,6 +26,7 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
                 torch.float8_e4m3fn, and stand for so many times what they are
     fixed_split_size  keys are divided into parts of so many, a multiple of 64: then a sequence's
                 bits do not depend on the others of its batch. 0: parts fill the GPU
+    plan        attention_paged_plan's, for all layers that have these lengths
 
     The rest is as `attention` has it. A cache that is no pages is one of a page for each sequence.
     """
@@ -42,11 +45,13 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     if k.dtype == _FP8 and scales[0].numel() != scales[1].numel():
         scales = [scale.expand(k.shape[-2]) for scale in scales]
     for name, tensor, axes in (("block_table", block_table, 2), ("lengths", lengths, 1),
-                               ("cu_seqlens", cu_seqlens, 1)):
+                               ("cu_seqlens", cu_seqlens, 1), ("plan", plan, 1)):
         if tensor is not None:
             _check_numbers(name, tensor, axes, q)
     batch = lengths.shape[0]
     check_size("block_table", block_table, 0, "batch", batch, "lengths")
+    if plan is not None:
+        check_size("plan", plan, 0, "length", batch + 1, "lengths, and one more,")
     if packed:
         check_size("cu_seqlens", cu_seqlens, 0, "length", batch + 1, "lengths, and one more,")
     else:
@@ -54,7 +59,7 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * q.shape[1]
     masked = check_masked(q, causal, window, scale, softcap, sinks)
     tensors = (q if packed else q.flatten(0, 1), k, v)
-    rest = (cu_seqlens, lengths, block_table, *masked, fixed_split_size, target or "")
+    rest = (cu_seqlens, lengths, block_table, *masked, fixed_split_size, plan, target or "")
     if k.dtype == _FP8:
         out, lse = torch.ops.tilewright.attention_paged_fp8.default(*tensors, *scales, *rest)
     else:
@@ -122,7 +127,7 @@ def _forward_fp8(q, k, v, k_scale, v_scale, *rest):
 
 
 def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks, causal, window,
-               scale, softcap, fixed_split_size, target):
+               scale, softcap, fixed_split_size, plan, target):
     if not q.is_cuda:
         require_offsets("cu_seqlens", cu_seqlens_q, q.shape[0], 0)
     out, lse = _empty_results(q, k, v)
@@ -132,10 +137,12 @@ def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks,
     tensors = [*(readable(tensor) for tensor in inputs), out, lse]
     if sinks is not None:
         tensors.append(readable(sinks))
+    if plan is not None:
+        tensors.append(readable(plan))
     masked = (causal, window, scale, softcap)
     run(name, (*masked, fixed_split_size),
         lambda: kernel_options(q, k, v, sinks, masked, page=k.shape[1],
-                               fixed_split_size=fixed_split_size,
+                               fixed_split_size=fixed_split_size, planned=plan is not None,
                                **({"scales": scales[0].numel()} if scales else {})),
         target, tensors)
     return out, lse
@@ -147,14 +154,60 @@ def _refuse_gradients(ctx, *_):
 
 
 _REST = ("Tensor cu_seqlens_q, Tensor lengths, Tensor block_table, Tensor? sinks, bool causal, "
-         "SymInt window, float scale, float softcap, SymInt fixed_split_size, str target) "
-         "-> (Tensor out, Tensor lse)")
+         "SymInt window, float scale, float softcap, SymInt fixed_split_size, "
+         "Tensor? plan, str target) -> (Tensor out, Tensor lse)")
 for _schema, _implementation in (
         ("attention_paged(Tensor q, Tensor k, Tensor v, ", _forward),
         ("attention_paged_fp8(Tensor q, Tensor k, Tensor v, Tensor k_scale, Tensor v_scale, ",
          _forward_fp8)):
     differentiate(define(_schema + _REST, _implementation, _empty_results), 3, lambda *_: None,
                   _refuse_gradients)
+
+
+def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None, window=None,
+                         fixed_split_size=0, target=None):
+    """How `attention_paged` of these lengths divides keys: made once, for any number of layers. It
+    is computed on the GPU, and nothing waits for the host.
+
+    heads, kv_heads  of q, and of k and v
+    queries     of each sequence; or cu_seqlens i32 {batch + 1}, where they are packed
+    window, fixed_split_size  as attention_paged has them
+
+    By a plan of other lengths results are right too, in parts that are less alike. With
+    fixed_split_size they depend on the lengths of the plan.
+    """
+    if not isinstance(lengths, torch.Tensor):
+        refuse(f"lengths is of {type(lengths).__name__}", "pass a tensor of torch.int32")
+    for name, tensor in (("lengths", lengths), ("cu_seqlens", cu_seqlens)):
+        if tensor is not None:
+            _check_numbers(name, tensor, 1, lengths)
+    batch = lengths.shape[0]
+    if cu_seqlens is None:
+        cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=lengths.device) * queries
+    check_size("cu_seqlens", cu_seqlens, 0, "length", batch + 1, "lengths, and one more,")
+    return torch.ops.tilewright.attention_paged_plan.default(
+        cu_seqlens, lengths, heads, kv_heads, window or 0, fixed_split_size, target or "")
+
+
+def _plan(cu_seqlens_q, lengths, heads, kv_heads, window, fixed_split_size, target):
+    plan = torch.empty_like(cu_seqlens_q)
+    options = {"heads": heads, "kv_heads": kv_heads, "window": window,
+               "fixed_split_size": fixed_split_size}
+    if lengths.is_cuda:
+        options["multiprocessors"] = _multiprocessors(lengths.get_device())
+    run("attention_paged_plan", tuple(options.values()), lambda: options, target,
+        [readable(cu_seqlens_q), readable(lengths), plan])
+    return plan
+
+
+@functools.lru_cache(None)
+def _multiprocessors(device):
+    return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+define("attention_paged_plan(Tensor cu_seqlens_q, Tensor lengths, SymInt heads, SymInt kv_heads, "
+       "SymInt window, SymInt fixed_split_size, str target) -> Tensor", _plan,
+       lambda cu_seqlens_q, *_: torch.empty_like(cu_seqlens_q))
 
 
 def append(cache, new, lengths, block_table):

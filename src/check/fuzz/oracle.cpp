@@ -12,6 +12,7 @@
 #include "compiler/cpu_kernel.h"
 #include "compiler/device_tensors.h"
 #include "compiler/launch_plan.h"
+#include "cpu/instruction_sets.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "simulator/interpreter.h"
@@ -63,7 +64,7 @@ class Judge {
 
   Verdict run() {
     stage_ = "envelope";
-    envelope_ = envelope_of(kernel_, traced_.launch, precision_);
+    find_bounds();
     if (target_ == Target::cpu) {
       run_natively();
       return verdict_;
@@ -106,6 +107,17 @@ class Judge {
     options.float64 = float64;
     simulator::interpret(kernel, launch.arguments(), options);
     return launch;
+  }
+
+  // Where a decision hangs on rounding there are none. But what rounds as the interpreter does
+  // decides alike, and has the same bits.
+  void find_bounds() {
+    try {
+      envelope_ = envelope_of(kernel_, traced_.launch, precision_);
+    } catch (const Undecided&) {
+      if (target_ != Target::cpu || !has_exact_functions_alone(kernel_)) throw;
+      is_bounded_ = false;
+    }
   }
 
   void interpret() {
@@ -151,19 +163,18 @@ class Judge {
     const bool is_exact = has_exact_functions_alone(kernel_);
     const bool multiplies_bf16 = has_products_of(kernel_, DType::bf16);
     std::optional<Launch> fused, strict;
-    for (const char* name : {"v2", "v3", "v4", "bf16", "baseline"}) {
-      const cpu::Kernels* const kernels = cpu::find_kernels(name);
-      if (kernels == nullptr) continue;
+    for (const std::string& level : cpu::instruction_sets()) {
+      const cpu::Kernels* const kernels = cpu::find_kernels(level.c_str());
       for (const Numerics& numerics : {Numerics{}, Numerics::strict()}) {
-        stage_ = fmt::format("cpu, {}{}", name, numerics.contract_fma ? "" : ", strict");
+        stage_ = fmt::format("cpu, {}{}", level, numerics.contract_fma ? "" : ", strict");
         Launch launch = traced_.launch;
         cpu::RunOptions options;
         options.threads = 1 + static_cast<unsigned>(recipe_.seed % 3);
         compiler::compile_for_cpu(kernel_, {numerics, kernels})->run(launch.arguments(), options);
         compare(launch);
         if (is_exact && !numerics.contract_fma) expect_equal(launch, plain);
-        const std::string_view level = name;
-        const bool in_pairs = level == "bf16" && numerics.bf16_pairs && multiplies_bf16;
+        const bool has_pairs = level == "amx" || level.ends_with("bf16");
+        const bool in_pairs = has_pairs && numerics.bf16_pairs && multiplies_bf16;
         if (level == "v2" || level == "baseline" || in_pairs) continue;
         std::optional<Launch>& first = numerics.contract_fma ? fused : strict;
         if (first) {
@@ -224,6 +235,7 @@ class Judge {
 
   // Against the bounds; what was not written keeps every bit.
   void compare(const Launch& got) {
+    if (!is_bounded_) return;
     for (std::size_t t = 0; t < got.tensors.size(); ++t) {
       const LaunchTensor& tensor = got.tensors[t];
       const TensorEnvelope& bounds = envelope_[t];
@@ -248,6 +260,7 @@ class Judge {
       const LaunchTensor& tensor = got.tensors[t];
       for (std::int64_t i = 0; i < tensor.memory.elements(); ++i) {
         const double value = tensor.memory.flat(i), wanted = want.tensors[t].memory.flat(i);
+        verdict_.checked += is_bounded_ ? 0 : 1;
         if (same(value, wanted)) continue;
         differ(tensor, i, value, fmt::format("{:.9g}, bit by bit", wanted));
       }
@@ -279,6 +292,7 @@ class Judge {
   ir::Kernel kernel_;
   Precision precision_;
   std::vector<TensorEnvelope> envelope_;
+  bool is_bounded_ = true;
   std::string stage_;
   bool planted_ = false;
   Verdict verdict_;

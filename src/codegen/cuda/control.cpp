@@ -99,8 +99,7 @@ void print_if_then(Emitter& emitter, const Operation& operation) {
   for (const ValueId result : operation.results) emitter.line(declare(emitter, result, ""));
   emitter.open(fmt::format("if ({})", emitter.name(operation.operands[0])));
   print_inner(emitter, operation.blocks[0], result_names(emitter, operation));
-  if (operation.blocks.size() > 1 &&
-      (operation.blocks[1].body.size() > 1 || !operation.results.empty())) {
+  if (operation.blocks[1].body.size() > 1 || !operation.results.empty()) {
     emitter.close();
     emitter.open("else");
     print_inner(emitter, operation.blocks[1], result_names(emitter, operation));

@@ -112,16 +112,35 @@ TW_INLINE Floats tanh_of(Floats x) {
   return with_sign(choose(a < 0.625f, small, large), x);
 }
 
-// x times a polynomial of x^2, which is shifted to [-1, 1]: there the terms stay small.
+// x times a polynomial of degree 6 of what |x| lies beside the nearest of eight places. Of the
+// coefficients of one power each lane takes that of its place.
 TW_INLINE Floats erf_of(Floats x) {
-  constexpr float kPolynomial[] = {-8.40754685e-4f, 2.09149656e-3f, -1.39218534e-3f, 1.91956191e-3f,
-                                   -7.64549024e-3f, 1.41845629e-2f, -1.99727141e-2f, 2.96754183e-2f,
-                                   -4.34125754e-2f, 5.83768432e-2f, -7.40112972e-2f, 9.06001398e-2f,
-                                   -0.109193384f,   0.134108607f,   -0.180144311f,   0.360809798f};
-  constexpr float kOne = 3.9192059f;  // of which it is 1
-  const Floats limited = at_most(at_least(x, -kOne), kOne);
-  const Floats shifted = fused(limited * limited, 2 / (kOne * kOne), splat(-1));
-  return limited * polynomial(kPolynomial, shifted);
+  constexpr float kPolynomials[][8] = {
+      {-0.0242055766f, 0.00185714336f, 0.0157599654f, -0.000447309721f, -0.00368476845f,
+       -0.00073179137f, 0.000119598488f, 0.000100313351f},
+      {-0.0012835993f, -0.0486673787f, -0.00757661276f, 0.0168966539f, 0.00642908271f,
+       -0.00028453095f, -0.000788025442f, -0.000392654561f},
+      {0.113097809f, 0.0257790387f, -0.0592621043f, -0.0337076746f, -0.000649712747f,
+       0.00504832482f, 0.00299666356f, 0.00146628846f},
+      {-2.56793537e-05f, 0.169917077f, 0.113662243f, 0.00448254589f, -0.0262471084f, -0.0185623355f,
+       -0.00993204117f, -0.00542389415f},
+      {-0.376125216f, -0.216612101f, 0.0314030796f, 0.116869189f, 0.090418011f, 0.0535921529f,
+       0.0316964202f, 0.0199955385f},
+      {-2.02583976e-08f, -0.336185724f, -0.425266474f, -0.331793547f, -0.218596503f, -0.143950015f,
+       -0.100260295f, -0.073673062f},
+      {1.12837923f, 1.03230584f, 0.820248365f, 0.617151022f, 0.473618656f, 0.379924774f,
+       0.316664129f, 0.271428496f},
+  };
+  constexpr float kOne = 3.91917944f;  // of which it is 1
+  constexpr float kPlaces = 1.9f;      // in an interval of length 1
+  constexpr float kRound = 0x1.8p23f;  // whose last bits count the places, where they are added
+  const Floats limited = at_most(at_least(x, -kOne), kOne), distance = magnitude(limited);
+  const Floats counted = fused(distance, kPlaces, splat(kRound));
+  const Floats rest = fused(counted - kRound, -1 / kPlaces, distance);
+  const Ints place = bits_of(counted) & 7;
+  Floats sum = one_of_eight(kPolynomials[0], place);
+  for (int i = 1; i < 7; ++i) sum = fused(sum, rest, one_of_eight(kPolynomials[i], place));
+  return limited * sum;
 }
 
 TW_INLINE Floats rsqrt_of(Floats x) { return 1 / square_root(x); }

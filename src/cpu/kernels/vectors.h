@@ -58,6 +58,7 @@ TW_INLINE void unrolled(Visit visit) {
 typedef float Floats __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::int32_t Ints __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::uint32_t Words __attribute__((vector_size(TW_VECTOR_BYTES)));
+typedef std::uint16_t HalfWords __attribute__((vector_size(TW_VECTOR_BYTES / 2)));
 typedef double Doubles __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef float Floats4 __attribute__((vector_size(16)));
 // In memory, wherever it lies.
@@ -83,6 +84,20 @@ TW_INLINE Ints lane_numbers() {
 
 // A condition's lanes are 0 or all ones.
 TW_INLINE Floats choose(Ints condition, Floats yes, Floats no) { return condition ? yes : no; }
+
+// Of each lane the number at its place, which is 0 to 7.
+TW_INLINE Floats one_of_eight(const float (&numbers)[8], Ints places) {
+#if defined(__AVX512F__)
+  const __m512 all = _mm512_broadcast_f32x8(_mm256_loadu_ps(numbers));
+  return _mm512_permutexvar_ps((__m512i)places, all);
+#elif defined(__AVX2__)
+  return _mm256_permutevar8x32_ps(_mm256_loadu_ps(numbers), (__m256i)places);
+#else
+  Floats result;
+  for (int i = 0; i < kLanes; ++i) result[i] = numbers[places[i]];
+  return result;
+#endif
+}
 
 // a * b + c, rounded once where the machine can: on x86-64-v2 the product is rounded too.
 TW_INLINE Floats fused(Floats a, Floats b, Floats c) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
 #include "simulator/faults/signals.h"
 
@@ -164,8 +165,10 @@ std::vector<Mutant> seed_arrivals(const Sites& sites) {
     }
   }
   for (const Site* arrive : sites.of(Op::mbarrier_arrive)) {
-    mutants.push_back(left_out(sites, *arrive));
-    mutants.push_back(twice(sites, *arrive));
+    for (Mutant mutant : {left_out(sites, *arrive), twice(sites, *arrive)}) {
+      mutant.equivalent = ends_with_arrival(sites, *arrive);
+      mutants.push_back(std::move(mutant));
+    }
   }
   return mutants;
 }

@@ -305,6 +305,31 @@ std::string loop_ends(const Sites& sites, const std::vector<Use>& uses) {
   return "it is carried into the turn that the loop does not take: its condition is false here";
 }
 
+std::string ends_with_arrival(const Sites& sites, const Site& arrive) {
+  const Site* branch = sites.parent(arrive);
+  const Site* loop = branch ? sites.parent(*branch) : nullptr;
+  if (!loop || branch->op() != Op::if_then || loop->op() != Op::while_loop) return {};
+  // Each role comes to its own loop once; another CTA's barrier has other waits.
+  if (loop->parent != arrive.role || arrive.operation->operands.size() > 2) return {};
+  const std::size_t given = branch->yields[arrive.block], carried = loop->yields[0];
+  if (given == kNoSite || carried == kNoSite) return {};
+  const ValueId goes_on = sites.at(carried).operation->operands[0];
+  const std::vector<ValueId>& results = branch->operation->results;
+  const auto result = std::find(results.begin(), results.end(), goes_on);
+  if (result == results.end()) return {};
+  const auto place = static_cast<std::size_t>(result - results.begin());
+  if (!sites.is_constant(sites.at(given).operation->operands[place], 0)) return {};
+  for (std::size_t i = arrive.number + 1; i < sites.at(arrive.role).end; ++i) {
+    const Site& other = sites.at(i);
+    const bool is_in_other_block = i < branch->end && other.block != arrive.block;
+    const std::vector<ValueId>& operands = other.operation->operands;
+    const bool touches = !operands.empty() && operands[0] == arrive.operation->operands[0] &&
+                         other.operation->blocks.empty();
+    if (touches && !is_in_other_block) return {};
+  }
+  return "it is the last that its role does to the barrier, behind the last that the role reads";
+}
+
 std::string peers_are_awaited(const Sites& sites) {
   const auto arrives_at_peer = [](const Site& site) {
     return site.op() == Op::mbarrier_arrive && site.operation->operands.size() > 2;

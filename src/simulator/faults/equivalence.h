@@ -36,6 +36,11 @@ std::string never_in_later_turns(const Sites& sites, const Site& site);
 // The values are carried into a turn of the loop that does not come, and used nowhere else.
 std::string loop_ends(const Sites& sites, const std::vector<Use>& uses);
 
+// The arrival is the last thing that its role does to the barrier, in the turn that ends the role's
+// loop. Who waits for that phase fills what no warp of the role reads; a kernel that reads all that
+// it fills has no such wait.
+std::string ends_with_arrival(const Sites& sites, const Site& arrive);
+
 // Before it ends, every CTA waits for whatever its peers do to its shared memory.
 std::string peers_are_awaited(const Sites& sites);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/world.h"
@@ -44,11 +45,41 @@ Streams::Streams(World& world, const ir::Program& program, const std::vector<ir:
       if (written[buffer] && options.check_order) world.memory.add_written(range);
     }
   }
+  find_writers();
   for (Stream& stream : streams_) {
     auto nothing = std::make_shared<Beyond>();
     nothing->streams = Clock(static_cast<int>(streams_.size()));
     stream.known = std::move(nothing);
   }
+}
+
+void Streams::find_writers() {
+  std::set<int> of_kernels;  // buffers
+  for (const ir::ProgramOperation& operation : program_.operations) {
+    if (operation.kind != Kind::launch) continue;
+    for (const ir::ProgramPart& part : operation.tensors) of_kernels.insert(part.buffer);
+  }
+  std::set<const std::byte*> of_several;
+  for (const ir::ProgramOperation& operation : program_.operations) {
+    if (operation.kind != Kind::write || of_kernels.count(operation.to.buffer) != 0) continue;
+    const std::byte* const word = word_of(operation);
+    const auto [writer, is_new] = only_writers_.emplace(word, operation.stream);
+    if (!is_new && writer->second != operation.stream) of_several.insert(word);
+  }
+  for (const std::byte* word : of_several) only_writers_.erase(word);
+}
+
+bool Streams::knows_least(const Stream& stream) const {
+  const WordWait wait = wait_of(stream);
+  std::int32_t value = 0;
+  std::memcpy(&value, wait.word, sizeof(value));
+  return wait.compare == Compare::ge && value == wait.value && only_writers_.count(wait.word) != 0;
+}
+
+void Streams::tell_of_words(const Stream& stream) const {
+  if (!options_.timing || !world_.report.words.empty()) return;
+  world_.report.words = fmt::format("what a wait finds in a word at {}",
+                                    format_location(stream.current->source->where));
 }
 
 void Streams::begin() {
@@ -258,6 +289,9 @@ void Streams::write(Stream& stream) {
   handed.clear();
   handed.push_back({std::move(known), make_access(*stream.current, true, true), true});
   const std::int32_t value = ir::word_value(operation.value, stream.run);
+  std::int32_t before = 0;
+  std::memcpy(&before, word, sizeof(before));
+  if (value <= before && only_writers_.erase(word) != 0) tell_of_words(stream);
   std::memcpy(word, &value, sizeof(value));
   world_.changed(word, sizeof(value));
 }
@@ -265,10 +299,7 @@ void Streams::write(Stream& stream) {
 bool Streams::wait(Stream& stream) {
   const WordWait wait = wait_of(stream);
   if (!world_.holds(wait)) return false;
-  if (options_.timing && world_.report.words.empty()) {
-    world_.report.words = fmt::format("what a wait finds in a word at {}",
-                                      format_location(stream.current->source->where));
-  }
+  if (!knows_least(stream)) tell_of_words(stream);
   access(stream, wait.word, 4, /*write=*/false, /*atomic=*/true);
   for (const Handed& handed : world_.memory.handed(wait.word)) {
     if (handed.released && handed.by.scope == Scope::system) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -84,6 +85,12 @@ class Streams {
   void learn(Stream& stream, const std::shared_ptr<const Beyond>& known) const;
   void forget_what_is_over(Stream& stream) const;
   WordWait wait_of(const Stream& stream) const;
+  // Whether the wait that is over knows of no more than in any other order. One stream alone writes
+  // the word, numbers that grow. The wait has found the one it is for, which it would find in each
+  // order, or a later one behind it. So what is unordered in another order is unordered here.
+  bool knows_least(const Stream& stream) const;
+  void find_writers();
+  void tell_of_words(const Stream& stream) const;
   std::byte* word_of(const ir::ProgramOperation& operation) const;
 
   bool copy(Stream& stream);
@@ -106,6 +113,7 @@ class Streams {
   const MachineOptions options_;
   const std::int64_t runs_;
   std::vector<Stream> streams_;
+  std::map<const std::byte*, int> only_writers_;  // of words that one stream and no kernel writes
   std::deque<StreamOperation> operations_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
   struct Recorded {

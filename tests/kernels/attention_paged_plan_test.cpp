@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/error_text.h"
+#include "library/accuracy.h"
+#include "tilewright/compile.h"
+#include "tilewright/kernels/attention_paged.h"
+#include "tilewright/library_executable.h"
+
+// attention_paged_plan, and attention that is given its plan.
+namespace tilewright {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+using PlanSettings = std::vector<std::string>;
+
+void run_planned(library::Workload& work, const char* target) {
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+  compile(*work.kernel, work.options, target).run(tensors);
+}
+
+void expect_right_planned(const library::Workload& work) {
+  const library::Comparison comparison = library::compare(work, library::reference_of(work));
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+}
+
+library::Workload planned_workload(const char* kernel, PlanSettings settings) {
+  settings.emplace_back("planned=true");
+  return library::make_workload(find_kernel(kernel), settings, {}, 5);
+}
+
+TEST(AttentionPagedPlanTest, AgreesWithPlainLoops) {
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    for (const PlanSettings& settings :
+         {PlanSettings{"batch=250", "heads=16", "kv_heads=2", "window=100"},
+          {"lengths_q=1,40,0,30", "heads=70", "latent=true", "multiprocessors=20"},
+          {"batch=5", "heads=6", "kv_heads=2", "fixed_split_size=128"}}) {
+      SCOPED_TRACE(std::string(target) + " " + settings[0]);
+      library::Workload work =
+          library::make_workload(find_kernel("attention_paged_plan"), settings, {}, 5);
+      run_planned(work, target);
+      expect_right_planned(work);
+    }
+  }
+}
+
+struct Planned {
+  const char* target;
+  const char* kernel;
+  PlanSettings settings;
+};
+const PlanSettings kPlannedSizes = {
+    "dim=64",     "heads=6",    "kv_heads=2", "max_pages=5", "lengths_q=1,30,0,2",
+    "sinks=true", "causal=true"};
+std::vector<Planned> planned_forms() {
+  PlanSettings fixed = kPlannedSizes;
+  fixed.emplace_back("fixed_split_size=64");
+  return {{"interpreter", "attention_paged", kPlannedSizes},
+          {"cpu", "attention_paged", kPlannedSizes},
+          {"sim:sm_90a", "attention_paged", kPlannedSizes},
+          {"sim:sm_90a", "attention_paged", fixed},
+          {"sim:sm_90a",
+           "attention_paged_mla",
+           {"dim=192", "dim_v=128", "heads=6", "max_pages=5", "lengths_q=1,30,0,2"}}};
+}
+
+// Rules choose the schedule that takes the plan. By one of other lengths results are right too.
+TEST(AttentionPagedPlanTest, AttentionTakesAPlanOfAnyLengths) {
+  for (const Planned& form : planned_forms()) {
+    SCOPED_TRACE(std::string(form.kernel) + " on " + form.target);
+    library::Workload work = planned_workload(form.kernel, form.settings);
+    run_planned(work, form.target);
+    expect_right_planned(work);
+    // Of no keys: a part for each tile, of which the second sequence has one, two or three.
+    HostTensor& plan = work.tensors.back();
+    const auto items = [&](std::int64_t b) { return plan.flat(b + 1) - plan.flat(b); };
+    const double tiles = std::string(form.kernel) == "attention_paged_mla" ? 4 : 2;
+    ASSERT_GE(items(0), 1);
+    plan = HostTensor::from_values(i32, {5}, {0, 1, 1 + tiles, 1 + tiles, 2 + tiles});
+    work.poison_outputs();
+    run_planned(work, form.target);
+    expect_right_planned(work);
+  }
+}
+
+TEST(AttentionPagedPlanTest, APlanOfAnotherBatchIsNamed) {
+  for (const Planned& form : planned_forms()) {
+    SCOPED_TRACE(std::string(form.kernel) + " on " + form.target);
+    library::Workload work = planned_workload(form.kernel, form.settings);
+    work.tensors.back() = HostTensor::from_values(i32, {4}, {0, 1, 2, 3});
+    EXPECT_THAT(test::usage_error_of([&] { run_planned(work, form.target); }),
+                HasSubstr("the dim batch is 4 by axis 0 of cu_seqlens_q, but 3 by axis 0 of plan"));
+    if (std::string(form.target) != "sim:sm_90a") continue;
+    // Of as many sequences with other queries, and of none.
+    for (const std::vector<double>& other : {std::vector<double>{0, 1, 2, 3, 4}, {0, 0, 0, 0, 0}}) {
+      work.tensors.back() = HostTensor::from_values(i32, {5}, other);
+      std::string text;
+      try {
+        run_planned(work, form.target);
+      } catch (const Error& error) {
+        text = error.what();
+      }
+      EXPECT_THAT(text, AllOf(HasSubstr("kernels/attention_paged_plan.cpp"),
+                              HasSubstr("index 5 on axis 0 of plan, which has 5")));
+    }
+  }
+}
+
+// From C++: one plan for two layers.
+TEST(AttentionPagedPlanTest, OnePlanServesSeveralLayers) {
+  const char* const target = "sim:sm_90a";
+  library::Workload first = planned_workload("attention_paged", kPlannedSizes);
+  library::Workload second = first;
+  second.tensors[0] = HostTensor::random_normal(bf16, first.tensors[0].shape(), 8);
+  kernels::PagedAttention a;
+  a.heads = 6;
+  a.kv_heads = 2;
+  a.dim = a.dim_v = 64;
+  HostTensor plan = HostTensor::poisoned(i32, {5});
+  compile(kernels::attention_paged_plan(a), target)
+      .run({ref(first.tensors[1]), ref(first.tensors[2]), ref(plan)});
+  for (library::Workload* layer : {&first, &second}) {
+    layer->tensors.back() = plan;
+    run_planned(*layer, target);
+  }
+  expect_right_planned(first);
+  expect_right_planned(second);
+}
+
+TEST(AttentionPagedPlanTest, WhatItRefuses) {
+  kernels::PagedAttention a;
+  EXPECT_THAT(test::usage_error_of([&] { kernels::attention_paged_plan(a, 0); }),
+              HasSubstr("multiprocessors is 0"));
+}
+
+}  // namespace
+}  // namespace tilewright
