@@ -1,6 +1,7 @@
 #include "kernels/registry_gemm.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -31,10 +32,9 @@ KernelOption activation_option(const char* standard) {
 struct OperandLayout {
   const char* name;
   bool a_along_m, b_along_n;
-  bool is_along_k() const { return !a_along_m && !b_along_n; }
 };
 
-Gemm gemm_of(const OperandLayout& layout, const OptionValues& options) {
+Gemm linear_of(const OperandLayout& layout, const OptionValues& options) {
   Gemm g;
   g.dtype = options.dtype("dtype");
   g.a_along_m = layout.a_along_m;
@@ -58,52 +58,103 @@ double gemm_operations(const OptionValues& options, const std::vector<HostTensor
          static_cast<double>(options.integer("n")) * static_cast<double>(options.integer("k"));
 }
 
-LibraryKernel gemm_entry(const OperandLayout& layout) {
+void add_gemm_schedules(LibraryKernel& kernel, const std::vector<GemmVariant>& variants,
+                        const char* description,
+                        const std::function<Gemm(const OptionValues&)>& of) {
+  for (const GemmVariant& variant : variants) {
+    kernel.schedules.push_back(
+        {variant.name, "sm_90a", description, [of, variant](const OptionValues& options) {
+           return gemm_sm90(with_variant(of(options), variant), {});
+         }});
+  }
+  kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [of](const OptionValues& options) {
+                                return gemm(with_cpu_blocks(of(options)), {});
+                              }});
+  kernel.build = [of](const OptionValues& options) { return gemm(of(options), {}); };
+}
+
+std::vector<KernelOption> gemm_lengths() {
+  return {length_option("m", "rows of C", "512"), length_option("n", "columns of C", "512"),
+          length_option("k", "elements of a sum", "512")};
+}
+
+// The product alone, for which there are many variants.
+LibraryKernel gemm_entry() {
+  LibraryKernel kernel;
+  kernel.name = "gemm";
+  kernel.rules = schedule_rules(kernel.name);
+  kernel.description = "C = A B^T, with A {m, k}, B {n, k} and sums in f32";
+  kernel.options = gemm_lengths();
+  kernel.options.push_back(dtype_option());
+  kernel.options.push_back(
+      {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}});
+  kernel.tensors = {
+      {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
+  add_gemm_schedules(kernel, gemm_variants(),
+                     "persistent, in such tiles; bf16 and f16, n and k multiples of 8",
+                     [](const OptionValues& options) {
+                       Gemm g;
+                       g.dtype = options.dtype("dtype");
+                       return g;
+                     });
+  kernel.check = [](const OptionValues&) {};
+  kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
+    return gemm_reference(inputs);
+  };
+  kernel.floating_operations = gemm_operations;
+  return kernel;
+}
+
+LibraryKernel gemm_fp8_entry() {
+  LibraryKernel kernel = gemm_entry();
+  kernel.name = "gemm_fp8";
+  kernel.description =
+      "C = scale_a scale_b A B^T, with A {m, k} and B {n, k} e4m3, C bf16, sums in f32";
+  const auto option = [](const KernelOption& o) { return o.name == "dtype"; };
+  kernel.options.erase(std::remove_if(kernel.options.begin(), kernel.options.end(), option),
+                       kernel.options.end());
+  kernel.tensors = {{"A", {"m", "k"}, false, f8e4m3},
+                    {"B", {"n", "k"}, false, f8e4m3},
+                    {"scale_a", {"1"}, false, f32},
+                    {"scale_b", {"1"}, false, f32},
+                    {"C", {"m", "n"}, true, bf16}};
+  kernel.schedules.clear();
+  add_gemm_schedules(kernel, gemm_variants(),
+                     "persistent, in such tiles; n a multiple of 8, k of 16",
+                     [](const OptionValues&) {
+                       Gemm g;
+                       g.dtype = f8e4m3;
+                       g.block_k = 128;
+                       return g;
+                     });
+  return kernel;
+}
+
+// Of any layout, with what may stand behind it, in variants that leave registers for that.
+LibraryKernel linear_entry(const OperandLayout& layout) {
+  using Axes = std::vector<std::string>;
+  const Axes a = layout.a_along_m ? Axes{"k", "m"} : Axes{"m", "k"};
+  const Axes b = layout.b_along_n ? Axes{"k", "n"} : Axes{"n", "k"};
   LibraryKernel kernel;
   kernel.name = layout.name;
-  kernel.rules = schedule_rules(layout.is_along_k() ? "gemm" : "gemm_nn");
-  const std::string a = layout.a_along_m ? "{k, m}" : "{m, k}";
-  const std::string b = layout.b_along_n ? "{k, n}" : "{n, k}";
-  kernel.description =
-      "C = activation(A B^T + bias) + residual, with A " + a + ", B " + b + " and sums in f32";
-  if (!layout.is_along_k()) {
-    kernel.description = "gemm of operands that lie otherwise: A " + a + ", B " + b;
-  }
-  kernel.options = {length_option("m", "rows of C", "512"),
-                    length_option("n", "columns of C", "512"),
-                    length_option("k", "elements of a sum", "512"), dtype_option()};
-  if (layout.is_along_k()) {
-    kernel.options.push_back(
-        {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}});
-  }
+  kernel.rules = schedule_rules("gemm_nt");
+  kernel.description = "C = activation(A B^T + bias) + residual, with A {" + a[0] + ", " + a[1] +
+                       "}, B {" + b[0] + ", " + b[1] + "} and sums in f32";
+  kernel.options = gemm_lengths();
+  kernel.options.push_back(dtype_option());
   kernel.options.push_back(flag_option("bias", "each column has a number that is added"));
   kernel.options.push_back(activation_option("none"));
   kernel.options.push_back(flag_option("residual", "a matrix is added behind the activation"));
   kernel.options.push_back(flag_option("keep_sums", "Z is what the activation was given"));
-  using Axes = std::vector<std::string>;
-  kernel.tensors = {{"A", layout.a_along_m ? Axes{"k", "m"} : Axes{"m", "k"}, false, {}},
-                    {"B", layout.b_along_n ? Axes{"k", "n"} : Axes{"n", "k"}, false, {}},
+  kernel.tensors = {{"A", a, false, {}},
+                    {"B", b, false, {}},
                     {"bias", {"n"}, false, {}, {}, "bias"},
                     {"residual", {"m", "n"}, false, {}, {}, "residual"},
                     {"C", {"m", "n"}, true, {}},
                     {"Z", {"m", "n"}, true, {}, {}, "keep_sums"}};
-  const char* const along_k = "persistent, in such tiles; bf16 and f16, n and k multiples of 8";
-  const char* const otherwise =
-      "persistent, in such tiles; bf16 and f16, rows of each tensor multiples of 8";
-  for (const GemmVariant& variant :
-       layout.is_along_k() ? gemm_variants() : gemm_transposed_variants()) {
-    kernel.schedules.push_back({variant.name, "sm_90a", layout.is_along_k() ? along_k : otherwise,
-                                [layout, variant](const OptionValues& options) {
-                                  return gemm_sm90(with_variant(gemm_of(layout, options), variant),
-                                                   {});
-                                }});
-  }
-  kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [layout](const OptionValues& options) {
-                                return gemm(with_cpu_blocks(gemm_of(layout, options)), {});
-                              }});
-  kernel.build = [layout](const OptionValues& options) {
-    return gemm(gemm_of(layout, options), {});
-  };
+  add_gemm_schedules(kernel, gemm_linear_variants(),
+                     "persistent, in such tiles; bf16 and f16, rows of each tensor multiples of 8",
+                     [layout](const OptionValues& options) { return linear_of(layout, options); });
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [layout](const OptionValues& o, const std::vector<HostTensor>& inputs) {
     return linear_reference({layout.a_along_m, layout.b_along_n, o.boolean("bias"),
@@ -111,37 +162,6 @@ LibraryKernel gemm_entry(const OperandLayout& layout) {
                             inputs);
   };
   kernel.floating_operations = gemm_operations;
-  return kernel;
-}
-
-LibraryKernel gemm_fp8_entry() {
-  LibraryKernel kernel = gemm_entry({"gemm", false, false});
-  kernel.name = "gemm_fp8";
-  kernel.description =
-      "C = scale_a scale_b A B^T, with A {m, k} and B {n, k} e4m3, C bf16, sums in f32";
-  kernel.options.resize(3);
-  kernel.options.push_back(
-      {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}});
-  kernel.tensors = {{"A", {"m", "k"}, false, f8e4m3},
-                    {"B", {"n", "k"}, false, f8e4m3},
-                    {"scale_a", {"1"}, false, f32},
-                    {"scale_b", {"1"}, false, f32},
-                    {"C", {"m", "n"}, true, bf16}};
-  Gemm g;
-  g.dtype = f8e4m3;
-  kernel.schedules.clear();
-  for (const GemmVariant& variant : gemm_variants()) {
-    kernel.schedules.push_back(
-        {variant.name, "sm_90a", "persistent, in such tiles; n a multiple of 8, k of 16",
-         [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant), {}); }});
-  }
-  g.block_k = 128;
-  kernel.schedules.push_back(
-      {"cpu", "cpu", kOfCpu, [g](const OptionValues&) { return gemm(with_cpu_blocks(g), {}); }});
-  kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
-  kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
-    return gemm_reference(inputs);
-  };
   return kernel;
 }
 
@@ -190,10 +210,11 @@ LibraryKernel column_sums_entry() {
 }  // namespace
 
 std::vector<LibraryKernel> gemm_entries() {
-  return {gemm_entry({"gemm", false, false}),
-          gemm_entry({"gemm_nn", false, true}),
-          gemm_entry({"gemm_tn", true, true}),
-          gemm_entry({"gemm_tt", true, false}),
+  return {gemm_entry(),
+          linear_entry({"gemm_nt", false, false}),
+          linear_entry({"gemm_nn", false, true}),
+          linear_entry({"gemm_tn", true, true}),
+          linear_entry({"gemm_tt", true, false}),
           gemm_fp8_entry(),
           activation_backward_entry(),
           column_sums_entry()};

@@ -102,7 +102,8 @@ def check_paths(root, text):
             if source == "tools":
                 missing = program != "tilewright"
             else:
-                missing = source and not any(root.glob(f"{source}/{stem}.*"))
+                files = (f"{source}/{stem}.*", f"{source}/{stem}/main.cpp")
+                missing = source and not any(any(root.glob(file)) for file in files)
             if missing:
                 yield line, f"{program}, which no source builds"
 

@@ -5,12 +5,18 @@
 #include "command.h"
 #include "json_text.h"
 #include "runtime/build_cache.h"
+#include "runtime/cubin_cache.h"
 #include "support/escape.h"
 
 namespace tilewright::tools {
 
 int cache(const Request& request) {
   const runtime::BuildCache cache(runtime::BuildCache::default_folder());
+  if (!request.ship.empty()) {
+    const int count = runtime::ship_cubins(cache, runtime::BuildCache(request.ship));
+    fmt::print("{}: {} cubins\n", escaped_lines(request.ship), count);
+    return 0;
+  }
   const runtime::BuildCache::State state = request.clear ? cache.clear() : cache.state();
   const std::string folder = cache.folder().string();
   if (request.json) {

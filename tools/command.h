@@ -54,6 +54,7 @@ struct Request {
   bool check = false;
   bool checked = false;
   bool clear = false;
+  std::string ship;  // a folder for cubins
   bool control_only = false;
   bool one_for_all = false;  // a schedule alone, where nothing hangs on it
   bool provenance = false;

@@ -135,6 +135,12 @@ class CommandLine {
         add("cache", "Where built kernels are kept, how many, and whether they are used",
             tilewright::tools::cache);
     cache->add_flag("--clear", request_.clear, "Remove them, and make the folder yours alone");
+    cache
+        ->add_option(
+            "--ship", request_.ship,
+            "Write their cubins to DIR: as `cubins` beside a library they need no compiler")
+        ->type_name("DIR")
+        ->excludes("--clear");
     json(cache);
   }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -52,36 +53,40 @@ std::optional<std::size_t> take_number(std::string_view& text) {
   return value;
 }
 
-std::optional<std::vector<std::string>> decode(const BuildCache::Inputs& inputs,
-                                               std::string_view entry) {
-  if (entry.substr(0, kMagic.size()) != kMagic) return std::nullopt;
-  entry.remove_prefix(kMagic.size());
-  const std::size_t line_end = entry.find('\n');
+std::optional<BuildCache::Entry> decode(std::string_view text) {
+  if (text.substr(0, kMagic.size()) != kMagic) return std::nullopt;
+  text.remove_prefix(kMagic.size());
+  const std::size_t line_end = text.find('\n');
   if (line_end == std::string_view::npos) return std::nullopt;
-  std::string_view body = entry.substr(line_end + 1);
-  if (entry.substr(0, line_end) != content_hash(body)) return std::nullopt;
+  std::string_view body = text.substr(line_end + 1);
+  if (text.substr(0, line_end) != content_hash(body)) return std::nullopt;
 
-  const auto input_count = take_number(body);
-  const auto part_count = take_number(body);
-  if (!part_count || input_count != inputs.size()) return std::nullopt;
+  const auto input_count = take_number(body), part_count = take_number(body);
+  if (!input_count || !part_count) return std::nullopt;
   std::vector<std::size_t> sizes;
   for (std::size_t i = 0; i < *input_count + *part_count; ++i) {
     const auto size = take_number(body);
     if (!size) return std::nullopt;
     sizes.push_back(*size);
   }
-  std::vector<std::string> parts;
+  BuildCache::Entry entry;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] > body.size()) return std::nullopt;
-    const std::string_view text = body.substr(0, sizes[i]);
-    if (i >= inputs.size()) {
-      parts.emplace_back(text);
-    } else if (text != inputs[i]) {
-      return std::nullopt;
-    }
+    (i < *input_count ? entry.inputs : entry.parts).emplace_back(body.substr(0, sizes[i]));
     body.remove_prefix(sizes[i]);
   }
-  return parts;
+  return entry;
+}
+
+// Of these inputs.
+std::optional<std::vector<std::string>> decode(const BuildCache::Inputs& inputs,
+                                               std::string_view text) {
+  auto entry = decode(text);
+  if (!entry ||
+      !std::equal(inputs.begin(), inputs.end(), entry->inputs.begin(), entry->inputs.end())) {
+    return std::nullopt;
+  }
+  return std::move(entry->parts);
 }
 
 // An open file or folder; -1: none.
@@ -100,9 +105,12 @@ class Descriptor {
   int number_;
 };
 
+// Root may change anything anyway.
+bool is_trusted(uid_t owner) { return owner == ::geteuid() || owner == 0; }
+
 // Whether nobody else may change it.
 bool is_private(const struct stat& status) {
-  return status.st_uid == ::geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+  return is_trusted(status.st_uid) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
 // The folder, or none and why. Where there is no such folder, `why` is empty.
@@ -114,8 +122,8 @@ Descriptor open_folder(const fs::path& folder, std::string& why) {
     return Descriptor(-1);
   }
   if (is_private(status)) return opened;
-  why = status.st_uid != ::geteuid() ? fmt::format("it belongs to user {}", status.st_uid)
-                                     : "others may write to it";
+  why = !is_trusted(status.st_uid) ? fmt::format("it belongs to user {}", status.st_uid)
+                                   : "others may write to it";
   return Descriptor(-1);
 }
 
@@ -222,6 +230,22 @@ void BuildCache::store(const Inputs& inputs, const std::vector<std::string>& par
   file.write({std::as_bytes(std::span(text.data(), text.size()))});
   file.rename((folder_ / name).string());
   if (file.error() != 0) warn_once(folder_, std::strerror(file.error()));
+}
+
+std::vector<BuildCache::Entry> BuildCache::entries() const {
+  std::set<fs::path> files;
+  std::error_code failed;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_, failed)) {
+    if (file.path().extension() == kEnding) files.insert(file.path());
+  }
+  std::vector<Entry> entries;
+  for (const fs::path& path : files) {
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const std::optional<std::string> text = file ? read_entry(file) : std::nullopt;
+    auto entry = text ? decode(*text) : std::nullopt;
+    if (entry) entries.push_back(*std::move(entry));
+  }
+  return entries;
 }
 
 BuildCache::State BuildCache::state() const {

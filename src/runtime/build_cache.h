@@ -13,8 +13,8 @@ namespace tilewright::runtime {
 // which it holds too: an entry is taken only where all of it is the same. Any number of threads and
 // processes may use one folder at once: an entry appears whole, by rename, and never changes.
 //
-// What is read runs on the user's GPU. So the folder must be the user's own, and entries are
-// regular files of his, that nobody else may write to. A folder that cannot be used only costs
+// What is read runs on the user's GPU. So the folder must be the user's own or root's, and entries
+// are such regular files, that nobody else may write to. A folder that cannot be used only costs
 // time: one warning on stderr for each.
 class BuildCache {
  public:
@@ -35,6 +35,12 @@ class BuildCache {
   // others' to write) and finds nothing then.
   std::optional<std::vector<std::string>> load(const Inputs& inputs) const;
   void store(const Inputs& inputs, const std::vector<std::string>& parts) const;
+
+  struct Entry {
+    std::vector<std::string> inputs, parts;
+  };
+  // All that are whole, in the order of their names.
+  std::vector<Entry> entries() const;
 
   struct State {
     std::int64_t entries = 0, bytes = 0;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
+
 #include "runtime/nvrtc.h"
 
 namespace tilewright::runtime {
@@ -22,7 +25,15 @@ std::string build_ptx(const CompileRequest& request, const Nvrtc& compiler,
                       const BuildCache& cache);
 std::string build_ptx(const CompileRequest& request);
 
-// With the process's compiler and the default cache.
+// Cubins may come with the library: built ahead, in the folder `cubins` beside it. No compiler is
+// asked for them, and none is a part of their key.
+std::filesystem::path shipped_cubins();
+std::optional<Build> shipped_cubin(const CompileRequest& request, const ResourcePolicy& policy,
+                                   const BuildCache& shipped);
+// Makes such a folder of what the cache has, and says how many cubins.
+int ship_cubins(const BuildCache& cache, const BuildCache& shipped);
+
+// One that came with the library, else with the process's compiler and the default cache.
 Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy = {});
 
 }  // namespace tilewright::runtime

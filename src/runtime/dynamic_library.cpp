@@ -76,4 +76,11 @@ void* DynamicLibrary::find(const char* symbol) const noexcept {
   return handle_ == nullptr ? nullptr : dlsym(handle_, symbol);
 }
 
+std::filesystem::path own_folder() {
+  Dl_info info = {};
+  std::error_code failed;
+  if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0) return {};
+  return std::filesystem::canonical(info.dli_fname, failed).parent_path();
+}
+
 }  // namespace tilewright::runtime

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,5 +43,8 @@ class DynamicLibrary {
   void* handle_ = nullptr;
   std::string path_;
 };
+
+// Of the file that this code is in: libtilewright.so, or a program.
+std::filesystem::path own_folder();
 
 }  // namespace tilewright::runtime

@@ -1,6 +1,5 @@
 #include "runtime/nvrtc.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <glob.h>
 
@@ -53,14 +52,6 @@ void add_python_folder(const std::string& packages, std::vector<std::string>& fo
   for (const char* folder : {"cu13", "cuda_nvrtc"}) {
     add_matches(fmt::format("{}/nvidia/{}/lib/libnvrtc.so.1[0-9]", packages, folder), found);
   }
-}
-
-// Of the file that this code is in: libtilewright.so, or a program.
-std::filesystem::path own_folder() {
-  Dl_info info = {};
-  std::error_code failed;
-  if (dladdr(reinterpret_cast<const void*>(&add_matches), &info) == 0) return {};
-  return std::filesystem::canonical(info.dli_fname, failed).parent_path();
 }
 
 void add_python_packages(std::vector<std::string>& found) {

@@ -1,12 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "common/error_text.h"
 #include "kernels/library_case.h"
-#include "tilewright/check_gradients.h"
+#include "tilewright/compile.h"
 #include "tilewright/kernels/gemm.h"
 
 // What a linear layer computes, forward and backward: products of every layout, what stands behind
@@ -32,7 +33,7 @@ std::vector<std::string> sizes(const char* m, const char* n, const char* k,
 
 // Tiles that are not whole in any axis, and sums of nothing.
 TEST(LinearTest, EveryLayoutAgreesWithFloat64) {
-  for (const char* kernel : {"gemm_nn", "gemm_tn", "gemm_tt"}) {
+  for (const char* kernel : {"gemm_nt", "gemm_nn", "gemm_tn", "gemm_tt"}) {
     expect_right_everywhere({kernel, sizes("136", "72", "104", {})});
     expect_right_everywhere({kernel, sizes("72", "40", "0", {"bias=true"})});
     for (const LibrarySchedule& schedule : find_kernel(kernel).schedules) {
@@ -44,19 +45,36 @@ TEST(LinearTest, EveryLayoutAgreesWithFloat64) {
   }
 }
 
-// Each way to divide the work has its own place where sums end: whole tiles, exchanged ones, a
-// cluster's parts, and the grid's.
 TEST(LinearTest, EpiloguesAgreeWithFloat64) {
   for (const char* activation : {"relu", "gelu", "gelu_tanh"}) {
     expect_right_everywhere(
-        {"gemm", sizes("72", "40", "104",
-                       {"bias=true", "dtype=f16", std::string("activation=") + activation})});
+        {"gemm_nt", sizes("72", "40", "104",
+                          {"bias=true", "dtype=f16", std::string("activation=") + activation})});
   }
-  for (const char* schedule : {"tile", "128x256", "144x128_t_a2_b2", "64x96x128_b4_split4",
-                               "48x64x128_t_split6", "128x88_grid", "104x192_t_b2_grid"}) {
-    std::vector<std::string> settings = kAll;
-    settings.push_back(std::string("schedule=") + schedule);
-    expect_right({"gemm", sizes("200", "264", "136", settings)}, "sim:sm_90a");
+}
+
+// Each way to divide the work ends its sums in a place of its own: a whole tile, an exchanged one,
+// a cluster's parts, and the grid's.
+TEST(LinearTest, EveryWayToDivideTheWorkHasEpilogues) {
+  const std::vector<std::string> plain =
+      sizes("200", "264", "136", {"bias=true", "activation=silu", "residual=true"});
+  const LibraryKernel& entry = find_kernel("gemm_nt");
+  for (const char* name : {"128x256", "144x128_t_a2_b2", "64x96x128_b4_split4",
+                           "48x64x128_t_split6", "128x88_grid", "104x192_t_b2_grid"}) {
+    SCOPED_TRACE(name);
+    const auto variant =
+        std::find_if(kernels::gemm_variants().begin(), kernels::gemm_variants().end(),
+                     [&](const auto& each) { return each.name == name; });
+    ASSERT_NE(variant, kernels::gemm_variants().end());
+    Gemm g;
+    g.bias = g.residual = true;
+    g.activation = Activation::silu;
+    library::Workload work = library::make_workload(entry, plain, {}, 7);
+    std::vector<TensorRef> tensors;
+    for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+    compile(kernels::gemm_sm90(kernels::with_variant(g, *variant)), "sim:sm_90a").run(tensors);
+    const library::Comparison comparison = library::compare(work, library::reference_of(work));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
   }
 }
 

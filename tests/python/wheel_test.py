@@ -34,6 +34,17 @@ print(time.process_time() - started, "torch" in sys.modules)
 """
 
 
+# On a driver without a GPU, which executes nothing.
+FIRST_CALL = """
+import tilewright
+tilewright.Kernel("column_sums", target="cuda")
+try:
+    tilewright.Kernel("column_sums", target="cuda", dtype="f16")
+except tilewright.TilewrightError as error:
+    print(error)
+"""
+
+
 class WheelTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -43,20 +54,25 @@ class WheelTest(unittest.TestCase):
         subprocess.run([sys.executable, str(ROOT / "scripts/wheel"), "--no-build", "--build",
                         os.environ["BUILD"], "--out", str(folder)], check=True)
         (cls.wheel,) = folder.glob("*.whl")
-        environment = folder / "environment"
+        cls.python = cls.installed(cls.wheel, folder / "environment")
+
+    @staticmethod
+    def installed(wheel, environment):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)],
                        check=True)
-        cls.python = environment / "bin/python"
-        subprocess.run([sys.executable, "-m", "pip", "--python", str(cls.python), "install",
-                        "--quiet", "--no-index", "--disable-pip-version-check", str(cls.wheel)],
+        python = environment / "bin/python"
+        subprocess.run([sys.executable, "-m", "pip", "--python", str(python), "install",
+                        "--quiet", "--no-index", "--disable-pip-version-check", str(wheel)],
                        check=True)
+        return python
 
-    def said(self, *command):
+    def said(self, *command, **more):
         # Neither this repository's package nor its library.
         variables = {name: value for name, value in os.environ.items()
                      if name not in ("PYTHONPATH", "TILEWRIGHT_LIBRARY")}
-        return subprocess.run([str(word) for word in command], env=variables, check=True,
-                              cwd=self.keeper.name, capture_output=True, text=True).stdout
+        return subprocess.run([str(word) for word in command], env={**variables, **more},
+                              check=True, cwd=self.keeper.name, capture_output=True,
+                              text=True).stdout
 
     def test_a_kernel_runs(self):
         self.assertIn("environment", self.said(self.python, "-c", PROGRAM))
@@ -66,6 +82,27 @@ class WheelTest(unittest.TestCase):
         self.assertIn("gemm", self.said(command, "list", "gemm"))
         self.said(command, "run", "gemm", "--target", "cpu", "--set", "m=20", "--set", "n=30",
                   "--set", "k=40", "--check")
+
+    def test_what_is_built_ahead_needs_no_compiler(self):
+        """And the same files give the same wheel."""
+        folder = pathlib.Path(self.keeper.name, "ahead")
+        folder.mkdir()
+        (folder / "list.txt").write_text("column_sums  # two kernels\n")
+        packed = []
+        for name in ("one", "two"):
+            made = subprocess.run(
+                [sys.executable, str(ROOT / "scripts/wheel"), "--no-build", "--build",
+                 os.environ["BUILD"], "--out", str(folder / name), "--cubins",
+                 str(folder / "list.txt")], capture_output=True, text=True)
+            if "NVRTC" in made.stderr:
+                self.skipTest("there is no NVRTC")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            packed += (folder / name).glob("*.whl")
+        self.assertEqual(packed[0].read_bytes(), packed[1].read_bytes())
+        said = self.said(self.installed(packed[0], folder / "environment"), "-c", FIRST_CALL,
+                         TILEWRIGHT_CUDA_DRIVER=os.environ["FAKE_CUDA"], FAKE_CUDA_DEVICES="1",
+                         TILEWRIGHT_NVRTC="/nowhere/libnvrtc.so", TILEWRIGHT_CACHE="off")
+        self.assertIn("NVRTC", said)  # of f16, which is not on the list
 
     def test_it_is_small_and_imported_quickly(self):
         self.assertLess(self.wheel.stat().st_size, 10e6)

@@ -1,6 +1,8 @@
 #include "runtime/cubin_cache.h"
 
 #include <fstream>
+#include <iterator>
+#include <string>
 
 #include "common/temporary_folder.h"
 #include "runtime/build_cache.h"
@@ -96,6 +98,35 @@ TEST_F(CubinCacheTest, TheDefaultsUseTheEnvironmentsFolder) {
   EXPECT_FALSE(build_cubin(request_).from_cache);
   EXPECT_TRUE(build_cubin(request_).from_cache);
   EXPECT_TRUE(build(request_).from_cache);
+}
+
+// Of another machine's compiler, which is not asked for.
+TEST(ShippedCubinsTest, AreFoundWithoutACompiler) {
+  test::TemporaryFolder scratch;
+  const BuildCache built(scratch / "built"), shipped(scratch / "shipped");
+  CompileRequest request = {"scale", kScaleSource, "sm_90a", {"--option"}};
+  std::ifstream file(TILEWRIGHT_SOURCE_DIR "/tests/fuzz_files/corpus/cubin/kernel.cubin",
+                     std::ios::binary);
+  const std::string cubin((std::istreambuf_iterator<char>(file)), {}), log = "Used 42 registers\n";
+  built.store({"cubin", "a compiler", "sm_90a", "scale", kScaleSource, "--option"},
+              {cubin, "its PTX", "Compile time = 3 ms\n" + log + "Compile time = 4 ms"});
+  built.store({"ptx", "a compiler", "sm_90a", "scale", kScaleSource}, {"PTX"});
+  EXPECT_FALSE(shipped_cubin(request, {}, shipped).has_value());
+  EXPECT_EQ(ship_cubins(built, shipped), 1);
+  const std::optional<Build> build = shipped_cubin(request, {}, shipped);
+  ASSERT_TRUE(build);
+  EXPECT_EQ(build->kernel.cubin, cubin);
+  EXPECT_TRUE(build->from_cache);
+  EXPECT_EQ(build->kernel.log, log);
+  const auto expect_other = [&](const auto& change) {
+    CompileRequest other = request;
+    change(other);
+    EXPECT_FALSE(shipped_cubin(other, {}, shipped).has_value());
+  };
+  expect_other([](CompileRequest& other) { other.source += " "; });
+  expect_other([](CompileRequest& other) { other.arch = "sm_100a"; });
+  expect_other([](CompileRequest& other) { other.options.clear(); });
+  expect_other([](CompileRequest& other) { other.afresh = true; });
 }
 
 }  // namespace

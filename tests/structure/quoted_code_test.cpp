@@ -71,5 +71,15 @@ TEST(QuotedCodeTest, TheDocumentsShowTheExamplesThatAreRun) {
   EXPECT_GE(count, 1);
 }
 
+TEST(QuotedCodeTest, EachLessonShowsWhatItRuns) {
+  int lessons = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kRoot / "docs/tutorial")) {
+    if (entry.path().filename() == "README.md") continue;
+    EXPECT_GE(check_quotes(entry.path()), 1) << entry.path();
+    ++lessons;
+  }
+  EXPECT_EQ(lessons, 8);
+}
+
 }  // namespace
 }  // namespace tilewright::structure

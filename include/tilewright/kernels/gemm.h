@@ -52,8 +52,8 @@ struct GemmVariant {
   bool grid_split = false;
 };
 const std::vector<GemmVariant>& gemm_variants();
-// Those of operands that are not contiguous along k.
-const std::vector<GemmVariant>& gemm_transposed_variants();
+// Those for operands of any layout, and with registers left for what stands behind the sums.
+const std::vector<GemmVariant>& gemm_linear_variants();
 // Checks nothing: gemm_sm90 does.
 Gemm with_variant(Gemm gemm, const GemmVariant& variant);
 

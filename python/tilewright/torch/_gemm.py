@@ -102,14 +102,15 @@ def _operands(a, b):
     do it reads along k."""
     along_k_a, along_k_b = is_usable(a), is_usable(b.t())
     a_along_m, b_along_n = not along_k_a and is_usable(a.t()), not along_k_b and is_usable(b)
-    name = {(False, False): "gemm", (False, True): "gemm_nn", (True, True): "gemm_tn",
-            (True, False): "gemm_tt"}[a_along_m, b_along_n]
+    name = f"gemm_{'t' if a_along_m else 'n'}{'n' if b_along_n else 't'}"
     return name, a.t() if a_along_m else readable(a), b if b_along_n else readable(b.t())
 
 
 def _product(a, b, target):
     c = _empty_product(a, b)
     name, *operands = _operands(a, b)
+    if name == "gemm_nt":
+        name = "gemm"  # which has more variants, and nothing behind the product
     run(name, (), lambda: {"dtype": DTYPES[a.dtype]}, target, (*operands, c))
     return c
 
