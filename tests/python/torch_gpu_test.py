@@ -55,7 +55,7 @@ class Gpu(unittest.TestCase):
                 mine, torch.autograd.grad(ours, inputs, d_out),
                 torch.autograd.grad(wanted, exact, d_out.double()))):
             self.assertTrue(torch.equal(gradient, again), f"{what}: gradient {i} twice")
-            require_close(self, f"{what}: gradient {i}", gradient / 8, right / 8, ours.dtype)
+            require_close(self, f"{what}: gradient {i}", gradient / 8, right / 8, gradient.dtype)
 
     def test_attention(self):
         for what, (sizes, options) in CASES.items():
