@@ -495,6 +495,14 @@ LibraryKernel gemm_entry() {
                                   return gemm_sm90(with_variant(gemm_of(options), variant), {});
                                 }});
   }
+  const auto add_sm100 = [&](const char* name, const char* description, GemmRoles roles) {
+    kernel.schedules.push_back({name, "sm_100a", description, [roles](const OptionValues& options) {
+                                  return gemm_sm100(gemm_of(options), roles, {});
+                                }});
+  };
+  add_sm100("sm100", "persistent, with roles that load, multiply and store; bf16 and f16",
+            GemmRoles::persistent);
+  add_sm100("sm100_one_tile", "the same with one tile of each CTA", GemmRoles::one_tile);
   kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
                                 return gemm(with_cpu_blocks(gemm_of(options)), {});
                               }});
