@@ -6,6 +6,7 @@
     bench/gpu_attention_paged.py --library ... --cache e4m3       # beside the same keys in bf16
     bench/gpu_attention_paged.py --library ... --cache latent --rows 64x8192 --heads 16/1 128/1
     bench/gpu_attention_paged.py --library ... --chunk 512 --rows 8x8192    # of prompts, causal
+    bench/gpu_attention_paged.py --library ... --split-size 2048    # parts of a fixed size
 
 Pages are in random order, with NaN where no sequence has a key. Each run has a cold L2 cache, which
 memory has been given (not with --dirty: up to 50 MB then go there meanwhile). TB/s count each byte
@@ -47,11 +48,13 @@ class Row:
     page: int
     spread: str  # of the lengths: `equal`, but for a few keys less, or a heavy `tail`
     chunk: int = 1  # queries of each sequence
+    split_size: int = 0  # keys of a part; 0: parts fill the GPU
 
     def __str__(self):
         name = f"{self.batch}x{self.length}" + ("t" if self.spread == "tail" else "")
         return f"{name} {self.heads}/{self.kv_heads} p{self.page}" + (
-            f" q{self.chunk}" if self.chunk > 1 else "")
+            f" q{self.chunk}" if self.chunk > 1 else "") + (
+            f" split {self.split_size}" if self.split_size else "")
 
     def lengths(self):
         if self.chunk > 1:
@@ -128,6 +131,8 @@ class Problem:
 
     def launch(self, library, schedule):
         options = {"schedule": schedule} if schedule else {}
+        if self.row.split_size:
+            options["fixed_split_size"] = self.row.split_size
         kernel = library.kernel(self.kernel, heads=self.row.heads, dim=self.dims[0],
                                 dim_v=self.dims[1], page=self.row.page, **self.options(), **options)
         offsets = torch.arange(self.row.batch + 1, device="cuda", dtype=torch.int32)
@@ -306,6 +311,8 @@ def main():
     parser.add_argument("--pages", nargs="+", type=int, default=PAGES)
     parser.add_argument("--cache", choices=("bf16", "e4m3", "latent"), default="bf16")
     parser.add_argument("--chunk", type=int, default=1, help="queries of each sequence, causal")
+    parser.add_argument("--split-size", type=int, default=0, help="keys of a part: "
+                        "fixed_split_size")
     parser.add_argument("--layout", choices=("nhd", "hnd"), default="nhd", help="of a page")
     parser.add_argument("--dirty", action="store_true", help="the L2 cache holds what was written")
     arguments = parser.parse_args()
@@ -320,7 +327,8 @@ def main():
         for heads in arguments.heads:
             for page in arguments.pages:
                 row = Row(batch, length, *(int(x) for x in heads.split("/")), page,
-                          "tail" if text.endswith("t") else "equal", arguments.chunk)
+                          "tail" if text.endswith("t") else "equal", arguments.chunk,
+                          arguments.split_size)
                 failures += run_row(library, row, schedules, arguments)
     print(f"device: {measure.device_state()}")
     for failure in failures:

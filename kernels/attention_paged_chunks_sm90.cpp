@@ -72,6 +72,7 @@ class ChunkOrder : public PackedTiles<ChunkParameters> {
 Program attention_paged_chunks_sm90(const PagedAttention& attention, SourceLocation where) {
   const Caller caller{"attention_paged_chunks_sm90", where};
   check_paged(attention, caller);
+  check_undivided(attention, caller);
   if (attention.quantised || attention.latent) {
     caller.refuse("quantised or latent is set", "take attention_paged_sm90, or attention_paged");
   }

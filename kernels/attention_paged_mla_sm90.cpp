@@ -31,8 +31,9 @@ int stages_of(const PagedAttention& a) {
   return left / (kKeys * row);
 }
 
-void check_latent_sm90(const PagedAttention& a, const Caller& caller) {
+void check_latent_sm90(const PagedAttention& a, KeyParts keys, const Caller& caller) {
   check_paged(a, caller);
+  if (keys == KeyParts::one) check_undivided(a, caller);
   if (!a.latent) caller.refuse("latent is not set", "take attention_paged_sm90");
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
@@ -220,7 +221,7 @@ class LatentForward {
 }  // namespace
 
 Program attention_paged_mla_sm90(const PagedAttention& a, KeyParts keys, SourceLocation where) {
-  check_latent_sm90(a, {"attention_paged_mla_sm90", where});
+  check_latent_sm90(a, keys, {"attention_paged_mla_sm90", where});
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   LatentForward forward(kernel, a, keys);
   return paged_program("attention_paged_mla_sm90", a, kernel,

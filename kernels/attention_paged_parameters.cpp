@@ -13,6 +13,11 @@ namespace tilewright::kernels {
 void check_paged(const PagedAttention& a, const Caller& caller) {
   check_attention(a, caller);
   caller.check_positive("page", a.page);
+  if (a.fixed_split_size < 0 || a.fixed_split_size % kKeysOfBlock != 0) {
+    caller.refuse("fixed_split_size is " + std::to_string(a.fixed_split_size),
+                  "take a multiple of " + std::to_string(kKeysOfBlock) +
+                      " keys, or 0 to divide keys so that they fill the GPU");
+  }
   if (a.quantised && a.scales != 1 && a.scales != a.kv_heads) {
     caller.refuse(
         "scales is " + std::to_string(a.scales) + ", and kv_heads is " + std::to_string(a.kv_heads),
@@ -30,6 +35,13 @@ void check_paged(const PagedAttention& a, const Caller& caller) {
   if (a.quantised) {
     caller.refuse("latent and quantised are both set", "leave one of them out");
   }
+}
+
+void check_undivided(const PagedAttention& a, const Caller& caller) {
+  if (a.fixed_split_size == 0) return;
+  caller.refuse("fixed_split_size is " + std::to_string(a.fixed_split_size) +
+                    ", and this schedule divides no keys",
+                "take one that divides them, or leave fixed_split_size out");
 }
 
 DType dtype_of_keys(const PagedAttention& a) {
@@ -146,7 +158,7 @@ Index PagedItems::count() const {
 PagedItem PagedItems::item(const Index& number) const {
   const Index head_block = number % heads_, place = number / heads_;
   if (plan_) {
-    const PlannedItem planned = planned_item(p_, *plan_, place);
+    const PlannedItem planned = planned_item(p_, *plan_, tile_, place);
     return {planned.sequence, planned.block, head_block, planned.part, planned.parts, place};
   }
   const auto [sequence, block] = p_.queries.tile(place / parts_, tile_.queries());
@@ -155,6 +167,7 @@ PagedItem PagedItems::item(const Index& number) const {
 
 PagedWork::PagedWork(const PagedParameters& p, const PagedRows& tile, const PagedItem& item)
     : item(item),
+      fixed_split_size(p.fixed_split_size()),
       queries(p.queries.of(item.sequence)),
       keys(p.keys(item.sequence)),
       mask(p.mask(queries, keys)),
@@ -166,24 +179,30 @@ PagedWork::PagedWork(const PagedParameters& p, const PagedRows& tile, const Page
 
 std::pair<Index, Index> PagedWork::blocks_of_part(int size) const {
   const auto [first, last] = mask.visible(rows, keys, size);
-  const Index each = ceil_div(last - first, item.parts);
+  const Index each =
+      fixed_split_size > 0 ? Index(fixed_split_size / size) : ceil_div(last - first, item.parts);
   const Index begin = min(first + item.part * each, last);
   return {begin, min(begin + each, last)};
 }
 
+Kept kept(const PagedAttention& a, KeyParts keys) {
+  if (plan_case("keys as a whole", keys == KeyParts::one)) return Kept::whole;
+  const bool is_fixed = plan_case("parts of a fixed size", a.fixed_split_size > 0);
+  return plan_case("keys by a plan", keys == KeyParts::planned) && !is_fixed ? Kept::by_item
+                                                                             : Kept::by_query;
+}
+
 PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
                          const PagedRows& tile)
-    : keys_(keys), p_(p), tile_(tile), parts_(1) {
-  plan_case("keys as a whole", keys == KeyParts::one);
-  plan_case("keys by a plan", keys == KeyParts::planned);
+    : kept_(kept(a, keys)), p_(p), tile_(tile), parts_(1) {
   std::vector<Dim> rows = p.of_rows();
-  if (keys == KeyParts::several) {
+  if (kept_ == Kept::by_query) {
     parts_ = kernel.dim("parts", at_least(1));
     rows = {p.total_queries, parts_, a.heads};
-  } else if (keys == KeyParts::planned) {
+  } else if (kept_ == Kept::by_item) {
     rows = {kernel.dim("items", at_least(1)), tile.queries(), a.heads};
   }
-  const bool whole = keys == KeyParts::one;
+  const bool whole = kept_ == Kept::whole;
   std::vector<Dim> outputs = rows;
   outputs.emplace_back(a.dim_v);
   O_ = kernel.out(whole ? "O" : "P", whole ? a.dtype : f32, outputs);
@@ -209,13 +228,13 @@ void PagedStores::store_outputs(const PagedWork& work, const Selector& columns,
   each_rows(work, [&](const Rows& rows, std::vector<std::int64_t> shape) {
     shape.push_back(outputs.shape()[1]);
     const Tile tile = shape.size() == 2 ? outputs : outputs.reshape(shape);
-    switch (keys_) {
-      case KeyParts::one:
+    switch (kept_) {
+      case Kept::whole:
         return tilewright::store((*O_)(rows.own, work.heads, columns), tile);
-      case KeyParts::several:
+      case Kept::by_query:
         return tilewright::store((*O_)(rows.own, work.item.part, work.heads, columns), tile);
-      case KeyParts::planned:
-        return tilewright::store((*O_)(work.item.place, rows.planned, work.heads, columns), tile);
+      case Kept::by_item:
+        return tilewright::store((*O_)(work.item.place, rows.placed, work.heads, columns), tile);
     }
   });
 }
@@ -223,13 +242,13 @@ void PagedStores::store_outputs(const PagedWork& work, const Selector& columns,
 void PagedStores::store_sums(const PagedWork& work, const Tile& sums) const {
   each_rows(work, [&](const Rows& rows, const std::vector<std::int64_t>& shape) {
     const Tile tile = sums.reshape(shape);
-    switch (keys_) {
-      case KeyParts::one:
+    switch (kept_) {
+      case Kept::whole:
         return tilewright::store((*LSE_)(rows.own, work.heads), tile);
-      case KeyParts::several:
+      case Kept::by_query:
         return tilewright::store((*LSE_)(rows.own, work.item.part, work.heads), tile);
-      case KeyParts::planned:
-        return tilewright::store((*LSE_)(work.item.place, rows.planned, work.heads), tile);
+      case Kept::by_item:
+        return tilewright::store((*LSE_)(work.item.place, rows.placed, work.heads), tile);
     }
   });
 }

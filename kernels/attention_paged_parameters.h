@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -15,6 +16,8 @@ namespace tilewright::kernels {
 
 // Raises for what fits no paged attention.
 void check_paged(const PagedAttention& a, const Caller& caller);
+// Of a schedule that divides no keys.
+void check_undivided(const PagedAttention& a, const Caller& caller);
 
 // As they lie in the cache.
 DType dtype_of_keys(const PagedAttention& a);
@@ -101,6 +104,7 @@ struct PagedParameters : AttentionScores, PagedShapes {
   HeadScale key_scale(const Index& kv_head) const { return {K_scale_, scale_of(kv_head)}; }
   HeadScale value_scale(const Index& kv_head) const { return {V_scale_, scale_of(kv_head)}; }
   int window() const { return a_.window; }
+  int fixed_split_size() const { return a_.fixed_split_size; }
   void declare_sinks(Kernel& kernel) { AttentionScores::declare_sinks(kernel, a_); }
   Tensor Q, cu_seqlens_q, lengths;
   std::vector<Tensor> table;  // block_table, or indptr and indices
@@ -130,7 +134,7 @@ class PagedItems {
  public:
   // All parts of a tile, tile by tile.
   PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts);
-  // As many parts of each sequence as a plan has (attention_paged_plan.h).
+  // As many parts of each sequence as a plan says (attention_paged_plan.h).
   PagedItems(const PagedParameters& p, const PagedRows& tile, const Tensor& plan);
   Index count() const;
   PagedItem item(const Index& number) const;
@@ -157,6 +161,7 @@ struct PagedWork {
     return Q(max(min(rows.start(), rows.limit() - 1), 0), read_heads, all);
   }
   PagedItem item;
+  int fixed_split_size;
   Sequence queries, keys;
   Mask mask;
   Block rows;  // queries of the tile
@@ -164,7 +169,12 @@ struct PagedWork {
   Block read_heads, heads;  // of the tile, and those of them that are heads
 };
 
-// Where results go: to the output, or to the parts that a kernel of its own joins.
+// Where results are kept: they are the output, or a kernel of its own joins the parts of each
+// query, or those of each item. A plan bounds the number of items, parts of a fixed size that of a
+// query's.
+enum class Kept : std::uint8_t { whole, by_query, by_item };
+Kept kept(const PagedAttention& a, KeyParts keys);
+
 class PagedStores {
  public:
   PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
@@ -172,7 +182,7 @@ class PagedStores {
   const Dim& parts() const { return parts_; }
   // That the softmax of these rows begins with: of parts, the kernel that joins them does.
   std::optional<Tile> sinks(const PagedWork& work) const {
-    return keys_ == KeyParts::one ? p_.sinks(work.read_heads, tile_.rows) : std::nullopt;
+    return kept_ == Kept::whole ? p_.sinks(work.read_heads, tile_.rows) : std::nullopt;
   }
   // Rows {rows, dim_v} that are divided by their sums, and the logarithms of these, {rows, 1}.
   void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
@@ -183,14 +193,14 @@ class PagedStores {
   void store_sums(const PagedWork& work, const Tile& sums) const;
 
  private:
-  // Where rows of queries lie: on their own axis, or in the plan's place.
+  // Where rows of queries lie: on their own axis, or in an item's place.
   struct Rows {
-    Selector own, planned;
+    Selector own, placed;
   };
   // Calls `put` with the rows, and the first axes of the tile that they are then.
   void each_rows(const PagedWork& work,
                  const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const;
-  KeyParts keys_;
+  Kept kept_;
   const PagedParameters& p_;
   const PagedRows& tile_;
   Dim parts_;
@@ -212,7 +222,7 @@ class JoinedOutput {
   std::optional<Tensor> sinks_;
 };
 
-// Joins the parts: in P, L, cu_seqlens_q; out O, LSE; in sinks, if there are any.
+// Joins as many parts of each query: in P, L, cu_seqlens_q; out O, LSE; in sinks, if there are any.
 Kernel attention_paged_join(const PagedAttention& a);
 
 }  // namespace tilewright::kernels

@@ -1,5 +1,6 @@
 #include "kernels/attention_paged_plan.h"
 
+#include <optional>
 #include <vector>
 
 #include "kernels/attention_join.h"
@@ -39,19 +40,21 @@ Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted
   return low;
 }
 
+Index queries_of(const Tensor& cu_seqlens_q, const Index& sequence) {
+  return load_index(cu_seqlens_q(sequence + 1)) - load_index(cu_seqlens_q(sequence));
+}
+
 // The parts of each tile of a sequence, as the plan has counted them.
-Index parts_of_tile(const PagedShapes& s, const Tensor& cu_seqlens_q, const Tensor& lengths,
-                    const Tensor& plan, int window, const Index& sequence) {
-  const Index end = load_index(cu_seqlens_q(sequence + 1));
-  const Index queries = end - load_index(cu_seqlens_q(sequence));
-  const Index keys = seen_keys(queries, load_index(lengths(sequence)), window);
-  const Index most = load_index(plan(Index(s.batch + 1)));
-  return max(ceil_div(ceil_div(keys, kKeysOfBlock), max(most, 1)), 1);
+Index parts_of_tile(const Tensor& cu_seqlens_q, const Tensor& plan, const PagedRows& tile,
+                    const Index& sequence) {
+  const Index items = load_index(plan(sequence + 1)) - load_index(plan(sequence));
+  const Index tiles = ceil_div(queries_of(cu_seqlens_q, sequence), tile.queries());
+  return max(items / max(tiles, 1), 1);
 }
 
 }  // namespace
 
-std::vector<Dim> shape_of_plan(const Dim& batch) { return {batch + 2}; }
+std::vector<Dim> shape_of_plan(const Dim& batch) { return {batch + 1}; }
 
 Dim wanted_items(const PagedShapes& s, const PagedRows& tile, const Dim& places) {
   return max(kItemsOfPlace * places / (s.kv_heads * tile.head_blocks), 1);
@@ -68,7 +71,8 @@ Kernel attention_paged_plan(const PagedAttention& a, const PagedRows& tile) {
   const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {batch + 1});
   const Tensor lengths = kernel.in("lengths", i32, {batch});
   const Tensor plan = kernel.out("plan", i32, shape_of_plan(batch));
-  const Scalar wanted = kernel.scalar("wanted_items", i32);
+  std::optional<Scalar> wanted;
+  if (a.fixed_split_size == 0) wanted = kernel.scalar("wanted_items", i32);
   kernel.grid(1);
   const auto row = [](const Tile& t) { return t.reshape({1, kSequences}); };
   const auto counts = [&](const Index& step) {
@@ -81,31 +85,35 @@ Kernel attention_paged_plan(const PagedAttention& a, const PagedRows& tile) {
   };
   const Dim steps = tilewright::ceil_div(batch, kSequences);
 
-  Var all_blocks{zeros({1, 1}, i32)};
-  for (Index step : range(steps)) {
-    const Counts c = counts(step);
-    all_blocks = all_blocks + reduce_sum(c.tiles * c.blocks, 1);
+  // Blocks that an item has at most.
+  Var share{full({1, 1}, a.fixed_split_size / kKeysOfBlock, i32)};
+  if (wanted) {
+    Var all_blocks{zeros({1, 1}, i32)};
+    for (Index step : range(steps)) {
+      const Counts c = counts(step);
+      all_blocks = all_blocks + reduce_sum(c.tiles * c.blocks, 1);
+    }
+    share = max(ceil_div(all_blocks, full({1, 1}, *wanted)), 1);
   }
-  const Tile blocks_of_item = max(ceil_div(all_blocks, full({1, 1}, wanted)), 1);
 
   Var before{zeros({1, 1}, i32)};
   for (Index step : range(steps)) {
     const Counts c = counts(step);
-    const Tile items = c.tiles * max(ceil_div(c.blocks, blocks_of_item), 1);
+    const Tile items = c.tiles * max(ceil_div(c.blocks, share), 1);
     const Tile is_before = iota({kSequences, 1}, 0) >= iota({1, kSequences}, 1);
     const Tile up_to = reduce_sum(where(is_before, items, 0), 1) + before;
     store(plan(Block(step * kSequences + 1, kSequences, batch + 1)), up_to.reshape({kSequences}));
     before = before + reduce_sum(items, 1);
   }
   store(plan(Block(0, 1, 1)), zeros({1}, i32));
-  store(plan(Block(Index(batch + 1), 1, batch + 2)), blocks_of_item.reshape({1}));
   return kernel;
 }
 
-PlannedItem planned_item(const PagedParameters& p, const Tensor& plan, const Index& place) {
+PlannedItem planned_item(const PagedParameters& p, const Tensor& plan, const PagedRows& tile,
+                         const Index& place) {
   const Index sequence = last_not_past(plan, p.batch, place);
   const Index number = max(place - load_index(plan(sequence)), 0);
-  const Index parts = parts_of_tile(p, p.cu_seqlens_q, p.lengths, plan, p.window(), sequence);
+  const Index parts = parts_of_tile(p.cu_seqlens_q, plan, tile, sequence);
   return {sequence, number / parts, number % parts, parts};
 }
 
@@ -116,14 +124,13 @@ Kernel attention_paged_planned_join(const PagedAttention& a, const PagedRows& ti
   const Tensor P = kernel.in("P", f32, {items, tile.queries(), a.heads, a.dim_v});
   const Tensor L = kernel.in("L", f32, {items, tile.queries(), a.heads});
   const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {s.batch + 1});
-  const Tensor lengths = kernel.in("lengths", i32, {s.batch});
   const Tensor plan = kernel.in("plan", i32, shape_of_plan(s.batch));
   const JoinedOutput output(kernel, a, s.total_queries);
   const Ragged queries(s.total_queries, cu_seqlens_q);
   const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.tiles(tile.queries()));
   const auto [sequence, block] = queries.tile(number, tile.queries());
   const Block rows = queries.of(sequence).block(block, tile.queries()), heads = output.heads(x);
-  const Index parts = parts_of_tile(s, cu_seqlens_q, lengths, plan, a.window, sequence);
+  const Index parts = parts_of_tile(cu_seqlens_q, plan, tile, sequence);
   const Index first = load_index(plan(sequence)) + block * parts;
   for (Index query : range(rows.start(), min(rows.start() + tile.queries(), rows.limit()))) {
     const Index row = query - rows.start();
@@ -135,6 +142,31 @@ Kernel attention_paged_planned_join(const PagedAttention& a, const PagedRows& ti
         {parts, [&](const Block& of_parts) { return P(kept(of_parts), row, heads, all); },
          [&](const Block& of_parts) { return L(kept(of_parts), row, heads); }});
   }
+  return kernel;
+}
+
+Kernel attention_paged_fixed_join(const PagedAttention& a) {
+  Kernel kernel("attention_paged_fixed_join");
+  const PagedShapes s = PagedShapes::of_queries_only(kernel, a);
+  const Dim most = kernel.dim("parts", at_least(1));
+  const Tensor P = kernel.in("P", f32, {s.total_queries, most, a.heads, a.dim_v});
+  const Tensor L = kernel.in("L", f32, {s.total_queries, most, a.heads});
+  const Tensor cu_seqlens_q = kernel.in("cu_seqlens_q", i32, {s.batch + 1});
+  const Tensor lengths = kernel.in("lengths", i32, {s.batch});
+  const JoinedOutput output(kernel, a, s.total_queries);
+  const Ragged queries(s.total_queries, cu_seqlens_q);
+  const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.tiles(1));
+  const auto [sequence, block] = queries.tile(number, 1);
+  const Block row = queries.of(sequence).block(block, 1), heads = output.heads(x);
+  when(row.start() < row.limit(), [&, sequence = sequence] {
+    const Index keys =
+        seen_keys(queries_of(cu_seqlens_q, sequence), load_index(lengths(sequence)), a.window);
+    const Index parts = min(max(ceil_div(keys, a.fixed_split_size), 1), most);
+    const Index query = row.start();
+    output.join_row(query, heads,
+                    {parts, [&](const Block& of_parts) { return P(query, of_parts, heads, all); },
+                     [&](const Block& of_parts) { return L(query, of_parts, heads); }});
+  });
   return kernel;
 }
 

@@ -1,5 +1,6 @@
 #include "kernels/attention_paged_program.h"
 
+#include <optional>
 #include <vector>
 
 #include "kernels/attention_paged_plan.h"
@@ -9,11 +10,19 @@ namespace {
 
 constexpr int kKeysOfPart = 64;  // at least
 
-// As many parts as fill the GPU.
-Dim parts_of(const PagedShapes& s, const PagedProgram& how) {
+// As many parts as fill the GPU, or as many of a fixed size as the table has room for.
+Dim parts_of(const PagedAttention& a, const PagedShapes& s, const PagedProgram& how) {
+  if (a.fixed_split_size > 0) return max(ceil_div(s.max_pages * s.page, a.fixed_split_size), 1);
   const Dim tiles = max(s.batch, s.total_queries / how.tile.queries());
   const Dim places = how.places / max(tiles * (s.kv_heads * how.tile.head_blocks), 1);
   return max(min(places, ceil_div(s.max_pages * s.page, kKeysOfPart)), 1);
+}
+
+// The rows whose parts a kernel of its own joins.
+std::vector<Dim> rows_of_parts(const PagedAttention& a, const PagedShapes& s,
+                               const PagedProgram& how) {
+  if (kept(a, how.keys) == Kept::by_query) return {s.total_queries, parts_of(a, s, how), a.heads};
+  return {most_items(s, how.tile, how.places), how.tile.queries(), a.heads};
 }
 
 // Keys and values, and their scales.
@@ -57,28 +66,30 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
     stream.launch(kernel, tensors);
     return program;
   }
+  const bool is_fixed = a.fixed_split_size > 0, by_item = kept(a, how.keys) == Kept::by_item;
+  std::optional<Buffer> plan;
   if (how.keys == KeyParts::planned) {
-    const Dim items = most_items(s, how.tile, how.places);
-    const Buffer plan = program.scratch("plan", i32, shape_of_plan(s.batch));
-    const Buffer P = program.scratch("P", f32, {items, how.tile.queries(), a.heads, a.dim_v});
-    const Buffer L = program.scratch("L", f32, {items, how.tile.queries(), a.heads});
-    tensors.insert(tensors.end(), {plan, P, L});
-    std::vector<Part> joined{P, L, cu_seqlens_q, lengths, plan};
-    joined.insert(joined.end(), outputs.begin(), outputs.end());
-    stream.launch(attention_paged_plan(a, how.tile), {cu_seqlens_q, lengths, plan},
-                  {wanted_items(s, how.tile, how.places)});
-    stream.launch(kernel, tensors);
-    stream.launch(attention_paged_planned_join(a, how.tile), joined);
-    return program;
+    plan = program.scratch("plan", i32, shape_of_plan(s.batch));
+    std::vector<RunNumber> scalars;
+    if (!is_fixed) scalars.push_back(wanted_items(s, how.tile, how.places));
+    stream.launch(attention_paged_plan(a, how.tile), {cu_seqlens_q, lengths, *plan}, scalars);
+    tensors.push_back(*plan);
   }
-  const Dim parts = parts_of(s, how);
-  const Buffer P = program.scratch("P", f32, {s.total_queries, parts, a.heads, a.dim_v});
-  const Buffer L = program.scratch("L", f32, {s.total_queries, parts, a.heads});
+  const std::vector<Dim> rows = rows_of_parts(a, s, how);
+  std::vector<Dim> outputs_of_rows = rows;
+  outputs_of_rows.emplace_back(a.dim_v);
+  const Buffer P = program.scratch("P", f32, outputs_of_rows);
+  const Buffer L = program.scratch("L", f32, rows);
   tensors.insert(tensors.end(), {P, L});
   stream.launch(kernel, tensors);
   std::vector<Part> joined{P, L, cu_seqlens_q};
+  if (is_fixed) joined.push_back(lengths);
+  if (by_item) joined.push_back(*plan);
   joined.insert(joined.end(), outputs.begin(), outputs.end());
-  stream.launch(attention_paged_join(a), joined);
+  stream.launch(by_item    ? attention_paged_planned_join(a, how.tile)
+                : is_fixed ? attention_paged_fixed_join(a)
+                           : attention_paged_join(a),
+                joined);
   return program;
 }
 

@@ -69,8 +69,9 @@ class Widened {
   NamedBarrier written_;
 };
 
-void check_paged_sm90(const PagedAttention& a, const Caller& caller) {
+void check_paged_sm90(const PagedAttention& a, KeyParts keys, const Caller& caller) {
   check_paged(a, caller);
+  if (keys == KeyParts::one) check_undivided(a, caller);
   if (a.latent) caller.refuse("latent is set", "take attention_paged_mla_sm90");
   if (size_of(a.dtype) != 2) {
     caller.refuse("dtype is " + std::string(name_of(a.dtype)),
@@ -245,7 +246,7 @@ class PagedForward {
 }  // namespace
 
 Program attention_paged_sm90(const PagedAttention& a, KeyParts keys, SourceLocation where) {
-  check_paged_sm90(a, {"attention_paged_sm90", where});
+  check_paged_sm90(a, keys, {"attention_paged_sm90", where});
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   const PagedForward forward(kernel, a, keys);
   return paged_program("attention_paged_sm90", a, kernel, {keys, PagedRows(a, kRows), places()});

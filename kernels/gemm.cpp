@@ -12,11 +12,13 @@ Kernel gemm(const Gemm& g, SourceLocation where) {
   const Block rows = p.m.block(y, g.block_m), cols = p.n.block(x, g.block_n);
   Var acc{zeros({rows, cols})};
   for (Block depth : blocks(p.k, g.block_k)) {
-    acc = dot(load(p.A(rows, depth)), load(p.B(cols, depth)).T(), acc);
+    const Tile a = g.a_along_m ? load(p.A(depth, rows)).T() : load(p.A(rows, depth));
+    const Tile b = g.b_along_n ? load(p.B(depth, cols)) : load(p.B(cols, depth)).T();
+    acc = dot(a, b, acc);
   }
   const auto scale = p.scale();
   const Tile sum = acc;
-  store((*p.C)(rows, cols), scale ? sum * *scale : sum);
+  store((*p.C)(rows, cols), p.finished(scale ? sum * *scale : sum, rows, cols));
   return kernel;
 }
 

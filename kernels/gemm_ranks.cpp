@@ -9,6 +9,11 @@ namespace {
 void check_ranks(const Gemm& g, int ranks, const Caller& caller) {
   check_tiles(g, caller);
   if (ranks < 2 || ranks > 8) caller.refuse(std::to_string(ranks) + " ranks", "there are 2 to 8");
+  if (g.a_along_m || g.b_along_n || g.bias || g.residual || g.keep_sums ||
+      g.activation != Activation::none) {
+    caller.refuse("a transposed operand, a bias, an activation or a residual",
+                  "over ranks the product alone is computed: leave them out of its Gemm");
+  }
   if (g.dtype != f8e4m3) return;
   caller.refuse("operands of f8e4m3", "take bf16 or f16: scales of ranks are not one number");
 }

@@ -35,6 +35,9 @@ void check_sm100(const Gemm& g, const Caller& caller) {
   if (g.block_k != 64 && g.block_k != 128) {
     caller.refuse("block_k is " + std::to_string(g.block_k), "take 64 or 128");
   }
+  if (g.a_along_m || g.b_along_n) {
+    caller.refuse("operands that are not contiguous along k", "leave these to gemm_sm90");
+  }
   if (g.exchanged || g.grid_split || g.share_a * g.share_b * g.split != 1) {
     caller.refuse("operands exchanged, shared or k divided", "leave these to gemm_sm90");
   }
@@ -113,7 +116,8 @@ class GemmSm100 {
       for (int first = 0; first < g_.block_n; first += kStored) {
         const Tile part = load(all.columns(sum.stage() * g_.block_n + first, kStored));
         if (first + kStored == g_.block_n) sums_.release(sum);
-        store_part(rows, {cols.start() + first, kStored, cols.limit()}, part);
+        const Block columns{cols.start() + first, kStored, cols.limit()};
+        store_part(rows, columns, p_.finished(part, rows, columns));
       }
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
@@ -150,9 +154,9 @@ Kernel gemm_sm100(const Gemm& g, GemmRoles roles, SourceLocation where) {
   Kernel kernel("gemm_sm100");
   kernel.target(kTarget);
   // Without a k nothing would write the sums.
-  DimFacts depth = multiple_of(16 / size_of(g.dtype));
-  depth.minimum = depth.multiple;
-  GemmParameters parameters(kernel, g, multiple_of(8), depth);
+  DimFacts along_k = multiple_of(16 / size_of(g.dtype));
+  along_k.minimum = along_k.multiple;
+  GemmParameters parameters(kernel, g, along_k, multiple_of(8));
   GemmSm100(kernel, g, std::move(parameters), roles).record(kernel);
   return kernel;
 }

@@ -31,18 +31,47 @@ Dim resident_clusters(int ctas) {
   }
 }
 
+// Of an operand in memory: `size` rows along k, or with them exchanged.
+TileShape operand_tile(const Gemm& g, int size, bool transposed) {
+  if (transposed) return {g.dtype, g.block_k, size};
+  return {g.dtype, size, g.block_k};
+}
+
 }  // namespace
 
-GemmParameters::GemmParameters(Kernel& kernel, const Gemm& g, DimFacts column, DimFacts depth)
-    : m(kernel.dim("m")),
-      n(kernel.dim("n", column)),
-      k(kernel.dim("k", depth)),
-      A(kernel.in("A", g.dtype, {m, k})),
-      B(kernel.in("B", g.dtype, {n, k})) {
+GemmParameters::GemmParameters(Kernel& kernel, const Gemm& g, const DimFacts& of_operands,
+                               const DimFacts& of_results)
+    : m(g.a_along_m ? kernel.dim("m", of_operands) : kernel.dim("m")),
+      n(kernel.dim("n", of_results)),
+      k(g.a_along_m && g.b_along_n ? kernel.dim("k") : kernel.dim("k", of_operands)),
+      A(kernel.in("A", g.dtype, g.a_along_m ? std::vector<Dim>{k, m} : std::vector<Dim>{m, k})),
+      B(kernel.in("B", g.dtype, g.b_along_n ? std::vector<Dim>{k, n} : std::vector<Dim>{n, k})),
+      activation(g.activation) {
   if (plan_case("scaled sums", g.dtype == f8e4m3)) {
     scales = {kernel.in("scale_a", f32, {1}), kernel.in("scale_b", f32, {1})};
   }
-  C.emplace(kernel.out("C", result_dtype(g), {m, n}));
+  dtype = result_dtype(g);
+  if (plan_case("a bias", g.bias)) bias = kernel.in("bias", dtype, {n});
+  if (plan_case("a residual", g.residual)) residual = kernel.in("residual", dtype, {m, n});
+  C.emplace(kernel.out("C", dtype, {m, n}));
+  if (plan_case("sums are kept", g.keep_sums)) Z = kernel.out("Z", dtype, {m, n});
+}
+
+Tile GemmParameters::finished(const Tile& sums, const Block& rows, const Block& cols,
+                              bool exchanged) const {
+  Tile value = sums;
+  if (bias) {
+    const Tile row = load((*bias)(cols)).cast(f32);
+    value = value + (exchanged ? row.reshape({cols.size(), 1}) : row.reshape({1, cols.size()}));
+  }
+  if (Z) {
+    const Tile kept = value.cast(dtype);
+    store((*Z)(rows, cols), exchanged ? kept.T() : kept);
+  }
+  if (activation != Activation::none) value = activate(activation, value);
+  if (!residual) return value;
+  const Tile added = load((*residual)(rows, cols)).cast(f32);
+  return value + (exchanged ? added.T() : added);
 }
 
 std::optional<Tile> GemmParameters::scale() const {
@@ -59,7 +88,7 @@ GemmSm90::GemmSm90(Kernel& kernel, const Gemm& g, GemmParameters parameters, Sha
       p_(std::move(parameters)),
       plan_(std::move(plan)),
       ring_(kernel, "ab", stages(plan_.stages),
-            {{g.dtype, g.block_m, g.block_k}, {g.dtype, g.block_n, g.block_k}}),
+            {operand_tile(g, g.block_m, g.a_along_m), operand_tile(g, g.block_n, g.b_along_n)}),
       staged_(staged),
       blocks_(divided(g) / 64 / g.warpgroups),
       share_(undivided(g) / g.split) {
@@ -118,14 +147,18 @@ void GemmSm90::load_tiles() {
   each_tile([&](const Work& w) { load_tile(w); });
 }
 
-void GemmSm90::load_tile(const Work& w) { load_steps(w, p_.A); }
+void GemmSm90::load_tile(const Work& w) {
+  load_steps(w, [&](const Block& rows, const Block& depth) {
+    return g_.a_along_m ? p_.A(depth, rows) : p_.A(rows, depth);
+  });
+}
 
 void GemmSm90::load_steps(
     const Work& w, const std::function<TensorView(const Block& rows, const Block& depth)>& a) {
   const auto load = [&](const Block& depth) {
     ring_.produce([&](const Slot& slot) {
-      load_operand([&](const Block& rows) { return a(rows, depth); }, w.rows, slot[0], g_.share_a,
-                   1, &GemmSm90::across);
+      load_operand([&](const Block& rows) { return a(rows, depth); }, w.rows, slot[0], g_.a_along_m,
+                   g_.share_a, 1, &GemmSm90::across);
       load_b(w, depth, slot[1]);
     });
   };
@@ -142,12 +175,13 @@ void GemmSm90::load_steps(
 // What CTAs share each fetches a part of, for all `sharing` of them, which are `stride` apart;
 // `place` is its own among them.
 void GemmSm90::load_operand(const std::function<TensorView(const Block&)>& view, const Block& rows,
-                            const SharedView& to, int sharing, int stride,
+                            const SharedView& to, bool transposed, int sharing, int stride,
                             Index (GemmSm90::*place)() const) {
   if (sharing == 1) return tma_load(view(rows), to);
   const int part = rows.size() / sharing;
   const Index own = (this->*place)();
-  tma_load(view(rows.part(own, part)), to.rows(own * part, part),
+  tma_load(view(rows.part(own, part)),
+           transposed ? to.column_part(own, part) : to.rows(own * part, part),
            {Cache::normal, true, sharing, stride});
 }
 
@@ -232,8 +266,13 @@ std::vector<Tile> GemmSm90::products(const Work& w, const Index& group) {
       const Slot slot = ring_.consume();
       const std::vector<Pending> before(products.begin(), products.end());
       const SharedView &own = slot[g_.exchanged ? 1 : 0], &all = slot[g_.exchanged ? 0 : 1];
+      const bool own_transposed = g_.exchanged ? g_.b_along_n : g_.a_along_m;
+      const bool all_transposed = g_.exchanged ? g_.a_along_m : g_.b_along_n;
       for (int i = 0; i < blocks_; ++i) {
-        products[i] = wgmma(own.rows(64 * block_number(group, i), 64), all.T(), before[i]);
+        const Index number = block_number(group, i);
+        products[i] =
+            wgmma(own_transposed ? own.column_part(number, 64).T() : own.rows(64 * number, 64),
+                  all_transposed ? all : all.T(), before[i]);
       }
       // The products of one step stay in flight: the stage before is free only now.
       for (const Pending& product : before) retire(product);
@@ -386,8 +425,10 @@ void GemmSm90::store_runs(const Work& w, const Index& group, const Destination& 
 void GemmSm90::store_run(const Work& w, const Run& run, const Index& group, const Destination& to,
                          const Tile& value, const SharedTile& staged,
                          std::optional<int> under_way) {
-  const Tile result = value.cast(staged_);
   const Block part = divided_part(w, run, group), whole = whole_part(w, run);
+  const Tile finished =
+      g_.exchanged ? p_.finished(value, whole, part, true) : p_.finished(value, part, whole);
+  const Tile result = finished.cast(staged_);
   if (under_way) wait_for_stores(*under_way);
   if (g_.exchanged) {
     store_rows(whole, part, staged, group, to, result);
@@ -435,7 +476,7 @@ Kernel gemm_sm90(const Gemm& g, SourceLocation where) {
   SharedPlan plan = plan_shared(g, caller, result_dtype(g));
   Kernel kernel(caller.function);
   // Rows of whole 16 bytes, as TMA takes.
-  GemmParameters parameters(kernel, g, multiple_of(8), multiple_of(16 / size_of(g.dtype)));
+  GemmParameters parameters(kernel, g, multiple_of(16 / size_of(g.dtype)), multiple_of(8));
   GemmSm90(kernel, g, std::move(parameters), std::move(plan), result_dtype(g)).record(kernel);
   return kernel;
 }

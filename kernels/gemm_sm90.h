@@ -15,15 +15,22 @@ namespace tilewright::kernels {
 
 // A has the axes m and k, and n and k are those of B. Operations over ranks give it one more.
 struct GemmParameters {
-  GemmParameters(Kernel& kernel, const Gemm& g, DimFacts column = {}, DimFacts depth = {});
+  // What an operand is contiguous along has `facts`, and so have C's rows.
+  GemmParameters(Kernel& kernel, const Gemm& g, const DimFacts& of_operands = {},
+                 const DimFacts& of_results = {});
   GemmParameters(Dim m, Dim n, Dim k, Tensor A, Tensor B)
       : m(std::move(m)), n(std::move(n)), k(std::move(k)), A(A), B(B) {}
   // What the sums are multiplied by, {1, 1}; nothing for 1.
   std::optional<Tile> scale() const;
+  // What is stored of sums {rows, columns}, or {columns, rows} where they are exchanged. Keeps Z.
+  Tile finished(const Tile& sums, const Block& rows, const Block& cols,
+                bool exchanged = false) const;
   Dim m, n, k;
   Tensor A, B;
   std::vector<Tensor> scales;  // {1} each
-  std::optional<Tensor> C;
+  std::optional<Tensor> bias, residual, C, Z;
+  Activation activation = Activation::none;
+  DType dtype = bf16;  // of C and what is beside it
 };
 
 // Persistent: the CTAs, or clusters of them, go over C's tiles in bands of rows. A CTA's warp loads
@@ -85,8 +92,10 @@ class GemmSm90 {
   void load_steps(const Work& w,
                   const std::function<TensorView(const Block& rows, const Block& depth)>& a);
   void load_b(const Work& w, const Block& depth, const SharedView& to) {
-    load_operand([&](const Block& cols) { return p_.B(cols, depth); }, w.cols, to, g_.share_b,
-                 g_.share_a, &GemmSm90::below);
+    const auto b = [&](const Block& cols) {
+      return g_.b_along_n ? p_.B(depth, cols) : p_.B(cols, depth);
+    };
+    load_operand(b, w.cols, to, g_.b_along_n, g_.share_b, g_.share_a, &GemmSm90::below);
   }
   void each_tile(const std::function<void(const Work&)>& body);
   // The groups of C's tiles, and this CTA's rows and columns in one of them, by number.
@@ -146,7 +155,7 @@ class GemmSm90 {
   Dim ctas() const;
   void load_tiles();
   void load_operand(const std::function<TensorView(const Block&)>& view, const Block& rows,
-                    const SharedView& to, int sharing, int stride,
+                    const SharedView& to, bool transposed, int sharing, int stride,
                     Index (GemmSm90::*place)() const);
   // A CTA's place among those that divide k.
   Index split_rank() const { return sharing() > 1 ? cluster_rank() / sharing() : cluster_rank(); }

@@ -4,10 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "tilewright/plan_case.h"
 #include "tilewright/target.h"
 
 namespace tilewright::kernels {
 namespace {
+
+constexpr int kPanel = 64;  // 16-bit elements of a swizzled row of shared memory
 
 const TargetLimits& limits() { return target_limits("sm_90a"); }
 
@@ -115,8 +118,13 @@ void check_tiles(const Gemm& g, const Caller& caller) {
   caller.check_positive("block_m", g.block_m);
   caller.check_positive("block_n", g.block_n);
   caller.check_positive("block_k", g.block_k);
-  if (is_float(g.dtype)) return;
-  caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16, f32 or f8e4m3");
+  if (!is_float(g.dtype)) {
+    caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16, f32 or f8e4m3");
+  }
+  if (g.dtype == f8e4m3 && (g.a_along_m || g.b_along_n)) {
+    caller.refuse("an operand of f8e4m3 is contiguous along another axis than k",
+                  "there is no such product: pass A {m, k} and B {n, k}");
+  }
 }
 
 void check_sm90(const Gemm& g, const Caller& caller) {
@@ -139,6 +147,14 @@ void check_sm90(const Gemm& g, const Caller& caller) {
   };
   copied("block_m", g.block_m, g.share_a);
   copied("block_n", g.block_n, g.share_b);
+  const auto in_panels = [&](const char* name, int size, int sharing) {
+    if (size / sharing % kPanel == 0) return;
+    caller.refuse(std::string(name) + " is " + std::to_string(size) + ", of which each of " +
+                      std::to_string(sharing) + " CTAs loads a share along memory",
+                  "let each load a multiple of " + std::to_string(kPanel));
+  };
+  if (plan_case("A along m", g.a_along_m)) in_panels("block_m", g.block_m, g.share_a);
+  if (plan_case("B along n", g.b_along_n)) in_panels("block_n", g.block_n, g.share_b);
   if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
     caller.refuse("there is no product of " + std::string(name_of(g.dtype)),
                   "take bf16, f16 or f8e4m3; gemm() has the others");

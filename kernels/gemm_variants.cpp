@@ -156,6 +156,17 @@ const std::vector<GemmVariant>& gemm_variants() {
   return variants;
 }
 
+// What CTAs load along memory comes in whole panels of 64 elements.
+const std::vector<GemmVariant>& gemm_transposed_variants() {
+  static const std::vector<GemmVariant> variants = {
+      plain(128, 256, b(2)),
+      plain(128, 256, grid()),
+      plain(128, 128, grid()),
+      plain(64, 128, grid()),
+  };
+  return variants;
+}
+
 Gemm with_variant(Gemm gemm, const GemmVariant& variant) {
   gemm.block_m = variant.block_m;
   gemm.block_n = variant.block_n;

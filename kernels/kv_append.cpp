@@ -1,29 +1,16 @@
 #include "tilewright/kernels/kv_append.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <string>
 
 #include "kernels/caller.h"
 #include "kernels/kv_append_check.h"
+#include "kernels/token_heads.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
 namespace {
-
-// Elements of a CTA's tile. A token's keys are few bytes: many CTAs are under way together.
-constexpr int kTileElements = 2048;
-
-// Heads that one block of the grid takes.
-int heads_of_block(const KvAppend& a) {
-  const int fit = std::max(kTileElements / std::max(a.dim, a.dim_v), 1);
-  const int most = static_cast<int>(std::bit_floor(static_cast<unsigned>(fit)));
-  const int size = std::min(most, static_cast<int>(std::bit_ceil(unsigned(a.kv_heads))));
-  plan_case("heads in several blocks", a.kv_heads > size);
-  plan_case("heads fill their blocks", a.kv_heads % size == 0);
-  return size;
-}
 
 // One of K and V: the new rows, and the cache that they go to.
 class Appended {
@@ -50,8 +37,6 @@ class Appended {
   DType dtype_;  // of the cache
   const std::optional<Tensor>& scale_;
 };
-
-Block columns_of(int first, int size) { return Block(Index(first), size, Index(first + size)); }
 
 }  // namespace
 
@@ -94,7 +79,7 @@ Kernel kv_append(const KvAppend& a, SourceLocation where) {
   const Tensor V_cache = kernel.inout("V_cache", a.cache, {pages, a.page, a.kv_heads, a.dim_v});
   const Appended keys(K, K_cache, a.cache, K_scale), values(V, V_cache, a.cache, V_scale);
 
-  const int size = heads_of_block(a);
+  const int size = heads_of_block(a.kv_heads, std::max(a.dim, a.dim_v));
   const auto [x, t] = kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), tokens);
   const Block heads = Dim(a.kv_heads).block(x, size);
   const Index token = t, position = load_index(positions(token));

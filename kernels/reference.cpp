@@ -11,7 +11,6 @@
 #include "tilewright/error.h"
 
 namespace tilewright::kernels {
-namespace {
 
 std::vector<double> numbers_of(const HostTensor& tensor) {
   std::vector<double> numbers(static_cast<std::size_t>(tensor.elements()));
@@ -20,6 +19,7 @@ std::vector<double> numbers_of(const HostTensor& tensor) {
   }
   return numbers;
 }
+namespace {
 
 // Calls `body` with every number below `count`, from all processors.
 void for_all(std::int64_t count, const std::function<void(std::int64_t)>& body) {

@@ -9,6 +9,8 @@
 // The kernels' meaning in float64, written without the language.
 namespace tilewright::kernels {
 
+std::vector<double> numbers_of(const HostTensor& tensor);
+
 struct AttentionSizes {
   std::int64_t batch, queries, keys, heads, kv_heads, dim, dim_v;
   bool causal;

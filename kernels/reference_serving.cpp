@@ -4,19 +4,13 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/reference.h"
+
 namespace tilewright::kernels {
 namespace {
 
 constexpr double kLargestByte = 448;  // of f8e4m3
 constexpr double kEmpty = -std::numeric_limits<double>::infinity();
-
-std::vector<double> float64_of(const HostTensor& tensor) {
-  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = tensor.flat(static_cast<std::int64_t>(i));
-  }
-  return values;
-}
 
 // A key of one head, turned by its position's angles.
 void rotate(double* key, const double* cos_sin, std::int64_t rotary_dim) {
@@ -36,11 +30,11 @@ std::vector<std::vector<double>> kv_append_reference(const AppendSizes& sizes,
   enum : std::size_t { kKeys, kValues, kSequences, kPositions, kTable, kFirstOptional };
   std::size_t next = kFirstOptional;
   const std::vector<double> cos_sin =
-      sizes.rotary_dim > 0 ? float64_of(inputs[next++]) : std::vector<double>();
+      sizes.rotary_dim > 0 ? numbers_of(inputs[next++]) : std::vector<double>();
   std::vector<std::vector<double>> scales;
-  for (int i = 0; sizes.is_quantised && i < 2; ++i) scales.push_back(float64_of(inputs[next++]));
-  std::vector<std::vector<double>> caches = {float64_of(inputs[next]),
-                                             float64_of(inputs[next + 1])};
+  for (int i = 0; sizes.is_quantised && i < 2; ++i) scales.push_back(numbers_of(inputs[next++]));
+  std::vector<std::vector<double>> caches = {numbers_of(inputs[next]),
+                                             numbers_of(inputs[next + 1])};
   const std::int64_t max_pages = inputs[kTable].shape()[1];
   for (std::int64_t token = 0; token < inputs[kSequences].elements(); ++token) {
     const auto position = static_cast<std::int64_t>(inputs[kPositions].flat(token));

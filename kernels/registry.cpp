@@ -7,12 +7,13 @@
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
 #include "kernels/registry_attention.h"
+#include "kernels/registry_gemm.h"
 #include "kernels/registry_options.h"
 #include "kernels/registry_paged.h"
 #include "kernels/registry_ranks.h"
+#include "kernels/registry_rows.h"
 #include "kernels/registry_serving.h"
 #include "kernels/schedule_rules.h"
-#include "tilewright/kernels/gemm.h"
 #include "tilewright/library.h"
 
 namespace tilewright::kernels {
@@ -26,25 +27,11 @@ KernelOption l2_option(const char* little) {
                       {std::to_string(Attention().l2_bytes), little});
 }
 
-Gemm gemm_of(const OptionValues& options) {
-  Gemm g;
-  g.dtype = options.dtype("dtype");
-  return g;
-}
-
-// Of rows, B is packed once for twice as many as on a GPU.
-Gemm with_cpu_blocks(Gemm g) {
-  g.block_m = 256;
-  g.block_n = 128;
-  return g;
-}
 Attention with_few_queries(Attention a) {
   a.block_q = 16;
   a.block_k = 512;
   return a;
 }
-constexpr const char* kOfCpu = "the tile level in blocks for the caches of a processor";
-
 // Panels of shared memory that rows fill, fill in part, and several of them.
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
@@ -474,78 +461,6 @@ LibraryKernel attention_varlen_backward_entry() {
   return kernel;
 }
 
-LibraryKernel gemm_entry() {
-  LibraryKernel kernel;
-  kernel.name = "gemm";
-  kernel.rules = schedule_rules(kernel.name);
-  kernel.description = "C = A B^T, with A {m, k}, B {n, k} and sums in f32";
-  kernel.options = {
-      length_option("m", "rows of A and C", "512"),
-      length_option("n", "rows of B, columns of C", "512"),
-      length_option("k", "columns of A and B", "512"),
-      dtype_option(),
-      {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}},
-  };
-  kernel.tensors = {
-      {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
-  for (const GemmVariant& variant : gemm_variants()) {
-    kernel.schedules.push_back({variant.name, "sm_90a",
-                                "persistent, in such tiles; bf16 and f16, n and k multiples of 8",
-                                [variant](const OptionValues& options) {
-                                  return gemm_sm90(with_variant(gemm_of(options), variant), {});
-                                }});
-  }
-  const auto add_sm100 = [&](const char* name, const char* description, GemmRoles roles) {
-    kernel.schedules.push_back({name, "sm_100a", description, [roles](const OptionValues& options) {
-                                  return gemm_sm100(gemm_of(options), roles, {});
-                                }});
-  };
-  add_sm100("sm100", "persistent, with roles that load, multiply and store; bf16 and f16",
-            GemmRoles::persistent);
-  add_sm100("sm100_one_tile", "the same with one tile of each CTA", GemmRoles::one_tile);
-  kernel.schedules.push_back({"cpu", "cpu", kOfCpu, [](const OptionValues& options) {
-                                return gemm(with_cpu_blocks(gemm_of(options)), {});
-                              }});
-  kernel.build = [](const OptionValues& options) { return gemm(gemm_of(options), {}); };
-  kernel.check = [](const OptionValues&) {};
-  kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
-    return gemm_reference(inputs);
-  };
-  kernel.floating_operations = [](const OptionValues& options, const std::vector<HostTensor>&) {
-    return 2.0 * static_cast<double>(options.integer("m")) *
-           static_cast<double>(options.integer("n")) * static_cast<double>(options.integer("k"));
-  };
-  return kernel;
-}
-
-LibraryKernel gemm_fp8_entry() {
-  LibraryKernel kernel = gemm_entry();
-  kernel.name = "gemm_fp8";
-  kernel.description =
-      "C = scale_a scale_b A B^T, with A {m, k} and B {n, k} e4m3, C bf16, sums in f32";
-  const auto option = [](const KernelOption& o) { return o.name == "dtype"; };
-  kernel.options.erase(std::remove_if(kernel.options.begin(), kernel.options.end(), option),
-                       kernel.options.end());
-  kernel.tensors = {{"A", {"m", "k"}, false, f8e4m3},
-                    {"B", {"n", "k"}, false, f8e4m3},
-                    {"scale_a", {"1"}, false, f32},
-                    {"scale_b", {"1"}, false, f32},
-                    {"C", {"m", "n"}, true, bf16}};
-  Gemm g;
-  g.dtype = f8e4m3;
-  kernel.schedules.clear();
-  for (const GemmVariant& variant : gemm_variants()) {
-    kernel.schedules.push_back(
-        {variant.name, "sm_90a", "persistent, in such tiles; n a multiple of 8, k of 16",
-         [g, variant](const OptionValues&) { return gemm_sm90(with_variant(g, variant), {}); }});
-  }
-  g.block_k = 128;
-  kernel.schedules.push_back(
-      {"cpu", "cpu", kOfCpu, [g](const OptionValues&) { return gemm(with_cpu_blocks(g), {}); }});
-  kernel.build = [g](const OptionValues&) { return gemm(g, {}); };
-  return kernel;
-}
-
 }  // namespace
 }  // namespace tilewright::kernels
 
@@ -558,15 +473,15 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),
                                       kernels::attention_decode_entry(),
-                                      kernels::gemm_entry(),
-                                      kernels::gemm_fp8_entry(),
                                       kernels::gemm_reduce_scatter_entry(),
                                       kernels::all_gather_gemm_entry(),
                                       kernels::sequence_parallel_attention_entry(),
                                       kernels::sequence_parallel_varlen_attention_entry(),
                                       kernels::sequence_parallel_attention_backward_entry()};
+    for (LibraryKernel& entry : kernels::gemm_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::paged_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::serving_entries()) all.push_back(std::move(entry));
+    for (LibraryKernel& entry : kernels::row_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::exchange_entries()) all.push_back(std::move(entry));
     for (const auto& entry : {kernels::all_gather_entry, kernels::reduce_scatter_entry,
                               kernels::all_reduce_entry, kernels::broadcast_entry}) {

@@ -15,6 +15,9 @@ using Kind = KernelOption::Kind;
 inline constexpr int kMaximumSize = INT32_MAX;
 inline constexpr int kMaximumDim = 4096;
 
+// What a schedule for the CPU is, where it is the tile level.
+inline constexpr const char* kOfCpu = "the tile level in blocks for the caches of a processor";
+
 inline KernelOption length_option(std::string name, std::string description, std::string standard) {
   return {std::move(name),
           std::move(description),

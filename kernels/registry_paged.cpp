@@ -37,6 +37,7 @@ PagedAttention paged_of(const OptionValues& options, const PagedCache& cache) {
   a.softcap = options.number("softcap");
   a.sinks = options.boolean("sinks");
   a.page = static_cast<int>(options.integer("page"));
+  a.fixed_split_size = static_cast<int>(options.integer("fixed_split_size"));
   return a;
 }
 
@@ -223,6 +224,11 @@ std::vector<KernelOption> paged_options(const PagedCache& cache) {
       softcap_option(),
       flag_option("sinks", "each head has a logit more, whose value is 0"),
       dtype_option(),
+      integer_option(
+          "fixed_split_size",
+          "keys of a part, a multiple of 64: a sequence's result then does not depend on "
+          "the batch; 0: as many parts as fill the GPU",
+          {"0", "64"}),
       flag_option("csr", "the table is in two vectors, indptr and indices"),
       length_option("entries", "with csr: pages that all sequences may have together", "pages"),
       lengths_q,

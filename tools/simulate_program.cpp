@@ -169,7 +169,7 @@ Simulated simulated(const Request& request, OperationCut& cut,
   Simulated made;
   made.sizes = cut.sizes;
   library::Workload& workload = cut.made.workload;
-  ir::Program program = cut.made.program;
+  ir::Program program = library::with_callers(cut.made.program);
   ir::add_owned(program, machine);
   const auto after = std::make_shared<library::ProgramTensors>();
   made.launch = [&machine, program, before = cut.made.before(), after,
@@ -245,8 +245,8 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
 namespace {
 
 checks::ProgramCase case_of(const OperationCut& cut) {
-  return {cut.made.program, cut.options,     cut.made.before(),
-          cut.valued,       cut.one_cluster, cut.further};
+  return {cut.made.program, cut.options, cut.made.before(),   cut.valued,
+          cut.one_cluster,  cut.further, /*has_callers=*/true};
 }
 
 Candidates candidates_of(const Operation& operation) {

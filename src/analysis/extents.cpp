@@ -79,7 +79,7 @@ void Extents::find_nonnegative() {
   nonnegative_ = nonnegative_values(kernel_, [&](ValueId value) {
     const Operation* o = definitions_[value];
     if (!o) return kernel_.parameter_of(value) != nullptr;
-    return o->op == Op::load_index ||
+    return o->op == Op::load_index || (o->op == Op::dim && proof.proves(std::vector{value}, {})) ||
            (o->op == Op::sub && proof.proves(o->operands[0], o->operands[1]));
   });
 }

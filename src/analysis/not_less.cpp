@@ -301,6 +301,15 @@ bool NotLess::not_negative(const Sum& sum) {
       if (not_negative(difference) && not_negative(rest)) return true;
     }
   }
+  // A quotient is at most a number where what is divided stays below the divisor times one more.
+  for (const auto& [number, factor] : sum.atoms) {
+    const Atom smaller = atoms_[number];
+    if (smaller.kind != Atom::Kind::quotient || factor != -1) continue;
+    Sum rest = sum;
+    rest.atoms.erase(number);
+    const Sum multiple = plus({smaller.divisor - 1, {}}, rest, smaller.divisor);
+    if (not_negative(plus(multiple, smaller.a, -1))) return true;
+  }
   return false;
 }
 

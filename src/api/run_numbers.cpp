@@ -37,19 +37,6 @@ Kernel word_kernel(const std::string& name, const Body& body) {
   return kernel;
 }
 
-Kernel write_counted_word() {
-  return word_kernel("write_counted_word", [](const TensorView& word, const Index& value) {
-    store_index(word, value, {Semantics::release, Scope::system});
-  });
-}
-
-Kernel wait_for_counted_word(Compare compare) {
-  return word_kernel("wait_for_counted_word_" + std::string(ir::name_of(compare)),
-                     [compare](const TensorView& word, const Index& value) {
-                       wait_flag(word, compare, value, {Semantics::acquire, Scope::system});
-                     });
-}
-
 void refuse_counted_scalars(const ir::Program& program, const ir::ProgramOperation& launch) {
   for (const RunNumber& scalar : launch.scalars) {
     if (scalar.per_run == 0) continue;
@@ -79,6 +66,19 @@ TensorArgument vector_of(const char* name, std::int64_t count, const void* data)
 }
 
 }  // namespace
+
+Kernel write_counted_word() {
+  return word_kernel("write_counted_word", [](const TensorView& word, const Index& value) {
+    store_index(word, value, {Semantics::release, Scope::system});
+  });
+}
+
+Kernel wait_for_counted_word(Compare compare) {
+  return word_kernel("wait_for_counted_word_" + std::string(ir::name_of(compare)),
+                     [compare](const TensorView& word, const Index& value) {
+                       wait_flag(word, compare, value, {Semantics::acquire, Scope::system});
+                     });
+}
 
 CountKernels::CountKernels(const ir::Program& recorded, const ProgramRanks& ranks,
                            compiler::BuildOptions options) {

@@ -12,9 +12,15 @@
 #include "compiler/compiled.h"
 #include "ir/program.h"
 #include "runtime/device.h"
+#include "tilewright/kernel.h"
 #include "tilewright/memory_order.h"
 
 namespace tilewright {
+
+// Write the second tensor's word to the first one's, and wait until this compares so with it. What
+// a stream has done before it writes is known behind the wait.
+Kernel write_counted_word();
+Kernel wait_for_counted_word(Compare compare);
 
 // Kernels by which runs find their numbers in memory, of each rank of this process.
 class CountKernels {
@@ -29,7 +35,6 @@ class CountKernels {
   }
   // Adds `step` to `now`, vectors of i32.
   const compiler::CompiledKernel& count(int rank) const { return *counts_.at(rank); }
-  // Writes `value` to `word`, both one word of i32, and waits for it.
   const compiler::CompiledKernel& write(int rank) const { return *writes_.at(rank); }
   const compiler::CompiledKernel& wait(int rank, Compare compare) const {
     return *waits_.at({rank, compare});

@@ -48,6 +48,7 @@ class Prover {
         cheapest_first_(cases.size()),
         own_(cases.size()),
         made_candidates_(candidates.size()) {
+    for (const ProgramCase& each : cases) programs_.push_back(executed(each, each.program));
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
     std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(),
                      [&](std::size_t a, std::size_t b) { return bytes_of(a) < bytes_of(b); });
@@ -80,7 +81,9 @@ class Prover {
     Runs(const std::vector<ProgramCase>& all_cases, const Change& change,
          const std::vector<ir::Kernel>& its_kernels)
         : cases(all_cases), kernels(its_kernels), hangs(cases.size(), draws(its_kernels)) {
-      for (const ProgramCase& each : cases) programs.push_back(change(each.program));
+      for (const ProgramCase& each : cases) {
+        programs.push_back(executed(each, change(each.program)));
+      }
     }
     void note(std::size_t number, const Found& found) {
       arrivals.join(found.arrivals);
@@ -137,6 +140,9 @@ class Prover {
                        [](const ir::Kernel& kernel) { return draws_conditions(kernel); });
   }
   static ir::Program unchanged(const ir::Program& program) { return program; }
+  static ir::Program executed(const ProgramCase& each, ir::Program program) {
+    return each.has_callers ? library::with_callers(std::move(program)) : program;
+  }
 
   Found run_program(const Seeded& seeded) const {
     const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
@@ -185,8 +191,8 @@ class Prover {
     std::vector<ir::Kernel> probed = kernels_;
     if (by_another) probed[seeded.kernel] = result.mutant.probe_number(kernels_[seeded.kernel]);
     const auto tells = [&](const Prover& prover, std::size_t number) {
-      const ir::Program& program = prover.cases_[number].program;
-      return !by_another || prover.run_once(number, program, probed, options_.seed, false);
+      return !by_another ||
+             prover.run_once(number, prover.programs_[number], probed, options_.seed, false);
     };
     bool any = std::any_of(cheapest_first_.begin(), cheapest_first_.end(),
                            [&](std::size_t number) { return tells(*this, number); });
@@ -200,7 +206,7 @@ class Prover {
       }
       any = true;
       operations += prover.operations_of(0);
-      Found found = prover.run_once(0, prover.cases_.front().program, changed, options_.seed, true);
+      Found found = prover.run_once(0, prover.programs_.front(), changed, options_.seed, true);
       found.number = cases_.size() + i;
       if (found) return found;
     }
@@ -234,7 +240,7 @@ class Prover {
     probed[seeded.kernel] = probe;
     for (const std::size_t number : cheapest_first_) {
       if (cases_[number].one_cluster != one_cluster) continue;
-      if (run_once(number, cases_[number].program, probed, options_.seed, false)) return number;
+      if (run_once(number, programs_[number], probed, options_.seed, false)) return number;
     }
     return std::nullopt;
   }
@@ -427,7 +433,7 @@ class Prover {
     machine.control_only = after == nullptr;
     machine.timing = true;
     simulator::MachineReport report =
-        library::simulate_program(each.program, kernels_, before_of(number, after != nullptr),
+        library::simulate_program(programs_[number], kernels_, before_of(number, after != nullptr),
                                   after, machine, options_.launches);
     if (report.ok()) return report;
     Diagnostic text = compiler::diagnostic_of(report.faults.front());
@@ -469,7 +475,7 @@ class Prover {
   const std::vector<Unusual>& unusual_of(std::size_t number) const {
     Own& own = own_[number];
     std::call_once(own.unusually, [&] {
-      const ir::Program& program = cases_[number].program;
+      const ir::Program& program = programs_[number];
       for (std::size_t i = 0; i < program.buffers.size(); ++i) {
         if (program.buffers[i].kind != ir::ProgramBuffer::Kind::in) continue;
         for (const InputChange& change : changes_of_input(before_of(number, true)[0][i], i)) {
@@ -511,6 +517,7 @@ class Prover {
   const std::vector<ir::Kernel>& kernels_;
   const ProofOptions& options_;
   const CaseMakers& candidates_;
+  std::vector<ir::Program> programs_;  // of the cases, as they are executed
   Numbers cheapest_first_;
   mutable std::once_flag afforded_;
   mutable Numbers affordable_;

@@ -35,6 +35,8 @@ struct ProgramCase {
   bool one_cluster = false;
   // Whether it is there for what the others do not come to.
   bool further = false;
+  // Whether callers use their tensors between the runs (library::with_callers).
+  bool has_callers = false;
 };
 // On what a ProgramMemory of the next seed holds.
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,

@@ -17,15 +17,15 @@ std::vector<Stream> streams_of(const std::vector<CallOfStrips>& calls, const std
   const std::less<const std::byte*> before;
   std::vector<Stream> streams;
   for (const CallOfStrips& each : calls) {
-    for (const Call::Place& place : each.call().places) {
-      const std::int64_t row = each.call().shape.columns * place.column_stride;
+    each.for_places([&](const Call::Place& place) {
+      const std::int64_t row = each.shape().columns * place.column_stride;
       const bool is_near = !before(place.data, begin) && before(place.data, end);
-      if (each.is_of_column() || row == 0 || place.row_stride != row || is_near) continue;
+      if (each.is_of_column() || row == 0 || place.row_stride != row || is_near) return;
       const auto* const data = reinterpret_cast<const char*>(place.data);
       const bool is_known = std::any_of(streams.begin(), streams.end(),
                                         [&](const Stream& known) { return known.data == data; });
       if (!is_known) streams.push_back({data, row});
-    }
+    });
   }
   return streams;
 }
@@ -64,7 +64,7 @@ void plan_ahead(std::vector<CallOfStrips>& calls, std::int64_t rows, const std::
   }
   std::int64_t columns = 0;
   for (const CallOfStrips& each : calls) {
-    if (each.weight() > 0) columns = std::max(columns, each.call().shape.columns);
+    if (each.weight() > 0) columns = std::max(columns, each.shape().columns);
   }
   if (columns == 0) return;
   const std::int64_t elements = rows * columns;

@@ -53,6 +53,7 @@ class Conflicts {
   void visit(const Strips& strips, Tiles& live) {
     walk(strips.body, live);
     if (records_) keep_rows_apart(strips.body);
+    if (records_) keep_chains_apart(strips.body);
   }
   void visit(const For& loop, Tiles& live) { visit_loop(loop.body, live); }
   void visit(const While& loop, Tiles& live) { visit_loop(loop.body, live); }
@@ -117,6 +118,25 @@ class Conflicts {
     const Tile &x = program_.tiles[a], &y = program_.tiles[b];
     if ((x.is_of_strip && y.is_of_strip) || between(a, b)) return;
     if (x.is_of_strip || y.is_of_strip || !lie_alike(x, y)) return add(a, b);
+    wishes_.push_back({a, b, depth_});
+  }
+  // A chain writes its first columns before it reads the next ones.
+  void keep_chains_apart(const Block& body) {
+    std::vector<TileId> touched;
+    for (const Operation& operation : body) {
+      const auto* const apply = std::get_if<Apply>(&operation);
+      if (apply == nullptr || apply->takes == Apply::kNone) touched.clear();
+      if (apply == nullptr) continue;
+      for (const Source& operand : apply->operands) {
+        if (operand.is_tile()) touched.push_back(operand.tile);
+      }
+      for (const TileId tile : touched) keep_columns_apart(apply->result, tile);
+      touched.push_back(apply->result);
+    }
+  }
+  void keep_columns_apart(TileId a, TileId b) {
+    if (a == b || between(a, b)) return;
+    if (!lie_alike(program_.tiles[a], program_.tiles[b])) return add(a, b);
     wishes_.push_back({a, b, depth_});
   }
   static bool may_coincide(const Apply&) { return true; }

@@ -80,6 +80,8 @@ class Engine {
 
   // Makes the call, or writes it down for strips.
   void call(const Call& call, const Walk& walk, PartOfStrips part = {});
+  bool extend_chain(const Call& call, const PartOfStrips& part);
+  StepOfChain step_of(const Apply& operation) const;
   static Call::Place place(const State& state, const Walk& walk, const Index& at);
   // Performs a product, or leaves it waiting for the terms of the next iteration.
   void multiply(const Product& product, bool joins);
@@ -114,7 +116,8 @@ class Engine {
   std::vector<const Operation*> operations_;
   bool records_ = false;  // calls, instead of making them
   const Operation* operation_ = nullptr;
-  Product waiting_ = {};  // its k is 0 where none waits
+  const Operation* last_recorded_ = nullptr;  // which made the last call, or the last step of it
+  Product waiting_ = {};                      // its k is 0 where none waits
 };
 
 }  // namespace tilewright::cpu

@@ -55,16 +55,13 @@ void Engine::multiply(const Product& product, bool joins) {
   }
 }
 
-// Whether its operands lie behind those of the product that waits.
+// Whether its operands lie behind those of the product that waits, which are of the same tensors.
 bool Engine::continues(const Product& next) const {
-  const auto alike = [](const Matrix& a, const Matrix& b) {
-    return a.row_stride == b.row_stride && a.column_stride == b.column_stride;
-  };
   const auto behind = [](const Matrix& matrix, std::int64_t step) {
     return static_cast<std::byte*>(matrix.data) + step;
   };
   return waiting_.k > 0 && waiting_.k + next.k <= kJoinedTerms && waiting_.m == next.m &&
-         waiting_.n == next.n && alike(waiting_.a, next.a) && alike(waiting_.b, next.b) &&
+         waiting_.n == next.n &&
          next.a.data == behind(waiting_.a, waiting_.k * waiting_.a.column_stride) &&
          next.b.data == behind(waiting_.b, waiting_.k * waiting_.b.row_stride);
 }

@@ -60,6 +60,35 @@ void Engine::call(const Call& call, const Walk& walk, PartOfStrips part) {
   part.is_of_column = walk.rows == Walk::kNoAxis;
   calls_.emplace_back(call, part);
   operations_.push_back(operation_);
+  last_recorded_ = operation_;
+}
+
+// Of a call that takes what the operation before has just computed.
+bool Engine::extend_chain(const Call& call, const PartOfStrips& part) {
+  if (!records_ || calls_.empty() || last_recorded_ != operation_ - 1 ||
+      !calls_.back().extend(call, part, kernels_.chain)) {
+    return false;
+  }
+  last_recorded_ = operation_;
+  return true;
+}
+
+StepOfChain Engine::step_of(const Apply& operation) const {
+  StepOfChain step;
+  step.function = operation.function;
+  step.is_kept = operation.is_kept;
+  if (operation.function == Function::count) {
+    step.from =
+        operation.operands[0].is_tile() ? tile(operation.operands[0].tile).element : step.from;
+    step.to = tile(operation.result).element;
+  }
+  if (operation.takes == Apply::kNone) return step;
+  step.takes = operation.takes;
+  for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    step.squares = step.squares || (i != step.takes && operation.operands[i].tile ==
+                                                           operation.operands[step.takes].tile);
+  }
+  return step;
 }
 
 // Rows that begin elsewhere and end with a vector of any instruction set.
@@ -116,6 +145,7 @@ void Engine::run(const Apply& operation) {
   const Shape shape{extent_of(target.extents, walk.rows), extent_of(target.extents, walk.columns)};
   const Call::Function function =
       std::visit([](auto run) { return Call::Function(run); }, operation.run);
+  const StepOfChain step = step_of(operation);
   for_outer(walk, target.extents, [&](const Index& at) {
     Call made{function, shape, {}};
     made.places[kResult] = place(target, walk, at);
@@ -127,21 +157,36 @@ void Engine::run(const Apply& operation) {
         made.places[i].data = reinterpret_cast<std::byte*>(&scalars_[operand.scalar]);
       }
     }
-    call(made, walk, {.weight = operation.weight});
+    const PartOfStrips part{.weight = operation.weight, .step = step};
+    if (operation.takes == Apply::kNone || !extend_chain(made, part)) call(made, walk, part);
   });
 }
 
 void Engine::run(const Fold& operation) {
   const State& source = tiles_[operation.source];
   State& target = tiles_[operation.result];
-  target.extents = source.extents;
+  const bool multiplies = operation.factor != kNone;
+  Index extents = source.extents;
+  for (std::size_t axis = 0; multiplies && axis < kMaximumRank; ++axis) {
+    extents[axis] = std::min(extents[axis], tiles_[operation.factor].extents[axis]);
+  }
+  target.extents = extents;
   target.extents[operation.axis] = 1;
   if (any_empty(target.extents, tile(operation.result).rank)) return;
   const Walk& walk = operation.walk;
-  const Shape shape{extent_of(source.extents, walk.rows), extent_of(source.extents, walk.columns)};
-  for_outer(walk, source.extents, [&](const Index& at) {
+  const Shape shape{extent_of(extents, walk.rows), extent_of(extents, walk.columns)};
+  for_outer(walk, extents, [&](const Index& at) {
+    if (multiplies) {
+      return call({kernels_.sum_of_products_in_parts,
+                   shape,
+                   {place(source, walk, at),
+                    place(tiles_[operation.factor], walk, at),
+                    {},
+                    place(target, walk, at)}},
+                  walk, {.weight = 1});
+    }
     call({operation.reduce, shape, {place(source, walk, at), {}, {}, place(target, walk, at)}},
-         walk);
+         walk, {.weight = operation.in_parts ? 1 : 0});
   });
 }
 
@@ -149,6 +194,7 @@ void Engine::run(const Fold& operation) {
 void Engine::run(const Strips& strips) {
   calls_.clear();
   operations_.clear();
+  last_recorded_ = nullptr;
   records_ = true;
   for (const Operation& operation : strips.body) {
     operation_ = &operation;

@@ -40,9 +40,9 @@ enum class Function : std::uint8_t {
 
 enum class Reduction : std::uint8_t { add, min, max, count };
 
-// Memory that is needed next. Elementwise functions from f32 to f32 but sin and cos ask for it
-// while they compute, so many lines of 64 bytes of both for each 64 elements: memory and arithmetic
-// are busy at once. No other function reads it.
+// Memory that is needed next. Elementwise functions from f32 to f32 but sin and cos, sums in parts
+// and chains ask for it while they compute, so many lines of 64 bytes of both for each 64 elements:
+// memory and arithmetic are busy at once. No other function reads it.
 struct Ahead {
   const char *first, *second;
   std::int64_t lines;
@@ -100,6 +100,23 @@ using Convert = void (*)(Shape shape, Operand source, Result result);
 using Copy = void (*)(Shape shape, Matrix source, Matrix target);
 using Fill = void (*)(Shape shape, const void* value, Result result);
 using Reduce = void (*)(Shape shape, Operand source, void* result);
+using ReduceProducts = void (*)(Shape shape, Operand a, Operand b, void* result);
+
+// One of a chain: elementwise functions of f32 that take what the one before gave, which stays in
+// registers. A chain begins with a load and ends with a store. `square`: the value times itself.
+enum class StepKind : std::uint8_t { load, store, function, square };
+struct Step {
+  StepKind kind;
+  Element element = Element::f32;     // in memory, of loads and stores: f32, f16 or bf16
+  Function function = Function::add;  // one that asks for memory (Ahead)
+  std::uint8_t place = 0;             // of the value among the function's operands
+  // The other operands in their order, as an Operand has them. Of loads and stores the first.
+  bool repeats[2] = {};
+  const void* operands[2] = {};
+  std::int64_t row_strides[2] = {};
+};
+constexpr int kMaximumSteps = 16;
+using Chain = void (*)(Shape shape, const Step* steps, int count);
 
 struct Kernels {
   const char* name;  // of the instruction set, as TILEWRIGHT_CPU_ISA takes it
@@ -112,6 +129,9 @@ struct Kernels {
   // has the divisor's sign, ceildiv rounds up. A shift by less than 0 or all bits leaves 0, or the
   // sign.
   Elementwise elementwise[static_cast<int>(Function::count)][static_cast<int>(Lane::count)];
+
+  // Gives the bits that the functions give one by one.
+  Chain chain;
 
   // By the elements' bytes: 1, 2, 4 and 8 at 0 to 3.
   Select select[4];
@@ -138,6 +158,8 @@ struct Kernels {
   Reduce reduce_along_column[static_cast<int>(Reduction::count)][static_cast<int>(Lane::count)];
   // The same of f32 in 16 parts, which are added in one order on every machine (kernels/reduce.h).
   Reduce sum_along_row_in_parts;
+  // Of the products of two tiles, which are rounded before. Neither repeats its elements.
+  ReduceProducts sum_of_products_in_parts;
   // Whether a boolean is true.
   bool (*any)(Shape shape, Operand source);
 

@@ -87,12 +87,12 @@ class Listing {
   void list(const AwaitTurn&) { add("wait for the blocks before", {}, 0, 0, Slow::in_turn); }
   void list(const Apply& apply) {
     const Tile& result = tile(apply.result);
-    double bytes = bytes_of(result);
+    double bytes = apply.is_kept ? bytes_of(result) : 0;
     const Tile* widest = &result;
-    for (const Source& operand : apply.operands) {
-      if (!operand.is_tile()) continue;
-      const Tile& source = tile(operand.tile);
-      bytes += bytes_of(source);
+    for (std::size_t i = 0; i < apply.operands.size(); ++i) {
+      if (!apply.operands[i].is_tile()) continue;
+      const Tile& source = tile(apply.operands[i].tile);
+      if (i != apply.takes) bytes += bytes_of(source);
       if (cpu::bytes_of(source.element) > cpu::bytes_of(widest->element)) widest = &source;
     }
     const std::string_view name = apply.name;
@@ -107,7 +107,9 @@ class Listing {
       if (widest->element == Element::i64) slow = Slow::wide_integers;
       if (divides) slow = Slow::integer_division;
     }
-    add(std::string(name) + " " + text_of(result), apply.where, bytes, flops, slow);
+    const bool is_step = apply.takes != Apply::kNone;
+    add(std::string(name) + " " + text_of(result) + (is_step ? ", with the one before" : ""),
+        apply.where, bytes, flops, slow);
   }
   void list(const Splat& splat) { fill("fill", splat.result, splat.where); }
   void list(const Count& count) { fill("indices", count.result, count.where); }
@@ -117,10 +119,12 @@ class Listing {
   void list(const Fold& fold) {
     const Tile& source = tile(fold.source);
     const bool of_floats = is_float(static_cast<DType>(source.element));
-    add(std::string(name_of(fold.function)) + " " + text_of(source) +
-            (fold.in_parts ? ", in parts" : ""),
-        fold.where, bytes_of(source) + bytes_of(tile(fold.result)),
-        of_floats ? static_cast<double>(elements_of(source)) : 0, slow_of(source))
+    const bool multiplies = fold.factor != kNone;
+    const double flops = of_floats ? static_cast<double>(elements_of(source)) : 0;
+    add(std::string(name_of(fold.function)) + (multiplies ? " of products " : " ") +
+            text_of(source) + (fold.in_parts ? ", in parts" : ""),
+        fold.where, bytes_of(source) * (multiplies ? 2 : 1) + bytes_of(tile(fold.result)),
+        flops * (multiplies ? 2 : 1), slow_of(source))
         .sums_in_parts = fold.in_parts;
   }
   void list(const Any& any) {

@@ -4,6 +4,7 @@
 
 #include "analysis/carried.h"
 #include "cpu/arena.h"
+#include "cpu/chains.h"
 #include "cpu/layout.h"
 #include "cpu/lowering.h"
 #include "cpu/strips.h"
@@ -20,6 +21,7 @@ using ir::ValueId;
 Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics) {
   Program program = Lowering(kernel, kernels, numerics).run();
   make_strips(program);
+  make_chains(program);
   place_tiles(program, kernels);
   return program;
 }
@@ -31,16 +33,12 @@ Lowering::Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numer
       integers_(kernel),
       definitions_(kernel.types.size(), nullptr),
       uses_(kernel.types.size()),
-      is_stored_(kernel.types.size(), false),
       tiles_(kernel.types.size(), kNone),
       scalars_(kernel.types.size(), kNone),
       tensors_(kernel.types.size(), kNone) {
   ir::for_each(kernel.body, [this](const ir::Operation& operation) {
     for (const ValueId result : operation.results) definitions_[result] = &operation;
     for (const ValueId operand : operation.operands) uses_[operand].push_back(&operation);
-    const bool stores = ir::info(operation.op).family == Family::tile_access &&
-                        ir::info(operation.op).writes(ir::Memory::global);
-    if (stores) is_stored_[operation.operands[0]] = true;
   });
 }
 

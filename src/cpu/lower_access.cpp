@@ -44,10 +44,10 @@ Box Lowering::box(const ir::Operation& operation, std::size_t first) const {
   return box;
 }
 
-// What a kernel stores too may change before it is read.
+// What a kernel may store to may change before it is read.
 bool Lowering::is_constant(const ir::Operation& load) const {
   const ir::Parameter* const tensor = kernel_.parameter_of(load.operands[0]);
-  return tensor && tensor->kind == ir::Parameter::Kind::in && !is_stored_[load.operands[0]];
+  return tensor && tensor->kind == ir::Parameter::Kind::in;
 }
 
 // Products read with any strides.
@@ -69,7 +69,8 @@ void Lowering::access(const ir::Operation& operation) {
   if (operation.op == Op::load) {
     const TileId tile = define_tile(operation.results[0]);
     return append(Load{box(operation, 1), tile, walk_of(program_.tiles[tile]),
-                       is_read_in_place(operation), is_read_by_rows(operation)});
+                       is_read_in_place(operation), is_read_by_rows(operation),
+                       is_constant(operation)});
   }
   Box to = box(operation, 2);
   if (operation.op == Op::red_tile) return add(operation, std::move(to));

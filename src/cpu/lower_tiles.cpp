@@ -32,10 +32,15 @@ const NamedFunction* find_function(Op op) {
   return found == std::end(kFunctions) ? nullptr : found;
 }
 
-// How long a function takes for an element, roughly, if it asks for memory meanwhile (kernels.h).
-std::int64_t weight_of(Function function, Lane lane) {
+// Whether it asks for memory meanwhile, and can be a step of a chain (kernels.h).
+bool is_of_reals(Function function, Lane lane) {
   const bool is_turn = function == Function::sin || function == Function::cos;
-  if (lane != Lane::f32 || is_turn || function > Function::rint) return 0;
+  return lane == Lane::f32 && !is_turn && function <= Function::rint;
+}
+
+// How long such a function takes for an element, roughly.
+std::int64_t weight_of(Function function) {
+  if (function == Function::count) return 0;
   return function >= Function::exp && function <= Function::erf ? 6 : 1;
 }
 
@@ -92,8 +97,9 @@ Source Lowering::source(ValueId value) const {
 }
 
 void Lowering::apply(Apply::Run run, const char* name, std::vector<Source> operands, TileId result,
-                     std::int64_t weight) {
-  append(Apply{run, name, std::move(operands), result, walk_of(program_.tiles[result]), weight});
+                     Function function) {
+  append(Apply{run, name, std::move(operands), result, walk_of(program_.tiles[result]),
+               weight_of(function), function});
 }
 
 // Through f32 where there is no direct way.
@@ -156,14 +162,15 @@ void Lowering::elementwise(const ir::Operation& operation) {
       kernels_.elementwise[static_cast<int>(function->function)][static_cast<int>(lane)];
   if (run == nullptr) refuse(operation);
   const bool is_narrow = lane == Lane::f32 && dtype != DType::f32;
-  const std::int64_t weight = weight_of(function->function, lane);
-  if (!is_narrow) return apply(run, function->name, std::move(operands), result, weight);
+  const Function real =
+      is_of_reals(function->function, lane) ? function->function : Function::count;
+  if (!is_narrow) return apply(run, function->name, std::move(operands), result, real);
   for (Source& operand : operands) {
     if (operand.is_tile()) operand = {.tile = converted(operand.tile, Element::f32)};
   }
   if (element == Element::boolean) return apply(run, function->name, std::move(operands), result);
   const TileId wide = new_tile(make_tile(DType::f32, type(value).shape, held));
-  apply(run, function->name, std::move(operands), wide, weight);
+  apply(run, function->name, std::move(operands), wide, real);
   convert(wide, result);
 }
 
@@ -204,6 +211,22 @@ void Lowering::any(const ir::Operation& operation) {
   append(Any{source, define_scalar(operation.results[0]), walk_of(program_.tiles[source])});
 }
 
+// A sum of products whose tile nobody else needs takes the products as they come.
+void Lowering::take_product(Fold& fold) {
+  auto* const product = block_->empty() ? nullptr : std::get_if<Apply>(&block_->back());
+  const auto* const run = product ? std::get_if<Elementwise>(&product->run) : nullptr;
+  const Elementwise mul =
+      kernels_.elementwise[static_cast<int>(Function::mul)][static_cast<int>(Lane::f32)];
+  if (run == nullptr || *run != mul || product->result != fold.source) return;
+  const auto is_whole = [&](const Source& factor) {
+    return factor.is_tile() && lie_alike(program_.tiles[factor.tile], program_.tiles[fold.source]);
+  };
+  if (!is_whole(product->operands[0]) || !is_whole(product->operands[1])) return;
+  fold.source = product->operands[0].tile;
+  fold.factor = product->operands[1].tile;
+  block_->pop_back();
+}
+
 // Narrow floats are combined in f32, and rounded once.
 void Lowering::reduce(const ir::Operation& operation) {
   const ir::Type& result_type = type(operation.results[0]);
@@ -230,7 +253,9 @@ void Lowering::reduce(const ir::Operation& operation) {
   const Reduce run = in_parts    ? kernels_.sum_along_row_in_parts
                      : along_row ? kernels_.reduce_along_row[number][static_cast<int>(lane)]
                                  : kernels_.reduce_along_column[number][static_cast<int>(lane)];
-  append(Fold{run, reduction, from, to, axis, along_row, walk, in_parts});
+  Fold fold{run, reduction, from, to, axis, along_row, walk, in_parts};
+  if (in_parts && uses_[operation.operands[0]].size() == 1) take_product(fold);
+  append(fold);
   if (is_narrow) convert(to, narrow);
 }
 

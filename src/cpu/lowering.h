@@ -83,6 +83,7 @@ class Lowering {
   void elementwise(const ir::Operation& operation);
   void count(const ir::Operation& operation);
   void reduce(const ir::Operation& operation);
+  void take_product(Fold& fold);
   void any(const ir::Operation& operation);
   void move(const ir::Operation& operation);
   void reshape(const ir::Operation& operation);
@@ -92,7 +93,7 @@ class Lowering {
   // Whether products alone read the tile, or a transposition of it.
   bool is_factor_alone(ir::ValueId value) const;
   void apply(Apply::Run run, const char* name, std::vector<Source> operands, TileId result,
-             std::int64_t weight = 0);
+             Function function = Function::count);
   Source source(ir::ValueId value) const;
   void copy_tile(TileId from, TileId to);
   // Tiles of another element type.
@@ -111,7 +112,6 @@ class Lowering {
   const analysis::LoadedIntegers integers_;
   std::vector<const ir::Operation*> definitions_;        // by ValueId
   std::vector<std::vector<const ir::Operation*>> uses_;  // by ValueId
-  std::vector<bool> is_stored_;                          // tensors, by ValueId
   std::vector<TileId> tiles_;                            // these by ValueId too
   std::vector<ScalarId> scalars_;
   std::vector<TensorId> tensors_;

@@ -98,6 +98,7 @@ struct Load {
   bool in_place;
   // The same for functions of rows: where these are whole vectors too.
   bool in_place_by_rows = false;
+  bool is_constant = false;  // the kernel stores nothing there
 };
 
 struct Store {
@@ -127,6 +128,11 @@ struct Apply {
   Walk walk;  // of the result
   // How long it takes for an element, roughly, if it asks for memory meanwhile (Ahead); else 0.
   std::int64_t weight = 0;
+  Function function = Function::count;  // of one that does
+  // In strips: the operand that the one before computes, whose value it takes in a register.
+  static constexpr std::size_t kNone = 3;
+  std::size_t takes = kNone;
+  bool is_kept = true;  // the result has a place in memory too
   SourceLocation where = {};
   // Where the store behind puts the result, which nobody else reads: it is computed there, if it
   // can be.
@@ -156,6 +162,8 @@ struct Fold {
   bool along_row;
   Walk walk;              // of the source
   bool in_parts = false;  // a sum by sum_along_row_in_parts
+  // The sum is of the source's products with this tile (sum_of_products_in_parts).
+  TileId factor = kNone;
   SourceLocation where = {};
 };
 

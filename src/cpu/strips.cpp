@@ -101,7 +101,7 @@ class Run {
   }
   bool goes_over_rows(const Fold& fold) const {
     return fold.along_row && fold.axis != rows_.axis && has_rows(fold.source) &&
-           is_column(tile(fold.result), rows_);
+           (fold.factor == kNone || has_rows(fold.factor)) && is_column(tile(fold.result), rows_);
   }
   bool goes_over_rows(const auto&) const { return false; }
 
@@ -120,7 +120,7 @@ class Run {
     const bool is_of_tiles =
         std::holds_alternative<Splat>(operation) || std::holds_alternative<Count>(operation) ||
         std::holds_alternative<Apply>(operation) || std::holds_alternative<Reshape>(operation) ||
-        (load && (load->in_place || load->in_place_by_rows));
+        (load && load->is_constant);
     if (!is_of_tiles || touched_[written_by(operation)]) return false;
     const std::vector<TileId> tiles = tiles_of(operation);
     return std::none_of(tiles.begin(), tiles.end(), [&](TileId tile) { return written_[tile]; });

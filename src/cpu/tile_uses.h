@@ -23,6 +23,7 @@ struct TileUses {
   void operator()(const Count& o) const { write(o.result); }
   void operator()(const Fold& o) const {
     read(o.source);
+    if (o.factor != kNone) read(o.factor);
     write(o.result);
   }
   void operator()(const Any& o) const { read(o.source); }

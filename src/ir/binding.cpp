@@ -8,6 +8,7 @@
 #include "ir/dim_values.h"
 #include "ir/overlap.h"
 #include "support/arguments.h"
+#include "support/counted.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::ir {
@@ -115,14 +116,14 @@ class Solver {
         tensors_.emplace_back(&parameter, &shapes_[tensors_.size()]);
       } else {
         fail(kernel_.where,
-             fmt::format("{} tensors are given, but there is also {}", shapes_.size(),
-                         parameter.name),
+             fmt::format("the launch gives {}, and {} is missing",
+                         counted(shapes_.size(), "tensor"), parameter.name),
              "pass every tensor, in the order of their declaration");
       }
     }
     if (tensors_.size() != shapes_.size()) {
       fail(kernel_.where,
-           fmt::format("{} tensors are given, but there are only {}", shapes_.size(),
+           fmt::format("the launch gives {}, and it takes {}", counted(shapes_.size(), "tensor"),
                        tensors_.size()),
            "pass every tensor, in the order of their declaration");
     }
@@ -150,8 +151,8 @@ class Solver {
     }
     if (!shape.strides.empty() && shape.strides.size() != shape.sizes.size()) {
       fail(parameter.where,
-           fmt::format("{} has {} strides for {} axes", shape.name, shape.strides.size(),
-                       shape.sizes.size()),
+           fmt::format("{} has {} for {} {}", shape.name, counted(shape.strides.size(), "stride"),
+                       shape.sizes.size(), shape.sizes.size() == 1 ? "axis" : "axes"),
            "pass one stride for each axis, or none for a contiguous tensor");
     }
     for (std::size_t axis = 0; axis < shape.sizes.size(); ++axis) {

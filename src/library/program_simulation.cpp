@@ -125,6 +125,42 @@ void ProgramWorkload::take(const ProgramTensors& after) {
   }
 }
 
+ir::Program with_callers(ir::Program program) {
+  const bool has_signals = std::any_of(
+      program.buffers.begin(), program.buffers.end(),
+      [](const auto& buffer) { return buffer.kind == ir::ProgramBuffer::Kind::signals; });
+  if (program.ranks == 1 || !has_signals) return program;
+  using Operation = ir::ProgramOperation;
+  std::vector<Operation> before;
+  const std::vector<ir::ProgramStream> streams = program.streams;
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    const int caller = static_cast<int>(program.streams.size());
+    program.streams.push_back({"of the caller", rank, program.where});
+    const auto add = [&](Operation::Kind kind, int stream, SourceLocation where) -> Operation& {
+      Operation& made = before.emplace_back();
+      made.kind = kind;
+      made.stream = stream;
+      made.where = where;
+      return made;
+    };
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      const ir::ProgramBuffer& buffer = program.buffers[i];
+      if (!buffer.is_passed()) continue;
+      Operation& use = add(Operation::Kind::copy, caller, buffer.where);
+      use.to = {static_cast<int>(i), rank, std::vector<Dim>(buffer.shape.size(), 0), buffer.shape};
+      use.from = use.to;
+    }
+    const int over = program.events++;
+    add(Operation::Kind::record, caller, program.where).event = over;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      if (streams[i].rank != rank) continue;
+      add(Operation::Kind::wait_event, static_cast<int>(i), program.where).event = over;
+    }
+  }
+  program.operations.insert(program.operations.begin(), before.begin(), before.end());
+  return program;
+}
+
 ir::Program bind_workload(const ir::Program& recorded, const Workload& workload,
                           std::int64_t multiprocessors) {
   std::vector<ir::TensorShape> shapes;

@@ -41,6 +41,10 @@ struct ProgramWorkload {
   ProgramTensors before() const;
   void take(const ProgramTensors& after);
 };
+// With what callers do to the tensors of a bound program of several ranks between its runs: before
+// each run a stream of theirs reads and writes all of them. A program without signals leaves it to
+// callers to order the ranks, and of one rank nothing races with callers: it stays as it is.
+ir::Program with_callers(ir::Program program);
 // The recorded program on the workload's tensors.
 ir::Program bind_workload(const ir::Program& recorded, const Workload& workload,
                           std::int64_t multiprocessors);

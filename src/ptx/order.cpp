@@ -113,7 +113,6 @@ void touch(Execution& x, Cta& cta, std::uint64_t at, std::int64_t bytes, Accesso
           refuse("race", "reads", warp, touched.read_line, byte,
                  static_cast<Agent>(agent) == Agent::threads ? "barrier" : "wait for its group");
         }
-        reads[warp] = 0;
       }
     }
     touched.writer = x.warp.number;

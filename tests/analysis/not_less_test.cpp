@@ -215,8 +215,13 @@ TEST(NotLess, ComparesQuotientsOfOneDivisor) {
     %9: i32 = div %8, %2
     %10: i32 = dim {dim = dim(a)}
     %11: i32 = dim {dim = dim(b)}
+    %12: i32 = dim {dim = dim(ceil_div(rows, 2))}
+    %13: i32 = dim {dim = dim((rows + 2) // 2)}
 )");
   NotLess not_less(kernel);
+  EXPECT_TRUE(not_less.proves(3, 12));
+  EXPECT_FALSE(not_less.proves(3, 13));  // of no row it is 1
+  EXPECT_TRUE(not_less.proves(3, 13, 1));
   EXPECT_FALSE(not_less.proves(5, 4));
   EXPECT_FALSE(not_less.proves(4, 5));  // more rows would be needed than none
   EXPECT_TRUE(not_less.proves(7, 6));

@@ -81,7 +81,7 @@ TEST(ExchangeFaults, OfAttentionByHeads) {
   o.ranks = 2;
   RanksSubject subject(sequence_parallel_attention_heads_sm90(o),
                        {{"batch", 1}, {"queries", 70}, {"keys", 16}}, 2);
-  subject.reads_results = true;
+  subject.has_callers = true;
   ASSERT_EQ(subject.symptom(subject.machine(), 0, 2), "");
   EXPECT_GE(subject.expect_found(20, 2), 1);
 }

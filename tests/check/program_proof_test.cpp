@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "common/error_text.h"
@@ -20,7 +21,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Verdict = MutantResult::Verdict;
 
-std::vector<MutantResult> prove(const Program& program, std::int64_t more = 100) {
+std::vector<MutantResult> prove(const Program& program, std::int64_t more = 100,
+                                bool has_callers = false) {
   const std::vector<ir::Kernel> machine =
       library::machine_forms(program.finish(), ir::default_target()).front();
   simulator::MachineOptions how;
@@ -28,7 +30,9 @@ std::vector<MutantResult> prove(const Program& program, std::int64_t more = 100)
   ProofOptions options;
   options.launches = 3;
   options.more = more;
-  return prove_program({program_case(program.finish(), how, options.seed)}, machine, options);
+  ProgramCase made = program_case(program.finish(), how, options.seed);
+  made.has_callers = has_callers;
+  return prove_program({made}, machine, options);
 }
 
 // How many mutants of each kind there are, all of which have to be caught as what they are.
@@ -49,6 +53,31 @@ TEST(ProgramProofTest, WordsOfRanks) {
   // Of each rank: two waits, two writes of which each announces something, and these four values.
   EXPECT_EQ(expect_caught(prove(push.program)),
             (std::map<int, int>{{27, 4}, {28, 4}, {29, 4}, {30, 8}}));
+}
+
+// Nothing in it reads what has arrived, or writes what is sent: callers do, between the runs.
+Program exchange() {
+  Program program("exchange", 2);
+  const Buffer X = program.in("X", f32, {8}), Y = program.out("Y", f32, {8});
+  const Buffer begun = program.signals("begun", 1), arrived = program.signals("arrived", 1);
+  program.on_each_rank([&](const Rank& rank) {
+    const Stream stream = rank.stream();
+    stream.write(begun.on(rank.next())[0], program.run());
+    stream.wait(begun[0], program.run());
+    stream.copy(Y.on(rank.next()), X);
+    stream.write(arrived.on(rank.next())[0], program.run());
+    stream.wait(arrived[0], program.run());
+  });
+  return program;
+}
+
+TEST(ProgramProofTest, CallersUseTheirTensorsBetweenTheRuns) {
+  EXPECT_EQ(expect_caught(prove(exchange(), 100, /*has_callers=*/true)),
+            (std::map<int, int>{{27, 4}, {28, 2}, {29, 4}, {30, 8}}));
+  const std::vector<MutantResult> alone = prove(exchange());
+  EXPECT_TRUE(std::any_of(alone.begin(), alone.end(), [](const MutantResult& result) {
+    return result.verdict != Verdict::caught;
+  }));
 }
 
 TEST(ProgramProofTest, EventsOfStreams) {

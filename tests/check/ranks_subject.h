@@ -16,37 +16,6 @@
 
 namespace tilewright::checks {
 
-// Behind what a rank launches last, copies of what it has got: who else has written there must have
-// told it so.
-inline ir::Program with_readers(ir::Program bound) {
-  std::vector<int> last(static_cast<std::size_t>(bound.ranks), -1);  // streams that launch
-  for (const ir::ProgramOperation& each : bound.operations) {
-    if (each.kind != ir::ProgramOperation::Kind::launch) continue;
-    last[static_cast<std::size_t>(bound.streams[static_cast<std::size_t>(each.stream)].rank)] =
-        each.stream;
-  }
-  const std::size_t count = bound.buffers.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    if (bound.buffers[i].kind != ir::ProgramBuffer::Kind::out) continue;
-    ir::ProgramBuffer kept = bound.buffers[i];
-    kept.kind = ir::ProgramBuffer::Kind::scratch;
-    kept.name = "kept_" + kept.name;
-    const auto place = static_cast<int>(bound.buffers.size());
-    for (int rank = 0; rank < bound.ranks; ++rank) {
-      ir::ProgramOperation copy;
-      copy.kind = ir::ProgramOperation::Kind::copy;
-      copy.stream = last[static_cast<std::size_t>(rank)];
-      copy.where = bound.where;
-      copy.from = {static_cast<int>(i), rank, std::vector<Dim>(kept.shape.size(), 0), kept.shape};
-      copy.to = copy.from;
-      copy.to.buffer = place;
-      bound.operations.push_back(std::move(copy));
-    }
-    bound.buffers.push_back(std::move(kept));
-  }
-  return bound;
-}
-
 // A program of ranks into whose first kernel faults are seeded.
 struct RanksSubject {
   RanksSubject(const Kernel& kernel, int ranks, DType dtype,
@@ -80,7 +49,7 @@ struct RanksSubject {
     std::vector<ir::Kernel> changed = kernels;
     changed.front() = mutant;
     ir::Program bound = ir::bind_program(program.finish(), sizes, ctas);
-    if (reads_results) bound = with_readers(std::move(bound));
+    if (has_callers) bound = library::with_callers(std::move(bound));
     const simulator::MachineReport report = library::simulate_program(
         bound, changed, ProgramMemory(program, sizes).tensors, nullptr, options, runs);
     return report.ok() ? "" : report.faults[0].kind;
@@ -116,7 +85,7 @@ struct RanksSubject {
   Program program;
   DimValues sizes;
   int ctas = 8;
-  bool reads_results = false;       // behind each run
+  bool has_callers = false;         // who use the results behind each run
   bool strict = false;              // also proxy fences between reads and asynchronous writes
   std::vector<ir::Kernel> kernels;  // in the order of the program's
 };

@@ -13,7 +13,7 @@ namespace tilewright::cpu {
 
 inline std::vector<const Kernels*> sets_here() {
   std::vector<const Kernels*> sets;
-  for (const char* name : {"v2", "v3", "v4", "bf16", "neon", "baseline"}) {
+  for (const char* name : {"v2", "v3", "v4", "bf16", "amx", "neon", "neon_bf16", "baseline"}) {
     if (const Kernels* const kernels = find_kernels(name)) sets.push_back(kernels);
   }
   return sets;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cpu/emulated_tiles.h"
 #include "cpu/kernel_sets.h"
 #include "support/number_formats.h"
 
@@ -166,24 +167,57 @@ TEST(CpuKernelsProduct, OfEveryNumberOfRowsAndColumns) {
   }
 }
 
-TEST(CpuKernelsProduct, InPairsWithinRounding) {
-  for (const Case& c : kCases) {
-    std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
-    const Placed a = place(x, c.m, c.k, DType::bf16, c.a), b = place(y, c.k, c.n, DType::bf16, c.b);
-    for (const Kernels* const set : sets_here()) {
-      const TestTile<float> got =
-          run_product(*set, c, Element::bf16, Rounding::pairs, a, b, nullptr);
+// Sets that take terms of bf16 in pairs, and those of AMX by an emulation of its tiles.
+std::vector<const Kernels*> sets_with_pairs() {
+  std::vector<const Kernels*> sets = sets_here();
+#if defined(__x86_64__)
+  if (const Kernels* const bf16 = find_kernels("bf16")) {
+    static const Kernels emulated = [bf16] {
+      Kernels kernels = *bf16;
+      kernels.name = "amx, emulated";
+      kernels.product = product_by_emulated_tiles;
+      return kernels;
+    }();
+    sets.push_back(&emulated);
+  }
+#endif
+  return sets;
+}
+
+void expect_near_in_pairs(const Case& c) {
+  std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
+  const Placed a = place(x, c.m, c.k, DType::bf16, c.a), b = place(y, c.k, c.n, DType::bf16, c.b);
+  TestTile<float> start(c.m, c.n);
+  start.fill([] { return 0.75f; });
+  for (const Kernels* const set : sets_with_pairs()) {
+    for (const bool accumulates : {false, true}) {
+      const TestTile<float> got = run_product(*set, c, Element::bf16, Rounding::pairs, a, b,
+                                              accumulates ? &start : nullptr);
       for (std::int64_t i = 0; i < c.m; ++i) {
         for (std::int64_t j = 0; j < c.n; ++j) {
-          double sum = 0, magnitude = 0;
+          double sum = accumulates ? 0.75 : 0, magnitude = sum;
           for (std::int64_t t = 0; t < c.k; ++t) {
             const double term = double{x[static_cast<std::size_t>(i * c.k + t)]} *
                                 y[static_cast<std::size_t>(t * c.n + j)];
             sum += term;
             magnitude += std::fabs(term);
           }
-          ASSERT_NEAR(got.at(i, j), sum, 1e-6 * magnitude) << set->name;
+          ASSERT_NEAR(got.at(i, j), sum, 1e-6 * magnitude)
+              << set->name << " " << c.m << " x " << c.n << " x " << c.k << " at " << i << ", "
+              << j;
         }
+      }
+    }
+  }
+}
+
+TEST(CpuKernelsProduct, InPairsWithinRounding) {
+  for (const Case& c : kCases) expect_near_in_pairs(c);
+  // Tiles of 16 rows, 16 columns and 16 pairs: whole ones, two by two, and parts of them.
+  for (const std::int64_t rows : {15, 16, 17, 32, 33}) {
+    for (const std::int64_t columns : {16, 40, 64}) {
+      for (const std::int64_t terms : {31, 32, 34, 65}) {
+        expect_near_in_pairs({rows, columns, terms});
       }
     }
   }
@@ -194,7 +228,7 @@ TEST(CpuKernelsProduct, InfinityAndNaNArrive) {
   std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
   x[3] = INFINITY, y[5] = NAN;  // row 0 of a, column 5 of b
   const Placed a = place(x, c.m, c.k, DType::bf16, c.a), b = place(y, c.k, c.n, DType::bf16, c.b);
-  for (const Kernels* const set : sets_here()) {
+  for (const Kernels* const set : sets_with_pairs()) {
     for (const Rounding rounding : {Rounding::apart, Rounding::fused, Rounding::pairs}) {
       const TestTile<float> got = run_product(*set, c, Element::bf16, rounding, a, b, nullptr);
       for (std::int64_t i = 0; i < c.m; ++i) {

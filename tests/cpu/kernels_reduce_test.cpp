@@ -102,6 +102,27 @@ TEST(CpuKernelsReduce, SumsInPartsHaveOneOrder) {
   }
 }
 
+TEST(CpuKernelsReduce, SumsOfProductsAreTheSumsOfWhatTheFunctionGives) {
+  constexpr std::int64_t kRows = 37;
+  for (const std::int64_t columns : {0, 1, 16, 63, 64, 200}) {
+    TestTile<float> a(kRows, columns), b(kRows, columns), product(kRows, columns);
+    fill_rows(a);
+    fill_rows(b);
+    for (const Kernels* const set : sets_here()) {
+      const Operand factors[] = {a.operand(), b.operand()};
+      set->elementwise[static_cast<int>(Function::mul)][static_cast<int>(Lane::f32)](
+          {kRows, columns}, factors, product.result());
+      std::vector<float> sums(room(kRows), 5.0f);
+      set->sum_of_products_in_parts({kRows, columns}, a.operand(), b.operand(), sums.data());
+      for (std::int64_t i = 0; i < kRows; ++i) {
+        ASSERT_EQ(pattern(sums[static_cast<std::size_t>(i)]),
+                  pattern(in_parts(product.row(i), columns)))
+            << set->name << " row " << i << " of " << columns;
+      }
+    }
+  }
+}
+
 TEST(CpuKernelsReduce, OfNoRows) {
   TestTile<float> tile(1, 20);
   tile.fill([] { return 1.0f; });

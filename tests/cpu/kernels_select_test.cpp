@@ -27,7 +27,7 @@ TEST(CpuKernelsSelect, AnUnknownNameIsAnErrorThatListsTheOthers) {
 
 #if defined(__x86_64__)
 TEST(CpuKernelsSelect, ASetThatTheMachineLacksIsAnErrorByName) {
-  for (const char* name : {"v2", "v3", "v4", "bf16"}) {
+  for (const char* name : {"v2", "v3", "v4", "bf16", "amx"}) {
     if (find_kernels(name)) continue;
     const std::string text = test::usage_error_of([name] { choose_kernels(name); });
     EXPECT_NE(text.find(std::string("TILEWRIGHT_CPU_ISA is ") + name), std::string::npos) << text;

@@ -17,10 +17,13 @@ EXPORTS = {
     "v3.cpp": {"tilewright::cpu::kKernelsV3"},
     "v4.cpp": {"tilewright::cpu::kKernelsV4"},
     "bf16.cpp": {"tilewright::cpu::product_with_bf16(tilewright::cpu::Product const&)"},
+    "amx.cpp": {"tilewright::cpu::product_with_amx(tilewright::cpu::Product const&)"},
     "baseline.cpp": {"tilewright::cpu::kKernelsBaseline"},
 }
-# What they may use: functions of C, what bf16 takes of v4, and what compilers and sanitizers add.
-IMPORTS = re.compile(r"mem(cpy|set|move)|(sin|cos|fma)f|tilewright::cpu::kKernelsV4"
+# What they may use: functions of C, what bf16 takes of v4 and amx of bf16, and what compilers and
+# sanitizers add.
+IMPORTS = re.compile(r"mem(cpy|set|move)|(sin|cos|fma)f|tilewright::cpu::kKernels(V4|Baseline)"
+                     r"|tilewright::cpu::product_with_bf16\(tilewright::cpu::Product const&\)"
                      r"|_GLOBAL_OFFSET_TABLE_|__stack_chk_fail|__(asan|ubsan|tsan|gcov)_.*")
 
 

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "common/processes.h"
 #include "common/temporary_folder.h"
@@ -15,8 +18,17 @@ namespace tilewright::test {
 
 // Long enough for a machine that is busy with other things.
 constexpr std::chrono::milliseconds kPatience{60'000};
-// Where a test waits for it to be over.
-constexpr std::chrono::milliseconds kShortPatience{1'500};
+// What takes ranks milliseconds where processors are free takes far longer where many processes
+// wait for each of them: so many times.
+inline int waits_for_a_processor() {
+  double load = 0;
+  getloadavg(&load, 1);
+  return std::clamp(static_cast<int>(load / std::thread::hardware_concurrency()), 1, 10);
+}
+// Where a test waits for it to be over. Known before the test forks, so that all ranks have the
+// same.
+inline const std::chrono::milliseconds kShortPatience =
+    std::chrono::milliseconds{1'500} * waits_for_a_processor();
 
 inline GroupOptions rank_of(int rank, int size, std::chrono::milliseconds patience = kPatience) {
   GroupOptions options;
@@ -31,6 +43,11 @@ inline GroupOptions rank_of(int rank, int size, std::chrono::milliseconds patien
 inline std::string roll_call(const Group& group) {
   const auto all = group.all_gather(std::to_string(group.rank()), "roll call");
   return fmt::format("{}: {}", group.rank(), fmt::join(all, " "));
+}
+
+// As errors print it: "1.5 s".
+inline std::string seconds_text(std::chrono::milliseconds time) {
+  return fmt::format("{:g} s", static_cast<double>(time.count()) / 1e3);
 }
 
 // Ranks that meet by a file of the test's own.

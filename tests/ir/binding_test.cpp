@@ -129,7 +129,7 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
          s[1].strides = {-64, 1};
        },
        "gemm: axis 0 of b has stride -64, expected a positive one"},
-      {[](Shapes& s) { s[1].strides = {1}; }, "gemm: b has 1 strides for 2 axes"},
+      {[](Shapes& s) { s[1].strides = {1}; }, "gemm: b has 1 stride for 2 axes"},
       {[](Shapes& s) {
          s[1].strides = {INT64_MAX / 4, 1};
        },
@@ -142,8 +142,8 @@ TEST(Binding, ErrorsNameTensorAxisAndValues) {
          s[2].strides = {63, 1};
        },
        "gemm: c is stored to, and its strides {63, 1} put c[1, 0] and c[0, 63] in one place"},
-      {[](Shapes& s) { s.pop_back(); }, "gemm: 2 tensors are given, but there is also C"},
-      {[](Shapes& s) { s.push_back(s[0]); }, "gemm: 4 tensors are given, but there are only 3"},
+      {[](Shapes& s) { s.pop_back(); }, "gemm: the launch gives 2 tensors, and C is missing"},
+      {[](Shapes& s) { s.push_back(s[0]); }, "gemm: the launch gives 4 tensors, and it takes 3"},
   };
   const Kernel kernel = parse_text(kHeader, "");
   for (const Case& each : cases) {

@@ -196,7 +196,7 @@ TEST(Dim, FactsSurviveOverflow) {
 
 // Where the machine's own division would end the process.
 TEST(Dim, TheLeastNumberByMinusOne) {
-  const Dim least = n * INT64_MIN, by = Dim::symbol("by", {1, -1, -1});
+  const Dim least = n * INT64_MIN, by = Dim::symbol("by", {1, -2, -1});
   EXPECT_EQ(evaluate(least / -1, {{"n", 0}}), 0);
   EXPECT_THROW((void)evaluate(least / -1, {{"n", 1}}), Error);
   EXPECT_EQ(evaluate(least % by, {{"n", 1}, {"by", -1}}), 0);

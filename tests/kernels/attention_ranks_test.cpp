@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/error_text.h"
+#include "ir/program.h"
 #include "kernels/execution.h"
 #include "kernels/reference.h"
 #include "library/accuracy.h"
@@ -39,14 +40,14 @@ SequenceParallelAttention small(int ranks, bool causal, Shards shards = Shards::
 }
 
 // Rows that a rank has. Packed sequences begin at these rows of all; none: of one length.
-struct Sizes {
+struct RankSizes {
   std::int64_t queries = 70, keys = 70, batch = 1;
   std::vector<double> first_query = {}, first_key = {};
   bool is_packed() const { return !first_query.empty(); }
   int axis() const { return is_packed() ? 0 : 1; }
 };
 
-struct How {
+struct RankRun {
   std::uint64_t seed = 0;
   int schedules = 1, runs = 2, multiprocessors = 3;
   bool by_heads = false;
@@ -55,7 +56,7 @@ struct How {
 // The whole tensors, and what is known of their attention.
 class Whole {
  public:
-  Whole(const SequenceParallelAttention& o, const Sizes& sizes, std::uint64_t seed = 7)
+  Whole(const SequenceParallelAttention& o, const RankSizes& sizes, std::uint64_t seed = 7)
       : o_(o), sizes_(sizes) {
     const Attention& a = o.attention;
     const std::int64_t queries = o.ranks * sizes.queries, keys = o.ranks * sizes.keys;
@@ -154,15 +155,15 @@ class Whole {
   }
 
   SequenceParallelAttention o_;
-  Sizes sizes_;
+  RankSizes sizes_;
   std::vector<HostTensor> inputs_;
   std::vector<std::vector<double>> wanted_;
 };
 
 // Outputs behind the last of several runs under each of several schedules.
 std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& o,
-                                               const Whole& whole, const Sizes& sizes,
-                                               const How& how = {}) {
+                                               const Whole& whole, const RankSizes& sizes,
+                                               const RankRun& how = {}) {
   const Program program = how.by_heads        ? sequence_parallel_attention_heads_sm90(o)
                           : sizes.is_packed() ? sequence_parallel_varlen_attention_sm90(o)
                                               : sequence_parallel_attention_sm90(o);
@@ -181,7 +182,8 @@ std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& 
   return memory.tensors;
 }
 
-void check(const SequenceParallelAttention& o, const Sizes& sizes = {}, const How& how = {}) {
+void check(const SequenceParallelAttention& o, const RankSizes& sizes = {},
+           const RankRun& how = {}) {
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.batch << " x " << sizes.queries
                                   << " queries, " << sizes.keys << " keys, "
                                   << (o.attention.causal ? "causal" : "full")
@@ -251,7 +253,8 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
 }
 
 // Of all ranks' rows, against float64 and one GPU's formula.
-void check_gradients(const SequenceParallelAttention& o, const Sizes& sizes, bool of_lse = false) {
+void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
+                     bool of_lse = false) {
   const Attention& a = o.attention;
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
                                   << sizes.keys << " keys");
@@ -337,7 +340,7 @@ TEST(SequenceParallelAttentionTest, Gradients) {
 
 // Rows that are divided otherwise than the operation takes them.
 TEST(SequenceParallelAttentionTest, ToleranceSeesAWrongZigZag) {
-  const Sizes sizes{32, 32};
+  const RankSizes sizes{32, 32};
   SequenceParallelAttention o = small(2, true, Shards::zig_zag);
   const Whole whole(small(2, true), sizes);
   EXPECT_GT(whole.errors(simulated(o, whole, sizes)).first, 10 * test::kTolerance);
@@ -359,14 +362,24 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
               HasSubstr("kv_heads is 2, for 4 ranks"));
 }
 
-// The entry's own meaning, reference and tensors, on the interpreter.
+// The entry's own meaning, reference and tensors.
+void check_entry(const char* name, const std::vector<std::string>& more, const char* target) {
+  SCOPED_TRACE(more[1]);
+  std::vector<std::string> settings = {"heads=4", "kv_heads=2", "dim=16"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+  compile(*work.kernel, work.options, target).run(tensors);
+  const library::Comparison comparison = library::compare(work, library::reference_of(work));
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+}
+
 TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
-  const std::vector<std::string> common = {"heads=4", "kv_heads=2", "dim=16"};
   const char* fixed = "sequence_parallel_attention";
   const char* packed = "sequence_parallel_varlen_attention";
   const char* gradients = "sequence_parallel_attention_backward";
-  using Settings = std::vector<std::string>;
-  for (const auto& [name, more] : std::vector<std::pair<const char*, Settings>>{
+  for (const auto& [name, settings] : std::vector<std::pair<const char*, std::vector<std::string>>>{
            {fixed, {"ranks=3", "queries=21", "keys=17"}},
            {fixed,
             {"ranks=2", "queries=45", "causal=true", "shards=zig_zag", "sinks=true", "batch=2"}},
@@ -376,16 +389,15 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
            {gradients, {"ranks=2", "queries=21", "keys=17", "lse_gradient=true", "sinks=true"}},
            {gradients,
             {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}}}) {
-    SCOPED_TRACE(more[1]);
-    Settings settings = common;
-    settings.insert(settings.end(), more.begin(), more.end());
-    library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
-    std::vector<TensorRef> tensors;
-    for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
-    compile(*work.kernel, work.options, "interpreter").run(tensors);
-    const library::Comparison comparison = library::compare(work, library::reference_of(work));
-    EXPECT_TRUE(comparison.ok()) << comparison.text();
+    check_entry(name, settings, "interpreter");
   }
+}
+
+// The tile level by the automatic schedule: halves of an odd number of rows are no longer than all.
+TEST(SequenceParallelAttentionTest, AutomaticScheduleOfPackedHalves) {
+  check_entry("sequence_parallel_varlen_attention",
+              {"schedule=tile", "ranks=2", "queries=37", "causal=true", "shards=zig_zag"},
+              "sim:sm_90a");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
+#include "tilewright/program.h"
 #include "tilewright/ranks.h"
 
 // Where the target cpu spares itself a copy, and tiles that exist in part: bit by bit what the
@@ -19,10 +20,11 @@
 namespace tilewright {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
-HostTensor counted(std::vector<std::int64_t> shape, std::int64_t step = 7) {
-  HostTensor tensor = HostTensor::zeros(f32, std::move(shape));
+HostTensor counted(std::vector<std::int64_t> shape, std::int64_t step = 7, DType dtype = f32) {
+  HostTensor tensor = HostTensor::zeros(dtype, std::move(shape));
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     tensor.set_flat(i, static_cast<double>(i * step % 11 - 5));
   }
@@ -113,11 +115,12 @@ struct Products {
   int row = 0, column = 0;  // where the blocks of A's rows and B's columns begin
   bool same_b = false;      // each multiplies with the first block of B
   bool last_alone = false;  // nothing is added up
+  DType dtype = f32;
 };
 Kernel products(const Products& how) {
   Kernel kernel("products");
   const Dim k = kernel.dim("k");
-  const Tensor A = kernel.in("A", f32, {24, k}), B = kernel.in("B", f32, {k, 24});
+  const Tensor A = kernel.in("A", how.dtype, {24, k}), B = kernel.in("B", how.dtype, {k, 24});
   const Tensor C = kernel.out("C", f32, {16, 16});
   kernel.grid(1);
   const Block rows(Index(how.row), 16, Index(24)), columns(Index(how.column), 16, Index(24));
@@ -142,6 +145,13 @@ TEST(TilesOnCpu, ProductsThatAreJoined) {
   }
 }
 
+// Also of so many terms that no memory would be there for them at once.
+TEST(TilesOnCpu, ProductsOfManyTerms) {
+  constexpr std::int64_t kTerms = 16'000;
+  expect_alike(products({.dtype = bf16}), {counted({24, kTerms}, 7, bf16),
+                                           counted({kTerms, 24}, 3, bf16), untouched({16, 16})});
+}
+
 // What is loaded and added to is no factor, and where it ends the sum ends too.
 TEST(TilesOnCpu, ALoadedAccumulator) {
   Kernel kernel("accumulator");
@@ -163,7 +173,11 @@ TEST(TilesOnCpu, AdditionsComeInTheOrderOfTheirBlocks) {
   const Dim n = kernel.dim("n");
   const Tensor X = kernel.in("X", f32, {n, 64}), Y = kernel.inout("Y", f32, {64});
   const auto [block] = kernel.grid(n);
-  add(Y(all), load(X(block, all)), Order::blocks);
+  // The first one takes longer than all others together.
+  const Index turns = select(block == 0, 20'000, 1);
+  Var most{load(X(block, all))};
+  for ([[maybe_unused]] Index i : range(turns)) most = max(Tile(most), load(X(block, all)));
+  add(Y(all), Tile(most), Order::blocks);
   const HostTensor x = HostTensor::random_normal(f32, {300, 64}, 1);
   const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "4");
   expect_alike(kernel, {x, HostTensor::zeros(f32, {64})});
@@ -201,6 +215,41 @@ TEST(TilesOnCpu, WhatItRefuses) {
                 }
               }),
               HasSubstr("a loop's step is 0"));
+  EXPECT_THAT(refusal([&](Kernel&, const Tensor&, const Tensor& X) {
+                sum_of(load(X(all, Block(Index(0), 16, Index(10)))).reshape({128}));
+              }),
+              AllOf(HasSubstr("reshape: of a tile of shape {8, 16} only {8, 10} exists"),
+                    HasSubstr("cpu_tiles_test.cpp")));
+}
+
+TEST(TilesOnCpu, ARankThatThereIsNot) {
+  Kernel kernel("asks");
+  const Tensor T = kernel.in("T", i32, {1}), X = kernel.symmetric("X", f32, {16});
+  const Tensor Y = kernel.out("Y", f32, {16});
+  kernel.grid(1);
+  store(Y(all), load(X.at(load_index(T(0)))(all)));
+  Program program("asks", 2);
+  const Buffer t = program.in("t", i32, {1}), x = program.in("x", f32, {16});
+  const Buffer y = program.out("y", f32, {16});
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {t, x, y}); });
+  for (const double asked : {1.0, 2.0, -1.0}) {
+    std::vector<HostTensor> tensors;
+    for (int rank = 0; rank < 2; ++rank) {
+      tensors.push_back(HostTensor::from_values(i32, {1}, {asked}));
+      tensors.push_back(counted({16}, 2 + rank));
+      tensors.push_back(untouched({16}));
+    }
+    std::vector<TensorRef> refs;
+    for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
+    const auto run = [&] { compile(program, "cpu").run(refs); };
+    if (asked == 1) {
+      run();
+      EXPECT_EQ(tensors[2], tensors[4]);
+    } else {
+      EXPECT_THAT(test::usage_error_of(run),
+                  HasSubstr(fmt::format("peer: rank {} of 2, for x", static_cast<int>(asked))));
+    }
+  }
 }
 
 }  // namespace

@@ -61,6 +61,31 @@ Gemm narrow() {
   return g;
 }
 
+// activation(A B^T + bias) + residual, and what the activation was given.
+TEST(GemmSm100Test, WhatFollowsTheSums) {
+  Gemm g = narrow();
+  g.bias = g.residual = g.keep_sums = true;
+  g.activation = Activation::relu;
+  constexpr std::int64_t kM = 130, kN = 72, kK = 40;
+  Padded a = Padded::normal(bf16, {kM, kK}, 1), b = Padded::normal(bf16, {kN, kK}, 2),
+         bias = Padded::normal(bf16, {kN}, 3), residual = Padded::normal(bf16, {kM, kN}, 4),
+         c(bf16, {kM, kN}), z(bf16, {kM, kN});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"),       b.argument("B"),
+                       bias.argument("bias"), residual.argument("residual"),
+                       c.argument("C"),       z.argument("Z")};
+  const simulator::MachineReport report =
+      simulator::run_machine(machine_of(gemm_sm100(g)), arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
+  std::vector<double> sums = reference(a, b), results;
+  for (std::int64_t i = 0; i < kM * kN; ++i) {
+    sums[i] += bias.at({i % kN});
+    results.push_back(std::max(sums[i], 0.0) + residual.at({i / kN, i % kN}));
+  }
+  EXPECT_LT(test::relative_error(z, sums), test::kTolerance);
+  EXPECT_LT(test::relative_error(c, results), test::kTolerance);
+}
+
 class GemmSm100 : public testing::TestWithParam<GemmRoles> {};
 INSTANTIATE_TEST_SUITE_P(Roles, GemmSm100,
                          testing::Values(GemmRoles::one_tile, GemmRoles::persistent),

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/error_text.h"
-#include "library/accuracy.h"
+#include "kernels/library_case.h"
 #include "library/workload.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention.h"
@@ -20,13 +20,11 @@
 namespace tilewright {
 namespace {
 
+using test::expect_right_everywhere;
+using test::LibraryCase;
+using test::run;
 using testing::AllOf;
 using testing::HasSubstr;
-
-struct Case {
-  const char* kernel;
-  std::vector<std::string> settings;
-};
 
 std::vector<std::string> with(std::vector<std::string> settings,
                               const std::vector<std::string>& more) {
@@ -34,29 +32,11 @@ std::vector<std::string> with(std::vector<std::string> settings,
   return settings;
 }
 
-void run(const LibraryExecutable& executable, library::Workload& work) {
-  std::vector<TensorRef> tensors;
-  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
-  executable.run(tensors);
-}
-
-void expect_right(const Case& each, const char* target) {
-  SCOPED_TRACE(std::string(each.kernel) + " on " + target + ", " +
-               testing::PrintToString(each.settings));
-  const LibraryKernel& entry = find_kernel(each.kernel);
-  library::Workload work = library::make_workload(entry, each.settings, {}, 7);
-  run(compile(entry, work.options, target), work);
-  const library::Comparison comparison = library::compare(work, library::reference_of(work));
-  EXPECT_TRUE(comparison.ok()) << comparison.text();
-}
-
-constexpr const char* kTargets[] = {"interpreter", "cpu", "sim:sm_90a"};
-
 // Heads that fill no tile, or several; pages of one slot and of many; more tokens than places, so
 // that some pad; a table with pages that are not there; keys rotated in part and as a whole.
 TEST(KvAppendTest, AgreesWithFloat64) {
   const std::vector<std::string> small = {"tokens=23", "batch=3", "pages=9", "max_pages=4"};
-  const Case cases[] = {
+  const LibraryCase cases[] = {
       {"kv_append", with(small, {"kv_heads=3", "dim=64", "page=16"})},
       {"kv_append", with(small, {"kv_heads=40", "dim=64", "dim_v=32", "page=1"})},
       {"kv_append", with(small, {"kv_heads=2", "dim=96", "dim_v=64", "rotary=true"})},
@@ -65,9 +45,7 @@ TEST(KvAppendTest, AgreesWithFloat64) {
       {"kv_append_fp8", with(small, {"kv_heads=5", "dim=64"})},
       {"kv_append_fp8", with(small, {"kv_heads=2", "dim=128", "rotary=true", "rotary_dim=32"})},
   };
-  for (const Case& each : cases) {
-    for (const char* target : kTargets) expect_right(each, target);
-  }
+  for (const LibraryCase& each : cases) expect_right_everywhere(each);
 }
 
 // What no token is written to keeps every bit, NaN too, and padding reads no table.
@@ -128,16 +106,14 @@ TEST(KvAppendTest, WhatItRefuses) {
 // Parts that are empty for some rows, whose outputs are NaN, and rows that are so in every part;
 // one part, and none.
 TEST(MergeStatesTest, AgreesWithFloat64) {
-  const Case cases[] = {
+  const LibraryCase cases[] = {
       {"merge_states", {"parts=5", "rows=11", "heads=3", "dim=64"}},
       {"merge_states", {"parts=2", "rows=3", "heads=40", "dim=128", "dtype=f16"}},
       {"merge_states", {"parts=1", "rows=7", "heads=8", "dim=96"}},
       {"merge_states", {"parts=9", "rows=2", "heads=16", "dim=256", "dtype=f32"}},
       {"merge_states", {"parts=0", "rows=2", "heads=4", "dim=64"}},
   };
-  for (const Case& each : cases) {
-    for (const char* target : kTargets) expect_right(each, target);
-  }
+  for (const LibraryCase& each : cases) expect_right_everywhere(each);
 }
 
 struct States {

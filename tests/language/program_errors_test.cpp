@@ -51,8 +51,10 @@ TEST_F(ProgramErrorsTest, ShapesThatDoNotMatchTheKernel) {
   });
   misuse("launch", {"half is bf16", "f32"}, [&] { stream.launch(copy_rows(), {x, half}); });
   misuse("launch", {"rows"}, [&] { stream.launch(copy_rows(), {x, x.rows(0, 32)}); });
-  misuse("launch", {"1 tensors are given", "Y"}, [&] { stream.launch(copy_rows(), {x}); });
-  misuse("launch", {"3 tensors are given"}, [&] { stream.launch(copy_rows(), {x, x, x}); });
+  misuse("launch", {"gives 1 tensor, and Y is missing"}, [&] { stream.launch(copy_rows(), {x}); });
+  misuse("launch", {"gives 3 tensors, and it takes 2"}, [&] {
+    stream.launch(copy_rows(), {x, x, x});
+  });
   misuse("launch", {"takes 0 scalars, and the launch gives 1"}, [&] {
     stream.launch(copy_rows(), {x, x}, {2});
   });

@@ -105,10 +105,14 @@ class Nodes : public testing::Test {
   const ScopedVariable nccl_{"TILEWRIGHT_NCCL", TILEWRIGHT_FAKE_NCCL};
 };
 
+// Also where words of the node alone follow what goes to the other one.
 TEST_F(Nodes, RanksSendToEachOther) {
   const FileRanks job;
   Processes processes(kRanksOfNodes, [&](int rank, const Voice& voice) {
-    const Halves halves;
+    const Halves halves([](const Rank& own, const Halves& all) {
+      const int neighbour = own.number() ^ 1;
+      own.stream().exchange("again", {{all.near.on(neighbour), all.x}}, {neighbour});
+    });
     ProgramMemory memory = memory_of(halves);
     const Group group = join(job, rank);
     ProgramExecutable executable = build(halves.program, group);

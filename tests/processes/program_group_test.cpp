@@ -2,16 +2,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <atomic>
-#include <memory>
 #include <optional>
 #include <random>
-#include <thread>
 
 #include "common/processes.h"
 #include "distributed/ranks.h"
-#include "fake_cuda/fake_cuda.h"
-#include "runtime/cuda_api.h"
+#include "processes/counted_kernels.h"
 #include "runtime/device.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/program.h"
@@ -56,9 +52,7 @@ struct Ring {
 
 class ProgramGroup : public testing::Test {
  protected:
-  static FakeCudaState& state() {
-    return *static_cast<FakeCudaState*>(runtime::cuda_driver().library.find("fake_cuda_state"));
-  }
+  static FakeCudaState& state() { return test::fake_cuda_state(); }
   static void prepare() {
     state().device_count = 4;
     state().has_queues = 1;
@@ -185,8 +179,10 @@ TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
     executable.run(1);
   });
   EXPECT_THAT(processes.said(1),
-              AllOf(HasSubstr("the end of run 1 of program ring has not come in rank 1 within the "
-                              "group's patience of 1500 ms, and no rank has died"),
+              AllOf(HasSubstr(fmt::format("the end of run 1 of program ring has not come in rank 1 "
+                                          "within the group's patience of {} ms, and no rank has "
+                                          "died",
+                                          test::kShortPatience.count())),
                     HasSubstr("waits for arrived of rank 1[0] >= 1, which is 0 (run 1)")));
   EXPECT_THAT(processes.said(0), HasSubstr("rank 1 (process "));
 }
@@ -398,33 +394,6 @@ TEST_F(ProgramGroup, RunsOnTheTensorsOfEachProcess) {
   }
 }
 
-// Stand for the kernels by which runs count on GPUs.
-struct Counted {
-  std::string kernel;
-  std::int32_t *to, *from;
-  int count;
-};
-void* take_counted(void** arguments) {
-  const auto state =
-      static_cast<FakeCudaState*>(runtime::cuda_driver().library.find("fake_cuda_state"));
-  const auto pointer = [&](int i) { return *static_cast<std::int32_t**>(arguments[i]); };
-  const std::string kernel = state->launched;
-  const int count = kernel == "count_run" ? *static_cast<int*>(arguments[2]) : 1;
-  // Parameters come as the kernel uses them: what is written comes last.
-  return new Counted{kernel, pointer(1), pointer(0), count};
-}
-void execute_counted(void* taken) {
-  const std::unique_ptr<Counted> own(static_cast<Counted*>(taken));
-  std::atomic_ref word(*own->to);
-  if (own->kernel == "count_run") {
-    for (int i = 0; i < own->count; ++i) own->to[i] += own->from[i];
-  } else if (own->kernel == "write_counted_word") {
-    word.store(*own->from, std::memory_order_release);
-  } else {
-    while (word.load(std::memory_order_acquire) - *own->from < 0) std::this_thread::yield();
-  }
-}
-
 // Each run finds its number where the one before has left it, also behind runs that the host
 // counts.
 TEST_F(ProgramGroup, RunsCountOnTheGpus) {
@@ -432,9 +401,7 @@ TEST_F(ProgramGroup, RunsCountOnTheGpus) {
   const FileRanks job;
   Processes processes(kRanks, [&](int rank, const Voice& voice) {
     prepare();
-    state().max_threads = 1024;
-    state().takes = take_counted;
-    state().executes_taken = execute_counted;
+    test::play_kernels<test::counted_work>();
     const PassedRing ring(kRanks);
     PassedRank own(ring, job.join(rank, kRanks));
     int first = 0;

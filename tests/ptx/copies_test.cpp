@@ -364,6 +364,10 @@ TEST(PtxCopies, WhatOneWarpWaitsForIsOverForThatWarp) {
   EXPECT_EQ(fault_of_two_warps(sum, met + met), "");
   const std::string wait = "@!%p1 cp.async.bulk.wait_group 0;";
   EXPECT_EQ(fault_of_two_warps(sum, met + also + met + asks + wait), "race");
+  // Nor where this one knows much of what the other has done.
+  std::string releases;
+  for (int i = 0; i < 4; ++i) releases += "@!%p1 st.release.gpu.global.u32 [%rd0+64], 1;\n";
+  EXPECT_EQ(fault_of_two_warps(sum, met + also + releases + met + asks + wait), "race");
   // Additions of threads mind a store, and no sum.
   const std::string adds = "@!%p1 red.relaxed.gpu.global.add.u32 [%rd0], 1;\n";
   EXPECT_EQ(fault_of_two_warps(store, met + adds + met), "race");
@@ -446,7 +450,14 @@ struct BoxLoad {
   int place = 0;           // in shared memory
   int column = 0;          // where the box begins
   std::int64_t shift = 0;  // bytes that the map begins before the tensor
+  bool stores = false;     // instead, what nobody has written
 };
+
+constexpr const char* kLoadBox =
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], "
+    "[%rd5, {%r7, %r8}], [%r6];";
+constexpr const char* kStoreBox =
+    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd5, {%r7, %r8}], [%r3];";
 
 // What comes of a box of 8 rows of the tensor, as it lies in shared memory.
 test::Ran load_box(const std::vector<std::uint32_t>& tensor, const BoxLoad& load) {
@@ -465,7 +476,7 @@ setp.eq.u32 %p1, %r0, 0;
 fence.proxy.async;
 bar.sync 0;
 @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [%r6], {};
-@%p1 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r3], [%rd5, {{%r7, %r8}}], [%r6];
+@%p1 {}
 again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
 @%p2 bra end;
 bra again;
@@ -474,7 +485,8 @@ shl.b32 %r4, %r0, 2;
 add.u32 %r4, %r4, %r3;
 ld.shared.u32 %r1, [%r4];
 st.global.u32 [%rd1], %r1;)",
-                                             load.place, load.column, kBoxRows * load.width));
+                                             load.place, load.column, kBoxRows * load.width,
+                                             load.stores ? kStoreBox : kLoadBox));
   text = replaced(text, ".param .u64 k_param_0",
                   ".param .u64 k_param_0, .param .align 64 .b8 k_param_1[128]");
   LaunchInput input = input_of(1);
@@ -533,6 +545,14 @@ TEST(PtxCopies, BoxesOutsideTouchTheBaseOfTheirMap) {
                 testing::HasSubstr(
                     "of a box that begins before tensor or lies outside of it, whose map begins"));
   }
+}
+
+// Also where part of the box lies in the tensor.
+TEST(PtxCopies, StoresThatBeginBeforeTheirTensorAreNotExecuted) {
+  const test::Ran before = load_box(boxed_tensor(), {.column = -4, .stores = true});
+  ASSERT_EQ(before.fault(), "out_of_bounds");
+  EXPECT_THAT(before.report.faults[0].message,
+              testing::HasSubstr("of a store that begins before tensor"));
 }
 
 }  // namespace

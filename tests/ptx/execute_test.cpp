@@ -38,6 +38,9 @@ TEST(PtxExecute, Integers) {
   EXPECT_EQ(result("mov.u32 %r2, 0xff00; bfe.u32 %r1, %r2, 8, 8;"), 0xffu);
   EXPECT_EQ(result("mov.u32 %r2, 1; mov.u32 %r3, 2; shf.l.wrap.b32 %r1, %r2, %r3, 33;"), 4u);
   EXPECT_EQ(result("mov.u32 %r2, 0xff; popc.b32 %r1, %r2;"), 8u);
+  // The first and not the second, whatever the third.
+  EXPECT_EQ(result("mov.u32 %r2, 0xff00; mov.u32 %r3, 0xf0f0; lop3.b32 %r1, %r2, %r3, %r0, 0x30;"),
+            0x0f00u);
   EXPECT_EQ(result("setp.lt.s32 %p1, %r0, 5; selp.b32 %r1, 1, 2, %p1;"), 1u);
   EXPECT_EQ(result("mov.u32 %r2, -1; setp.lt.u32 %p1, %r2, 5; selp.b32 %r1, 1, 2, %p1;"), 2u);
 }

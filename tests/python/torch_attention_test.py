@@ -235,7 +235,7 @@ class Refusals(unittest.TestCase):
             (lambda: attention(q, k[..., :8], v), "dim of k is 8", "16"),
             (lambda: attention(q, k, v[:, :7]), "length of v is 7", "30"),
             (lambda: attention(q[:, :, :3], k, v), "q has 3 heads", "k has 2"),
-            (lambda: attention(q, k, v, window=3), "window is 3", "causal"),
+            (lambda: attention(q, k, v, window=3), "window is 3", "set causal=True"),
             (lambda: attention(q, k, v, causal=True, window=0), "window is 0"),
             (lambda: attention(q, k, v, scale=0), "scale is 0"),
             (lambda: attention(q, k, v, softcap=-1), "softcap is -1"),

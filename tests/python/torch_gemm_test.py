@@ -3,9 +3,11 @@
 import unittest
 import warnings
 
+import tilewright.torch._gemm as _gemm_module
 import torch
 import torch_reference as reference
-from tilewright.torch import gemm
+from tilewright.torch import gemm, gemm_fp8, linear
+from torch.nn import functional
 from torch_reference import leaves, normal, require_close, require_refusal
 
 
@@ -32,6 +34,55 @@ class Gemm(unittest.TestCase):
                 self.assertTrue(torch.equal(gemm(x, y), wanted))
         row = normal(30)
         self.assertTrue(torch.equal(gemm(row.expand(20, 30), b), gemm(row.repeat(20, 1), b)))
+
+    def test_nothing_is_copied(self):
+        """Of a linear layer's forward and backward pass, whose operands lie in four ways."""
+        copied = []
+        own, _gemm_module.readable = _gemm_module.readable, lambda t: copied.append(t) or t
+        self.addCleanup(setattr, _gemm_module, "readable", own)
+        asked = [(normal(5, 8), normal(8, 7).t().contiguous().t()), (normal(5, 8), normal(8, 7)),
+                 (normal(8, 5).t(), normal(8, 7)),
+                 (normal(8, 5).t(), normal(7, 8).t())]
+        for number, (a, b) in enumerate(asked):
+            require_close(self, f"layout {number}", gemm(a, b), a.double() @ b.double(),
+                          torch.float32)
+        self.assertTrue(all(tensor.is_contiguous() for tensor in copied))
+
+    def test_epilogues(self):
+        activations = {None: lambda z: z, "relu": torch.relu, "gelu": functional.gelu,
+                       "gelu_tanh": lambda z: functional.gelu(z, approximate="tanh"),
+                       "silu": functional.silu}
+        for dtype in reference.ALLOWED:
+            x, w = normal(2, 35, 16, dtype=dtype), normal(9, 16, dtype=dtype, seed=1)
+            bias, added = normal(9, dtype=dtype, seed=2), normal(2, 35, 9, dtype=dtype, seed=3)
+            for name, function in activations.items():
+                with self.subTest(dtype=dtype, activation=name):
+                    inputs = leaves(x, w, bias, added)
+                    exact = leaves(*(t.double() for t in inputs))
+                    ours = linear(inputs[0], inputs[1], inputs[2], activation=name,
+                                  residual=inputs[3])
+                    wanted = function(exact[0] @ exact[1].t() + exact[2]) + exact[3]
+                    require_close(self, "linear", ours.detach(), wanted.detach(), dtype)
+                    d_out = normal(*ours.shape, dtype=dtype, seed=4)
+                    for mine, right in zip(torch.autograd.grad(ours, inputs, d_out),
+                                           torch.autograd.grad(wanted, exact, d_out.double())):
+                        require_close(self, "gradient", mine, right, dtype)
+        self.assertTrue(torch.equal(gemm(x[0], w.t(), bias=bias), linear(x[0], w, bias)))
+
+    def test_fp8(self):
+        a, b = (normal(*shape).to(torch.float8_e4m3fn) for shape in ((40, 64), (24, 64)))
+        scales = torch.tensor(0.5), torch.tensor([3.0])
+        wanted = 1.5 * a.double() @ b.double().t()
+        require_close(self, "fp8", gemm_fp8(a, b.t(), *scales), wanted, torch.bfloat16)
+        require_close(self, "fp8", gemm_fp8(a, b.t().contiguous(), *scales), wanted,
+                      torch.bfloat16)
+        torch.library.opcheck(torch.ops.tilewright.gemm_fp8.default,
+                              (a, b.t(), *(s.reshape(1) for s in scales), ""),
+                              test_utils="test_faketensor")  # PyTorch compares no e4m3
+        require_refusal(self, lambda: gemm_fp8(a, b.t().float(), *scales), "b has elements",
+                        "float8_e4m3fn")
+        require_refusal(self, lambda: gemm_fp8(a, b.t(), scales[0].half(), scales[1]),
+                        "scale_a is {} of torch.float16")
 
     def test_a_linear_layer(self):
         x, weight = leaves(normal(2, 3, 16), normal(8, 16))
@@ -67,6 +118,20 @@ class Gemm(unittest.TestCase):
                 torch.library.opcheck(torch.ops.tilewright.gemm.default, (*inputs, ""), rtol=1e-4,
                                       atol=1e-4)
 
+    def test_opcheck_and_gradcheck_of_a_layer(self):
+        given = leaves(normal(3, 5), normal(5, 4), normal(4), normal(3, 4))
+        for activation, keeps in (("none", False), ("gelu", True)):
+            torch.library.opcheck(torch.ops.tilewright.linear.default,
+                                  (*given, activation, keeps, ""), rtol=1e-4, atol=1e-4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the inputs are of f32
+            how = {"eps": 1e-2, "atol": 1e-2, "rtol": 1e-2}
+            for activation in (None, "gelu", "gelu_tanh", "silu"):
+                self.assertTrue(torch.autograd.gradcheck(
+                    lambda a, b, v, r, name=activation: gemm(a, b, bias=v, activation=name,
+                                                             residual=r),
+                    given, **how))
+
     def test_compiled(self):
         compiled = torch.compile(lambda x, w: gemm(x, w.t()).relu(), fullgraph=True, dynamic=True,
                                  backend="aot_eager")
@@ -90,6 +155,10 @@ class Gemm(unittest.TestCase):
                 (lambda: gemm(a.double(), b), "a has elements of torch.float64"),
                 (lambda: gemm(a, b.half()), "b has elements of torch.float16", "torch.float32"),
                 (lambda: gemm(a, 2), "b is of type int"),
+                (lambda: gemm(a, b, activation="elu"), "activation is 'elu'", "gelu_tanh"),
+                (lambda: gemm(a, b, bias=normal(4)), "length of bias is 4", "3"),
+                (lambda: gemm(a, b, residual=normal(4, 4)), "n of residual is 4", "3"),
+                (lambda: linear(a, b[0]), "weight has 1 axes"),
                 (lambda: gemm(a, b, target="tpu"), "tpu")):
             with self.subTest(parts[0]):
                 require_refusal(self, call, *parts)

@@ -4,8 +4,22 @@ import unittest
 
 import torch
 import torch_reference as reference
-from tilewright.torch import attention, disable, enable, gemm, scaled_dot_product_attention
+from tilewright.torch import (
+    attention,
+    cross_entropy,
+    disable,
+    enable,
+    gemm,
+    gemm_fp8,
+    layer_norm,
+    linear,
+    rms_norm,
+    rotary,
+    scaled_dot_product_attention,
+    softmax,
+)
 from tilewright.torch.flash_attn import flash_attn_with_kvcache
+from torch.nn import functional
 from torch_reference import leaves, normal, require_close, require_refusal
 
 # Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
@@ -76,6 +90,57 @@ class Gpu(unittest.TestCase):
     def test_gemm(self):
         a, b = (normal(*shape, dtype=torch.bfloat16).cuda() for shape in ((72, 256), (128, 256)))
         self.check("gemm", lambda x, y: gemm(x, y.t()), lambda x, y: x @ y.t(), leaves(a, b))
+
+    def test_layers(self):
+        """Every layout, and what stands behind a product."""
+        x, w, bias, added = (normal(*shape, dtype=torch.bfloat16, seed=seed).cuda() for seed, shape
+                             in enumerate(((200, 136), (264, 136), (264,), (200, 264))))
+        for what, a, b in (("nt", x, w.t()), ("nn", x, w.t().contiguous()),
+                           ("tn", x.t().contiguous().t(), w.t().contiguous()),
+                           ("tt", x.t().contiguous().t(), w.t())):
+            require_close(self, what, gemm(a, b), a.double() @ b.double(), torch.bfloat16)
+        for activation, function in ((None, lambda z: z), ("gelu", functional.gelu)):
+            self.check(f"linear, {activation}",
+                       lambda *t, name=activation: linear(*t[:3], activation=name, residual=t[3]),
+                       lambda *t, f=function: f(t[0] @ t[1].t() + t[2]) + t[3],
+                       leaves(x, w / 12, bias, added))
+        a, b = (t.to(torch.float8_e4m3fn) for t in (x[:, :128], w[:, :128]))
+        one = torch.ones(1, device="cuda")
+        require_close(self, "fp8", gemm_fp8(a, b.t(), one, 2 * one),
+                      2 * a.double() @ b.double().t(), torch.bfloat16)
+
+    def test_rows(self):
+        for dtype, sizes in ((torch.bfloat16, ((70, 1000), (3, 4096), (2, 8192), (2, 20000))),
+                             (torch.float16, ((70, 1000),)), (torch.float32, ((70, 1000),))):
+            for rows, columns in sizes:
+                x, w, b = (normal(*shape, dtype=dtype, seed=seed).cuda() for seed, shape
+                           in enumerate(((rows, columns), (columns,), (columns,))))
+                labels = torch.arange(rows, device="cuda") * 7
+                labels[0] = -100
+                with self.subTest(dtype=dtype, columns=columns):
+                    self.check("rms_norm", rms_norm,
+                               lambda x, w: functional.rms_norm(x, w.shape, w, 1e-5), leaves(x, w))
+                    self.check("layer_norm", layer_norm,
+                               lambda x, w, b: functional.layer_norm(x, w.shape, w, b),
+                               leaves(x, w, b))
+                    self.check("softmax", softmax, lambda x: x.softmax(-1), leaves(x))
+                    self.check("cross_entropy", lambda x, t=labels: cross_entropy(x, t),
+                               lambda x, t=labels: functional.cross_entropy(x, t), leaves(x))
+
+    def test_rotary(self):
+        x = normal(2, 9, 40, 96, dtype=torch.bfloat16).cuda()
+        angles = torch.rand(9, 48, generator=torch.Generator().manual_seed(1)).cuda()
+        wanted = torch.view_as_complex(x.double().unflatten(-1, (48, 2)))
+        turns = torch.polar(torch.ones_like(angles).double(), angles.double())[:, None]
+        wanted = torch.view_as_real(wanted * turns).flatten(-2)
+        ours = rotary(x, angles.cos(), angles.sin(), interleaved=True)
+        require_close(self, "neighbours", ours, wanted, torch.bfloat16)
+
+        def halves(t):
+            return torch.cat([t[..., ::2], t[..., 1::2]], -1)
+
+        require_close(self, "halves", rotary(halves(x), angles.cos(), angles.sin()),
+                      halves(wanted), torch.bfloat16)
 
     def test_opcheck(self):
         torch.library.opcheck(

@@ -55,6 +55,19 @@ class Paged(unittest.TestCase):
         self.assertTrue(torch.equal(packed[0].view_as(out), out))
         self.assertTrue(torch.equal(packed[1].unflatten(1, (4, 5)).transpose(0, 1), lse))
 
+    def test_queries_of_no_sequence(self):
+        q = normal(9, 4, 32)
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        # What memory holds before is NaN then.
+        torch.use_deterministic_algorithms(True)
+        try:
+            out, lse = attention_paged(q, k, k, table, numbers(LENGTHS), return_lse=True,
+                                       cu_seqlens=numbers([0, 2, 4, 5, 7]))
+        finally:
+            torch.use_deterministic_algorithms(False)
+        self.assertTrue((out[7:] == 0).all() and (lse[:, 7:] == -torch.inf).all())
+        self.assertTrue(lse[:, 4:7].isfinite().all())
+
     def test_heads_before_slots(self):
         q = normal(4, 1, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
@@ -93,8 +106,21 @@ class Paged(unittest.TestCase):
         k = k.nan_to_num()
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged.default,
-            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0, 0.0,
-             ""))
+            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0,
+             0.0, 0, ""))
+
+    def test_a_sequence_alone_has_the_bits_that_it_has_among_others(self):
+        lengths = [150, 7, 0, 40]
+        q = normal(4, 2, 4, 32)
+        k, table = paged(normal(4, 150, 2, 32, seed=1), lengths)
+        out = attention_paged(q, k, k, table, numbers(lengths), fixed_split_size=64)
+        for b, length in enumerate(lengths):
+            own = attention_paged(q[b:b + 1], k, k, table[b:b + 1], numbers([length]),
+                                  fixed_split_size=64)
+            self.assertTrue(torch.equal(out[b:b + 1], own), b)
+        require_refusal(self, lambda: attention_paged(q, k, k, table, numbers(lengths),
+                                                      fixed_split_size=100),
+                        "fixed_split_size is 100", "a multiple of 64")
 
     def test_refusals(self):
         q = normal(4, 1, 4, 32)
@@ -106,6 +132,8 @@ class Paged(unittest.TestCase):
                 (lambda: attention_paged(q, k, k, table[:3], lengths), "block_table is 3", "4"),
                 (lambda: attention_paged(q[:3], k, k, table, lengths), "batch of q is 3", "4"),
                 (lambda: attention_paged(q, k, k[:, :8], table, lengths), "page of v is 8", "16"),
+                (lambda: attention_paged(q, k, k[:3], table, lengths),
+                 "number of pages of v is 3", "16"),
                 (lambda: attention_paged(q, k, k, table, lengths[:, None]), "lengths has 2 axes"),
                 (lambda: attention_paged(q, k, k, table, lengths, window=3), "window is 3"),
                 (lambda: attention_paged(q.requires_grad_(), k, k, table, lengths).sum().backward(),

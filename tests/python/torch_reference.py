@@ -54,7 +54,7 @@ def packed(q, k, v, cu_seqlens_q, cu_seqlens_k, **options):
 
 def normal(*shape, dtype=torch.float32, seed=0):
     generator = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(*shape, generator=generator).to(dtype)
+    return torch.randn(shape, generator=generator).to(dtype)
 
 
 def leaves(*tensors):

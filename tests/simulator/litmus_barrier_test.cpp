@@ -431,5 +431,58 @@ TEST(LitmusProducts, TheWarpsOfAWarpgroupIssueTheSameProducts) {
                {"wgmma", "wgmma_rs", "", {"the same products in all four warps"}});
 }
 
+// Four copies, of whose bytes the first phase expects those of `first`, and the second the rest.
+std::string copies_of_two_phases(int first) {
+  std::string text = R"(kernel "phases" machine
+in A: bf16[64, 16] = %0
+grid (1)
+threads 32
+shared_bytes 2064
+body () {
+  %1: tensor_map = tensor_map %0 {name = "A map", box = [16, 16], swizzle = 0}
+  %2: shared<bf16, 4x16x16> = shared {name = "tiles", layout = shared_layout[16x16*2|16@0:32,16@1:2], stages = 4, offset = 0}
+  %3: mbarriers<1> = mbarriers {name = "full", arrivals = 1, offset = 2048}
+  mbarrier_init %3 {arrivals = 1}
+  fence_barrier_init
+  cta_sync
+  %4: i32 = constant {value = 0}
+  %5: i32 = constant {value = 1}
+)";
+  for (int i = 0; i < 4; ++i) {
+    const int row = 16 * i, byte = 512 * i;
+    text += fmt::format("  %{}: i32 = constant {{value = {}}}\n", 10 + i, row);
+    text += fmt::format("  %{}: i32 = constant {{value = {}}}\n", 20 + i, byte);
+  }
+  const auto phase = [&](int number, int copies) {
+    text += fmt::format("  mbarrier_expect_tx %3, %4 {{bytes = {}}}\n", 512 * copies);
+    for (int i = 2 * number; i < 2 * number + 2; ++i) {
+      text +=
+          fmt::format("  tma_load %1, %2, %{}, %3, %4, %4, %{} {{bytes = 512}}\n", 20 + i, 10 + i);
+    }
+    text += fmt::format("  mbarrier_wait %3, %4, %{}\n", 4 + number);
+  };
+  phase(0, first);
+  phase(1, 4 - first);
+  return text + "}\n";
+}
+
+// As many bytes come as are expected of both phases together: that alone will not do.
+TEST(LitmusBarrier, ACopyIsOfThePhaseInWhichItBegins) {
+  const auto messages = [](int first) {
+    std::set<std::string> all;
+    for (std::uint64_t seed = 0; seed < kLitmusSeeds; ++seed) {
+      MachineTensor a("A", DType::bf16, {64, 16});
+      all.insert(first_message(run_seed(copies_of_two_phases(first), {&a}, seed)));
+    }
+    return all;
+  };
+  using ::testing::HasSubstr;
+  EXPECT_THAT(messages(2), ::testing::ElementsAre(""));
+  // The second copy may also begin when the first has ended the phase.
+  EXPECT_THAT(messages(1), ::testing::Contains(HasSubstr(
+                               "was in phase 0 when a copy of 512 bytes began and is in phase 1")));
+  EXPECT_THAT(messages(3), ::testing::Each(HasSubstr("deadlock")));
+}
+
 }  // namespace
 }  // namespace tilewright::simulator

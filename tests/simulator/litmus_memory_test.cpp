@@ -37,6 +37,9 @@ TEST(LitmusMemory, AnArrivalOnANamedBarrierHandsOnButDoesNotAcquire) {
   expect_clean(litmus(role("a", 0, 1, kStore + arrive) + role("b", 1, 1, kSync + kLoad)));
   expect_fault(litmus(role("a", 0, 1, arrive + kLoad) + role("b", 1, 1, kStore + kSync)),
                {"race", "shared_store", "shared_load", {kNoBarrier}});
+  // Nor does it hand on what comes behind it.
+  expect_fault(litmus(role("a", 0, 1, arrive + kStore) + role("b", 1, 1, kSync + kLoad)),
+               {"race", "shared_store", "shared_load", {kNoBarrier}});
 }
 
 TEST(LitmusMemory, OneLaneDoesNotWaitForTheOthersBeforeItStoresATile) {

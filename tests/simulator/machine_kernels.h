@@ -78,6 +78,17 @@ inline MachineReport run_seed(const std::string& text, Tensors tensors, std::uin
   return run(text, tensors, options);
 }
 
+// Of the faults that so many seeds show; "ok" among them where one shows none.
+inline std::set<std::string> kinds_of(const std::string& text, Tensors tensors,
+                                      std::uint64_t seeds) {
+  std::set<std::string> kinds;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+    const MachineReport report = run_seed(text, tensors, seed);
+    kinds.insert(report.ok() ? "ok" : report.faults[0].kind);
+  }
+  return kinds;
+}
+
 // The text with one passage, which must be there, changed.
 inline std::string changed(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);

@@ -9,7 +9,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr int kSeeds = 10;
+constexpr int kScheduledRuns = 10;
 
 MachineOptions checked(std::uint64_t seed) {
   MachineOptions options;
@@ -51,7 +51,7 @@ void expect_places(const Fault& fault, int first, int second) {
 }
 
 TEST(MachineProvenance, GemmIsClean) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kScheduledRuns; ++seed) {
     EXPECT_EQ(gemm_fault(gemm_text(), seed).message, "");
     EXPECT_EQ(gemm_fault(gemm_text(), seed, /*control_only=*/true).message, "");
   }
@@ -60,7 +60,7 @@ TEST(MachineProvenance, GemmIsClean) {
 TEST(MachineProvenance, AStageThatDoesNotAdvance) {
   const std::string text =
       changed(gemm_text(), "%68: i32 = mul %65, %26", "%68: i32 = mul %20, %26");
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kScheduledRuns; ++seed) {
     for (const bool control_only : {false, true}) {
       const Fault fault = gemm_fault(text, seed, control_only);
       expect_places(fault, line_of(text, "wgmma_ss %61"), line_of(text, "tma_load %11"));
@@ -76,7 +76,7 @@ TEST(MachineProvenance, AStageThatDoesNotAdvance) {
 TEST(MachineProvenance, ABlockFurtherInOneOperand) {
   std::string text = changed(gemm_text(), "%43, %47, %36", "%43, %90, %36");
   text = changed(text, "      tma_load %10", "      %90: i32 = add %47, %23\n      tma_load %10");
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kScheduledRuns; ++seed) {
     const Fault fault = gemm_fault(text, seed);
     expect_places(fault, line_of(text, "wgmma_ss %61"), line_of(text, "tma_load %11"));
     EXPECT_THAT(fault.message, HasSubstr(", 0] on, and B[stage 0], from B[0, 64] on"));
@@ -181,7 +181,7 @@ Fault attention_fault(Defect defect, std::uint64_t seed) {
 }
 
 TEST(MachineProvenance, AttentionIsClean) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kScheduledRuns; ++seed) {
     EXPECT_EQ(attention_fault(Defect::none, seed).message, "");
     EXPECT_EQ(attention_fault(Defect::paged, seed).message, "");
   }
@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST_P(MachineProvenanceOfAttention, IsReportedWithBothLines) {
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kScheduledRuns; ++seed) {
     const Fault fault = attention_fault(GetParam().defect, seed);
     ASSERT_EQ(fault.kind, "provenance");
     for (const std::string& part : GetParam().says) EXPECT_THAT(fault.message, HasSubstr(part));

@@ -13,14 +13,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kSeeds = 30;
+constexpr std::uint64_t kTimedRuns = 30;
 
 // What is told under each seed; the run is clean.
 std::set<std::string> told(const std::function<MachineReport(const MachineOptions&)>& run) {
   std::set<std::string> told;
   MachineOptions options;
   options.timing = true;
-  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+  for (options.seed = 0; options.seed < kTimedRuns; ++options.seed) {
     const MachineReport report = run(options);
     EXPECT_TRUE(report.ok()) << "seed " << options.seed << ": " << first_message(report);
     told.insert(report.timing.substr(0, report.timing.find(" at ")));
@@ -170,7 +170,7 @@ TEST(Timing, BytesThatAreExpectedTooLate) {
   options.timing = true;
   bool clean = false;
   const std::string text = litmus(role("a", 0, 1, expect + wait) + role("b", 1, 1, copy));
-  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+  for (options.seed = 0; options.seed < kTimedRuns; ++options.seed) {
     const MachineReport report = run_litmus(text, options);
     if (!report.ok()) continue;
     clean = true;
@@ -205,7 +205,7 @@ TEST(Timing, AWaitThatNobodyTellsOf) {
   MachineOptions options;
   options.timing = true;
   int clean = 0;
-  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+  for (options.seed = 0; options.seed < kTimedRuns; ++options.seed) {
     const MachineReport report = run_litmus(signals_twice("c"), options);
     if (!report.ok()) {
       EXPECT_TRUE(report.faults[0].kind == "deadlock" || report.faults[0].kind == "mbarrier")
@@ -216,7 +216,7 @@ TEST(Timing, AWaitThatNobodyTellsOf) {
     EXPECT_THAT(report.timing, HasSubstr("whether a wait for bar[0] looks before"));
   }
   EXPECT_GT(clean, 0);
-  EXPECT_LT(clean, static_cast<int>(kSeeds));
+  EXPECT_LT(clean, static_cast<int>(kTimedRuns));
 }
 
 }  // namespace

@@ -35,9 +35,10 @@ Subject weighted() {
 }
 
 // Blocks of X {8, 64, 64} that a number chooses, copied one after the other.
-Subject chosen_blocks(const char* name,
-                      const std::function<Index(const Index&, const Tensor&)>& choose,
-                      const std::vector<double>& table) {
+Subject chosen_blocks(
+    const char* name,
+    const std::function<TensorView(const Tensor&, const Index&, const Tensor&)>& choose,
+    const std::vector<double>& table) {
   Kernel kernel(name);
   const int blocks = static_cast<int>(table.size());
   const Tensor X = kernel.in("X", bf16, {8, kSize, kSize});
@@ -48,10 +49,9 @@ Subject chosen_blocks(const char* name,
   kernel.roles({role("load", warps(1), registers(24),
                      [&] {
                        for (Index i : range(blocks)) {
-                         const Index chosen = choose(i, numbers_of);
-                         ring.produce([&](const tilewright::Slot& slot) {
-                           tma_load(X(chosen, all, all), slot[0]);
-                         });
+                         const TensorView block = choose(X, i, numbers_of);
+                         ring.produce(
+                             [&](const tilewright::Slot& slot) { tma_load(block, slot[0]); });
                        }
                      }),
                 role("math", warpgroups(1), registers(240), [&] {
@@ -72,12 +72,26 @@ Subject chosen_blocks(const char* name,
 // A table says where the pages of a sequence lie: never side by side, or always.
 Subject pages(const std::vector<double>& table) {
   return chosen_blocks(
-      "pages", [](const Index& i, const Tensor& table) { return load_index(table(i)); }, table);
+      "pages",
+      [](const Tensor& X, const Index& i, const Tensor& table) {
+        return X(load_index(table(i)), all, all);
+      },
+      table);
 }
 
 // Four heads of queries for each of keys.
 Subject groups() {
-  return chosen_blocks("groups", [](const Index& i, const Tensor&) { return i / 4; },
+  return chosen_blocks(
+      "groups", [](const Tensor& X, const Index& i, const Tensor&) { return X(i / 4, all, all); },
+      {0, 0, 0, 0, 0, 0, 0, 0});
+}
+
+// The same of keys that end within the block, which have a map for blocks outside as well.
+Subject packed_groups() {
+  return chosen_blocks("packed_groups",
+                       [](const Tensor& X, const Index& i, const Tensor&) {
+                         return X(i / 4, Block(0, kSize, Index(kSize - 8)), all);
+                       },
                        {0, 0, 0, 0, 0, 0, 0, 0});
 }
 
@@ -119,7 +133,10 @@ TEST(ValueFaults, PagesTakenForNeighbours) {
   EXPECT_EQ(symptom(beside, mutants[0].apply(beside.machine)), "");
 }
 
-TEST(ValueFaults, HeadsOfAnotherGroup) { EXPECT_EQ(expect_found(25, groups()).caught, 1); }
+TEST(ValueFaults, HeadsOfAnotherGroup) {
+  EXPECT_EQ(expect_found(25, groups()).caught, 1);
+  EXPECT_EQ(expect_found(25, packed_groups()).caught, 1);
+}
 
 // Four CTAs share two blocks of rows and two of columns; each does all of its rows, whose number is
 // read.

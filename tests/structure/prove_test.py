@@ -90,6 +90,23 @@ class Text(unittest.TestCase):
         self.assertIn("zeros of turns in stream main", prove.text_of(mutant))
 
 
+class Processes(unittest.TestCase):
+    def test_seconds_are_those_of_a_core(self):
+        ended = prove.executed(["sh", "-c", "echo out; echo err >&2; sleep 0.2; exit 3"], 60)
+        self.assertEqual(ended[:3], (3, "out\n", "err\n"))
+        self.assertLess(ended.seconds, 0.15)
+
+    def test_what_takes_too_long_has_no_result(self):
+        self.assertIsNone(prove.executed(["sleep", "30"], 0.05))
+
+    def test_what_does_not_compile_is_told_and_left_out(self):
+        class Arguments:
+            tilewright = "false"
+            refused = []
+        self.assertEqual(prove.mutants_of(Arguments, prove.Subject("gemm", ["dim=3"], True)), {})
+        self.assertEqual(Arguments.refused, ["gemm dim=3: "])
+
+
 def places(*numbers, form=""):
     return [prove.Place(number, form) for number in numbers]
 

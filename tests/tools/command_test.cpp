@@ -37,7 +37,9 @@ TEST(CommandTest, ListsKernels) {
           "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
           "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
           "attention_paged", "attention_paged_fp8", "attention_paged_mla", "kv_append",
-          "kv_append_fp8", "merge_states", "all_to_all", "all_to_all_back", "all_to_all_varlen",
+          "kv_append_fp8", "merge_states", "rms_norm", "rms_norm_backward", "layer_norm",
+          "layer_norm_backward", "softmax", "softmax_backward", "cross_entropy",
+          "cross_entropy_backward", "rotary", "all_to_all", "all_to_all_back", "all_to_all_varlen",
           "all_to_all_varlen_back", "all_gather", "reduce_scatter", "all_reduce", "broadcast",
           "all_gather_nodes", "reduce_scatter_nodes", "all_to_all_nodes"));
   EXPECT_THAT(tilewright("list").output,

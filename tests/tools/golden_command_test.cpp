@@ -186,7 +186,7 @@ TEST_F(GoldenCommandTest, PoisonsWhatNobodyReads) {
 TEST_F(GoldenCommandTest, AnOperationOfSeveralKernels) {
   const std::string line =
       "attention_paged --set heads=2 --set dim=32 --set batch=3 --set queries=3 --set pages=12 "
-      "--set max_pages=3 --set page=4 --set keys=11";
+      "--set max_pages=4 --set page=4 --set keys=11";
   const Answer written = golden(line);
   ASSERT_EQ(written.status, 0) << written.output;
   EXPECT_THAT(written.output, HasSubstr("weakness: lengths: every number is 11"));

@@ -18,6 +18,9 @@ struct PagedAttention : Attention {
   // The table is in two vectors: the pages of all sequences, one behind the other, and where those
   // of each begin.
   bool csr = false;
+  // Parts have so many keys, a multiple of 64, whatever else is in the batch: what a sequence gets
+  // then hangs on nothing but itself. 0: keys are divided so that they fill the GPU.
+  int fixed_split_size = 0;
 };
 
 // Key j of sequence b lies in slot j % page of page block_table[b][j / page]. Pages come in any
@@ -30,8 +33,9 @@ struct PagedAttention : Attention {
 // sees nothing has 0 and -inf.
 //
 // A program of two kernels, since the keys are divided among the CTAs that the GPU has places for;
-// sums follow in the order of the parts, so that two kinds of GPU may round differently. Pages of
-// whole 16 slots go through products, others key by key.
+// sums follow in the order of the parts, so that two kinds of GPU, or two batches, may round
+// differently, unless fixed_split_size is set. Pages of whole 16 slots go through products, others
+// key by key.
 // in   Q [queries, heads, dim], cu_seqlens_q i32 [batch + 1], lengths i32 [batch],
 //      block_table i32 [batch, max_pages], K [pages, page, kv_heads, dim],
 //      V [pages, page, kv_heads, dim_v]; a cache whose pages have head behind head, {pages,

@@ -5,14 +5,21 @@
 #include <vector>
 
 #include "tilewright/kernel.h"
+#include "tilewright/kernels/activation.h"
 
 namespace tilewright::kernels {
 
-// C = A B^T: A [m, k] row-major, B [n, k] row-major (B^T is K-major), C [m, n]; f32 sums. With
-// f8e4m3 C is bf16 and multiplied by scale_a and scale_b, f32 [1] each, which stand before C. What
-// a function below refuses is a usage error at its caller's line, `where`.
+// C = activation(A B^T + bias) + residual: A {m, k}, B {n, k}, C {m, n}, row-major, with f32 sums.
+// With f8e4m3 C is bf16, and A B^T is multiplied by scale_a and scale_b, f32 {1} each. The
+// tensors' order is A, B, the scales, bias {n}, residual {m, n}, C and Z. What a function below
+// refuses is a usage error at its caller's line, `where`.
 struct Gemm {
-  DType dtype = bf16;  // of A and B, and of C but for f8e4m3
+  DType dtype = bf16;  // of A and B, and of the others but for f8e4m3
+  // A is {k, m}, B is {k, n}: they are contiguous along m and n. Not with f8e4m3.
+  bool a_along_m = false, b_along_n = false;
+  bool bias = false, residual = false;
+  Activation activation = Activation::none;
+  bool keep_sums = false;  // Z {m, n}: what the activation was given, for its gradient
   int block_m = 128, block_n = 256, block_k = 64;
   int warpgroups = 2;  // sm_90a: they divide block_m, exchanged block_n, in multiples of 64
   // sm_90a only: C^T = B A^T, whose products take B's rows in multiples of 64 and A's in multiples
@@ -27,9 +34,10 @@ struct Gemm {
 };
 Kernel gemm(const Gemm& gemm, SourceLocation where = here());
 
-// The same for sm_90a: persistent, a producer warp and the warpgroups that multiply. n and k are
-// multiples of 8, k with f8e4m3 of 16 (TMA takes rows of whole 16 bytes); block_n, exchanged
-// block_m, is a multiple of 8 split up to 256.
+// The same for sm_90a: persistent, a producer warp and the warpgroups that multiply. Rows of each
+// tensor are multiples of 16 bytes, as TMA takes them: n, and of A and B what they are contiguous
+// along. block_n, exchanged block_m, is a multiple of 8 split up to 256. Where A is {k, m}, what
+// each CTA loads of block_m is a multiple of 64, and so of block_n where B is {k, n}.
 Kernel gemm_sm90(const Gemm& gemm, SourceLocation where = here());
 
 // The same for sm_100a and sm_110a, whose sums are in tensor memory: a warp loads, another one
@@ -54,6 +62,8 @@ struct GemmVariant {
   bool grid_split = false;
 };
 const std::vector<GemmVariant>& gemm_variants();
+// Those of operands that are not contiguous along k.
+const std::vector<GemmVariant>& gemm_transposed_variants();
 // Checks nothing: gemm_sm90 does.
 Gemm with_variant(Gemm gemm, const GemmVariant& variant);
 

@@ -10,10 +10,14 @@ which names the argument, what it is, and the fix.
 """
 
 from ._attention import attention
-from ._gemm import gemm
+from ._gemm import gemm, gemm_fp8, linear
+from ._packing import cu_seqlens, pad, unpad
 from ._paged import attention_paged
 from ._pytorch import scaled_dot_product_attention, varlen_attn
+from ._rotary import rotary
+from ._rows import cross_entropy, layer_norm, rms_norm, softmax
 from ._switch import disable, enable
 
-__all__ = ["attention", "attention_paged", "disable", "enable", "gemm",
-           "scaled_dot_product_attention", "varlen_attn"]
+__all__ = ["attention", "attention_paged", "cross_entropy", "cu_seqlens", "disable", "enable",
+           "gemm", "gemm_fp8", "layer_norm", "linear", "pad", "rms_norm", "rotary",
+           "scaled_dot_product_attention", "softmax", "unpad", "varlen_attn"]

@@ -14,7 +14,17 @@ from ._checks import (
     under_autocast,
 )
 from ._plain import is_plain
-from ._run import ALIGNMENT, MOST_CALLS, call_of, define, differentiate, is_usable, readable, run
+from ._run import (
+    ALIGNMENT,
+    MOST_CALLS,
+    call_of,
+    define,
+    differentiate,
+    is_usable,
+    readable,
+    refuse_second_gradients,
+    run,
+)
 
 _LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
             "bhsd": ("batch", "heads", "length", "dim")}
@@ -333,11 +343,6 @@ def _differentiate(ctx, d_out, d_lse):
     return (*gradients, None if masks[0] is None else d_sinks, *rest)
 
 
-def _refuse_second(ctx, *_):
-    refuse("the gradients of attention are differentiated, and have no gradient",
-           "leave create_graph=True out, or use PyTorch's math attention there")
-
-
 _with_gradients = differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep,
                                 _differentiate, _forward)
-differentiate(define(_BACKWARD, _backward, _empty_gradients), 10, lambda *_: None, _refuse_second)
+refuse_second_gradients(define(_BACKWARD, _backward, _empty_gradients), 10, "attention")

@@ -18,10 +18,11 @@ def sizes_text(tensor):
 
 
 def check_tensor(name, tensor, axes, *, more_dtypes=()):
-    """Whether it is one of these axes that a kernel can take."""
+    """Whether it is one of these axes that a kernel can take. "..." stands for any number."""
     if not isinstance(tensor, torch.Tensor):
         refuse(f"{name} is of type {type(tensor).__name__}", f"pass a torch.Tensor as {name}")
-    if tensor.dim() != len(axes):
+    least = len(axes) - axes.count("...")
+    if tensor.dim() < least or (least == len(axes) and tensor.dim() != least):
         refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
                f"pass {name} as {{{', '.join(axes)}}}")
     if tensor.dtype not in DTYPES and tensor.dtype not in more_dtypes:
@@ -55,9 +56,29 @@ def check_number(name, value, fix, *, above):
 
 
 def under_autocast(*tensors):
-    """The tensors, in autocast's dtype where it is on."""
+    """The tensors, in autocast's dtype where it is on. None stays."""
     device = tensors[0].device.type
     if not torch.is_autocast_enabled(device):
         return tensors
-    dtype = torch.get_autocast_dtype(device)
-    return tuple(tensor.to(dtype) for tensor in tensors)
+    return _converted(tensors, torch.get_autocast_dtype(device))
+
+
+def in_f32_under_autocast(*tensors):
+    """The tensors in f32 where autocast is on, as PyTorch's own functions take them."""
+    if not torch.is_autocast_enabled(tensors[0].device.type):
+        return tensors
+    return _converted(tensors, torch.float32)
+
+
+def _converted(tensors, dtype):
+    return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)
+
+
+def require_numbers(name, tensor, count, other=0):
+    """Whether integers that the host can read without waiting are below `count`, or `other`."""
+    if tensor.is_cuda:
+        return
+    wrong = ((tensor < 0) | (tensor >= count)) & (tensor != other)
+    if wrong.any():
+        refuse(f"{name} has {tensor[wrong][0].item()}, of {count}",
+               f"let them be from 0 to {count - 1}")

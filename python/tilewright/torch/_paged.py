@@ -12,7 +12,7 @@ _FP8 = torch.float8_e4m3fn
 
 def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None, softcap=0.0,
                     sinks=None, scale=None, cu_seqlens=None, k_scale=None, v_scale=None,
-                    return_lse=False, target=None):
+                    fixed_split_size=0, return_lse=False, target=None):
     """`attention` for decoding and for chunks of prompts: q {batch, queries, heads, dim}, k and v
     {pages, page, kv_heads, dim}. There are no gradients.
 
@@ -22,6 +22,8 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     cu_seqlens  i32 {batch + 1}: the queries are packed, and q is {total queries, heads, dim}
     k_scale, v_scale  f32 {kv_heads}, or of one element for all heads: k and v are of
                 torch.float8_e4m3fn, and stand for so many times what they are
+    fixed_split_size  keys are divided into parts of so many, a multiple of 64: then a sequence's
+                bits do not depend on the others of its batch. 0: parts fill the GPU
 
     The rest is as `attention` has it. A cache that is no pages is one of a page for each sequence.
     """
@@ -52,7 +54,7 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * q.shape[1]
     masked = check_masked(q, causal, window, scale, softcap, sinks)
     tensors = (q if packed else q.flatten(0, 1), k, v)
-    rest = (cu_seqlens, lengths, block_table, *masked, target or "")
+    rest = (cu_seqlens, lengths, block_table, *masked, fixed_split_size, target or "")
     if k.dtype == _FP8:
         out, lse = torch.ops.tilewright.attention_paged_fp8.default(*tensors, *scales, *rest)
     else:
@@ -120,7 +122,7 @@ def _forward_fp8(q, k, v, k_scale, v_scale, *rest):
 
 
 def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks, causal, window,
-               scale, softcap, target):
+               scale, softcap, fixed_split_size, target):
     if not q.is_cuda:
         require_offsets("cu_seqlens", cu_seqlens_q, q.shape[0], 0)
     out, lse = _empty_results(q, k, v)
@@ -131,8 +133,9 @@ def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks,
     if sinks is not None:
         tensors.append(readable(sinks))
     masked = (causal, window, scale, softcap)
-    run(name, masked,
+    run(name, (*masked, fixed_split_size),
         lambda: kernel_options(q, k, v, sinks, masked, page=k.shape[1],
+                               fixed_split_size=fixed_split_size,
                                **({"scales": scales[0].numel()} if scales else {})),
         target, tensors)
     return out, lse
@@ -144,7 +147,8 @@ def _refuse_gradients(ctx, *_):
 
 
 _REST = ("Tensor cu_seqlens_q, Tensor lengths, Tensor block_table, Tensor? sinks, bool causal, "
-         "SymInt window, float scale, float softcap, str target) -> (Tensor out, Tensor lse)")
+         "SymInt window, float scale, float softcap, SymInt fixed_split_size, str target) "
+         "-> (Tensor out, Tensor lse)")
 for _schema, _implementation in (
         ("attention_paged(Tensor q, Tensor k, Tensor v, ", _forward),
         ("attention_paged_fp8(Tensor q, Tensor k, Tensor v, Tensor k_scale, Tensor v_scale, ",

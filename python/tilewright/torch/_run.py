@@ -68,6 +68,21 @@ def differentiate(operator, tensors, keep, backward, implementation=None):
     return Direct.apply
 
 
+def refuse_gradients(operator, tensors, said, fix):
+    """Of an operator that has none, where one of its first arguments wants them."""
+    def refuse_backward(ctx, *_):
+        refuse(said, fix)
+
+    differentiate(operator, tensors, lambda *_: None, refuse_backward)
+
+
+def refuse_second_gradients(operator, tensors, of):
+    """Of an operator that computes the gradients of `of`."""
+    refuse_gradients(operator, tensors,
+                     f"the gradients of {of} are differentiated, and have no gradient",
+                     "leave create_graph=True out, or use PyTorch's own function there")
+
+
 def is_usable(tensor):
     """Whether a kernel can take it in place: its last axis is not strided, nothing is expanded, and
     on a GPU its rows begin at multiples of 16 bytes."""

@@ -12,6 +12,7 @@
 #include "compiler/cpu_kernel.h"
 #include "compiler/device_tensors.h"
 #include "compiler/launch_plan.h"
+#include "cpu/instruction_sets.h"
 #include "ir/text.h"
 #include "passes/pipeline.h"
 #include "simulator/interpreter.h"
@@ -151,19 +152,18 @@ class Judge {
     const bool is_exact = has_exact_functions_alone(kernel_);
     const bool multiplies_bf16 = has_products_of(kernel_, DType::bf16);
     std::optional<Launch> fused, strict;
-    for (const char* name : {"v2", "v3", "v4", "bf16", "baseline"}) {
-      const cpu::Kernels* const kernels = cpu::find_kernels(name);
-      if (kernels == nullptr) continue;
+    for (const std::string& level : cpu::instruction_sets()) {
+      const cpu::Kernels* const kernels = cpu::find_kernels(level.c_str());
       for (const Numerics& numerics : {Numerics{}, Numerics::strict()}) {
-        stage_ = fmt::format("cpu, {}{}", name, numerics.contract_fma ? "" : ", strict");
+        stage_ = fmt::format("cpu, {}{}", level, numerics.contract_fma ? "" : ", strict");
         Launch launch = traced_.launch;
         cpu::RunOptions options;
         options.threads = 1 + static_cast<unsigned>(recipe_.seed % 3);
         compiler::compile_for_cpu(kernel_, {numerics, kernels})->run(launch.arguments(), options);
         compare(launch);
         if (is_exact && !numerics.contract_fma) expect_equal(launch, plain);
-        const std::string_view level = name;
-        const bool in_pairs = level == "bf16" && numerics.bf16_pairs && multiplies_bf16;
+        const bool has_pairs = level == "amx" || level.ends_with("bf16");
+        const bool in_pairs = has_pairs && numerics.bf16_pairs && multiplies_bf16;
         if (level == "v2" || level == "baseline" || in_pairs) continue;
         std::optional<Launch>& first = numerics.contract_fma ? fused : strict;
         if (first) {

@@ -1,188 +1,19 @@
-#if defined(__x86_64__)
-
+// The product by the instruction for bf16: the one thing in which AVX-512 and NEON with it differ
+// from those without.
 #define TW_LEVEL bf16
-#include "cpu/kernels/few_rows.h"
+#include "cpu/kernels/pairs.h"
 #include "cpu/kernels/tables.h"
 
-// The product by the instruction that adds two terms of bf16 at once: the one thing in which
-// AVX-512 with bf16 differs from AVX-512. It takes subnormals for 0 and rounds inside of a pair.
 namespace tilewright::cpu {
-namespace bf16 {
-namespace {
-
-// Rows of pairs of neighbours along k, as words; an odd last one has a 0 beside it.
-struct PairRows {
-  const char* data;
-  std::int64_t stride;  // in bytes
-};
-
-TW_INLINE Floats add_pairs(Floats sum, __m512i a, __m512i b) {
-  return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
-}
-
-template <int rows, int vectors>
-void multiply_pairs(std::int64_t pairs, PairRows a, const float* panel, FloatRows c,
-                    bool from_zero) {
-  Sums<rows, vectors> sums;
-  sums.start(c, from_zero);
-  for (std::int64_t i = 0; i < pairs; ++i) {
-    __m512i b[vectors];
-    unrolled<vectors>(
-        [&](auto v) { b[v.value] = _mm512_loadu_si512(panel + i * kPanel + v.value * kLanes); });
-    unrolled<rows>([&](auto r) {
-      std::int32_t pair;
-      __builtin_memcpy(&pair, a.data + r.value * a.stride + i * 4, 4);
-      const __m512i factor = _mm512_set1_epi32(pair);
-      unrolled<vectors>([&](auto v) {
-        Floats& sum = sums.at[r.value][v.value];
-        sum = add_pairs(sum, factor, b[v.value]);
-      });
-    });
-  }
-  sums.end(c);
-}
-
-TW_INLINE std::uint32_t pair_of(std::uint32_t first, std::uint32_t second) {
-  return first | second << 16;
-}
-
-TW_INLINE std::int64_t pairs_of(std::int64_t k) { return (k + 1) / 2; }
-
-// A row of pairs, of two rows of b; `second` may be none.
-TW_INLINE void interleave(std::int64_t columns, const std::uint16_t* first,
-                          const std::uint16_t* second, std::uint32_t* packed) {
-  if (!second) {
-    for (std::int64_t j = 0; j < columns; ++j) packed[j] = first[j];
-  } else if (columns == kPanel) {
-    for (std::int64_t j = 0; j < kPanel; ++j) packed[j] = pair_of(first[j], second[j]);
-  } else {
-    for (std::int64_t j = 0; j < columns; ++j) packed[j] = pair_of(first[j], second[j]);
-  }
-}
-
-void pack_pairs(std::int64_t k, std::int64_t columns, Matrix b, float* panel, float* buffer) {
-  const std::int64_t pairs = (k + 1) / 2;
-  auto* const words = reinterpret_cast<std::uint32_t*>(panel);
-  const auto at = [&b](std::int64_t i, std::int64_t j) { return element<std::uint16_t>(b, i, j); };
-  std::int64_t done = 0;
-  if (b.row_stride == 2 && b.column_stride % 4 == 0) {
-    done = k / 2;
-    pack_columns(done, columns, element<float>(b, 0, 0), b.column_stride / 4, panel, buffer);
-  }
-  for (; done < pairs; ++done) {
-    const std::int64_t i = 2 * done;
-    std::uint32_t* const to = words + done * kPanel;
-    if (b.column_stride == 2) {
-      interleave(columns, at(i, 0), i + 1 < k ? at(i + 1, 0) : nullptr, to);
-      continue;
-    }
-    for (std::int64_t j = 0; j < columns; ++j) {
-      to[j] = pair_of(*at(i, j), i + 1 < k ? *at(i + 1, j) : 0);
-    }
-  }
-  clear_rest(pairs, columns, panel);
-}
-
-// a where it lies, or else a copy of it.
-PairRows a_as_pairs(const Product& p, void* copied) {
-  if (p.a.column_stride == 2 && p.k % 2 == 0) {
-    return {static_cast<const char*>(p.a.data), p.a.row_stride};
-  }
-  const std::int64_t stride = 2 * pairs_of(p.k);
-  auto* const to = static_cast<std::uint16_t*>(copied);
-  if (p.a.row_stride == 2) {
-    const std::int64_t words_of_row = buffer_stride(pairs_of(p.k));
-    fill_transposed(
-        p.m, pairs_of(p.k), {static_cast<float*>(copied), words_of_row},
-        [&p](std::int64_t pair, std::int64_t row, std::int64_t count, float* words) {
-          const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.a, row, i); };
-          interleave(count, at(2 * pair), 2 * pair + 1 < p.k ? at(2 * pair + 1) : nullptr,
-                     reinterpret_cast<std::uint32_t*>(words));
-        });
-    return {static_cast<const char*>(copied), 4 * words_of_row};
-  }
-  for (std::int64_t row = 0; row < p.m; ++row) {
-    to[row * stride + stride - 1] = 0;
-    for (std::int64_t i = 0; i < p.k; ++i) {
-      to[row * stride + i] = *element<std::uint16_t>(p.a, row, i);
-    }
-  }
-  return {static_cast<const char*>(copied), 2 * stride};
-}
-
-// Of two rows that lie one behind the other; of each a vector of columns.
-TW_INLINE Floats load_pairs(const std::uint16_t* first, const std::uint16_t* second) {
-  const auto words = [](const std::uint16_t* p) {
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-  };
-  return (Floats)_mm512_or_si512(words(first), _mm512_slli_epi32(words(second), 16));
-}
-
-// Whether all lie so that they can be read in place.
-bool multiply_few_rows(const Product& p, PairRows pairs, float* buffer) {
-  if (p.k % 2 != 0 || pairs.stride % 4 != 0) return false;
-  const FloatRows a = {reinterpret_cast<float*>(const_cast<char*>(pairs.data)), pairs.stride / 4};
-  const auto add = [](const float* factor, Floats b, Floats sum) {
-    std::int32_t pair;
-    __builtin_memcpy(&pair, factor, 4);
-    return add_pairs(sum, _mm512_set1_epi32(pair), (__m512i)b);
-  };
-  if (p.b.row_stride == 2 && p.b.column_stride % 4 == 0) {
-    multiply_columns(p, p.k / 2, a, static_cast<const float*>(p.b.data), p.b.column_stride / 4,
-                     buffer, add);
-    return true;
-  }
-  if (p.b.column_stride != 2 || p.n % kLanes != 0) return false;
-  multiply_rows(
-      p, p.k / 2, a,
-      [&](std::int64_t pair, std::int64_t column) {
-        const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.b, i, column); };
-        const std::int64_t first = 2 * pair;
-        if (first + 1 + kRowsAhead < p.k) {
-          __builtin_prefetch(at(first + kRowsAhead));
-          __builtin_prefetch(at(first + 1 + kRowsAhead));
-        }
-        return load_pairs(at(first), at(first + 1));
-      },
-      add);
-  return true;
-}
-
-void product_in_pairs(const Product& p) {
-  static_assert(kTerms % 2 == 0);
-  if (p.k == 0 && !p.accumulates) clear(p);
-  const ProductScratch scratch = scratch_of(p);
-  const PairRows a = a_as_pairs(p, scratch.a);
-  if (p.m <= kFewRows && multiply_few_rows(p, a, scratch.columns)) return;
-  const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
-  const auto pack = [&](const PackedPart& part) {
-    for (std::int64_t left = 0; left < part.columns; left += kPanel) {
-      const Matrix b = {element<void>(p.b, part.first_term, part.first_column + left),
-                        p.b.row_stride, p.b.column_stride};
-      pack_pairs(part.terms, smaller_of(part.columns - left, kPanel), b,
-                 packed_column(scratch.panels, pairs_of(part.terms), left), scratch.columns);
-    }
-  };
-  for_parts(
-      p, pack,
-      [&](const PackedPart& part, std::int64_t row, std::int64_t column, auto rows, auto vectors) {
-        const std::int64_t pairs = pairs_of(part.terms);
-        multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
-            pairs, {a.data + row * a.stride + part.first_term * 2, a.stride},
-            packed_column(scratch.panels, pairs, column),
-            {c.data + row * c.stride + part.first_column + column, c.stride},
-            !p.accumulates && part.first_term == 0);
-      });
-}
-
-}  // namespace
-}  // namespace bf16
 
 void product_with_bf16(const Product& p) {
-  if (p.element != Element::bf16 || p.rounding != Rounding::pairs) return kKernelsV4.product(p);
+#if defined(__x86_64__)
+  const Kernels& others = kKernelsV4;
+#else
+  const Kernels& others = kKernelsBaseline;
+#endif
+  if (p.element != Element::bf16 || p.rounding != Rounding::pairs) return others.product(p);
   bf16::product_in_pairs(p);
 }
 
 }  // namespace tilewright::cpu
-
-#endif

@@ -245,13 +245,20 @@ TW_INLINE T shifted_right(T a, T amount) {
   return a >> limited;
 }
 
-#define TW_FLOATS1(name, result)                               \
-  void name##_f32(Shape shape, const Operand* x, Result y) {   \
-    map_floats1(shape, x, y, [](Floats a) { return result; }); \
+// Each by itself, and as a function of vectors.
+#define TW_FLOATS1(name, result)                                   \
+  struct name##_vector {                                           \
+    TW_INLINE Floats operator()(Floats a) const { return result; } \
+  };                                                               \
+  void name##_f32(Shape shape, const Operand* x, Result y) {       \
+    map_floats1(shape, x, y, name##_vector{});                     \
   }
-#define TW_FLOATS2(name, result)                                         \
-  void name##_f32(Shape shape, const Operand* x, Result y) {             \
-    map_floats2(shape, x, y, [](Floats a, Floats b) { return result; }); \
+#define TW_FLOATS2(name, result)                                             \
+  struct name##_vector {                                                     \
+    TW_INLINE Floats operator()(Floats a, Floats b) const { return result; } \
+  };                                                                         \
+  void name##_f32(Shape shape, const Operand* x, Result y) {                 \
+    map_floats2(shape, x, y, name##_vector{});                               \
   }
 TW_FLOATS2(add, a + b)
 TW_FLOATS2(sub, a - b)
@@ -279,16 +286,17 @@ TW_FLOATS1(rint, whole<Whole::nearest>(a))
 #undef TW_FLOATS2
 
 // Rounded once on every machine.
-void fma_f32(Shape shape, const Operand* x, Result y) {
-  map_floats3(shape, x, y, [](Floats a, Floats b, Floats c) {
+struct fma_vector {
+  TW_INLINE Floats operator()(Floats a, Floats b, Floats c) const {
 #if defined(__FMA__) || defined(__aarch64__)
     return fused(a, b, c);
 #else
     for (int i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
     return c;
 #endif
-  });
-}
+  }
+};
+void fma_f32(Shape shape, const Operand* x, Result y) { map_floats3(shape, x, y, fma_vector{}); }
 
 // Angles that are too large for doubles go to the C library.
 template <typename F>

@@ -73,30 +73,37 @@ struct PackedPart {
   std::int64_t first_term, terms, first_column, columns;
 };
 
-// Calls pack(part) for each part, in ascending order of terms, and then for all blocks of sums that
-// fit into registers multiply(part, row, column, Count rows, Count vectors), columns counted from
-// that of the part.
+// Calls pack(part) and multiply(part) for each part, in ascending order of terms.
 template <typename Pack, typename Multiply>
-TW_INLINE void for_parts(const Product& p, Pack pack, Multiply multiply) {
+TW_INLINE void for_packed_parts(const Product& p, Pack pack, Multiply multiply) {
   PackedPart part;
   for (part.first_term = 0; part.first_term < p.k; part.first_term += kTerms) {
     part.terms = smaller_of(p.k - part.first_term, kTerms);
     for (part.first_column = 0; part.first_column < p.n; part.first_column += kColumns) {
       part.columns = smaller_of(p.n - part.first_column, kColumns);
       pack(part);
-      for (std::int64_t top = 0; top < p.m; top += kRows) {
-        for (std::int64_t left = 0; left < part.columns; left += kPanel) {
-          const std::int64_t columns = smaller_of(part.columns - left, kPanel);
-          in_parts<kSumRows>(smaller_of(p.m - top, kRows), [&](std::int64_t row, auto rows) {
-            in_parts<kSumVectors>(
-                (columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
-                  multiply(part, top + row, left + vector * kLanes, rows, vectors);
-                });
-          });
-        }
-      }
+      multiply(part);
     }
   }
+}
+
+// The same, where multiply(part, row, column, Count rows, Count vectors) is called for all blocks
+// of sums that fit into registers, columns counted from that of the part.
+template <typename Pack, typename Multiply>
+TW_INLINE void for_parts(const Product& p, Pack pack, Multiply multiply) {
+  for_packed_parts(p, pack, [&](const PackedPart& part) {
+    for (std::int64_t top = 0; top < p.m; top += kRows) {
+      for (std::int64_t left = 0; left < part.columns; left += kPanel) {
+        const std::int64_t columns = smaller_of(part.columns - left, kPanel);
+        in_parts<kSumRows>(smaller_of(p.m - top, kRows), [&](std::int64_t row, auto rows) {
+          in_parts<kSumVectors>((columns + kLanes - 1) / kLanes,
+                                [&](std::int64_t vector, auto vectors) {
+                                  multiply(part, top + row, left + vector * kLanes, rows, vectors);
+                                });
+        });
+      }
+    }
+  });
 }
 
 // Where a column of a part is packed: panel behind panel, each of the part's terms.

@@ -53,26 +53,42 @@ TW_INLINE Block combine_blocks(const Block& a, const Block& b) {
   return result;
 }
 
+// What is combined along a row: its elements, or their products with those of another one.
+struct ElementsOfRow {
+  const float* row;
+  TW_INLINE Block at(std::int64_t column) const { return load_block(row + column); }
+};
+struct ProductsOfRows {
+  const float *a, *b;
+  TW_INLINE Block at(std::int64_t column) const {
+    Block result = load_block(a + column);
+    const Block factor = load_block(b + column);
+    for (int i = 0; i < kVectors; ++i) result.part[i] = result.part[i] * factor.part[i];
+    return result;
+  }
+};
+
 // A row in as many parts as a block has elements: of blocks 0, 4, 8 and so on, of 1, 5, 9 and so
 // on, and these four blocks together. So four additions are under way at once.
-template <typename F>
-TW_INLINE Block parts_of_row(const float* row, std::int64_t columns) {
+template <typename F, typename Row>
+TW_INLINE Block parts_of_row(Row row, std::int64_t columns, Asking& asking) {
   Block parts[4];
   for (Block& each : parts) {
     for (int i = 0; i < kVectors; ++i) each.part[i] = splat(F::kNeutral);
   }
   std::int64_t at = 0;
   for (; at + 4 * kBlock <= columns; at += 4 * kBlock) {
+    for (int i = 0; i < kVectors; ++i) asking.next();
     unrolled<4>([&](auto i) {
       Block& part = parts[i.value];
-      part = combine_blocks<F>(part, load_block(row + at + i.value * kBlock));
+      part = combine_blocks<F>(part, row.at(at + i.value * kBlock));
     });
   }
   if (at < columns) {
     unrolled<4>([&](auto i) {
       const std::int64_t first = at + i.value * kBlock, left = columns - first;
       if (left <= 0) return;
-      Block next = load_block(row + first);
+      Block next = row.at(first);
       if (left < kBlock) next = only_first(next, left, F::kNeutral);
       parts[i.value] = combine_blocks<F>(parts[i.value], next);
     });
@@ -117,13 +133,13 @@ TW_INLINE Floats four_sums(const Block (&rows)[kLanes / 4]) {
                     F::combine(rows[0].part[1], rows[0].part[3]));
 #endif
 }
-template <typename F>
-TW_INLINE Floats trees_of_rows(const float* rows, std::int64_t stride, std::int64_t columns) {
+template <typename F, typename RowAt>
+TW_INLINE Floats trees_of_rows(std::int64_t columns, Asking& asking, RowAt row_at) {
   Floats sums[4];  // of every fourth row
   for (int i = 0; i < 4; ++i) {
     Block parts[kLanes / 4];
     for (int j = 0; j < kLanes / 4; ++j) {
-      parts[j] = parts_of_row<F>(rows + (4 * j + i) * stride, columns);
+      parts[j] = parts_of_row<F>(row_at(4 * j + i), columns, asking);
     }
     sums[i] = four_sums<F>(parts);
   }
@@ -132,16 +148,23 @@ TW_INLINE Floats trees_of_rows(const float* rows, std::int64_t stride, std::int6
   return F::combine(even_lanes(first, second), odd_lanes(first, second));
 }
 
-// Calls take(row, results) for kLanes rows at once, and take(row, result) for those that are left.
-template <typename F, typename Take>
-TW_INLINE void for_trees(Shape shape, const Operand& source, Take take) {
+// Writes what each of the rows row_at(i) comes to: of kLanes rows at once, and of those left.
+template <typename F, typename RowAt>
+TW_INLINE void combine_rows(Shape shape, float* to, RowAt row_at) {
+  Asking asking(shape.ahead);
   std::int64_t row = 0;
   for (; row + kLanes <= shape.rows; row += kLanes) {
-    take(row, trees_of_rows<F>(row_of<float>(source, row), source.row_stride / 4, shape.columns));
+    store(to + row,
+          trees_of_rows<F>(shape.columns, asking, [&](int i) { return row_at(row + i); }));
   }
   for (; row < shape.rows; ++row) {
-    take(row, tree<F>(parts_of_row<F>(row_of<float>(source, row), shape.columns)));
+    to[row] = tree<F>(parts_of_row<F>(row_at(row), shape.columns, asking));
   }
+}
+template <typename F>
+TW_INLINE void combine_rows(Shape shape, const Operand& source, float* to) {
+  combine_rows<F>(shape, to,
+                  [&](std::int64_t row) { return ElementsOfRow{row_of<float>(source, row)}; });
 }
 
 // Of elements one after the other, as the interpreter takes them.
@@ -190,14 +213,18 @@ TW_INLINE void for_rows(Shape shape, const Operand& source, float* to, F f) {
   for (std::int64_t row = 0; row < shape.rows; ++row) to[row] = f(row_of<float>(source, row));
 }
 
-TW_INLINE void write(float* to, float x) { *to = x; }
-TW_INLINE void write(float* to, Floats x) { store(to, x); }
-
 // In parts of which all instruction sets have as many, in one order.
 void sum_row_floats_in_parts(Shape shape, Operand source, void* result) {
-  float* const to = static_cast<float*>(result);
   if (shape.columns == 0 || source.repeats) return sum_row_floats(shape, source, result);
-  for_trees<Add>(shape, source, [to](std::int64_t row, auto found) { write(to + row, found); });
+  combine_rows<Add>(shape, source, static_cast<float*>(result));
+}
+
+void sum_products_in_parts(Shape shape, Operand a, Operand b, void* result) {
+  float* const to = static_cast<float*>(result);
+  if (shape.columns == 0) return for_rows(shape, a, to, [](auto*) { return 0.0f; });
+  combine_rows<Add>(shape, to, [&](std::int64_t row) {
+    return ProductsOfRows{row_of<float>(a, row), row_of<float>(b, row)};
+  });
 }
 
 template <typename F>
@@ -205,7 +232,7 @@ void reduce_row_floats(Shape shape, Operand source, void* result) {
   float* const to = static_cast<float*>(result);
   if (shape.columns == 0) return for_rows(shape, source, to, [](auto*) { return F::kOfNothing; });
   if (source.repeats) return for_rows(shape, source, to, [](const float* row) { return *row; });
-  for_trees<F>(shape, source, [to](std::int64_t row, auto found) { write(to + row, found); });
+  combine_rows<F>(shape, source, to);
   // Which zero it is, and whether all were NaN, depends on the order.
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     if (to[row] != 0 && to[row] != F::kNeutral) continue;

@@ -5,6 +5,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 #include "cpu/instruction_sets.h"
@@ -43,14 +47,26 @@ unsigned saved_registers(const Registers& features) {
   return low;
 }
 
+// The system gives a process the tiles of AMX, which are large, where it asks for them.
+bool request_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of Linux
+#if defined(__linux__)
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 struct Machine {
-  bool v2, v3, v4, bf16;
+  bool v2, v3, v4, bf16, amx;
 };
 
 // The levels are those of the x86-64 psABI.
 Machine this_machine() {
-  constexpr unsigned kVectors256 = 6, kVectors512 = 0xe6;  // of the saved registers
-  constexpr unsigned kLahf = 1, kLzcnt = 1u << 5, kBf16 = 1u << 5;
+  constexpr unsigned kVectors256 = 6, kVectors512 = 0xe6,
+                     kTiles = 0x60000;  // of the saved registers
+  constexpr unsigned kLahf = 1, kLzcnt = 1u << 5, kBf16 = 1u << 5,
+                     kAmx = 1u << 24 | 1u << 22;  // tiles, and their products of bf16
   const Registers first = cpuid(1), seventh = cpuid(7), extended = cpuid(0x80000001);
   const unsigned saved = saved_registers(first);
   Machine machine = {};
@@ -64,30 +80,49 @@ Machine this_machine() {
       machine.v3 && has_all(saved, kVectors512) &&
       has_all(seventh.b, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL);
   machine.bf16 = machine.v4 && has_all(cpuid(7, 1).a, kBf16);
+  machine.amx =
+      machine.bf16 && has_all(saved, kTiles) && has_all(seventh.d, kAmx) && request_tiles();
   return machine;
+}
+
+#elif defined(__aarch64__)
+
+bool has_bf16() {
+#if defined(__linux__)
+  constexpr unsigned long kBf16 = 1ul << 14;  // HWCAP2_BF16
+  return (getauxval(AT_HWCAP2) & kBf16) != 0;
+#else
+  return false;
+#endif
+}
+
+#endif
+
+// A set that differs from another in its product alone.
+Kernels with_product(Kernels kernels, const char* name, decltype(Kernels::product) product) {
+  kernels.name = name;
+  kernels.product = product;
+  return kernels;
 }
 
 // The best last.
 std::vector<Set> list_sets() {
-  // What the instructions for bf16 change is the product alone.
-  static const Kernels bf16 = [] {
-    Kernels kernels = kKernelsV4;
-    kernels.name = "bf16";
-    kernels.product = product_with_bf16;
-    return kernels;
-  }();
+#if defined(__x86_64__)
+  static const Kernels bf16 = with_product(kKernelsV4, "bf16", product_with_bf16);
+  static const Kernels amx = with_product(kKernelsV4, "amx", product_with_amx);
   const Machine machine = this_machine();
   return {{&kKernelsV2, machine.v2},
           {&kKernelsV3, machine.v3},
           {&kKernelsV4, machine.v4},
-          {&bf16, machine.bf16}};
-}
-
+          {&bf16, machine.bf16},
+          {&amx, machine.amx}};
+#elif defined(__aarch64__)
+  static const Kernels bf16 = with_product(kKernelsBaseline, "neon_bf16", product_with_bf16);
+  return {{&kKernelsBaseline, true}, {&bf16, has_bf16()}};
 #else
-
-std::vector<Set> list_sets() { return {{&kKernelsBaseline, true}}; }
-
+  return {{&kKernelsBaseline, true}};
 #endif
+}
 
 const std::vector<Set>& sets() {
   static const std::vector<Set> all = list_sets();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cpu/kernels/chain.h"
 #include "cpu/kernels/convert.h"
 #include "cpu/kernels/copy.h"
 #include "cpu/kernels/elementwise.h"
@@ -122,6 +123,7 @@ constexpr Kernels table(const char* name) {
   k.name = name;
   list_elementwise(k);
   list_conversions(k);
+  k.chain = chain;
   list_moves<std::uint8_t>(0, k);
   list_moves<std::uint16_t>(1, k);
   list_moves<std::uint32_t>(2, k);
@@ -132,6 +134,7 @@ constexpr Kernels table(const char* name) {
   list_reduction<Reduction::min, Min>(k);
   list_reduction<Reduction::max, Max>(k);
   k.sum_along_row_in_parts = sum_row_floats_in_parts;
+  k.sum_of_products_in_parts = sum_products_in_parts;
   k.any = any;
   k.product_scratch = product_scratch;
   k.product = product;

@@ -8,10 +8,14 @@ namespace tilewright::cpu {
 
 #if defined(__x86_64__)
 extern const Kernels kKernelsV2, kKernelsV3, kKernelsV4;
-// Of AVX-512 with bf16, where a product may take its terms in pairs.
-void product_with_bf16(const Product& product);
+void product_with_amx(const Product& product);
 #else
 extern const Kernels kKernelsBaseline;
+#endif
+// Of AVX-512 and of NEON, each with bf16: a product may take its terms in pairs. AMX takes tiles of
+// them.
+#if defined(__x86_64__) || defined(__aarch64__)
+void product_with_bf16(const Product& product);
 #endif
 
 }  // namespace tilewright::cpu

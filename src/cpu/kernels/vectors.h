@@ -58,6 +58,7 @@ TW_INLINE void unrolled(Visit visit) {
 typedef float Floats __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::int32_t Ints __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::uint32_t Words __attribute__((vector_size(TW_VECTOR_BYTES)));
+typedef std::uint16_t HalfWords __attribute__((vector_size(TW_VECTOR_BYTES / 2)));
 typedef double Doubles __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef float Floats4 __attribute__((vector_size(16)));
 // In memory, wherever it lies.

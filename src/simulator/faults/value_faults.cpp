@@ -69,6 +69,9 @@ bool is_single_coordinate(const Sites& sites, const Use& use) {
   const Site& site = sites.at(use.site);
   if (site.op() != Op::tma_load || use.operand < kFirstCoordinate) return false;
   const Site* map = sites.definition(site.operation->operands[0]);
+  while (ir::info(map->op()).family == ir::Family::map_choice) {
+    map = sites.definition(map->operation->operands[0]);
+  }
   const std::vector<std::int64_t>& box = map->operation->attributes.integers(Key::box);
   // Innermost first; a map of sequences has one more, the outermost.
   const std::size_t axis = use.operand - kFirstCoordinate;

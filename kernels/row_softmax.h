@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "kernels/row_blocks.h"
+#include "tilewright/kernels/softmax.h"
+
+namespace tilewright::kernels {
+
+// The sum of the exponentials of each row, and what they are shifted by: its maximum.
+class RowSum {
+ public:
+  RowSum(const Block& own, const RowColumns& columns,
+         const std::function<Tile(const Block& columns)>& read)
+      : RowSum(sums(own, columns, read)) {}
+  Tile exponentials(const Tile& x) const { return exp2((x - shift) * kLog2e); }
+  Tile log_sum_exp() const { return shift + log2(sum) * kLn2; }
+  Tile shift, sum;  // {rows, 1}
+
+ private:
+  explicit RowSum(const std::pair<Tile, Tile>& sums) : shift(sums.first), sum(sums.second) {}
+
+  // A row that has -inf alone so far is shifted by nothing: -inf - -inf is no number.
+  static Tile shift_of(const Tile& maximum) { return where(maximum == kNone, 0, maximum); }
+
+  // In one pass: the sum so far is rescaled where a block has a larger element.
+  static std::pair<Tile, Tile> sums(const Block& own, const RowColumns& columns,
+                                    const std::function<Tile(const Block& columns)>& read) {
+    Var maximum{full({own, 1}, kNone)}, sum{zeros({own, 1})};
+    columns.each([&](const Block& some) {
+      const Tile x = read(some), next = max(maximum, reduce_max(x, 1)), shift = shift_of(next);
+      sum = sum * exp2((maximum - shift) * kLog2e) + reduce_sum(exp2((x - shift) * kLog2e), 1);
+      maximum = next;
+    });
+    return {shift_of(maximum), sum};
+  }
+};
+
+}  // namespace tilewright::kernels

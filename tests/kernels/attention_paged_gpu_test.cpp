@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/device_tensors.h"
+#include "kernels/gpu.h"
+#include "kernels/paged_alone.h"
+#include "library/accuracy.h"
+#include "tilewright/library_executable.h"
+
+namespace tilewright {
+namespace {
+
+class AttentionPagedGpuTest : public test::HopperTest {
+ protected:
+  static void run(library::Workload& work) {
+    compiler::DeviceTensors on_device(work.tensors);
+    compile(*work.kernel, work.options, "cuda").run(on_device.refs());
+    on_device.download(work.tensors);
+  }
+};
+
+// fixed_split_size, by every schedule that divides keys.
+TEST_F(AttentionPagedGpuTest, ASequenceAloneHasTheBitsThatItHasAmongOthers) {
+  const std::vector<std::string> sizes = {"heads=16",    "kv_heads=4", "max_pages=40",
+                                          "pages=280",   "batch=7",    "lengths_q=1,5,0,40,1,1,2",
+                                          "causal=true", "sinks=true", "fixed_split_size=128"};
+  for (const char* kernel : {"attention_paged", "attention_paged_fp8", "attention_paged_mla"}) {
+    for (const char* schedule : {"tile", "sm90_split", "sm90_planned"}) {
+      SCOPED_TRACE(std::string(kernel) + " " + schedule);
+      std::vector<std::string> settings = sizes;
+      settings.emplace_back(std::string("schedule=") + schedule);
+      if (std::string(kernel) == "attention_paged_mla") std::erase(settings, "kv_heads=4");
+      library::Workload batch = library::make_workload(find_kernel(kernel), settings, {}, 3);
+      run(batch);
+      const library::Comparison comparison =
+          library::compare(batch, library::reference_of(batch, library::Executed::by_hardware));
+      EXPECT_TRUE(comparison.ok()) << comparison.text();
+      for (const std::int64_t b : {0, 1, 3, 5}) {
+        library::Workload own = test::alone(batch, b, 100 * b);
+        run(own);
+        EXPECT_TRUE(test::same_bits(batch, b, own)) << "sequence " << b;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

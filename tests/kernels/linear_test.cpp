@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/error_text.h"
+#include "kernels/library_case.h"
+#include "tilewright/check_gradients.h"
+#include "tilewright/kernels/gemm.h"
+
+// What a linear layer computes, forward and backward: products of every layout, what stands behind
+// them, and the gradients of that.
+namespace tilewright {
+namespace {
+
+using kernels::Activation;
+using kernels::Gemm;
+using test::expect_right;
+using test::expect_right_everywhere;
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::vector<std::string> kAll = {"bias=true", "activation=silu", "residual=true",
+                                       "keep_sums=true"};
+
+std::vector<std::string> sizes(const char* m, const char* n, const char* k,
+                               std::vector<std::string> more) {
+  more.insert(more.end(), {std::string("m=") + m, std::string("n=") + n, std::string("k=") + k});
+  return more;
+}
+
+// Tiles that are not whole in any axis, and sums of nothing.
+TEST(LinearTest, EveryLayoutAgreesWithFloat64) {
+  for (const char* kernel : {"gemm_nn", "gemm_tn", "gemm_tt"}) {
+    expect_right_everywhere({kernel, sizes("136", "72", "104", {})});
+    expect_right_everywhere({kernel, sizes("72", "40", "0", {"bias=true"})});
+    for (const LibrarySchedule& schedule : find_kernel(kernel).schedules) {
+      if (schedule.target != "sm_90a") continue;
+      std::vector<std::string> settings = kAll;
+      settings.push_back("schedule=" + schedule.name);
+      expect_right({kernel, sizes("200", "264", "136", settings)}, "sim:sm_90a");
+    }
+  }
+}
+
+// Each way to divide the work has its own place where sums end: whole tiles, exchanged ones, a
+// cluster's parts, and the grid's.
+TEST(LinearTest, EpiloguesAgreeWithFloat64) {
+  for (const char* activation : {"relu", "gelu", "gelu_tanh"}) {
+    expect_right_everywhere(
+        {"gemm", sizes("72", "40", "104",
+                       {"bias=true", "dtype=f16", std::string("activation=") + activation})});
+  }
+  for (const char* schedule : {"tile", "128x256", "144x128_t_a2_b2", "64x96x128_b4_split4",
+                               "48x64x128_t_split6", "128x88_grid", "104x192_t_b2_grid"}) {
+    std::vector<std::string> settings = kAll;
+    settings.push_back(std::string("schedule=") + schedule);
+    expect_right({"gemm", sizes("200", "264", "136", settings)}, "sim:sm_90a");
+  }
+}
+
+TEST(LinearTest, GradientsAgreeWithFloat64) {
+  for (const char* activation : {"relu", "gelu", "gelu_tanh", "silu"}) {
+    expect_right_everywhere(
+        {"activation_backward",
+         {"rows=130", "columns=70", "bias=true", std::string("activation=") + activation}});
+  }
+  expect_right_everywhere({"activation_backward", {"rows=5", "columns=8", "dtype=f32"}});
+  expect_right_everywhere({"column_sums", {"rows=4200", "columns=70", "dtype=f16"}});
+  expect_right_everywhere({"column_sums", {"rows=0", "columns=70"}});
+}
+
+TEST(LinearTest, WhatIsRefused) {
+  const auto refused = [](const Gemm& g) {
+    return test::usage_error_of([&] { kernels::gemm_sm90(g); });
+  };
+  EXPECT_THAT(refused({.dtype = f8e4m3, .b_along_n = true}),
+              AllOf(HasSubstr("linear_test.cpp"), HasSubstr("another axis than k")));
+  EXPECT_THAT(refused({.b_along_n = true, .block_n = 144}),
+              AllOf(HasSubstr("block_n is 144"), HasSubstr("multiple of 64")));
+  EXPECT_THAT(refused({.a_along_m = true, .share_a = 4}), HasSubstr("of which each of 4 CTAs"));
+  EXPECT_THAT(
+      test::usage_error_of([] { kernels::activation_backward({.activation = Activation::none}); }),
+      HasSubstr("take column_sums"));
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+
+#include "common/processes.h"
+#include "compiler/build.h"
+#include "processes/counted_kernels.h"
+#include "runtime/device.h"
+#include "runtime/runtime_test.h"
+#include "tilewright/asynchronous.h"
+#include "tilewright/program.h"
+#include "tilewright/ranks.h"
+
+// What the launches of a program's runs are told: by the host, and where the GPUs count the runs.
+namespace tilewright {
+namespace {
+
+using codegen::LaunchParameter;
+using runtime::ScopedVariable;
+using test::Processes;
+using test::Voice;
+using test::Work;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// More numbers than one CTA counts.
+constexpr int kWords = 130;
+
+// Hangs on its epoch and on a number.
+Kernel told_kernel() {
+  Kernel kernel("told");
+  const Index turn = kernel.epoch();
+  const Tensor sum = kernel.inout("sum", i32, {1});
+  const Scalar number = kernel.scalar("number", i32);
+  kernel.signals("own", 1);
+  kernel.ctas(1);
+  kernel.roles({role("only", warps(1), registers(40), [&] {
+    atomic_add(sum(0), turn);
+    atomic_add(sum(0), number);
+  })});
+  return kernel;
+}
+
+// Which parameters of the kernel these are; the epoch's word is where else the epoch is.
+struct ToldParameters {
+  ToldParameters() {
+    const compiler::GpuProgram program = compiler::translate(told_kernel().finish(), "sm_90a");
+    const auto& all = program.source.parameters;
+    const auto place = [&all](LaunchParameter::Kind kind) {
+      const auto found = std::find_if(all.begin(), all.end(),
+                                      [kind](const auto& each) { return each.kind == kind; });
+      return static_cast<std::size_t>(found - all.begin());
+    };
+    epoch = place(LaunchParameter::Kind::epoch);
+    scalar = place(LaunchParameter::Kind::scalar);
+  }
+  std::size_t epoch = 0, scalar = 0;
+};
+
+std::optional<ToldParameters> parameters;
+bool finds_epochs = false;  // in memory
+std::string told;           // "epoch:number " of each launch, in their order
+
+// Of one stream, so that `told` is one thread's.
+Work play_told(void** arguments) {
+  if (std::string(test::fake_cuda_state().launched) != "told") {
+    return test::counted_work(arguments);
+  }
+  const void* const epoch = arguments[parameters->epoch];
+  const auto number = *static_cast<const std::int32_t*>(arguments[parameters->scalar]);
+  if (finds_epochs) {
+    const auto* const word = *static_cast<const std::int32_t* const*>(epoch);
+    return [=] { told += fmt::format("{}:{} ", *word, number); };
+  }
+  const auto value = *static_cast<const std::int32_t*>(epoch);
+  return [=] { told += fmt::format("{}:{} ", value, number); };
+}
+
+// Each run writes the words and launches the kernel twice.
+struct Told {
+  explicit Told(const std::function<RunNumber(const Program&)>& number) : program("told_runs") {
+    const Buffer sum = program.out("sum", i32, {1}), words = program.signals("words", kWords);
+    const Kernel kernel = told_kernel();
+    const Stream stream = program.rank(0).stream();
+    for (int i = 0; i < kWords; ++i) stream.write(words[i], program.run());
+    for (int i = 0; i < 2; ++i) stream.launch(kernel, {sum}, {number(program)});
+  }
+  Program program;
+};
+
+class CountedRuns : public testing::Test {
+ private:
+  const ScopedVariable driver_{"TILEWRIGHT_CUDA_DRIVER", TILEWRIGHT_FAKE_CUDA};
+};
+
+// What is said by a process that runs it three times, of which the GPUs count two.
+std::string said_of(const std::function<RunNumber(const Program&)>& number) {
+  Processes processes(1, [&](int, const Voice& voice) {
+    test::fake_cuda_state().device_count = 1;
+    test::fake_cuda_state().has_queues = 1;
+    test::play_kernels<play_told>();
+    parameters.emplace();
+    const Told of(number);
+    ProgramExecutable executable = compile(of.program, "cuda");
+    const runtime::Stream stream(runtime::Device::get(0));
+    HostTensor sum = HostTensor::zeros(i32, {1});
+    const auto run = [&] {
+      executable.run_on_gpus({ref(sum)}, {stream.handle()});
+      stream.synchronize();
+    };
+    run();
+    run();
+    voice.say(told + "\n");
+    told.clear();
+    executable.count_on_gpus();
+    finds_epochs = true;
+    run();
+    run();
+    voice.say(told);
+  });
+  return processes.said(0);
+}
+
+TEST_F(CountedRuns, LaunchesAreToldTheirEpochs) {
+  EXPECT_EQ(said_of([](const Program&) { return 7; }), "1:7 2:7 3:7 4:7 \n5:7 6:7 7:7 8:7 ");
+}
+
+TEST_F(CountedRuns, NumbersThatHangOnTheRunAreTheHosts) {
+  EXPECT_THAT(said_of([](const Program& program) { return program.run() * 10 + 1; }),
+              AllOf(StartsWith("1:11 2:11 3:21 4:21 \nusage: "), HasSubstr("counted_runs_test.cpp"),
+                    HasSubstr("a scalar of kernel told hangs on the number of the run"),
+                    HasSubstr("fix: Kernel::epoch in place of the scalar")));
+}
+
+}  // namespace
+}  // namespace tilewright
