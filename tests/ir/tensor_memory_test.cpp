@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string kKernel = R"(kernel "k" machine
+const std::string kTensorKernel = R"(kernel "k" machine
 target "sm_100a"
 grid (1)
 threads 256
@@ -49,8 +49,8 @@ body () {
 }
 )";
 
-std::string error_of(const std::string& from, const std::string& to) {
-  std::string text = kKernel;
+std::string problem_with(const std::string& from, const std::string& to) {
+  std::string text = kTensorKernel;
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   text.replace(at, from.size(), to);
@@ -63,7 +63,7 @@ std::string error_of(const std::string& from, const std::string& to) {
 }
 
 TEST(TensorMemoryIr, TextParsesBackToAnEqualKernel) {
-  const Kernel kernel = parse_text(kKernel, "kernel.tw");
+  const Kernel kernel = parse_text(kTensorKernel, "kernel.tw");
   verify(kernel);
   const std::string text = to_text(kernel, {.locations = false});
   EXPECT_THAT(text, HasSubstr("tensor_memory<64> = tensor_memory {name = \"sums\"}"));
@@ -71,26 +71,27 @@ TEST(TensorMemoryIr, TextParsesBackToAnEqualKernel) {
 }
 
 TEST(TensorMemoryIr, WhatNoInstructionHasIsRefused) {
-  EXPECT_THAT(error_of("tensor_memory<64>", "tensor_memory<48>"),
+  EXPECT_THAT(problem_with("tensor_memory<64>", "tensor_memory<48>"),
               HasSubstr("sums is tensor_memory<48>, expected a power of two of columns"));
-  EXPECT_THAT(error_of("tensor_memory<64>", "tensor_memory<32>"), HasSubstr("takes 64 columns of"));
-  EXPECT_THAT(error_of("tcgen05_alloc %5, %3", "tcgen05_alloc %5, %1"),
+  EXPECT_THAT(problem_with("tensor_memory<64>", "tensor_memory<32>"),
+              HasSubstr("takes 64 columns of"));
+  EXPECT_THAT(problem_with("tcgen05_alloc %5, %3", "tcgen05_alloc %5, %1"),
               HasSubstr("leaves the address in shared memory of bf16, expected i32"));
-  EXPECT_THAT(error_of("m = 128, n = 64", "m = 96, n = 64"), HasSubstr("m is 96"));
-  EXPECT_THAT(error_of("m = 128, n = 64", "m = 128, n = 56"), HasSubstr("n is 56"));
-  EXPECT_THAT(error_of("k = 16", "k = 32"), HasSubstr("k is 32, expected 16 elements of bf16"));
-  EXPECT_THAT(error_of("instruction = 135267472", "instruction = 135267473"),
+  EXPECT_THAT(problem_with("m = 128, n = 64", "m = 96, n = 64"), HasSubstr("m is 96"));
+  EXPECT_THAT(problem_with("m = 128, n = 64", "m = 128, n = 56"), HasSubstr("n is 56"));
+  EXPECT_THAT(problem_with("k = 16", "k = 32"), HasSubstr("k is 32, expected 16 elements of bf16"));
+  EXPECT_THAT(problem_with("instruction = 135267472", "instruction = 135267473"),
               HasSubstr("the instruction descriptor is 0x8100491, but its shape and dtypes say "
                         "0x8100490"));
-  EXPECT_THAT(error_of("descriptor_a = 281479288455172", "descriptor_a = -1"),
+  EXPECT_THAT(problem_with("descriptor_a = 281479288455172", "descriptor_a = -1"),
               HasSubstr("descriptor_a is -1, expected the 50 bits above the address"));
-  EXPECT_THAT(error_of("tcgen05_mma_ss %5, %9, %1", "tcgen05_mma_ss %5, %9, %3"),
+  EXPECT_THAT(problem_with("tcgen05_mma_ss %5, %9, %1", "tcgen05_mma_ss %5, %9, %3"),
               HasSubstr("a is i32 and b is bf16"));
-  EXPECT_THAT(error_of("register = 0, count = 64", "register = 0, count = 48"),
+  EXPECT_THAT(problem_with("register = 0, count = 64", "register = 0, count = 48"),
               HasSubstr("48 registers, expected a power of two up to 128"));
-  EXPECT_THAT(error_of("register = 32, count = 32", "register = 48, count = 32"),
+  EXPECT_THAT(problem_with("register = 32, count = 32", "register = 48, count = 32"),
               HasSubstr("registers 48 to 79 of"));
-  EXPECT_THAT(error_of("tcgen05_commit %4", "tcgen05_commit %5"),
+  EXPECT_THAT(problem_with("tcgen05_commit %4", "tcgen05_commit %5"),
               HasSubstr("which is tensor_memory<64>, expected mbarriers"));
 }
 
