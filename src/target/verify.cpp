@@ -127,10 +127,10 @@ void verify_shared_memory(VerifierContext& context, const TargetLimits& limits) 
   }
 }
 
-// All of them may be held at once. Before the machine form that is an author's mistake, which
-// allocate_shared tells.
+// All of them may be held at once. Before allocate_shared that is an author's mistake, which this
+// pass tells; behind it there is the word that gets the address.
 void verify_tensor_memory(VerifierContext& context, const TargetLimits& limits) {
-  if (context.kernel().form != ir::Form::machine) return;
+  if (context.kernel().shared_bytes == 0) return;
   std::int64_t taken = 0;
   for (const Operation& operation : context.kernel().body.body) {
     if (operation.op != Op::tensor_memory) continue;
