@@ -73,6 +73,18 @@ void add_gemm_schedules(LibraryKernel& kernel, const std::vector<GemmVariant>& v
   kernel.build = [of](const OptionValues& options) { return gemm(of(options), {}); };
 }
 
+void add_sm100_schedules(LibraryKernel& kernel,
+                         const std::function<Gemm(const OptionValues&)>& of) {
+  const auto add = [&](const char* name, const char* description, GemmRoles roles) {
+    kernel.schedules.push_back(
+        {name, "sm_100a", description,
+         [of, roles](const OptionValues& options) { return gemm_sm100(of(options), roles, {}); }});
+  };
+  add("sm100", "persistent, with roles that load, multiply and store; bf16 and f16",
+      GemmRoles::persistent);
+  add("sm100_one_tile", "the same with one tile of each CTA", GemmRoles::one_tile);
+}
+
 std::vector<KernelOption> gemm_lengths() {
   return {length_option("m", "rows of C", "512"), length_option("n", "columns of C", "512"),
           length_option("k", "elements of a sum", "512")};
@@ -90,13 +102,14 @@ LibraryKernel gemm_entry() {
       {"layout", "nt: both operands are contiguous along k", Kind::choice, "nt", 0, 0, {"nt"}});
   kernel.tensors = {
       {"A", {"m", "k"}, false, {}}, {"B", {"n", "k"}, false, {}}, {"C", {"m", "n"}, true, {}}};
+  const auto product_of = [](const OptionValues& options) {
+    Gemm g;
+    g.dtype = options.dtype("dtype");
+    return g;
+  };
   add_gemm_schedules(kernel, gemm_variants(),
-                     "persistent, in such tiles; bf16 and f16, n and k multiples of 8",
-                     [](const OptionValues& options) {
-                       Gemm g;
-                       g.dtype = options.dtype("dtype");
-                       return g;
-                     });
+                     "persistent, in such tiles; bf16 and f16, n and k multiples of 8", product_of);
+  add_sm100_schedules(kernel, product_of);
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [](const OptionValues&, const std::vector<HostTensor>& inputs) {
     return gemm_reference(inputs);
@@ -155,6 +168,10 @@ LibraryKernel linear_entry(const OperandLayout& layout) {
   add_gemm_schedules(kernel, gemm_linear_variants(),
                      "persistent, in such tiles; bf16 and f16, rows of each tensor multiples of 8",
                      [layout](const OptionValues& options) { return linear_of(layout, options); });
+  if (!layout.a_along_m && !layout.b_along_n) {
+    add_sm100_schedules(
+        kernel, [layout](const OptionValues& options) { return linear_of(layout, options); });
+  }
   kernel.check = [](const OptionValues&) {};
   kernel.reference = [layout](const OptionValues& o, const std::vector<HostTensor>& inputs) {
     return linear_reference({layout.a_along_m, layout.b_along_n, o.boolean("bias"),

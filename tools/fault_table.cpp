@@ -61,8 +61,7 @@ const char* name_of(Verdict verdict) {
 }
 
 std::string absence(const simulator::FaultKind& kind) {
-  const bool elsewhere = kind.seed || kind.number > 25;
-  return fmt::format("no site {}: {}", elsewhere ? "here" : "on sm_90a", kind.absent);
+  return fmt::format("no site here: {}", kind.absent);
 }
 
 std::string mutant_text(const MutantResult& result) {

@@ -173,6 +173,10 @@ class Ring {
   void produce(const std::vector<IndexOperand>& numbers,
                const std::function<void(const Slot&)>& fill, SourceLocation where = here());
   void produce(const std::vector<IndexOperand>& numbers, SourceLocation where = here());
+  // Waits until the next stage is empty, for products that write it, or read it for its consumers
+  // (tilewright/blackwell.h). It is full when those are over that the thread has issued.
+  Slot reserve(SourceLocation where = here());
+  void commit(const Slot& slot, SourceLocation where = here());
   // Waits until the next stage is full.
   Slot consume(SourceLocation where = here());
   // Waits until the stage of the `position`-th produce, counted from 0, is full. A position below 0
@@ -185,7 +189,10 @@ class Ring {
   // Every warp of the consuming role has finished reading the stage.
   void release(const Slot& slot, SourceLocation where = here()) { release(slot.stage(), where); }
   void release(const Index& stage, SourceLocation where = here());
-  // The same where the condition holds. The lanes of a warp meet first, whether it does or not.
+  // The stage is released when the products are over that the thread has issued, which read it.
+  void release_behind_products(const Slot& slot, SourceLocation where = here());
+  // The same as release where the condition holds. The lanes of a warp meet first, whether it does
+  // or not.
   void release_if(const Condition& condition, const Index& stage, SourceLocation where = here());
 
  private:
@@ -197,6 +204,7 @@ class Ring {
   Slot slot(const Index& stage, const char* what, SourceLocation where) const;
   Slot enter(bool producing, const char* what, SourceLocation where);
   void arrive_empty(const Index& stage, SourceLocation where);
+  void count_arrivals(std::int64_t arrivals);
   struct State;
   std::shared_ptr<State> state_;
 };

@@ -39,6 +39,11 @@ struct TargetLimits {
   std::int64_t product_depth_bytes = 0;  // of a row of its first operand
   std::int64_t product_groups = 0;       // that a wait for products can leave in flight, at most
 
+  // Tensor memory: columns of 32 bits in each lane. Allocations are powers of two of columns.
+  std::int64_t tensor_lanes = 0;
+  std::int64_t tensor_columns = 0;        // of all CTAs of a multiprocessor together
+  std::int64_t least_tensor_columns = 0;  // of an allocation
+
   // Copies by the asynchronous unit.
   std::int64_t copy_axes = 0;    // of a tensor
   std::int64_t copy_extent = 0;  // elements of a copy along one axis, at most

@@ -123,6 +123,12 @@ void MachineEvents::starts(const Warp& warp, const Instruction& instruction) {
     case Code::element_access:
     case Code::fragment_access:
     case Code::shared_word:
+    case Code::tensor_allocation:
+    case Code::tensor_access:
+    case Code::tensor_wait:
+    case Code::tensor_product:
+    case Code::tensor_commit:
+    case Code::tensor_fence:
     case Code::word_wait:
     case Code::register_budget:
     case Code::parted:

@@ -20,6 +20,12 @@ RegisterLayout wgmma_accumulator(std::int64_t m, std::int64_t n, SourceLocation 
       .canonical();
 }
 
+RegisterLayout tensor_memory_rows(std::int64_t columns) {
+  return RegisterLayout{
+      {128, columns}, {distribute(columns, 1, 1)}, {distribute(32, 0, 1)}, {distribute(4, 0, 32)}}
+      .canonical();
+}
+
 RegisterLayout wgmma_a_fragment(std::int64_t m, std::int64_t k, int element_bytes,
                                 SourceLocation where) {
   if (element_bytes != 1 && element_bytes != 2 && element_bytes != 4) {

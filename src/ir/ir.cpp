@@ -73,14 +73,20 @@ std::int64_t Type::elements() const {
   return n;
 }
 
+bool has_elements(Type::Kind kind) {
+  return kind != Type::Kind::none && kind != Type::Kind::mbarriers &&
+         kind != Type::Kind::tensor_map && kind != Type::Kind::tensor_memory;
+}
+
 std::string Type::to_string() const {
-  constexpr std::string_view names[] = {"none",   "scalar", "tile",      "pending",   "tensor",
-                                        "shared", "view",   "mbarriers", "registers", "tensor_map"};
+  constexpr std::string_view names[] = {"none",      "scalar",     "tile",         "pending",
+                                        "tensor",    "shared",     "view",         "mbarriers",
+                                        "registers", "tensor_map", "tensor_memory"};
   if (kind == Kind::scalar) return std::string(tilewright::name_of(dtype));
   std::string text(names[static_cast<int>(kind)]);
   if (kind == Kind::none || kind == Kind::tensor_map) return text;
   text += "<";
-  if (kind != Kind::mbarriers) text += std::string(tilewright::name_of(dtype)) + ", ";
+  if (has_elements(kind)) text += std::string(tilewright::name_of(dtype)) + ", ";
   for (std::size_t i = 0; i < shape.size(); ++i) {
     text += (i ? "x" : "") + std::to_string(shape[i]);
   }
@@ -89,9 +95,8 @@ std::string Type::to_string() const {
 }
 
 bool operator==(const Type& a, const Type& b) {
-  const bool has_elements = a.kind != Type::Kind::none && a.kind != Type::Kind::mbarriers &&
-                            a.kind != Type::Kind::tensor_map;
-  if (a.kind != b.kind || (has_elements && a.dtype != b.dtype) || a.shape != b.shape) return false;
+  if (a.kind != b.kind || (has_elements(a.kind) && a.dtype != b.dtype) || a.shape != b.shape)
+    return false;
   if (a.layout.shape.empty() || b.layout.shape.empty()) {
     return a.layout.shape.empty() == b.layout.shape.empty();
   }

@@ -33,11 +33,13 @@ struct Type {
     view,
     mbarriers,
     registers,
-    tensor_map
+    tensor_map,
+    tensor_memory
   };
   Kind kind = Kind::none;
   DType dtype = DType::i32;
   // tile, pending, view: extent of each axis. shared: {stages, rows, columns}. mbarriers: {count}.
+  // tensor_memory: {columns}.
   // registers: {elements of one thread}. tensor: {rank}; a peer's: {rank, number of the
   // parameter whose peer it is}. view: as it lies in memory, before any
   // transposition.
@@ -60,6 +62,9 @@ struct Type {
   friend bool operator==(const Type& a, const Type& b);
   friend bool operator!=(const Type& a, const Type& b) { return !(a == b); }
 };
+
+// Whether values of the kind have a dtype.
+bool has_elements(Type::Kind kind);
 
 // A value is a number in its kernel's table.
 using ValueId = std::uint32_t;

@@ -101,6 +101,9 @@ RegisterMap register_map(const RegisterLayout& result, const RegisterLayout& ope
 
 // The f32 accumulator of wgmma m64nN; `m` of 64 * i holds the registers of i of them, in order.
 RegisterLayout wgmma_accumulator(std::int64_t m, std::int64_t n, SourceLocation where = {});
+// Of 128 rows, one in each lane of tensor memory, as tcgen05.ld.32x32b gives them to the four warps
+// that read 32 lanes each.
+RegisterLayout tensor_memory_rows(std::int64_t columns);
 // A of wgmma in registers. With 2-byte elements it equals the accumulator's layout of m x k.
 RegisterLayout wgmma_a_fragment(std::int64_t m, std::int64_t k, int element_bytes,
                                 SourceLocation where = {});

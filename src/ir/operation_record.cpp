@@ -129,6 +129,8 @@ constexpr OperandKind::Kind kind_of(char letter) {
       return Kind::registers;
     case 'm':
       return Kind::tensor_map;
+    case 'N':
+      return Kind::tensor_memory;
     case '.':
       return Kind::anything;
   }
@@ -242,12 +244,15 @@ static_assert(all_of([](const OpInfo& o) {
               "what is over with a phase of an mbarrier writes that, asynchronously");
 static_assert(all_of([](const OpInfo& o) {
                 if (o.completion == now) return true;
+                if (o.completion == waited) return o.agent == warp;
                 return o.agent == (o.completion == products ? warpgroup : lane);
               }),
-              "a warpgroup issues products, and one lane what TMA does");
+              "a warpgroup issues products to registers, a warp accesses to tensor memory, and one "
+              "lane what TMA and tensor cores do on memory");
 static_assert(all_of([](const OpInfo& o) {
                 const bool outside = o.reads(global) || o.writes(global) || o.reads(shared) ||
-                                     o.writes(shared) || o.touches(barrier, Proxy::generic);
+                                     o.writes(shared) || o.reads(tensor) || o.writes(tensor) ||
+                                     o.touches(barrier, Proxy::generic);
                 return !outside || o.agent != none;
               }),
               "somebody issues what touches memory");

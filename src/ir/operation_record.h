@@ -162,20 +162,43 @@ enum class GroupWaitOp : std::uint8_t {
 #define TW_GROUP_WAIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
+enum class TensorAllocationOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TENSOR_ALLOCATION(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class TensorAccessOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TENSOR_ACCESS(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class TensorWaitOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TENSOR_WAIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class TensorFenceOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TENSOR_FENCE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
 template <typename Members>
 constexpr Members as(Op op) {
   return static_cast<Members>(op);
 }
 
 enum class Form : std::uint8_t { tile, scheduled, machine };
-enum class Memory : std::uint8_t { global, shared, registers, barrier };
-// generic: loads and stores of threads; async: TMA and the tensor cores.
+// tensor: tensor memory, where tensor cores accumulate.
+enum class Memory : std::uint8_t { global, shared, registers, barrier, tensor };
+// generic: loads and stores of threads; async: TMA and the tensor cores, and threads' accesses to
+// tensor memory.
 enum class Proxy : std::uint8_t { generic, async };
 // Who issues an operation; none in particular where it is a pure function.
 enum class Agent : std::uint8_t { none, lane, warp, warpgroup, cta };
 // What tells that an operation is over: nothing (it is, at once), the phase of an mbarrier, a wait
-// for bulk groups, a wait for groups of products.
-enum class Completion : std::uint8_t { now, mbarrier, bulk, products };
+// for bulk groups, a wait for groups of products, a commit behind it, a wait for accesses to tensor
+// memory.
+enum class Completion : std::uint8_t { now, mbarrier, bulk, products, committed, waited };
 // division: of integers. real: of floating-point numbers alone. choice: what passes its operands
 // on.
 enum class FunctionKind : std::uint8_t {
@@ -215,6 +238,7 @@ struct OperandKind {
     mbarriers,
     registers,
     tensor_map,
+    tensor_memory,
     anything
   };
   enum class Count : std::uint8_t { one, optional, any };
@@ -299,7 +323,8 @@ struct OpInfo {
   constexpr bool is_place() const { return family == Family::place || family == Family::array; }
   // Done by a unit beside the threads, on memory that they see too.
   constexpr bool asynchronous() const {
-    return touches(Memory::global, Proxy::async) || touches(Memory::shared, Proxy::async);
+    return touches(Memory::global, Proxy::async) || touches(Memory::shared, Proxy::async) ||
+           touches(Memory::tensor, Proxy::async);
   }
   // Free to move and to drop.
   constexpr bool pure() const {

@@ -166,9 +166,9 @@ class KernelParser {
   }
 
   Type type() {
-    constexpr std::string_view names[] = {"none",      "scalar",    "tile", "pending",
-                                          "tensor",    "shared",    "view", "mbarriers",
-                                          "registers", "tensor_map"};
+    constexpr std::string_view names[] = {"none",      "scalar",     "tile",         "pending",
+                                          "tensor",    "shared",     "view",         "mbarriers",
+                                          "registers", "tensor_map", "tensor_memory"};
     const std::string_view name = in_.peek_word();
     const auto* found = std::find(std::begin(names), std::end(names), name);
     if (found == std::end(names) || name == "scalar") return Type::scalar(in_.dtype());
@@ -176,7 +176,7 @@ class KernelParser {
     Type type = Type::of(static_cast<Type::Kind>(found - names));
     if (type.is(Type::Kind::none) || type.is(Type::Kind::tensor_map)) return type;
     in_.expect('<');
-    if (!type.is(Type::Kind::mbarriers)) {
+    if (has_elements(type.kind)) {
       type.dtype = in_.dtype();
       in_.expect(',');
     }

@@ -166,6 +166,8 @@ void verify_place(const VerifierContext& context) {
       return verify_mbarriers(context);
     case PlaceOp::tensor_map:
       return verify_tensor_map(context);
+    case PlaceOp::tensor_memory:
+      return verify_tensor_memory(context);
   }
 }
 

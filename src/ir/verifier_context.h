@@ -102,6 +102,13 @@ void verify_bulk_copy(const VerifierContext& context);
 void verify_product(const VerifierContext& context);
 void verify_register_budget(const VerifierContext& context);
 void verify_check(const VerifierContext& context);
+// verifier_tensor_memory.cpp
+void verify_tensor_memory(const VerifierContext& context);
+void verify_tensor_tile(const VerifierContext& context);
+void verify_tensor_tile_product(const VerifierContext& context);
+void verify_tensor_allocation(const VerifierContext& context);
+void verify_tensor_access(const VerifierContext& context);
+void verify_tensor_product(const VerifierContext& context);
 // verifier_ranks.cpp
 void verify_position(const VerifierContext& context);
 void verify_peer(const VerifierContext& context);

@@ -143,6 +143,8 @@ std::string_view name_of(OperandKind::Kind kind) {
       return "a register array";
     case Kind::tensor_map:
       return "a tensor map";
+    case Kind::tensor_memory:
+      return "tensor memory";
     case Kind::anything:
       return "anything";
   }
@@ -176,6 +178,8 @@ bool accepts(OperandKind::Kind kind, const Type& type) {
       return type.is(Type::Kind::registers);
     case Kind::tensor_map:
       return type.is(Type::Kind::tensor_map);
+    case Kind::tensor_memory:
+      return type.is(Type::Kind::tensor_memory);
     case Kind::anything:
       return !type.is(Type::Kind::none);
   }
@@ -281,6 +285,18 @@ void verify_types(const VerifierContext& context) {
       return verify_bulk_copy(context);
     case Family::product:
       return verify_product(context);
+    case Family::tensor_tile:
+      return verify_tensor_tile(context);
+    case Family::tensor_tile_product:
+      return verify_tensor_tile_product(context);
+    case Family::tensor_allocation:
+      return verify_tensor_allocation(context);
+    case Family::tensor_access:
+      return verify_tensor_access(context);
+    case Family::tensor_product:
+      return verify_tensor_product(context);
+    case Family::tensor_commit:
+      return verify_barrier_index(context, 0);
     case Family::register_budget:
       return verify_register_budget(context);
     case Family::check:
@@ -294,6 +310,8 @@ void verify_types(const VerifierContext& context) {
     case Family::lane_order:
     case Family::commit:
     case Family::product_fence:
+    case Family::tensor_wait:
+    case Family::tensor_fence:
       return;
   }
 }

@@ -64,9 +64,12 @@ Pending product(Tracer& tracer, const ProductOperand& a, const SharedView& b_vie
         .fix(fix)
         .raise();
   };
+  const target::Target& target = target::target_of(tracer.kernel());
+  if (!target.has(ir::info(Op::wgmma))) {
+    fail(target.name + " has no such operation", "write this kernel with what the target has");
+  }
   if (a.columns != b.rows) fail("inner dimensions differ", "b is {k, n}; .T() transposes a view");
   if (a.dtype != b.dtype) fail("dtypes differ", "load both with one dtype");
-  const target::Target& target = target::target_of(tracer.kernel());
   const TargetLimits& limits = target.limits;
   if (!target.multiplies(a.dtype)) {
     fail("no such product", "use " + target.product_dtype_list());

@@ -209,13 +209,14 @@ Index Slot::number(int which, SourceLocation where) const {
 namespace {
 
 // Each warp of a role runs its body: several would arrive on a full barrier that expects one.
-void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocation where) {
+void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocation where,
+                      const char* what = "produce") {
   const Tracer::Role& role = *tracer.role();
   if (role.warps == 1 || tracer.in_condition()) return;
-  Diagnostic(where, "produce: every one of the " + std::to_string(role.warps) +
+  Diagnostic(where, std::string(what) + ": every one of the " + std::to_string(role.warps) +
                         " warps of the role \"" + role.name +
                         "\" would fill the stages of the ring \"" + ring + "\"")
-      .token("produce")
+      .token(what)
       .fix("give the role warps(1), or let one warp do it: when(warp_index() == 0, ...)")
       .raise();
 }
@@ -289,7 +290,25 @@ void Ring::produce(const std::vector<IndexOperand>& numbers, SourceLocation wher
   fill(numbers, nullptr, where);
 }
 
+Slot Ring::reserve(SourceLocation where) { return enter(true, "reserve", where); }
+
+void Ring::commit(const Slot& slot, SourceLocation where) {
+  Tracer& tracer = in_role("commit", where);
+  require_one_warp(tracer, state_->name, where, "commit");
+  plain(tracer, Op::tcgen05_commit,
+        {state_->full, tracer.use(slot.stage().handle(), "commit", where)}, {}, where);
+}
+
 Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
+
+void Ring::release_behind_products(const Slot& slot, SourceLocation where) {
+  Tracer& tracer = in_role("release_behind_products", where);
+  require_one_warp(tracer, state_->name, where, "release_behind_products");
+  count_arrivals(1);
+  plain(tracer, Op::tcgen05_commit,
+        {state_->empty, tracer.use(slot.stage().handle(), "release_behind_products", where)}, {},
+        where);
+}
 
 void Ring::release(const Index& stage, SourceLocation where) {
   // Every lane has read the stage's numbers, and one of them arrives.
@@ -302,6 +321,16 @@ void Ring::release(const Index& stage, SourceLocation where) {
 void Ring::release_if(const Condition& condition, const Index& stage, SourceLocation where) {
   plain(in_role("release_if", where), Op::warp_sync, {}, {}, where);
   when(condition, [&] { arrive_empty(stage, where); });
+}
+
+// Of the role that is being traced, for each phase of the empty barriers.
+void Ring::count_arrivals(std::int64_t arrivals) {
+  State& ring = *state_;
+  Tracer& tracer = Tracer::get("release", ring.where);
+  if (ring.releasing == tracer.role()->serial) return;
+  ring.releasing = tracer.role()->serial;
+  ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
+  barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + arrivals);
 }
 
 void Ring::arrive_empty(const Index& stage, SourceLocation where) {
@@ -319,11 +348,7 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
         .fix("give Ring::multicast a divisor of the cluster, or Kernel::ctas another cluster")
         .raise();
   }
-  if (ring.releasing != tracer.role()->serial) {
-    ring.releasing = tracer.role()->serial;
-    ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
-    barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + tracer.role()->warps * group);
-  }
+  count_arrivals(tracer.role()->warps * group);
   if (group == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;

@@ -27,6 +27,8 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::named_barrier:
     case ir::Family::cta_barrier:
     case ir::Family::cluster_barrier:
+    case ir::Family::tensor_allocation:
+    case ir::Family::tensor_wait:
       return true;
     case ir::Family::word:
       return op == ir::Op::atomic_add;  // hands its result to all lanes
@@ -64,6 +66,12 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::bulk_copy:
     case ir::Family::product:
     case ir::Family::product_fence:
+    case ir::Family::tensor_tile:
+    case ir::Family::tensor_tile_product:
+    case ir::Family::tensor_access:
+    case ir::Family::tensor_product:
+    case ir::Family::tensor_commit:
+    case ir::Family::tensor_fence:
     case ir::Family::register_budget:
       break;
   }

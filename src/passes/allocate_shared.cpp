@@ -44,10 +44,33 @@ void add(std::vector<Place>& places, Place place) {
   same->alignment = std::max(same->alignment, place.alignment);
 }
 
+// All allocations may be held at once.
+void check_tensor_memory(const ir::Kernel& kernel, const target::Target& target) {
+  std::int64_t columns = 0;
+  const Operation* last = nullptr;
+  for (const Operation& o : kernel.body.body) {
+    if (o.op != Op::tensor_memory) continue;
+    columns += kernel.type(o.results[0]).shape[0];
+    last = &o;
+  }
+  const std::int64_t available = target.limits.tensor_columns;
+  if (columns <= available) return;
+  Diagnostic error(last->where, "\"" + kernel.name + "\" takes " + std::to_string(columns) +
+                                    " columns of tensor memory, and a multiprocessor of " +
+                                    target.name + " has " + std::to_string(available));
+  for (const Operation& o : kernel.body.body) {
+    if (o.op != Op::tensor_memory) continue;
+    error.note(o.where, std::to_string(kernel.type(o.results[0]).shape[0]) +
+                            " columns: " + o.attributes.text(Key::name));
+  }
+  error.token("TensorMemory").fix("take fewer, or use columns again").raise();
+}
+
 }  // namespace
 
 void allocate_shared(ir::Kernel& kernel) {
   const target::Target& target = target::target_of(kernel);
+  check_tensor_memory(kernel, target);
   const TargetLimits& limits = target.limits;
   const target::Space& space = target.space(ir::Memory::shared);
   std::vector<Place> places;

@@ -121,6 +121,8 @@ class LayoutAssignment {
           set(o.results[0], o.attributes.register_layout(), result(o));
         }
       }
+      if (o.op == Op::tcgen05_load) in_lanes(o.results[0], result(o));
+      if (o.op == Op::tcgen05_store) in_lanes(o.operands[2], operand(o, 2));
       if (!ir::info(o.op).is_asynchronous_product()) return;
       products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
@@ -132,6 +134,11 @@ class LayoutAssignment {
       }
       accumulate(o, o.results[0], ir::accumulator_of(o));
     });
+  }
+
+  // As it lies in tensor memory.
+  void in_lanes(ValueId tile, const Edge& edge) {
+    set(tile, ir::tensor_memory_rows(kernel_.type(tile).shape[1]), edge);
   }
 
   RegisterLayout accumulator(const std::vector<std::int64_t>& shape, SourceLocation where) const {

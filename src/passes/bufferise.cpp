@@ -8,6 +8,7 @@
 #include "passes/lowering/products.h"
 #include "passes/lowering/reductions.h"
 #include "passes/lowering/role_code.h"
+#include "passes/lowering/tensor_memory.h"
 #include "passes/lowering/transfers.h"
 #include "passes/lowering/views.h"
 #include "support/diagnostic.h"
@@ -32,6 +33,7 @@ class RoleLowering {
         reductions_(role, code_),
         conversions_(role, code_),
         products_(kernel, role.blocks[0], code_, views_),
+        tensor_memory_(kernel, code_, views_),
         transfers_(places, outside, code_, views_) {}
 
   void lower(ir::Block& block) {
@@ -61,6 +63,10 @@ class RoleLowering {
         return product(o);
       case Family::pending:
         return pending(o);
+      case Family::tensor_tile_product:
+        return tensor_memory_.product(o);
+      case Family::tensor_tile:
+        return o.op == Op::tcgen05_load ? tensor_memory_.load(o) : tensor_memory_.store(o);
       case Family::shared_tile:
         return o.op == Op::store_tile ? transfers_.store_tile(o) : transfers_.load_tile(o);
       case Family::fragment_tile:
@@ -90,6 +96,9 @@ class RoleLowering {
       case Family::lane_order:
       case Family::commit:
       case Family::group_wait:
+      case Family::tensor_allocation:
+      case Family::tensor_commit:
+      case Family::tensor_fence:
         return code_.append(std::move(o));
       case Family::own_rows:  // of the tile form
       case Family::array:     // these are made here
@@ -102,6 +111,9 @@ class RoleLowering {
       case Family::prefetch:
       case Family::product:
       case Family::product_fence:
+      case Family::tensor_access:
+      case Family::tensor_wait:
+      case Family::tensor_product:
       case Family::check:
       case Family::register_budget:
         Diagnostic(o.where,
@@ -293,6 +305,7 @@ class RoleLowering {
   ReductionLowering reductions_;
   ConversionLowering conversions_;
   ProductLowering products_;
+  TensorMemoryLowering tensor_memory_;
   TransferLowering transfers_;
   int loops_ = 0;  // around what is lowered
 };

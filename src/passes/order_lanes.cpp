@@ -30,7 +30,8 @@ bool accesses_shared(const Operation& o) {
 // What all lanes do and one of them may tell others of. Reads of global memory are the author's to
 // order: most are of what nobody writes.
 bool accesses_memory(const Operation& o) {
-  return accesses_shared(o) || ir::info(o.op).writes(ir::Memory::global, ir::Proxy::generic);
+  return accesses_shared(o) || ir::info(o.op).writes(ir::Memory::global, ir::Proxy::generic) ||
+         ir::info(o.op).family == ir::Family::tensor_access;
 }
 
 bool waits(const Operation& o) {

@@ -58,7 +58,9 @@ double product_flops(const ir::Kernel& machine, const ir::Binding& binding,
                      const target::Device& device) {
   bool has_products = false;
   ir::for_each(machine.body, [&](const ir::Operation& operation) {
-    has_products = has_products || ir::info(operation.op).family == ir::Family::product;
+    const ir::Family family = ir::info(operation.op).family;
+    has_products =
+        has_products || family == ir::Family::product || family == ir::Family::tensor_product;
   });
   const std::int64_t ctas = has_products ? ctas_of(machine, binding) : 0;
   double fma = 0;
@@ -94,7 +96,9 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.chain = rounds * cta.chain * second;
   result.memory = tensor_bytes(machine, binding) / device.reached.memory_bytes;
 
-  const std::string& unit = target.unit_of(ir::Family::product).name;
+  const bool by_warpgroups = target.has(ir::info(ir::Op::wgmma_ss));
+  const std::string& unit =
+      target.unit_of(by_warpgroups ? ir::Family::product : ir::Family::tensor_product).name;
   const std::pair<double, std::string> bounds[] = {{result.products, unit},
                                                    {result.instructions, "instructions"},
                                                    {result.loads, "loads from L2"},

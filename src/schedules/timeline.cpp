@@ -359,12 +359,12 @@ class Follower {
 
   // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.
   void product(const Operation& operation) {
-    const bool a_is_shared = !ir::info(operation.op).reads(ir::Memory::registers, ir::Proxy::async);
+    const bool a_is_shared = operation.op == Op::wgmma_ss || operation.op == Op::tcgen05_mma_ss;
     const ValueId b = operation.operands[operation.operands.size() - 3];  // offset, accumulate
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);
-    const auto m = static_cast<double>(limits_.group_rows);
+    const auto m = static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows));
     const double cycles = std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size),
                                    (n + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes);
     spend(1);
@@ -528,6 +528,7 @@ void Follower::execute(const Operation& operation) {
     case Family::group_wait:
       return wait_for_groups(operation);
     case Family::product:
+    case Family::tensor_product:
       return product(operation);
     case Family::mbarrier:
       return mbarrier(operation);
@@ -542,6 +543,11 @@ void Follower::execute(const Operation& operation) {
     case Family::lane_order:
     case Family::check:
     case Family::prefetch:
+    case Family::tensor_allocation:
+    case Family::tensor_access:
+    case Family::tensor_wait:
+    case Family::tensor_commit:
+    case Family::tensor_fence:
       return spend(rates_.issue_integer);
     case Family::array:  // these take no time
     case Family::product_fence:
@@ -555,6 +561,8 @@ void Follower::execute(const Operation& operation) {
     case Family::view:
     case Family::shared_tile:
     case Family::fragment_tile:
+    case Family::tensor_tile:
+    case Family::tensor_tile_product:
       return;
   }
 }

@@ -201,6 +201,14 @@ class LoadAndMath final : public Retracer {
       case ir::Family::bulk_copy:
       case ir::Family::product:
       case ir::Family::product_fence:
+      case ir::Family::tensor_tile:
+      case ir::Family::tensor_tile_product:
+      case ir::Family::tensor_allocation:
+      case ir::Family::tensor_access:
+      case ir::Family::tensor_wait:
+      case ir::Family::tensor_product:
+      case ir::Family::tensor_commit:
+      case ir::Family::tensor_fence:
       case ir::Family::check:
       case ir::Family::register_budget:
         return;

@@ -246,6 +246,14 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Family::bulk_copy:
     case Family::product:
     case Family::product_fence:
+    case Family::tensor_tile:
+    case Family::tensor_tile_product:
+    case Family::tensor_allocation:
+    case Family::tensor_access:
+    case Family::tensor_wait:
+    case Family::tensor_product:
+    case Family::tensor_commit:
+    case Family::tensor_fence:
     case Family::check:
     case Family::register_budget:
       return refuse(operation);

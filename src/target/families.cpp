@@ -13,7 +13,6 @@ constexpr bool has(Products products, ir::Family family) {
     case Family::tile_copy:
     case Family::view:
     case Family::shared_tile:
-    case Family::fragment_tile:
     case Family::own_rows:
     // Of both.
     case Family::constant:
@@ -41,16 +40,26 @@ constexpr bool has(Products products, ir::Family family) {
     case Family::global_access:
     case Family::matrix_access:
     case Family::element_access:
-    case Family::fragment_access:
     case Family::bulk_copy:
     case Family::check:
     case Family::register_budget:
       return true;
     case Family::tile_product:
     case Family::pending:
+    case Family::fragment_tile:  // in the order in which results of wgmma lie
+    case Family::fragment_access:
     case Family::product:
     case Family::product_fence:
       return products == Products::warpgroup;
+    case Family::tensor_tile:
+    case Family::tensor_tile_product:
+    case Family::tensor_allocation:
+    case Family::tensor_access:
+    case Family::tensor_wait:
+    case Family::tensor_product:
+    case Family::tensor_commit:
+    case Family::tensor_fence:
+      return products == Products::tensor_memory;
   }
   return false;
 }

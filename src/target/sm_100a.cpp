@@ -1,7 +1,5 @@
 #include "target/sm_100a.h"
 
-#include <algorithm>
-
 #include "target/families.h"
 #include "target/sm_90a.h"
 
@@ -11,26 +9,26 @@ namespace tilewright::target {
 namespace {
 
 using ir::Family;
+using ir::Memory;
 
 void change_limits(TargetLimits& l) {
-  l.group_rows = 128;          // PTX, tcgen05.mma: M of a product by one CTA, a lane for each row
-  l.product_column_unit = 16;  // PTX, tcgen05.mma: of M = 128 with 8-bit B it is 16, else 8
-  l.product_groups = 0;        // a product is waited for by an mbarrier
+  l.group_rows = 128;           // PTX, tcgen05.mma: M of a product by one CTA, a lane for each row
+  l.product_column_unit = 16;   // PTX, tcgen05.mma: of M = 128 with 8-bit B it is 16, else 8
+  l.product_groups = 0;         // a product is waited for by an mbarrier
+  l.tensor_lanes = 128;         // PTX, "tensor memory"
+  l.tensor_columns = 512;       // the same
+  l.least_tensor_columns = 32;  // PTX, tcgen05.alloc
 }
 
 void change_rates(Rates& r) {
   r.fma = 4096;  // data sheet of the B200: 2250 TFLOP/s at 148 multiprocessors x 1.86 GHz
 }
 
-// Instructions of a family that it lacks have no unit.
-void drop_units(Target& t) {
-  std::erase_if(t.units, [&](const Unit& unit) {
-    return !unit.families.empty() &&
-           std::none_of(unit.families.begin(), unit.families.end(), [&](Family family) {
-             return std::find(t.operations.begin(), t.operations.end(), family) !=
-                    t.operations.end();
-           });
-  });
+void change_units(std::vector<Unit>& units) {
+  for (Unit& unit : units) {
+    if (unit.name == "tensor cores") unit.families = {Family::tensor_product};
+  }
+  units.push_back({"tensor memory", {Family::tensor_access}, {}});
 }
 
 }  // namespace
@@ -42,7 +40,14 @@ Target sm_100a() {
   change_limits(t.limits);
   change_rates(t.rates);
   t.operations = families_of(Products::tensor_memory);
-  drop_units(t);
+  t.without = {ir::Op::wgmma_commit, ir::Op::wgmma_wait};
+  change_units(t.units);
+  t.spaces.push_back({Memory::tensor, "tensor memory", "a multiprocessor",
+                      t.limits.tensor_lanes * t.limits.tensor_columns * 4});
+  // Products read shared memory, and leave their results in tensor memory.
+  t.moves.insert(t.moves.end(), {{Memory::shared, Memory::tensor},
+                                 {Memory::tensor, Memory::registers},
+                                 {Memory::registers, Memory::tensor}});
   t.accumulator = t.product_operand = nullptr;  // no part of a product is in registers
   t.schedules = {"rows"};
   return t;

@@ -113,6 +113,7 @@ Target sm_90a() {
   t.product_operand = product_operand;
   t.units = units();
   t.operations = families_of(Products::warpgroup);
+  t.without = {ir::Op::tensor_memory};
   t.preparation = {// Of the kernel's own starts: later passes shift them.
                    "check_starts", "materialise_extents", "drop_selects", "fold_accumulators",
                    // The passes behind it count who reads a value.

@@ -27,7 +27,9 @@ std::vector<std::unique_ptr<const Target>>& records() {
 }  // namespace
 
 bool Target::has(const ir::OpInfo& operation) const {
-  return std::find(operations.begin(), operations.end(), operation.family) != operations.end();
+  const auto is_lacked = [&](ir::Op op) { return &ir::info(op) == &operation; };
+  return std::find(operations.begin(), operations.end(), operation.family) != operations.end() &&
+         std::none_of(without.begin(), without.end(), is_lacked);
 }
 
 bool Target::has(Move move) const {
@@ -35,7 +37,8 @@ bool Target::has(Move move) const {
 }
 
 std::optional<Move> Target::missing_move(const ir::OpInfo& operation) const {
-  constexpr Memory kMemories[] = {Memory::global, Memory::shared, Memory::registers};
+  constexpr Memory kMemories[] = {Memory::global, Memory::shared, Memory::registers,
+                                  Memory::tensor};
   const auto has_tile = [](const auto& kinds) {
     return std::any_of(kinds.begin(), kinds.end(), [](const ir::OperandKind& each) {
       return each.kind == ir::OperandKind::Kind::tile;

@@ -73,6 +73,7 @@ struct Target {
   RegisterLayoutOf accumulator = nullptr, product_operand = nullptr;
   std::vector<Unit> units;
   std::vector<ir::Family> operations;  // of the scheduled and the machine form, that it has
+  std::vector<ir::Op> without;         // of these, single ones that it lacks
 
   // The way of a kernel, by names that the layers list: passes from the simplified tile form to the
   // schedule (src/passes), schedules, of which the first that takes the kernel makes the scheduled

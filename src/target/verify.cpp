@@ -127,6 +127,25 @@ void verify_shared_memory(VerifierContext& context, const TargetLimits& limits) 
   }
 }
 
+// All of them may be held at once. Before allocate_shared that is an author's mistake, which this
+// pass tells; behind it there is the word that gets the address.
+void verify_tensor_memory(VerifierContext& context, const TargetLimits& limits) {
+  if (context.kernel().shared_bytes == 0) return;
+  std::int64_t taken = 0;
+  for (const Operation& operation : context.kernel().body.body) {
+    if (operation.op != Op::tensor_memory) continue;
+    context.enter(operation);
+    const std::int64_t columns = context.result().shape[0];
+    taken += columns;
+    context.require(columns >= limits.least_tensor_columns,
+                    "{} has {} columns of tensor memory, expected at least {}",
+                    operation.attributes.text(Key::name), columns, limits.least_tensor_columns);
+    context.require(taken <= limits.tensor_columns,
+                    "{} and what stands before it take {} columns of tensor memory, which has {}",
+                    operation.attributes.text(Key::name), taken, limits.tensor_columns);
+  }
+}
+
 void verify_header(const VerifierContext& context, const Target& target) {
   const ir::Kernel& kernel = context.kernel();
   const TargetLimits& limits = target.limits;
@@ -222,6 +241,7 @@ void verify(const ir::Kernel& kernel, ErrorKind kind) {
   verify_block(context, target, kernel.body);
   verify_roles(context, target.limits);
   verify_shared_memory(context, target.limits);
+  verify_tensor_memory(context, target.limits);
 }
 
 }  // namespace tilewright::target

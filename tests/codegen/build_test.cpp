@@ -13,6 +13,7 @@
 #include "codegen/ordered_text.h"
 #include "codegen/ragged_text.h"
 #include "codegen/ranks_text.h"
+#include "codegen/tensor_memory_text.h"
 
 // Everything that can be printed is compiled for sm_90a, which needs no GPU.
 namespace tilewright::codegen {
@@ -473,7 +474,8 @@ std::vector<MachineSample> machine_samples() {
           {"ragged", std::string(kRaggedText), true},
           {"ordered", ordered_text(), true},
           {"watched", watched_text(), true},
-          {"cluster_products", products_text("grid (2)\ncluster 2"), true}};
+          {"cluster_products", products_text("grid (2)\ncluster 2"), true},
+          {"tensor_memory", std::string(kTensorMemoryText), true}};
 }
 
 namespace {
@@ -481,9 +483,10 @@ namespace {
 class Build : public testing::TestWithParam<MachineSample> {};
 
 TEST_P(Build, CompilesWithoutStackAndWarnings) {
-  const CudaSource source = print_cuda(parsed(GetParam().text));
-  if (const std::string why = why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
-  expect_builds(source, GetParam().exact);
+  const ir::Kernel kernel = parsed(GetParam().text);
+  const CudaSource source = print_cuda(kernel);
+  if (const std::string why = why_no_nvrtc(kernel.target); !why.empty()) GTEST_SKIP() << why;
+  expect_builds(source, GetParam().exact, kernel.target);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Build, testing::ValuesIn(machine_samples()),

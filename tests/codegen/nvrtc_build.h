@@ -19,13 +19,14 @@ inline ir::Kernel parsed(std::string_view text, std::string_view file = "kernel.
 
 using runtime::why_no_nvrtc;
 
-// Compiles for sm_90a and holds the result against what the library promises: no stack frame, no
+// Compiles and holds the result against what the library promises: no stack frame, no
 // spills, no serialised wgmma. `exact` also refuses waits that ptxas had to add.
-inline void expect_builds(const CudaSource& source, bool exact = false) {
+inline void expect_builds(const CudaSource& source, bool exact = false,
+                          const std::string& arch = "sm_90a") {
   runtime::CompileRequest request;
   request.name = source.entry;
   request.source = source.text;
-  request.arch = "sm_90a";
+  request.arch = arch;
   request.options = {"--fmad=false"};
   runtime::CompiledKernel built;
   ASSERT_NO_THROW(built = runtime::Nvrtc::get().compile(request)) << source.text;

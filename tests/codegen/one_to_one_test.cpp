@@ -65,6 +65,18 @@ const Row kRows[] = {
     {{Op::wgmma_fence}, {"wgmma_fence("}, "wgmma.fence."},
     {{Op::wgmma_commit}, {"wgmma_commit("}, "wgmma.commit_group."},
     {{Op::wgmma_wait}, {"wgmma_wait<"}, "wgmma.wait_group."},
+    {{Op::tcgen05_alloc}, {"tcgen05_alloc<"}, "tcgen05.alloc."},
+    {{Op::tcgen05_dealloc}, {"tcgen05_dealloc<"}, "tcgen05.dealloc."},
+    {{Op::tcgen05_relinquish}, {"tcgen05_relinquish("}, "tcgen05.relinquish_alloc_permit."},
+    {{Op::tcgen05_mma_ss}, {"tcgen05_mma_ss_"}, "tcgen05.mma."},
+    {{Op::tcgen05_mma_ts}, {"tcgen05_mma_ts_"}, "tcgen05.mma."},
+    {{Op::tcgen05_commit}, {"tcgen05_commit("}, "tcgen05.commit."},
+    {{Op::tcgen05_ld}, {"tcgen05_ld_x"}, "tcgen05.ld."},
+    {{Op::tcgen05_st}, {"tcgen05_st_x"}, "tcgen05.st."},
+    {{Op::tcgen05_wait_ld}, {"tcgen05_wait_ld("}, "tcgen05.wait::ld."},
+    {{Op::tcgen05_wait_st}, {"tcgen05_wait_st("}, "tcgen05.wait::st."},
+    {{Op::tcgen05_fence_before}, {"tcgen05_fence_before("}, "tcgen05.fence::before"},
+    {{Op::tcgen05_fence_after}, {"tcgen05_fence_after("}, "tcgen05.fence::after"},
     {{Op::load_matrix}, {"ldmatrix_"}, "ldmatrix."},
     {{Op::store_matrix}, {"stmatrix_"}, "stmatrix."},
     {{Op::load_words}, {"load_words(", "load_words_cluster("}},
@@ -259,7 +271,7 @@ TEST(OneToOne, EveryOperationOutsideOfRegistersIsCounted) {
     const auto op = static_cast<Op>(i);
     const ir::OpInfo& record = ir::info(op);
     bool outside = record.synchronises || record.touches(ir::Memory::barrier, ir::Proxy::generic);
-    for (const ir::Memory memory : {ir::Memory::global, ir::Memory::shared}) {
+    for (const ir::Memory memory : {ir::Memory::global, ir::Memory::shared, ir::Memory::tensor}) {
       outside = outside || record.reads(memory) || record.writes(memory);
     }
     if (!outside || !record.in(ir::Form::machine)) continue;

@@ -109,5 +109,13 @@ TEST(RegisterLayout, ImpossibleFragmentsAreErrors) {
   EXPECT_THROW(blocked({64, 64}, 2048, 1), Error);
 }
 
+TEST(RegisterLayout, ARowOfTensorMemoryIsInOneLane) {
+  const RegisterLayout layout = tensor_memory_rows(64);
+  EXPECT_EQ(layout.shape, (std::vector<std::int64_t>{128, 64}));
+  EXPECT_EQ(layout.register_count(), 64);
+  EXPECT_EQ(layout.warp_count(), 4);
+  EXPECT_EQ(layout.adjacent(), 64);
+}
+
 }  // namespace
 }  // namespace tilewright::ir

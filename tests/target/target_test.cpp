@@ -119,14 +119,25 @@ TEST(TargetTest, TheNumbersOfBlackwell) {
     EXPECT_EQ(limits.product_columns, 256);
     EXPECT_EQ(limits.product_column_unit, 16);
     EXPECT_EQ(limits.product_groups, 0);
+    EXPECT_EQ(limits.tensor_lanes, 128);
+    EXPECT_EQ(limits.tensor_columns, 512);
+    EXPECT_EQ(limits.least_tensor_columns, 32);
+    EXPECT_EQ(target->space(ir::Memory::tensor).bytes, 256 << 10);
     EXPECT_EQ(target->rates.fma, 2 * hopper.rates.fma);
     EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma_ss)));
     EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma_fence)));
     EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma)));
+    EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma_commit)));
+    EXPECT_FALSE(target->has(ir::info(ir::Op::wgmma_wait)));
+    EXPECT_TRUE(target->has(ir::info(ir::Op::bulk_commit)));
+    EXPECT_TRUE(target->has(ir::info(ir::Op::tcgen05_mma_ss)));
     EXPECT_TRUE(target->has(ir::info(ir::Op::tma_load)));
     EXPECT_EQ(target->unit_of(ir::Family::product).name, "");
+    EXPECT_EQ(target->unit_of(ir::Family::tensor_product).name, "tensor cores");
     EXPECT_EQ(target->unit_of(ir::Family::bulk_copy).name, "TMA");
   }
+  EXPECT_FALSE(hopper.has(ir::info(ir::Op::tcgen05_mma_ss)));
+  EXPECT_FALSE(hopper.has(ir::info(ir::Op::tensor_memory)));
   EXPECT_EQ(device_of("sm_100a").multiprocessors, 148);
   EXPECT_EQ(device_of("sm_110a").multiprocessors, 20);
 }

@@ -40,6 +40,16 @@ Kernel gemm(const Gemm& gemm, SourceLocation where = here());
 // each CTA loads of block_m is a multiple of 64, and so of block_n where B is {k, n}.
 Kernel gemm_sm90(const Gemm& gemm, SourceLocation where = here());
 
+// The same for sm_100a and sm_110a, whose sums are in tensor memory: a warp loads, another one
+// multiplies, and a warpgroup stores. block_m is 128, block_n 64, 128 or 256. n and k are multiples
+// as for gemm_sm90, and k is not 0. No such GPU has run it.
+enum class GemmRoles {
+  one_tile,    // of each CTA
+  persistent,  // the sums of a tile are stored while the next one is multiplied
+};
+Kernel gemm_sm100(const Gemm& gemm, GemmRoles roles = GemmRoles::persistent,
+                  SourceLocation where = here());
+
 // The tile shapes that the library compiles gemm_sm90 in.
 struct GemmVariant {
   std::string name;  // "128x256", "64x128_split4", "152x256_t_b2", "64x128_a2_b4", "128x256_grid"

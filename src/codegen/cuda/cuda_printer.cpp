@@ -48,6 +48,10 @@ OperationPrinter printer_of(Family family) {
       return print_wgmma;
     case Family::product_fence:
       return print_wgmma_fence;
+    case Family::tensor_product:
+      return print_tensor_product;
+    case Family::tensor_commit:
+      return print_tensor_commit;
     case Family::register_budget:
       return print_set_max_registers;
     case Family::constant:  // each member by its own name, below
@@ -62,6 +66,10 @@ OperationPrinter printer_of(Family family) {
     case Family::fence:
     case Family::commit:
     case Family::group_wait:
+    case Family::tensor_allocation:
+    case Family::tensor_access:
+    case Family::tensor_wait:
+    case Family::tensor_fence:
     case Family::tile:  // these are of the forms before
     case Family::own_rows:
     case Family::tile_access:
@@ -71,6 +79,8 @@ OperationPrinter printer_of(Family family) {
     case Family::view:
     case Family::shared_tile:
     case Family::fragment_tile:
+    case Family::tensor_tile:
+    case Family::tensor_tile_product:
       break;
   }
   return nullptr;
@@ -98,6 +108,10 @@ OperationPrinter printer_of(Op op) {
 #define TW_FENCE(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_COMMIT(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_GROUP_WAIT(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_TENSOR_ALLOCATION(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_TENSOR_ACCESS(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_TENSOR_WAIT(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_TENSOR_FENCE(name, ...) TW_PRINTED_BY_NAME(name)
 #include "ir/operations.def"
 #undef TW_PRINTED_BY_NAME
   }

@@ -13,6 +13,15 @@ OperationPrinter printer_of(ir::Op op);
 // The shared address of barrier `index` of the array.
 std::string barrier_address(const Emitter& emitter, ir::ValueId array, ir::ValueId index);
 
+// The address of a byte of a shared allocation: products.cpp.
+std::string shared_address(const Emitter& emitter, ir::ValueId shared, ir::ValueId offset,
+                           std::int64_t step);
+// The descriptor of an operand there; `bits` are those above its address, which has 14.
+std::string descriptor(const Emitter& emitter, std::int64_t bits, ir::ValueId shared,
+                       ir::ValueId offset, std::int64_t step);
+// "%0, %1, %2": `count` times the pattern, with the numbers from `first` on.
+std::string list(std::string_view pattern, int count, int first = 0);
+
 // "name" of the wrapper, made where it is not yet: ld with semantics and scope, or atom.add.
 std::string ordered_load(Emitter& emitter, MemoryOrder order);
 std::string ordered_add(Emitter& emitter, MemoryOrder order);
@@ -93,6 +102,19 @@ TW_PRINTER(wgmma);
 TW_PRINTER(wgmma_fence);
 TW_PRINTER(wgmma_commit);
 TW_PRINTER(wgmma_wait);
+// tensor_memory.cpp
+TW_PRINTER(tensor_memory);
+TW_PRINTER(tcgen05_alloc);
+TW_PRINTER(tcgen05_dealloc);
+TW_PRINTER(tcgen05_relinquish);
+TW_PRINTER(tcgen05_ld);
+TW_PRINTER(tcgen05_st);
+TW_PRINTER(tcgen05_wait_ld);
+TW_PRINTER(tcgen05_wait_st);
+TW_PRINTER(tcgen05_fence_before);
+TW_PRINTER(tcgen05_fence_after);
+TW_PRINTER(tensor_product);
+TW_PRINTER(tensor_commit);
 #undef TW_PRINTER
 
 }  // namespace tilewright::codegen

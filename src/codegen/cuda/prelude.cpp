@@ -497,6 +497,8 @@ bool mentions(std::string_view text, std::string_view name) {
 std::vector<Piece> all_pieces() {
   const std::span<const Piece> arithmetic = arithmetic_pieces();
   std::vector<Piece> pieces(arithmetic.begin(), arithmetic.end());
+  const std::span<const Piece> tensor_memory = tensor_memory_pieces();
+  pieces.insert(pieces.end(), tensor_memory.begin(), tensor_memory.end());
   pieces.insert(pieces.end(), std::begin(kPieces), std::end(kPieces));
   return pieces;
 }

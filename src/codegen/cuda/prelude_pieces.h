@@ -12,5 +12,6 @@ struct Piece {
 
 // Types, functions of numbers, and elements that share registers. A piece may call those above it.
 std::span<const Piece> arithmetic_pieces();
+std::span<const Piece> tensor_memory_pieces();
 
 }  // namespace tilewright::codegen

@@ -5,6 +5,22 @@
 #include "ir/multicast.h"
 
 namespace tilewright::codegen {
+
+std::string shared_address(const Emitter& emitter, ir::ValueId shared, ir::ValueId offset,
+                           std::int64_t step) {
+  const auto constant = emitter.constant(offset);
+  return sum_text({emitter.name(shared), constant ? "0" : emitter.name(offset),
+                   std::to_string(step + constant.value_or(0))});
+}
+
+std::string list(std::string_view pattern, int count, int first) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += (i ? ", " : "") + fmt::format(fmt::runtime(pattern), first + i);
+  }
+  return text;
+}
+
 namespace {
 
 using ir::Key;
@@ -14,20 +30,6 @@ using ir::ValueId;
 
 // L2 eviction policies of cp.async.bulk, by the attribute `cache`.
 constexpr std::string_view kPolicies[] = {"", "0x12f0000000000000ull", "0x14f0000000000000ull"};
-
-std::string address(const Emitter& emitter, ValueId shared, ValueId offset, std::int64_t step) {
-  const auto constant = emitter.constant(offset);
-  return sum_text({emitter.name(shared), constant ? "0" : emitter.name(offset),
-                   std::to_string(step + constant.value_or(0))});
-}
-
-std::string list(std::string_view pattern, int count, int first = 0) {
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    text += (i ? ", " : "") + fmt::format(fmt::runtime(pattern), first + i);
-  }
-  return text;
-}
 
 struct TmaShape {
   std::string_view operation;
@@ -125,20 +127,19 @@ struct WgmmaShape {
   }
 };
 
-// `bits` are those above the address, which has 14.
+}  // namespace
+
 std::string descriptor(const Emitter& emitter, std::int64_t bits, ValueId shared, ValueId offset,
                        std::int64_t step) {
   const std::uint64_t in_place = static_cast<std::uint64_t>(bits) << 14;
   const std::uint64_t high = in_place >> 32, low = in_place & 0xffffffff;
   const std::string base = fmt::format(
       "{}({:#x}, {:#x}, {})", emitter.kernel().cluster > 1 ? "descriptor_in_cluster" : "descriptor",
-      high, low, address(emitter, shared, offset, 0));
+      high, low, shared_address(emitter, shared, offset, 0));
   // Shared memory ends below the address field's 2^18 bytes, so that a step never carries out of
   // it: one 64-bit addition in uniform registers, where a new descriptor would take several.
   return step == 0 ? base : fmt::format("{} + {}", base, step / 16);
 }
-
-}  // namespace
 
 void print_tensor_map(Emitter& emitter, const Operation& operation) {
   emitter.add_tensor_map(operation);
@@ -154,11 +155,11 @@ void print_bulk_copy(Emitter& emitter, const Operation& operation) {
   const ir::Attributes& attributes = operation.attributes;
   const std::vector<ValueId>& operands = operation.operands;
   if (operation.op == Op::cluster_copy) {
-    return emitter.lane_line(
-        fmt::format("cluster_copy({}, {}, {}, {}, {});",
-                    address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
-                    address(emitter, operands[0], operands[5], 0), attributes.integer(Key::bytes),
-                    barrier_address(emitter, operands[3], operands[4]), emitter.name(operands[6])));
+    return emitter.lane_line(fmt::format(
+        "cluster_copy({}, {}, {}, {}, {});",
+        shared_address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
+        shared_address(emitter, operands[0], operands[5], 0), attributes.integer(Key::bytes),
+        barrier_address(emitter, operands[3], operands[4]), emitter.name(operands[6])));
   }
   TmaShape shape;
   shape.operation = ir::info(operation.op).name;
@@ -172,10 +173,10 @@ void print_bulk_copy(Emitter& emitter, const Operation& operation) {
   shape.multicast = mask != 0;
   shape.hint = cache != 0;
   emitter.add_wrapper(shape.name(), shape.wrapper());
-  std::string call =
-      fmt::format("{}({}, {}", shape.name(),
-                  address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
-                  emitter.name(operands[0]));
+  std::string call = fmt::format(
+      "{}({}, {}", shape.name(),
+      shared_address(emitter, operands[1], operands[2], attributes.integer_or(Key::step, 0)),
+      emitter.name(operands[0]));
   for (std::size_t i = first; i < operands.size(); ++i) call += ", " + emitter.name(operands[i]);
   if (shape.load) call += ", " + barrier_address(emitter, operands[3], operands[4]);
   if (shape.multicast) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/descriptor.h"
+#include "passes/lowering/operand_side.h"
 
 namespace tilewright::passes {
 
@@ -30,11 +30,14 @@ void ProductLowering::product(const Operation& o) {
   if (const auto copy = copied_.find(accumulator); copy != copied_.end()) {
     pinned.insert(pinned.begin(), copy->second);
   }
-  Side right = side(b, b_axis, o);
-  Side left;
+  const auto side = [&](const View& view, int k_axis) {
+    return operand_side(code_, views_, view, k_axis, depth_bytes_, ir::wgmma_operand, o);
+  };
+  const OperandSide right = side(b, b_axis);
+  OperandSide left;
   if (!a_in_registers) {
     const View a = views_.at(o.operands[0]);
-    left = side(a, a.transposed ? 0 : 1, o);
+    left = side(a, a.transposed ? 0 : 1);
   }
   code_.emit(Op::wgmma_fence, pinned, {}, o.where);
   const ValueId yes = code_.boolean(true, o.where);
@@ -60,25 +63,6 @@ void ProductLowering::product(const Operation& o) {
                std::move(attributes), o.where);
   }
   code_.emit(Op::wgmma_commit, {}, {}, o.where);
-}
-
-ProductLowering::Side ProductLowering::side(const View& view, int k_axis, const Operation& o) {
-  const ir::WgmmaOperand operand = ir::wgmma_operand(*view.layout, k_axis, o.where);
-  Side side;
-  side.shared = view.shared;
-  side.offset = views_.offset(view, true, o.where);
-  side.descriptor = static_cast<std::int64_t>(operand.high_bits >> 14);  // above the address
-  side.transposed = operand.major == ir::Major::mn;
-  side.steps = operand.k_steps;
-  const std::int64_t step_k = depth_bytes_ / size_of(code_.type(view.shared).dtype);
-  if (k_axis == 1) {
-    if (view.column % step_k != 0) views_.panel_step(view, o);
-    side.first = view.column / step_k;
-  } else {
-    const std::int64_t slice = ir::wgmma_slice_offset(*view.layout, k_axis, view.column, o.where);
-    for (std::int64_t& step : side.steps) step += slice;
-  }
-  return side;
 }
 
 void ProductLowering::wait(const Operation& o) {

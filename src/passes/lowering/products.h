@@ -23,15 +23,6 @@ class ProductLowering {
   void end_block() { copied_.clear(); }
 
  private:
-  struct Side {
-    ir::ValueId shared = 0, offset = 0;
-    std::int64_t descriptor = 0, transposed = 0;
-    std::vector<std::int64_t> steps;
-    std::int64_t first = 0;
-  };
-  // `k_axis`: the axis of the tile in memory that is summed over.
-  Side side(const View& view, int k_axis, const ir::Operation& o);
-
   const analysis::ProductOperands operands_;
   const std::int64_t depth_bytes_;  // of an operand's row, that one instruction takes
   RoleCode& code_;

@@ -56,7 +56,8 @@ void TransferLowering::move_tile(ValueId tile, ValueId place, Op by_matrix, Op b
   const target::Target& target = target::target_of(code_.kernel());
   const auto accumulates = [&](std::size_t columns) {
     const std::int64_t rows = type.shape[1 - columns], unit = target.limits.product_column_unit;
-    return rows == target.limits.group_rows && type.shape[columns] % unit == 0 &&
+    return target.accumulator && rows == target.limits.group_rows &&
+           type.shape[columns] % unit == 0 &&
            (columns == 1 ? type.layout : type.layout.transposed()) ==
                target.accumulator(rows, type.shape[columns], type.dtype, o.where);
   };

@@ -22,6 +22,15 @@ Mutant leaves_one_more(const Sites& sites, const Site& wait, std::int64_t count)
   return mutant;
 }
 
+// The wait for an mbarrier from which it is the first load in its block.
+const Site* wait_before_load(const Sites& sites, const Site& load) {
+  for (const Site* before = sites.previous(load); before; before = sites.previous(*before)) {
+    if (before->op() == Op::tcgen05_ld) return nullptr;
+    if (before->op() == Op::mbarrier_wait) return before;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<Mutant> seed_commit(const Sites& sites) {
@@ -43,6 +52,31 @@ std::vector<Mutant> seed_product_wait(const Sites& sites) {
       mutant.equivalent = awaited_behind(sites, *wait);
       mutants.push_back(std::move(mutant));
     }
+  }
+  for (const Site* load : sites.of(Op::tcgen05_ld)) {
+    const Site* wait = wait_before_load(sites, *load);
+    if (wait) mutants.push_back(left_out(sites, *wait));
+  }
+  return mutants;
+}
+
+// Left out, or a plain arrival in its place, as of a thread that has issued nothing.
+std::vector<Mutant> seed_tensor_commit(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* commit : sites.of(Op::tcgen05_commit)) {
+    mutants.push_back(left_out(sites, *commit));
+    mutants.push_back(mutant_at(sites, *commit, "arrives at once"));
+    mutants.back().edit = [number = commit->number](ir::Kernel& kernel) {
+      operation_at(kernel, number).op = Op::mbarrier_arrive;
+    };
+  }
+  return mutants;
+}
+
+std::vector<Mutant> seed_tensor_load_wait(const Sites& sites) {
+  std::vector<Mutant> mutants;
+  for (const Site* wait : sites.of(Op::tcgen05_wait_ld)) {
+    mutants.push_back(left_out(sites, *wait));
   }
   return mutants;
 }

@@ -31,6 +31,8 @@ std::vector<Mutant> seed_wgmma_fence(const Sites& sites);
 // completion_faults.cpp
 std::vector<Mutant> seed_commit(const Sites& sites);
 std::vector<Mutant> seed_product_wait(const Sites& sites);
+std::vector<Mutant> seed_tensor_commit(const Sites& sites);
+std::vector<Mutant> seed_tensor_load_wait(const Sites& sites);
 std::vector<Mutant> seed_read_wait(const Sites& sites);
 std::vector<Mutant> seed_full_wait(const Sites& sites);
 

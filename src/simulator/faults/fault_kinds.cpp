@@ -81,7 +81,6 @@ ir::Kernel Mutant::probe_number(const ir::Kernel& kernel) const {
 }
 
 const std::vector<FaultKind>& fault_kinds() {
-  constexpr std::string_view kTensorMemory = "tensor memory is Blackwell's";
   static const std::vector<FaultKind> kinds = {
       {1,
        "a barrier's state and the first parity disagree",
@@ -100,7 +99,7 @@ const std::vector<FaultKind>& fault_kinds() {
        "no empty barriers"},
       {4,
        "no wait for a product before its result is read",
-       {"wgmma", "race", "uninitialised"},
+       {"wgmma", "race", "uninitialised", "mbarrier"},
        seed_product_wait,
        "no products"},
       {5,
@@ -138,7 +137,11 @@ const std::vector<FaultKind>& fault_kinds() {
        {"wgmma", "bulk", "race", "uninitialised"},
        seed_commit,
        "no commits"},
-      {12, "tcgen05.commit missing or by another thread", {}, nullptr, kTensorMemory},
+      {12,
+       "tcgen05.commit missing or by another thread",
+       {"deadlock", "race", "uninitialised", "mbarrier", "tcgen05"},
+       seed_tensor_commit,
+       "no products in tensor memory"},
       {13,
        "arrivals wrong",
        {"deadlock", "mbarrier", "race", "uninitialised"},
@@ -155,7 +158,11 @@ const std::vector<FaultKind>& fault_kinds() {
        {"race", "bulk"},
        seed_full_wait,
        "no full wait for stores"},
-      {17, "no wait::ld before tensor memory is released", {}, nullptr, kTensorMemory},
+      {17,
+       "no wait::ld before tensor memory is released",
+       {"tcgen05", "race"},
+       seed_tensor_load_wait,
+       "nothing is read from tensor memory"},
       {18, "wgmma.fence missing", {"wgmma"}, seed_wgmma_fence, "no products"},
       {19,
        "initialised barriers not published",

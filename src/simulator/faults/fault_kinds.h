@@ -54,8 +54,8 @@ struct FaultKind {
   std::string_view name;
   // Faults of the simulated GPU (Fault::kind) that say what is wrong; "mismatch" is a wrong result.
   std::vector<std::string_view> classes;
-  SeedFaults seed = nullptr;  // null: no site on sm_90a
-  std::string_view absent;    // why there is none: on sm_90a, else in a kernel that has none
+  SeedFaults seed = nullptr;  // null: of programs
+  std::string_view absent;    // why a kernel has no site
 };
 
 // In the order of their numbers.

@@ -45,7 +45,7 @@ Position find(ir::Block& block, std::size_t number) {
 bool is_place(const ir::Type& type) {
   using Kind = ir::Type::Kind;
   return type.is(Kind::mbarriers) || type.is(Kind::shared) || type.is(Kind::tensor_map) ||
-         type.is(Kind::registers) || type.is(Kind::tensor);
+         type.is(Kind::registers) || type.is(Kind::tensor) || type.is(Kind::tensor_memory);
 }
 
 }  // namespace

@@ -22,25 +22,34 @@ struct Agents {
     products,      // of a warp: groups that wgmma_wait has seen
     store_reads,   // of a warp: groups that bulk_wait {read = 1} has seen
     store_writes,  // of a warp: groups that bulk_wait has seen
-    phases,        // of an mbarrier: those that are complete
+    // In kernels with tensor memory alone.
+    tensor_products,  // of a warp: its tcgen05_commits
+    tensor_loads,     // of a warp: its tcgen05_wait_ld
+    tensor_stores,    // of a warp: its tcgen05_wait_st
+    phases,           // of an mbarrier: those that are complete
   };
-  int warps = 0, barriers = 0, ctas = 1;  // warps and barriers of a CTA
+  static constexpr int kUsual = 5, kWithTensorMemory = 8;  // kinds of a warp
+  int warps = 0, barriers = 0, ctas = 1;                   // warps and barriers of a CTA
+  int kinds = kUsual;
 
-  int per_cta() const { return 5 * warps + barriers; }
+  int of_warps() const { return kinds * warps; }
+  int per_cta() const { return of_warps() + barriers; }
   int count() const { return ctas * per_cta(); }
   // The agent's place in a Clock; `index` is the warp or the barrier of CTA `rank`.
   int at(std::int64_t rank, Kind kind, int index) const {
-    return static_cast<int>(rank) * per_cta() + static_cast<int>(kind) * warps + index;
+    const int first = kind == Kind::phases ? of_warps() : static_cast<int>(kind) * warps;
+    return static_cast<int>(rank) * per_cta() + first + index;
   }
   Kind kind(int agent) const {
-    return static_cast<Kind>(std::min(agent % per_cta() / std::max(warps, 1), 5));
+    const int within = agent % per_cta();
+    return within < of_warps() ? static_cast<Kind>(within / warps) : Kind::phases;
   }
   // Threads, whose accesses go through the generic proxy: the first so many agents of each CTA.
   int threads() const { return 2 * warps; }
   // The warp of a CTA, or its barrier.
   int index(int agent) const {
     const int within = agent % per_cta();
-    return within < 5 * warps ? within % warps : within - 5 * warps;
+    return within < of_warps() ? within % warps : within - of_warps();
   }
 };
 
@@ -103,6 +112,12 @@ struct View {
   Clock cluster;    // of threads' accesses: those behind which a fence of cluster scope stands
   Clock remote;     // acquired from other CTAs, but not yet by a fence of cluster scope
   Clock timed;      // what has happened in time (timing.h); of no agents unless that is asked for
+  // Of accesses to tensor memory: those behind which the next one of this thread comes. Threads do
+  // not hand it on.
+  Clock tensor;
+  // Of threads: so much has happened before what was committed. It says which waits are over, and
+  // orders no memory.
+  Clock passed;
   // Null until words of global memory or what came before the launch hand something on.
   std::shared_ptr<const Beyond> beyond;
 
@@ -114,6 +129,7 @@ struct View {
     cluster.join(other.cluster);
     remote.join(other.remote);
     timed.join(other.timed);
+    passed.join(other.passed);
   }
   void join_beyond(const std::shared_ptr<const Beyond>& other);
 };

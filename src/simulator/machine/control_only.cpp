@@ -134,6 +134,9 @@ class ControlOnly {
       case Code::fragment_access:
         if (!loads) break;
         return {instruction.object, {}, true};
+      case Code::tensor_access:
+        if (!loads) break;
+        return {prepared_.tensor_accesses[instruction.detail].array, {}, true};
       case Code::product:
         return {prepared_.products[instruction.detail].accumulator, {}, true};
       case Code::end:
@@ -161,6 +164,11 @@ class ControlOnly {
       case Code::group_wait:
       case Code::bulk_copy:
       case Code::product_fence:
+      case Code::tensor_allocation:
+      case Code::tensor_wait:
+      case Code::tensor_product:
+      case Code::tensor_commit:
+      case Code::tensor_fence:
       case Code::register_budget:
         break;
     }

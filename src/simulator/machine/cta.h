@@ -17,6 +17,7 @@
 #include "simulator/machine/provenance.h"
 #include "simulator/machine/shadow.h"
 #include "simulator/machine/shared_memory.h"
+#include "simulator/machine/tensor_memory.h"
 #include "tilewright/memory_order.h"
 
 // What one cluster of CTAs holds while it is executed: warps, barriers, memory, and asynchronous
@@ -140,6 +141,7 @@ struct RegisterArray {
   int in_flight = 0;  // products that have it as accumulator or A
   // How many wgmma_fences of the warp came before the last use by other instructions.
   std::int64_t used_behind = 0;
+  const Instruction* loading = nullptr;  // tcgen05_ld that has not been waited for
   // The last product that it is the accumulator of, and how many came before that.
   const Instruction* product = nullptr;
   std::int64_t product_behind = 0;
@@ -174,6 +176,20 @@ struct SharedIssues {
   std::deque<SharedIssue> issues;
 };
 
+// A product in tensor memory, or the commit of those before it, from its issue until it is over.
+struct TensorWork {
+  const Instruction* instruction = nullptr;
+  std::uint64_t sequence = 0;
+  // Of a product.
+  std::int64_t address = 0, a_address = 0;  // in tensor memory
+  std::int64_t a = 0, b = 0;                // start addresses in shared memory
+  bool accumulate = false;
+  // Of a commit: what the thread knew, and how many commits it had made with it.
+  int barrier = -1;
+  View known;
+  Epoch commits = 0;
+};
+
 // A bulk store from its issue until it is written and waited for.
 struct Store {
   enum class Stage : std::uint8_t { issued, read, written };
@@ -189,7 +205,7 @@ struct Store {
 
 // What an asynchronous unit does at an instant that the scheduler draws.
 struct Event {
-  enum class Kind : std::uint8_t { load, store, products, stream };
+  enum class Kind : std::uint8_t { load, store, products, tensor_work, stream };
   Kind kind = Kind::load;
   Warp* issuer = nullptr;
   const Instruction* instruction = nullptr;
@@ -204,7 +220,7 @@ struct Event {
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   Clock timed;              // what the issuer knew then
   std::shared_ptr<Store> store;
-  std::uint64_t sequence = 0;  // of the last product
+  std::uint64_t sequence = 0;  // of the last product, or of the last work in tensor memory
   int stream = 0;              // whose next step it is, of a program
   std::uint64_t rank = 0;      // of the schedule; 0: none yet
   std::int64_t time = 0;       // where a timekeeper says it
@@ -254,6 +270,10 @@ struct Warp {
   std::int64_t product_groups = 0;
   int product_timing = 0;
   std::int64_t wgmma_fences = 0;
+  std::deque<TensorWork> tensor_work;
+  std::uint64_t tensor_sequence = 0;
+  Epoch tensor_commits = 0, tensor_load_waits = 0, tensor_store_waits = 0;
+  const Instruction* uncommitted = nullptr;  // a product in tensor memory behind the last commit
   std::vector<std::shared_ptr<Store>> stores;
   std::int64_t store_groups = 0;
   int registers = 0;
@@ -298,6 +318,7 @@ struct Cta {
   std::vector<Warp> warps;
   std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
   std::vector<SharedIssues> issues;                  // of each warpgroup
+  std::unique_ptr<TensorMemory> tensor;              // in kernels that have some
 };
 
 struct Cluster {

@@ -107,6 +107,10 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
                                                     : rates.global_latency;
     case Code::bulk_copy:
     case Code::product:
+    case Code::tensor_product:
+    case Code::tensor_access:
+    case Code::tensor_commit:
+    case Code::tensor_allocation:
     case Code::commit:
       return rates.issue_asynchronous;
     case Code::word_wait:
@@ -118,6 +122,8 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
     case Code::lane_order:
     case Code::group_wait:
     case Code::product_fence:
+    case Code::tensor_wait:
+    case Code::tensor_fence:
     case Code::register_budget:
       break;
   }

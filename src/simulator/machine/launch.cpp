@@ -42,6 +42,7 @@ Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
       live(kernel.warps),
       warps(kernel.warps),
       issues((kernel.warps + 3) / 4) {
+  if (!kernel.tensor_memories.empty()) tensor = std::make_unique<TensorMemory>();
   for (int w = 0; w < kernel.warps; ++w) {
     Warp& warp = warps[w];
     warp.cta = this;
@@ -71,6 +72,9 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       max_operations_(options.max_operations),
       to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
   if (options.provenance) provenance.emplace(*this);
+  if (options.timing && !kernel.tensor_memories.empty() && report.timing.empty()) {
+    report.timing = "commits of products in tensor memory, whose order is not followed";
+  }
 }
 
 void Launch::raise_too_long() const {
@@ -147,6 +151,8 @@ void Launch::happen(std::size_t index) {
       return advance_store(*this, *event.issuer, *event.store, Store::Stage::written);
     case Event::Kind::products:
       return run_products(*this, *event.issuer, event.sequence);
+    case Event::Kind::tensor_work:
+      return run_tensor_work(*this, *event.issuer, event.sequence);
     case Event::Kind::stream:
       break;
   }
@@ -202,6 +208,12 @@ void Launch::finish(Warp& warp) {
                          access("issue", product, warp)),
              "wgmma_wait before the kernel ends"});
   }
+  if (warp.uncommitted) {
+    log.add({"tcgen05", warp.uncommitted->where(), kernel.roles[warp.role].where,
+             fmt::format("tcgen05: a product may be in flight when its warp ends\n{}",
+                         access("issue", *warp.uncommitted, warp)),
+             "tcgen05_commit behind it, and a wait for that before the kernel ends"});
+  }
   warp.state = Warp::State::ended;
   world.remove_runnable(warp);
   if (--warp.cta->cluster->live == 0) ++ended_;
@@ -213,6 +225,7 @@ void Launch::finish(Warp& warp) {
   for (const Warp& each : cta.warps) check_issues(*this, each);
   timing.end(cta);
   check_exit(cta);
+  check_tensor_memory(*this, cta);
 }
 
 void Launch::check_exit(const Cta& cta) {
@@ -336,6 +349,18 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       ++warp.wgmma_fences;
       ++warp.pc;
       return;
+    case Code::tensor_allocation:
+      return next(allocate_tensor_memory);
+    case Code::tensor_access:
+      return next(access_tensor_memory);
+    case Code::tensor_wait:
+      return next(wait_for_tensor_memory);
+    case Code::tensor_product:
+      return next(issue_tensor_product);
+    case Code::tensor_commit:
+      return next(commit_tensor_products);
+    case Code::tensor_fence:
+      return next(fence_tensor_memory);
     case Code::commit:
       return next(commit_group);
     case Code::group_wait:

@@ -166,6 +166,25 @@ void wait_products(Launch& launch, Warp& warp, const Instruction& instruction);
 // Faults when a warp has ended without a product that another one of its warpgroup has issued.
 void check_issues(Launch& launch, const Warp& ended);
 
+// Counts an arrival of the phase, by what the issuing warp has committed: all of `work` is over.
+void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work);
+
+// tensor_memory.cpp
+void allocate_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
+void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
+void wait_for_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
+void fence_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
+// The allocation of the columns from the address on; null after a fault.
+const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
+                                       const Instruction& instruction, int memory,
+                                       std::int64_t address, int columns);
+// Faults where the CTA that has ended still holds columns.
+void check_tensor_memory(Launch& launch, const Cta& cta);
+// tensor_products.cpp
+void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruction);
+void commit_tensor_products(Launch& launch, Warp& warp, const Instruction& instruction);
+void run_tensor_work(Launch& launch, Warp& warp, std::uint64_t last);
+
 // registers.cpp
 // Marks elements as read (written) by other than a product; faults when they are in flight.
 void read_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,

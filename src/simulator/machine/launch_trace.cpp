@@ -232,12 +232,17 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::bulk_copy:
       return issue_copy(warp, state, instruction);
     case Code::commit:
+    case Code::tensor_product:
+    case Code::tensor_commit:
       return merge(state, Kind::issue, instruction, 0);
     case Code::fence:
       return merge(state, Kind::barrier, instruction, 0,
                    fence_cycles(state_of(*warp.cta), state, instruction));
     case Code::lane_order:
     case Code::product_fence:
+    case Code::tensor_allocation:
+    case Code::tensor_wait:
+    case Code::tensor_fence:
       return merge(state, Kind::barrier, instruction, 0);
     case Code::global_access:
       return merge(state, Kind::memory, instruction, 0,
@@ -249,6 +254,7 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::element_access:
     case Code::fragment_access:
     case Code::shared_word:
+    case Code::tensor_access:
       return merge(state, Kind::memory, instruction, 0);
     case Code::move:
     case Code::loop_test:

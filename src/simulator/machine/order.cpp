@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "simulator/machine/world.h"
 
@@ -42,6 +43,7 @@ Order::Order(Launch& launch, bool strict, bool enabled)
   agents_.warps = kernel.warps;
   agents_.barriers = kernel.barriers;
   agents_.ctas = static_cast<int>(kernel.cluster);
+  if (!kernel.tensor_memories.empty()) agents_.kinds = Agents::kWithTensorMemory;
   const auto add = [&](TensorArgument tensor) {
     if (!enabled) return;
     launch.world.memory.add_written(GlobalMemory::range_of(tensor));
@@ -119,7 +121,10 @@ void Order::acquire(Warp& warp, bool elected, const View& view, Scope scope) con
 
 void Order::meet(Warp& warp) const {
   warp.lanes.join(warp.elected);
+  Clock tensor = std::move(warp.elected.tensor);
   warp.elected = warp.lanes;
+  tensor.join(warp.elected.tensor);
+  warp.elected.tensor = std::move(tensor);
   count_up(warp);
 }
 

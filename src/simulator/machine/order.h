@@ -79,6 +79,15 @@ class Order {
   void shared(const Warp& warp, const Access& access, Cta& cta, int allocation, ByteSet& bytes);
   void shared(const Warp& warp, const Access& access, Cta& cta, int allocation,
               const BlockRun& run);
+  // tensor_order.cpp
+  // Faults where an earlier access of the windows of columns is not known to be over.
+  void tensor(const Warp& warp, const Access& access, Cta& cta, ByteSet& windows);
+  // So many of the warp's accesses to tensor memory are over, as it knows itself.
+  void wait_for_tensor(Warp& warp, Agents::Kind kind, Epoch count) const;
+  // The warp, or one lane, hands on from now on what it has waited for; its next accesses to tensor
+  // memory come behind what it has acquired.
+  void fence_before(Warp& warp, bool elected) const;
+  void fence_after(Warp& warp, bool elected) const;
   // Faults where an access to the word races with another one; then what the warp acquires and
   // what it hands on, as PTX has it: where both sides' scopes have the other's thread.
   void word(Warp& warp, const Instruction& instruction, const WordUse& use);
@@ -117,6 +126,10 @@ class Order {
   std::string missing_fence(const Access& earlier, const Access& access, std::int64_t stage) const;
   std::string missing_beyond(const Warp& warp, const Access& earlier, const Access& access) const;
   std::string missing_barrier(const Warp& warp, const Access& earlier, std::int64_t stage) const;
+  bool is_ordered_in_tensor_memory(const Warp& warp, const Access& earlier,
+                                   const Access& access) const;
+  std::string missing_in_tensor_memory(const Warp& warp, const Access& earlier,
+                                       const Access& access) const;
   std::string describe_global(std::uint64_t block, Bytes bytes) const;
 
   Launch& launch_;

@@ -101,6 +101,10 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
     return fmt::format("wgmma_wait in {} for this product before the warp signals or goes on",
                        launch_.describe(earlier.role, earlier.warp, earlier.cta));
   }
+  if (handed_on && kind == Kind::tensor_products) {
+    return "tcgen05_commit behind the product, on the barrier that is waited for: an arrival does "
+           "not wait for it";
+  }
   if (handed_on && kind == Kind::store_reads) {
     return "bulk_commit and bulk_wait {count, read = 1} between them";
   }

@@ -79,6 +79,12 @@ class Preparation {
   void product(const ir::Operation& operation);
   void join_run(const ir::Operation& operation, Product& made);
   void check_product(const ir::Operation& operation, const Product& made, DType b_type) const;
+  // prepare_tensor_memory.cpp
+  void tensor_memory(const ir::Operation& operation);
+  void tensor_allocation(const ir::Operation& operation);
+  void tensor_access(const ir::Operation& operation);
+  void tensor_product(const ir::Operation& operation);
+  void tensor_commit(const ir::Operation& operation);
   void visit(const ir::Operation& operation);
   // That each instruction whose record has global or shared memory names the tensor, the
   // allocation.

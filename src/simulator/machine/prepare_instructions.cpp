@@ -425,10 +425,20 @@ void Preparation::visit(const Operation& operation) {
       return transfer(operation);
     case Family::product:
       return product(operation);
+    case Family::tensor_allocation:
+      return tensor_allocation(operation);
+    case Family::tensor_access:
+      return tensor_access(operation);
+    case Family::tensor_product:
+      return tensor_product(operation);
+    case Family::tensor_commit:
+      return tensor_commit(operation);
     case Family::cluster_barrier:
     case Family::lane_order:
     case Family::commit:
     case Family::product_fence:
+    case Family::tensor_wait:
+    case Family::tensor_fence:
       emit(operation);
       return;
     case Family::prefetch:
@@ -442,6 +452,8 @@ void Preparation::visit(const Operation& operation) {
     case Family::view:
     case Family::shared_tile:
     case Family::fragment_tile:
+    case Family::tensor_tile:
+    case Family::tensor_tile_product:
       refuse(operation, "not an operation of the machine form");
   }
 }

@@ -272,6 +272,8 @@ void Preparation::place(const Operation& operation) {
       return mbarriers(operation);
     case ir::PlaceOp::tensor_map:
       return tensor_map(operation);
+    case ir::PlaceOp::tensor_memory:
+      return tensor_memory(operation);
   }
 }
 
@@ -453,6 +455,12 @@ const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
     case Code::group_wait:
     case Code::product:
     case Code::product_fence:
+    case Code::tensor_allocation:
+    case Code::tensor_access:
+    case Code::tensor_wait:
+    case Code::tensor_product:
+    case Code::tensor_commit:
+    case Code::tensor_fence:
     case Code::register_budget:
       break;
   }
@@ -467,6 +475,8 @@ int PreparedKernel::allocation_of(const Instruction& instruction) const {
       return static_cast<int>(instruction.value);
     case Code::bulk_copy:
     case Code::shared_word:
+      return instruction.object;
+    case Code::tensor_allocation:  // of what writes none the result does not matter
       return instruction.object;
     case Code::end:
     case Code::move:
@@ -494,6 +504,11 @@ int PreparedKernel::allocation_of(const Instruction& instruction) const {
     case Code::group_wait:
     case Code::product:
     case Code::product_fence:
+    case Code::tensor_access:
+    case Code::tensor_wait:
+    case Code::tensor_product:
+    case Code::tensor_commit:
+    case Code::tensor_fence:
     case Code::register_budget:
       break;
   }

@@ -265,6 +265,32 @@ struct Product {
   int run = 1;
 };
 
+struct TensorAllocation {
+  std::string name;
+  int columns = 0;
+  SourceLocation where;
+};
+
+// Between a register array and tensor memory.
+struct TensorAccess {
+  int memory = 0, array = 0;
+  Slot address = 0;
+  int first = 0, count = 0;  // 32-bit registers
+};
+
+// A product whose result is in tensor memory.
+struct TensorProduct {
+  int memory = 0;
+  Slot address = 0;
+  std::uint32_t instruction = 0;  // the descriptor
+  DType dtype = DType::bf16;      // of the opcode's kind
+  int k = 0;
+  int a_memory = -1;  // of an a in tensor memory
+  Slot a_address = 0;
+  MatrixOperand a, b;
+  Slot accumulate = 0;
+};
+
 struct PreparedKernel {
   std::string name;
   SourceLocation where;
@@ -299,6 +325,9 @@ struct PreparedKernel {
   std::vector<WordAccess> words;
   std::vector<Transfer> transfers;
   std::vector<Product> products;
+  std::vector<TensorAllocation> tensor_memories;
+  std::vector<TensorAccess> tensor_accesses;
+  std::vector<TensorProduct> tensor_products;
 
   // The tensor of `arguments` that the instruction accesses; null where there is none.
   const TensorArgument* tensor_of(const Instruction& instruction, const Arguments& arguments) const;

@@ -1,13 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "simulator/machine/fragment_product.h"
 #include "simulator/machine/launch.h"
-#include "simulator/machine/matrix_descriptor.h"
-#include "support/number_formats.h"
+#include "simulator/machine/matrix_reader.h"
 
 // wgmma: operands are read as descriptors say, see matrix_descriptor.h.
 namespace tilewright::simulator {
@@ -17,101 +15,6 @@ constexpr int kRows = 16;  // of m64, of each of the four warps
 constexpr int kWarpsOfGroup = 4;
 
 enum Timing { at_issue, in_between, at_wait };
-
-// Reads chunks of 16 bytes for one warp's share of a product.
-class Reader {
- public:
-  Reader(Launch& launch, Warp& warp, const Instruction& instruction, const MatrixOperand& operand)
-      : launch_(launch), warp_(warp), instruction_(instruction), operand_(operand) {
-    const Allocation& allocation = launch.kernel.allocations[operand.allocation];
-    low_ = allocation.offset;
-    high_ = allocation.offset + allocation.bytes() - 16;
-  }
-
-  // 16 bytes; zeros where they are out of bounds.
-  const std::byte* chunk(std::int64_t address) {
-    static constexpr std::byte kZeros[16]{};
-    const SharedMemory& shared = warp_.cta->shared;
-    if (address < low_ || address > high_) {
-      launch_.inside(warp_, instruction_, operand_.allocation, address, 16);
-      return kZeros;
-    }
-    if (!shared.chunk_initialised(address)) {
-      launch_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
-    }
-    first_ = std::min(first_, address);
-    last_ = std::max(last_, address + 15);
-    return shared.at(address);
-  }
-  std::int64_t first() const { return first_; }
-  std::int64_t last() const { return last_; }
-
- private:
-  Launch& launch_;
-  Warp& warp_;
-  const Instruction& instruction_;
-  const MatrixOperand& operand_;
-  std::int64_t low_ = 0, high_ = 0;
-  std::int64_t first_ = INT64_MAX, last_ = 0;
-};
-
-// The elements of 16 bytes.
-template <typename Bits, float (*to_float)(Bits)>
-struct Format {
-  static constexpr int kCount = 16 / sizeof(Bits);
-  static float decode(const std::byte* chunk, int element) {
-    Bits bits;
-    std::memcpy(&bits, chunk + element * sizeof(Bits), sizeof(bits));
-    return to_float(bits);
-  }
-};
-
-// Calls `put(mn, k, values)` for 8 of the `rows` of M or N from `first` on at a time.
-template <typename Format, typename Put>
-void read_matrix(Reader& reader, const SharedMatrix& matrix, int first, int rows, int k, Put put) {
-  float values[Format::kCount][8];
-  if (matrix.transposed) {  // of 16-bit elements alone
-    for (int i = 0; i < k; ++i) {
-      for (int mn = 0; mn < rows; mn += 8) {
-        const std::byte* const chunk = reader.chunk(matrix.mn_major((first + mn) / 8, i));
-        for (int e = 0; e < 8; ++e) values[0][e] = Format::decode(chunk, e);
-        put(mn, i, values[0]);
-      }
-    }
-    return;
-  }
-  for (int mn = 0; mn < rows; mn += 8) {
-    for (int i = 0; i < k; i += Format::kCount) {
-      for (int row = 0; row < 8; ++row) {
-        const std::byte* const chunk =
-            reader.chunk(matrix.k_major(first + mn + row, i / Format::kCount));
-        for (int e = 0; e < Format::kCount; ++e) values[e][row] = Format::decode(chunk, e);
-      }
-      for (int e = 0; e < Format::kCount; ++e) put(mn, i + e, values[e]);
-    }
-  }
-}
-
-template <typename Put>
-void read_matrix(DType dtype, Reader& reader, const SharedMatrix& matrix, int first, int rows,
-                 int k, Put put) {
-  switch (dtype) {
-    case DType::bf16:
-      return read_matrix<Format<std::uint16_t, bf16_to_float>>(reader, matrix, first, rows, k, put);
-    case DType::f16:
-      return read_matrix<Format<std::uint16_t, f16_to_float>>(reader, matrix, first, rows, k, put);
-    case DType::f32:
-    case DType::f8e4m3:
-    case DType::i32:
-    case DType::i64:
-    case DType::i8:
-    case DType::u8:
-    case DType::u32:
-    case DType::boolean:
-      break;
-  }
-  return read_matrix<Format<std::uint8_t, f8e4m3_to_float>>(reader, matrix, first, rows, k, put);
-}
 
 // The `rows` from `first` on of an operand in shared memory, `size` floats that `put(values, mn, k,
 // of)` fills for 8 rows at a time. They are read once for all who start the same descriptor at the
@@ -139,7 +42,7 @@ const float* decoded(Launch& launch, Warp& warp, const PendingProduct& pending,
   }
   at->values.resize(size);
   float* const values = at->values.data();
-  Reader reader(launch, warp, *pending.instruction, operand);
+  MatrixReader reader(launch, warp, *pending.instruction, operand);
   read_matrix(product.dtype, reader, decode_descriptor(operand, address), first, rows, product.k,
               [&](int mn, int k, const float* of) { put(values, mn, k, of); });
   at->valid = reader.first() <= reader.last();
@@ -316,7 +219,7 @@ void check_operands(Launch& launch, Warp& warp, const PendingProduct& pending,
     }
     for (const Product* each = &product; each < &product + product.run; ++each) {
       const MatrixOperand& other = each->*member;
-      Reader reader(launch, warp, *pending.instruction, other);
+      MatrixReader reader(launch, warp, *pending.instruction, other);
       read_matrix(each->dtype, reader, decode_descriptor(other, start + other.step - operand.step),
                   first, rows, each->k, [](int, int, const float*) {});
     }

@@ -38,6 +38,18 @@ const PendingProduct* conflict(const PreparedKernel& kernel, const Warp& warp, i
   return nullptr;
 }
 
+// Registers that a load from tensor memory may still write.
+void check_loading(Launch& launch, Warp& warp, const Instruction& instruction, int array,
+                   const char* verb) {
+  const Instruction* const load = warp.arrays[array].loading;
+  if (!load) return;
+  launch.log.add(
+      {"tcgen05", load->where(), instruction.where(),
+       fmt::format("tcgen05: {} is being loaded\n{}\n{}", launch.kernel.registers[array].name,
+                   launch.access("issue", *load, warp), launch.access(verb, instruction, warp)),
+       "tcgen05_wait_ld between them"});
+}
+
 void check_flight(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                   const int* elements, std::size_t count, const char* verb) {
   const PendingProduct* pending = conflict(launch.kernel, warp, array, elements, count);
@@ -65,7 +77,7 @@ const int* all_elements(std::size_t count) {
 bool use(Warp& warp, int array) {
   RegisterArray& state = warp.arrays[array];
   state.used_behind = warp.wgmma_fences;
-  return state.in_flight > 0 || state.unwritten > 0;
+  return state.in_flight > 0 || state.unwritten > 0 || state.loading != nullptr;
 }
 
 void allocate(RegisterArray& array, const RegisterInfo& info) {
@@ -269,6 +281,7 @@ void set_scalar(Scalar& to, T value) {
 void read_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                     const int* elements, std::size_t count) {
   if (!use(warp, array)) return;
+  check_loading(launch, warp, instruction, array, "read");
   const RegisterArray& state = warp.arrays[array];
   if (state.in_flight > 0) {
     check_flight(launch, warp, instruction, array, elements, count, "read");
@@ -295,6 +308,7 @@ void check_written(Launch& launch, Warp& warp, const Instruction& instruction, i
 void write_registers(Launch& launch, Warp& warp, const Instruction& instruction, int array,
                      const int* elements, std::size_t count) {
   if (!use(warp, array)) return;
+  check_loading(launch, warp, instruction, array, "write");
   RegisterArray& state = warp.arrays[array];
   if (state.in_flight > 0) {
     check_flight(launch, warp, instruction, array, elements, count, "write");

@@ -235,6 +235,12 @@ bool is_seen(const Instruction& instruction) {
     case Code::group_wait:
     case Code::bulk_copy:
     case Code::product:
+    case Code::tensor_allocation:
+    case Code::tensor_access:
+    case Code::tensor_wait:
+    case Code::tensor_product:
+    case Code::tensor_commit:
+    case Code::tensor_fence:
     case Code::register_budget:
       break;
   }

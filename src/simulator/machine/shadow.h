@@ -27,6 +27,7 @@ struct Access {
   bool atomic = false;
   Scope scope = Scope::gpu;
   std::int16_t rank = 0;
+  std::uint32_t accumulator = 0;  // of a product in tensor memory: the address of its result
 };
 
 // Whether the scope, seen from the access, has the threads of the other one.

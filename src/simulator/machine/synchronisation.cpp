@@ -33,7 +33,7 @@ void fault(Launch& launch, const Warp& warp, const Instruction& instruction, int
 void check_waits(Launch& launch, Cta& cta, int barrier) {
   Mbarrier& state = cta.barriers[barrier];
   const Agents& agents = launch.order.agents();
-  const Clock& known = state.accumulated.generic;
+  const Clock &known = state.accumulated.generic, &passed = state.accumulated.passed;
   // Arrivals by way of the cluster do not tell what threads have done, but which phases are known:
   // one of its waits is over. Of other CTAs' arrivals not even that can be asked.
   const int phases = agents.at(cta.cluster_rank(), Agents::Kind::phases, barrier);
@@ -41,7 +41,8 @@ void check_waits(Launch& launch, Cta& cta, int barrier) {
       launch.kernel.cluster > 1 && (state.has_remote_arrivals || known[phases] >= state.phase);
   for (const PassedWait& wait : state.waits) {
     const auto epoch = [&](Agents::Kind kind) {
-      return known[agents.at(cta.cluster_rank(), kind, wait.warp->index)];
+      const int agent = agents.at(cta.cluster_rank(), kind, wait.warp->index);
+      return std::max(known[agent], passed[agent]);
     };
     if (epoch(Agents::Kind::lanes) >= wait.lanes) continue;
     if (epoch(Agents::Kind::elected_lane) >= wait.elected) continue;
@@ -73,6 +74,21 @@ void complete_if_due(Launch& launch, Cta& cta, int barrier) {
   wake_waiting(launch, cta, Warp::State::mbarrier, barrier);
 }
 
+void count_arrival(Launch& launch, const Warp& warp, const Instruction& instruction, Cta& cta,
+                   int barrier) {
+  Mbarrier& state = cta.barriers[barrier];
+  if (state.pending == 0) {
+    return fault(launch, warp, instruction, barrier,
+                 fmt::format("has got all {} arrivals of phase {}, which waits for {} bytes; one "
+                             "more arrives",
+                             state.expected, state.phase, state.tx),
+                 fmt::format("an arrival count above {}, or one arrival less", state.expected));
+  }
+  --state.pending;
+  if (launch.recorder) launch.recorder->arrived(warp, cta, barrier);
+  complete_if_due(launch, cta, barrier);
+}
+
 // `remote`: through the cluster's window, perhaps to the warp's own CTA.
 void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
                bool remote) {
@@ -94,16 +110,7 @@ void arrive_on(Launch& launch, Warp& warp, const Instruction& instruction, Cta& 
   } else {
     launch.order.announce_into(state.accumulated, warp, instruction.elected);
   }
-  if (state.pending == 0) {
-    return fault(launch, warp, instruction, barrier,
-                 fmt::format("has got all {} arrivals of phase {}, which waits for {} bytes; one "
-                             "more arrives",
-                             state.expected, state.phase, state.tx),
-                 fmt::format("an arrival count above {}, or one arrival less", state.expected));
-  }
-  --state.pending;
-  if (launch.recorder) launch.recorder->arrived(warp, cta, barrier);
-  complete_if_due(launch, cta, barrier);
+  count_arrival(launch, warp, instruction, cta, barrier);
 }
 
 bool add_tx(Mbarrier& state, std::int64_t bytes) {
@@ -329,6 +336,27 @@ void execute_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction
       return wait_mbarrier(launch, warp, instruction);
   }
   ++warp.pc;
+}
+
+// It tells that the products are over, and what asynchronous work came before them. Of what threads
+// have done it tells nothing, but which waits are over.
+void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work) {
+  Cta& cta = *warp.cta;
+  if (launch.order.enabled()) {
+    const Agents& agents = launch.order.agents();
+    View over(agents.count());
+    for (int first = 0; first < agents.count(); first += agents.per_cta()) {
+      over.generic.join(work.known.generic, first + agents.threads(),
+                        agents.per_cta() - agents.threads());
+    }
+    over.generic[agents.at(cta.cluster_rank(), Agents::Kind::tensor_products, warp.index)] =
+        work.commits;
+    over.timed = work.known.timed;
+    over.passed = work.known.generic;
+    over.passed.join(work.known.passed);
+    cta.barriers[work.barrier].accumulated.join(over);
+  }
+  count_arrival(launch, warp, *work.instruction, cta, work.barrier);
 }
 
 void execute_fence(Launch& launch, Warp& warp, const Instruction& instruction) {

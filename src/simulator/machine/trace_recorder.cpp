@@ -204,6 +204,7 @@ std::int64_t TraceRecorder::time_of(const Event& event) {
       return of(*event.issuer).load_end();
     case Event::Kind::store:
     case Event::Kind::products:
+    case Event::Kind::tensor_work:
       return of(*event.issuer).clock_of(*event.issuer);
     case Event::Kind::stream:
       break;

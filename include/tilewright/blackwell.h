@@ -1,0 +1,64 @@
+#pragma once
+
+#include <string>
+
+#include "tilewright/asynchronous.h"
+
+// The explicit level for sm_100a and sm_110a: what any GPU with asynchronous copies has, tensor
+// memory, and products whose results lie there. Raises Error(usage) at the caller's line for what
+// there is no product of, and in kernels whose target has no tensor memory. What is said here to be
+// ordered is: each function prints the fences that it needs. Who else may use the same columns
+// meanwhile is the author's to order, and the simulator reports it.
+namespace tilewright {
+
+// Columns of tensor memory, 32 bits in each of 128 lanes.
+class TensorColumns {
+ public:
+  // `count` of them from `first` on.
+  TensorColumns columns(const IndexOperand& first, int count) const;
+  int count() const { return count_; }
+
+ private:
+  friend class TensorMemory;
+  friend class TensorTracing;
+  Handle memory_, address_;
+  int count_ = 0;
+};
+
+// Columns that a CTA takes together, a power of two of them: those of all TensorMemory of a kernel
+// fit a multiprocessor's, and are given back before the CTA ends.
+class TensorMemory {
+ public:
+  TensorMemory(Kernel& kernel, std::string name, int columns, SourceLocation where = here());
+  // By a role of one warp, before anybody attaches. Waits for columns that another CTA holds.
+  void allocate(SourceLocation where = here()) const;
+  // In each role that uses the columns, behind a barrier that follows allocate.
+  TensorColumns attach(SourceLocation where = here()) const;
+  // By a role of one warp, behind a barrier that follows all uses.
+  void free(SourceLocation where = here()) const;
+
+ private:
+  Handle memory_, address_;
+  int columns_;
+};
+
+// The CTA allocates no more: another one may begin to. By a role of one warp.
+void relinquish_tensor_memory(SourceLocation where = here());
+
+// to (+)= a b, by one thread, with a {128, k} and b {k, n} in shared memory and the f32 result in n
+// columns: row i in lane i. Adds to what is there where the condition holds. It is over behind a
+// wait for a commit (Ring::commit, Ring::release_behind_products). Products that follow each other
+// on the same columns, with the same shape, are in order.
+void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
+         const Condition& accumulate, SourceLocation where = here());
+// The same with a in tensor memory, stored there as a tile of b's dtype.
+void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
+         const Condition& accumulate, SourceLocation where = here());
+
+// Between tensor memory and the registers of a warpgroup: row i of an f32 tile of 128 rows is in
+// lane i. What is loaded is there at once, and the columns may then be written again.
+Tile load(const TensorColumns& from, SourceLocation where = here());
+// Of 32 bits a column: a tile of a 16-bit dtype has two elements in each.
+void store(const TensorColumns& to, const Tile& tile, SourceLocation where = here());
+
+}  // namespace tilewright

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <functional>
+
+#include "kernels/gemm_sm90.h"
+#include "tilewright/blackwell.h"
+#include "tilewright/target.h"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr int kRows = 128;   // of C, that one product has
+constexpr int kStored = 64;  // columns of C, that a warp stores at a time
+constexpr const char* kTarget = "sm_100a";
+
+// A, B and the barriers of a stage; beside them each warp stages what it stores.
+int stages_of(const Gemm& g) {
+  const std::int64_t staging = std::int64_t{kRows} * kStored * size_of(result_dtype(g));
+  const std::int64_t stage = std::int64_t{kRows + g.block_n} * g.block_k * size_of(g.dtype);
+  constexpr std::int64_t kBarriers = 2048;
+  return static_cast<int>(std::min<std::int64_t>(
+      6, (target_limits(kTarget).shared_bytes - staging - kBarriers) / stage));
+}
+
+void check_sm100(const Gemm& g, const Caller& caller) {
+  if (g.dtype != bf16 && g.dtype != f16) {
+    caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16 or f16");
+  }
+  if (g.block_m != kRows) {
+    caller.refuse("block_m is " + std::to_string(g.block_m),
+                  "a product of tensor memory has 128 rows");
+  }
+  if (g.block_n != 64 && g.block_n != 128 && g.block_n != 256) {
+    caller.refuse("block_n is " + std::to_string(g.block_n), "take 64, 128 or 256");
+  }
+  if (g.block_k != 64 && g.block_k != 128) {
+    caller.refuse("block_k is " + std::to_string(g.block_k), "take 64 or 128");
+  }
+  if (g.a_along_m || g.b_along_n) {
+    caller.refuse("operands that are not contiguous along k", "leave these to gemm_sm90");
+  }
+  if (g.exchanged || g.grid_split || g.share_a * g.share_b * g.split != 1) {
+    caller.refuse("operands exchanged, shared or k divided", "leave these to gemm_sm90");
+  }
+}
+
+class GemmSm100 {
+ public:
+  GemmSm100(Kernel& kernel, const Gemm& g, GemmParameters parameters, GemmRoles roles)
+      : g_(g),
+        persistent_(roles == GemmRoles::persistent),
+        p_(std::move(parameters)),
+        columns_(ceil_div(p_.n, g.block_n)),
+        ring_(kernel, "ab", stages(stages_of(g)),
+              {{g.dtype, kRows, g.block_k}, {g.dtype, g.block_n, g.block_k}}),
+        sums_(kernel, "sums", stages(persistent_ ? 2 : 1), {}),
+        memory_(kernel, "tensor_memory", (persistent_ ? 2 : 1) * g.block_n),
+        staging_(kernel, "c", result_dtype(g), kRows, kStored),
+        allocated_(kernel, kMultiplying),
+        stored_(kernel, kMultiplying) {}
+
+  void record(Kernel& kernel) {
+    const Dim tiles = ceil_div(p_.m, kRows) * columns_;
+    kernel.ctas(persistent_ ? min(multiprocessors(), tiles) : tiles);
+    kernel.roles({role("load", warps(1), registers(64), [&] { load_tiles(); }),
+                  role("multiply", warps(1), registers(64), [&] { multiply(); }),
+                  role("store", warpgroups(1), registers(200), [&] { store_tiles(); })});
+  }
+
+ private:
+  static constexpr int kMultiplying = 32 + 128;  // threads of the two roles that use tensor memory
+
+  void each_tile(const std::function<void(const Block& rows, const Block& cols)>& body) {
+    const auto tile = [&](const Index& number) {
+      body(p_.m.block(number / columns_, kRows), p_.n.block(number % columns_, g_.block_n));
+    };
+    if (!persistent_) return tile(cta_index());
+    const Dim tiles = ceil_div(p_.m, kRows) * columns_;
+    for (Index number : range(cta_index(), tiles, cta_count())) tile(number);
+  }
+
+  void load_tiles() {
+    each_tile([&](const Block& rows, const Block& cols) {
+      for (Block depth : blocks(p_.k, g_.block_k)) {
+        ring_.produce([&](const Slot& slot) {
+          tma_load(p_.A(rows, depth), slot[0]);
+          tma_load(p_.B(cols, depth), slot[1]);
+        });
+      }
+    });
+  }
+
+  void multiply() {
+    memory_.allocate();
+    allocated_.sync();
+    const TensorColumns all = memory_.attach();
+    each_tile([&](const Block&, const Block&) {
+      const Slot sum = sums_.reserve();
+      const TensorColumns to = all.columns(sum.stage() * g_.block_n, g_.block_n);
+      for (Index step : range(ceil_div(p_.k, g_.block_k))) {
+        const Slot slot = ring_.consume();
+        mma(to, slot[0], slot[1].T(), step > 0);
+        ring_.release_behind_products(slot);
+      }
+      sums_.commit(sum);
+    });
+    relinquish_tensor_memory();  // another CTA's may begin
+    stored_.sync();              // nobody reads what is freed
+    memory_.free();
+  }
+
+  void store_tiles() {
+    allocated_.sync();
+    const TensorColumns all = memory_.attach();
+    each_tile([&](const Block& rows, const Block& cols) {
+      const Slot sum = sums_.consume();
+      for (int first = 0; first < g_.block_n; first += kStored) {
+        const Tile part = load(all.columns(sum.stage() * g_.block_n + first, kStored));
+        if (first + kStored == g_.block_n) sums_.release(sum);
+        const Block columns{cols.start() + first, kStored, cols.limit()};
+        store_part(rows, columns, p_.finished(part, rows, columns));
+      }
+    });
+    bulk_wait_read(0);  // shared memory must outlive what reads it
+    stored_.sync();
+  }
+
+  // Each warp the 32 rows whose lanes it reads.
+  void store_part(const Block& rows, const Block& columns, const Tile& part) {
+    constexpr int kWarpRows = kRows / 4;
+    bulk_wait_read(0);
+    warp_sync();
+    store(staging_, part.cast(result_dtype(g_)));
+    fence_proxy_async();
+    warp_sync();
+    tma_store((*p_.C)(rows.part(warp_index(), kWarpRows), columns),
+              staging_.rows(warp_index() * kWarpRows, kWarpRows));
+    bulk_commit();
+  }
+
+  const Gemm g_;
+  const bool persistent_;
+  const GemmParameters p_;
+  const Dim columns_;  // blocks of C's
+  Ring ring_, sums_;
+  const TensorMemory memory_;
+  const SharedTile staging_;
+  NamedBarrier allocated_, stored_;
+};
+
+}  // namespace
+
+Kernel gemm_sm100(const Gemm& g, GemmRoles roles, SourceLocation where) {
+  check_sm100(g, {"gemm_sm100", where});
+  Kernel kernel("gemm_sm100");
+  kernel.target(kTarget);
+  // Without a k nothing would write the sums.
+  DimFacts along_k = multiple_of(16 / size_of(g.dtype));
+  along_k.minimum = along_k.multiple;
+  GemmParameters parameters(kernel, g, along_k, multiple_of(8));
+  GemmSm100(kernel, g, std::move(parameters), roles).record(kernel);
+  return kernel;
+}
+
+}  // namespace tilewright::kernels

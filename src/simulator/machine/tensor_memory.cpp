@@ -1,0 +1,312 @@
+#include "simulator/machine/tensor_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "simulator/machine/launch.h"
+#include "support/number_formats.h"
+
+// Allocation of tensor memory, and accesses of threads to it (PTX ISA 9.0, "tensor memory").
+namespace tilewright::simulator {
+
+const TensorMemory::Held* TensorMemory::find(int first, int count) const {
+  const auto found = std::find_if(held.begin(), held.end(), [&](const Held& each) {
+    return first >= each.first && first + count <= each.first + each.count;
+  });
+  return found == held.end() ? nullptr : &*found;
+}
+
+std::vector<int> TensorMemory::places_for(int count) const {
+  std::vector<int> places;
+  for (int first = 0; first + count <= kColumns; first += count) {
+    const bool free = std::none_of(held.begin(), held.end(), [&](const Held& each) {
+      return first < each.first + each.count && each.first < first + count;
+    });
+    if (free) places.push_back(first);
+  }
+  return places;
+}
+
+void TensorMemory::take(Held columns) {
+  for (int column = columns.first; column < columns.first + columns.count; ++column) {
+    written_[column] = {};
+  }
+  last_count = columns.count;
+  held.push_back(columns);
+}
+
+void TensorMemory::give_back(int first) {
+  std::erase_if(held, [first](const Held& each) { return each.first == first; });
+}
+
+void TensorMemory::add(ByteSet& touched, int first, int count, int window, int windows) {
+  if (window == 0 && windows == kWindows) {
+    return touched.add(static_cast<std::uint64_t>(first) * kWindows,
+                       std::int64_t{count} * kWindows);
+  }
+  for (int column = first; column < first + count; ++column) {
+    touched.add(static_cast<std::uint64_t>(column) * kWindows + window, windows);
+  }
+}
+
+namespace {
+
+void report(Launch& launch, const Warp& warp, const Instruction& instruction, const char* verb,
+            const std::string& what, std::string missing, SourceLocation second = {}) {
+  launch.log.add(
+      {"tensor_memory", instruction.where(), second,
+       fmt::format("tensor memory: {}\n{}", what, launch.access(verb, instruction, warp)),
+       std::move(missing)});
+}
+
+void allocate(Launch& launch, Warp& warp, const Instruction& instruction) {
+  TensorMemory& tensor = *warp.cta->tensor;
+  const TensorAllocation& memory = launch.kernel.tensor_memories[instruction.value];
+  if (tensor.relinquished) {
+    report(launch, warp, instruction, "alloc",
+           fmt::format("{} is allocated behind tcgen05_relinquish", memory.name),
+           "the allocation before it", memory.where);
+  }
+  if (memory.columns > tensor.last_count) {
+    report(launch, warp, instruction, "alloc",
+           fmt::format("{} takes {} columns after an allocation of {}, and later ones may not be "
+                       "larger",
+                       memory.name, memory.columns, tensor.last_count),
+           "the largest allocation first", memory.where);
+  }
+  const std::vector<int> places = tensor.places_for(memory.columns);
+  if (places.empty()) {
+    return report(
+        launch, warp, instruction, "alloc",
+        fmt::format("{} takes {} columns, which nobody gives back", memory.name, memory.columns),
+        "a tcgen05_dealloc before it", memory.where);
+  }
+  // Another CTA may hold the first columns.
+  const int first = places[launch.random.below(places.size())];
+  tensor.take({static_cast<int>(instruction.value), first, memory.columns,
+               launch.order.by_threads(warp, instruction, {true, false, false})});
+  const Allocation& word = launch.kernel.allocations[instruction.object];
+  const std::int64_t address = word.offset + 4 * warp.integer(instruction.a);
+  if (!launch.inside(warp, instruction, instruction.object, address, 4)) return;
+  const std::int32_t base = first;
+  warp.cta->shared.write(address, reinterpret_cast<const std::byte*>(&base), 4);
+  launch.order.shared(warp, launch.order.by_threads(warp, instruction, {true, false, false}),
+                      *warp.cta, instruction.object, address, 4);
+}
+
+void free_columns(Launch& launch, Warp& warp, const Instruction& instruction) {
+  TensorMemory& tensor = *warp.cta->tensor;
+  const TensorAllocation& memory = launch.kernel.tensor_memories[instruction.value];
+  const TensorAddress at(warp.integer(instruction.a));
+  const auto held =
+      std::find_if(tensor.held.begin(), tensor.held.end(), [&](const TensorMemory::Held& each) {
+        return each.memory == instruction.value && each.first == at.column && at.lane == 0;
+      });
+  if (held == tensor.held.end()) {
+    return report(launch, warp, instruction, "free",
+                  fmt::format("{} is given back at lane {}, column {}, where it is not held",
+                              memory.name, at.lane, at.column),
+                  "one tcgen05_dealloc for each tcgen05_alloc, of the address that this gave",
+                  memory.where);
+  }
+  ByteSet all;
+  TensorMemory::add(all, held->first, held->count, 0, TensorMemory::kWindows);
+  launch.order.tensor(warp, launch.order.by_threads(warp, instruction, {true, false, false}),
+                      *warp.cta, all);
+  tensor.give_back(held->first);
+}
+
+// The 32 bits of register `index` of a lane: narrow elements are packed, the first in the low bits.
+std::uint32_t register_bits(const RegisterInfo& info, RegisterArray& array, int index, int lane) {
+  const int bytes = size_of(info.dtype), packed = 4 / bytes;
+  std::uint32_t bits = 0;
+  for (int e = 0; e < packed; ++e) {
+    const int element = index * packed + e;
+    std::uint32_t part = 0;
+    if (info.dtype == DType::f32)
+      part = std::bit_cast<std::uint32_t>(array.f[element * kLanes + lane]);
+    if (info.dtype == DType::bf16) part = float_to_bf16(array.f[element * kLanes + lane]);
+    if (info.dtype == DType::f16) part = float_to_f16(array.f[element * kLanes + lane]);
+    if (info.dtype == DType::f8e4m3) part = float_to_f8e4m3(array.f[element * kLanes + lane]);
+    if (is_integer(info.dtype)) part = static_cast<std::uint32_t>(array.i[element * kLanes + lane]);
+    if (bytes < 4) part &= (1u << 8 * bytes) - 1;
+    bits |= part << 8 * bytes * e;
+  }
+  return bits;
+}
+
+void set_register(const RegisterInfo& info, RegisterArray& array, int index, int lane,
+                  std::uint32_t bits) {
+  const int bytes = size_of(info.dtype), packed = 4 / bytes;
+  for (int e = 0; e < packed; ++e) {
+    const int at = (index * packed + e) * kLanes + lane;
+    const std::uint32_t part = bits >> 8 * bytes * e;
+    if (info.dtype == DType::f32) array.f[at] = std::bit_cast<float>(part);
+    if (info.dtype == DType::bf16) array.f[at] = bf16_to_float(static_cast<std::uint16_t>(part));
+    if (info.dtype == DType::f16) array.f[at] = f16_to_float(static_cast<std::uint16_t>(part));
+    if (info.dtype == DType::f8e4m3) array.f[at] = f8e4m3_to_float(static_cast<std::uint8_t>(part));
+    if (is_integer(info.dtype)) array.i[at] = static_cast<std::int32_t>(part);
+  }
+}
+
+bool in_own_window(Launch& launch, const Warp& warp, const Instruction& instruction,
+                   const TensorAccess& access, const char* verb) {
+  const TensorAddress at(warp.integer(access.address));
+  const int window = warp.index % TensorMemory::kWindows;
+  if (at.lane == window * TensorMemory::kWindow) return true;
+  const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
+  report(launch, warp, instruction, verb,
+         fmt::format("{}: lanes from {} on, and the warp reaches lanes {} to {} alone", memory.name,
+                     at.lane, window * TensorMemory::kWindow,
+                     (window + 1) * TensorMemory::kWindow - 1),
+         fmt::format("32 * warp_index() in the upper 16 bits of the address"), memory.where);
+  return false;
+}
+
+// The elements of an array that the access moves.
+std::vector<int> elements_of(const TensorAccess& access, const RegisterInfo& info) {
+  const int packed = 4 / size_of(info.dtype);
+  std::vector<int> elements;
+  const int end = std::min((access.first + access.count) * packed, info.elements);
+  for (int i = access.first * packed; i < end; ++i) elements.push_back(i);
+  return elements;
+}
+
+void load(Launch& launch, Warp& warp, const Instruction& instruction, const TensorAccess& access,
+          const TensorAddress& at) {
+  const RegisterInfo& info = launch.kernel.registers[access.array];
+  const std::vector<int> elements = elements_of(access, info);
+  RegisterArray& array = warp.arrays[access.array];
+  // Loads of other parts of the array need not be waited for.
+  const Instruction* const loading = std::exchange(array.loading, nullptr);
+  write_registers(launch, warp, instruction, access.array, elements.data(), elements.size());
+  array.loading = loading ? loading : &instruction;
+  const TensorMemory& tensor = *warp.cta->tensor;
+  bool held = true;
+  for (int i = 0; i < access.count; ++i) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      held = held && tensor.is_written(at.lane + lane, at.column + i);
+      if (!info.valued) continue;
+      set_register(info, array, access.first + i, lane, tensor.bits(at.lane + lane, at.column + i));
+    }
+  }
+  if (held) return;
+  const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
+  launch.log.add(
+      {"uninitialised",
+       instruction.where(),
+       memory.where,
+       fmt::format("uninitialised: tensor memory {}: nothing has written some of columns "
+                   "{} to {}\n{}",
+                   memory.name, at.column, at.column + access.count - 1,
+                   launch.access("read", instruction, warp)),
+       {}});
+}
+
+void store(Launch& launch, Warp& warp, const Instruction& instruction, const TensorAccess& access,
+           const TensorAddress& at) {
+  const RegisterInfo& info = launch.kernel.registers[access.array];
+  const std::vector<int> elements = elements_of(access, info);
+  read_registers(launch, warp, instruction, access.array, elements.data(), elements.size());
+  TensorMemory& tensor = *warp.cta->tensor;
+  for (int i = 0; i < access.count; ++i) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const std::uint32_t bits =
+          info.valued ? register_bits(info, warp.arrays[access.array], access.first + i, lane) : 0;
+      tensor.write(at.lane + lane, at.column + i, bits);
+    }
+  }
+}
+
+}  // namespace
+
+void allocate_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {
+  switch (ir::as<ir::TensorAllocationOp>(instruction.op)) {
+    case ir::TensorAllocationOp::tcgen05_alloc:
+      return allocate(launch, warp, instruction);
+    case ir::TensorAllocationOp::tcgen05_dealloc:
+      return free_columns(launch, warp, instruction);
+    case ir::TensorAllocationOp::tcgen05_relinquish:
+      warp.cta->tensor->relinquished = true;
+      return;
+  }
+}
+
+const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
+                                       const Instruction& instruction, int memory,
+                                       std::int64_t address, int columns) {
+  const TensorAddress at(address);
+  const TensorMemory::Held* held = warp.cta->tensor->find(at.column, columns);
+  if (held && held->memory == memory) return held;
+  const TensorAllocation& named = launch.kernel.tensor_memories[memory];
+  const TensorMemory& tensor = *warp.cta->tensor;
+  const auto own = std::find_if(tensor.held.begin(), tensor.held.end(),
+                                [&](const auto& each) { return each.memory == memory; });
+  report(launch, warp, instruction, "use",
+         own == tensor.held.end() ? fmt::format("columns {} to {} of {}, which is not allocated",
+                                                at.column, at.column + columns - 1, named.name)
+                                  : fmt::format("columns {} to {}, and {} has {} to {}", at.column,
+                                                at.column + columns - 1, named.name, own->first,
+                                                own->first + own->count - 1),
+         own == tensor.held.end() ? "a tcgen05_alloc before it, and no tcgen05_dealloc" : "",
+         named.where);
+  return nullptr;
+}
+
+void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const TensorAccess& access = launch.kernel.tensor_accesses[instruction.detail];
+  const bool loads = instruction.op == ir::Op::tcgen05_ld;
+  const std::int64_t address = warp.integer(access.address);
+  if (!in_own_window(launch, warp, instruction, access, loads ? "read" : "write")) return;
+  if (!find_columns(launch, warp, instruction, access.memory, address, access.count)) return;
+  const TensorAddress at(address);
+  const Agents& agents = launch.order.agents();
+  const auto kind = loads ? Agents::Kind::tensor_loads : Agents::Kind::tensor_stores;
+  const Epoch waits = loads ? warp.tensor_load_waits : warp.tensor_store_waits;
+  ByteSet touched;
+  TensorMemory::add(touched, at.column, access.count, warp.index % TensorMemory::kWindows, 1);
+  launch.order.tensor(
+      warp,
+      launch.order.by_unit(warp, instruction, {!loads, true, false},
+                           agents.at(warp.cta->cluster_rank(), kind, warp.index), waits + 1),
+      *warp.cta, touched);
+  if (loads) return load(launch, warp, instruction, access, at);
+  store(launch, warp, instruction, access, at);
+}
+
+void wait_for_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {
+  switch (ir::as<ir::TensorWaitOp>(instruction.op)) {
+    case ir::TensorWaitOp::tcgen05_wait_ld:
+      for (RegisterArray& array : warp.arrays) array.loading = nullptr;
+      return launch.order.wait_for_tensor(warp, Agents::Kind::tensor_loads,
+                                          ++warp.tensor_load_waits);
+    case ir::TensorWaitOp::tcgen05_wait_st:
+      return launch.order.wait_for_tensor(warp, Agents::Kind::tensor_stores,
+                                          ++warp.tensor_store_waits);
+  }
+}
+
+void fence_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {
+  switch (ir::as<ir::TensorFenceOp>(instruction.op)) {
+    case ir::TensorFenceOp::tcgen05_fence_before:
+      return launch.order.fence_before(warp, instruction.elected);
+    case ir::TensorFenceOp::tcgen05_fence_after:
+      return launch.order.fence_after(warp, instruction.elected);
+  }
+}
+
+void check_tensor_memory(Launch& launch, const Cta& cta) {
+  if (!cta.tensor) return;
+  for (const TensorMemory::Held& held : cta.tensor->held) {
+    const TensorAllocation& memory = launch.kernel.tensor_memories[held.memory];
+    launch.log.add({"tensor_memory", held.by.instruction->where(), launch.kernel.where,
+                    fmt::format("tensor memory: {} is held when CTA {} ends\n{}", memory.name,
+                                cta.index, launch.access_line("alloc", held.by)),
+                    "tcgen05_dealloc before the kernel ends"});
+  }
+}
+
+}  // namespace tilewright::simulator

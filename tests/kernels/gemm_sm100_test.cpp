@@ -1,0 +1,234 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "codegen/print.h"
+#include "common/error_text.h"
+#include "compiler/compile_to_machine.h"
+#include "kernels/execution.h"
+#include "runtime/nvrtc_available.h"
+#include "target/target.h"
+#include "tilewright/blackwell.h"
+#include "tilewright/hopper.h"
+#include "tilewright/kernels/gemm.h"
+
+// gemm for sm_100a, on the virtual GPU and up to its cubin. No such GPU has run it.
+namespace tilewright::kernels {
+namespace {
+
+using test::Padded;
+using testing::HasSubstr;
+
+ir::Kernel machine_of(const Kernel& kernel, std::string_view target = "sm_100a") {
+  return compiler::compile_to_machine(kernel.finish(), target).kernel;
+}
+
+// A B^T, row-major.
+std::vector<double> reference(const Padded& a, const Padded& b) {
+  const std::vector<double> rows = a.values(), columns = b.values();
+  const std::int64_t depth = a.shape()[1];
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < a.shape()[0]; ++i) {
+    for (std::int64_t j = 0; j < b.shape()[0]; ++j) {
+      const double* row = rows.data() + i * depth;
+      result.push_back(std::inner_product(row, row + depth, columns.data() + j * depth, 0.0));
+    }
+  }
+  return result;
+}
+
+struct Sizes {
+  std::int64_t m, n, k;
+};
+
+void check(const ir::Kernel& machine, const Sizes& sizes, simulator::MachineOptions options = {}) {
+  SCOPED_TRACE(testing::Message() << sizes.m << " x " << sizes.n << " x " << sizes.k << ", seed "
+                                  << options.seed);
+  Padded a = Padded::normal(bf16, {sizes.m, sizes.k}, 1),
+         b = Padded::normal(bf16, {sizes.n, sizes.k}, 2), c(bf16, {sizes.m, sizes.n});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
+  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
+  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+  EXPECT_EQ(c.written_outside(), 0);
+}
+
+Gemm narrow() {
+  Gemm g;
+  g.block_n = 64;
+  return g;
+}
+
+// activation(A B^T + bias) + residual, and what the activation was given.
+TEST(GemmSm100Test, WhatFollowsTheSums) {
+  Gemm g = narrow();
+  g.bias = g.residual = g.keep_sums = true;
+  g.activation = Activation::relu;
+  constexpr std::int64_t kM = 130, kN = 72, kK = 40;
+  Padded a = Padded::normal(bf16, {kM, kK}, 1), b = Padded::normal(bf16, {kN, kK}, 2),
+         bias = Padded::normal(bf16, {kN}, 3), residual = Padded::normal(bf16, {kM, kN}, 4),
+         c(bf16, {kM, kN}), z(bf16, {kM, kN});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"),       b.argument("B"),
+                       bias.argument("bias"), residual.argument("residual"),
+                       c.argument("C"),       z.argument("Z")};
+  const simulator::MachineReport report =
+      simulator::run_machine(machine_of(gemm_sm100(g)), arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
+  std::vector<double> sums = reference(a, b), results;
+  for (std::int64_t i = 0; i < kM * kN; ++i) {
+    sums[i] += bias.at({i % kN});
+    results.push_back(std::max(sums[i], 0.0) + residual.at({i / kN, i % kN}));
+  }
+  EXPECT_LT(test::relative_error(z, sums), test::kTolerance);
+  EXPECT_LT(test::relative_error(c, results), test::kTolerance);
+}
+
+class GemmSm100 : public testing::TestWithParam<GemmRoles> {};
+INSTANTIATE_TEST_SUITE_P(Roles, GemmSm100,
+                         testing::Values(GemmRoles::one_tile, GemmRoles::persistent),
+                         [](const auto& info) {
+                           return info.param == GemmRoles::one_tile ? "OneTile" : "Persistent";
+                         });
+
+TEST_P(GemmSm100, OfAllLengths) {
+  const ir::Kernel machine = machine_of(gemm_sm100(narrow(), GetParam()));
+  simulator::MachineOptions options;
+  options.multiprocessors = 2;
+  check(machine, {100, 72, 24}, options);
+  check(machine, {129, 136, 200}, options);
+  check(machine, {1, 8, 8}, options);
+  check(machine, {0, 64, 64}, options);
+  Gemm wide;
+  check(machine_of(gemm_sm100(wide, GetParam())), {130, 264, 136}, options);
+}
+
+// Whoever runs late or early, and whenever products and copies are over.
+TEST_P(GemmSm100, UnderAdversarialSchedules) {
+  const ir::Kernel machine = machine_of(gemm_sm100(narrow(), GetParam()));
+  for (const auto search :
+       {simulator::Search::random, simulator::Search::delays, simulator::Search::held}) {
+    simulator::MachineOptions options;
+    options.search = search;
+    options.multiprocessors = 1;
+    options.strict = true;
+    for (options.seed = 0; options.seed < 2; ++options.seed) {
+      check(machine, {136, 136, 136}, options);
+    }
+  }
+}
+
+TEST_P(GemmSm100, BecomesACubin) {
+  const char* const target = GetParam() == GemmRoles::persistent ? "sm_100a" : "sm_110a";
+  if (const std::string why = runtime::why_no_nvrtc(target); !why.empty()) GTEST_SKIP() << why;
+  const codegen::CudaSource source = codegen::print(machine_of(gemm_sm100({}, GetParam())));
+  runtime::CompileRequest request;
+  request.name = source.entry;
+  request.source = source.text;
+  request.arch = target;
+  const runtime::CompiledKernel built = runtime::Nvrtc::get().compile(request);
+  EXPECT_FALSE(built.cubin.empty());
+  const runtime::FunctionResources* resources = built.report.find(source.entry);
+  ASSERT_NE(resources, nullptr);
+  EXPECT_EQ(resources->stack_bytes, 0);
+  EXPECT_EQ(resources->spill_store_bytes, 0);
+}
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.location().file, HasSubstr("gemm_sm100_test.cpp")) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(GemmSm100Test, WhatItRefusesIsSaidAtTheCaller) {
+  const auto refused = [](auto change) {
+    return error_of([&] {
+      Gemm g;
+      change(g);
+      gemm_sm100(g, GemmRoles::persistent);
+    });
+  };
+  EXPECT_THAT(refused([](Gemm& g) { g.dtype = f32; }), HasSubstr("dtype is f32"));
+  EXPECT_THAT(refused([](Gemm& g) { g.block_m = 64; }), HasSubstr("block_m is 64"));
+  EXPECT_THAT(refused([](Gemm& g) { g.block_n = 96; }), HasSubstr("block_n is 96"));
+  EXPECT_THAT(refused([](Gemm& g) { g.split = 2; }), HasSubstr("k divided"));
+}
+
+// Either GPU's products are an error at their line in a kernel for the other.
+TEST(GemmSm100Test, ProductsAreThoseOfTheTarget) {
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.ctas(1);
+                const TensorMemory memory(kernel, "sums", 64);
+              }),
+              HasSubstr("sm_90a has no such operation"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                kernel.ctas(1);
+                SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+                kernel.roles({role("math", warpgroups(1), registers(128),
+                                   [&] { wait(wgmma(a.rows(0, 64), b.T())); })});
+              }),
+              HasSubstr("sm_100a has no such operation"));
+}
+
+// A kernel of one role that multiplies; `body` is called with its places.
+template <typename Body>
+std::string error_in_role(int columns, Body body) {
+  return error_of([&] {
+    Kernel kernel("k");
+    kernel.target("sm_100a");
+    kernel.ctas(1);
+    const TensorMemory memory(kernel, "sums", columns);
+    SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+    kernel.roles({role("multiply", warps(1), registers(64), [&] {
+      memory.allocate();
+      body(memory.attach(), a, b);
+    })});
+  });
+}
+
+TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
+  EXPECT_THAT(error_in_role(96, [](const auto&...) {}), HasSubstr("\"sums\": 96 columns"));
+  EXPECT_THAT(error_in_role(16, [](const auto&...) {}), HasSubstr("from 32 to 512"));
+  EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
+                                   const SharedTile&) { mma(all, a, a.T(), false); }),
+              HasSubstr("the result takes 128 columns, and 64 are given"));
+  EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
+                                   const SharedTile& b) { mma(all, a, b, false); }),
+              testing::AnyOf(HasSubstr("inner dimensions differ"), HasSubstr("no error")));
+  EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
+                                   const SharedTile& b) { mma(all, a.rows(0, 64), b.T(), false); }),
+              HasSubstr("a product has 128 rows"));
+  EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
+                                   const SharedTile&) { all.columns(32, 64); }),
+              HasSubstr("columns: 64 from 32 of 64"));
+}
+
+TEST(GemmSm100Test, TooManyColumnsAreAnErrorAtTheirDeclaration) {
+  const std::string message = error_of([] {
+    Kernel kernel("k");
+    kernel.target("sm_100a");
+    kernel.ctas(1);
+    const TensorMemory first(kernel, "first", 512), second(kernel, "second", 32);
+    kernel.roles({role("multiply", warps(1), registers(64), [&] {
+      first.allocate();
+      first.free();
+    })});
+    machine_of(kernel);
+  });
+  EXPECT_THAT(message,
+              HasSubstr("\"k\" takes 544 columns of tensor memory, and a multiprocessor of "
+                        "sm_100a has 512"));
+}
+
+}  // namespace
+}  // namespace tilewright::kernels
