@@ -38,11 +38,12 @@ std::vector<double> reference(const Padded& a, const Padded& b) {
   return result;
 }
 
-struct Sizes {
+struct ProductSizes {
   std::int64_t m, n, k;
 };
 
-void check(const ir::Kernel& machine, const Sizes& sizes, simulator::MachineOptions options = {}) {
+void check(const ir::Kernel& machine, const ProductSizes& sizes,
+           simulator::MachineOptions options = {}) {
   SCOPED_TRACE(testing::Message() << sizes.m << " x " << sizes.n << " x " << sizes.k << ", seed "
                                   << options.seed);
   Padded a = Padded::normal(bf16, {sizes.m, sizes.k}, 1),
