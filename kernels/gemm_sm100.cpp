@@ -114,7 +114,7 @@ class GemmSm100 {
     each_tile([&](const Block& rows, const Block& cols) {
       const Slot sum = sums_.consume();
       for (int first = 0; first < g_.block_n; first += kStored) {
-        const Tile part = load(all.columns(sum.stage() * g_.block_n + first, kStored));
+        const Tile part = sums_of(all.columns(sum.stage() * g_.block_n + first, kStored));
         if (first + kStored == g_.block_n) sums_.release(sum);
         const Block columns{cols.start() + first, kStored, cols.limit()};
         store_part(rows, columns, p_.finished(part, rows, columns));
@@ -122,6 +122,13 @@ class GemmSm100 {
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
     stored_.sync();
+  }
+
+  // Without a k nobody has written them.
+  Tile sums_of(const TensorColumns& columns) {
+    Var sums{zeros({kRows, kStored})};
+    when(Index(p_.k) > 0, [&] { sums = load(columns); });
+    return sums;
   }
 
   // Each warp the 32 rows whose lanes it reads.
@@ -153,10 +160,7 @@ Kernel gemm_sm100(const Gemm& g, GemmRoles roles, SourceLocation where) {
   check_sm100(g, {"gemm_sm100", where});
   Kernel kernel("gemm_sm100");
   kernel.target(kTarget);
-  // Without a k nothing would write the sums.
-  DimFacts along_k = multiple_of(16 / size_of(g.dtype));
-  along_k.minimum = along_k.multiple;
-  GemmParameters parameters(kernel, g, along_k, multiple_of(8));
+  GemmParameters parameters(kernel, g, multiple_of(16 / size_of(g.dtype)), multiple_of(8));
   GemmSm100(kernel, g, std::move(parameters), roles).record(kernel);
   return kernel;
 }

@@ -6,6 +6,7 @@
 #include "codegen/print.h"
 #include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
+#include "compiler/simulation.h"
 #include "kernels/execution.h"
 #include "runtime/nvrtc_available.h"
 #include "target/target.h"
@@ -102,6 +103,7 @@ TEST_P(GemmSm100, OfAllLengths) {
   check(machine, {129, 136, 200}, options);
   check(machine, {1, 8, 8}, options);
   check(machine, {0, 64, 64}, options);
+  check(machine, {136, 72, 0}, options);
   Gemm wide;
   check(machine_of(gemm_sm100(wide, GetParam())), {130, 264, 136}, options);
 }
@@ -119,6 +121,33 @@ TEST_P(GemmSm100, UnderAdversarialSchedules) {
       check(machine, {136, 136, 136}, options);
     }
   }
+}
+
+// Control alone follows the address that an allocation leaves; a trace draws products and commits.
+TEST_P(GemmSm100, IsTracedAndFollowedWithoutValues) {
+  const ir::Kernel machine = machine_of(gemm_sm100(narrow(), GetParam()));
+  Padded a = Padded::normal(bf16, {136, 200}, 1), b = Padded::normal(bf16, {72, 200}, 2),
+         c(bf16, {136, 72});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  simulator::MachineOptions options;
+  options.control_only = true;
+  EXPECT_TRUE(simulator::run_machine(machine, arguments, options).ok());
+  options.control_only = false;
+  const compiler::TracedRun traced = compiler::trace_run(
+      [&](const simulator::MachineOptions& with) {
+        return simulator::run_machine(machine, arguments, with);
+      },
+      options);
+  EXPECT_TRUE(traced.report.ok());
+  std::size_t products = 0;
+  for (const simulator::TraceCta& cta : traced.trace.ctas) {
+    for (const auto& product : cta.products) {
+      ++products;
+      EXPECT_EQ(product.end - product.start, 128 * 64 * 16 / 4096);
+    }
+  }
+  EXPECT_EQ(products, 2u * 2 * 4 * 4) << "tiles, blocks of k, steps";
 }
 
 TEST_P(GemmSm100, BecomesACubin) {

@@ -80,7 +80,10 @@ class ControlOnly {
                        [&](const Instruction& each) { return writes(each, tensor); });
   }
   bool writes(const Instruction& instruction, int allocation) const {
-    if (instruction.code == Code::shared_word) return false;
+    // Of words, and of the address that an allocation leaves, the values are known.
+    if (instruction.code == Code::shared_word || instruction.code == Code::tensor_allocation) {
+      return false;
+    }
     return prepared_.allocation_of(instruction) == allocation &&
            ir::info(instruction.op).writes(ir::Memory::shared);
   }

@@ -130,9 +130,26 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
   return rates.barrier;
 }
 
+namespace {
+
+std::int64_t tensor_core_cycles(const PreparedKernel& kernel, std::int64_t fma, DType dtype) {
+  return ceil_div(fma, kernel.target->rates.fma * (size_of(dtype) == 1 ? 2 : 1));
+}
+
+}  // namespace
+
 std::int64_t product_cycles(const PreparedKernel& kernel, const Product& product) {
-  const std::int64_t fma = kernel.target->limits.group_rows * product.n * product.k;
-  return ceil_div(fma, kernel.target->rates.fma * (size_of(product.dtype) == 1 ? 2 : 1));
+  return tensor_core_cycles(kernel, kernel.target->limits.group_rows * product.n * product.k,
+                            product.dtype);
+}
+
+std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& product,
+                            DType dtype) {
+  const ir::Attributes& attributes = product.attributes;
+  return tensor_core_cycles(kernel,
+                            attributes.integer(ir::Key::m) * attributes.integer(ir::Key::n) *
+                                attributes.integer(ir::Key::k),
+                            dtype);
 }
 
 std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes) {

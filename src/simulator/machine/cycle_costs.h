@@ -15,6 +15,9 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
 std::int64_t warp_bytes(const RegisterInfo& array);
 // How long the product keeps the tensor cores.
 std::int64_t product_cycles(const PreparedKernel& kernel, const Product& product);
+// The same of one whose result is in tensor memory, of operands of the dtype.
+std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& product,
+                            DType dtype);
 // How long the bytes keep the port to L2.
 std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes);
 

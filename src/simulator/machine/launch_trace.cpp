@@ -51,7 +51,10 @@ LaunchTrace::LaunchTrace(TraceContext& context, const Launch& launch, std::int64
   TraceLaunch& own = trace_.launches.emplace_back();
   own.name = launch.place.name;
   own.rank = launch.place.rank;
-  own.product_unit = kernel.target->unit_of(ir::Family::product).name;
+  own.product_unit = kernel.target
+                         ->unit_of(kernel.tensor_products.empty() ? ir::Family::product
+                                                                  : ir::Family::tensor_product)
+                         .name;
   own.copy_unit = kernel.target->unit_of(ir::Family::bulk_copy).name;
   for (const Role& role : kernel.roles) own.roles.push_back(role.name);
   for (const BarrierArray& array : kernel.barrier_arrays) {
@@ -231,9 +234,13 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
       return wait_for_groups(warp, state, instruction);
     case Code::bulk_copy:
       return issue_copy(warp, state, instruction);
-    case Code::commit:
     case Code::tensor_product:
+      return issue_tensor_product(warp, state, instruction);
     case Code::tensor_commit:
+      merge(state, Kind::issue, instruction, 0);
+      state.commits.push_back({&instruction, tensor_work_end(warp)});
+      return;
+    case Code::commit:
       return merge(state, Kind::issue, instruction, 0);
     case Code::fence:
       return merge(state, Kind::barrier, instruction, 0,
@@ -379,12 +386,20 @@ void LaunchTrace::change_registers(const Warp& warp, WarpState& state,
 }
 
 void LaunchTrace::arrived(const Warp& warp, const Cta& cta, int barrier) {
-  const WarpState& state = state_of(warp);
-  state_of(cta).barriers[barrier].now.add({state.clock, text([&] {
-                                             return fmt::format("{} arrives ({})",
-                                                                who(trace_of(state), state.index),
-                                                                format_location(current_->where()));
-                                           })});
+  WarpState& state = state_of(warp);
+  // Between instructions it is a commit that arrives, each in its turn.
+  Commit arrival{current_, state.clock};
+  if (!current_ && !state.commits.empty()) {
+    arrival = state.commits.front();
+    state.commits.pop_front();
+  }
+  state_of(cta).barriers[barrier].now.add(
+      {arrival.end, text([&] {
+         return fmt::format("{} {} ({})", who(trace_of(state), state.index),
+                            current_ ? "arrives" : "has committed",
+                            format_location(arrival.instruction ? arrival.instruction->where()
+                                                                : SourceLocation{}));
+       })});
 }
 
 void LaunchTrace::phase_completed(const Cta& cta, int barrier) {

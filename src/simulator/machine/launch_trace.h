@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -63,6 +64,10 @@ class LaunchTrace {
   // When all that it has done so far is over.
   std::int64_t end() const { return end_; }
   std::int64_t clock_of(const Warp& warp) { return state_of(warp).clock; }
+  // Of the product in tensor memory, or the commit, that the warp issued last.
+  std::int64_t tensor_work_end(const Warp& warp) {
+    return std::max(state_of(warp).clock, state_of(warp).product_end);
+  }
   // Of the load that was issued last.
   std::int64_t load_end() const { return load_end_; }
   // The run is over. First of all launches, what waits is drawn to the trace's end; then marks.
@@ -85,6 +90,11 @@ class LaunchTrace {
     std::int64_t first_end = 0, end = 0;  // of a store: its source is read, its bytes are written
     std::size_t flight = 0;               // where flights are drawn
   };
+  // The commit of products in tensor memory, and when it arrives.
+  struct Commit {
+    const Instruction* instruction = nullptr;
+    std::int64_t end = 0;
+  };
   struct WarpState {
     std::size_t cta = 0;  // in trace_.ctas
     int index = 0;
@@ -94,6 +104,7 @@ class LaunchTrace {
     std::uint64_t slice_jumps_back = 0;  // when the last slice began
     std::int64_t product_end = 0;
     std::vector<Pending> products, stores;
+    std::deque<Commit> commits;     // that have not arrived
     const Warp* waiting = nullptr;  // itself, while it is blocked
   };
   struct Arrival {
@@ -158,6 +169,7 @@ class LaunchTrace {
             const std::function<std::string()>& name);
   void change_registers(const Warp& warp, WarpState& state, const Instruction& instruction);
   void issue_product(const Warp& warp, WarpState& state, const Instruction& instruction);
+  void issue_tensor_product(const Warp& warp, WarpState& state, const Instruction& instruction);
   void wait_for_products(const Warp& warp, WarpState& state, const Instruction& instruction);
   void issue_copy(const Warp& warp, WarpState& state, const Instruction& instruction);
   void wait_for_groups(const Warp& warp, WarpState& state, const Instruction& instruction);

@@ -203,8 +203,9 @@ std::int64_t TraceRecorder::time_of(const Event& event) {
     case Event::Kind::load:
       return of(*event.issuer).load_end();
     case Event::Kind::store:
-    case Event::Kind::products:
     case Event::Kind::tensor_work:
+      return of(*event.issuer).tensor_work_end(*event.issuer);
+    case Event::Kind::products:
       return of(*event.issuer).clock_of(*event.issuer);
     case Event::Kind::stream:
       break;

@@ -165,6 +165,26 @@ void LaunchTrace::issue_product(const Warp& warp, WarpState& state,
   state.products.back().flight = entry->second;
 }
 
+void LaunchTrace::issue_tensor_product(const Warp& warp, WarpState& state,
+                                       const Instruction& instruction) {
+  const PreparedKernel& kernel = launch_->kernel;
+  const TensorProduct& product = kernel.tensor_products[instruction.detail];
+  const auto operands = [&] {
+    return fmt::format("{} of {}", kernel.tensor_memories[product.memory].name,
+                       kernel.allocations[product.b.allocation].name);
+  };
+  merge(state, TraceSlice::Kind::issue, instruction, text(operands));
+  CtaState& cta = state_of(*warp.cta);
+  const std::int64_t cycles = product_cycles(kernel, *instruction.operation, product.dtype);
+  const std::int64_t start =
+      cta.product_unit.reserve(std::max(state.clock, state.product_end), cycles);
+  state.product_end = start + cycles;
+  ends_at(state.product_end);
+  if (!context_.draws) return;
+  trace_.ctas[cta.trace].products.push_back(
+      {start, state.product_end, text(operands), instruction.where()});
+}
+
 void LaunchTrace::wait_for_products(const Warp& warp, WarpState& state,
                                     const Instruction& instruction) {
   const std::int64_t groups = warp.product_groups - instruction.value;
