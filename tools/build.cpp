@@ -14,6 +14,7 @@
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "support/folder.h"
 #include "support/progress.h"
 #include "workload.h"
 
@@ -62,7 +63,7 @@ int build(const Request& request) {
         done = now;
       });
   bar.reset();
-  std::filesystem::create_directories(request.folder);
+  make_folder(request.folder);
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const auto& [name, text] : ahead::c_files(exported)) {
     const std::string path = (std::filesystem::path(request.folder) / name).string();
