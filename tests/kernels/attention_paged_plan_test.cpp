@@ -38,7 +38,7 @@ library::Workload planned_workload(const char* kernel, PlanSettings settings) {
 TEST(AttentionPagedPlanTest, AgreesWithPlainLoops) {
   for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
     for (const PlanSettings& settings :
-         {PlanSettings{"batch=250", "heads=16", "kv_heads=2", "window=100"},
+         {PlanSettings{"batch=300", "heads=16", "kv_heads=2", "window=100"},
           {"lengths_q=1,40,0,30", "heads=70", "latent=true", "multiprocessors=20"},
           {"batch=5", "heads=6", "kv_heads=2", "fixed_split_size=128"}}) {
       SCOPED_TRACE(std::string(target) + " " + settings[0]);
