@@ -40,17 +40,39 @@ Number word_of(const Number& share, const Number& piece, const Dim& pieces, int 
 // The keys of all ranks, seen from a kernel: the rank's own where they are, and memory for all, to
 // which the others push theirs.
 struct KeysOfRanks {
+  // `queries` are those of a rank, of sequences of one length.
   KeysOfRanks(Kernel& kernel, const Dim& keys, const Shards& shards, bool own_last,
-              const Attention& a, const std::vector<Dim>& own_K, const std::vector<Dim>& own_V)
+              const Attention& a, const std::vector<Dim>& own_K, const std::vector<Dim>& own_V,
+              const std::optional<Dim>& queries = {})
       : kernel(kernel),
         ranks(kernel.ranks()),
         rows(keys / ranks),
         axis(rows, ranks, shards),
         own_last(own_last),
+        early_moves(queries && a.causal && a.window == 0 && shards == Shards::zig_zag),
+        cut(axis.early_rows() % a.block_k + axis.late_rows() % a.block_k),
         shares(a),
         arrived(kernel.symmetric("arrived", i32, {shares.count * axis.pieces() * 2})),
         K(kernel.in("own_K", a.dtype, own_K)),
-        V(kernel.in("own_V", a.dtype, own_V)) {}
+        V(kernel.in("own_V", a.dtype, own_V)) {
+    if (early_moves) cut = cut + max(*queries - rows, rows - *queries);
+  }
+  // Where the block of keys lies that a tile reads in this one's turn, counted down from its last.
+  // Of two pieces under a causal mask the rank's first one has the turn behind the second, and what
+  // lies between the two comes later. It is the tile's block where none of these is cut, by a border
+  // or by the mask.
+  Block in_turn(const Work& work, const Block& block) const {
+    if (!early_moves) return block;
+    const DividedAxis::Piece late = own_piece(true), early = own_piece(false);
+    const Index moving = select(cut == 0, early.rows, 0);
+    const Index end = early.first + early.rows;
+    const Index before = late.first - block.start() - block.size();
+    const Index later = block.start() + moving;
+    const Index moved = select(before < moving, end - block.size() - before,
+                               select(later < end, block.start(), later));
+    const Condition moves = before >= 0 && work.keys.end() > late.first;
+    return Block(select(moves, moved, block.start()), block.size(), block.limit(), block.packed());
+  }
   // The last of the pieces that are the rank's own.
   Index last_of_own() const { return own_last ? Index(ranks - 1) : axis.late(kernel.rank()); }
   DividedAxis::Piece own_piece(bool is_late) const {
@@ -72,6 +94,8 @@ struct KeysOfRanks {
   Dim ranks, rows;
   DividedAxis axis;
   bool own_last;
+  bool early_moves;
+  Dim cut;  // 0 where pieces have whole blocks of rows, and each row sees as many keys
   HeadShares shares;
   Tensor arrived;
   Tensor K, V;  // the rank's own
@@ -105,8 +129,9 @@ class Arrivals {
   // Calls `body` for a block of keys or values where it lies: with those of the rank, or with all,
   // once it has come there.
   template <typename Body>
-  void each_place(KeyTensor which, const Tensor& all, const Work& work, const Block& block,
+  void each_place(KeyTensor which, const Tensor& all, const Work& work, const Block& number,
                   const Block& columns, const Body& body) {
+    const Block block = keys_.in_turn(work, number);
     const Index end = min(block.start() + block.size(), block.limit());
     const auto has = [&](const DividedAxis::Piece& own) {
       return block.start() >= own.first && end <= own.first + own.rows;
@@ -162,7 +187,7 @@ struct ShardParameters : AttentionParameters {
       : AttentionParameters(kernel, a, KeysFrom::ranks),
         of_ranks(kernel, keys, shards, own_keys_last(a, false), a,
                  {batch, keys / kernel.ranks(), a.kv_heads, a.dim},
-                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}),
+                 {batch, keys / kernel.ranks(), a.kv_heads, a.dim_v}, queries),
         queries_of_ranks(queries, of_ranks.ranks, shards) {}
   KeysOfRanks of_ranks;
   DividedAxis queries_of_ranks;
@@ -178,13 +203,13 @@ class ShardOrder : public BatchOrder {
   static constexpr bool kHasNeighbours = false;
 
   ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
-      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)), p_(p) {
-    // No more at a time than come first.
-    group_ = min(group_, max(p.of_ranks.shares.first * (p.group / packed_heads_) * p.batch, 1));
-  }
-  // A head of all sequences before the next one: as they come.
+      : BatchOrder(p, a, plan, row_blocks(p, a, a.block_q / plan.packed_heads)),
+        p_(p),
+        first_(min(heads_, p.of_ranks.shares.first * (p.group / packed_heads_) * p.batch)) {}
+  // A head of all sequences before the next one: as they come. Of a causal mask those whose keys
+  // come first end before the longest tiles of the others begin.
   Run run(const Index& number) const {
-    Run run = BatchOrder::run(number);
+    Run run = a_.causal ? longest_first(number) : BatchOrder::run(number);
     const Dim batch = max(p_.batch, 1);
     const Index head = run.first.sequence * (a_.heads / packed_heads_) + run.first.pack;
     run.first = {run.first.row_block, head / batch, head % batch};
@@ -214,6 +239,16 @@ class ShardOrder : public BatchOrder {
   }
 
  private:
+  Run longest_first(const Index& number) const {
+    const Dim tiles_of_first = first_ * row_blocks_;
+    const Condition is_first = number < tiles_of_first;
+    const Index group = select(is_first, in_even_groups(first_, group_),
+                               in_even_groups(heads_ - first_, group_));
+    const Index of_group = max(group * row_blocks_, 1);
+    const Index own = select(is_first, number, number - tiles_of_first);
+    const Index begin = select(is_first, 0, first_) + own / of_group * group;
+    return of_heads(own % of_group, begin, min(select(is_first, first_, heads_) - begin, group));
+  }
   static Dim row_blocks(const ShardParameters& p, const Attention& a, int size) {
     if (!a.causal) return ceil_div(p.queries, size);
     return ceil_div(p.queries_of_ranks.early_rows(), size) +
@@ -221,6 +256,7 @@ class ShardOrder : public BatchOrder {
   }
 
   const ShardParameters& p_;
+  Dim first_;  // heads of the tiles that run first
 };
 
 struct PackedShardParameters : VarlenParameters {
@@ -330,6 +366,7 @@ class GatheredKeys {
                const AttentionBuffers<Shapes>& own)
       : o_(o),
         own_(own),
+        own_last_(own_keys_last(o.attention, kPacked)),
         axis_(rows(own.shapes.of_keys(1)), o.ranks, shards_of(o, kPacked)),
         queries_(rows(own.shapes.of_queries(1)), o.ranks, shards_of(o, kPacked)),
         run_(program.run()),
@@ -340,18 +377,15 @@ class GatheredKeys {
         taken_(program.signals("taken", o.ranks)) {}
 
   // K and V in a stream each: what a copy and a word take besides the bytes then passes under the
-  // bytes of the other. Descending blocks of keys are read: late pieces come first.
+  // bytes of the other. What is read first comes first.
   void push(const Rank& rank) const {
+    const std::vector<Send> sends = sends_of(rank);
     for (const Gathered* each : {&K_, &V_}) {
       const Stream stream = rank.stream(std::string("push_") + each->name);
       for (int d = 1; d < rank.count(); ++d) stream.wait(taken_[rank.next(d)], run_ - 1);
-      const int last = axis_.pieces_of_rank() - 1;
       for (int share = 0; share < shares_.count; ++share) {
-        for (int number = last; number >= 0; --number) {
-          for (int d = 1; d < rank.count(); ++d) {
-            // To the rank that reads it first: of zig-zag pieces the one before.
-            send(stream, *each, share, rank.number(), rank.next(last == 1 ? -d : d), number);
-          }
+        for (const Send& one : sends) {
+          send(stream, *each, share, rank.number(), one.to, one.number);
         }
       }
     }
@@ -361,7 +395,7 @@ class GatheredKeys {
   void keep_borders(const Rank& rank, const Stream& stream) const {
     const int block = o_.attention.block_k;
     for (int number = 0; number < axis_.pieces_of_rank(); ++number) {
-      const Dim first = axis_.start(place(rank.number(), rank.number(), number));
+      const Dim first = axis_.start(Dim(place(rank.number(), rank.number(), number)));
       const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
       const auto reaching = [&](const Dim& border) {
         return min(rows, kPacked ? Dim(block - 1) : (block - 1) * min(border % block, 1));
@@ -407,10 +441,36 @@ class GatheredKeys {
     shape[kAxis] = rows;
     return shape;
   }
+  // A rank's first or second piece, to another one, which reads so many others before.
+  struct Send {
+    int to, number, turn;
+  };
+  std::vector<Send> sends_of(const Rank& rank) const {
+    std::vector<Send> sends;
+    for (int d = 1; d < rank.count(); ++d) {
+      const int to = rank.next(d);
+      for (int number = 0; number < axis_.pieces_of_rank(); ++number) {
+        sends.push_back({to, number, turn(place(rank.number(), to, number), to)});
+      }
+    }
+    std::stable_sort(sends.begin(), sends.end(),
+                     [](const Send& a, const Send& b) { return a.turn < b.turn; });
+    return sends;
+  }
   // Which of the pieces the rank's first or second is in `to`.
-  Dim place(int rank, int to, int number) const {
-    if (own_keys_last(o_.attention, kPacked)) return (rank + 2 * o_.ranks - 1 - to) % o_.ranks;
-    return number == 1 ? axis_.late(Dim(rank)) : axis_.early(Dim(rank));
+  int place(int rank, int to, int number) const {
+    if (own_last_) return (rank + 2 * o_.ranks - 1 - to) % o_.ranks;
+    return number == 1 ? last_piece() - rank : rank;
+  }
+  int last_piece() const { return o_.ranks * axis_.pieces_of_rank() - 1; }
+  // How many pieces of others `to` reads before this one: it begins with its last own one under a
+  // causal mask, which hides those behind, and else with the last of all.
+  int turn(int piece, int to) const {
+    const int late = axis_.pieces_of_rank() == 2 ? last_piece() - to : to;
+    const int first = o_.attention.causal ? late : last_piece();
+    if (piece > first) return last_piece();
+    const int own = own_last_ ? 1 : (late > piece && late <= first) + (to > piece && to != late);
+    return first - piece - own;
   }
   // To where `to` reads it what that sees of the piece.
   void send(const Stream& stream, const Gathered& each, int share, int rank, int to,
@@ -424,7 +484,7 @@ class GatheredKeys {
   // So many of the piece's rows.
   void copy(const Stream& stream, const Gathered& each, int share, int rank, int to, int number,
             const Dim& first, const Dim& rows) const {
-    const Dim there = axis_.start(place(rank, to, number)) + first;
+    const Dim there = axis_.start(Dim(place(rank, to, number))) + first;
     const Dim here = (number == 1 ? axis_.early_rows() : Dim(0)) + first;
     const auto part = [&](const Part& tensor, const Dim& start) {
       std::vector<Dim> sizes = shape(rows, each.dim), starts(sizes.size(), 0);
@@ -445,6 +505,7 @@ class GatheredKeys {
 
   const SequenceParallelAttention& o_;
   const AttentionBuffers<Shapes>& own_;
+  bool own_last_;
   DividedAxis axis_, queries_;
   RunNumber run_;
   Gathered K_, V_;
