@@ -144,8 +144,8 @@ class GradientsByHeads {
   }
   // Kernels read statistics with rows of zeros behind the last: they are copied there once more.
   Buffer exchange_statistic(const char* name, std::optional<Buffer> BackwardTensors::*place) {
-    Exchanged each{name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true,
-                   of_group_.heads, 0};
+    Exchanged each{
+        name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
     for (int group = 0; group < groups_; ++group) {
       each.all.push_back(program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows()));
       tensors_[static_cast<std::size_t>(group)].*place =
@@ -320,7 +320,7 @@ class GradientsByHeads {
   };
   std::vector<Statistic> statistics_;
   std::vector<Event> sent_;  // of each rank: what multiprocessors send at once has left it
-  BackwardTensors own_;                   // of a rank: what its statistics are made of
+  BackwardTensors own_;      // of a rank: what its statistics are made of
   std::vector<BackwardTensors> tensors_;  // of each group
 };
 

@@ -69,8 +69,8 @@ class ShardOrder : public BatchOrder {
   Run longest_first(const Index& number) const {
     const Dim tiles_of_first = first_ * row_blocks_;
     const Condition is_first = number < tiles_of_first;
-    const Index group = select(is_first, in_even_groups(first_, group_),
-                               in_even_groups(heads_ - first_, group_));
+    const Index group =
+        select(is_first, in_even_groups(first_, group_), in_even_groups(heads_ - first_, group_));
     const Index of_group = max(group * row_blocks_, 1);
     const Index own = select(is_first, number, number - tiles_of_first);
     const Index begin = select(is_first, 0, first_) + own / of_group * group;

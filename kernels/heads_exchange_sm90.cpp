@@ -32,13 +32,12 @@ class HeadsExchange {
       const std::vector<Dim> own = shape(each, rows, each.heads);
       const std::vector<Dim> all = shape(each, rows * ranks_, each.exchanged);
       const std::string name_of_all = each.name + "_all";
-      moved_.push_back(
-          {each,
-           back_ ? kernel.symmetric(each.name, each.dtype, own)
-                 : kernel.in(each.name, each.dtype, own),
-           back_ ? kernel.in(name_of_all, each.dtype, all)
-                 : kernel.symmetric(name_of_all, each.dtype, all),
-           DividedAxis(rows, kernel.ranks(), o.shards)});
+      moved_.push_back({each,
+                        back_ ? kernel.symmetric(each.name, each.dtype, own)
+                              : kernel.in(each.name, each.dtype, own),
+                        back_ ? kernel.in(name_of_all, each.dtype, all)
+                              : kernel.symmetric(name_of_all, each.dtype, all),
+                        DividedAxis(rows, kernel.ranks(), o.shards)});
     }
   }
 
@@ -69,14 +68,14 @@ class HeadsExchange {
   // In turn for each rank, this one last: what it keeps takes no time beside what crosses a link.
   void move(const Moved& each, bool is_late, const Index& mover) const {
     const int dim = each.tensor.dim, heads = each.tensor.exchanged;
-    const int size = dim == 0 ? kMovedStatistics
-                              : std::max(kMovedElements / static_cast<int>(std::bit_ceil(
-                                                              static_cast<unsigned>(dim))),
-                                         1);
+    const int size =
+        dim == 0
+            ? kMovedStatistics
+            : std::max(kMovedElements / static_cast<int>(std::bit_ceil(static_cast<unsigned>(dim))),
+                       1);
     const Dim blocks = ceil_div(is_late ? each.axis.late_rows() : each.axis.early_rows(), size);
     const Index me = kernel_.rank(), first = cta_index() + cta_count() * mover;
-    for (Index tile :
-         range(first, blocks * batch_ * (heads * ranks_), cta_count() * kRowMovers)) {
+    for (Index tile : range(first, blocks * batch_ * (heads * ranks_), cta_count() * kRowMovers)) {
       const Index to = (me + 1 + tile % ranks_) % ranks_, block = tile / ranks_;
       const Index row = block % max(blocks, 1) * size, of_head = block / max(blocks, 1);
       const Index head = of_head % heads, sequence = of_head / heads;

@@ -78,8 +78,8 @@ struct KeysOfRanks {
 
   // Where the block of keys lies that a tile reads in this one's turn, counted down from its last.
   // Of two pieces under a causal mask the rank's first one has the turn behind the second, and what
-  // lies between the two comes later. It is the tile's block where none of these is cut, by a border
-  // or by the mask.
+  // lies between the two comes later. It is the tile's block where none of these is cut, by a
+  // border or by the mask.
   Block in_turn(const Work& work, const Block& block) const {
     if (!early_moves_) return block;
     const DividedAxis::Piece late = own_piece(true), early = own_piece(false);
@@ -137,7 +137,8 @@ struct KeysOfRanks {
     std::function<TensorView(const Tensor& tensor, const Index& first, const Dim& of)> part;
     DividedAxis::Piece piece;
   };
-  void each_tile(int share, bool is_late, const std::function<void(const PushedTile&)>& body) const {
+  void each_tile(int share, bool is_late,
+                 const std::function<void(const PushedTile&)>& body) const {
     const DividedAxis::Piece piece = axis.of_rank(kernel.rank(), is_late);
     const Dim blocks = ceil_div(is_late ? axis.late_rows() : axis.early_rows(), kPushedRows);
     const int heads = shares.heads(share);
@@ -160,9 +161,8 @@ struct KeysOfRanks {
   void fetch() {
     each_piece([&](int share, bool is_late) {
       each_tile(share, is_late, [&](const PushedTile& tile) {
-        pushed_.produce([&](const Slot& slot) {
-          tma_load(tile.part(tile.own, tile.piece.at, rows), slot[0]);
-        });
+        pushed_.produce(
+            [&](const Slot& slot) { tma_load(tile.part(tile.own, tile.piece.at, rows), slot[0]); });
       });
     });
   }
@@ -175,7 +175,9 @@ struct KeysOfRanks {
         const Slot slot = pushed_.consume();
         each_other_rank(kernel, ranks_, [&](const Index& to) {
           const Index first = axis.start(place_in(to, is_late));
-          const auto send = [&] { tma_store(tile.part(tile.gathered.at(to), first, all_keys_), slot[0]); };
+          const auto send = [&] {
+            tma_store(tile.part(tile.gathered.at(to), first, all_keys_), slot[0]);
+          };
           if (!a_.causal || !batch_) return send();
           when(first < seen_by(to), send);
         });
