@@ -48,9 +48,14 @@ class Forward {
       next_run_.emplace(kernel.workspace("next_tile", 1));
       kernel.ctas(multiprocessors());
     }
-    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load(); }),
-                  role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
-                       [this](const Index& group) { compute_tiles(group); })});
+    const RegisterBudget few = registers(plan_.load_registers);
+    std::vector<RoleSpec> roles{role("load", warps(1), few, [this] { load(); })};
+    if constexpr (requires { p_.of_ranks; }) {
+      for (RoleSpec& each : p_.of_ranks.push_roles(few)) roles.push_back(std::move(each));
+    }
+    roles.push_back(role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
+                         [this](const Index& group) { compute_tiles(group); }));
+    kernel.roles(roles);
     kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
