@@ -316,6 +316,20 @@ ProgramExplanation explain(const ir::Program& program, const compiler::Target& t
   return made;
 }
 
+std::vector<OwnMemory> own_memory(const ir::Program& program, const LibraryKernel& kernel,
+                                  const OptionValues& options) {
+  std::vector<ir::TensorShape> shapes;
+  for (const LibraryTensor* tensor : tensors_of(kernel, options)) {
+    shapes.push_back({tensor->name, dtype_of(*tensor, options), shape_of(*tensor, options), {}});
+  }
+  std::vector<OwnMemory> memory;
+  const auto bound = ir::bind_program(program, shapes, simulator::MachineOptions().multiprocessors);
+  for (const ir::ProgramBuffer& buffer : bound.buffers) {
+    if (!buffer.is_passed()) memory.push_back({buffer.name, buffer.bytes()});
+  }
+  return memory;
+}
+
 void measure(ProgramExplanation& explanation, const ir::Program& program,
              library::Workload workload) {
   const ir::Program bound =

@@ -87,6 +87,12 @@ Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
                     const compiler::MachineOptions& options = {});
 
 // What a program is compiled to: its kernels, each once, and what it queues, in order.
+// Of a rank of a program, what no caller passes.
+struct OwnMemory {
+  std::string name;
+  std::int64_t bytes = 0;
+};
+
 struct ProgramExplanation {
   struct Step {
     std::string text;  // "launch scale {x, y}, stream main of rank 0"
@@ -96,6 +102,7 @@ struct ProgramExplanation {
   std::string program, target;
   std::vector<Step> steps;
   std::vector<Explanation> kernels;
+  std::vector<OwnMemory> memory;                    // that no caller passes, at the sizes of `work`
   std::optional<Work> work;                         // as of a kernel
   std::optional<library::ScheduleReport> schedule;  // of a program of the library
   // A name for the kernel's files: its own, with its number where another has the same.
@@ -104,6 +111,10 @@ struct ProgramExplanation {
 
 ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
                            const compiler::MachineOptions& options = {});
+
+// What a program of the library has of its own, at the options' sizes.
+std::vector<OwnMemory> own_memory(const ir::Program& program, const LibraryKernel& kernel,
+                                  const OptionValues& options);
 
 // Of one on the target cpu: runs it, and measures each kernel's first launch.
 void measure(ProgramExplanation& explanation, const ir::Program& program,

@@ -449,6 +449,11 @@ TEST(CommandTest, ExplainSaysHowSumsAreAdded) {
   EXPECT_EQ(json["kernels"][1]["additions"][0]["tensor"], "sums");
   EXPECT_EQ(json["kernels"][1]["additions"][0]["any_order"], true);
   EXPECT_EQ(json["kernels"][2]["additions"].size(), 0u);
+  // Of 8 heads of 1024 rows: dQ in f32, and two numbers for each row.
+  EXPECT_EQ(json["memory"]["sums"], 8 * 1024 * 128 * 4);
+  EXPECT_EQ(json["memory"]["D"], 8 * 1024 * 4);
+  EXPECT_THAT(tilewright(explain).output,
+              testing::ContainsRegex("memory beside the tensors 426[0-9]+ bytes"));
   // The tile level computes the scores twice.
   const Json& others = json["schedule"]["alternatives"];
   const auto tile = std::find_if(others.begin(), others.end(),

@@ -213,9 +213,12 @@ std::string explanation_json(const ProgramExplanation& program) {
   for (const Explanation& kernel : program.kernels) {
     kernels.push_back(Json::parse(explanation_json(kernel)));
   }
+  Json memory = Json::object();
+  for (const OwnMemory& own : program.memory) memory[own.name] = own.bytes;
   const Json json = {{"program", program.program},
                      {"target", program.target},
                      {"steps", steps},
+                     {"memory", memory},
                      {"roofline", roofline_of(program.work, program.target)},
                      {"schedule", schedule_of(program.schedule)},
                      {"kernels", kernels}};
