@@ -112,11 +112,10 @@ struct KeysOfRanks {
             role("push", warps(1), budget, [this] { push(); }),
             role("tell", warps(1), budget, [this] { tell(); })};
   }
-  // Of shared memory: what every plan of tiles leaves.
-  static constexpr int kPushBytes = 2048;
 
  private:
-  static constexpr int kPushedRows = 8, kPushedColumns = 64, kStages = 2, kNone = -1;
+  // 2 KiB: so much every plan of blocks leaves.
+  static constexpr int kPushedRows = 8, kPushedColumns = 64, kStages = 2;
 
   static std::vector<Dim> own_shape(const Attention& a, const std::optional<Dim>& batch,
                                     const Dim& keys, int dim) {
@@ -170,7 +169,6 @@ struct KeysOfRanks {
     begun.wait();
     fence_proxy_async_global();
     each_piece([&](int share, bool is_late) {
-      Cell<Index> before(Index(kNone), here());
       each_tile(share, is_late, [&](const PushedTile& tile) {
         const Slot slot = pushed_.consume();
         each_other_rank(kernel, ranks_, [&](const Index& to) {
@@ -182,14 +180,11 @@ struct KeysOfRanks {
           when(first < seen_by(to), send);
         });
         bulk_commit();
-        when(before != kNone, [&] {
-          bulk_wait_read(1);
-          pushed_.release(before);
-        });
-        before = slot.stage();
+        // At once, so that the loads of both stages are under way.
+        bulk_wait_read(0);
+        pushed_.release(slot);
       });
       bulk_wait(0);
-      pushed_.release_if(before != kNone, before);
       stored_.sync();
     });
   }
