@@ -235,6 +235,37 @@ TEST(TilesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
   ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
 }
 
+TEST(TilesOnCpu, MemoryThatMayNotBeWrittenIsAnErrorByName) {
+  Kernel kernel("copy");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
+  const auto [block] = kernel.grid(ceil_div(n, 64));
+  store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
+  const Executable copies = compile(kernel, "cpu");
+  const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
+  void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  HostTensor other = untouched({elements + 1});
+  const auto run = [&](void* in, void* out, std::int64_t count) {
+    copies.run({{in, f32, {count}, {}}, {out, f32, {count}, {}}});
+  };
+  void* const own = mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  constexpr int kPopulateWrite = 23;  // of Linux 5.14
+  if (madvise(own, static_cast<std::size_t>(page), kPopulateWrite) != 0) {
+    GTEST_SKIP() << "this system does not say what may be written";
+  }
+  run(pages, other.data(), elements);  // it may be read
+  EXPECT_THAT(test::usage_error_of([&] { run(other.data(), pages, elements); }),
+              HasSubstr("tensor Y begins where this process may not write: at 0x"));
+  ASSERT_EQ(mprotect(pages, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE), 0);
+  run(other.data(), pages, elements);
+  EXPECT_THAT(test::usage_error_of([&] { run(other.data(), pages, elements + 1); }),
+              HasSubstr("tensor Y ends where this process may not write: at 0x"));
+  ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
+}
+
 TEST(TilesOnCpu, WhatItRefuses) {
   const auto refusal = [](const std::function<void(Kernel&, const Tensor&, const Tensor&)>& body,
                           double number = 0) {
