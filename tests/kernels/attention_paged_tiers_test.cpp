@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "explain/tiers.h"
 #include "ir/program.h"
 #include "kernels/paged_alone.h"
+#include "kernels/paged_runs.h"
 #include "library/accuracy.h"
 #include "tilewright/compile.h"
 #include "tilewright/library_executable.h"
@@ -43,54 +43,19 @@ void run_tiers(library::Workload& work) {
   compile(*work.kernel, work.options, "sim:sm_90a").run(tensors);
 }
 
-constexpr std::size_t kFirstCache = 4;
-
-bool is_cache(const library::Workload& work, std::size_t tensor) {
-  return tensor >= kFirstCache && work.tensors[tensor].shape().size() >= 3 &&
-         work.tensors[tensor].shape()[0] == work.options.integer("pages");
-}
-
-// The same keys, where the table names pages that follow each other in runs of `run`, every second
-// run in front of the one before it.
-library::Workload in_runs(const library::Workload& shuffled, std::int64_t run) {
-  library::Workload work = shuffled;
-  HostTensor& table = work.tensors[test::kPagesOfKeys];
-  const std::int64_t page = work.options.integer("page");
-  std::int64_t next = 0;
-  for (std::int64_t b = 0; b < table.shape()[0]; ++b) {
-    const std::int64_t used =
-        (test::whole(work.tensors[test::kLengthsOfKeys], b) + page - 1) / page;
-    for (std::int64_t column = 0; column < used; ++column, ++next) {
-      const std::int64_t pair = 2 * run, at = column % pair, whole = column / pair * pair;
-      const bool swapped = whole + pair <= used;
-      const std::int64_t to = next - column + whole + (swapped ? (at + run) % pair : at);
-      const auto from =
-          static_cast<std::int64_t>(shuffled.tensors[test::kPagesOfKeys].at({b, column}));
-      table.set({b, column}, static_cast<double>(to));
-      for (std::size_t i = kFirstCache; i < work.tensors.size(); ++i) {
-        if (!is_cache(work, i)) continue;
-        HostTensor& cache = work.tensors[i];
-        const std::int64_t bytes = cache.elements() / cache.shape()[0] * size_of(cache.dtype());
-        std::copy_n(shuffled.tensors[i].data() + from * bytes, bytes, cache.data() + to * bytes);
-      }
-    }
-  }
-  return work;
-}
-
 class AttentionPagedTiers : public testing::TestWithParam<TierCase> {};
 
 TEST_P(AttentionPagedTiers, HaveTheBitsOfPagesInAnyOrder) {
   library::Workload shuffled = tier_workload(GetParam());
   for (const std::int64_t run : {8, 4, 2}) {
     SCOPED_TRACE(run);
-    library::Workload work = in_runs(shuffled, run);
+    library::Workload work = test::in_runs(shuffled, run);
     run_tiers(work);
     const library::Comparison comparison = library::compare(work, library::reference_of(work));
     EXPECT_TRUE(comparison.ok()) << comparison.text();
     if (run == 8) run_tiers(shuffled);
-    for (std::size_t i = kFirstCache; i < work.tensors.size(); ++i) {
-      if (is_cache(work, i)) continue;
+    for (std::size_t i = test::kFirstCache; i < work.tensors.size(); ++i) {
+      if (test::is_cache(work, i)) continue;
       EXPECT_EQ(work.tensors[i], shuffled.tensors[i]) << i;
     }
   }
@@ -117,7 +82,7 @@ TEST(AttentionPagedTiersTest, WhatIsNoPageIsNoNeighbour) {
   library::Workload work = tier_workload(
       {"attention_paged", "sm90", {"dim=64", "heads=2", "keys=64", "max_pages=4", "batch=1"}});
   HostTensor& table = work.tensors[test::kPagesOfKeys];
-  for (const std::size_t i : {kFirstCache, kFirstCache + 1}) {
+  for (const std::size_t i : {test::kFirstCache, test::kFirstCache + 1}) {
     work.tensors[i] =
         HostTensor::random_normal(work.tensors[i].dtype(), work.tensors[i].shape(), 3);
   }
