@@ -3,8 +3,8 @@
 
     older_glibc.py 2.28 FOLDER     FOLDER/libc.so, libm.so, libpthread.so, libdl.so, libloader.so
 
-The files hold no code. Each has the symbols that this system's C library still offers under versions
-up to that one, as the older one had them: threads and dlopen in libraries of their own until 2.34.
+The files hold no code. Each has the symbols that this system's C library still offers under
+versions up to that one, as the older one had them: threads and dlopen in libraries of their own.
 What came later is missing, so that the linker names it.
 """
 
