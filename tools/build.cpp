@@ -16,6 +16,7 @@
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "support/folder.h"
 #include "support/progress.h"
 #include "workload.h"
 
@@ -83,7 +84,7 @@ int build(const Request& request) {
     variants += all.back().variants.size();
   }
   const std::string& name = all.front().name;
-  std::filesystem::create_directories(request.folder);
+  make_folder(request.folder);
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const auto& [file, text] : ahead::c_files(all)) {
     const std::string path = (std::filesystem::path(request.folder) / file).string();
