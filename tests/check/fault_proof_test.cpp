@@ -312,6 +312,20 @@ TEST(FaultProof, MissesWhatALaunchDoesNotStore) {
 }
 
 // A step of (cta_index() + 2) / 2 is one of 0 where the divisor is 3: the loop has no end.
+// Where there is no time for all arrivals, those that are held lie all over the run.
+TEST(FaultProof, HoldsArrivalsAllOverARun) {
+  std::vector<std::uint64_t> held;
+  const auto run = [&](const simulator::MachineOptions& options) {
+    held.push_back(options.seed);
+    simulator::MachineReport report;
+    report.choices = 100;
+    report.operations = 7;
+    return report;
+  };
+  EXPECT_EQ(run_held(35, run).fault.kind, "");
+  EXPECT_EQ(held, (std::vector<std::uint64_t>{UINT64_MAX, 0, 20, 40, 60, 80}));
+}
+
 TEST(FaultProof, EndsWhereAMutantDoesNot) {
   Kernel kernel("endless");
   const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
