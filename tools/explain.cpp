@@ -101,6 +101,16 @@ void print_additions(const explanations::Explanation& explanation) {
   if (!any_order) fmt::print("sums added in any order: none\n");
 }
 
+void print_tiers(const explanations::Explanation& explanation) {
+  for (const explanations::Tiers& tiers : explanation.tiers) {
+    fmt::print("stages of {} are filled in one of these ways ({})\n", tiers.ring,
+               format_location(tiers.where));
+    for (const explanations::Tiers::Way& way : tiers.ways) {
+      fmt::print("  {:<4} {}\n", fmt::format("x{}", way.together), way.copies);
+    }
+  }
+}
+
 void print_claims(const explanations::Explanation& explanation) {
   for (const compiler::CheckedClaim& checked : explanation.claims) {
     fmt::print("require {:<28} {:>8}  {}\n", checked.claim.to_string(),
@@ -127,6 +137,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_numerics(explanation);
   print_claims(explanation);
   print_fields(explanation);
+  print_tiers(explanation);
   print_decisions(explanation);
   print_additions(explanation);
   if (explanation.cpu) {

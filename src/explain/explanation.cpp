@@ -156,6 +156,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = compiler::shared_use(program.machine);
   explanation.additions = compiler::additions_in(program.machine);
+  if (explanation.scheduled) explanation.tiers = tiers_in(*explanation.scheduled);
   explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch, compiler::resource_policy(traced));
   for (const compiler::Decision& decision : program.decisions) {

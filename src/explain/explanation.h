@@ -16,6 +16,7 @@
 #include "explain/cpu_list.h"
 #include "explain/roofline.h"
 #include "explain/sass.h"
+#include "explain/tiers.h"
 #include "ir/program.h"
 #include "ir/text_diff.h"
 #include "library/tuning/schedule_report.h"
@@ -69,6 +70,7 @@ struct Explanation {
 
   ir::Kernel last;                      // the machine form, for the interpreter the tile form
   std::optional<ir::Kernel> scheduled;  // with layouts assigned
+  std::vector<Tiers> tiers;
   std::string cuda, ptx, cubin, log;
   Sass sass;
   std::optional<CpuList> cpu;                       // on the target cpu

@@ -125,6 +125,7 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
   expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
   expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
+  expect_failure("list gem --cases", 2, {"there is no kernel 'gem'"});
   expect_failure("run gemm --target gpu", 2, {"there is no target 'gpu'", "interpreter"});
   expect_failure("run gemm --target interpreter --set q=1", 2, {"gemm has no option 'q'"});
   expect_failure("run gemm --target interpreter --set dtype=i7", 2, {"dtype = 'i7'"});
