@@ -210,15 +210,18 @@ TEST_P(SimulatedGradientsDefault, BlocksOfKeysFollowEachOther) {
       [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2);
 }
 
+INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));
+
 // A window is short beside the keys: what a span of a group's blocks of keys has summed is
-// converted by the next span, while other blocks of the same heads still add.
-TEST_P(SimulatedGradientsDefault, RowsOfAWindowAreConvertedSpanBySpan) {
+// converted by the next span, while other blocks of the same heads still add. The first span has
+// fewer.
+class SimulatedWindows : public SimulatedGradientsDefault {};
+TEST_P(SimulatedWindows, RowsAreConvertedSpanBySpan) {
   simulate(
-      {"batch=1", "queries=700", "keys=650", "heads=2", "kv_heads=2", "causal=true", "window=60"},
+      {"batch=1", "queries=700", "keys=650", "heads=2", "kv_heads=1", "causal=true", "window=60"},
       2, false, [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2);
 }
-
-INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));
+INSTANTIATE_TEST_SUITE_P(Dims, SimulatedWindows, testing::Values("64", "128", "256"));
 
 }  // namespace
 }  // namespace tilewright
