@@ -247,7 +247,7 @@ std::vector<KernelOption> paged_options(const PagedCache& cache) {
       count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
                    {"heads", "1", "2"}),
       length_option("queries", "query rows of all sequences together", "batch"),
-      count_option("page", "slots of a page", "16", 65536, {"16", "1", "64", "256"}),
+      count_option("page", "slots of a page", "16", 65536, {"16", "1", "64", "256", "8"}),
       pages,
       max_pages,
       length_option("keys", "key rows of each sequence; 0: random ones", "0"),
