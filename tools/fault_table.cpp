@@ -188,6 +188,7 @@ Json json_of(const MutantResult& result, const std::vector<std::string>& sizes) 
   if (result.verdict == Verdict::undecided) json["new"] = !is_known(result);
   if (result.verdict == Verdict::rejected) json["why"] = result.fault.message;
   if (result.verdict == Verdict::caught) {
+    if (!result.shown_by.empty()) json["shown_by"] = result.shown_by;
     json["fault"] = result.fault.kind;
     json["first"] = format_location(result.fault.first);
     json["second"] = format_location(result.fault.second);

@@ -16,10 +16,6 @@ namespace {
 using Verdict = MutantResult::Verdict;
 using simulator::MachineReport;
 
-bool is_division(const simulator::Mutant& mutant) {
-  return mutant.division != simulator::Mutant::Division::none;
-}
-
 bool is_of(const simulator::FaultKind& kind, const simulator::Fault& fault) {
   return std::find(kind.classes.begin(), kind.classes.end(), fault.kind) != kind.classes.end();
 }
@@ -134,7 +130,7 @@ MutantRun look_for_fault(const ir::Kernel& changed, const ProofOptions& options,
                                    : timing.empty() ? options.drawn
                                                     : options.more;
     if (!of_values && !timing.empty()) {
-      found = runner.run_held(changed, runner.cheapest_first(reached).front());
+      found = runner.run_held(changed, runner.cheapest_first(reached));
       if (!found.clean()) return found;
     }
     // A schedule of each further one has been run.
@@ -186,13 +182,12 @@ void judge(const ir::Kernel& changed, const ProofOptions& options, MutantRunner&
   result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
 }
 
-void judge_both_ways(const ir::Kernel& machine, const ProofOptions& options, MutantRunner& runner,
+void judge_all_ways(const ir::Kernel& machine, const ProofOptions& options, MutantRunner& runner,
                      MutantResult& result) {
   judge(result.mutant.apply(machine), options, runner, result);
-  if (result.verdict != Verdict::undecided || !result.mutant.other_edit) return;
-  MutantResult other = other_way(result);
-  judge(other.mutant.apply(machine), options, runner, other);
-  if (other.verdict == Verdict::caught) result = std::move(other);
+  for_other_ways(result, [&](MutantResult& other) {
+    judge(other.mutant.apply(machine), options, runner, other);
+  });
 }
 
 // All mutants of the kernel, or those that are asked for.
@@ -215,19 +210,29 @@ bool shows_in_values(const simulator::FaultKind& kind) {
   return std::find(kind.classes.begin(), kind.classes.end(), "mismatch") != kind.classes.end();
 }
 
-MutantResult other_way(const MutantResult& result) {
-  MutantResult other;
-  other.kind = result.kind;
-  other.subject = result.subject;
-  other.mutant = result.mutant;
-  other.mutant.edit = result.mutant.other_edit;
-  other.mutant.change = result.mutant.other_change;
-  if (is_division(other.mutant)) other.mutant.division = simulator::Mutant::Division::by_one_less;
-  return other;
+void for_other_ways(MutantResult& result, const std::function<void(MutantResult&)>& judge) {
+  if (result.verdict != Verdict::undecided) return;
+  for (const simulator::Mutant::Way& way : result.mutant.others) {
+    MutantResult other;
+    other.kind = result.kind;
+    other.subject = result.subject;
+    other.mutant = result.mutant;
+    other.mutant.edit = way.edit;
+    other.mutant.division = way.division;
+    judge(other);
+    if (other.verdict != Verdict::caught) continue;
+    other.shown_by = way.change;
+    result = std::move(other);
+    return;
+  }
+}
+
+bool is_division(const simulator::Mutant& mutant) {
+  return mutant.division != simulator::Mutant::Division::none;
 }
 
 bool is_off_by_one(const simulator::Mutant& mutant) {
-  return mutant.other_edit || is_division(mutant);
+  return !mutant.others.empty() || is_division(mutant);
 }
 
 std::vector<MutantResult> list_mutants(const ir::Kernel& machine) {
@@ -266,17 +271,21 @@ HeldRun run_held(std::int64_t operations,
   machine.search = simulator::Search::held;
   machine.seed = UINT64_MAX;  // none, which counts them
   MachineReport report = run(machine);
+  HeldRun found;
+  found.operations = report.operations;
   const std::int64_t all = report.choices;
   const std::int64_t count =
       std::min(all, operations / std::max<std::int64_t>(report.operations, 1));
   for (std::int64_t i = 0; i < count && report.ok(); ++i) {
     machine.seed = static_cast<std::uint64_t>(i * all / count);
     report = run(machine);
+    found.operations += report.operations;
   }
-  if (report.ok()) return {};
-  simulator::Fault fault = std::move(report.faults.front());
-  fault.message += fmt::format("\n  with --search held --seed {}", machine.seed);
-  return {std::move(fault), machine.seed};
+  if (report.ok()) return found;
+  found.fault = std::move(report.faults.front());
+  found.fault.message += fmt::format("\n  with --search held --seed {}", machine.seed);
+  found.seed = machine.seed;
+  return found;
 }
 
 bool draws_conditions(const ir::Kernel& machine) {
@@ -298,7 +307,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
   std::vector<MutantResult> results = mutants_to_judge(machine, options);
   if (begin) begin(static_cast<std::int64_t>(results.size()));
   in_parallel(threads, results.size(), [&](std::size_t i, unsigned thread) {
-    judge_both_ways(machine, options, runners[thread], results[i]);
+    judge_all_ways(machine, options, runners[thread], results[i]);
     if (advance) advance();
   });
   return results;

@@ -63,6 +63,7 @@ struct MutantResult {
   std::uint64_t seed = 0;    // its schedule
   bool right_class = false;
   bool both_lines = false;
+  std::string shown_by;  // caught in another way than the mutant's change: in which
 };
 
 // Raised where what has no change is wrong, so that nothing is the mutant's.
@@ -73,8 +74,11 @@ struct OwnFault {
 // Whether a fault of the kind may show in results alone.
 bool shows_in_values(const simulator::FaultKind& kind);
 
-// The same fault the other way (Mutant::other_edit), not judged yet.
-MutantResult other_way(const MutantResult& result);
+// Of one that is undecided: judges the same fault in its other ways (Mutant::others), until one of
+// them is caught, which is the result then.
+void for_other_ways(MutantResult& result, const std::function<void(MutantResult&)>& judge);
+// Whether it is seeded into a quotient or a remainder, which then is another one.
+bool is_division(const simulator::Mutant& mutant);
 // Whether it is to be run in more sizes, where the usual ones decide nothing: what is off by one
 // matters at an edge.
 bool is_off_by_one(const simulator::Mutant& mutant);
@@ -96,6 +100,7 @@ simulator::MachineReport report_of(const std::function<simulator::MachineReport(
 struct HeldRun {
   simulator::Fault fault;  // of the first that shows one
   std::uint64_t seed = 0;
+  std::int64_t operations = 0;  // of all of them
 };
 HeldRun run_held(
     std::int64_t operations,

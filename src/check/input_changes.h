@@ -2,25 +2,33 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewright/host_tensor.h"
 
 namespace tilewright::checks {
 
-// What makes an input one that is not drawn as usual. All of its elements lie far from zero, which
+// What makes inputs ones that are not drawn as usual. All of their elements lie far from zero, which
 // shows what a mask lets through. Or they grow along an axis, as where a later block of a sum has
-// larger elements.
+// larger elements. Or those at the end of an axis lie apart from all others, so that one element
+// outweighs a block before it, which still counts. Or all operands of products have one sign, but
+// for one operand: sums then cancel nowhere, and an error of all their terms is one of the result.
 struct InputChange {
-  std::size_t input = 0;  // its number among all tensors
-  double shift = 0;       // is added; or else
-  std::size_t axis = 0;   // it grows along this one
+  enum class Kind : std::uint8_t { shift, growth, end, sign };
+  Kind kind = Kind::shift;
+  std::vector<std::size_t> inputs;  // their numbers among all tensors
+  double by = 0;  // of `sign`: whether products are summed along the last axis
+  std::size_t axis = 0;
+  std::size_t negative = 0;  // the input of the other sign
 };
 
-// All of the tensor; none of one without floats.
-std::vector<InputChange> changes_of_input(const HostTensor& tensor, std::size_t input);
-void apply(const InputChange& change, HostTensor& tensor);
-// "Q lies 256 from zero".
-std::string describe(const InputChange& change, const std::string& name);
+// Of inputs, by their numbers among all tensors: of each one alone, and of those of f32 together.
+// These belong to each other, as sums and what is added to them. None of what has no floats.
+std::vector<InputChange> changes_of_inputs(
+    const std::vector<std::pair<std::size_t, const HostTensor*>>& inputs);
+void apply(const InputChange& change, std::size_t input, HostTensor& tensor);
+// "Q lies 256 from zero". Of each input its name.
+std::string describe(const InputChange& change, const std::vector<std::string>& names);
 
 }  // namespace tilewright::checks

@@ -169,7 +169,7 @@ WorkloadNumbers MutantRunner::that_may_reach(const simulator::Mutant& mutant) {
 
 bool MutantRunner::unusual_reaches(const simulator::Mutant& mutant) {
   const ir::Kernel probe = mutant.probe(machine_);
-  for (const InputChange& change : changes_of_inputs()) {
+  for (std::size_t change = 0; change < input_changes().size(); ++change) {
     for (const std::size_t i : usual_) {
       Unusual* const unusual = unusual_of(i, change);
       if (unusual && !launch(probe, unusual->workload, i, with_seed(options_.seed)).ok()) {
@@ -234,7 +234,7 @@ MutantRun MutantRunner::run_equivalent(const ir::Kernel& kernel) {
 MutantRun MutantRunner::run_unusual(const ir::Kernel& kernel, const WorkloadNumbers& workloads,
                                     bool check_order) {
   const WorkloadNumbers ordered = cheapest_first(workloads);
-  for (const InputChange& change : changes_of_inputs()) {
+  for (std::size_t change = 0; change < input_changes().size(); ++change) {
     for (const std::size_t i : ordered) {
       Unusual* const unusual = unusual_of(i, change);
       if (!unusual) continue;
@@ -250,11 +250,16 @@ MutantRun MutantRunner::run_unusual(const ir::Kernel& kernel, const WorkloadNumb
   return {};
 }
 
-MutantRun MutantRunner::run_held(const ir::Kernel& kernel, std::size_t workload) {
-  HeldRun found = checks::run_held(options_.operations, [&](const MachineOptions& machine) {
-    return launch(kernel, workload, machine);
-  });
-  return {std::move(found.fault), workload, found.seed};
+MutantRun MutantRunner::run_held(const ir::Kernel& kernel, const WorkloadNumbers& workloads) {
+  std::int64_t operations = options_.operations;
+  for (const std::size_t i : workloads) {
+    HeldRun found = checks::run_held(operations / 2, [&](const MachineOptions& machine) {
+      return launch(kernel, i, machine);
+    });
+    if (!found.fault.kind.empty()) return {std::move(found.fault), i, found.seed};
+    operations -= found.operations;
+  }
+  return {};
 }
 
 MutantRun MutantRunner::run_candidates(const ir::Kernel& kernel, const simulator::Mutant& mutant) {
@@ -414,26 +419,28 @@ const MutantRunner::Executed& MutantRunner::executed_of(std::size_t number) {
   return *made;
 }
 
-std::vector<InputChange> MutantRunner::changes_of_inputs() const {
+const std::vector<InputChange>& MutantRunner::input_changes() {
+  if (input_changes_) return *input_changes_;
   const library::Workload& usual = workloads_.front();
-  std::vector<InputChange> changes;
+  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
   for (std::size_t input = 0; input < usual.tensors.size(); ++input) {
-    if (usual.parameters[input]->is_output) continue;
-    const std::vector<InputChange> more = changes_of_input(usual.tensors[input], input);
-    changes.insert(changes.end(), more.begin(), more.end());
+    if (!usual.parameters[input]->is_output) inputs.emplace_back(input, &usual.tensors[input]);
   }
-  return changes;
+  input_changes_ = changes_of_inputs(inputs);
+  return *input_changes_;
 }
 
-MutantRunner::Unusual* MutantRunner::unusual_of(std::size_t number, const InputChange& change) {
-  const auto [made, is_new] =
-      unusual_.try_emplace(std::tuple(number, change.input, change.shift, change.axis));
+MutantRunner::Unusual* MutantRunner::unusual_of(std::size_t number, std::size_t change) {
+  const auto [made, is_new] = unusual_.try_emplace(std::pair(number, change));
   std::optional<Unusual>& unusual = made->second;
   if (!is_new) return unusual ? &*unusual : nullptr;
   unusual.emplace();
   unusual->workload = workloads_[number];
-  unusual->how = describe(change, unusual->workload.parameters[change.input]->name);
-  apply(change, unusual->workload.tensors[change.input]);
+  std::vector<std::string> names;
+  for (const auto& parameter : unusual->workload.parameters) names.push_back(parameter->name);
+  const InputChange& how = input_changes()[change];
+  unusual->how = describe(how, names);
+  for (const std::size_t input : how.inputs) apply(how, input, unusual->workload.tensors[input]);
   unusual->reference = reference_of(unusual->workload);
   if (run_values(machine_, number, *unusual, /*check_order=*/false).clean()) {
     unusual->bits = bits_of(unusual->workload);

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -83,8 +82,9 @@ class MutantRunner {
   MutantRun run_order(const ir::Kernel& kernel, const WorkloadNumbers& workloads);
   // Of what a rule calls equivalent: a schedule of each usual workload, with values of the first.
   MutantRun run_equivalent(const ir::Kernel& kernel);
-  // On one workload (run_held of fault_proof.h).
-  MutantRun run_held(const ir::Kernel& kernel, std::size_t workload);
+  // On one workload after the other (run_held of fault_proof.h). Each has half of the operations
+  // that those before have left.
+  MutantRun run_held(const ir::Kernel& kernel, const WorkloadNumbers& workloads);
   // Of a division or a bound: on the candidates in which it makes another number, one after the
   // other.
   MutantRun run_candidates(const ir::Kernel& kernel, const simulator::Mutant& mutant);
@@ -136,9 +136,9 @@ class MutantRunner {
   // Raises OwnFault where the kernel without a change makes something else than its reference says.
   std::size_t own_bits(std::size_t number);
   const Executed& executed_of(std::size_t number);
-  std::vector<InputChange> changes_of_inputs() const;
+  const std::vector<InputChange>& input_changes();
   // Null: the kernel itself is wrong there, or nothing is changed.
-  Unusual* unusual_of(std::size_t number, const InputChange& change);
+  Unusual* unusual_of(std::size_t number, std::size_t change);
   library::Workload& made_workload(std::size_t number);
   simulator::MachineReport launch(const ir::Kernel& kernel, std::size_t number,
                                   const simulator::MachineOptions& machine);
@@ -155,8 +155,9 @@ class MutantRunner {
   std::vector<library::Reference> references_;       // none yet: empty
   std::map<std::pair<std::size_t, bool>, Own> own_;  // by workload, without values or with
   std::map<std::size_t, std::size_t> own_bits_;      // by workload
-  std::map<std::tuple<std::size_t, std::size_t, double, std::size_t>, std::optional<Unusual>>
-      unusual_;
+  std::optional<std::vector<InputChange>> input_changes_;
+  // By workload and by the number of the change.
+  std::map<std::pair<std::size_t, std::size_t>, std::optional<Unusual>> unusual_;
   std::vector<std::optional<Executed>> executed_;
   std::vector<bool> left_out_;  // of each operation of the kernel
   std::vector<Bits> bits_;

@@ -73,10 +73,7 @@ class Prover {
 
   void judge(const Seeded& seeded, MutantResult& result) const {
     judge_one_way(seeded, result);
-    if (result.verdict != Verdict::undecided || !result.mutant.other_edit) return;
-    MutantResult other = other_way(result);
-    judge_one_way(seeded, other);
-    if (other.verdict == Verdict::caught) result = std::move(other);
+    for_other_ways(result, [&](MutantResult& other) { judge_one_way(seeded, other); });
   }
 
  private:
@@ -188,8 +185,14 @@ class Prover {
     Numbers valued = is_of_values ? affordable() : Numbers{};
     if (!is_of_values || !is_affordable(*reached)) valued.push_back(*reached);
     Found found = run_on(runs, valued, is_of_values, /*by_one_cluster=*/alone.has_value());
-    const bool shows_in_values = is_of_values && !draws(changed);
-    if (!found && shows_in_values) found = run_unusual(runs, *reached);
+    // Other divisors make other numbers on any inputs.
+    const bool shows_in_values = is_of_values && !is_division(result.mutant) && !draws(changed);
+    if (!found && shows_in_values) {
+      found = run_unusual(runs, *reached);
+      // Of several blocks, the later ones may outweigh those before.
+      const std::size_t largest = largest_usual();
+      if (!found && largest != *reached) found = run_unusual(runs, largest);
+    }
     if (found || !is_off_by_one(result.mutant)) return found;
     return run_candidates(seeded, result, changed);
   }
@@ -257,6 +260,11 @@ class Prover {
     return std::nullopt;
   }
 
+  std::size_t largest_usual() const {
+    const auto last = std::find_if(cheapest_first_.rbegin(), cheapest_first_.rend(),
+                                   [&](std::size_t number) { return !cases_[number].further; });
+    return last == cheapest_first_.rend() ? cheapest_first_.front() : *last;
+  }
   // All but the further cases that take long, cheapest first.
   const Numbers& affordable() const {
     std::call_once(afforded_, [&] {
@@ -358,10 +366,10 @@ class Prover {
     std::vector<std::size_t> hanging;
     std::copy_if(cheapest_first_.begin(), cheapest_first_.end(), std::back_inserter(hanging),
                  [&](std::size_t number) { return runs.hangs[number]; });
-    hanging.resize(std::min(kFewCases, hanging.size()));
-    if (!hanging.empty() && most > options_.few) {
-      if (Found found = run_held(runs, hanging.front())) return found;
+    if (most > options_.few) {
+      if (Found found = run_held(runs, hanging)) return found;
     }
+    hanging.resize(std::min(kFewCases, hanging.size()));
     std::int64_t operations = 0;  // of all of them together
     for (std::int64_t i = 1; i < most; ++i) {
       if (i >= options_.few && operations >= options_.operations) break;
@@ -377,17 +385,22 @@ class Prover {
   // With values of each case, where something hangs on the order of the work. Several sizes make up
   // for several schedules of one.
   std::int64_t schedules() const { return cases_.size() == 1 ? options_.schedules : 1; }
-  // The cheapest of the cases that run_schedules has, with one warp held.
-  Found run_held(const Runs& runs, std::size_t number) const {
-    HeldRun found =
-        checks::run_held(options_.operations, [&](const simulator::MachineOptions& how) {
-          simulator::MachineOptions machine = cases_[number].machine;
-          machine.control_only = true;
-          machine.search = how.search;
-          machine.seed = how.seed;
-          return run_machine(number, runs.programs[number], runs.kernels, machine, nullptr);
-        });
-    return {std::move(found.fault), number, found.seed};
+  // Each case has half of the operations that those before have left.
+  Found run_held(const Runs& runs, const Numbers& numbers) const {
+    std::int64_t operations = options_.operations;
+    for (const std::size_t number : numbers) {
+      HeldRun found =
+          checks::run_held(operations / 2, [&](const simulator::MachineOptions& how) {
+            simulator::MachineOptions machine = cases_[number].machine;
+            machine.control_only = true;
+            machine.search = how.search;
+            machine.seed = how.seed;
+            return run_machine(number, runs.programs[number], runs.kernels, machine, nullptr);
+          });
+      if (!found.fault.kind.empty()) return {std::move(found.fault), number, found.seed};
+      operations -= found.operations;
+    }
+    return {};
   }
   simulator::MachineReport run_machine(std::size_t number, const ir::Program& program,
                                        const std::vector<ir::Kernel>& kernels,
@@ -495,27 +508,32 @@ class Prover {
     Own& own = own_[number];
     std::call_once(own.unusually, [&] {
       const ir::Program& program = programs_[number];
+      std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
+      std::vector<std::string> names;
       for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-        if (program.buffers[i].kind != ir::ProgramBuffer::Kind::in) continue;
-        for (const InputChange& change : changes_of_input(before_of(number, true)[0][i], i)) {
-          Unusual unusual;
-          unusual.how = describe(change, program.buffers[i].name);
-          unusual.before = before_of(number, true);
-          apply(change, unusual.before[0][i]);
-          library::ProgramTensors again;
-          const auto run = [&](std::uint64_t seed, library::ProgramTensors& after) {
-            simulator::MachineOptions machine = without_order(number);
-            machine.seed = seed;
-            return report_of([&] {
-                     return library::simulate_program(program, kernels_, unusual.before, &after,
-                                                      machine, options_.launches);
-                   })
-                .ok();
-          };
-          const bool ok = run(options_.seed, unusual.wanted) && run(options_.seed + 1, again);
-          if (!ok || !library::compare_buffers(program, again, unusual.wanted).ok()) continue;
-          own.unusual.push_back(std::move(unusual));
+        names.push_back(program.buffers[i].name);
+        if (program.buffers[i].kind == ir::ProgramBuffer::Kind::in) {
+          inputs.emplace_back(i, &before_of(number, true)[0][i]);
         }
+      }
+      for (const InputChange& change : changes_of_inputs(inputs)) {
+        Unusual unusual;
+        unusual.how = describe(change, names);
+        unusual.before = before_of(number, true);
+        for (const std::size_t input : change.inputs) apply(change, input, unusual.before[0][input]);
+        library::ProgramTensors again;
+        const auto run = [&](std::uint64_t seed, library::ProgramTensors& after) {
+          simulator::MachineOptions machine = without_order(number);
+          machine.seed = seed;
+          return report_of([&] {
+                   return library::simulate_program(program, kernels_, unusual.before, &after,
+                                                    machine, options_.launches);
+                 })
+              .ok();
+        };
+        const bool ok = run(options_.seed, unusual.wanted) && run(options_.seed + 1, again);
+        if (!ok || !library::compare_buffers(program, again, unusual.wanted).ok()) continue;
+        own.unusual.push_back(std::move(unusual));
       }
     });
     return own.unusual;

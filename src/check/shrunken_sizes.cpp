@@ -155,11 +155,12 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
   if (size < option.minimum) {
     size = (option.minimum + kRowMultiple - 1) / kRowMultiple * kRowMultiple;
   }
-  size = std::min(size, option.maximum);
-  std::int64_t multiple = 1;
+  std::int64_t multiple = 1, most = option.maximum;
   for (const SizedKernel& each : launched) {
     for (const Dim& dim : each.dims) {
-      if (dim.name() == option.name) multiple = std::lcm(multiple, dim.facts().multiple);
+      if (dim.name() != option.name) continue;
+      multiple = std::lcm(multiple, dim.facts().multiple);
+      most = std::min(most, dim.facts().maximum);
     }
     // A store has another way for such rows.
     std::set<ir::ValueId> loaded;
@@ -181,7 +182,8 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
       }
     });
   }
-  return (size + multiple - 1) / multiple * multiple;
+  const std::int64_t rounded_up = (size + multiple - 1) / multiple * multiple;
+  return std::min(rounded_up, most / multiple * multiple);
 }
 
 std::int64_t most_stages(const std::vector<SizedKernel>& launched) {

@@ -102,6 +102,24 @@ TEST(TilesOnCpu, PartsOfTiles) {
   expect_alike(kernel, {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3)});
 }
 
+// Of a sum of products there are as many terms as both have: what lies behind the shorter one is
+// none of it, whatever was there before.
+TEST(TilesOnCpu, SumsOfProductsOfPartsThatEndElsewhere) {
+  Kernel kernel("terms");
+  const Dim n = kernel.dim("n"), more = kernel.dim("more");
+  const Tensor X = kernel.in("X", f32, {8, n}), Y = kernel.in("Y", f32, {8, more});
+  const Tensor Z = kernel.in("Z", f32, {8, 16}), W = kernel.out("W", f32, {8, 16});
+  const Tensor S = kernel.out("S", f32, {8});
+  kernel.grid(1);
+  store(W(all, all), load(Z(all, all)) * 2 + 1);
+  const Tile x = load(X(all, n.block(0, 16))) + 0, y = load(Y(all, more.block(0, 16))) + 0;
+  store(S(all), reduce_sum(x * y, 1).reshape({8}));
+  for (const auto& [columns, others] : {std::pair<int, int>{5, 12}, {12, 5}, {16, 3}, {3, 16}}) {
+    expect_alike(kernel, {counted({8, columns}), counted({8, others}, 2), untouched({8, 16}),
+                          untouched({8, 16}), untouched({8})});
+  }
+}
+
 TEST(TilesOnCpu, BlocksThatBeginBeforeTheirTensor) {
   Kernel kernel("before");
   const Tensor X = kernel.in("X", f32, {16, 16}), Y = kernel.inout("Y", f32, {16, 16});

@@ -104,8 +104,16 @@ TEST_P(GemmSm100, OfAllLengths) {
   check(machine, {1, 8, 8}, options);
   check(machine, {0, 64, 64}, options);
   check(machine, {136, 72, 0}, options);
-  Gemm wide;
-  check(machine_of(gemm_sm100(wide, GetParam())), {130, 264, 136}, options);
+  // Several tiles of a CTA, each in several parts: whoever gives back what is not read yet is seen.
+  options.multiprocessors = 1;
+  for (const int block_n : {128, 256}) {
+    for (const int block_k : {64, 128}) {
+      Gemm wide;
+      wide.block_n = block_n;
+      wide.block_k = block_k;
+      check(machine_of(gemm_sm100(wide, GetParam())), {130, 2 * block_n + 8, 136}, options);
+    }
+  }
 }
 
 // Whoever runs late or early, and whenever products and copies are over.

@@ -17,8 +17,7 @@ constexpr std::uint64_t kSeeds = 40;
 
 enum class Told { never, sometimes, always };
 
-// Under how many seeds something hangs on who comes first to a word; the runs are clean.
-Told told(const std::vector<std::string>& roles) {
+std::string text_of(const std::vector<std::string>& roles) {
   std::string body;
   for (std::size_t i = 0; i < roles.size(); ++i) {
     const std::string name(1, static_cast<char>('a' + i));
@@ -27,8 +26,14 @@ Told told(const std::vector<std::string>& roles) {
         std::regex_replace(roles[i], std::regex("%6"), fmt::format("%{}6", i + 1));
     body += role(name.c_str(), static_cast<int>(i), 1, own);
   }
-  const std::string text = litmus(body);
+  std::string text = litmus(body);
   ir::verify(ir::parse_text(text, "kernel.tw"));
+  return text;
+}
+
+// Under how many seeds something hangs on who comes first to a word; the runs are clean.
+Told told(const std::vector<std::string>& roles) {
+  const std::string text = text_of(roles);
   MachineOptions options;
   options.timing = true;
   std::uint64_t count = 0;
@@ -39,6 +44,20 @@ Told told(const std::vector<std::string>& roles) {
     count += !report.words.empty();
   }
   return count == 0 ? Told::never : count < kSeeds ? Told::sometimes : Told::always;
+}
+
+// Under how many seeds one lane changes a word that others of its warp wait for.
+std::uint64_t lanes_that_wait(const std::vector<std::string>& roles) {
+  const std::string text = text_of(roles);
+  std::uint64_t count = 0;
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    MachineOptions options;
+    options.seed = seed;
+    const MachineReport report = run_litmus(text, options);
+    count += !report.ok() && report.faults.front().kind == "deadlock" &&
+             report.faults.front().missing == "warp_sync between them";
+  }
+  return count;
 }
 
 // At word 0, of the value %N.
@@ -83,6 +102,10 @@ TEST(WordHistory, WhatIsHandedOver) {
       "    wait_flag %90, %1, %1 {compare = \"ge\", semantics = \"acquire\", scope = \"gpu\"}\n";
   EXPECT_EQ(told({add(1) + hear + add(1), wait(1) + load + answer}), Told::never);
   EXPECT_EQ(told({add(1) + add(1), wait(1) + load + answer}), Told::always);
+  // A relaxed answer comes behind the number as well, which it was made of.
+  const std::string quiet =
+      "    reduce_add %90, %1, %1 {semantics = \"relaxed\", scope = \"gpu\"}\n";
+  EXPECT_EQ(told({add(1) + hear + add(1), wait(1) + load + quiet}), Told::never);
   // Without the number there may be lanes that still wait for it.
   EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + load + answer}), Told::never);
   EXPECT_EQ(told({add(1) + hear + kSync + kSubtract, wait(1) + answer}), Told::always);
@@ -115,7 +138,7 @@ TEST(WordHistory, AWaitForANumberThatGoes) {
   EXPECT_EQ(told({add(2), wait(1), kSubtract}), Told::always);
   // What takes it away knows of the wait, of all lanes.
   EXPECT_EQ(told({add(1), wait(1) + kSync + kSubtract}), Told::never);
-  EXPECT_EQ(told({add(1), wait(1) + kSubtract}), Told::always);
+  EXPECT_EQ(lanes_that_wait({add(1), wait(1) + kSubtract}), kSeeds);
 }
 
 // What is ordered behind all that the wait needs comes too late, or makes no difference to it where
@@ -148,7 +171,7 @@ TEST(WordHistory, WhoIsTheLastToLeave) {
   EXPECT_EQ(told({three, leave("sub %9, %2", kTakeBack)}), Told::always);
   EXPECT_EQ(told({leave("sub %5, %1", kTakeBack), leave("sub %5, %1", kTakeBack)}), Told::always);
   const std::string alone = leave("sub %5, %2", kTakeBack, "");
-  EXPECT_EQ(told({alone, alone}), Told::always);
+  EXPECT_EQ(lanes_that_wait({alone, alone}), kSeeds);
   // The last one finds 3 where it is the one that adds 2.
   EXPECT_EQ(told({leave("sub %5, %2", kTakeBack, kSync, 2), three}), Told::always);
   const std::string store = "      shared_store %22, %5, %63\n";

@@ -204,7 +204,7 @@ const std::vector<FaultKind>& fault_kinds() {
       {33, "a weight off by half a percent", {"mismatch"}, seed_wrong_weights, "no weights"},
       {34,
        "warp_sync left out",
-       {"race", "proxy", "mbarrier", "bulk", "uninitialised"},
+       {"race", "proxy", "mbarrier", "bulk", "uninitialised", "deadlock"},
        seed_unmet_lanes,
        "no warp_sync"},
       {35,

@@ -24,10 +24,14 @@ struct Mutant {
   // Why no execution can tell the mutant from the kernel; empty where no rule says so.
   std::string equivalent;
   std::function<void(ir::Kernel&)> edit;
-  // The same fault the other way, for where the first shows nothing: a bound that is off by one may
-  // do no harm on one side. Either stands for the site. Null: there is none.
-  std::function<void(ir::Kernel&)> other_edit = {};
-  std::string other_change = {};
+  // The same fault in other ways, each for where those before show nothing: a bound that is off by
+  // one may do no harm on one side. Any of them stands for the site.
+  struct Way {
+    std::string change;
+    std::function<void(ir::Kernel&)> edit;
+    Division division = Division::none;
+  };
+  std::vector<Way> others = {};
   // The change can be told only where this condition holds (kNoValue: wherever the site is
   // executed), and perhaps
   ir::ValueId matters_if = ir::kNoValue;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "simulator/faults/equivalence.h"
 #include "simulator/faults/families.h"
@@ -107,6 +108,17 @@ void change_divisors(ir::Kernel& kernel, const std::vector<std::size_t>& divisio
   }
 }
 
+void add_one(ir::Kernel& kernel, const std::vector<std::size_t>& divisions) {
+  for (auto number = divisions.rbegin(); number != divisions.rend(); ++number) {
+    const ValueId one = insert_constant(kernel, *number, 1);
+    const ValueId right = kernel.add_value(ir::Type::scalar(DType::i32));
+    ir::Operation& division = operation_at(kernel, *number + 1);
+    const ValueId result = std::exchange(division.results[0], right);
+    insert(kernel, *number + 1, Side::after,
+           {Op::add, {right, one}, {result}, {}, {}, division.where});
+  }
+}
+
 Mutant with_mask(const Sites& sites, const Site& copy, std::uint64_t mask, std::string change) {
   Mutant mutant = mutant_at(sites, copy, std::move(change));
   mutant.edit = [number = copy.number, mask](ir::Kernel& kernel) {
@@ -137,8 +149,12 @@ std::vector<Mutant> seed_wrong_division(const Sites& sites) {
     Mutant& mutant = mutants.back();
     mutant.division = Mutant::Division::by_one_more;
     mutant.edit = [alike](ir::Kernel& kernel) { change_divisors(kernel, alike, Op::add); };
-    mutant.other_edit = [alike](ir::Kernel& kernel) { change_divisors(kernel, alike, Op::sub); };
-    mutant.other_change = "divides by one less";
+    mutant.others = {
+        {"divides by one less",
+         [alike](ir::Kernel& kernel) { change_divisors(kernel, alike, Op::sub); },
+         Mutant::Division::by_one_less},
+        // That shows too where no size is large enough for another divisor to make a difference.
+        {"its result is one more", [alike](ir::Kernel& kernel) { add_one(kernel, alike); }}};
     for (const std::size_t number : alike) {
       mutant.equivalent = below_divisor(sites, sites.at(number));
       if (mutant.equivalent.empty()) break;

@@ -192,9 +192,10 @@ std::vector<Mutant> seed_shifted_masks(const Sites& sites) {
     const ir::Type& type = sites.kernel().type(operands[moved]);
     if (type.is_scalar()) continue;
     const bool more = (comparison == Op::lt) == (moved == 1);
-    mutants.back().other_change = comparison == Op::lt ? "of one less" : "of one more";
-    mutants.back().other_edit = [number = site->number, array = operands[moved], more,
-                                 count = type.shape[0]](ir::Kernel& kernel) {
+    Mutant::Way& way = mutants.back().others.emplace_back();
+    way.change = comparison == Op::lt ? "of one less" : "of one more";
+    way.edit = [number = site->number, array = operands[moved], more,
+                  count = type.shape[0]](ir::Kernel& kernel) {
       const ValueId one = insert_constant(kernel, number, 1);
       const std::vector<ir::IndexMap> maps = {{{1, count, 1}}, {}};
       const auto moves = [&](bool up) {

@@ -58,6 +58,61 @@ int first_of_run(const std::vector<int>& index) {
   return index.empty() ? -1 : index[0];
 }
 
+// Sorts them by a number that stands for all coordinates, which are at least 0: that of the axis
+// whose elements follow each other in memory counts least.
+void find_runs(GlobalAccess& access) {
+  const TensorArgument& tensor = *access.tensor;
+  const Spread& spread = access.spread;
+  const std::size_t rank = tensor.shape.size();
+  std::vector<std::size_t> axes;  // of the tensor, those that the tile has
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    if (access.tile_axis[axis] < 0) continue;
+    axes.push_back(axis);
+    if (tensor.strides[axis] == 1) access.run_axis = static_cast<int>(axis);
+  }
+  std::stable_partition(axes.begin(), axes.end(), [&](std::size_t axis) {
+    return static_cast<int>(axis) != access.run_axis;
+  });
+  const std::size_t held = spread.rank == 0 ? 1 : spread.reg.size() / spread.rank;
+  const std::size_t lanes = spread.rank == 0 ? 1 : spread.lane.size() / spread.rank;
+  const auto at = [&](std::size_t axis, std::size_t r, std::size_t l) {
+    const auto i = static_cast<std::size_t>(access.tile_axis[axis]);
+    return spread.reg[r * spread.rank + i] + spread.lane[l * spread.rank + i];
+  };
+  std::vector<std::int64_t> extents(rank, 1), numbers;
+  for (const std::size_t axis : axes) {
+    for (std::size_t r = 0; r < held; ++r) {
+      for (std::size_t l = 0; l < lanes; ++l) {
+        extents[axis] = std::max(extents[axis], at(axis, r, l) + 1);
+      }
+    }
+  }
+  for (std::size_t r = 0; r < held; ++r) {
+    for (std::size_t l = 0; l < lanes; ++l) {
+      std::int64_t number = 0;
+      for (const std::size_t axis : axes) number = number * extents[axis] + at(axis, r, l);
+      numbers.push_back(number);
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  const std::int64_t row = access.run_axis < 0 ? 1 : extents[access.run_axis];
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const bool goes_on = i > 0 && numbers[i] == numbers[i - 1] + 1 && numbers[i] % row != 0;
+    if (goes_on) {
+      ++access.runs.back().count;
+      continue;
+    }
+    ElementRun& run = access.runs.emplace_back();
+    run.first.resize(rank);
+    std::int64_t rest = numbers[i];
+    for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+      run.first[*axis] = rest % extents[*axis];
+      rest /= extents[*axis];
+    }
+  }
+}
+
 }  // namespace
 
 void Preparation::compute(const Operation& operation) {
@@ -165,6 +220,7 @@ void Preparation::access_global(const Operation& operation) {
            fmt::format("{} axes are accessed, the layout has {}", tile_axis, made.spread.rank));
   }
   made.checks = analysis::axis_checks(operation, 2, integers_);
+  if (!made.order) find_runs(made);
   emit(operation).detail = static_cast<int>(prepared_.global_accesses.size());
   prepared_.global_accesses.push_back(std::move(made));
 }

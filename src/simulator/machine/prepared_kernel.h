@@ -172,8 +172,16 @@ struct Spread {
   int warps = 1;
   std::vector<std::int64_t> reg, lane, warp;  // [index * rank + axis]
   std::int64_t at(int axis, int r, int l, int w) const {
-    return reg[r * rank + axis] + lane[l * rank + axis] + warp[w % warps * rank + axis];
+    return reg[r * rank + axis] + lane[l * rank + axis] + of_warp(axis, w);
   }
+  std::int64_t of_warp(int axis, int w) const { return warp[w % warps * rank + axis]; }
+};
+
+// Elements of a tile that lie one behind the other along one axis of a tensor: the coordinate of
+// the first one on each axis, in the tile.
+struct ElementRun {
+  std::vector<std::int64_t> first;
+  std::int64_t count = 1;
 };
 
 struct GlobalAccess {
@@ -186,6 +194,10 @@ struct GlobalAccess {
   Spread spread;
   // Lanes, warps that hold what an earlier one holds too: of these, stores leave it to that one.
   std::vector<bool> repeated_lane, repeated_warp;
+  // All elements of the layout's first warp, in the order of their coordinates, each once. Those of
+  // other warps lie beside them.
+  std::vector<ElementRun> runs;
+  int run_axis = -1;  // of the tensor, whose elements follow each other in memory
   // Additions in any order, which do not race with each other. Those that the kernel says it orders
   // are held to that.
   bool atomic = false;

@@ -24,12 +24,13 @@ std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
 }
 
-// Whether the next thing that others see of the warp is an arrival on an mbarrier.
-bool comes_to_arrival(const Warp& warp) {
+// Whether the next thing that others see of the warp is an arrival on an mbarrier, or an access to a
+// word of global memory.
+bool comes_to_handover(const Warp& warp) {
   const std::vector<Instruction>& code = warp.cta->cluster->launch->kernel.code;
   auto next = code.begin() + warp.pc;
   while (next->code == Code::move || next->code == Code::function) ++next;
-  return next->op == ir::Op::mbarrier_arrive;
+  return next->op == ir::Op::mbarrier_arrive || next->code == Code::word;
 }
 
 bool is_stream(const Schedule::Choice& choice, const std::vector<Event>& events) {
@@ -194,7 +195,7 @@ Schedule::Choice Schedule::but_for_one(std::vector<Warp*>& warps, std::vector<Ev
     });
   };
   find();
-  if (first.event || !comes_to_arrival(*warps[first.index])) return first;
+  if (first.event || !comes_to_handover(*warps[first.index])) return first;
   if (static_cast<std::uint64_t>(choices_++) != held_) return first;
   warps[first.index]->rank = UINT64_MAX;
   find();

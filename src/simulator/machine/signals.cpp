@@ -40,6 +40,40 @@ const WordAccess& access_of(const Launch& launch, const Instruction& instruction
   return launch.kernel.words[instruction.detail];
 }
 
+// Whether a wait for so much may have been over before, and is not over any more.
+bool takes_away(Compare compare, std::int32_t before, std::int32_t after) {
+  return compare == Compare::ge ? after < before : after != before;
+}
+
+// All lanes of a warp look at a word until it is what they wait for. When one of them has seen it
+// and goes on, the others may not have.
+void check_lanes_have_seen(Launch& launch, const Warp& warp, const Instruction& instruction,
+                           const std::byte* word, std::int32_t before, std::int32_t after) {
+  if (!launch.order.enabled() || !instruction.elected || before == after) return;
+  const Access change = launch.order.by_threads(warp, instruction, {/*write=*/true});
+  const auto address = reinterpret_cast<std::uint64_t>(word);
+  const std::uint64_t block = address - address % ShadowBlock::kBytes;
+  const Bytes bytes{std::uint64_t{1} << (address - block) / ShadowBlock::kCell,
+                    static_cast<std::uint16_t>(0xf << address % ShadowBlock::kCell)};
+  const Access* looks = nullptr;
+  launch.world.memory.shadow(block).for_conflicts(change, bytes, [&](const Access& earlier) {
+    if (earlier.instruction->code != Code::word_wait || earlier.instruction->elected) return;
+    const bool is_own = earlier.cluster == change.cluster && earlier.cta == change.cta &&
+                        earlier.warp == change.warp;
+    if (!is_own || launch.order.knows(warp, true, earlier.agent, earlier.epoch)) return;
+    if (takes_away(access_of(launch, *earlier.instruction).compare, before, after)) {
+      looks = &earlier;
+    }
+  });
+  if (!looks) return;
+  launch.log.add({"deadlock", looks->instruction->where(), instruction.where(),
+                  fmt::format("deadlock: one lane changes a word at which the others of its warp "
+                              "may still look, and would not find what they wait for\n{}\n{}",
+                              launch.access_line("wait", *looks),
+                              launch.access_line("write", change)),
+                  "warp_sync between them"});
+}
+
 }  // namespace
 
 std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& instruction,
@@ -70,12 +104,14 @@ void access_word(Launch& launch, Warp& warp, const Instruction& instruction) {
   std::byte* const at = word_at(launch, warp, instruction, access);
   if (!at) return;
   const std::int32_t old = read(at);
-  launch.order.word(warp, instruction, {at, sizeof(old), access.order, reads, writes});
+  std::int32_t fresh = old;
   if (writes) {
     const auto value = static_cast<std::uint32_t>(warp.integer(access.value));
-    const std::uint32_t before = reads ? static_cast<std::uint32_t>(old) : 0;
-    write(launch, at, static_cast<std::int32_t>(before + value));
+    fresh = static_cast<std::int32_t>((reads ? static_cast<std::uint32_t>(old) : 0) + value);
   }
+  check_lanes_have_seen(launch, warp, instruction, at, old, fresh);
+  launch.order.word(warp, instruction, {at, sizeof(old), access.order, reads, writes});
+  if (writes) write(launch, at, fresh);
   if (access.result != ir::kNoValue) {
     warp.scalars[access.result] = {old, static_cast<double>(old)};
   }

@@ -86,6 +86,32 @@ Cta* other_cta(Launch& launch, const Warp& warp, const Instruction& instruction)
   return nullptr;
 }
 
+// The bytes of all elements of the warp that exist.
+void add_runs(Launch& launch, const GlobalAccess& access, int position,
+              const std::vector<std::int64_t>& starts, const std::vector<std::int64_t>& ends,
+              const std::byte* data) {
+  const TensorArgument& tensor = *access.tensor;
+  const int size = size_of(tensor.dtype);
+  for (const ElementRun& run : access.runs) {
+    std::int64_t offset = 0, count = run.count;
+    for (std::size_t axis = 0; axis < starts.size() && count > 0; ++axis) {
+      const int tile_axis = access.tile_axis[axis];
+      std::int64_t at = starts[axis] + run.first[axis];
+      if (tile_axis >= 0) at += access.spread.of_warp(tile_axis, position);
+      if (static_cast<int>(axis) == access.run_axis) {
+        const std::int64_t end = std::min(at + count, ends[axis]);
+        at = std::max<std::int64_t>(at, 0);
+        count = end - at;
+      } else if (at < 0 || at >= ends[axis]) {
+        count = 0;
+      }
+      offset += at * tensor.strides[axis];
+    }
+    if (count <= 0) continue;
+    launch.order.bytes.add(reinterpret_cast<std::uint64_t>(data + offset * size), count * size);
+  }
+}
+
 }  // namespace
 
 void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
@@ -119,7 +145,8 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
     starts[axis] = warp.integer(access.starts[axis]);
     ends[axis] = std::min(tensor.shape[axis], warp.integer(access.limits[axis]));
   }
-  for (int i = 0; i < info.elements; ++i) {
+  if (ordered && !access.order) add_runs(launch, access, position, starts, ends, data);
+  for (int i = 0; i < info.elements && (instruction.valued || access.order); ++i) {
     for (int l = 0; l < kLanes; ++l) {
       if (!loads && access.repeated_lane[l]) continue;
       std::int64_t offset = 0;
@@ -134,8 +161,6 @@ void access_global(Launch& launch, Warp& warp, const Instruction& instruction) {
       std::byte* const at = data + offset * size;
       if (exists && access.order) {
         launch.order.word(warp, instruction, {at, size, *access.order, loads || adds, !loads});
-      } else if (ordered && exists) {
-        launch.order.bytes.add(reinterpret_cast<std::uint64_t>(at), size);
       }
       if (!instruction.valued) continue;
       if (loads) {
@@ -225,7 +250,10 @@ void access_elements(Launch& launch, Warp& warp, const Instruction& instruction)
   const int size = size_of(info.dtype);
   const int column_axis = access.spread.rank - 1;
   if (!load && access.repeated_warp[position % access.spread.warps]) return;
-  for (int i = 0; i < info.elements; ++i) {
+  const bool valued = launch.kernel.valued;
+  // The elements of one access lie side by side.
+  const int bytes = size * access.vector;
+  for (int i = 0; i < info.elements; i += access.vector) {
     for (int l = 0; l < kLanes; ++l) {
       if (!load && access.repeated_lane[l]) continue;
       const std::int64_t row = column_axis > 0 ? access.spread.at(0, i, l, position) : 0;
@@ -238,22 +266,28 @@ void access_elements(Launch& launch, Warp& warp, const Instruction& instruction)
       const std::int64_t byte = column * size;
       const std::int64_t flipped = row / access.divisor & access.mask;
       address += ((byte / 16) ^ flipped) * 16 + byte % 16;
-      const bool begins = i % access.vector == 0;
-      if (!launch.inside(warp, instruction, allocation, address, size) ||
-          (begins &&
-           !launch.aligned(warp, instruction, allocation, address, size * access.vector))) {
+      if (!launch.inside(warp, instruction, allocation, address, bytes) ||
+          !launch.aligned(warp, instruction, allocation, address, bytes)) {
         return launch.order.bytes.clear();
       }
-      launch.order.bytes.add(address, size);
+      launch.order.bytes.add(address, bytes);
       if (load) {
-        launch.check_held(warp, instruction, *warp.cta, allocation, address, size);
-        if (launch.kernel.valued) from_bytes(array, info.dtype, i, l, shared.at(address));
-      } else {
-        std::byte bytes[8] = {};
-        if (launch.kernel.valued) to_bytes(array, info.dtype, i, l, bytes);
-        shared.write(address, bytes, size);
-        if (launch.provenance) launch.provenance->forget(*warp.cta, address, size);
+        launch.check_held(warp, instruction, *warp.cta, allocation, address, bytes);
+        for (int j = 0; j < access.vector && valued; ++j) {
+          from_bytes(array, info.dtype, i + j, l, shared.at(address + j * size));
+        }
+        continue;
       }
+      if (valued) {
+        std::byte elements[16] = {};
+        for (int j = 0; j < access.vector; ++j) {
+          to_bytes(array, info.dtype, i + j, l, elements + j * size);
+        }
+        shared.write(address, elements, bytes);
+      } else {
+        shared.hold(address, bytes);
+      }
+      if (launch.provenance) launch.provenance->forget(*warp.cta, address, bytes);
     }
   }
   launch.order.shared(warp, launch.order.by_threads(warp, instruction, {!load}), *warp.cta,

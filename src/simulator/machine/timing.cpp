@@ -187,7 +187,7 @@ void Timing::note_arrivals(const Mbarrier& state, int barrier) {
   }
 }
 
-WordStep Timing::step_of(const Warp& warp, const Access& access, const std::byte* word) const {
+WordStep Timing::step_of(Warp& warp, const Access& access, const std::byte* word) const {
   const Instruction& instruction = *access.instruction;
   const WordAccess& detail = launch_.kernel.words[instruction.detail];
   WordStep step;
@@ -198,6 +198,10 @@ WordStep Timing::step_of(const Warp& warp, const Access& access, const std::byte
     step.by.agent = own_agent(warp, /*elected=*/true);
     step.by.epoch = access.issued;
   }
+  // That of all lanes one lane knows of once they have met.
+  View& view = warp.view(instruction.elected || step.lanes_meet);
+  step.time = ++view.timed[step.by.agent];
+  step.known = view.timed;
   step.takes = detail.takes;
   step.waits = instruction.code == Code::word_wait;
   step.changes = access.write;
@@ -232,7 +236,7 @@ bool Timing::meets_others(const Warp& warp, const Access& access, const std::byt
   return meets;
 }
 
-void Timing::word(const Warp& warp, const Access& access, const std::byte* word) {
+void Timing::word(Warp& warp, const Access& access, const std::byte* word) {
   if (!enabled_ || !launch_.report.words.empty()) return;
   // Of a tile's element nothing is known: any step may find something else in another order.
   if (access.instruction->code == Code::global_access) {
@@ -245,11 +249,17 @@ void Timing::word(const Warp& warp, const Access& access, const std::byte* word)
     const WordAccess& detail = launch_.kernel.words[access.instruction->detail];
     left_.push_back({&warp, &history, history.count(), detail.last_finds});
   }
-  const auto is_ordered = [&](const Access& other) {
-    return launch_.order.is_ordered(warp, other, access);
+  const auto is_ordered = [&](const WordStep& other) {
+    return (other.by.cluster == step.by.cluster && step.known[other.by.agent] >= other.time) ||
+           launch_.order.is_ordered(warp, other.by, access);
   };
   if (history.add(step, is_ordered) || meets_others(warp, access, word)) {
-    tell_of_words(access.instruction->where());
+    return tell_of_words(access.instruction->where());
+  }
+  const Clock known = history.known_by_needed();
+  for (const bool lane : {true, false}) {
+    if (access.instruction->elected && !lane) continue;
+    warp.view(lane).timed.join(known);
   }
 }
 

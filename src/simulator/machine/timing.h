@@ -78,7 +78,7 @@ class Timing {
   // The launch is over, or cannot go on.
   void end();
   // Before the access to a word, which others may read or change at the same time.
-  void word(const Warp& warp, const Access& access, const std::byte* word);
+  void word(Warp& warp, const Access& access, const std::byte* word);
   // Asks for registers, or gives some back, once more.
   void registers(const Warp& warp, const Instruction& instruction) const;
 
@@ -90,7 +90,7 @@ class Timing {
   int agent(const Cta& cta, int barrier) const;
   int own_agent(const Warp& warp, bool elected) const;
   void tell(SourceLocation where, const std::string& what) const;
-  WordStep step_of(const Warp& warp, const Access& access, const std::byte* word) const;
+  WordStep step_of(Warp& warp, const Access& access, const std::byte* word) const;
   // Whether other launches, streams or copies touch the word, and nothing orders the access with
   // them.
   bool meets_others(const Warp& warp, const Access& access, const std::byte* word) const;

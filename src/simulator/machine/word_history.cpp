@@ -12,12 +12,12 @@ bool are_of_one_warp(const WordStep& one, const WordStep& other) {
 
 }  // namespace
 
-bool WordHistory::add(WordStep step, const std::function<bool(const Access&)>& is_ordered) {
+bool WordHistory::add(WordStep step, const std::function<bool(const WordStep&)>& is_ordered) {
   Step added{std::move(step)};
   std::vector<bool> ordered(steps_.size());
   added.needs = added.first_open = steps_.size();
   for (std::size_t i = steps_.size(); i-- > 0;) {
-    ordered[i] = is_ordered(steps_[i].by);
+    ordered[i] = is_ordered(steps_[i]);
     if (!ordered[i] && steps_[i].changes) added.first_open = i;
     // One lane leaves, and the others may not yet have come as far.
     if (!ordered[i] && are_of_one_warp(steps_[i], added)) added.leaves_for_all = false;
@@ -42,10 +42,22 @@ bool WordHistory::add(WordStep step, const std::function<bool(const Access&)>& i
       if (!earlier.waits || !are_of_one_warp(earlier, added)) continue;
       earlier.by.agent = added.by.agent;
       earlier.by.epoch = added.by.epoch;
+      earlier.time = added.time;
     }
   }
   steps_.push_back(std::move(added));
   return is_choice;
+}
+
+Clock WordHistory::known_by_needed() const {
+  Clock known;
+  const Step& last = steps_.back();
+  if (!last.for_so_much) return known;
+  for (std::size_t i = 0; i < last.needs; ++i) {
+    const Step& step = steps_[i];
+    if (step.changes && step.by.cluster == last.by.cluster) known.join(step.known);
+  }
+  return known;
 }
 
 bool WordHistory::commute(std::size_t number, const Step& later) const {

@@ -12,6 +12,8 @@ namespace tilewright::simulator {
 // An access of a warp to a word of global memory.
 struct WordStep {
   Access by;
+  Epoch time = 0;  // of its agent, and what is known to have happened in time by then (timing.h)
+  Clock known;
   bool takes = false;        // the kernel goes on with what it finds
   bool waits = false;        // until a comparison holds
   bool for_so_much = false;  // the comparison: the word is at least some number
@@ -46,6 +48,10 @@ struct WordStep {
 // it acquires more: what is unordered there is unordered here. Nor does it wait without an end,
 // since all that it needs comes and nothing takes away from it.
 //
+// So who has waited for so much knows that all that was done before the needed changes has happened
+// in time, whatever these hand on: a relaxed one, too, comes behind what its warp did before. Within
+// a cluster that orders steps of words with each other, and no other memory.
+//
 // Of a word that counts who leaves, the last one takes back what all have added. Who that is hangs
 // on the order; that somebody does, and what is left, does not. It is so where all add the same
 // and compare with the same number; where everybody who has come leaves, with all lanes; and where
@@ -54,7 +60,9 @@ class WordHistory {
  public:
   // Whether the step, which is the next one, might find something else in another order, or let an
   // earlier one do so. `is_ordered`: whether an earlier access is over for it.
-  bool add(WordStep step, const std::function<bool(const Access&)>& is_ordered);
+  bool add(WordStep step, const std::function<bool(const WordStep&)>& is_ordered);
+  // Of the last step, if it is a wait: what had happened when the changes came that it needs.
+  Clock known_by_needed() const;
   // Of a step that leaves, once it is known.
   void set_last_finds(std::size_t step, std::int64_t value) { steps_[step].last_finds = value; }
   std::size_t count() const { return steps_.size(); }
