@@ -183,7 +183,7 @@ void judge(const ir::Kernel& changed, const ProofOptions& options, MutantRunner&
 }
 
 void judge_all_ways(const ir::Kernel& machine, const ProofOptions& options, MutantRunner& runner,
-                     MutantResult& result) {
+                    MutantResult& result) {
   judge(result.mutant.apply(machine), options, runner, result);
   for_other_ways(result, [&](MutantResult& other) {
     judge(other.mutant.apply(machine), options, runner, other);

@@ -82,8 +82,8 @@ void apply(const InputChange& change, std::size_t input, HostTensor& tensor) {
         static_cast<double>(at) / static_cast<double>(std::max<std::int64_t>(extent - 1, 1));
     if (change.kind == Kind::sign) {
       const bool is_negative = input == change.negative;
-      tensor.set_flat(i, of_one_sign(value, is_negative, change.by != 0,
-                                     shape.empty() ? 1 : shape.back()));
+      tensor.set_flat(
+          i, of_one_sign(value, is_negative, change.by != 0, shape.empty() ? 1 : shape.back()));
     } else if (change.kind == Kind::growth) {
       tensor.set_flat(i, value * (1 + change.by * part));
     } else if (change.kind == Kind::shift || at + 1 == extent) {

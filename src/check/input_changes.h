@@ -9,16 +9,17 @@
 
 namespace tilewright::checks {
 
-// What makes inputs ones that are not drawn as usual. All of their elements lie far from zero, which
-// shows what a mask lets through. Or they grow along an axis, as where a later block of a sum has
-// larger elements. Or those at the end of an axis lie apart from all others, so that one element
-// outweighs a block before it, which still counts. Or all operands of products have one sign, but
-// for one operand: sums then cancel nowhere, and an error of all their terms is one of the result.
+// What makes inputs ones that are not drawn as usual. All of their elements lie far from zero,
+// which shows what a mask lets through. Or they grow along an axis, as where a later block of a sum
+// has larger elements. Or those at the end of an axis lie apart from all others, so that one
+// element outweighs a block before it, which still counts. Or all operands of products have one
+// sign, but for one operand: sums then cancel nowhere, and an error of all their terms is one of
+// the result.
 struct InputChange {
   enum class Kind : std::uint8_t { shift, growth, end, sign };
   Kind kind = Kind::shift;
   std::vector<std::size_t> inputs;  // their numbers among all tensors
-  double by = 0;  // of `sign`: whether products are summed along the last axis
+  double by = 0;                    // of `sign`: whether products are summed along the last axis
   std::size_t axis = 0;
   std::size_t negative = 0;  // the input of the other sign
 };

@@ -253,9 +253,8 @@ MutantRun MutantRunner::run_unusual(const ir::Kernel& kernel, const WorkloadNumb
 MutantRun MutantRunner::run_held(const ir::Kernel& kernel, const WorkloadNumbers& workloads) {
   std::int64_t operations = options_.operations;
   for (const std::size_t i : workloads) {
-    HeldRun found = checks::run_held(operations / 2, [&](const MachineOptions& machine) {
-      return launch(kernel, i, machine);
-    });
+    HeldRun found = checks::run_held(
+        operations / 2, [&](const MachineOptions& machine) { return launch(kernel, i, machine); });
     if (!found.fault.kind.empty()) return {std::move(found.fault), i, found.seed};
     operations -= found.operations;
   }

@@ -389,14 +389,13 @@ class Prover {
   Found run_held(const Runs& runs, const Numbers& numbers) const {
     std::int64_t operations = options_.operations;
     for (const std::size_t number : numbers) {
-      HeldRun found =
-          checks::run_held(operations / 2, [&](const simulator::MachineOptions& how) {
-            simulator::MachineOptions machine = cases_[number].machine;
-            machine.control_only = true;
-            machine.search = how.search;
-            machine.seed = how.seed;
-            return run_machine(number, runs.programs[number], runs.kernels, machine, nullptr);
-          });
+      HeldRun found = checks::run_held(operations / 2, [&](const simulator::MachineOptions& how) {
+        simulator::MachineOptions machine = cases_[number].machine;
+        machine.control_only = true;
+        machine.search = how.search;
+        machine.seed = how.seed;
+        return run_machine(number, runs.programs[number], runs.kernels, machine, nullptr);
+      });
       if (!found.fault.kind.empty()) return {std::move(found.fault), number, found.seed};
       operations -= found.operations;
     }
@@ -520,7 +519,8 @@ class Prover {
         Unusual unusual;
         unusual.how = describe(change, names);
         unusual.before = before_of(number, true);
-        for (const std::size_t input : change.inputs) apply(change, input, unusual.before[0][input]);
+        for (const std::size_t input : change.inputs)
+          apply(change, input, unusual.before[0][input]);
         library::ProgramTensors again;
         const auto run = [&](std::uint64_t seed, library::ProgramTensors& after) {
           simulator::MachineOptions machine = without_order(number);

@@ -76,8 +76,8 @@ class MaskedZeros {
                              operation.op == Op::fill || operation.op == Op::coordinate ||
                              operation.op == Op::reduce_registers;
     if (first_alone) return operation.operands[0] == array;
-    return record.writes(ir::Memory::registers) ||
-           record.completion == ir::Completion::products || operation.op == Op::wgmma_wait;
+    return record.writes(ir::Memory::registers) || record.completion == ir::Completion::products ||
+           operation.op == Op::wgmma_wait;
   }
 
   // What wrote the array last before the site, wherever a run comes from; null where several may
@@ -185,9 +185,8 @@ class MaskedZeros {
     const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
     const auto zero = [&](std::size_t i) {
       const ValueId operand = operation.operands[i + 1];
-      return is_array(operand)
-                 ? is_zero(operand, *made, through(maps[i], elements), depth - 1)
-                 : is_zero_constant(operand);
+      return is_array(operand) ? is_zero(operand, *made, through(maps[i], elements), depth - 1)
+                               : is_zero_constant(operand);
     };
     switch (operation.attributes.function()) {
       case Op::cast:

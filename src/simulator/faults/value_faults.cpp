@@ -196,7 +196,7 @@ std::vector<Mutant> seed_shifted_masks(const Sites& sites) {
     Mutant::Way& way = mutants.back().others.emplace_back();
     way.change = comparison == Op::lt ? "of one less" : "of one more";
     way.edit = [number = site->number, array = operands[moved], more,
-                  count = type.shape[0]](ir::Kernel& kernel) {
+                count = type.shape[0]](ir::Kernel& kernel) {
       const ValueId one = insert_constant(kernel, number, 1);
       const std::vector<ir::IndexMap> maps = {{{1, count, 1}}, {}};
       const auto moves = [&](bool up) {

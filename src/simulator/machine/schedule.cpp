@@ -24,8 +24,8 @@ std::pair<std::int64_t, std::int64_t> pair_of(std::uint64_t n) {
   return {static_cast<std::int64_t>(n) - j * (j + 1) / 2, j};
 }
 
-// Whether the next thing that others see of the warp is an arrival on an mbarrier, or an access to a
-// word of global memory.
+// Whether the next thing that others see of the warp is an arrival on an mbarrier, or an access to
+// a word of global memory.
 bool comes_to_handover(const Warp& warp) {
   const std::vector<Instruction>& code = warp.cta->cluster->launch->kernel.code;
   auto next = code.begin() + warp.pc;

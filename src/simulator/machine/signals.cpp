@@ -66,12 +66,12 @@ void check_lanes_have_seen(Launch& launch, const Warp& warp, const Instruction& 
     }
   });
   if (!looks) return;
-  launch.log.add({"deadlock", looks->instruction->where(), instruction.where(),
-                  fmt::format("deadlock: one lane changes a word at which the others of its warp "
-                              "may still look, and would not find what they wait for\n{}\n{}",
-                              launch.access_line("wait", *looks),
-                              launch.access_line("write", change)),
-                  "warp_sync between them"});
+  launch.log.add(
+      {"deadlock", looks->instruction->where(), instruction.where(),
+       fmt::format("deadlock: one lane changes a word at which the others of its warp "
+                   "may still look, and would not find what they wait for\n{}\n{}",
+                   launch.access_line("wait", *looks), launch.access_line("write", change)),
+       "warp_sync between them"});
 }
 
 }  // namespace
