@@ -2,8 +2,11 @@
 
 #include <functional>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "ir/text.h"
+#include "simulator/faults/fault_kinds.h"
 #include "simulator/seeded_subjects.h"
 
 // Faults of what is computed, and of who computes what.
@@ -102,6 +105,71 @@ TEST(ValueFaults, SubjectsAreClean) {
 }
 
 TEST(ValueFaults, AbsentMask) { EXPECT_EQ(expect_found(25, masked()).caught, 1); }
+
+// The sum of a row's squares, or of `terms` in their place, below the bound.
+std::string masked_sum(const std::string& bound, const std::string& terms) {
+  return R"(kernel "sums" machine @"sums.cpp":1
+dim rows
+dim columns at_most(4096)
+in X: f32[rows, columns] = %0 @"sums.cpp":2
+out Y: f32[rows] = %1 @"sums.cpp":3
+grid (rows)
+threads 128
+body () {
+  role {name = "rows", first_warp = 0, warps = 4, registers = 128, threads = 128} @"sums.cpp":4 (%4: i32) {
+    %6: registers<i32, 32> = registers {name = "r1"} @"sums.cpp":4
+    %7: registers<i32, 32> = registers {name = "r2"} @"sums.cpp":4
+    %8: registers<bool, 32> = registers {name = "r3"} @"sums.cpp":4
+    %9: registers<f32, 32> = registers {name = "r4"} @"sums.cpp":4
+    %10: registers<f32, 32> = registers {name = "r5"} @"sums.cpp":4
+    %11: registers<f32, 32> = registers {name = "r6"} @"sums.cpp":4
+    %12: registers<f32, 1> = registers {name = "r7"} @"sums.cpp":4
+    %24: f32 = constant {value = 0.0} @"sums.cpp":5
+    %23: f32 = constant {value = 1.0} @"sums.cpp":5
+    coordinate %6 {axis = 1, layout = register_layout[1x4096|r:8@1:1,4@1:1024|l:32@1:8|w:4@1:256]} @"sums.cpp":5
+    %25: i32 = dim {dim = dim(columns)} @"sums.cpp":5
+    %26: i32 = cta_index @"sums.cpp":5
+    %27: i32 = constant {value = 0} @"sums.cpp":5
+    %28: i32 = dim {dim = dim(rows)} @"sums.cpp":5
+    fill %7, )" +
+         bound + R"( @"sums.cpp":6
+    compute %8, %6, %7 {function = lt, maps = maps[[1:32:1], [1:32:1]]} @"sums.cpp":6
+    load_registers %9, %0, %26, %27, %28, %25 {sizes = [1, 4096], layout = register_layout[1x4096|r:8@1:1,4@1:1024|l:32@1:8|w:4@1:256]} @"sums.cpp":7
+    )" + terms +
+         R"( @"sums.cpp":8
+    compute %11, %8, %10, %24 {function = select, maps = maps[[1:32:1], [1:32:1], []]} @"sums.cpp":9
+    reduce_registers %12, %11 {function = add, maps = maps[[]]} @"sums.cpp":9
+    store_registers %1, %12, %26, %28 {sizes = [1], layout = register_layout[1|l:32*|w:4*]} @"sums.cpp":10
+    yield @"sums.cpp":4
+  }
+}
+)";
+}
+
+bool hides_zeros_alone(const std::string& text) {
+  const ir::Kernel kernel = ir::parse_text(text, "sums.tw");
+  for (const FaultKind& kind : fault_kinds()) {
+    if (kind.number != 25) continue;
+    const std::vector<Mutant> mutants = mutants_of(kind, kernel);
+    EXPECT_EQ(mutants.size(), 1u);
+    return mutants.size() == 1 && !mutants.front().equivalent.empty();
+  }
+  return false;
+}
+
+TEST(ValueFaults, MaskOfWhatNoLoadFinds) {
+  const std::string squares =
+      "compute %10, %9, %9 {function = mul, maps = maps[[1:32:1], [1:32:1]]}";
+  EXPECT_TRUE(hides_zeros_alone(masked_sum("%25", squares)));
+  // Of another limit, of other elements, and of what is not zero where nothing was found.
+  EXPECT_FALSE(hides_zeros_alone(masked_sum("%28", squares)));
+  EXPECT_FALSE(hides_zeros_alone(
+      masked_sum("%25", "compute %10, %9, %9 {function = mul, maps = maps[[4:32:1], [4:32:1]]}")));
+  EXPECT_FALSE(hides_zeros_alone(
+      masked_sum("%25", "compute %10, %9, %23 {function = add, maps = maps[[1:32:1], []]}")));
+  EXPECT_FALSE(hides_zeros_alone(
+      masked_sum("%25", "compute %10, %9 {function = exp2, maps = maps[[1:32:1]]}")));
+}
 
 TEST(ValueFaults, MaskOffByOne) { EXPECT_EQ(expect_found(32, masked()).caught, 1); }
 

@@ -54,6 +54,9 @@ std::string lanes_meet_anyway(const Sites& sites, const Site& sync);
 // The dividend is less than the divisor already, so that a larger one makes no difference.
 std::string below_divisor(const Sites& sites, const Site& division);
 
+// Each of the masks puts zeros where there are zeros (masked_zeros.cpp).
+std::string hides_zeros(const Sites& sites, const std::vector<std::size_t>& selects);
+
 // What the computations on registers can make at all, from the constants that arrays are filled
 // with.
 class SpecialValues {

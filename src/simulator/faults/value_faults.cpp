@@ -147,6 +147,7 @@ void add_masks(const Sites& sites, std::vector<Mutant>& mutants) {
   for (const auto& [block, selects] : blocks) {
     Mutant mutant = mutant_at(sites, sites.at(selects.front().number), "masks nothing");
     for (const Mask& mask : selects) mutant.computations.push_back(mask.number);
+    mutant.equivalent = hides_zeros(sites, mutant.computations);
     mutant.edit = [selects = selects](ir::Kernel& kernel) {
       for (const Mask& mask : selects) {
         ir::Operation& select = operation_at(kernel, mask.number);

@@ -30,7 +30,7 @@ struct Fault {
 enum class Search : std::uint8_t {
   random,  // the seed draws it: uniformly, or by priorities
   delays,  // the seed counts through schedules with at most two delays
-  held,    // the seed is the number of an arrival on an mbarrier, before which its warp stays
+  held,    // the seed is the number of an arrival or access to a word; its warp stays before it
   time,    // MachineOptions::timekeeper says it
 };
 

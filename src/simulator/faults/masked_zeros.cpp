@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "simulator/faults/equivalence.h"
+
+// Masks that put zeros where there are zeros: what a load finds outside of its limits is zero, and
+// so is what products, sums and the like make of it.
+namespace tilewright::simulator {
+
+using ir::Key;
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+constexpr std::int64_t kLanes = 32;
+constexpr int kDepth = 16;
+
+// Elements that a mask hides: element i of the select's result has number of[i] in an array.
+using Elements = std::vector<std::int64_t>;
+
+Elements through(const ir::IndexMap& map, const Elements& elements) {
+  Elements result;
+  for (const std::int64_t element : elements) result.push_back(ir::evaluate(map, element));
+  return result;
+}
+
+// What hides elements: their coordinates on an axis of a layout are not less than the bound.
+struct Hidden {
+  const ir::Operation* coordinate = nullptr;
+  Elements elements;  // of the coordinates' array
+  ValueId bound = ir::kNoValue;
+};
+
+class MaskedZeros {
+ public:
+  explicit MaskedZeros(const Sites& sites) : sites_(sites) {}
+
+  bool hides_zeros(const Site& select) {
+    const std::vector<ValueId>& operands = select.operation->operands;
+    const std::vector<ir::IndexMap>& maps = select.operation->attributes.maps();
+    const ir::Type& type = sites_.kernel().type(operands[0]);
+    Elements all(static_cast<std::size_t>(type.shape[0]));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+    if (!is_zero_constant(operands[3])) return false;
+    const std::optional<Hidden> hidden = hidden_by(operands[1], select, through(maps[0], all));
+    if (!hidden) return false;
+    hidden_ = *hidden;
+    return is_zero(operands[2], select, through(maps[1], all), kDepth);
+  }
+
+ private:
+  bool is_array(ValueId value) const {
+    return sites_.kernel().type(value).is(ir::Type::Kind::registers);
+  }
+  bool is_zero_constant(ValueId value) const {
+    const Site* made = sites_.definition(value);
+    if (!made || made->op() != Op::constant) return false;
+    const ir::Attribute* number = made->operation->attributes.find(Key::value);
+    if (!number) return false;
+    if (std::holds_alternative<double>(*number)) return std::get<double>(*number) == 0;
+    return sites_.is_constant(value, 0);
+  }
+
+  bool writes(const Site& site, ValueId array) const {
+    const ir::Operation& operation = *site.operation;
+    const ir::OpInfo& record = ir::info(operation.op);
+    if (operation.op == Op::registers) return false;
+    const bool is_named = std::count(operation.operands.begin(), operation.operands.end(), array) ||
+                          std::count(operation.results.begin(), operation.results.end(), array);
+    if (!is_named) return false;
+    const bool first_alone = operation.op == Op::compute || operation.op == Op::copy ||
+                             operation.op == Op::fill || operation.op == Op::coordinate ||
+                             operation.op == Op::reduce_registers;
+    if (first_alone) return operation.operands[0] == array;
+    return record.writes(ir::Memory::registers) || record.completion == ir::Completion::products ||
+           operation.op == Op::wgmma_wait;
+  }
+
+  // What wrote the array last before the site, wherever a run comes from; null where several may
+  // have.
+  const Site* written_before(ValueId array, const Site& site) const {
+    for (const Site* at = &site; at; at = sites_.parent(*at)) {
+      for (const Site* before = sites_.previous(*at); before; before = sites_.previous(*before)) {
+        if (before->operation->blocks.empty()) {
+          if (writes(*before, array)) return before;
+          continue;
+        }
+        for (std::size_t inner = before->number + 1; inner < before->end; ++inner) {
+          if (writes(sites_.at(inner), array)) return nullptr;
+        }
+      }
+      // What a loop's turn before has left there.
+      const Site* outer = sites_.parent(*at);
+      if (!outer || outer->op() == Op::role) continue;
+      for (std::size_t inner = outer->number + 1; inner < outer->end; ++inner) {
+        if (writes(sites_.at(inner), array)) return nullptr;
+      }
+    }
+    return nullptr;
+  }
+
+  // coordinates < bound.
+  std::optional<Hidden> hidden_by(ValueId mask, const Site& at, const Elements& elements) const {
+    const Site* made = written_before(mask, at);
+    if (!made || made->op() != Op::compute) return {};
+    const ir::Operation& compare = *made->operation;
+    if (compare.attributes.function() != Op::lt || !is_array(compare.operands[1])) return {};
+    const Site* coordinate = written_before(compare.operands[1], *made);
+    if (!coordinate || coordinate->op() != Op::coordinate) return {};
+    ValueId bound = compare.operands[2];
+    if (is_array(bound)) {
+      const Site* filled = written_before(bound, *made);
+      if (!filled || filled->op() != Op::fill) return {};
+      bound = filled->operation->operands[1];
+    }
+    return Hidden{coordinate->operation, through(compare.attributes.maps()[0], elements), bound};
+  }
+
+  // Whether the load finds nothing at all of these elements that are hidden.
+  bool is_outside(const ir::Operation& load, const Elements& elements) const {
+    const std::vector<std::int64_t>& sizes = load.attributes.integers(Key::sizes);
+    const ir::RegisterLayout& layout = load.attributes.register_layout();
+    const ir::RegisterLayout& of_mask = hidden_.coordinate->attributes.register_layout();
+    const auto mask_axis =
+        static_cast<std::size_t>(hidden_.coordinate->attributes.integer(Key::axis));
+    std::size_t tile_axis = 0;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] == 0) continue;
+      const std::size_t own = tile_axis++;
+      const ValueId start = load.operands[2 + axis], limit = load.operands[2 + sizes.size() + axis];
+      if (is_rest(hidden_.bound, limit, start) &&
+          are_alike(of_mask, mask_axis, layout, own, elements)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // limit - start.
+  bool is_rest(ValueId bound, ValueId limit, ValueId start) const {
+    if (sites_.is_constant(start, 0) && is_same(bound, limit)) return true;
+    const Site* made = sites_.definition(bound);
+    return made && made->op() == Op::sub && is_same(made->operation->operands[0], limit) &&
+           is_same(made->operation->operands[1], start);
+  }
+  bool is_same(ValueId a, ValueId b) const {
+    if (a == b) return true;
+    const Site *one = sites_.definition(a), *other = sites_.definition(b);
+    return one && other && one->op() == Op::dim && other->op() == Op::dim &&
+           one->operation->attributes.dim().to_string() ==
+               other->operation->attributes.dim().to_string();
+  }
+  bool are_alike(const ir::RegisterLayout& a, std::size_t a_axis, const ir::RegisterLayout& b,
+                 std::size_t b_axis, const Elements& elements) const {
+    const std::int64_t warps = std::max<std::int64_t>(a.warp_count(), b.warp_count());
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      if (hidden_.elements[i] >= a.register_count() || elements[i] >= b.register_count()) {
+        return false;
+      }
+      for (std::int64_t place = 0; place < kLanes * warps; ++place) {
+        const std::int64_t lane = place % kLanes, warp = place / kLanes;
+        if (warp >= a.warp_count() || warp >= b.warp_count() ||
+            a.coordinates(hidden_.elements[i], lane, warp)[a_axis] !=
+                b.coordinates(elements[i], lane, warp)[b_axis]) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  // Whether the elements are zero where the mask hides them, if all numbers are finite.
+  bool is_zero(ValueId value, const Site& at, const Elements& elements, int depth) const {
+    if (!is_array(value)) return is_zero_constant(value);
+    const Site* made = depth == 0 ? nullptr : written_before(value, at);
+    if (!made) return false;
+    const ir::Operation& operation = *made->operation;
+    if (operation.op == Op::load_registers) return is_outside(operation, elements);
+    if (operation.op == Op::fill) return is_zero_constant(operation.operands[1]);
+    if (operation.op == Op::copy) return is_zero(operation.operands[1], *made, elements, depth - 1);
+    if (operation.op != Op::compute) return false;
+    const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
+    const auto zero = [&](std::size_t i) {
+      const ValueId operand = operation.operands[i + 1];
+      return is_array(operand) ? is_zero(operand, *made, through(maps[i], elements), depth - 1)
+                               : is_zero_constant(operand);
+    };
+    switch (operation.attributes.function()) {
+      case Op::cast:
+      case Op::neg:
+      case Op::tanh:
+        return zero(0);
+      case Op::mul:
+        return zero(0) || zero(1);
+      case Op::add:
+      case Op::sub:
+        return zero(0) && zero(1);
+      case Op::fma:
+        return (zero(0) || zero(1)) && zero(2);
+      case Op::select:
+        return zero(1) && (zero(2) || is_of_zeros(operation, *made, elements, depth));
+      default:
+        return false;
+    }
+  }
+  // The select's condition is x == 0, of zeros: its first operand is taken.
+  bool is_of_zeros(const ir::Operation& select, const Site& at, const Elements& elements,
+                   int depth) const {
+    const Site* made = written_before(select.operands[1], at);
+    if (!made || made->op() != Op::compute) return false;
+    const ir::Operation& compare = *made->operation;
+    if (compare.attributes.function() != Op::eq) return false;
+    const Elements own = through(select.attributes.maps()[0], elements);
+    const std::vector<ir::IndexMap>& maps = compare.attributes.maps();
+    return is_zero(compare.operands[1], *made, through(maps[0], own), depth - 1) &&
+           is_zero(compare.operands[2], *made, through(maps[1], own), depth - 1);
+  }
+  const Sites& sites_;
+  Hidden hidden_;
+};
+
+}  // namespace
+
+std::string hides_zeros(const Sites& sites, const std::vector<std::size_t>& selects) {
+  MaskedZeros zeros(sites);
+  for (const std::size_t number : selects) {
+    if (!zeros.hides_zeros(sites.at(number))) return {};
+  }
+  return "what the mask hides is zero: made of what loads find outside of their limits, as far as "
+         "all numbers are finite";
+}
+
+}  // namespace tilewright::simulator
