@@ -109,6 +109,26 @@ class Direct(unittest.TestCase):
         except RuntimeError as error:  # PyTorch has the function say how it is transformed
             self.assertIn("setup_context", str(error))
 
+    def test_tensors_of_other_kinds(self):
+        q, k, v = operands()
+        wanted = attention(q, k, v)
+        attention(-q, k, v)
+        ours, direct = self.runs(torch._neg_view(q), k, v)
+        self.assertEqual(direct, 0)
+        self.assertTrue(torch.equal(ours, attention(-q, k, v)))
+        for other in (q.to("meta"), q.to_sparse(), torch.nested.nested_tensor([q[0], q[1]])):
+            with self.assertRaises(RuntimeError):
+                attention(other, k, v)
+        self.assertTrue(torch.equal(self.runs(q, k, v)[0], wanted))
+        seen = []
+        with mock.patch.object(_attention._Direct, "run", side_effect=seen.append):
+            for transform in (torch.func.vmap, torch.func.functionalize):
+                try:
+                    transform(lambda q: attention(q, k, v))(q)
+                except RuntimeError:
+                    pass  # what the operator has no rule for
+        self.assertEqual(seen, [])
+
     def test_what_is_no_tensor(self):
         q, k, v = operands()
         attention(q, k, v)
