@@ -2,6 +2,7 @@
 """Kernels of one's own from Python, of a plug-in and of a file, with the standard library alone."""
 
 import array
+import ctypes
 import io
 import os
 import pathlib
@@ -15,6 +16,7 @@ PLUGIN = os.environ["PLUGIN"]
 sys.path.insert(0, str(ROOT / "python"))
 
 import tilewright  # noqa: E402
+from tilewright import _dlpack, tensor  # noqa: E402
 
 
 def floats(rows, columns):
@@ -154,6 +156,43 @@ class Own(unittest.TestCase):
                              line=("own_kernels.cpp", 'kernel("squares")'))
         self.require_refusal(lambda: tilewright.load(PLUGIN, "mistaken"), "fix:",
                              line=("own_kernels.cpp", "store(Y"))
+
+
+class Described:
+    """What describes itself by DLPack alone: so many floats, `offset` bytes behind an address."""
+
+    def __init__(self, address, shape, offset=0, lanes=1):
+        self.axes = (ctypes.c_int64 * len(shape))(*shape)
+        self.managed = _dlpack._DLTensor(data=address, device_type=1, ndim=len(shape), code=2,
+                                         bits=32, lanes=lanes, shape=self.axes,
+                                         byte_offset=offset)
+
+    def __dlpack__(self):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p,
+                                                       ctypes.c_void_p]
+        return new(ctypes.addressof(self.managed), b"dltensor", None)
+
+
+class Tensors(unittest.TestCase):
+    def test_of_dlpack(self):
+        self.assertEqual(tensor.describe(Described(4096, (2, 3), offset=64)),
+                         (4160, "f32", (2, 3), None))
+        with self.assertRaises(tilewright.TilewrightError):
+            tensor.describe(Described(4096, (2, 3), lanes=4))
+
+    def test_strides_are_whole_elements_and_those_of_one_say_nothing(self):
+        class Array:
+            def __init__(self, strides):
+                self.__array_interface__ = {"data": (4096, False), "typestr": "<f4",
+                                            "shape": (2, 3), "strides": strides}
+
+        self.assertEqual(tensor.describe(Array((16, 4))), (4096, "f32", (2, 3), (4, 1)))
+        for strides in ((14, 4), (16, 2)):
+            with self.assertRaises(tilewright.TilewrightError):
+                tensor.describe(Array(strides))
+        shape, strides = tensor._axes_of((5, 1, 3), (3, 77, 1))
+        self.assertEqual((list(shape), list(strides)), ([5, 1, 3], [3, 3, 1]))
 
 
 if __name__ == "__main__":
