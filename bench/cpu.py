@@ -77,8 +77,25 @@ def attention_case(generator, dtype, dim, length, causal, heads=8):
                 bound(made, q, k, v, out, lse), lambda: attend(*theirs), [(out, wanted)], dtype)
 
 
-def backward_case(generator, dtype, dim, length, heads=8):
-    q, k, v, d_out = (normal(generator, dtype, 1, length, heads, dim) for _ in range(4))
+# How the tensors of ours and of PyTorch's lie, of which each takes any strides.
+LAYOUTS = {
+    "own": "heads side by side, PyTorch's by heads",
+    "by_heads": "same tensors, by heads",
+    "side_by_side": "same tensors, heads side by side",
+}
+
+
+def laid_out(tensors, layout):
+    """{batch, length, heads, dim} for ours, and {batch, heads, length, dim} for theirs."""
+    theirs = [t.transpose(1, 2) for t in tensors]
+    if layout != "side_by_side":
+        theirs = [t.contiguous() for t in theirs]
+    return [t.transpose(1, 2) for t in theirs] if layout == "by_heads" else list(tensors), theirs
+
+
+def backward_case(generator, dtype, dim, length, layout, heads=8):
+    given = [normal(generator, dtype, 1, length, heads, dim) for _ in range(4)]
+    (q, k, v, d_out), theirs = laid_out(given, layout)
     options = {"heads": heads, "dim": dim, "dtype": dtype}
     out, lse = torch.empty_like(q), torch.empty(1, heads, length)
     kernel("attention_forward", **options)(q, k, v, out, lse)
@@ -86,9 +103,9 @@ def backward_case(generator, dtype, dim, length, heads=8):
     made = kernel("attention_backward", **options)
     given = {"Q": q, "K": k, "V": v, "O": out, "LSE": lse, "dO": d_out,
              **dict(zip(("dQ", "dK", "dV"), gradients))}
-    theirs = [t.transpose(1, 2).contiguous().requires_grad_() for t in (q, k, v)]
+    theirs_d_out = theirs.pop()
+    theirs = [t.detach().requires_grad_() for t in theirs]
     theirs_out = torch.nn.functional.scaled_dot_product_attention(*theirs)
-    theirs_d_out = d_out.transpose(1, 2).contiguous()
     exact = [t.detach().double().requires_grad_() for t in theirs]
     torch.nn.functional.scaled_dot_product_attention(*exact).backward(theirs_d_out.double())
 
@@ -100,16 +117,11 @@ def backward_case(generator, dtype, dim, length, heads=8):
                 [(ours, t.grad.transpose(1, 2)) for ours, t in zip(gradients, exact)], dtype)
 
 
-def decode_case(generator, dtype, keys, by_heads, heads=32, dim=128):
-    """`by_heads`: both read the same tensors, where the keys of a head lie side by side. Else those
-    of ours have the heads of a key side by side, and PyTorch's its own way all the same."""
-    q = normal(generator, dtype, 1, 1, heads, dim)
-    k, v = (normal(generator, dtype, 1, keys, heads, dim) for _ in range(2))
+def decode_case(generator, dtype, keys, layout, heads=32, dim=128):
+    given = [normal(generator, dtype, 1, length, heads, dim) for length in (1, keys, keys)]
+    (q, k, v), theirs = laid_out(given, layout)
     out, lse = torch.full_like(q, math.nan), torch.full((1, heads, 1), math.nan)
     made = kernel("attention_forward", heads=heads, dim=dim, dtype=dtype)
-    theirs = [t.transpose(1, 2).contiguous() for t in (q, k, v)]
-    if by_heads:
-        q, k, v = (t.transpose(1, 2) for t in theirs)
     attend = torch.nn.functional.scaled_dot_product_attention
     wanted = attend(*(t.double() for t in theirs)).transpose(1, 2)
     return Case(f"{dtype} {keys} keys", bound(made, q, k, v, out, lse), lambda: attend(*theirs),
@@ -126,7 +138,7 @@ def gemm_case(generator, dtype, size):
 
 @functools.cache
 def load_rows(path):
-    """Functions of rows that the library does not have: bench/rows/cpu_rows.cpp."""
+    """Functions of rows as a user writes them: bench/rows/cpu_rows.cpp."""
     rows = ctypes.CDLL(path)
     rows.rows_create.restype = ctypes.c_void_p
     rows.rows_run.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64]
@@ -134,11 +146,11 @@ def load_rows(path):
 
 
 def rows_case(generator, dtype, name, path, rows=4096, columns=1024):
-    library = load_rows(path)
+    """`path`: the function as rows/cpu_rows.cpp has it; else the library's, which keeps statistics
+    of the rows for gradients too."""
     x, weight, bias = (normal(generator, dtype, *shape)
                        for shape in ((rows, columns), (columns,), (columns,)))
     y = torch.full_like(x, math.nan)
-    made = library.rows_create(name.encode(), dtype.encode(), columns)
     functional = torch.nn.functional
 
     def theirs(x, weight, bias):
@@ -152,9 +164,18 @@ def rows_case(generator, dtype, name, path, rows=4096, columns=1024):
 
     tensors = (x, weight, bias)
     wanted = theirs(*(t.double() for t in tensors))
-    return Case(f"{dtype} {name}",
-                lambda: library.rows_run(made, *(t.data_ptr() for t in (*tensors, y)), rows),
-                lambda: theirs(*tensors), [(y, wanted)], dtype)
+    if path is None:
+        made = kernel(name, dtype=dtype)
+        given = {"X": x, "weight": weight, "bias": bias, "Y": y}
+        ours = bound(made, *(given.get(tensor, torch.empty(rows)) for tensor in made.tensors))
+    else:
+        library = load_rows(path)
+        handle = library.rows_create(name.encode(), dtype.encode(), columns)
+
+        def ours():
+            library.rows_run(handle, *(t.data_ptr() for t in (*tensors, y)), rows)
+
+    return Case(f"{dtype} {name}", ours, lambda: theirs(*tensors), [(y, wanted)], dtype)
 
 
 def tables(arguments):
@@ -173,22 +194,25 @@ def tables(arguments):
     yield "attention", Table("attention f16, causal", 1.4, attention("f16", True))
     keys = [1024] if arguments.quick else [8192]
     for dtype, asked in (("f32", 1.4), ("bf16", 2.8)):
-        for title, by_heads in (("heads side by side", False), ("same tensors", True)):
-            yield "decode", Table(f"one query {dtype}, {title}", asked,
-                                  (decode_case(generator, dtype, count, by_heads)
-                                   for count in keys))
+        for layout, title in LAYOUTS.items():
+            yield "decode", Table(f"one query {dtype}: {title}", asked,
+                                  (decode_case(generator, dtype, count, layout) for count in keys))
     for dtype, asked in (("f32", 0.97), ("bf16", 0.85), ("f16", 3.0)):
         yield "gemm", Table(f"gemm {dtype}", asked,
                             (gemm_case(generator, dtype, size) for size in lengths))
     for dtype in ("f32", "bf16"):
-        yield "backward", Table(f"attention backward {dtype}", 1.2,
-                                (backward_case(generator, dtype, 64, length)
-                                 for length in lengths[:2]))
+        for layout, title in LAYOUTS.items():
+            yield "backward", Table(f"gradients {dtype}: {title}", 1.2,
+                                    (backward_case(generator, dtype, 64, length, layout)
+                                     for length in lengths[:2]))
     path = arguments.library.with_name("libbench_cpu_rows.so")
     for dtype in ("f32", "bf16"):
         for name in ("softmax", "layer_norm", "rms_norm", "gelu"):
             yield "rows", Table(f"{name} of rows, {dtype}", 1.0,
                                 (rows_case(generator, dtype, name, path) for _ in range(1)))
+            if name != "gelu":
+                yield "rows", Table(f"{name} of the library, {dtype}", 1.0,
+                                    (rows_case(generator, dtype, name, None) for _ in range(1)))
 
 
 def check(case):

@@ -7,8 +7,11 @@
     bench/gpu_attention_paged.py --library ... --cache latent --rows 64x8192 --heads 16/1 128/1
     bench/gpu_attention_paged.py --library ... --chunk 512 --rows 8x8192    # of prompts, causal
     bench/gpu_attention_paged.py --library ... --split-size 2048    # parts of a fixed size
+    bench/gpu_attention_paged.py --library ... --planned      # and by a plan that was made before
+    bench/gpu_attention_paged.py --library ... --flashinfer   # beside FlashInfer, a paged peer
 
-Pages are in random order, with NaN where no sequence has a key. Each run has a cold L2 cache, which
+Pages are in random order, with NaN where no sequence has a key. With --runs N they follow each
+other N at a time. Each run has a cold L2 cache, which
 memory has been given (not with --dirty: up to 50 MB then go there meanwhile). TB/s count each byte
 of the keys and values that sequences have once, and those of Q and O. `sdpa` is PyTorch's
 scaled_dot_product_attention on keys and values that lie side by side, padded to the longest: no
@@ -49,12 +52,14 @@ class Row:
     spread: str  # of the lengths: `equal`, but for a few keys less, or a heavy `tail`
     chunk: int = 1  # queries of each sequence
     split_size: int = 0  # keys of a part; 0: parts fill the GPU
+    runs: int = 1  # pages that follow each other
 
     def __str__(self):
         name = f"{self.batch}x{self.length}" + ("t" if self.spread == "tail" else "")
         return f"{name} {self.heads}/{self.kv_heads} p{self.page}" + (
             f" q{self.chunk}" if self.chunk > 1 else "") + (
-            f" split {self.split_size}" if self.split_size else "")
+            f" split {self.split_size}" if self.split_size else "") + (
+            f" runs {self.runs}" if self.runs > 1 else "")
 
     def lengths(self):
         if self.chunk > 1:
@@ -65,6 +70,13 @@ class Row:
         generator = torch.Generator().manual_seed(1)
         drawn = 0.3 * (1 - torch.rand(self.batch, generator=generator)) ** (-1 / 1.3)
         return [max(1, int(self.length * x)) for x in drawn.clamp(0.1, 10).tolist()]
+
+
+def page_order(pages, runs):
+    """All pages, in runs that follow each other, which are in random order."""
+    first = torch.randperm(-(-pages // runs), device="cuda") * runs
+    order = (first[:, None] + torch.arange(runs, device="cuda")).flatten()
+    return order[order < pages]
 
 
 def cache_of(shape, layout):
@@ -87,7 +99,7 @@ class Problem:
         columns = max(-(-n // row.page) for n in self.lengths)
         used = [-(-n // row.page) for n in self.lengths]
         pages = sum(used) + 3
-        order = torch.randperm(pages, device="cuda")
+        order = page_order(pages, row.runs)
         table = torch.full((row.batch, columns), pages + 7, dtype=torch.int32, device="cuda")
         shape = (pages, row.page, *self.row_shape())
         self.caches = [cache_of(shape, layout) for _ in range(self.tensors_of_cache)]
@@ -129,16 +141,64 @@ class Problem:
         keys = sum(self.lengths) - self.row.batch * (self.row.chunk - 1) / 2
         return 2 * keys * self.row.chunk * self.row.heads * sum(self.dims)
 
-    def launch(self, library, schedule):
+    def places(self):
+        """Where queries of sequences begin, and how many keys each has."""
+        offsets = torch.arange(self.row.batch + 1, device="cuda", dtype=torch.int32)
+        return (offsets * self.row.chunk,
+                torch.tensor(self.lengths, device="cuda", dtype=torch.int32))
+
+    def launch(self, library, schedule, plan=None):
         options = {"schedule": schedule} if schedule else {}
         if self.row.split_size:
             options["fixed_split_size"] = self.row.split_size
+        if plan is not None:
+            options["planned"] = True
         kernel = library.kernel(self.kernel, heads=self.row.heads, dim=self.dims[0],
                                 dim_v=self.dims[1], page=self.row.page, **self.options(), **options)
-        offsets = torch.arange(self.row.batch + 1, device="cuda", dtype=torch.int32)
-        return kernel.bind(self.queries, offsets * self.row.chunk,
-                           torch.tensor(self.lengths, device="cuda", dtype=torch.int32),
-                           self.table, *self.caches, *self.more_tensors(), self.output, self.lse)
+        return kernel.bind(self.queries, *self.places(), self.table, *self.caches,
+                           *self.more_tensors(), self.output, self.lse,
+                           *([] if plan is None else [plan]))
+
+    def planned(self, library):
+        """What makes a plan, and attention by it."""
+        places = self.places()
+        plan = torch.empty_like(places[0])
+        latent = self.kernel == "attention_paged_mla"
+        options = {"latent": True} if latent else {"kv_heads": self.row.kv_heads}
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        make = library.kernel("attention_paged_plan", heads=self.row.heads,
+                              fixed_split_size=self.row.split_size,
+                              multiprocessors=properties.multi_processor_count,
+                              **options).bind(*places, plan)
+        make()
+        return make, self.launch(library, None, plan)
+
+    def flashinfer(self):
+        """FlashInfer's attention to the same pages, planned beforehand; into an output of its own,
+        which is returned too."""
+        try:
+            import flashinfer
+        except ImportError as error:
+            sys.exit(f"--flashinfer: {error}\n  fix: pip install flashinfer-python")
+        row = self.row
+        used = torch.tensor([-(-n // row.page) for n in self.lengths], dtype=torch.int32)
+        indptr = torch.nn.functional.pad(used.cumsum(0, dtype=torch.int32), (1, 0))
+        indices = torch.cat([self.table[b, :n] for b, n in enumerate(used.tolist())])
+        last = torch.tensor([(n - 1) % row.page + 1 for n in self.lengths], dtype=torch.int32)
+        workspace = torch.zeros(256 << 20, dtype=torch.uint8, device="cuda")
+        shape = (row.heads, row.kv_heads, DIM, row.page)
+        if row.chunk > 1:
+            wrapper = flashinfer.BatchPrefillWithPagedKVCacheWrapper(workspace, "NHD")
+            offsets = torch.arange(row.batch + 1, dtype=torch.int32) * row.chunk
+            wrapper.plan(offsets, indptr, indices, last, *shape, causal=True,
+                         q_data_type=torch.bfloat16, kv_data_type=torch.bfloat16)
+        else:
+            wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD",
+                                                                    use_tensor_cores=True)
+            wrapper.plan(indptr, indices, last, *shape, q_data_type=torch.bfloat16,
+                         kv_data_type=torch.bfloat16)
+        output = torch.empty_like(self.output)
+        return lambda: wrapper.run(self.queries, tuple(self.caches), out=output), output
 
     def of_sequence(self, b):
         """Its keys and values, side by side: {kv_heads, length, dim}."""
@@ -267,27 +327,43 @@ def problem_of(row, arguments):
     return QuantisedProblem(plain) if arguments.cache == "e4m3" else plain
 
 
+def wrong(row, name, problem, launch):
+    """What is wrong with the results of a launch."""
+    outputs = [problem.output, problem.lse]
+    measure.poison(outputs)
+    launch()
+    torch.cuda.synchronize()
+    error, lse_error = problem.errors()
+    alike = measure.runs_alike(launch, outputs)
+    if error <= 5e-3 and lse_error <= 1e-3 and alike:
+        return []
+    return [f"{row} {name}: error {error:.2e}, LSE {lse_error:.2e}, alike {alike}"]
+
+
 def run_row(library, row, schedules, arguments):
     problem = problem_of(row, arguments)
     launches, failures = {}, []
     for schedule in schedules:
         name = schedule or "ours"
         launch = problem.launch(library, schedule)
-        measure.poison([problem.output, problem.lse])
-        launch()
-        torch.cuda.synchronize()
-        error, lse_error = problem.errors()
-        alike = measure.runs_alike(launch, [problem.output, problem.lse])
-        if not (error <= 5e-3 and lse_error <= 1e-3 and alike):
-            failures.append(f"{row} {name}: error {error:.2e}, LSE {lse_error:.2e}, alike {alike}")
+        failures += wrong(row, name, problem, launch)
         launches[name] = launch
+    if arguments.planned:
+        launches["plan"], launches["by a plan"] = problem.planned(library)
+        failures += wrong(row, "by a plan", problem, launches["by a plan"])
+    if arguments.flashinfer:
+        launches["flashinfer"], output = problem.flashinfer()
+        launches["flashinfer"]()
+        difference = measure.relative_rms(output, problem.output.double())
+        if not difference <= 1e-2:
+            failures.append(f"{row} flashinfer: differs from ours by {difference:.2e}")
     peers, peer_name = problem.peers(library, schedules)
     launches.update(peers)
     seconds = measure.time_rounds(launches, arguments.rounds, clean=not arguments.dirty)
     cells = []
     for name, times in seconds.items():
         median = statistics.median(times)
-        if name.startswith("bf16"):
+        if name.startswith("bf16") or name == "plan":
             cells.append(f"{name} {median * 1e6:7.1f} us")
         elif row.chunk > 1:
             cells.append(f"{name} {problem.operations() / median * 1e-12:4.0f} TFLOP/s "
@@ -295,7 +371,8 @@ def run_row(library, row, schedules, arguments):
         else:
             cells.append(f"{name} {problem.bytes() / median * 1e-12:5.3f} TB/s "
                          f"{median * 1e6:7.1f} us")
-    print(f"{str(row):22} {' | '.join(cells)} ({peer_name}) error {error:.1e}", flush=True)
+    print(f"{str(row):22} {' | '.join(cells)} ({peer_name}) error {problem.errors()[0]:.1e}",
+          flush=True)
     return failures
 
 
@@ -314,9 +391,16 @@ def main():
     parser.add_argument("--split-size", type=int, default=0, help="keys of a part: "
                         "fixed_split_size")
     parser.add_argument("--layout", choices=("nhd", "hnd"), default="nhd", help="of a page")
+    parser.add_argument("--runs", type=int, default=1, help="pages that follow each other")
+    parser.add_argument("--planned", action="store_true", help="also by a plan that was made "
+                        "before, and the time of the plan")
+    parser.add_argument("--flashinfer", action="store_true", help="beside FlashInfer, where "
+                        "flashinfer-python is installed; bf16 caches, pages of nhd")
     parser.add_argument("--dirty", action="store_true", help="the L2 cache holds what was written")
     arguments = parser.parse_args()
     schedules = [arguments.schedule] if arguments.schedule else arguments.schedules
+    if arguments.flashinfer and (arguments.cache != "bf16" or arguments.layout != "nhd"):
+        parser.error("--flashinfer takes --cache bf16 and --layout nhd")
 
     torch.manual_seed(arguments.seed)
     library = tilewright_c.Library(arguments.library)
@@ -328,7 +412,7 @@ def main():
             for page in arguments.pages:
                 row = Row(batch, length, *(int(x) for x in heads.split("/")), page,
                           "tail" if text.endswith("t") else "equal", arguments.chunk,
-                          arguments.split_size)
+                          arguments.split_size, arguments.runs)
                 failures += run_row(library, row, schedules, arguments)
     print(f"device: {measure.device_state()}")
     for failure in failures:

@@ -276,17 +276,19 @@ struct KeyOrder {
 // Without turns several members go down and up by turns, if there is a mask: a group's blocks begin
 // together at the last row, and where they end, those of the next group begin, so that all are at
 // about the same row, which stays in L2.
-// Of many sequences no block is long beside the work: the last group is dealt as the others, and
-// what a span of a group's blocks has summed is converted by the next span.
+// Of many sequences, or with a window that is short beside the keys, no block is long beside the
+// work: the last group is dealt as the others, and what a span of a group's blocks has summed is
+// converted by the next span.
 // A head is a part of the heads that share keys.
 class HeadGroups {
  public:
-  // `members`: query heads of a head. `sequences`: of different lengths that a head has.
+  // `members`: query heads of a head. `stretches`: sequences of different lengths that a head has,
+  // or windows that fit into one.
   HeadGroups(const Dim& of_head, const Dim& heads, const Dim& members, const Dim& fit,
-             const KeyOrder& order, const Dim& sequences = 1)
+             const KeyOrder& order, const Dim& stretches = 1)
       : of_head_(of_head),
         heads_(heads),
-        many_(min(sequences / kMany, 1)),
+        many_(min(stretches / kMany, 1)),
         by_members_(max(many_, max(2 - members, 0))),
         order_(order) {
     const Dim blocks = max(of_head, 1), wave = multiprocessors() / order.ctas;
@@ -297,6 +299,7 @@ class HeadGroups {
     }
     group_ = ceil_div(heads, max(ceil_div(heads, max(least, 1)), 1));
     span_ = many_ * min(ceil_div(wave * 2, max(group_, 1)), blocks) + (1 - many_) * blocks;
+    lacking_ = many_ * (ceil_div(of_head, span_) * span_ - of_head);
   }
   Dim count() const { return of_head_ * heads_; }
   struct Place {
@@ -320,16 +323,21 @@ class HeadGroups {
   // Spans of a group, and of the blocks of a head the first one of a span: the last blocks are the
   // first span.
   Dim spans() const { return ceil_div(of_head_, span_); }
-  Index first_of(const Index& span) const { return max(of_head_ - (span + 1) * span_, 0); }
+  Index first_of(const Index& span) const { return of_head_ + lacking_ - (span + 1) * span_; }
   // The rows of a span are divided among the second half of the next span's blocks. When the first
   // half begins, those of the span before are not complete. Where all blocks are as long, they are
-  // when the first of the next ones end: then few are left out.
+  // when the first of the next ones end: then few are left out. Where spans do not divide a head's
+  // blocks, it is the first one that has fewer: few blocks would convert long.
   FinishedRows finished(const Index& number) const {
     const Dim per_group = max(group_ * of_head_, 1);
     const Index first = number / per_group * group_, in_group = number % per_group;
     const Index height = min(heads_ - first, group_), of_span = height * span_;
-    const Index span = in_group / of_span, begin = span * of_span;
-    const Index blocks = min(height * of_head_ - begin, of_span);
+    const bool has_spans = !many_.is_constant();
+    const Index lacking = has_spans ? height * lacking_ : Index(0);
+    const Index span = (has_spans ? in_group + lacking : in_group) / of_span;
+    const Index end = (span + 1) * of_span - lacking;
+    const Index begin = has_spans ? max(end - of_span, 0) : span * of_span;
+    const Index blocks = has_spans ? end - begin : min(height * of_head_ - begin, of_span);
     const Index late = blocks / (order_.causal || order_.shared ? 2 : 8),
                 place = in_group - begin - late;
     const Index heads = select(span > 0, height, select(first > 0, group_, 0));
@@ -345,8 +353,9 @@ class HeadGroups {
 
  private:
   static constexpr int kLong = 32;  // blocks of keys
-  static constexpr int kMany = 8;   // sequences
-  Dim of_head_, heads_, many_, by_members_, group_ = 1, span_ = 1;
+  static constexpr int kMany = 8;   // stretches
+  // `lacking_`: what the first span has less than the others.
+  Dim of_head_, heads_, many_, by_members_, group_ = 1, span_ = 1, lacking_ = 0;
   KeyOrder order_;
 };
 
@@ -354,6 +363,35 @@ class HeadGroups {
 inline int bytes_of_row(const Attention& a) {
   return (a.dim + a.dim_v) * size_of(a.dtype) + a.dim * size_of(f32);
 }
+
+// With a window blocks of keys are short, and those that follow each other come to a row as many
+// steps apart as they have blocks of rows. Where that is one, and where heads share keys, they wait
+// for each other's turns. Then groups have more heads, so that of each head fewer blocks are under
+// way at once. Elsewhere that loses (docs/log).
+inline bool has_short_blocks(const Attention& a) {
+  return a.window > 0 && (a.block_q >= a.block_k || a.heads > a.kv_heads);
+}
+// Rows of a query head that L2 has to keep.
+inline Dim rows_in_l2(const Attention& a, const Dim& rows) {
+  return max(has_short_blocks(a) ? min(rows, a.window + a.block_q + a.block_k) : rows, 1);
+}
+// The stretches of a sequence: as many windows as fit into one.
+inline Dim stretches_of(const Attention& a, const Dim& keys) {
+  return has_short_blocks(a) ? keys / a.window : Dim(1);
+}
+
+// What a window shows, of as many keys, where blocks are short: else 0.
+struct WindowRows {
+  explicit WindowRows(const Attention& a)
+      : keys(has_short_blocks(a) ? a.window : 0), block_q(a.block_q), block_k(a.block_k) {}
+  // The first block of a sequence's rows that sees no keys before the block of keys.
+  Index rows_behind(const Sequence& queries, const Sequence& of_keys, const Index& block) const {
+    const Index more = (queries.end() - queries.begin()) - (of_keys.end() - of_keys.begin());
+    const Index first = max(ceil_div(block * block_k + keys - 1 + more, block_q), 0);
+    return select(block > 0, min(first, queries.blocks(block_q)), 0);
+  }
+  int keys, block_q, block_k;
+};
 
 // Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
 // together.
@@ -363,10 +401,12 @@ class BatchKeys : public Batch {
   BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
+        window_(a),
         rows_(ceil_div(queries, a.block_q)),
         parts_(a, parts),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
-                fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas}) {}
+                fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas},
+                stretches_of(a, keys)) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
   // sums of dK and dV in memory, and wait for nobody.
@@ -379,8 +419,18 @@ class BatchKeys : public Batch {
   }
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
-  // Of each query head of finished rows the blocks [first, last).
-  std::pair<Index, Index> rows_of(const FinishedRows&) const { return {0, rows_}; }
+  // Of each query head of finished rows the blocks [first, last): with a window those that see no
+  // keys before the span.
+  std::pair<Index, Index> rows_of(const FinishedRows& rows) const {
+    if (window_.keys == 0) return {0, rows_};
+    const auto behind = [&](const Index& span) {
+      return window_.rows_behind(queries, keys, groups_.first_of(span));
+    };
+    Cell<Index> first(0), last(rows_);
+    when(rows.span + 1 < groups_.spans(), [&] { first = behind(rows.span); });
+    when(rows.span > 0, [&] { last = behind(rows.span - 1); });
+    return {first, last};
+  }
   // Of a member of a part.
   Place block_of_rows(const Index& part_head, const Index& member, const Index& block) const {
     const Index head = part_head % key_heads(), sequence = head / kv_heads;
@@ -392,9 +442,11 @@ class BatchKeys : public Batch {
  private:
   // In order a group's sums stay in L2 until the next group's blocks convert them.
   Dim fit(const Attention& a, bool ordered) const {
-    return l2_bytes(a) / (ordered ? 2 : 1) / (max(queries, 1) * parts_.members * bytes_of_row(a));
+    return l2_bytes(a) / (ordered ? 2 : 1) /
+           (rows_in_l2(a, queries) * parts_.members * bytes_of_row(a));
   }
   int block_q_;
+  WindowRows window_;
   Dim rows_;  // blocks of rows of a head
   HeadParts parts_;
   HeadGroups groups_;
@@ -410,10 +462,12 @@ class PackedKeys : public Packed {
       : Packed(kernel, a, Of::both, a.block_q),
         block_q_(a.block_q),
         block_k_(a.block_k),
+        window_(a),
         rows_(query_sequences().tiles(a.block_q)),
         parts_(a, parts),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
-                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas}, batch) {}
+                ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas},
+                max(batch, stretches_of(a, total_keys))) {}
   const HeadParts& parts() const { return parts_; }
   // Heads of the keys. The first parts of all of them come first: the next ones then find their
   // sums of dK and dV in memory, and wait for nobody.
@@ -427,7 +481,7 @@ class PackedKeys : public Packed {
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
   // Of each query head of finished rows the blocks [first, last): those of the sequences that begin
-  // in the span of blocks of keys.
+  // in the span of blocks of keys; with a window those that see no keys before the span.
   std::pair<Index, Index> rows_of(const FinishedRows& rows) const {
     Cell<Index> first(0), last(rows_);
     when(rows.span + 1 < groups_.spans(),
@@ -446,17 +500,23 @@ class PackedKeys : public Packed {
 
  private:
   Dim fit(const Attention& a) const {
-    const Dim rows = max(ceil_div(total_queries, max(batch, 1)), 1);
+    const Dim rows = rows_in_l2(a, ceil_div(total_queries, max(batch, 1)));
     return l2_bytes(a) / (rows * parts_.members * bytes_of_row(a));
   }
   // The number of the first block of rows of the sequences behind that of the block of keys before
-  // `tile`.
+  // `tile`; with a window, of those that see no keys before `tile`.
   Index rows_behind(const Index& tile) const {
+    const Index before_all = query_sequences().of(0).begin() / block_q_;
+    if (window_.keys > 0) {
+      const auto [sequence, block] = key_sequences().tile(tile, block_k_);
+      const One one = of(sequence);
+      return one.kept_number(window_.rows_behind(one.queries, one.keys, block)) - before_all;
+    }
     const Index sequence = key_sequences().tile(tile - 1, block_k_).sequence;
-    return query_sequences().of(sequence).end() / block_q_ + sequence + 1 -
-           query_sequences().of(0).begin() / block_q_;
+    return query_sequences().of(sequence).end() / block_q_ + sequence + 1 - before_all;
   }
   int block_q_, block_k_;
+  WindowRows window_;
   Dim rows_;  // blocks of rows of a head, over all sequences
   HeadParts parts_;
   HeadGroups groups_;

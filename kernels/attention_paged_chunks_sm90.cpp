@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -12,6 +15,8 @@
 namespace tilewright::kernels {
 namespace {
 
+constexpr int kMostCopies = 4;  // of a block
+
 struct ChunkParameters : PagedParameters {
   ChunkParameters(Kernel& kernel, const Attention&, const PagedAttention& a)
       : PagedParameters(kernel, a),
@@ -22,35 +27,43 @@ struct ChunkParameters : PagedParameters {
   Tensor O, LSE;
 };
 
-// Where the keys of a block lie.
-class BlockPages {
+// What the table has for the blocks of keys that come next. K of a block comes a block before its
+// V. The table is read a block ahead, so that nobody waits for it.
+class ChunkPages {
  public:
-  BlockPages(const PageCopies& copies, const Work& work, const Index& j)
-      : rows_(copies.rows()), missing_(0) {
-    for (int i = 0; i < copies.count(); ++i) {
-      const Index listed = copies.listed(*work.table_row, work.keys, j, i);
-      slots_.push_back(copies.slots(work.keys, j, i, listed));
-      missing_ = missing_ + PageCopies::missing(listed, i);
+  template <typename Order>
+  explicit ChunkPages(const Order& order) : copies_(order.copies()) {
+    for (int i = 0; i < copies_.count(); ++i) {
+      k_.push_back(std::make_unique<Cell<Index>>(0));
+      v_.push_back(std::make_unique<Cell<Index>>(0));
     }
   }
-  Index missing() const { return missing_; }
-  // What `part` says of each page, to the rows of the block that it is.
-  template <typename Part>
-  void load(const SharedView& to, const Part& part) const {
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-      tma_load(part(slots_[i]), to.rows(static_cast<int>(i) * rows_, rows_));
+  // Block j is the next whose K comes, and the V that comes next is of the block before.
+  void advance(const Work& work, const Index& j) {
+    const Index first_copy = copies_.first_copy(work.mask, work.queries, work.keys);
+    for (int i = 0; i < copies_.count(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      *v_[at] = *k_[at];
+      *k_[at] = copies_.listed(*work.table_row, work.keys, first_copy, j, i);
     }
   }
+  ListedBlock of_k(const Index& j) const { return listed(k_, j); }
+  ListedBlock of_v(const Index& j) const { return listed(v_, j); }
 
  private:
-  int rows_;
-  Cell<Index> missing_;
-  std::vector<PageSlots> slots_;
+  using Numbers = std::vector<std::unique_ptr<Cell<Index>>>;
+  static ListedBlock listed(const Numbers& numbers, const Index& j) {
+    ListedBlock pages{j, {}};
+    for (const auto& number : numbers) pages.listed.push_back(*number);
+    return pages;
+  }
+  const PageCopies& copies_;
+  Numbers k_, v_;
 };
 
 class ChunkOrder : public PackedTiles<ChunkParameters> {
  public:
-  using Pages = BlockPages;
+  using Arrivals = ChunkPages;
   static constexpr bool kKeysInPages = true;
 
   ChunkOrder(const ChunkParameters& p, const Attention& a, const Sm90Plan& plan)
@@ -82,6 +95,8 @@ Program attention_paged_chunks_sm90(const PagedAttention& attention, SourceLocat
   }
   PagedAttention a = attention;
   static_cast<Attention&>(a) = with_sm90_varlen_blocks(a, where);
+  // The numbers of a block's pages are in registers of the warp that loads.
+  a.block_k = std::min(a.block_k, kMostCopies * std::gcd(a.page, a.block_k));
   const Sm90Plan plan = sm90_plan(a, ChunkOrder::kHasNeighbours, caller);
   Kernel kernel("attention_paged_chunks");
   const Forward<ChunkOrder> forward(kernel, a, plan, a);

@@ -12,44 +12,131 @@ namespace tilewright::kernels {
 PageCopies::PageCopies(const PagedParameters& p, int keys)
     : p_(p), keys_(keys), rows_(std::gcd(p.page, keys)) {
   plan_case("several pages a stage", count() > 1);
+  plan_case("neighbouring pages in one copy", most_together() > 1);
 }
 
 void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
-                         const Load& load) const {
+                         const Fill& fill) const {
+  const Index first_of_rows = first_copy(work.mask, work.rows, work.keys);
   const auto page_of = [&](const Index& j, int i) {
-    return this->listed(work.item.sequence, work.keys, j, i);
+    return this->listed(work.item.sequence, work.keys, first_of_rows, j, i);
   };
-  std::vector<std::unique_ptr<Cell<Index>>> listed;
+  std::vector<std::unique_ptr<Cell<Index>>> next;
   for (int i = 0; i < count(); ++i) {
-    listed.push_back(std::make_unique<Cell<Index>>(page_of(first, i)));
+    next.push_back(std::make_unique<Cell<Index>>(page_of(first, i)));
   }
   for (Index j : range(first, last)) {
-    std::vector<PageSlots> copied;
-    Cell<Index> missing(0);
+    ListedBlock pages{j, {}};
     for (int i = 0; i < count(); ++i) {
-      Cell<Index>& next = *listed[static_cast<std::size_t>(i)];
-      const Index page = next;
-      copied.push_back(slots(work.keys, j, i, page));
-      missing = missing + PageCopies::missing(page, i);
-      next = page_of(min(j + 1, last - 1), i);
+      Cell<Index>& ahead = *next[static_cast<std::size_t>(i)];
+      pages.listed.push_back(ahead);
+      ahead = page_of(min(j + 1, last - 1), i);
     }
-    ring.produce(missing, [&](const Slot& stage) {
-      for (int i = 0; i < count(); ++i) {
-        load(copied[static_cast<std::size_t>(i)], stage, i * rows_, rows_);
-      }
+    each_tier(work.keys, {pages}, [&](const Tier& tier) {
+      const std::vector<PageSlots> copies = slots(work.keys, pages, tier);
+      ring.produce(missing(pages.listed), [&](const Slot& stage) {
+        load(copies, [&](const PageSlots& at, int row, int rows) { fill(at, stage, row, rows); });
+      });
     });
   }
 }
 
-Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Index& j, int i) const {
-  const Index key = min(first_key(j, i), keys.end() - 1);
-  return p_.listed(sequence, key / p_.page);
+Index PageCopies::first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const {
+  return p_.window() > 0 ? mask.visible(rows, keys, rows_).first : Index(0);
 }
 
-PageSlots PageCopies::slots(const Sequence& keys, const Index& j, int i,
-                            const Index& listed) const {
-  const Index key = first_key(j, i);
-  return p_.slots(Block(key, rows_, max(keys.end(), key)), listed);
+Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Index& first_copy,
+                         const Index& j, int i) const {
+  const Index copy = j * count() + i;
+  const Index seen = p_.window() > 0 ? max(copy, first_copy) : copy;
+  const Index key = min(seen * rows_, keys.end() - 1);
+  const Index listed = p_.listed(sequence, key / p_.page);
+  return p_.window() > 0 ? select(copy < first_copy, -1, listed) : listed;
+}
+
+Index PageCopies::missing(const std::vector<Index>& listed) const {
+  Index missing = 0;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    missing = missing + select(listed[i] == -1, 1 << i, 0);
+  }
+  return missing;
+}
+
+int PageCopies::most_together() const { return rows_ == p_.page ? count() : 1; }
+
+namespace {
+
+Condition all_of(const std::vector<ListedBlock>& blocks,
+                 const std::function<Condition(const ListedBlock&)>& holds) {
+  Condition all = true;
+  for (const ListedBlock& pages : blocks) all = all && holds(pages);
+  return all;
+}
+
+}  // namespace
+
+Condition PageCopies::is_whole(const Sequence& keys, const ListedBlock& pages) const {
+  Condition whole = first_key(pages.block, 0) + keys_ <= keys.end();
+  for (const Index& number : pages.listed) whole = whole && number >= 0;
+  return whole;
+}
+
+// None is outside of the cache: such a one is found where it is loaded alone.
+Condition PageCopies::are_neighbours(const ListedBlock& pages, int together) const {
+  Condition neighbours = true;
+  for (int first = 0; first < count(); first += together) {
+    const Index& number = pages.listed[static_cast<std::size_t>(first)];
+    neighbours = neighbours && number + together <= p_.pages;
+    for (int i = 1; i < together; ++i) {
+      neighbours = neighbours && pages.listed[static_cast<std::size_t>(first + i)] == number + i;
+    }
+  }
+  return neighbours;
+}
+
+void PageCopies::each_tier(const Sequence& keys, const std::vector<ListedBlock>& blocks,
+                           const Take& take) const {
+  when(
+      all_of(blocks, [&](const ListedBlock& pages) { return is_whole(keys, pages); }),
+      [&] { each_whole_tier(blocks, take, most_together()); },
+      [&] {
+        take({1, false});
+      });
+}
+
+void PageCopies::each_whole_tier(const std::vector<ListedBlock>& blocks, const Take& take,
+                                 int together) const {
+  if (together == 1) return take({1, true});
+  int fewer = together / 2;
+  while (count() % fewer != 0) --fewer;
+  when(
+      all_of(blocks, [&](const ListedBlock& pages) { return are_neighbours(pages, together); }),
+      [&] {
+        take({together, true});
+      },
+      [&] { each_whole_tier(blocks, take, fewer); });
+}
+
+std::vector<PageSlots> PageCopies::slots(const Sequence& keys, const ListedBlock& pages,
+                                         const Tier& tier) const {
+  const auto one = [&](const Index& number, const Index& key) -> PageSlots {
+    if (!tier.whole) return p_.slots(Block(key, rows_, max(keys.end(), key)), number);
+    const Index slot = rows_ == p_.page ? Index(0) : key % p_.page;
+    return {number, Block(slot, rows_, p_.page)};
+  };
+  std::vector<PageSlots> copies;
+  for (int i = 0; i < count(); i += tier.together) {
+    const Index& number = pages.listed[static_cast<std::size_t>(i)];
+    copies.push_back(tier.together > 1
+                         ? PageSlots{Block(number, tier.together, p_.pages), Block(0, rows_, rows_)}
+                         : one(number, first_key(pages.block, i)));
+  }
+  return copies;
+}
+
+void PageCopies::load(const std::vector<PageSlots>& copies, const Load& load) const {
+  const int rows = keys_ / static_cast<int>(copies.size());
+  for (std::size_t i = 0; i < copies.size(); ++i) load(copies[i], static_cast<int>(i) * rows, rows);
 }
 
 Tile PageCopies::without(const Tile& scores, const Index& missing) const {

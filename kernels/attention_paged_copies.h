@@ -1,13 +1,28 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "kernels/attention_paged_parameters.h"
 #include "tilewright/hopper.h"
 
 // How schedules of sm_90a bring pages: a block of keys is a stage of a ring, in copies of
-// neighbouring slots of one page each.
+// neighbouring slots of one page each. Pages may follow each other in memory, in the order of the
+// table: then one copy brings several. How many is a tier of the stage, which the table decides.
 namespace tilewright::kernels {
+
+// How the pages of a block are copied: so many neighbouring ones at a time. Otherwise keys may end
+// in the block, or pages be missing, and each page's copy says how much there is.
+struct Tier {
+  int together = 1;
+  bool whole = true;
+};
+
+// A block of keys, and what the table has for the pages of its copies.
+struct ListedBlock {
+  Index block;
+  std::vector<Index> listed;
+};
 
 class PageCopies {
  public:
@@ -16,28 +31,45 @@ class PageCopies {
   // Blocks of so many keys.
   PageCopies(const PagedParameters& p, int keys);
   int count() const { return keys_ / rows_; }
-  int rows() const { return rows_; }  // of a copy
 
+  // Of all copies of a sequence the first whose keys some of the rows see: none in front of a
+  // window are read, nor what the table has for them.
+  Index first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const;
   // The number that the table has for the page that the i-th copy of block j takes keys of.
-  Index listed(const Index& sequence, const Sequence& keys, const Index& j, int i) const;
-  // Where these lie; behind the sequence's last page, nothing of that page.
-  PageSlots slots(const Sequence& keys, const Index& j, int i, const Index& listed) const;
-  // The bit of the i-th copy where it has no page.
-  static Index missing(const Index& listed, int i) { return select(listed == -1, 1 << i, 0); }
+  Index listed(const Index& sequence, const Sequence& keys, const Index& first_copy, const Index& j,
+               int i) const;
+  // For each copy without a page a bit.
+  Index missing(const std::vector<Index>& listed) const;
 
-  // Brings some slots to rows of the stage.
-  using Load = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
-  // Blocks first to last - 1 of the item's keys, each a stage, whose number has a bit for each copy
-  // without a page. The table is read a block ahead, so that nobody waits for it.
+  // Calls `take` once for each tier, under the condition that all of the blocks may be copied so:
+  // as many pages together as a block has, fewer, one.
+  using Take = std::function<void(const Tier& tier)>;
+  void each_tier(const Sequence& keys, const std::vector<ListedBlock>& blocks,
+                 const Take& take) const;
+  // Where the keys of each copy lie; behind the sequence's last page, nothing of that page.
+  std::vector<PageSlots> slots(const Sequence& keys, const ListedBlock& pages,
+                               const Tier& tier) const;
+  // Brings slots to rows of a stage.
+  using Load = std::function<void(const PageSlots& at, int row, int rows)>;
+  void load(const std::vector<PageSlots>& copies, const Load& load) const;
+
+  // Blocks first to last - 1 of the item's keys, each a stage, whose number is what is `missing`.
+  // The table is read a block ahead, so that nobody waits for it.
+  using Fill = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
   void produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
-               const Load& load) const;
+               const Fill& fill) const;
   // Scores of keys that have a page, of a stage of this number.
   Tile without(const Tile& scores, const Index& missing) const;
 
  private:
   Index first_key(const Index& j, int i) const { return j * keys_ + i * rows_; }
+  int most_together() const;
+  Condition is_whole(const Sequence& keys, const ListedBlock& pages) const;
+  Condition are_neighbours(const ListedBlock& pages, int together) const;
+  void each_whole_tier(const std::vector<ListedBlock>& blocks, const Take& take,
+                       int together) const;
   const PagedParameters& p_;
-  int keys_, rows_;  // of a block, of a copy
+  int keys_, rows_;  // of a block, of a copy of one page
 };
 
 }  // namespace tilewright::kernels

@@ -105,7 +105,7 @@ class LatentForward {
         p_(kernel, a),
         plan_(PagedPlan::declared(kernel, p_, tile_, keys)),
         stores_(kernel, a, p_, keys, tile_),
-        items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
+        items_(p_, tile_, stores_, plan_),
         copies_(p_, kLatentKeys),
         q_ring_(kernel, "q", stages(1), {{a.dtype, kLatentRows, a.dim}}),
         keys_(kernel, "keys", stages(latent_stages_of(a)), {{a.dtype, kLatentKeys, a.dim}}),

@@ -6,6 +6,7 @@
 
 #include "kernels/attention_join.h"
 #include "kernels/attention_paged_plan.h"
+#include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
 
 namespace tilewright::kernels {
@@ -180,9 +181,12 @@ PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const Di
       heads_(p.kv_heads * tile.head_blocks),
       parts_(parts) {}
 
-PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedPlan& plan)
-    : PagedItems(p, tile, Dim(1)) {
-  plan_ = &plan;
+PagedItems::PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedStores& stores,
+                       const std::optional<PagedPlan>& plan)
+    : PagedItems(p, tile, stores.parts()) {
+  if (!plan) return;
+  plan_ = &*plan;
+  kept_ = stores.kept();
 }
 
 Index PagedItems::count() const {
@@ -193,8 +197,9 @@ Index PagedItems::count() const {
 PagedItem PagedItems::item(const Index& number) const {
   const Index head_block = number % heads_, place = number / heads_;
   if (plan_) {
-    const PlannedItem planned = plan_->item(place);
-    return {planned.sequence, planned.block, head_block, planned.part, planned.parts, place};
+    const PlannedItem planned = plan_->item(place, {kept_, parts_});
+    return {planned.sequence, planned.block, head_block,
+            planned.part,     planned.parts, planned.place};
   }
   const auto [sequence, block] = tiles_.tile(place / parts_);
   return {sequence, block, head_block, place % parts_, parts_, 0};
@@ -233,20 +238,32 @@ Kept kept(const PagedAttention& a, KeyParts keys) {
 
 PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
                          const PagedRows& tile)
-    : kept_(kept(a, keys)), p_(p), tile_(tile), parts_(1) {
+    : kept_(kernels::kept(a, keys)), p_(p), tile_(tile), parts_(1) {
   std::vector<Dim> rows = p.of_rows();
   if (kept_ == Kept::by_query) {
     parts_ = kernel.dim("parts", at_least(1));
     rows = {p.total_queries, parts_, a.heads};
   } else if (kept_ == Kept::by_item) {
-    rows = {kernel.dim("items", at_least(1)), tile.queries(), a.heads};
+    parts_ = kernel.dim("items", at_least(1));
+    rows = {parts_, tile.queries(), a.heads};
   }
-  const bool whole = kept_ == Kept::whole;
-  std::vector<Dim> outputs = rows;
-  outputs.emplace_back(a.dim_v);
-  O_ = kernel.out(whole ? "O" : "P", whole ? a.dtype : f32, outputs);
-  LSE_ = kernel.out(whole ? "LSE" : "L", f32, rows);
-  if (whole) p.declare_sinks(kernel);
+  if (kept_ != Kept::whole) {
+    std::vector<Dim> outputs = rows;
+    outputs.emplace_back(a.dim_v);
+    P_ = kernel.out("P", f32, outputs);
+    L_ = kernel.out("L", f32, rows);
+  }
+  if (kept_ == Kept::by_query) return;
+  O_ = kernel.out("O", a.dtype, p.of_queries(a.dim_v));
+  LSE_ = kernel.out("LSE", f32, p.of_rows());
+  p.declare_sinks(kernel);
+}
+
+std::optional<Tile> PagedStores::sinks(const PagedWork& work) const {
+  if (kept_ == Kept::by_query) return std::nullopt;
+  const std::optional<Tile> sinks = p_.sinks(work.read_heads, tile_.rows);
+  if (!sinks || kept_ == Kept::whole) return sinks;
+  return where(Tile({1, 1}, work.item.parts) == 1, *sinks, kNone);
 }
 
 // A tile of one query has no axis of one: tiles that are spread over warpgroups by columns take no
@@ -267,13 +284,16 @@ void PagedStores::store_outputs(const PagedWork& work, const Selector& columns,
   each_rows(work, [&](const Rows& rows, std::vector<std::int64_t> shape) {
     shape.push_back(outputs.shape()[1]);
     const Tile tile = shape.size() == 2 ? outputs : outputs.reshape(shape);
+    const auto whole = [&] { tilewright::store((*O_)(rows.own, work.heads, columns), tile); };
     switch (kept_) {
       case Kept::whole:
-        return tilewright::store((*O_)(rows.own, work.heads, columns), tile);
+        return whole();
       case Kept::by_query:
-        return tilewright::store((*O_)(rows.own, work.item.part, work.heads, columns), tile);
+        return tilewright::store((*P_)(rows.own, work.item.part, work.heads, columns), tile);
       case Kept::by_item:
-        return tilewright::store((*O_)(work.item.place, rows.placed, work.heads, columns), tile);
+        return when(work.item.parts == 1, whole, [&] {
+          tilewright::store((*P_)(work.item.place, rows.placed, work.heads, columns), tile);
+        });
     }
   });
 }
@@ -281,13 +301,16 @@ void PagedStores::store_outputs(const PagedWork& work, const Selector& columns,
 void PagedStores::store_sums(const PagedWork& work, const Tile& sums) const {
   each_rows(work, [&](const Rows& rows, const std::vector<std::int64_t>& shape) {
     const Tile tile = sums.reshape(shape);
+    const auto whole = [&] { tilewright::store((*LSE_)(rows.own, work.heads), tile); };
     switch (kept_) {
       case Kept::whole:
-        return tilewright::store((*LSE_)(rows.own, work.heads), tile);
+        return whole();
       case Kept::by_query:
-        return tilewright::store((*LSE_)(rows.own, work.item.part, work.heads), tile);
+        return tilewright::store((*L_)(rows.own, work.item.part, work.heads), tile);
       case Kept::by_item:
-        return tilewright::store((*LSE_)(work.item.place, rows.placed, work.heads), tile);
+        return when(work.item.parts == 1, whole, [&] {
+          tilewright::store((*L_)(work.item.place, rows.placed, work.heads), tile);
+        });
     }
   });
 }

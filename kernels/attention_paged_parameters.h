@@ -92,9 +92,9 @@ class QueryTiles {
 // The last of `count` numbers, which ascend, that is not past `wanted`.
 Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted);
 
-// Where a run of a sequence's keys lies: slots of one page.
+// Where a run of a sequence's keys lies: slots of one page, or of neighbouring ones all of them.
 struct PageSlots {
-  Index page;
+  Selector page;
   Block slots;
 };
 
@@ -150,7 +150,14 @@ struct PagedItem {
   Index sequence, block, head_block, part, parts, place;
 };
 
+// Where results are kept: they are the output, or a kernel of its own joins the parts of each
+// query, or those of each item. A plan bounds the number of items, parts of a fixed size that of a
+// query's. Of items the output has those whose keys are not divided.
+enum class Kept : std::uint8_t { whole, by_query, by_item };
+Kept kept(const PagedAttention& a, KeyParts keys);
+
 class PagedPlan;
+class PagedStores;
 
 // The items of a launch, by number. Heads of one sequence come together, since they lie together in
 // memory.
@@ -158,8 +165,9 @@ class PagedItems {
  public:
   // All parts of a tile, tile by tile.
   PagedItems(const PagedParameters& p, const PagedRows& tile, const Dim& parts);
-  // As many parts of each sequence as a plan says (attention_paged_plan.h).
-  PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedPlan& plan);
+  // Or as many parts of each sequence as a plan says, where there is one (attention_paged_plan.h).
+  PagedItems(const PagedParameters& p, const PagedRows& tile, const PagedStores& stores,
+             const std::optional<PagedPlan>& plan);
   Index count() const;
   PagedItem item(const Index& number) const;
   // As a grid, without a plan.
@@ -169,8 +177,9 @@ class PagedItems {
 
  private:
   QueryTiles tiles_;
-  Dim heads_, parts_;
+  Dim heads_, parts_;  // where there is a plan, the room for them
   const PagedPlan* plan_ = nullptr;
+  Kept kept_ = Kept::whole;
 };
 
 // What an item computes.
@@ -193,21 +202,15 @@ struct PagedWork {
   Block read_heads, heads;  // of the tile, and those of them that are heads
 };
 
-// Where results are kept: they are the output, or a kernel of its own joins the parts of each
-// query, or those of each item. A plan bounds the number of items, parts of a fixed size that of a
-// query's.
-enum class Kept : std::uint8_t { whole, by_query, by_item };
-Kept kept(const PagedAttention& a, KeyParts keys);
-
 class PagedStores {
  public:
   PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
               const PagedRows& tile);
+  Kept kept() const { return kept_; }
+  // Of each query, or of all items together.
   const Dim& parts() const { return parts_; }
   // That the softmax of these rows begins with: of parts, the kernel that joins them does.
-  std::optional<Tile> sinks(const PagedWork& work) const {
-    return kept_ == Kept::whole ? p_.sinks(work.read_heads, tile_.rows) : std::nullopt;
-  }
+  std::optional<Tile> sinks(const PagedWork& work) const;
   // Rows {rows, dim_v} that are divided by their sums, and the logarithms of these, {rows, 1}.
   void store(const PagedWork& work, const Tile& outputs, const Tile& sums) const {
     store_outputs(work, all, outputs);
@@ -228,7 +231,7 @@ class PagedStores {
   const PagedParameters& p_;
   const PagedRows& tile_;
   Dim parts_;
-  std::optional<Tensor> O_, LSE_;
+  std::optional<Tensor> P_, L_, O_, LSE_;
 };
 
 // What kernels that join parts give: O, LSE, and in sinks, if there are any.

@@ -23,21 +23,35 @@ Dim places(const PagedAttention& a, const Dim& multiprocessors);
 inline constexpr int kKeysOfBlock = 64;
 std::vector<Dim> shape_of_plan(const Dim& batch);
 
-// How many items of a head block there should be, where so many items are computed at a time, and
-// how many a plan has of them at most.
-Dim wanted_items(int kv_heads, const PagedRows& tile, const Dim& places);
+// How many items of a head block are computed at a time, where so many of all are, and how many of
+// them a plan has at most.
+Dim places_of_head(int kv_heads, const PagedRows& tile, const Dim& places);
 Dim most_items(const PagedShapes& s, const PagedRows& tile, const Dim& places);
 
-// in cu_seqlens_q, lengths; out plan; scalar wanted_items, unless parts have a fixed size.
+// in cu_seqlens_q, lengths; out plan; scalar places, unless parts have a fixed size.
 Kernel plan_kernel(const PagedAttention& a, const PagedRows& tile);
 
 // Launches it, where so many items are computed at a time.
 void launch_plan(const Stream& stream, const PagedAttention& a, const std::vector<Part>& tensors,
                  const Dim& places);
 
-// The item of a place: which tile of which sequence, and which of so many parts.
+// Where parts are kept that a kernel of its own joins: of all items together as many as there is
+// room for, or of each query. A plan that is given may be one of a larger GPU, or of longer
+// sequences, and have more. What there is no room for is not computed apart.
+class PlanRoom {
+ public:
+  PlanRoom(Kept kept, const Dim& room) : kept_(kept), room_(room) {}
+  // Of a sequence whose tiles have so many parts by its plan, the first of which is this item.
+  Index parts(const Index& first, const Index& tiles, const Index& planned) const;
+
+ private:
+  Kept kept_;
+  Dim room_;
+};
+
+// Which tile of which sequence, which of so many parts, and where it is kept.
 struct PlannedItem {
-  Index sequence, block, part, parts;
+  Index sequence, block, part, parts, place;
 };
 
 // A plan as kernels read it.
@@ -50,12 +64,13 @@ class PagedPlan {
   static std::optional<PagedPlan> declared(Kernel& kernel, const PagedParameters& p,
                                            const PagedRows& tile, KeyParts keys);
   Index count() const { return load_index(plan_(Index(batch_))); }
-  PlannedItem item(const Index& place) const;
-  // Of a sequence the number of its first item, and the parts of each of its tiles.
+  PlannedItem item(const Index& number, const PlanRoom& room) const;
+  // Of a sequence the number of its first item, its tiles, and the parts of each of them: those of
+  // the plan, and how many there are.
   struct Items {
-    Index first, parts;
+    Index first, tiles, planned, parts;
   };
-  Items items_of(const Index& sequence) const;
+  Items items_of(const Index& sequence, const PlanRoom& room) const;
 
  private:
   Tensor plan_, cu_seqlens_q_;

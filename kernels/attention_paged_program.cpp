@@ -82,6 +82,7 @@ Program paged_program(const char* name, const PagedAttention& a, const Kernel& k
   const Buffer P = program.scratch("P", f32, outputs_of_rows);
   const Buffer L = program.scratch("L", f32, rows);
   tensors.insert(tensors.end(), {P, L});
+  if (by_item) tensors.insert(tensors.end(), outputs.begin(), outputs.end());
   stream.launch(kernel, tensors);
   std::vector<Part> joined{P, L, cu_seqlens_q};
   if (how.keys == KeyParts::planned) {

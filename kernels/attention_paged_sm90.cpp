@@ -93,20 +93,24 @@ class PagedForward {
         p_(kernel, a),
         plan_(PagedPlan::declared(kernel, p_, tile_, keys)),
         stores_(kernel, a, p_, keys, tile_),
-        items_(plan_ ? PagedItems(p_, tile_, *plan_) : PagedItems(p_, tile_, stores_.parts())),
+        items_(p_, tile_, stores_, plan_),
         next_item_(kernel.workspace("next_item", 1)),
         copies_(p_, kKeys) {
     const RoleRegisters share = role_registers(target_limits("sm_90a"), kLanes);
+    // The numbers of a stage's pages, and of the next one's, are in registers of the warp that
+    // loads.
+    const int more = plan_case("many copies a stage", copies_.count() > 4) ? 16 : 0;
     std::vector<RoleSpec> roles;
     for (int i = 0; i < kLanes; ++i) {
       const std::string number = std::to_string(i);
       const Lane& lane = *lanes_.emplace_back(std::make_unique<Lane>(kernel, a, number));
-      roles.push_back(role("load" + number, warps(1), registers(share.loading),
+      roles.push_back(role("load" + number, warps(1), registers(share.loading + kLanes * more),
                            [this, &lane, i] { load_items(lane, i); }));
     }
     for (int i = 0; i < kLanes; ++i) {
       const Lane& lane = *lanes_[static_cast<std::size_t>(i)];
-      roles.push_back(role("math" + std::to_string(i), warpgroups(1), registers(share.computing),
+      roles.push_back(role("math" + std::to_string(i), warpgroups(1),
+                           registers(share.computing - more),
                            [this, &lane] { compute_items(lane); }));
     }
     kernel.ctas(multiprocessors());

@@ -5,6 +5,7 @@
 
 #include "kernels/attention_backward_record.h"
 #include "kernels/attention_ranks.h"
+#include "kernels/heads_exchange_sm90.h"
 
 // The gradients of attention over ranks, by heads: each rank gets all rows of its own heads, makes
 // their gradients as one GPU does, and gives those of the others' rows back. What they take of O
@@ -70,10 +71,16 @@ class GradientsByHeads {
     }
   }
 
-  void record(bool is_sm90, const Caller& caller) const {
+  void record(bool is_sm90, const Caller& caller) {
     BackwardKernels kernels;
     const std::vector<Event> made = make_statistics(caller);
-    for (int group = 0; group < groups_; ++group) send(group, made);
+    for (int group = 0; group < groups_; ++group) {
+      if (is_sm90 && group == 0) {
+        send_at_once(caller);
+      } else {
+        send(group, made);
+      }
+    }
     for (int group = 0; group < groups_; ++group) {
       const std::string name = "math" + std::to_string(group % 2);
       std::vector<Stream> math;
@@ -92,7 +99,11 @@ class GradientsByHeads {
                       {program_, caller.function, shapes_of_group_,
                        tensors_[static_cast<std::size_t>(group)], math, kernels, suffix(group)},
                       is_sm90, caller);
-      give_back(group, math);
+      if (is_sm90 && group == groups_ - 1) {
+        give_back_at_once(math, caller);
+      } else {
+        give_back(group, math);
+      }
     }
     // A run has ended when the others' gradients have come.
     program_.on_each_rank([&](const Rank& rank) {
@@ -109,6 +120,7 @@ class GradientsByHeads {
   // What a rank has, and of each group all rows of own heads. Statistics have no columns, and their
   // rows last.
   struct Exchanged {
+    const char* name;
     Buffer own;
     std::vector<Buffer> all;
     Way way;
@@ -119,7 +131,7 @@ class GradientsByHeads {
                   Buffer BackwardTensors::*place) {
     const int heads = of_queries ? s_.heads : s_.kv_heads;
     const DType dtype = o_.attention.dtype;
-    Exchanged each{{}, {}, way, of_queries, heads / (o_.ranks * groups_), dim};
+    Exchanged each{name, {}, {}, way, of_queries, heads / (o_.ranks * groups_), dim};
     const std::vector<Dim> own = shape(each, rows(each), heads);
     each.own = way == Way::in ? program_.in(name, dtype, own) : program_.out(name, dtype, own);
     for (int group = 0; group < groups_; ++group) {
@@ -133,7 +145,7 @@ class GradientsByHeads {
   // Kernels read statistics with rows of zeros behind the last: they are copied there once more.
   Buffer exchange_statistic(const char* name, std::optional<Buffer> BackwardTensors::*place) {
     Exchanged each{
-        program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
+        name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
     for (int group = 0; group < groups_; ++group) {
       each.all.push_back(program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows()));
       tensors_[static_cast<std::size_t>(group)].*place =
@@ -214,12 +226,67 @@ class GradientsByHeads {
                        [&](const Part& own, const Part& all) { stream.copy(all, own); });
           }
         };
+        if (group == 1 && !sent_.empty()) {
+          stream.wait(sent_[static_cast<std::size_t>(rank.number())]);
+        }
         copy_all(Way::in);
         if (group == 0) stream.wait(made[static_cast<std::size_t>(rank.number())]);
         copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
       }
     });
+  }
+  // What comes before all arithmetic and what goes behind it hides under nothing: all
+  // multiprocessors move it.
+  Kernel exchange_at_once(ExchangeWay way, int group, const Caller& caller) const {
+    std::vector<DividedTensor> tensors;
+    for (const Exchanged& each : exchanged_) {
+      if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
+      tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
+                         each.of_queries ? s_.heads : s_.kv_heads, each.heads, each.dim});
+    }
+    const char* const which = way == ExchangeWay::back ? "_last" : "_first";
+    return heads_exchange_sm90(o_, group, groups_, way, tensors,
+                               std::string(caller.function) + which);
+  }
+  std::vector<Part> exchanged_parts(ExchangeWay way, int group) const {
+    std::vector<Part> parts;
+    for (const Exchanged& each : exchanged_) {
+      if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
+      parts.insert(parts.end(), {each.own, each.all[static_cast<std::size_t>(group)]});
+    }
+    return parts;
+  }
+  // Behind the statistics, and before what copy engines bring.
+  void send_at_once(const Caller& caller) {
+    const Kernel kernel = exchange_at_once(ExchangeWay::to_heads, 0, caller);
+    program_.on_each_rank([&](const Rank& rank) {
+      const Stream stream = rank.stream("math0");
+      stream.launch(kernel, exchanged_parts(ExchangeWay::to_heads, 0));
+      sent_.push_back(stream.record());
+      for (int d = 0; d < rank.count(); ++d) {
+        stream.write(arrived_.on(rank.next(d))[word(0, rank.number())], program_.run());
+      }
+    });
+  }
+  void give_back_at_once(const std::vector<Stream>& math, const Caller& caller) const {
+    const int group = groups_ - 1;
+    const Kernel kernel = exchange_at_once(ExchangeWay::back, group, caller);
+    program_.on_each_rank([&](const Rank& rank) {
+      const Stream& stream = math[static_cast<std::size_t>(rank.number())];
+      stream.launch(kernel, exchanged_parts(ExchangeWay::back, group));
+      for (int d = 1; d <= rank.count(); ++d) {
+        const int to = rank.next(d);
+        give_sinks_back(stream, group, rank.number(), to);
+        if (d == rank.count()) continue;
+        stream.write(done_.on(to)[word(group, rank.number())], program_.run());
+      }
+    });
+  }
+  void give_sinks_back(const Stream& stream, int group, int rank, int to) const {
+    if (!own_.dsinks) return;
+    stream.copy(of_heads(own_.dsinks->on(to), group, rank),
+                *tensors_[static_cast<std::size_t>(group)].dsinks);
   }
   void give_back(int group, const std::vector<Stream>& math) const {
     program_.on_each_rank([&](const Rank& rank) {
@@ -232,10 +299,7 @@ class GradientsByHeads {
           each_piece(each, group, to, rank.number(),
                      [&](const Part& own, const Part& all) { back.copy(own, all); });
         }
-        if (own_.dsinks) {
-          back.copy(of_heads(own_.dsinks->on(to), group, rank.number()),
-                    *tensors_[static_cast<std::size_t>(group)].dsinks);
-        }
+        give_sinks_back(back, group, rank.number(), to);
         if (d == rank.count()) continue;
         back.write(done_.on(to)[word(group, rank.number())], program_.run());
       }
@@ -255,7 +319,8 @@ class GradientsByHeads {
     std::optional<Buffer> BackwardTensors::*place;
   };
   std::vector<Statistic> statistics_;
-  BackwardTensors own_;                   // of a rank: what its statistics are made of
+  std::vector<Event> sent_;  // of each rank: what multiprocessors send at once has left it
+  BackwardTensors own_;      // of a rank: what its statistics are made of
   std::vector<BackwardTensors> tensors_;  // of each group
 };
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/attention_parameters.h"
@@ -48,9 +49,14 @@ class Forward {
       next_run_.emplace(kernel.workspace("next_tile", 1));
       kernel.ctas(multiprocessors());
     }
-    kernel.roles({role("load", warps(1), registers(plan_.load_registers), [this] { load(); }),
-                  role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
-                       [this](const Index& group) { compute_tiles(group); })});
+    const RegisterBudget few = registers(plan_.load_registers);
+    std::vector<RoleSpec> roles{role("load", warps(1), few, [this] { load(); })};
+    if constexpr (requires { p_.of_ranks; }) {
+      for (RoleSpec& each : p_.of_ranks.push_roles(few)) roles.push_back(std::move(each));
+    }
+    roles.push_back(role("math", warpgroups(a.block_q / 64), registers(plan_.math_registers),
+                         [this](const Index& group) { compute_tiles(group); }));
+    kernel.roles(roles);
     kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
@@ -186,22 +192,38 @@ class Forward {
       });
     }
   }
-  // The same page by page.
+  // The same page by page, or several neighbouring pages at a time.
   void produce_pages(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
-    using Pages = typename Order::Pages;
-    std::optional<Pages> k, v;
-    if (loads.k) k.emplace(order_.copies(), work, j - 1);
-    if (loads.v) v.emplace(order_.copies(), work, j);
-    const auto fill = [&](const Slot& slot) {
-      if (k)
-        k->load(slot[0], [&](const auto& at) { return p_.keys(at, work.kv_head, qk_columns()); });
-      if (v) {
-        v->load(slot[plan_.kv_together ? 1 : 0],
-                [&](const auto& at) { return p_.values(at, work.kv_head, v_columns()); });
-      }
-    };
-    if (&ring != &k_ring_) return ring.produce(fill);
-    ring.produce(k ? k->missing() : Index(0), fill);
+    const auto& copies = order_.copies();
+    const auto k = arrivals_->of_k(j - 1), v = arrivals_->of_v(j);
+    std::vector<std::decay_t<decltype(k)>> loaded;
+    if (loads.k) loaded.push_back(k);
+    if (loads.v) loaded.push_back(v);
+    copies.each_tier(work.keys, loaded, [&](const auto& tier) {
+      const auto slots = [&](const auto& pages) { return copies.slots(work.keys, pages, tier); };
+      std::optional<decltype(slots(k))> of_k, of_v;
+      if (loads.k) of_k = slots(k);
+      if (loads.v) of_v = slots(v);
+      const auto fill = [&](const Slot& slot) {
+        const SharedView& values = slot[plan_.kv_together ? 1 : 0];
+        if (of_k) {
+          copies.load(*of_k, [&](const auto& at, int row, int rows) {
+            tma_load(p_.keys(at, work.kv_head, qk_columns()), slot[0].rows(row, rows));
+          });
+        }
+        if (of_v) {
+          copies.load(*of_v, [&](const auto& at, int row, int rows) {
+            tma_load(p_.values(at, work.kv_head, v_columns()), values.rows(row, rows));
+          });
+        }
+      };
+      if (&ring != &k_ring_) return ring.produce(fill);
+      ring.produce(loads.k ? copies.missing(k.listed) : Index(0), fill);
+    });
+  }
+  // Block j is the next whose K comes.
+  void read_pages(const Work& work, const Index& j) {
+    if constexpr (Order::kKeysInPages) arrivals_->advance(work, j);
   }
   // The same from wherever the blocks are, once they are there.
   void produce_arriving(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
@@ -267,7 +289,9 @@ class Forward {
   // In the order of use: blocks descend, K one block ahead of V.
   void load_first_k(const Work& work, const KeyBlocks& blocks) {
     when(blocks.first < blocks.last, [&] {
+      read_pages(work, blocks.last - 1);
       produce_keys(k_ring_, work, blocks.last, {true, false});
+      read_pages(work, max(blocks.last - 2, blocks.first));
     });
   }
   void load_keys(const Work& work, const KeyBlocks& blocks) {
@@ -276,6 +300,7 @@ class Forward {
         const Index j = blocks.last + blocks.first - i;
         produce_keys(k_ring_, work, j, {true, plan_.kv_together});
         if (!plan_.kv_together) produce_keys(*v_ring_, work, j, {false, true});
+        read_pages(work, max(j - 2, blocks.first));
       }
       produce_keys(v_ring(), work, blocks.first, {false, true});
     });

@@ -21,13 +21,12 @@ Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90P
 
 // Heads are taken in groups whose K and V stay in L2 together. Without a window they have no more
 // heads than let four tiles of each run at once, or eight on small machines: at short rows larger
-// groups are slower (the same log). The groups are of even size: a last one of few heads would end
-// with its longest tiles on some of the multiprocessors only.
+// groups are slower (the same log).
 Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
                    const Sm90Plan& plan) {
   Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
   if (a.window == 0) fit = min(fit, max(multiprocessors() / 4, 8));
-  return ceil_div(heads, max(ceil_div(heads, fit), 1));
+  return in_even_groups(heads, fit);
 }
 
 }  // namespace
@@ -78,14 +77,17 @@ Run BatchOrder::run(const Index& number) const {
     return {Place{number % of_head, head % packs, head / packs}, 1};
   }
   const Dim per_group = max(group_ * runs_, 1);
-  const Index first = number / per_group * group_, in_group = number % per_group;
-  const Index height = min(heads_ - first, group_);
-  const Index head = first + in_group % height;
+  const Index first = number / per_group * group_;
+  return of_heads(number % per_group, first, min(heads_ - first, group_));
+}
+
+Run BatchOrder::of_heads(const Index& number, const Index& first, const Index& height) const {
+  const Index packs = a_.heads / packed_heads_, head = first + number % height;
   const auto place = [&](const Index& tiles_before) {
     // The longest rows first.
     return Place{row_blocks_ - 1 - tiles_before, head % packs, head / packs};
   };
-  const Index run = in_group / height;
+  const Index run = number / height;
   if (!long_run_) return {place(run), 1};
   const Index whole = min(run, long_runs_);
   return {place(whole * *long_run_ + (run - whole)), select(run < long_runs_, *long_run_, 1)};

@@ -53,6 +53,12 @@ struct KeysAreThere {
   explicit KeysAreThere(const Order&) {}
 };
 
+// So many heads at most in groups of even size: a last one of few heads would end with its longest
+// tiles on some of the multiprocessors only.
+inline Dim in_even_groups(const Dim& heads, const Dim& most) {
+  return ceil_div(heads, max(ceil_div(heads, most), 1));
+}
+
 // The order of tiles of sequences of one length. Without a mask all are as long, and head follows
 // head: tiles that run at once read the same keys, and each head's come from memory in their turn.
 // Of a causal mask the longest rows come first, within groups of heads whose K and V stay in L2
@@ -84,6 +90,8 @@ class BatchOrder {
   // So many tiles of rows.
   BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan,
              const Dim& row_blocks);
+  // Of a causal mask the number-th tile of so many heads, of all the longest rows first.
+  Run of_heads(const Index& number, const Index& first, const Index& height) const;
 
   const AttentionParameters& p_;
   const Attention& a_;

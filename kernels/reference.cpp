@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "kernels/reference_offsets.h"
 #include "tilewright/error.h"
 
 namespace tilewright::kernels {
@@ -160,17 +161,6 @@ HostTensor whole_of(const std::vector<HostTensor>& inputs, std::size_t place, st
   return unshard(parts, axis, shards);
 }
 
-// Rows of a packed sequence, from where it and the next one begin. An offset that somebody else has
-// given must not lead outside of the tensors.
-std::int64_t rows_between(const char* name, std::int64_t first, std::int64_t end,
-                          std::int64_t rows) {
-  if (end <= first) return 0;
-  if (first >= 0 && end <= rows) return end - first;
-  raise_usage({}, "",
-              std::string(name) + " gives a sequence rows " + std::to_string(first) + " to " +
-                  std::to_string(end - 1) + ", and there are " + std::to_string(rows),
-              "give numbers from 0 to " + std::to_string(rows) + " that ascend");
-}
 Rows packed_rows(const AttentionSizes& s, std::int64_t query, std::int64_t query_end,
                  std::int64_t key, std::int64_t key_end) {
   return {query, rows_between("cu_seqlens_q", query, query_end, s.queries), key,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/reference_offsets.h"
+
 namespace tilewright::kernels {
 namespace {
 
@@ -28,7 +30,9 @@ class PagedReference {
 
   std::vector<std::vector<double>> all() {
     for (std::int64_t b = 0; b < lengths_.elements(); ++b) {
-      const std::int64_t first = integer(cu_seqlens_q_, b), end = integer(cu_seqlens_q_, b + 1);
+      const std::int64_t first = integer(cu_seqlens_q_, b);
+      const std::int64_t end =
+          first + rows_between("cu_seqlens_q", first, integer(cu_seqlens_q_, b + 1), Q_.shape()[0]);
       for (std::int64_t query = first; query < end; ++query) {
         for (std::int64_t h = 0; h < s_.heads; ++h) {
           attend(b, query, integer(lengths_, b) - (end - query), h);
@@ -115,34 +119,66 @@ std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes&
   return PagedReference(sizes, cache, inputs).all();
 }
 
+namespace {
+
+std::int64_t divided_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+struct PlannedTiles {
+  std::int64_t tiles, blocks;  // of a sequence, and of the keys that each of its tiles sees
+  std::int64_t parts(std::int64_t share) const {
+    return std::max<std::int64_t>(divided_up(blocks, share), 1);
+  }
+};
+
+// When a GPU is done at the latest by a share of so many blocks, counted in blocks. A part takes as
+// long as `joining` of them more.
+std::int64_t end_by_share(const std::vector<PlannedTiles>& sequences, std::int64_t share,
+                          std::int64_t places, std::int64_t joining) {
+  std::int64_t items = 0, parts = 0, longest = 1, all = 0;
+  for (const PlannedTiles& each : sequences) {
+    const std::int64_t own = each.tiles * each.parts(share);
+    items += own;
+    if (each.parts(share) > 1) parts += own;
+    all += each.tiles * each.blocks;
+    if (own > 0) longest = std::max(longest, divided_up(each.blocks, each.parts(share)));
+  }
+  return std::min(divided_up(items, places) * longest, divided_up(all, places) + longest) +
+         divided_up(parts, places) * joining;
+}
+
+}  // namespace
+
 // Tiles have 64 rows: the heads of a group, as many as a power of two, beside each of some queries.
-// Two items a place is the aim; a window's first key lies in any place of a block of 64.
+// A window's first key lies in any place of a block of 64. Half an item a place is tried, one, one
+// and a half, up to four.
 std::vector<double> attention_paged_plan_reference(const PlanSizes& s,
                                                    const HostTensor& cu_seqlens_q,
                                                    const HostTensor& lengths) {
-  const auto divided = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t group = s.heads / s.kv_heads;
   std::int64_t rows = 1;
   while (rows < group && rows < 64) rows *= 2;
-  std::vector<std::int64_t> tiles, blocks;
+  std::vector<PlannedTiles> sequences;
   std::int64_t all = 0;
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
     const auto queries = static_cast<std::int64_t>(cu_seqlens_q.flat(b + 1) - cu_seqlens_q.flat(b));
     auto keys = static_cast<std::int64_t>(lengths.flat(b));
     if (s.window > 0) keys = std::min(keys, queries + s.window + 64);
-    tiles.push_back(divided(queries, 64 / rows));
-    blocks.push_back(divided(keys, 64));
-    all += tiles.back() * blocks.back();
+    sequences.push_back({divided_up(queries, 64 / rows), divided_up(keys, 64)});
+    all += sequences.back().tiles * sequences.back().blocks;
   }
-  const std::int64_t wanted =
-      std::max<std::int64_t>(2 * s.places / (s.kv_heads * divided(group, rows)), 1);
-  const std::int64_t share = s.fixed_split_size > 0
-                                 ? s.fixed_split_size / 64
-                                 : std::max<std::int64_t>(divided(all, wanted), 1);
+  const std::int64_t places =
+      std::max<std::int64_t>(s.places / (s.kv_heads * divided_up(group, rows)), 1);
+  std::int64_t share = s.fixed_split_size / 64, end = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t halves = 1; halves <= 8 && s.fixed_split_size == 0; ++halves) {
+    const std::int64_t tried = std::max<std::int64_t>(divided_up(2 * all, halves * places), 1);
+    const std::int64_t then = end_by_share(sequences, tried, places, s.latent ? 4 : 1);
+    if (then >= end) continue;  // the first of equal ones divides least
+    share = tried;
+    end = then;
+  }
   std::vector<double> plan{0};
-  for (std::size_t b = 0; b < tiles.size(); ++b) {
-    const std::int64_t parts = std::max<std::int64_t>(divided(blocks[b], share), 1);
-    plan.push_back(plan.back() + static_cast<double>(tiles[b] * parts));
+  for (const PlannedTiles& each : sequences) {
+    plan.push_back(plan.back() + static_cast<double>(each.tiles * each.parts(share)));
   }
   return plan;
 }

@@ -23,6 +23,7 @@ std::vector<std::vector<double>> attention_paged_reference(const AttentionSizes&
 struct PlanSizes {
   int heads, kv_heads, window, fixed_split_size;
   std::int64_t places;
+  bool latent;
 };
 std::vector<double> attention_paged_plan_reference(const PlanSizes& sizes,
                                                    const HostTensor& cu_seqlens_q,

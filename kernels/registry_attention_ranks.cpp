@@ -77,7 +77,7 @@ void fit_forward(LibraryTensor& tensor, const LibraryKernel& forward, std::size_
 
 LibrarySchedule gathering(std::function<Program(const OptionValues&)> build) {
   return {"sm90", "sm_90a",
-          "the kernel of one GPU's sm90, its own keys first, while copy engines push the others'",
+          "the kernel of one GPU's sm90, its own keys first, while warps of it push them to others",
           nullptr, std::move(build)};
 }
 
@@ -149,8 +149,8 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   }
   kernel.schedules = {
       {"sm90", "sm_90a",
-       "the kernels of one GPU's ordered schedule on each rank's own heads, between two exchanges "
-       "by copy engines; kv_heads a multiple of ranks",
+       "the kernels of one GPU's ordered schedule on each rank's own heads, between two exchanges; "
+       "kv_heads a multiple of ranks",
        nullptr, [](const OptionValues& options) {
          SequenceParallelAttention o = operation_of(options);
          o.attention = with_sm90_backward_blocks(o.attention);

@@ -330,8 +330,12 @@ constexpr int kMultiprocessors = 132;
 std::vector<double> plan_of(const OptionValues& o, bool latent, std::int64_t multiprocessors,
                             const HostTensor& cu_seqlens_q, const HostTensor& lengths) {
   const auto integer = [&](const char* name) { return static_cast<int>(o.integer(name)); };
-  const PlanSizes sizes{integer("heads"), latent ? 1 : integer("kv_heads"), integer("window"),
-                        integer("fixed_split_size"), multiprocessors * (latent ? 1 : 2)};
+  const PlanSizes sizes{integer("heads"),
+                        latent ? 1 : integer("kv_heads"),
+                        integer("window"),
+                        integer("fixed_split_size"),
+                        multiprocessors * (latent ? 1 : 2),
+                        latent};
   return attention_paged_plan_reference(sizes, cu_seqlens_q, lengths);
 }
 

@@ -33,6 +33,9 @@ const RowSchedule kRowSchedules[] = {
     {"row1024", "sm_90a", "four rows a CTA, each read once: at most 1024 columns", {4, 1024, true}},
     {"row4096", "sm_90a", "a row a CTA, read once: at most 4096 columns", {1, 4096, true}},
     {"row8192", "sm_90a", "a row a CTA, read once: at most 8192 columns", {1, 8192, true}},
+    {"cpu256", "cpu", "blocks of 64 rows, each read once: at most 256 columns", {64, 256, true}},
+    {"cpu1024", "cpu", "blocks of 64 rows, each read once: at most 1024 columns", {64, 1024, true}},
+    {"cpu4096", "cpu", "blocks of 16 rows, each read once: at most 4096 columns", {16, 4096, true}},
     {"cpu", "cpu", "the tile level in blocks of 16 rows", {16, 1024, false}}};
 
 // `set` has the function's own settings; `build` makes its kernel or program of them.

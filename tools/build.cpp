@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "ahead/c_files.h"
 #include "ahead/exported.h"
@@ -14,19 +16,30 @@
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "support/folder.h"
 #include "support/progress.h"
 #include "workload.h"
 
 namespace tilewright::tools {
 namespace {
 
-// The architecture, "sm_90a".
-std::string exported_target(const Request& request) {
-  const compiler::Target target = compiler::parse_target(request.target);
-  if (target.kind == compiler::Target::Kind::architecture) return target.arch;
-  Diagnostic({}, fmt::format("target {} has no form in C", target.name))
-      .fix("name an architecture: sm_90a")
-      .raise();
+// The architectures of "sm_90a,sm_100a".
+std::vector<std::string> exported_targets(const Request& request) {
+  std::vector<std::string> architectures;
+  std::stringstream names(request.target);
+  for (std::string name; std::getline(names, name, ',');) {
+    const compiler::Target target = compiler::parse_target(name);
+    if (target.kind != compiler::Target::Kind::architecture) {
+      Diagnostic({}, fmt::format("target {} has no form in C", target.name))
+          .fix("name architectures: sm_90a,sm_100a. libtilewright.so has the kernels of the CPU")
+          .raise();
+    }
+    if (std::count(architectures.begin(), architectures.end(), target.arch) != 0) {
+      Diagnostic({}, fmt::format("target {} is named twice", name)).fix("name it once").raise();
+    }
+    architectures.push_back(target.arch);
+  }
+  return architectures;
 }
 
 std::vector<OptionValues> kept_sizes(const Request& request, const LibraryKernel& entry) {
@@ -41,45 +54,53 @@ std::vector<OptionValues> kept_sizes(const Request& request, const LibraryKernel
   return kept;
 }
 
+ahead::Exported exported_for(const std::string& arch, const Request& request,
+                             const library::KernelSource& source) {
+  const LibraryKernel& entry = source.entry();
+  std::optional<ProgressBar> bar;
+  std::size_t done = 0;
+  return ahead::export_operation(
+      source, resolve_options(entry, request.settings), arch, kept_sizes(request, entry),
+      [&](const ir::Kernel& kernel, const std::string& to) {
+        compiler::BuildOptions how;
+        how.machine = compilation_of(request);
+        return compiler::build_kernel(kernel, to, how);
+      },
+      [&](std::size_t now, std::size_t all) {
+        if (!bar) bar.emplace("building for " + arch, static_cast<std::int64_t>(all));
+        bar->advance(static_cast<std::int64_t>(now - done));
+        done = now;
+      });
+}
+
 }  // namespace
 
 int build(const Request& request) {
   const library::KernelSource source = open_kernel(request.kernel);
-  const LibraryKernel& entry = source.entry();
-  std::optional<ProgressBar> bar;
-  std::size_t done = 0;
-  const ahead::Exported exported = ahead::export_operation(
-      source, resolve_options(entry, request.settings), exported_target(request),
-      kept_sizes(request, entry),
-      [&](const ir::Kernel& kernel, const std::string& arch) {
-        compiler::BuildOptions how;
-        how.machine = compilation_of(request);
-        return compiler::build_kernel(kernel, arch, how);
-      },
-      [&](std::size_t now, std::size_t all) {
-        if (!bar) bar.emplace("building", static_cast<std::int64_t>(all));
-        bar->advance(static_cast<std::int64_t>(now - done));
-        done = now;
-      });
-  bar.reset();
-  std::filesystem::create_directories(request.folder);
+  std::vector<ahead::Exported> all;
+  std::size_t variants = 0;
+  for (const std::string& arch : exported_targets(request)) {
+    all.push_back(exported_for(arch, request, source));
+    variants += all.back().variants.size();
+  }
+  const std::string& name = all.front().name;
+  make_folder(request.folder);
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const auto& [name, text] : ahead::c_files(exported)) {
-    const std::string path = (std::filesystem::path(request.folder) / name).string();
+  for (const auto& [file, text] : ahead::c_files(all)) {
+    const std::string path = (std::filesystem::path(request.folder) / file).string();
     write_text(path, text);
     files.push_back(path);
   }
   if (request.json) {
     fmt::print("{}\n", json_text(nlohmann::ordered_json({{"ok", true},
-                                                         {"kernel", exported.name},
-                                                         {"target", exported.arch},
-                                                         {"variants", exported.variants.size()},
+                                                         {"kernel", name},
+                                                         {"target", request.target},
+                                                         {"variants", variants},
                                                          {"files", files}})));
     return 0;
   }
-  fmt::print("{} for {}, {}: {}.c, .h, .json, .cmake and .pc are in {}\n", exported.name,
-             exported.arch, counted(exported.variants.size(), "variant"), exported.name,
-             request.folder);
+  fmt::print("{} for {}, {}: {}.c, .h, .json, .cmake and .pc are in {}\n", name, request.target,
+             counted(variants, "variant"), name, request.folder);
   return 0;
 }
 

@@ -101,6 +101,16 @@ void print_additions(const explanations::Explanation& explanation) {
   if (!any_order) fmt::print("sums added in any order: none\n");
 }
 
+void print_tiers(const explanations::Explanation& explanation) {
+  for (const explanations::Tiers& tiers : explanation.tiers) {
+    fmt::print("stages of {} are filled in one of these ways ({})\n", tiers.ring,
+               format_location(tiers.where));
+    for (const explanations::Tiers::Way& way : tiers.ways) {
+      fmt::print("  {:<4} {}\n", fmt::format("x{}", way.together), way.copies);
+    }
+  }
+}
+
 void print_claims(const explanations::Explanation& explanation) {
   for (const compiler::CheckedClaim& checked : explanation.claims) {
     fmt::print("require {:<28} {:>8}  {}\n", checked.claim.to_string(),
@@ -127,6 +137,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_numerics(explanation);
   print_claims(explanation);
   print_fields(explanation);
+  print_tiers(explanation);
   print_decisions(explanation);
   print_additions(explanation);
   if (explanation.cpu) {
@@ -158,6 +169,16 @@ int status_of(const explanations::Explanation& explanation) {
   return static_cast<int>(ErrorKind::unavailable);
 }
 
+void print_memory(const std::vector<explanations::OwnMemory>& memory) {
+  if (memory.empty()) return;
+  std::int64_t sum = 0;
+  for (const explanations::OwnMemory& own : memory) sum += own.bytes;
+  fmt::print("\nmemory beside the tensors {} bytes\n", sum);
+  for (const explanations::OwnMemory& own : memory) {
+    fmt::print("  {:<14} {}\n", own.name, own.bytes);
+  }
+}
+
 void print(const explanations::ProgramExplanation& program, bool with_diffs) {
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     fmt::print("{:>3} {}\n", i + 1, program.steps[i].text);
@@ -166,6 +187,7 @@ void print(const explanations::ProgramExplanation& program, bool with_diffs) {
     fmt::print("\n{}\n", kernel.kernel);
     print(kernel, with_diffs);
   }
+  print_memory(program.memory);
   if (const explanations::CpuList* const list = explanations::longest_list(program)) {
     fmt::print("\n{}", explanations::text_of(*list->peaks, program.work));
   } else if (program.work) {
@@ -175,15 +197,20 @@ void print(const explanations::ProgramExplanation& program, bool with_diffs) {
 }
 
 // The files of a kernel are in a folder of its name.
-int explain_program(const Request& request, const LibraryKernel& entry, const OptionValues& options,
-                    const compiler::Target& target) {
-  const ir::Program recorded = library::KernelSource(entry).program(options, target);
+int explain_program(const Request& request, const library::KernelSource& source,
+                    const OptionValues& options, const compiler::Target& target) {
+  const LibraryKernel& entry = source.entry();
+  const ir::Program recorded = source.program(options, target);
   explanations::ProgramExplanation program =
       explanations::explain(recorded, target, compilation_of(request));
   if (target.kind == compiler::Target::Kind::cpu) {
     explanations::measure(program, recorded, workload_of(request, entry));
   }
   program.work = explanations::work_of(entry, options);
+  // A file's sizes have no values that are sure to fit it.
+  if (!source.is_file() && recorded.ranks == 1) {
+    program.memory = explanations::own_memory(recorded, entry, options);
+  }
   program.schedule = library::report_schedule(entry, options, target);
   for (std::size_t i = 0; i < program.kernels.size(); ++i) {
     const std::string folder = "/" + program.folder(i);
@@ -216,7 +243,7 @@ int explain(const Request& request) {
   const LibraryKernel& entry = source.entry();
   const compiler::Target target = target_of(request);
   const OptionValues options = resolve_options(entry, request.settings);
-  if (entry.is_program()) return explain_program(request, entry, options, target);
+  if (entry.is_program()) return explain_program(request, source, options, target);
   const compiler::MachineOptions how = compilation_of(request);
   explanations::Explanation explanation;
   if (source.is_file()) {

@@ -69,6 +69,7 @@ int list_cases(const Request& request) {
         .fix("tilewright list KERNEL --cases --set name=value")
         .raise();
   }
+  if (!request.kernel.empty()) find_kernel(request.kernel);  // before a minute's work
   // Kernels share code: what one of them never comes to another one may.
   const std::vector<checks::PlanCover> covers =
       checks::cover_plans(kernel_library(), kTarget, kDraws, request.seed);

@@ -341,7 +341,7 @@ class CommandLine {
             "Write a kernel as two C files that need the NVIDIA driver alone, with all of its "
             "variants: NAME.c and NAME.h (docs/build.md)",
             tilewright::tools::build);
-    kernel(build, "sm_90a", Named::always);
+    kernel(build, "sm_90a, sm_100a, or several as sm_90a,sm_100a", Named::always);
     build->add_option("--out", request_.folder, "Where to write them")
         ->type_name("DIR")
         ->required();

@@ -1,4 +1,4 @@
-// What bench/cpu.py measures beside PyTorch and the library does not have: functions of rows, as a
+// What bench/cpu.py measures beside PyTorch and beside the library's own: functions of rows, as a
 // user writes them at the tile level.
 #include <cstdint>
 #include <memory>

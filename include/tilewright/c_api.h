@@ -145,7 +145,15 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* 
                                                        const tilewright_tensor* tensors,
                                                        int32_t count, void* stream);
 
-/* The same of a kernel from a text, with its scalars in their order. */
+/* Computes what the kernel means in float64, for checks of its gradients: at the tile level, by the
+ * interpreter, with no result rounded. All tensors lie on the host. Those of floats hold doubles,
+ * and their dtype is "f64". For kernels of one rank that were created for "interpreter"; else
+ * USAGE. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_run_in_float64(const tilewright_kernel* kernel,
+                                                                  const tilewright_tensor* tensors,
+                                                                  int32_t count);
+
+/* tilewright_kernel_run of a kernel from a text, with its scalars in their order. */
 TILEWRIGHT_API tilewright_status tilewright_kernel_run_with_scalars(
     const tilewright_kernel* kernel, const tilewright_tensor* tensors, int32_t count,
     const double* scalars, int32_t scalar_count, void* stream);
@@ -282,6 +290,13 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_create_in_group(const char* n
                                                                    const tilewright_group* group,
                                                                    int32_t device,
                                                                    tilewright_kernel** kernel);
+
+/* For each tensor of a run of these sizes, in `shared`, 1 where other ranks reach it: it must then
+ * lie in symmetric memory, at the same place of it in all ranks. Else 0. Their `data` is not looked
+ * at. USAGE for a kernel of one rank. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_shared_tensors(const tilewright_kernel* kernel,
+                                                                  const tilewright_tensor* tensors,
+                                                                  int32_t count, int32_t* shared);
 
 /* By all ranks: returns when all of them have ended the runs of this kernel, whose latest stream is
  * still there. UNAVAILABLE for a rank that has died: a wait for the stream alone would not end

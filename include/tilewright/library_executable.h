@@ -33,6 +33,13 @@ class LibraryExecutable {
   // The first run that needs a variant is a build in all ranks.
   void run_in_group(const std::vector<TensorRef>& tensors, void* stream = nullptr) const;
   void synchronize() const;
+  // The operation's meaning with float64 in place of all floats: of those `data` are doubles,
+  // whatever the dtype. By the interpreter, for checks of gradients. One of several ranks or
+  // streams is a usage error.
+  void run_in_float64(const std::vector<TensorRef>& tensors) const;
+  // Of an operation over ranks, for each tensor of a run of these sizes: whether other ranks reach
+  // it, so that it lies in memory that the ranks share. Of the tensors their sizes count alone.
+  std::vector<bool> reached_by_others(const std::vector<TensorRef>& tensors) const;
 
   struct Variant {
     std::string name;  // "sm90 block_m=128 block_n=256"

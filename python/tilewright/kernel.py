@@ -1,6 +1,9 @@
 """Kernels and operations over ranks of the library."""
 
+import ctypes
+
 from . import binding
+from .binding import TilewrightError
 from .reports import setting
 from .tensor import arguments_of
 
@@ -12,9 +15,14 @@ class Kernel:
     calls it with the tensors of its own rank."""
 
     def __init__(self, name, target=None, device=0, group=None, library=None, **options):
-        self._handle = None
+        self._handle, self._name = None, name
         self._library = library or (group._library if group else binding.load_library())
         self._group = group
+        for what, value in (("name", name), ("target", target or "")):
+            if not isinstance(value, str):
+                such = "'gemm'" if what == "name" else "'cpu' or 'cuda'"
+                raise TilewrightError(f"error: the {what} of a kernel is {value!r}\n"
+                                      f"  fix: write it as text, such as {such}")
         text = ",".join(f"{key}={setting(value)}" for key, value in options.items()).encode()
         named = target and target.encode()
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
@@ -40,11 +48,41 @@ class Kernel:
     def __call__(self, *tensors, stream=None):
         """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
         returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
-        self.run(arguments_of(tensors), stream)
+        try:
+            arguments = arguments_of(tensors)
+        except TilewrightError as error:
+            raise self._named(error, tensors) from None
+        if len(tensors) != len(self.tensors):
+            raise TilewrightError(f"error: {self._name} takes {len(self.tensors)} tensors, and "
+                                  f"{len(tensors)} are given\n  fix: pass "
+                                  f"{', '.join(self.tensors)}; outputs too")
+        self.run(arguments, stream)
+
+    def _named(self, error, tensors):
+        """With the name of the tensor that it is about."""
+        for name, tensor in zip(self.tensors, tensors):
+            try:
+                arguments_of([tensor])
+            except TilewrightError as of_tensor:
+                text = str(of_tensor).replace("error: ", f"error: {self._name}: {name}: ", 1)
+                return TilewrightError(text, of_tensor.status)
+        return error
 
     def run(self, arguments, stream=None):
         """The same of what arguments_of(tensors) has made."""
         self._library.kernel_run(self._handle, arguments, len(arguments), stream)
+
+    def run_in_float64(self, arguments):
+        """What it means in float64, where floats are doubles of the dtype "f64": on the target
+        interpreter, for checks of gradients."""
+        self._library.kernel_run_in_float64(self._handle, arguments, len(arguments))
+
+    def shared(self, arguments):
+        """Of an operation over the ranks of a group, for each tensor of what arguments_of(tensors)
+        has made: whether other ranks reach it, so that it must lie in memory that they share."""
+        shared = (ctypes.c_int32 * len(arguments))()
+        self._library.kernel_shared_tensors(self._handle, arguments, len(arguments), shared)
+        return [bool(each) for each in shared]
 
     def synchronize(self):
         """Of an operation over the ranks of a group, by all of them: returns when all have ended

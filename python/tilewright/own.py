@@ -40,7 +40,11 @@ def load(path, name=None, *, target=None, device=0, gradient=None, gradients=Non
     outputs by their names, dY for the gradient of an output Y, and has an output dX for each input
     X with a gradient; `gradients` maps other names to those that they are the gradients of.
     """
-    path = pathlib.Path(path)
+    try:
+        path = pathlib.Path(path)
+    except TypeError:
+        raise TilewrightError(f"error: load is given {path!r}\n  fix: pass the path of a file .tw, "
+                              "or of a plug-in") from None
     text, file = _text_of(path, name)
     made = LoadedKernel(text, file, target, device, schedule)
     if gradient is not None:

@@ -267,5 +267,6 @@ def tune(kernel, *, sizes=None, model_only=False, **settings):
     words = ["tune", os.fspath(kernel), "--target", "sm_90a" if model_only else "cuda",
              *_words(settings)]
     for name, values in (sizes or {}).items():
+        values = [values] if isinstance(values, int) else values
         words += ["--sizes", f"{name}=" + ",".join(str(value) for value in values)]
     return Tuning(answer(*words, *(("--model-only",) if model_only else ())))

@@ -77,17 +77,19 @@ class Tensor:
         return self._interface()
 
 
-def _refuse(tensor, why):
-    raise TilewrightError(
-        f"error: {type(tensor).__name__} as a tensor: {why}\n  fix: a tensor of PyTorch, NumPy or "
-        "CuPy, one of a group's, what has __cuda_array_interface__, __array_interface__ or "
-        "__dlpack__, or a writable buffer")
+_CONVERT = "convert it to one of " + ", ".join(DTYPES)
+_PASS = ("a tensor of PyTorch, NumPy or CuPy, one of a group's, what has __cuda_array_interface__, "
+         "__array_interface__ or __dlpack__, or a writable buffer")
+
+
+def _refuse(tensor, why, fix=_PASS):
+    raise TilewrightError(f"error: {type(tensor).__name__} as a tensor: {why}\n  fix: {fix}")
 
 
 def _of_interface(tensor, interface):
     dtype = _BY_INTERFACE.get(interface["typestr"])
     if dtype is None:
-        _refuse(tensor, f"elements of type {interface['typestr']}")
+        _refuse(tensor, f"elements of type {interface['typestr']}", _CONVERT)
     strides = interface.get("strides")
     size = DTYPES[dtype][0]
     if strides is not None:
@@ -104,7 +106,7 @@ def describe(tensor):
     if hasattr(tensor, "data_ptr"):
         name = str(tensor.dtype).rpartition(".")[2]
         if name not in _BY_TORCH:
-            _refuse(tensor, f"elements of type {name}")
+            _refuse(tensor, f"elements of type {name}", _CONVERT)
         return tensor.data_ptr(), _BY_TORCH[name], tuple(tensor.shape), tuple(tensor.stride())
     for attribute in ("__cuda_array_interface__", "__array_interface__"):
         interface = getattr(tensor, attribute, None)
@@ -142,7 +144,7 @@ def _axes_of(shape, strides):
     return axes(*shape), axes(*strides) if strides is not None else None
 
 
-def arguments_of(tensors):
+def arguments_of(tensors, describe=describe):
     """The descriptions that a run takes; the tensors themselves must be kept meanwhile."""
     arguments = (TensorArgument * len(tensors))()
     for argument, tensor in zip(arguments, tensors):

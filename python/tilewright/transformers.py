@@ -8,7 +8,10 @@ nothing moved. A row of padding attends to its neighbours of padding, and nobody
 that are more than causal, a sliding window, or padding run by PyTorch's own attention, as `sdpa`.
 """
 
+import inspect
+
 import torch
+import transformers
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers import masking_utils as masks
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -21,6 +24,9 @@ NAME = "tilewright"
 
 def register(name=NAME):
     """Makes `attn_implementation=name` known, with the masks that belong to it."""
+    if "q_length" not in inspect.signature(masks.sdpa_mask).parameters:
+        refuse(f"transformers is {transformers.__version__}, whose masks are made otherwise",
+               "take transformers 5")
     AttentionInterface.register(name, attention_forward)
     AttentionMaskInterface.register(name, attention_mask)
 

@@ -23,6 +23,15 @@ using ir::ProgramBuffer;
 
 constexpr int kAbi = 1;
 
+// The operation for several architectures, one after the other.
+using Architectures = std::vector<Exported>;
+
+std::string names_of(const Architectures& all) {
+  std::vector<std::string> names;
+  for (const Exported& each : all) names.push_back(each.arch);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // What callers pass: of every variant the same.
 std::vector<const ProgramBuffer*> passed(const Exported& exported) {
   std::vector<const ProgramBuffer*> buffers;
@@ -86,7 +95,8 @@ std::string built_with(const Exported& exported) {
   return settings.empty() ? "" : fmt::format("\n * Built with {}.", fmt::join(settings, ", "));
 }
 
-std::string header(const Exported& exported) {
+std::string header(const Architectures& all) {
+  const Exported& exported = all.front();
   std::string guard = exported.name;
   for (char& c : guard) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   std::string fields;
@@ -167,7 +177,7 @@ int {name}_launch(const {name}_arguments* arguments, void* stream);
 )",
       fmt::arg("guard", guard), fmt::arg("name", exported.name),
       fmt::arg("description", exported.description), fmt::arg("built", built_with(exported)),
-      fmt::arg("version", TILEWRIGHT_VERSION), fmt::arg("arch", exported.arch),
+      fmt::arg("version", TILEWRIGHT_VERSION), fmt::arg("arch", names_of(all)),
       fmt::arg("abi", kAbi), fmt::arg("fields", fields));
 }
 
@@ -191,21 +201,19 @@ struct Kernels {
   std::string cubins, table;
   std::vector<std::size_t> first;  // of each variant
   std::size_t count = 0;
-};
 
-Kernels kernels_text(const Exported& exported) {
-  Kernels kernels;
-  for (const Variant& variant : exported.variants) {
-    kernels.first.push_back(kernels.count);
-    for (const compiler::BuiltKernel& kernel : variant.kernels) {
-      kernels.cubins += cubin_text(kernel.build.kernel.cubin, kernels.count);
-      kernels.table += fmt::format(
-          "    {{cubin_{}, {}, {}, {}}},\n", kernels.count++, quoted(kernel.program.source.entry),
-          kernel.program.machine.shared_bytes, kernel.program.machine.cluster > 8 ? 1 : 0);
+  void add(const Exported& exported) {
+    for (const Variant& variant : exported.variants) {
+      first.push_back(count);
+      for (const compiler::BuiltKernel& kernel : variant.kernels) {
+        cubins += cubin_text(kernel.build.kernel.cubin, count);
+        table += fmt::format(
+            "    {{cubin_{}, {}, {}, {}}},\n", count++, quoted(kernel.program.source.entry),
+            kernel.program.machine.shared_bytes, kernel.program.machine.cluster > 8 ? 1 : 0);
+      }
     }
   }
-  return kernels;
-}
+};
 
 // How a caller's tensors say the length, in C.
 std::string c_length(const library::LengthSource& source) {
@@ -217,7 +225,7 @@ std::string c_length(const library::LengthSource& source) {
 // All estimates of gemm take some microseconds, as long as the rest of a launch.
 constexpr const char* kRemembered = R"(
 /* The same of the sizes that were served lately. */
-static int tw_variant(const tw_run* run, const tw_tensor* given) {
+static int tw_variant_@ARCH@(const tw_run* run, const tw_tensor* given) {
   static struct {
     int64_t sizes[@COUNT@];
     int served; /* variant + 1 */
@@ -234,7 +242,7 @@ static int tw_variant(const tw_run* run, const tw_tensor* given) {
   if (memcmp(lately[hash % 64].sizes, sizes, sizeof sizes) == 0) served = lately[hash % 64].served;
   pthread_mutex_unlock(&looking);
   if (served > 0) return served - 1;
-  served = tw_variant_by_rules(run, given) + 1;
+  served = tw_variant_by_rules_@ARCH@(run, given) + 1;
   pthread_mutex_lock(&looking);
   memcpy(lately[hash % 64].sizes, sizes, sizeof sizes);
   lately[hash % 64].served = served;
@@ -244,15 +252,16 @@ static int tw_variant(const tw_run* run, const tw_tensor* given) {
 
 )";
 
-std::string selector_text(const Exported& exported) {
+// Of the architecture of this number, whose variants are counted from `first` on.
+std::string selector_text(const Exported& exported, std::size_t number, std::size_t first) {
   if (!exported.selector) return "";
   const Selector& selector = *exported.selector;
   const library::CompiledRules& rules = selector.rules;
   std::string text = fmt::format(
-      "/* Which variant serves which sizes. */\n"
-      "static int tw_variant_by_rules(const tw_run* run, const tw_tensor* given) {{\n"
+      "/* Which variant of {} serves which sizes. */\n"
+      "static int tw_variant_by_rules_{}(const tw_run* run, const tw_tensor* given) {{\n"
       "  int64_t v[{}];\n",
-      rules.value_count());
+      exported.arch, number, rules.value_count());
   for (std::size_t i = 0; i < rules.fact_count(); ++i) {
     std::string value = c_number(selector.values[i]);
     for (const library::LengthSource& source : selector.sources) {
@@ -269,19 +278,35 @@ std::string selector_text(const Exported& exported) {
   for (std::size_t i = 0; i < rules.rules().size(); ++i) {
     const library::Rule& rule = rules.rules()[i];
     text += rule.is_unconditional
-                ? fmt::format("  return {};\n", selector.variant_of_rule[i])
+                ? fmt::format("  return {};\n", first + selector.variant_of_rule[i])
                 : fmt::format("  if ({} != 0) return {};\n", rule.condition.c_text(),
-                              selector.variant_of_rule[i]);
+                              first + selector.variant_of_rule[i]);
   }
   std::vector<std::string> sizes = {"run->multiprocessors"};
   for (const library::LengthSource& source : selector.sources) sizes.push_back(c_length(source));
-  text += "}\n" + replaced(replaced(kRemembered, "@COUNT@", std::to_string(sizes.size())),
-                           "@SIZES@", fmt::format("{}", fmt::join(sizes, ", ")));
-  return text;
+  std::string remembered = replaced(kRemembered, "@COUNT@", std::to_string(sizes.size()));
+  remembered = replaced(remembered, "@SIZES@", fmt::format("{}", fmt::join(sizes, ", ")));
+  return text + "}\n" + replaced(remembered, "@ARCH@", std::to_string(number));
+}
+
+// The number of the variant that serves the sizes on the run's GPU.
+std::string choice_text(const Architectures& all) {
+  std::string text =
+      "static int tw_variant(const tw_run* run, const tw_tensor* given) {\n  (void)given;\n"
+      "  switch (run->arch) {\n";
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string choice =
+        all[i].selector ? fmt::format("tw_variant_{}(run, given)", i) : std::to_string(first);
+    text += fmt::format("    case {}: return {};\n", i, choice);
+    first += all[i].variants.size();
+  }
+  return text + "  }\n  return -1;\n}\n\n";
 }
 
 // Takes the caller's arguments to the variant that serves them.
-std::string serve_text(const Exported& exported) {
+std::string serve_text(const Architectures& all) {
+  const Exported& exported = all.front();
   const std::vector<const ProgramBuffer*> tensors = passed(exported);
   std::string text = fmt::format(
       "static int tw_serve(tw_run* run, const {}_arguments* given) {{\n"
@@ -307,54 +332,64 @@ std::string serve_text(const Exported& exported) {
                           quoted(tensors[j]->name), j, size_of(tensors[j]->dtype));
     }
   }
-  if (!exported.selector) {
-    text += "  variant_0(run, tensors, scalars);\n";
-  } else {
-    text += "  switch (tw_variant(run, tensors)) {\n";
-    for (std::size_t i = 0; i < exported.variants.size(); ++i) {
-      text += fmt::format("    case {0}: variant_{0}(run, tensors, scalars); break;\n", i);
-    }
-    text += "  }\n";
+  text += "  switch (tw_variant(run, tensors)) {\n";
+  std::size_t variants = 0;
+  for (const Exported& each : all) variants += each.variants.size();
+  for (std::size_t i = 0; i < variants; ++i) {
+    text += fmt::format("    case {0}: variant_{0}(run, tensors, scalars); break;\n", i);
   }
-  return text + "  return run->status;\n}\n\n";
+  return text + "  }\n  return run->status;\n}\n\n";
 }
 
-std::string source(const Exported& exported) {
-  const Kernels kernels = kernels_text(exported);
-  const auto [major, minor] = capability(exported.arch);
+// The architectures, and which kernels are theirs.
+std::string architectures_text(const Architectures& all) {
+  std::string text = "static const tw_arch tw_archs[TW_ARCHS] = {\n";
+  std::size_t first = 0;
+  for (const Exported& each : all) {
+    std::size_t count = 0;
+    for (const Variant& variant : each.variants) count += variant.kernels.size();
+    const auto [major, minor] = capability(each.arch);
+    text +=
+        fmt::format("    {{{}, {}, {}, {}}}, /* {} */\n", major, minor, first, count, each.arch);
+    first += count;
+  }
+  return text + "};\n\n";
+}
+
+std::string source(const Architectures& all) {
+  const std::string& name = all.front().name;
+  Kernels kernels;
+  for (const Exported& each : all) kernels.add(each);
   std::string text = fmt::format(
       "/* Made by Tilewright {} for {}: see {}.h. */\n\n#include \"{}.h\"\n\n"
       "#include <dlfcn.h>\n#include <pthread.h>\n#include <stdarg.h>\n#include <stdio.h>\n"
       "#include <stdlib.h>\n#include <string.h>\n\n"
-      "#define TW_KERNELS {}\n#define TW_MAJOR {}\n#define TW_MINOR {}\n"
+      "#define TW_KERNELS {}\n#define TW_ARCHS {}\n#define TW_ARCH_NAMES {}\n"
       "#define TW_MULTIPROCESSORS {} /* until a GPU is loaded */\n\n",
-      TILEWRIGHT_VERSION, exported.arch, exported.name, exported.name, kernels.count, major, minor,
-      ScheduleOptions().multiprocessors);
+      TILEWRIGHT_VERSION, names_of(all), name, name, kernels.count, all.size(),
+      quoted(names_of(all)), ScheduleOptions().multiprocessors);
   text += kSupport;
   text += "\n/* ---- The kernels ---- */\n\n" + kernels.cubins +
-          "\nstatic const tw_kernel tw_kernels[TW_KERNELS] = {\n" + kernels.table + "};\n\n";
-  for (std::size_t i = 0; i < exported.variants.size(); ++i) {
-    text += c_variant(exported.variants[i], i, kernels.first[i]) + "\n";
+          "\nstatic const tw_kernel tw_kernels[TW_KERNELS] = {\n" + kernels.table + "};\n\n" +
+          architectures_text(all);
+  std::size_t number = 0;
+  for (const Exported& each : all) {
+    for (const Variant& variant : each.variants) {
+      text += c_variant(variant, number, kernels.first[number]) + "\n";
+      ++number;
+    }
   }
-  text += selector_text(exported) + serve_text(exported);
-  return text + replaced(kCalls, "@NAME@", exported.name);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    text += selector_text(all[i], i, first);
+    first += all[i].variants.size();
+  }
+  return text + choice_text(all) + serve_text(all) + replaced(kCalls, "@NAME@", name);
 }
 
-std::string metadata(const Exported& exported) {
+nlohmann::ordered_json variants_of(const Exported& exported) {
   using Json = nlohmann::ordered_json;
-  Json tensors = Json::array(), numbers = Json::array(), variants = Json::array();
-  for (const ProgramBuffer* buffer : passed(exported)) {
-    Json shape = Json::array();
-    for (const Dim& dim : buffer->shape) shape.push_back(dim.to_string());
-    tensors.push_back({{"name", buffer->name},
-                       {"dtype", name_of(buffer->dtype)},
-                       {"shape", shape},
-                       {"read", buffer->kind != ProgramBuffer::Kind::out},
-                       {"written", is_written(*buffer)}});
-  }
-  for (const ir::ProgramScalar& scalar : scalars(exported)) {
-    numbers.push_back({{"name", scalar.name}, {"dtype", name_of(scalar.dtype)}});
-  }
+  Json variants = Json::array();
   for (const Variant& variant : exported.variants) {
     Json kernels = Json::array(), dims = Json::array();
     for (const compiler::BuiltKernel& kernel : variant.kernels) {
@@ -372,14 +407,39 @@ std::string metadata(const Exported& exported) {
                       {"minimum", dim.facts().minimum},
                       {"maximum", dim.facts().maximum}});
     }
-    variants.push_back({{"name", variant.name}, {"dims", dims}, {"kernels", kernels}});
+    variants.push_back(
+        {{"name", variant.name}, {"target", exported.arch}, {"dims", dims}, {"kernels", kernels}});
+  }
+  return variants;
+}
+
+std::string metadata(const Architectures& all) {
+  const Exported& exported = all.front();
+  using Json = nlohmann::ordered_json;
+  Json tensors = Json::array(), numbers = Json::array(), variants = Json::array();
+  Json targets = Json::array();
+  for (const ProgramBuffer* buffer : passed(exported)) {
+    Json shape = Json::array();
+    for (const Dim& dim : buffer->shape) shape.push_back(dim.to_string());
+    tensors.push_back({{"name", buffer->name},
+                       {"dtype", name_of(buffer->dtype)},
+                       {"shape", shape},
+                       {"read", buffer->kind != ProgramBuffer::Kind::out},
+                       {"written", is_written(*buffer)}});
+  }
+  for (const ir::ProgramScalar& scalar : scalars(exported)) {
+    numbers.push_back({{"name", scalar.name}, {"dtype", name_of(scalar.dtype)}});
+  }
+  for (const Exported& each : all) {
+    targets.push_back(each.arch);
+    for (auto& variant : variants_of(each)) variants.push_back(variant);
   }
   Json options = Json::object();
   for (const auto& [name, value] : exported.options) options[name] = value;
   return Json({{"name", exported.name},
                {"abi", kAbi},
                {"tilewright", TILEWRIGHT_VERSION},
-               {"target", exported.arch},
+               {"targets", targets},
                {"options", options},
                {"tensors", tensors},
                {"scalars", numbers},
@@ -413,12 +473,12 @@ Libs: -L${pcfiledir} -l@NAME@ -pthread -ldl
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> c_files(const Exported& exported) {
-  check_names(exported);
-  const std::string& name = exported.name;
-  return {{name + ".h", header(exported)},
-          {name + ".c", source(exported)},
-          {name + ".json", metadata(exported)},
+std::vector<std::pair<std::string, std::string>> c_files(const std::vector<Exported>& all) {
+  for (const Exported& each : all) check_names(each);
+  const std::string& name = all.front().name;
+  return {{name + ".h", header(all)},
+          {name + ".c", source(all)},
+          {name + ".json", metadata(all)},
           {name + ".cmake", cmake(name)},
           {name + ".pc", replaced(package(name), "@VERSION@", TILEWRIGHT_VERSION)}};
 }

@@ -8,8 +8,9 @@
 
 namespace tilewright::ahead {
 
-// NAME.h, NAME.c (C99, also C++17), NAME.json, NAME.cmake and NAME.pc: names and what they hold.
-// Raises a usage error where a name of the operation is a word of C.
-std::vector<std::pair<std::string, std::string>> c_files(const Exported& exported);
+// Of one operation for one architecture or several, of which a GPU's own is chosen when it is
+// loaded: NAME.h, NAME.c (C99, also C++17), NAME.json, NAME.cmake and NAME.pc: names and what they
+// hold. Raises a usage error where a name of the operation is a word of C.
+std::vector<std::pair<std::string, std::string>> c_files(const std::vector<Exported>& all);
 
 }  // namespace tilewright::ahead

@@ -332,6 +332,30 @@ tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
   });
 }
 
+tilewright_status tilewright_kernel_run_in_float64(const tilewright_kernel* kernel,
+                                                   const tilewright_tensor* tensors,
+                                                   int32_t count) {
+  std::vector<tilewright_tensor> own;
+  const tilewright_status status = guarded(entry_of(kernel), [&] {
+    require_live(kernel);
+    for (int32_t i = 0; tensors != nullptr && i < count && has_tensor(kernel, i); ++i) {
+      tilewright_tensor& tensor = own.emplace_back(tensors[i]);
+      const tilewright::DType declared = kernel->dtypes[static_cast<std::size_t>(i)];
+      if (!tilewright::is_float(declared)) continue;
+      if (tensor.dtype == nullptr || std::string_view(tensor.dtype) != "f64") {
+        fail(fmt::format("tensor {} is {}, and the run is in float64",
+                         tilewright_kernel_tensor_name(kernel, i),
+                         tensor.dtype ? tensor.dtype : "of no dtype"),
+             "pass doubles, and say f64");
+      }
+      tensor.dtype = nullptr;
+    }
+  });
+  if (status != TILEWRIGHT_OK) return status;
+  return with_tensors(kernel, tensors ? own.data() : nullptr, count,
+                      [&](const auto& refs) { kernel->of_library().run_in_float64(refs); });
+}
+
 tilewright_status tilewright_kernel_run_with_scalars(const tilewright_kernel* kernel,
                                                      const tilewright_tensor* tensors,
                                                      int32_t count, const double* scalars,
@@ -384,6 +408,18 @@ tilewright_status tilewright_kernel_run_on_gpus(const tilewright_kernel* kernel,
     std::vector<void*> queues;
     if (streams != nullptr) queues.assign(streams, streams + std::max(gpus, 0));
     kernel->of_library().run_on_gpus(refs, queues);
+  });
+}
+
+tilewright_status tilewright_kernel_shared_tensors(const tilewright_kernel* kernel,
+                                                   const tilewright_tensor* tensors, int32_t count,
+                                                   int32_t* shared) {
+  return with_tensors(kernel, tensors, count, [&](const auto& refs) {
+    if (shared == nullptr) fail("the place for what is shared is NULL", "pass one of each tensor");
+    const std::vector<bool> reached = kernel->of_library().reached_by_others(refs);
+    for (std::size_t i = 0; i < refs.size(); ++i) {
+      shared[i] = i < reached.size() && reached[i] ? 1 : 0;
+    }
   });
 }
 

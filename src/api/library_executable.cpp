@@ -1,5 +1,7 @@
 #include "tilewright/library_executable.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <atomic>
 #include <map>
@@ -8,6 +10,8 @@
 #include <utility>
 #include <variant>
 
+#include "api/shared_tensors.h"
+#include "check/gradients.h"
 #include "compiler/target.h"
 #include "library/length_sources.h"
 #include "library/schedule_choice.h"
@@ -189,6 +193,54 @@ void LibraryExecutable::synchronize() const {
     BuiltOperation* const built = variant->ready.load(std::memory_order_acquire);
     if (built != nullptr) std::get<ProgramExecutable>(built->made).synchronize();
   }
+}
+
+void LibraryExecutable::run_in_float64(const std::vector<TensorRef>& tensors) const {
+  State& state = held(state_, "LibraryExecutable");
+  if (state.target.kind != compiler::Target::Kind::interpreter) {
+    Diagnostic({}, fmt::format("{} is asked for in float64, and is compiled for {}",
+                               state.kernel.name, state.target.name))
+        .fix("create it for the target interpreter")
+        .raise();
+  }
+  const ScheduleChoice& choice = state.variants[state.choose(tensors)]->choice;
+  const auto run = [&](const auto& operation) {
+    const checks::GradientPass pass(operation);
+    pass.check_tile_level();
+    Arguments arguments;
+    for (const ir::Parameter& parameter : pass.signature().parameters) {
+      if (!parameter.is_tensor() || arguments.tensors.size() == tensors.size()) continue;
+      const TensorRef& given = tensors[arguments.tensors.size()];
+      arguments.tensors.push_back(
+          {parameter.name,
+           given.dtype,
+           given.shape,
+           given.strides.empty() ? row_major_strides(given.shape) : given.strides,
+           static_cast<std::byte*>(given.data),
+           {},
+           /*is_double=*/true});
+    }
+    pass.run_in_float64(arguments, {}, nullptr);
+  };
+  if (state.kernel.is_program()) return run(build_program(state.kernel, choice).finish());
+  run(build_choice(state.kernel, choice).finish());
+}
+
+std::vector<bool> LibraryExecutable::reached_by_others(
+    const std::vector<TensorRef>& tensors) const {
+  State& state = held(state_, "LibraryExecutable");
+  check_over_ranks(state.kernel);
+  const ir::Program program =
+      build_program(state.kernel, state.variants[state.choose(tensors)]->choice).finish();
+  std::vector<bool> reached(program.buffers.size(), false);
+  for (const ReachedBuffer& each : tilewright::reached_by_others(program)) {
+    reached[static_cast<std::size_t>(each.buffer)] = true;
+  }
+  std::vector<bool> of_passed;
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    if (program.buffers[i].is_passed()) of_passed.push_back(reached[i]);
+  }
+  return of_passed;
 }
 
 void LibraryExecutable::prepare(const std::vector<TensorRef>& tensors, void* stream) const {

@@ -18,6 +18,7 @@
 #include "simulator/read_map.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "support/folder.h"
 #include "support/hash.h"
 #include "support/safetensors.h"
 
@@ -182,16 +183,6 @@ void write_case(const std::string& folder, const GoldenData& data) {
   }
   write_safetensors(folder + "/" + data.description.inputs_file(), inputs);
   write_safetensors(folder + "/" + data.description.expected_file(), expected);
-}
-
-void make_folder(const std::string& folder) {
-  std::error_code error, ignored;
-  std::filesystem::create_directories(folder, error);
-  if (std::filesystem::is_directory(folder, ignored)) return;
-  Diagnostic({}, fmt::format("{}: cannot be made a folder: {}", folder,
-                             error ? error.message() : "a file is there"))
-      .fix("name a folder that you may write to")
-      .raise();
 }
 
 }  // namespace

@@ -121,6 +121,13 @@ class Reader {
       if (elements > kMost)
         fail(fmt::format("tensor {} is too large", name), "take fewer elements");
     }
+    // Of all tensors together: a file must not take what memory the machine has.
+    constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;
+    bytes_ += elements * size_of(*dtype);
+    if (bytes_ > kMostBytes) {
+      fail(fmt::format("with tensor {} the tensors have {} bytes", name, bytes_),
+           fmt::format("take no more than {} together", kMostBytes));
+    }
     const Json values = value.value("values", Json("random"));
     if (values != "random" && values != "zeros" && values != "nothing") {
       fail(fmt::format("values of {} are {}", name, values.dump()),
@@ -136,6 +143,7 @@ class Reader {
 
   const std::string& file_;
   std::uint64_t seed_;
+  std::int64_t bytes_ = 0;
   PtxLaunch launch_;
 };
 

@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "support/diagnostic.h"
 #include "support/file.h"
+#include "support/folder.h"
 
 namespace tilewright::compiler {
 namespace {
@@ -32,14 +33,7 @@ void remove_listed(const fs::path& folder) {
 std::optional<fs::path> dump_folder() {
   const char* folder = std::getenv("TILEWRIGHT_DUMP");
   if (folder == nullptr || *folder == '\0') return std::nullopt;
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) {
-    Diagnostic(
-        {}, fmt::format("TILEWRIGHT_DUMP={}: cannot make the folder: {}", folder, failed.message()))
-        .fix("name a folder that you may write to")
-        .raise();
-  }
+  make_folder(folder);
   return fs::path(folder);
 }
 
@@ -53,13 +47,7 @@ std::string file_name(std::string name) {
 }
 
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed) {
-    Diagnostic({}, fmt::format("{}: cannot make the folder: {}", folder, failed.message()))
-        .fix("name a folder that you may write to")
-        .raise();
-  }
+  make_folder(folder);
   remove_listed(folder);
   // First the list: what a dump that fails half-way has written is then known to the next one.
   std::string names;

@@ -51,11 +51,14 @@ std::vector<std::int64_t> deal_lines(const std::vector<CallOfStrips>& calls, std
 
 }  // namespace
 
-// Of more than two streams the machine foresees the others.
+// What goes over the rows once, the machine foresees: it needs no rows of the next strip while the
+// same ones are gone over again. The same of more than two streams.
 void plan_ahead(std::vector<CallOfStrips>& calls, std::int64_t rows, const std::byte* begin,
                 const std::byte* end) {
+  const auto passes = std::count_if(calls.begin(), calls.end(),
+                                    [](const CallOfStrips& each) { return !each.is_of_column(); });
   std::vector<Stream> streams = streams_of(calls, begin, end);
-  if (streams.empty()) return;
+  if (passes < 2 || streams.empty()) return;
   Stream first = streams[0], second = streams.size() > 1 ? streams[1] : streams[0];
   std::int64_t bytes = rows * std::max(first.row, second.row);
   if (streams.size() == 1) {

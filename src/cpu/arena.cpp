@@ -52,7 +52,7 @@ class Conflicts {
   }
   void visit(const Strips& strips, Tiles& live) {
     walk(strips.body, live);
-    if (records_) keep_rows_apart(strips.body);
+    if (records_) keep_rows_apart(strips);
     if (records_) keep_chains_apart(strips.body);
   }
   void visit(const For& loop, Tiles& live) { visit_loop(loop.body, live); }
@@ -101,23 +101,25 @@ class Conflicts {
     }
   }
   // What a strip writes lies where the next strips' rows do not: apart, or on the same rows.
-  void keep_rows_apart(const Block& body) {
+  void keep_rows_apart(const Strips& strips) {
     std::vector<bool> touched(count_, false), written(count_, false);
-    for (const Operation& operation : body) {
+    for (const Operation& operation : strips.body) {
       std::visit(TileUses{[&](TileId tile) { touched[tile] = true; },
                           [&](TileId tile) { touched[tile] = written[tile] = true; }},
                  operation);
     }
     for (TileId a = 0; a < count_; ++a) {
       for (TileId b = 0; written[a] && b < count_; ++b) {
-        if (touched[b] && b != a) keep_rows_apart(a, b);
+        if (touched[b] && b != a) keep_rows_apart(strips, a, b);
       }
     }
   }
-  void keep_rows_apart(TileId a, TileId b) {
+  void keep_rows_apart(const Strips& strips, TileId a, TileId b) {
     const Tile &x = program_.tiles[a], &y = program_.tiles[b];
     if ((x.is_of_strip && y.is_of_strip) || between(a, b)) return;
-    if (x.is_of_strip || y.is_of_strip || !lie_alike(x, y)) return add(a, b);
+    // A strip's part of a column is written as a whole group, with rows of the next strips.
+    const bool of_column = walk_of(x).columns == strips.axis && strips.rows % kGroup != 0;
+    if (x.is_of_strip || y.is_of_strip || of_column || !lie_alike(x, y)) return add(a, b);
     wishes_.push_back({a, b, depth_});
   }
   // A chain writes its first columns before it reads the next ones.
@@ -125,6 +127,10 @@ class Conflicts {
     std::vector<TileId> touched;
     for (const Operation& operation : body) {
       const auto* const apply = std::get_if<Apply>(&operation);
+      const auto* const fold = std::get_if<Fold>(&operation);
+      if (fold && fold->takes_from_register) {
+        for (const TileId tile : touched) keep_columns_apart(fold->result, tile);
+      }
       if (apply == nullptr || apply->takes == Apply::kNone) touched.clear();
       if (apply == nullptr) continue;
       for (const Source& operand : apply->operands) {
@@ -165,6 +171,13 @@ class Groups {
   }
   TileId of(TileId tile) const { return group_[tile]; }
   const std::vector<TileId>& members(TileId group) const { return members_[group]; }
+  std::int64_t bytes(const Program& program, TileId group) const {
+    std::int64_t most = 0;
+    for (const TileId member : members_[group]) {
+      most = std::max(most, program.tiles[member].bytes);
+    }
+    return most;
+  }
   bool conflict(const Conflicts& conflicts, TileId a, TileId b) const {
     for (const TileId x : members_[group_[a]]) {
       for (const TileId y : members_[group_[b]]) {
@@ -211,7 +224,7 @@ std::int64_t place_groups(Program& program, const Groups& groups, const Conflict
     if (groups.of(tile) == tile) order.push_back(tile);
   }
   std::stable_sort(order.begin(), order.end(), [&](TileId a, TileId b) {
-    return program.tiles[a].bytes > program.tiles[b].bytes;
+    return groups.bytes(program, a) > groups.bytes(program, b);
   });
   std::int64_t end = 0;
   std::vector<TileId> placed;
@@ -219,17 +232,17 @@ std::int64_t place_groups(Program& program, const Groups& groups, const Conflict
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
     for (const TileId other : placed) {
       if (!groups.conflict(conflicts, group, other)) continue;
-      const Tile& tile = program.tiles[other];
-      taken.emplace_back(tile.offset, tile.offset + tile.bytes);
+      const std::int64_t first = program.tiles[other].offset;
+      taken.emplace_back(first, first + groups.bytes(program, other));
     }
     std::sort(taken.begin(), taken.end());
     std::int64_t offset = 0;
     for (const auto& [first, last] : taken) {
-      if (offset + program.tiles[group].bytes <= first) break;
+      if (offset + groups.bytes(program, group) <= first) break;
       offset = std::max(offset, last);
     }
     for (const TileId member : groups.members(group)) program.tiles[member].offset = offset;
-    end = std::max(end, offset + program.tiles[group].bytes);
+    end = std::max(end, offset + groups.bytes(program, group));
     placed.push_back(group);
   }
   return end;

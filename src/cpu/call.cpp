@@ -170,14 +170,15 @@ bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chai
   }
   if (part.step.squares) {
     add_step({.kind = StepKind::square}, {});
-  } else if (part.step.function != Function::count) {
+  } else if (!part.step.sums && part.step.function != Function::count) {
     const std::size_t takes = part.step.takes;
     add_step({.kind = StepKind::function,
               .function = part.step.function,
               .place = static_cast<std::uint8_t>(takes)},
              {places[takes == 0 ? 1 : 0], places[takes == 2 ? 1 : 2]});
   }
-  add_step({.kind = StepKind::store, .element = part.step.to}, {places[kResult]});
+  add_step({.kind = part.step.sums ? StepKind::sum : StepKind::store, .element = part.step.to},
+           {places[kResult]});
   return true;
 }
 

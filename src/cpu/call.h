@@ -34,6 +34,7 @@ struct StepOfChain {
   std::size_t takes = 0;                           // the operand that the call before computes
   bool squares = false;                            // the other one too
   bool is_kept = true;                             // others need the result as well
+  bool sums = false;                               // a sum of each row, or of the squares
 };
 
 // What a call is to strips, which make it for some of its rows at a time.

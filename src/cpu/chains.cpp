@@ -25,26 +25,45 @@ class Linking {
   }
 
  private:
-  template <typename Visit>
-  static void for_operations(Block& block, const Visit& visit) {
-    for (Operation& operation : block) {
-      visit(operation);
-      if (auto* const strips = std::get_if<Strips>(&operation)) for_operations(strips->body, visit);
-      if (auto* const loop = std::get_if<For>(&operation)) for_operations(loop->body, visit);
-      if (auto* const loop = std::get_if<While>(&operation)) for_operations(loop->body, visit);
-      if (auto* const choice = std::get_if<If>(&operation)) {
-        for_operations(choice->then, visit);
-        for_operations(choice->otherwise, visit);
-      }
-    }
-  }
-
   void link(Block& body) {
     for (std::size_t i = 1; i < body.size(); ++i) {
       auto* const before = std::get_if<Apply>(&body[i - 1]);
-      auto* const behind = std::get_if<Apply>(&body[i]);
-      if (before && behind) link(*before, *behind);
+      if (before == nullptr) continue;
+      if (auto* const behind = std::get_if<Apply>(&body[i])) link(*before, *behind);
+      auto* const fold = std::get_if<Fold>(&body[i]);
+      if (fold && is_linear(body, i - 1)) link(*before, *fold);
     }
+  }
+
+  // A value that a loop of its own adds (kernels/linear.h): an element of bf16 or f32, or that less
+  // a number of its row.
+  bool is_linear(const Block& body, std::size_t at) const {
+    const auto& last = std::get<Apply>(body[at]);
+    const Apply* first = &last;
+    if (last.function == Function::sub) {
+      const Source& less = last.operands[1];
+      const std::size_t columns = last.walk.columns;
+      const bool is_of_row = columns != Walk::kNoAxis &&
+                             (!less.is_tile() || program_.tiles[less.tile].strides[columns] == 0);
+      if (!is_of_row || (last.takes != Apply::kNone && last.takes != 0)) return false;
+      if (last.takes == Apply::kNone) return true;
+      first = &std::get<Apply>(body[at - 1]);
+    }
+    return std::holds_alternative<Convert>(first->run) && first->takes == Apply::kNone &&
+           element_of(first->operands[0].tile) == Element::bf16 &&
+           (first == &last || !first->is_kept);
+  }
+
+  void link(Apply& before, Fold& behind) {
+    const TileId value = before.result;
+    const bool squares = behind.factor == value;
+    if (before.stored_to || !begins(before) || behind.source != value ||
+        (!squares && (behind.factor != cpu::kNone || !behind.in_parts)) ||
+        !have_same_rows(value, value) || uses_[value] != (squares ? 3 : 2)) {
+      return;
+    }
+    behind.takes_from_register = true;
+    before.is_kept = false;
   }
 
   void link(Apply& before, Apply& behind) {

@@ -176,6 +176,11 @@ void Engine::run(const Fold& operation) {
   const Walk& walk = operation.walk;
   const Shape shape{extent_of(extents, walk.rows), extent_of(extents, walk.columns)};
   for_outer(walk, extents, [&](const Index& at) {
+    if (operation.takes_from_register) {
+      const Call made{
+          operation.reduce, shape, {place(source, walk, at), {}, {}, place(target, walk, at)}};
+      if (extend_chain(made, {.weight = 1, .step = {.squares = multiplies, .sums = true}})) return;
+    }
     if (multiplies) {
       return call({kernels_.sum_of_products_in_parts,
                    shape,

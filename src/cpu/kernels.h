@@ -103,14 +103,15 @@ using Reduce = void (*)(Shape shape, Operand source, void* result);
 using ReduceProducts = void (*)(Shape shape, Operand a, Operand b, void* result);
 
 // One of a chain: elementwise functions of f32 that take what the one before gave, which stays in
-// registers. A chain begins with a load and ends with a store. `square`: the value times itself.
-enum class StepKind : std::uint8_t { load, store, function, square };
+// registers. A chain begins with a load and ends with a store or a sum. `square`: the value times
+// itself. `sum`: of each row, as sum_along_row_in_parts has it.
+enum class StepKind : std::uint8_t { load, store, function, square, sum };
 struct Step {
   StepKind kind;
   Element element = Element::f32;     // in memory, of loads and stores: f32, f16 or bf16
   Function function = Function::add;  // one that asks for memory (Ahead)
   std::uint8_t place = 0;             // of the value among the function's operands
-  // The other operands in their order, as an Operand has them. Of loads and stores the first.
+  // The other operands in their order, as an Operand has them. Of loads, stores and sums the first.
   bool repeats[2] = {};
   const void* operands[2] = {};
   std::int64_t row_strides[2] = {};

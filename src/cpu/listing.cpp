@@ -108,7 +108,8 @@ class Listing {
       if (divides) slow = Slow::integer_division;
     }
     const bool is_step = apply.takes != Apply::kNone;
-    add(std::string(name) + " " + text_of(result) + (is_step ? ", with the one before" : ""),
+    add(std::string(name) + " " + text_of(result) + (is_step ? ", with the one before" : "") +
+            (apply.is_repeated ? ", computed again" : ""),
         apply.where, bytes, flops, slow);
   }
   void list(const Splat& splat) { fill("fill", splat.result, splat.where); }
@@ -122,8 +123,13 @@ class Listing {
     const bool multiplies = fold.factor != kNone;
     const double flops = of_floats ? static_cast<double>(elements_of(source)) : 0;
     add(std::string(name_of(fold.function)) + (multiplies ? " of products " : " ") +
-            text_of(source) + (fold.in_parts ? ", in parts" : ""),
-        fold.where, bytes_of(source) * (multiplies ? 2 : 1) + bytes_of(tile(fold.result)),
+            text_of(source) + (fold.in_parts ? ", in parts" : "") +
+            (fold.takes_from_register ? ", with the one before" : ""),
+        fold.where,
+        bytes_of(source) * (fold.takes_from_register ? 0
+                            : multiplies             ? 2
+                                                     : 1) +
+            bytes_of(tile(fold.result)),
         flops * (multiplies ? 2 : 1), slow_of(source))
         .sums_in_parts = fold.in_parts;
   }

@@ -7,6 +7,7 @@
 #include "cpu/chains.h"
 #include "cpu/layout.h"
 #include "cpu/lowering.h"
+#include "cpu/recompute.h"
 #include "cpu/strips.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -21,6 +22,7 @@ using ir::ValueId;
 Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics) {
   Program program = Lowering(kernel, kernels, numerics).run();
   make_strips(program);
+  recompute_values(program);
   make_chains(program);
   place_tiles(program, kernels);
   return program;

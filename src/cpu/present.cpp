@@ -9,6 +9,7 @@
 #include <string>
 
 #if defined(__linux__)
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #endif
@@ -30,6 +31,29 @@ bool is_present([[maybe_unused]] const std::byte* address) {
 #endif
 }
 
+#if defined(MADV_POPULATE_WRITE)
+// The system brings the page in as a write would, and changes nothing that it holds.
+bool brings_in(const std::byte* address) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(address) / page * page;
+  return madvise(reinterpret_cast<void*>(first), page, MADV_POPULATE_WRITE) == 0 || errno != EINVAL;
+}
+#endif
+
+// Whether the process may write there. Systems that cannot say so give the same answer for memory
+// that may be written: yes.
+bool is_writable([[maybe_unused]] const std::byte* address) {
+#if defined(MADV_POPULATE_WRITE)
+  static const bool tells = [] {
+    std::byte own{};
+    return brings_in(&own);
+  }();
+  return !tells || brings_in(address);
+#else
+  return true;
+#endif
+}
+
 std::string text_of(const std::byte* address) {
   char text[20];
   std::snprintf(text, sizeof(text), "0x%" PRIxPTR, reinterpret_cast<std::uintptr_t>(address));
@@ -42,16 +66,28 @@ void check_present(const ir::Parameter& parameter, const TensorArgument& tensor)
   for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
     last += (tensor.shape[axis] - 1) * tensor.strides[axis] * tensor.element_bytes();
   }
+  const auto refuse = [&](bool begins, const char* what, const char* fix) {
+    Diagnostic(parameter.where, "tensor " + parameter.name + " " + (begins ? "begins" : "ends") +
+                                    " where this process " + what + ": at " +
+                                    text_of(begins ? tensor.data : last))
+        .token(parameter.name)
+        .fix(fix)
+        .raise();
+  };
   const bool begins = is_present(tensor.data);
-  if (begins && is_present(last)) return;
-  Diagnostic(parameter.where, "tensor " + parameter.name + " " + (begins ? "ends" : "begins") +
-                                  " where this process has no memory: at " +
-                                  text_of(begins ? last : tensor.data))
-      .token(parameter.name)
-      .fix(
-          "pass memory of the host that is there and holds all of the tensor; the target cpu "
-          "reads none of a GPU's")
-      .raise();
+  if (!begins || !is_present(last)) {
+    refuse(!begins, "has no memory",
+           "pass memory of the host that is there and holds all of the tensor; the target cpu "
+           "reads none of a GPU's");
+  }
+  if (parameter.kind != ir::Parameter::Kind::out && parameter.kind != ir::Parameter::Kind::inout) {
+    return;
+  }
+  const bool is_written = is_writable(tensor.data);
+  if (!is_written || !is_writable(last)) {
+    refuse(!is_written, "may not write",
+           "pass memory that may be written: a mapping for reading alone is no output");
+  }
 }
 
 }  // namespace

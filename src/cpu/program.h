@@ -132,7 +132,8 @@ struct Apply {
   // In strips: the operand that the one before computes, whose value it takes in a register.
   static constexpr std::size_t kNone = 3;
   std::size_t takes = kNone;
-  bool is_kept = true;  // the result has a place in memory too
+  bool is_kept = true;       // the result has a place in memory too
+  bool is_repeated = false;  // computed once more where it is needed (recompute.h)
   SourceLocation where = {};
   // Where the store behind puts the result, which nobody else reads: it is computed there, if it
   // can be.
@@ -164,6 +165,7 @@ struct Fold {
   bool in_parts = false;  // a sum by sum_along_row_in_parts
   // The sum is of the source's products with this tile (sum_of_products_in_parts).
   TileId factor = kNone;
+  bool takes_from_register = false;  // in strips: what the operation before computes
   SourceLocation where = {};
 };
 

@@ -12,8 +12,10 @@ namespace tilewright::cpu {
 namespace {
 
 // So many bytes of a tensor are a strip, beside which the next one comes into the first-level
-// cache. Where no tensor is read or written, so many of a tile.
-constexpr std::int64_t kStripBytes = 4 << 10;
+// cache. Where no tensor is read or written, so many of a tile. Functions of a column take as long
+// to start as to go over many rows: for each few of them a strip has as much again.
+constexpr std::int64_t kStripBytes = 4 << 10, kLargestStripBytes = 16 << 10;
+constexpr std::int64_t kColumnFunctions = 3;
 // The rows that functions go over.
 struct Rows {
   std::size_t rank, axis;
@@ -55,21 +57,31 @@ class Run {
       : program_(program),
         rows_(rows),
         touched_(program.tiles.size(), false),
-        written_(program.tiles.size(), false) {}
+        written_(program.tiles.size(), false),
+        read_behind_(program.tiles.size(), false),
+        written_behind_(program.tiles.size(), false) {}
 
-  // Takes as many operations as go over the rows by themselves and by what is taken with them: 0
-  // ends the run. `aside`: what can as well come before the run.
-  std::size_t take(const Block& block, std::size_t at, bool& aside) {
+  // Where an operation comes that goes over the rows, and where one that does not.
+  enum class Place { within, before, behind };
+  // Takes as many operations as go over the rows by themselves and by what is taken with them, or
+  // one that can as well come before or behind the run: 0 ends it.
+  std::size_t take(const Block& block, std::size_t at, Place& place) {
     const Operation& operation = block[at];
-    aside = false;
+    place = Place::within;
+    if (needs_what_is_behind(operation)) {
+      place = Place::behind;
+      return can_come_behind(operation) ? add_behind(operation), 1 : 0;
+    }
     if (const auto* const apply = std::get_if<Apply>(&operation); apply && apply->stored_to) {
       // Only together: what is computed where it is stored need not be copied.
-      const bool both = at + 1 < block.size() && goes(operation) && goes(block[at + 1]);
+      const bool both = at + 1 < block.size() && goes(operation) && goes(block[at + 1]) &&
+                        !needs_what_is_behind(block[at + 1]);
       return both ? add(operation), add(block[at + 1]), 2 : 0;
     }
     if (goes(operation)) return add(operation), 1;
-    aside = can_come_before(operation);
-    return aside ? 1 : 0;
+    if (can_come_before(operation)) return place = Place::before, 1;
+    place = Place::behind;
+    return can_come_behind(operation) ? add_behind(operation), 1 : 0;
   }
 
  private:
@@ -126,9 +138,37 @@ class Run {
     return std::none_of(tiles.begin(), tiles.end(), [&](TileId tile) { return written_[tile]; });
   }
 
+  // What the run makes of a column, for a store: nobody in the run needs it.
+  bool can_come_behind(const Operation& operation) const {
+    if (const auto* const reshape = std::get_if<Reshape>(&operation)) {
+      return is_column(tile(reshape->source), rows_) && !touched_[reshape->result];
+    }
+    const auto* const store = std::get_if<Store>(&operation);
+    return store && written_behind_[store->tile] &&
+           std::find(stored_.begin(), stored_.end(), store->box.tensor) == stored_.end();
+  }
+  void add_behind(const Operation& operation) {
+    std::visit(TileUses{[&](TileId tile) { read_behind_[tile] = true; },
+                        [&](TileId tile) { written_behind_[tile] = true; }},
+               operation);
+    if (const auto* const store = std::get_if<Store>(&operation)) {
+      stored_.push_back(store->box.tensor);
+    }
+  }
+  // Or changes what is needed there.
+  bool needs_what_is_behind(const Operation& operation) const {
+    bool needs = false;
+    std::visit(TileUses{[&](TileId tile) { needs = needs || written_behind_[tile]; },
+                        [&](TileId tile) {
+                          needs = needs || written_behind_[tile] || read_behind_[tile];
+                        }},
+               operation);
+    return needs;
+  }
+
   const Program& program_;
   const Rows rows_;
-  std::vector<bool> touched_, written_;
+  std::vector<bool> touched_, written_, read_behind_, written_behind_;
   std::vector<TensorId> stored_;
 };
 
@@ -175,18 +215,21 @@ class Making {
     if (!rows) return made.push_back(std::move(block[at])), at + 1;
     Run run(program_, *rows);
     Strips strips{{}, rows->axis, rows->count, 0};
-    Block before;
+    Block before, stores;
     std::size_t end = at;
     while (end < block.size()) {
-      bool aside = false;
-      const std::size_t count = run.take(block, end, aside);
+      Run::Place place;
+      const std::size_t count = run.take(block, end, place);
       if (count == 0) break;
-      for (std::size_t i = 0; i < count; ++i) {
-        (aside ? before : strips.body).push_back(block[end + i]);
-      }
+      Block& into = place == Run::Place::within   ? strips.body
+                    : place == Run::Place::before ? before
+                                                  : stores;
+      into.insert(into.end(), block.begin() + static_cast<std::ptrdiff_t>(end),
+                  block.begin() + static_cast<std::ptrdiff_t>(end + count));
       end += count;
     }
     Block behind = take_columns_behind(strips.body);
+    std::move(stores.begin(), stores.end(), std::back_inserter(behind));
     strips.rows = rows_of_strip(strips);
     if (strips.rows == 0) return made.push_back(std::move(block[at])), at + 1;
     shrink_tiles(strips);
@@ -223,8 +266,9 @@ class Making {
 
   // 0 where strips are of no use.
   std::int64_t rows_of_strip(const Strips& strips) const {
-    std::int64_t row = 0, row_of_tensor = 0, functions = 0;
+    std::int64_t row = 0, row_of_tensor = 0, functions = 0, of_columns = 0;
     for (const Operation& operation : strips.body) {
+      of_columns += is_column_alone(operation) ? 1 : 0;
       const bool loads = std::holds_alternative<Load>(operation);
       const bool moves = loads || std::holds_alternative<Store>(operation);
       if (!is_column_alone(operation) && !loads) ++functions;
@@ -236,8 +280,10 @@ class Making {
     }
     if (functions < 2) return 0;
     const std::int64_t longest = row_of_tensor > 0 ? row_of_tensor : row;
-    std::int64_t count = std::max<std::int64_t>(kStripBytes / longest, 1);
-    if (count >= kGroup || shares_a_column(strips)) count = round_up(count, kGroup);
+    const std::int64_t bytes =
+        std::min(kStripBytes * (1 + of_columns / kColumnFunctions), kLargestStripBytes);
+    std::int64_t count = std::max<std::int64_t>(bytes / longest, 1);
+    if (count >= kGroup || changes_a_column(strips)) count = round_up(count, kGroup);
     return count < strips.all ? count : 0;
   }
 
@@ -249,21 +295,38 @@ class Making {
     return count == uses_[tile];
   }
 
-  // A part of a column that others need begins and ends with whole groups.
-  bool shares_a_column(const Strips& strips) const {
-    return std::any_of(strips.body.begin(), strips.body.end(), [&](const Operation& operation) {
-      const std::vector<TileId> tiles = tiles_of(operation);
-      return std::any_of(tiles.begin(), tiles.end(), [&](TileId tile) {
-        return walk_of(program_.tiles[tile]).columns == strips.axis && !is_own(strips, tile);
-      });
-    });
+  // Functions write whole groups. What they leave in the rows of the next strip is written anew
+  // there, unless that needs what was in them: then strips begin and end with whole groups.
+  bool changes_a_column(const Strips& strips) const {
+    std::vector<TileId> read;
+    bool changes = false;
+    for (const Operation& operation : strips.body) {
+      std::visit(TileUses{[&](TileId tile) { read.push_back(tile); },
+                          [&](TileId tile) {
+                            changes = changes ||
+                                      (is_shared_column(strips, tile) &&
+                                       std::find(read.begin(), read.end(), tile) != read.end());
+                          }},
+                 operation);
+    }
+    return changes;
+  }
+  bool is_shared_column(const Strips& strips, TileId tile) const {
+    return walk_of(program_.tiles[tile]).columns == strips.axis && !is_own(strips, tile);
   }
 
   void shrink_tiles(const Strips& strips) {
     for (const Operation& operation : strips.body) {
       const TileId written = written_by(operation);
-      if (written == kNone || !is_own(strips, written)) continue;
+      if (written == kNone) continue;
       Tile& tile = program_.tiles[written];
+      if (!is_own(strips, written)) {
+        const std::int64_t whole = tile.shape[strips.axis] * bytes_of(tile.element);
+        if (is_shared_column(strips, written)) {
+          tile.bytes = round_up(whole + kGroup * bytes_of(tile.element), kAlignment);
+        }
+        continue;
+      }
       tile.is_of_strip = true;
       const bool is_column = walk_of(tile).columns == strips.axis;
       const std::int64_t count = is_column ? round_up(strips.rows, kGroup) : strips.rows;

@@ -47,4 +47,19 @@ struct TileUses {
 template <typename Read, typename Write>
 TileUses(Read, Write) -> TileUses<Read, Write>;
 
+// Calls `visit(operation)` for all operations of a block and of the blocks in it.
+template <typename Visit>
+void for_operations(Block& block, const Visit& visit) {
+  for (Operation& operation : block) {
+    visit(operation);
+    if (auto* const strips = std::get_if<Strips>(&operation)) for_operations(strips->body, visit);
+    if (auto* const loop = std::get_if<For>(&operation)) for_operations(loop->body, visit);
+    if (auto* const loop = std::get_if<While>(&operation)) for_operations(loop->body, visit);
+    if (auto* const choice = std::get_if<If>(&operation)) {
+      for_operations(choice->then, visit);
+      for_operations(choice->otherwise, visit);
+    }
+  }
+}
+
 }  // namespace tilewright::cpu

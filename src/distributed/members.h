@@ -30,6 +30,8 @@ class Group::Members {
   distributed::Links& links() { return links_; }
   distributed::Regions& regions() { return regions_; }
   std::chrono::milliseconds patience() const { return patience_; }
+  // Of what comes behind the meeting, which may take longer than a test wants to wait for nobody.
+  void set_patience(std::chrono::milliseconds patience) { patience_ = patience; }
 
   // What each rank gives, and a descriptor of each of this node that it may then use, if `attached`
   // is one.
@@ -43,7 +45,7 @@ class Group::Members {
   [[noreturn]] void raise_not_come(int first, std::string_view name);
 
   const int rank_;
-  const std::chrono::milliseconds patience_;
+  std::chrono::milliseconds patience_;
   distributed::Links links_;
   distributed::Regions regions_;
   const std::vector<int> nodes_;

@@ -156,6 +156,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = compiler::shared_use(program.machine);
   explanation.additions = compiler::additions_in(program.machine);
+  if (explanation.scheduled) explanation.tiers = tiers_in(*explanation.scheduled);
   explanation.cuda = program.source.text;
   add_build(explanation, program, target.arch, compiler::resource_policy(traced));
   for (const compiler::Decision& decision : program.decisions) {
@@ -314,6 +315,20 @@ ProgramExplanation explain(const ir::Program& program, const compiler::Target& t
                           format_location(operation.where)});
   }
   return made;
+}
+
+std::vector<OwnMemory> own_memory(const ir::Program& program, const LibraryKernel& kernel,
+                                  const OptionValues& options) {
+  std::vector<ir::TensorShape> shapes;
+  for (const LibraryTensor* tensor : tensors_of(kernel, options)) {
+    shapes.push_back({tensor->name, dtype_of(*tensor, options), shape_of(*tensor, options), {}});
+  }
+  std::vector<OwnMemory> memory;
+  const auto bound = ir::bind_program(program, shapes, simulator::MachineOptions().multiprocessors);
+  for (const ir::ProgramBuffer& buffer : bound.buffers) {
+    if (!buffer.is_passed()) memory.push_back({buffer.name, buffer.bytes()});
+  }
+  return memory;
 }
 
 void measure(ProgramExplanation& explanation, const ir::Program& program,

@@ -16,6 +16,7 @@
 #include "explain/cpu_list.h"
 #include "explain/roofline.h"
 #include "explain/sass.h"
+#include "explain/tiers.h"
 #include "ir/program.h"
 #include "ir/text_diff.h"
 #include "library/tuning/schedule_report.h"
@@ -69,6 +70,7 @@ struct Explanation {
 
   ir::Kernel last;                      // the machine form, for the interpreter the tile form
   std::optional<ir::Kernel> scheduled;  // with layouts assigned
+  std::vector<Tiers> tiers;
   std::string cuda, ptx, cubin, log;
   Sass sass;
   std::optional<CpuList> cpu;                       // on the target cpu
@@ -87,6 +89,12 @@ Explanation explain(const ir::Kernel& traced, const compiler::Target& target,
                     const compiler::MachineOptions& options = {});
 
 // What a program is compiled to: its kernels, each once, and what it queues, in order.
+// Of a rank of a program, what no caller passes.
+struct OwnMemory {
+  std::string name;
+  std::int64_t bytes = 0;
+};
+
 struct ProgramExplanation {
   struct Step {
     std::string text;  // "launch scale {x, y}, stream main of rank 0"
@@ -96,6 +104,7 @@ struct ProgramExplanation {
   std::string program, target;
   std::vector<Step> steps;
   std::vector<Explanation> kernels;
+  std::vector<OwnMemory> memory;                    // that no caller passes, at the sizes of `work`
   std::optional<Work> work;                         // as of a kernel
   std::optional<library::ScheduleReport> schedule;  // of a program of the library
   // A name for the kernel's files: its own, with its number where another has the same.
@@ -104,6 +113,10 @@ struct ProgramExplanation {
 
 ProgramExplanation explain(const ir::Program& program, const compiler::Target& target,
                            const compiler::MachineOptions& options = {});
+
+// What a program of the library has of its own, at the options' sizes.
+std::vector<OwnMemory> own_memory(const ir::Program& program, const LibraryKernel& kernel,
+                                  const OptionValues& options);
 
 // Of one on the target cpu: runs it, and measures each kernel's first launch.
 void measure(ProgramExplanation& explanation, const ir::Program& program,

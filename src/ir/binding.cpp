@@ -182,7 +182,10 @@ class Solver {
           parameter.where,
           prefix() + fmt::format("{} has stride {}, expected {}", axis_of(shape, axis), stride,
                                  innermost ? "1 on the innermost axis" : "a positive one"))
-          .fix(fmt::format("copy {} to a contiguous tensor", shape.name))
+          .fix(parameter.kind == Parameter::Kind::out
+                   ? fmt::format("pass a contiguous tensor as {}, and copy it afterwards",
+                                 shape.name)
+                   : fmt::format("copy {} to a contiguous tensor", shape.name))
           .raise();
     }
   }

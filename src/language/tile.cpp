@@ -64,21 +64,23 @@ Elementwise gather(Tracer& tracer, const char* what,
       e.where = operand->where;
       continue;
     }
-    const auto mismatch = [&](const char* kind) {
+    const auto mismatch = [&](const char* kind, const char* fix) {
       Diagnostic(operand->where, std::string(what) + ": " + kind +
                                      " differ: " + describe(*first_type) + " and " + describe(type))
           .token(what)
           .note(tracer.location(first->handle.id()), "the first is computed")
           .note(tracer.location(operand->handle.id()), "the second is computed")
-          .fix(kind == std::string("dtypes") ? "convert one with .cast(dtype)"
-                                             : "an axis stretches only from size 1")
+          .fix(fix)
           .raise();
     };
-    if (type.dtype != e.dtype) mismatch("dtypes");
-    if (type.shape.size() != e.shape.size()) mismatch("ranks");
+    if (type.dtype != e.dtype) mismatch("dtypes", "convert one with .cast(dtype)");
+    if (type.shape.size() != e.shape.size()) {
+      mismatch("ranks", "give both as many axes: .reshape adds those of size 1, which stretch");
+    }
     for (std::size_t i = 0; i < e.shape.size(); ++i) {
       if (e.shape[i] == 1) e.shape[i] = type.shape[i];
-      if (type.shape[i] != e.shape[i] && type.shape[i] != 1) mismatch("shapes");
+      if (type.shape[i] != e.shape[i] && type.shape[i] != 1)
+        mismatch("shapes", "an axis stretches only from size 1");
     }
   }
   if (!first) {

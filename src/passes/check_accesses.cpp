@@ -36,7 +36,8 @@ class CheckingAccesses {
       : kernel_(kernel),
         before_(kernel),
         integers_(before_),
-        definitions_(analysis::definitions(before_)) {}
+        definitions_(analysis::definitions(before_)),
+        is_there_(before_.types.size()) {}
 
   int run() {
     visit(kernel_.body);
@@ -47,12 +48,18 @@ class CheckingAccesses {
   void visit(ir::Block& block) {
     std::vector<Operation> old = std::move(block.body);
     block.body.clear();
+    std::vector<ValueId> own;
     for (Operation& operation : old) {
       for (ir::Block& inner : operation.blocks) visit(inner);
       ir::Builder builder(kernel_, block, operation.where);
       check(builder, operation);
+      for (const ValueId result : operation.results) {
+        is_there_[result] = true;
+        own.push_back(result);
+      }
       block.body.push_back(std::move(operation));
     }
+    for (const ValueId value : own) is_there_[value] = false;
   }
 
   void check(ir::Builder& at, const Operation& o) {
@@ -117,6 +124,17 @@ class CheckingAccesses {
     for (const AxisCheck& axis : analysis::coordinate_checks(o, first, *map, integers_)) {
       check_axis(at, map->operands[0], axis, o.operands[first + rank - 1 - axis.axis], {});
     }
+    if (!map->attributes.has(Key::ragged)) return;
+    // What the copy is told there is its row, further on by what of the tensor is behind its end.
+    const auto axis = static_cast<std::size_t>(map->attributes.integer(Key::ragged));
+    const ValueId told = o.operands[first + rank - 1 - axis], end = o.operands[first + rank];
+    const auto source = integers_.source(told);
+    if (!source) return;
+    const ir::Parameter& tensor = parameter(map->operands[0]);
+    const ValueId row =
+        at.binary(Op::sub, at.binary(Op::add, told, end), at.dim(tensor.shape[axis]));
+    emit(at, "row {} of " + tensor.name + ", by a copy that ends before it does",
+         le(at, Dim(0), row), {row}, *source);
   }
 
   void check_rank(ir::Builder& at, const Operation& o) {
@@ -148,7 +166,8 @@ class CheckingAccesses {
 
   void emit(ir::Builder& at, std::string message, ValueId holds, std::vector<ValueId> numbers,
             ValueId source) {
-    if (source != ir::kNoValue) {
+    // What a branch or a loop hands on may be made of a number that is not there behind it.
+    if (source != ir::kNoValue && (!definitions_[source] || is_there_[source])) {
       message += analysis::source_message();
       numbers.push_back(source);
     }
@@ -197,6 +216,7 @@ class CheckingAccesses {
   const ir::Kernel before_;
   const analysis::LoadedIntegers integers_;
   const std::vector<const Operation*> definitions_;
+  std::vector<bool> is_there_;  // of the values of before_: those that the place at hand may read
   int count_ = 0;
 };
 

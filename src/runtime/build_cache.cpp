@@ -212,24 +212,27 @@ std::optional<std::vector<std::string>> BuildCache::load(const Inputs& inputs) c
   return parts;
 }
 
-void BuildCache::store(const Inputs& inputs, const std::vector<std::string>& parts) const {
+bool BuildCache::store(const Inputs& inputs, const std::vector<std::string>& parts) const {
+  const auto refused = [](const fs::path& folder, std::string_view why) {
+    warn_once(folder, why);
+    return false;
+  };
   if (folder_.empty()) {
-    if (!is_off()) warn_once("(none)", "TILEWRIGHT_CACHE and HOME are not set");
-    return;
+    return is_off() ? false : refused("(none)", "TILEWRIGHT_CACHE and HOME are not set");
   }
   std::error_code ignored;
   fs::create_directories(folder_.parent_path(), ignored);
   ::mkdir(folder_.c_str(), 0700);
   std::string why;
   const Descriptor folder = open_folder(folder_, why);
-  if (!folder) return warn_once(folder_, why.empty() ? "it cannot be made" : why);
+  if (!folder) return refused(folder_, why.empty() ? "it cannot be made" : why);
 
   const std::string name = entry_name(inputs), text = encode(inputs, parts);
   // By rename: it replaces an equal entry, or adds the first.
   TemporaryFile file(folder_.string(), 0600);
   file.write({std::as_bytes(std::span(text.data(), text.size()))});
   file.rename((folder_ / name).string());
-  if (file.error() != 0) warn_once(folder_, std::strerror(file.error()));
+  return file.error() == 0 || refused(folder_, std::strerror(file.error()));
 }
 
 std::vector<BuildCache::Entry> BuildCache::entries() const {

@@ -34,7 +34,8 @@ class BuildCache {
   // Removes an entry that is damaged (cut short, altered, of other inputs, no regular file, or
   // others' to write) and finds nothing then.
   std::optional<std::vector<std::string>> load(const Inputs& inputs) const;
-  void store(const Inputs& inputs, const std::vector<std::string>& parts) const;
+  // Whether the cache keeps it. Where it cannot, a warning says why, once for a folder.
+  bool store(const Inputs& inputs, const std::vector<std::string>& parts) const;
 
   struct Entry {
     std::vector<std::string> inputs, parts;

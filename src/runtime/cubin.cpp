@@ -23,6 +23,8 @@ constexpr uint8_t kParameterBytes = 0x19;
 constexpr uint8_t kRegisterCount = 0x2f;
 // The mark of a kernel in a function symbol's st_other.
 constexpr unsigned char kEntryMark = 0x10;
+// Far longer than those of kernels. A table without ends would be searched for each name.
+constexpr std::size_t kLongestName = 4096;
 
 class Image {
  public:
@@ -42,7 +44,9 @@ class Image {
 
   std::string_view text(uint64_t offset, const Elf64_Shdr& table) const {
     const std::string_view strings = slice(table.sh_offset, table.sh_size);
-    const std::string_view rest = strings.substr(offset < strings.size() ? offset : strings.size());
+    const std::string_view rest =
+        strings.substr(offset < strings.size() ? offset : strings.size(), kLongestName + 1);
+    if (rest.size() > kLongestName && rest.find('\0') == rest.npos) bad("a name without an end");
     return rest.substr(0, rest.find('\0'));
   }
 
@@ -123,8 +127,13 @@ std::vector<CubinFunction> read_cubin(std::string_view bytes) {
     if (found.is_kernel) found.parameter_bytes = 0;
   }
 
+  uint64_t attributes = 0;  // bytes of them
   for (const Elf64_Shdr& section : reader.sections) {
     const std::string_view name = reader.image.text(section.sh_name, reader.names);
+    if (name == ".nv.info" || name.starts_with(kInfoPrefix)) {
+      attributes += std::min(section.sh_size, uint64_t{bytes.size()});
+      if (attributes > bytes.size()) reader.image.bad("sections that lie over each other");
+    }
     if (name == ".nv.info") {
       reader.attributes(
           section, [&](uint8_t attribute, uint16_t, const Image& data, uint64_t size) {

@@ -6,6 +6,7 @@
 
 #include "runtime/build_cache.h"
 #include "runtime/dynamic_library.h"
+#include "support/diagnostic.h"
 #include "support/hash.h"
 
 namespace tilewright::runtime {
@@ -99,9 +100,14 @@ int ship_cubins(const BuildCache& cache, const BuildCache& shipped) {
     if (of.size() < first_option || of[kind] != "cubin" || entry.parts.size() != part_count)
       continue;
     const std::string source_hash = content_hash(of[source]);
-    shipped.store(shipped_inputs(of[architecture], of[name], source_hash,
-                                 {of.begin() + first_option, of.end()}),
-                  {entry.parts[cubin], "", without_times(entry.parts[log])});
+    const bool kept = shipped.store(shipped_inputs(of[architecture], of[name], source_hash,
+                                                   {of.begin() + first_option, of.end()}),
+                                    {entry.parts[cubin], "", without_times(entry.parts[log])});
+    if (!kept) {
+      Diagnostic({}, fmt::format("{}: cubins cannot be kept there", shipped.folder().string()))
+          .fix("name a folder of yours with room for them, that nobody else may write to")
+          .raise();
+    }
     ++count;
   }
   return count;

@@ -180,7 +180,9 @@ void Placement::visit_dot(const Operation& o) {
   }
   if (rows != 0 && rows != result.shape[0]) {
     unfit(o, std::to_string(result.shape[0]) + " rows, another product has " + std::to_string(rows),
-          "give all products of a kernel the same rows");
+          result.shape[1] == rows ? "compute the transpose, dot(b.T(), a.T()), which has " +
+                                        std::to_string(rows) + " rows"
+                                  : "give all products of a kernel the same rows");
   }
   rows = result.shape[0];
   if (size_of(a.dtype) > 2) {

@@ -30,10 +30,11 @@ compiler::BuiltKernel printed(const ir::Kernel& kernel, const std::string& arch)
 
 ahead::Exported exported(const library::KernelSource& source,
                          const std::vector<std::string>& settings = {},
-                         const std::vector<std::vector<std::string>>& kept = {}) {
+                         const std::vector<std::vector<std::string>>& kept = {},
+                         const std::string& arch = "sm_90a") {
   std::vector<OptionValues> sizes;
   for (const auto& each : kept) sizes.push_back(resolve_options(source.entry(), each));
-  return ahead::export_operation(source, resolve_options(source.entry(), settings), "sm_90a", sizes,
+  return ahead::export_operation(source, resolve_options(source.entry(), settings), arch, sizes,
                                  printed, [](std::size_t, std::size_t) {});
 }
 
@@ -336,6 +337,39 @@ TEST_F(CFiles, ChoosesTheVariantThatTheRulesChoose) {
   }
 }
 
+// Each GPU takes the variants of its own architecture, by that one's rules.
+TEST_F(CFiles, SeveralArchitectures) {
+  const library::KernelSource source(find_kernel("gemm"));
+  const std::vector<std::vector<std::string>> kept = {{"m=1", "n=512", "k=512"},
+                                                      {"m=4096", "n=4096", "k=4096"}};
+  const std::vector<ahead::Exported> all = {exported(source, {}, kept, "sm_90a"),
+                                            exported(source, {}, kept, "sm_100a")};
+  for (std::size_t arch = 0; arch < all.size(); ++arch) {
+    ExportedLibrary library(all);
+    state_->capability = arch == 0 ? 9 : 10;
+    ASSERT_EQ(library.load(), 0) << library.message();
+    for (const std::int64_t m : {1, 4096}) {
+      const std::string size = std::to_string(m == 1 ? 512 : m);
+      std::size_t variant = 0;
+      if (all[arch].selector) {
+        const library::CompiledRules& rules = all[arch].selector->rules;
+        std::vector<std::int64_t> values = rules.values_of(
+            resolve_options(source.entry(), {"m=" + std::to_string(m), "n=" + size, "k=" + size}),
+            kMultiprocessors);
+        variant = all[arch].selector->variant_of_rule[rules.match(values.data())];
+      }
+      const std::int64_t n = std::stoll(size);
+      expect_same(library, all[arch].variants[variant],
+                  {{bf16, {m, n}}, {bf16, {n, n}}, {bf16, {m, n}}});
+    }
+  }
+  ExportedLibrary library(all);
+  state_->capability = 12;
+  EXPECT_EQ(library.load(), 3);
+  EXPECT_THAT(library.message(), HasSubstr("12.0, and this is built for sm_90a, sm_100a"));
+  EXPECT_EQ(state_->live_handles, 0);
+}
+
 TEST_F(CFiles, RefusesWhatHasNoFormInC) {
   const auto refusal = [](const LibraryKernel& entry) -> std::string {
     try {
@@ -352,7 +386,7 @@ TEST_F(CFiles, RefusesWhatHasNoFormInC) {
         zeros({32}));
   const ahead::Exported own =
       exported(library::KernelSource::of_text(text_of(kernel), "default.tw"));
-  EXPECT_THROW(ahead::c_files(own), Error);
+  EXPECT_THROW(ahead::c_files({own}), Error);
 }
 
 }  // namespace

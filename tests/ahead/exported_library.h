@@ -44,8 +44,11 @@ class ExportedLibrary {
  public:
   // `language`: "c" or "c++".
   explicit ExportedLibrary(const ahead::Exported& exported, const std::string& language = "c")
-      : name_(exported.name) {
-    for (const auto& [file, text] : ahead::c_files(exported)) {
+      : ExportedLibrary(std::vector{exported}, language) {}
+  explicit ExportedLibrary(const std::vector<ahead::Exported>& architectures,
+                           const std::string& language = "c")
+      : name_(architectures.front().name) {
+    for (const auto& [file, text] : ahead::c_files(architectures)) {
       std::ofstream(folder_ / file) << text;
     }
     const std::string compiler = language == "c" ? TILEWRIGHT_C_COMPILER " -std=c99"

@@ -31,7 +31,14 @@ static void multiplies(void) {
          "create");
   expect(tilewright_kernel_tensor_count(kernel) == 3, "three tensors");
   expect(strcmp(tilewright_kernel_tensor_name(kernel, 1), "B") == 0, "the second is B");
-  expect(tilewright_kernel_tensor_name(kernel, 3) == NULL, "there is no fourth");
+  for (int32_t no_tensor = -1; no_tensor <= 3; no_tensor += 4) {
+    expect(tilewright_kernel_tensor_name(kernel, no_tensor) == NULL, "none has a name");
+    expect(tilewright_kernel_tensor_dtype(kernel, no_tensor) == NULL, "none has a dtype");
+    expect(tilewright_kernel_tensor_rank(kernel, no_tensor) == 0, "none has axes");
+    expect(!tilewright_kernel_tensor_is_input(kernel, no_tensor), "none is an input");
+    expect(!tilewright_kernel_tensor_is_output(kernel, no_tensor), "none is an output");
+    expect(tilewright_kernel_scalar_name(kernel, no_tensor) == NULL, "none is a scalar");
+  }
   expect(!tilewright_kernel_tensor_is_output(kernel, 0), "A is an input");
   expect(tilewright_kernel_tensor_is_output(kernel, 2), "C is an output");
   expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
@@ -92,6 +99,8 @@ static void lends_threads(void) {
   expect(parts == 2, "the host was asked for two parts");
   expect_error(tilewright_set_parallel_for(in_turn, &parts, 0), TILEWRIGHT_ERROR_USAGE,
                "parallel_for has 0 threads");
+  expect_error(tilewright_set_parallel_for(in_turn, &parts, 4097), TILEWRIGHT_ERROR_USAGE,
+               "1 to 4096");
   expect(tilewright_set_parallel_for(NULL, NULL, 0) == TILEWRIGHT_OK, "take back");
   expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
   expect(parts == 2, "the host is asked no more");

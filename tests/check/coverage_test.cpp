@@ -148,6 +148,7 @@ TEST(Coverage, KnowsWhichNumbersTell) {
   };
   EXPECT_TRUE(remainder_tells(13 + 7, 8)) << "13 are two parts, and one whole one";
   EXPECT_FALSE(remainder_tells(16 + 7, 8)) << "16 are two parts either way";
+  EXPECT_TRUE(remainder_tells(3, 8)) << "less than a whole one";
 }
 
 // Each warp comes to it once. Another run adds what it has more of.

@@ -122,6 +122,9 @@ TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
   EXPECT_THAT(
       refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [99999, 99999]}]})"),
       HasSubstr("too large"));
+  EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x", "dtype": "i8", "shape": [1]},
+                                        {"tensor": "y", "dtype": "i64", "shape": [536870912]}]})"),
+              HasSubstr("with tensor y the tensors have 4294967297 bytes"));
   EXPECT_THAT(refusal(R"({"kernel": "other"})"), HasSubstr("one of neighbours"));
   EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [1],
                                          "values": 3}]})"),

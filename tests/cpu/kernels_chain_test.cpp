@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "cpu/kernel_sets.h"
 
@@ -143,6 +144,108 @@ TEST(CpuKernelsChain, ItsResultMayLieWhereAnOperandDoes) {
                           step(Function::add, 0, second), store(x.result())};
     set->chain({kRows, kColumns}, steps, 4);
     expect_same_bits(x, wanted, set->name);
+  }
+}
+
+// Loads, and takes a number of each row away.
+std::vector<Step> less_of_row(const TestTile<float>& x, const TestTile<float>& less) {
+  const Operand operands[3] = {{}, less.column()};
+  return {load(x.operand()), step(Function::sub, 0, operands)};
+}
+
+TEST(CpuKernelsChain, SumsOfRowsAreThoseOfTheFunctionsOneByOne) {
+  constexpr int kMul = static_cast<int>(Function::mul), kSub = static_cast<int>(Function::sub);
+  constexpr int kFloats = static_cast<int>(Lane::f32), kSums = 20;
+  for (const Kernels* const set : sets_here()) {
+    // Whole rounds and none, whole vectors and parts of one; more rows than a vector has elements.
+    for (const std::int64_t columns : {64 + 16 + 5, 128, 64 + 48, 16, 7, 1}) {
+      for (const bool scales : {false, true}) {
+        for (const bool squares : {false, true}) {
+          TestTile<float> x(kSums, columns), less(kSums, columns), value(kSums, columns);
+          std::mt19937 random(3);
+          const auto next = [&] { return std::normal_distribution<float>(0.5f)(random); };
+          x.fill(next);
+          less.fill(next);
+          const Shape shape{kSums, columns};
+          const Operand pair[] = {x.operand(), less.column()};
+          set->elementwise[kSub][kFloats](shape, pair, value.result());
+          std::vector<Step> steps = less_of_row(x, less);
+          if (scales) {  // which no loop of its own has
+            const Operand scaled[] = {value.operand(), less.column()};
+            set->elementwise[kMul][kFloats](shape, scaled, value.result());
+            const Operand operands[3] = {{}, less.column()};
+            steps.push_back(step(Function::mul, 0, operands));
+          }
+          TestTile<float> made(1, 32), wanted(1, 32);
+          if (squares) {
+            steps.push_back({.kind = StepKind::square});
+            set->sum_of_products_in_parts(shape, value.operand(), value.operand(), wanted.row(0));
+          } else {
+            set->sum_along_row_in_parts(shape, value.operand(), wanted.row(0));
+          }
+          steps.push_back({.kind = StepKind::sum, .operands = {made.row(0)}, .row_strides = {4}});
+          set->chain(shape, steps.data(), static_cast<int>(steps.size()));
+          EXPECT_EQ(std::memcmp(made.row(0), wanted.row(0), kSums * sizeof(float)), 0)
+              << set->name << ", " << columns << " columns, " << scales << squares;
+          EXPECT_TRUE(made.is_closed());
+        }
+      }
+    }
+  }
+}
+
+// (x - less) * factor, and then nothing, a row of weights, or weights and a row that is added.
+TEST(CpuKernelsChain, LinearRowsAreWhatTheFunctionsGive) {
+  constexpr std::int64_t kWide = 128 + 64 + 16 + 5;
+  std::mt19937 random(11);
+  const auto next = [&] { return std::normal_distribution<float>(0.5f)(random); };
+  TestTile<float> x(kRows, kWide), less(kRows, kWide), factor(kRows, kWide), weights(kRows, kWide),
+      added(kRows, kWide);
+  for (TestTile<float>* const tile : {&x, &less, &factor, &weights, &added}) tile->fill(next);
+  x.at(0, 10) = 1e-41f;
+  x.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
+  x.at(2, 130) = std::numeric_limits<float>::infinity();
+  less.at(0, 0) = 0;
+  const Shape shape{kRows, kWide};
+  for (const Kernels* const set : sets_here()) {
+    const auto run = [&](Function function, const Operand* operands, TestTile<float>& to) {
+      set->elementwise[static_cast<int>(function)][static_cast<int>(Lane::f32)](shape, operands,
+                                                                                to.result());
+    };
+    for (const bool narrow : {false, true}) {
+      for (int variant = 0; variant < 12; ++variant) {
+        const bool subtracts = (variant & 1) != 0, scales = (variant & 2) != 0;
+        const int rows = variant / 4;
+        TestTile<std::uint16_t> x16(kRows, kWide), made16(kRows, kWide), wanted16(kRows, kWide);
+        TestTile<float> value(kRows, kWide), made(kRows, kWide);
+        const int wide = static_cast<int>(Element::f32), bf16 = static_cast<int>(Element::bf16);
+        if (narrow) {
+          set->convert[wide][bf16](shape, x.operand(), x16.result());
+          set->convert[bf16][wide](shape, x16.operand(), value.result());
+        } else {
+          for (std::int64_t i = 0; i < kRows; ++i) std::memcpy(value.row(i), x.row(i), 4 * kWide);
+        }
+        std::vector<Step> steps = {narrow ? load(x16.operand(), Element::bf16) : load(x.operand())};
+        const auto add = [&](Function function, Operand second, Operand third = {}) {
+          const Operand alone[] = {value.operand(), second, third};
+          run(function, alone, value);
+          const Operand operands[3] = {{}, second, third};
+          steps.push_back(step(function, 0, operands));
+        };
+        if (subtracts) add(Function::sub, less.column());
+        if (scales) add(Function::mul, factor.column());
+        if (rows == 1) add(Function::mul, weights.repeated_row());
+        if (rows == 2) add(Function::fma, weights.repeated_row(), added.repeated_row());
+        steps.push_back(narrow ? store(made16.result(), Element::bf16) : store(made.result()));
+        set->chain(shape, steps.data(), static_cast<int>(steps.size()));
+        if (narrow) set->convert[wide][bf16](shape, value.operand(), wanted16.result());
+        for (std::int64_t i = 0; i < kRows; ++i) {
+          const int same = narrow ? std::memcmp(made16.row(i), wanted16.row(i), 2 * kWide)
+                                  : std::memcmp(made.row(i), value.row(i), 4 * kWide);
+          EXPECT_EQ(same, 0) << set->name << " variant " << variant << " row " << i;
+        }
+      }
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/processes.h"
+#include "distributed/members.h"
 #include "distributed/ranks.h"
 #include "support/random.h"
 
@@ -56,11 +57,18 @@ TEST(Group, AnotherOperationIsNamed) {
   EXPECT_THAT(ranks.said(1), HasSubstr("rank 0 is at the first step"));
 }
 
+// And no other: what rank 0 has sent is there when rank 2 comes, which is behind rank 0's error.
 TEST(Group, ARankThatDoesNotComeToABarrierIsNamed) {
   const FileRanks job;
+  const test::TemporaryFolder folder;
+  const std::filesystem::path come = folder.path() / "come";
   Processes ranks(3, [&](int rank, const Voice& voice) {
-    const Group group = job.join(rank, 3, kShortPatience);
+    const Group group = job.join(rank, 3);
+    group.members()->set_patience(kShortPatience);
     if (rank == 1) stay();
+    while (rank == 2 && !std::filesystem::exists(come)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     try {
       group.barrier("the end");
     } catch (const Error&) {
@@ -75,9 +83,11 @@ TEST(Group, ARankThatDoesNotComeToABarrierIsNamed) {
   });
   for (const int rank : {0, 2}) {
     ranks.wait_for(rank, "fix:");
-    ranks.signal(rank, SIGKILL);
-    EXPECT_THAT(ranks.said(rank),
-                HasSubstr("rank 1 did not come to the end within " + seconds_text(kShortPatience)));
+    if (rank == 0) std::ofstream(come) << "come";
+    const std::string who = rank == 0 ? "ranks 1, 2" : "rank 1";
+    EXPECT_THAT(ranks.said_so_far(rank),
+                StartsWith("error: " + who + " did not come to the end within " +
+                           seconds_text(kShortPatience)));
   }
 }
 
@@ -206,8 +216,9 @@ TEST(Group, ARankThatLeavesIsNoLoss) {
 TEST(Group, AMessageOfALostRankIsStillReceived) {
   const FileRanks job;
   Processes ranks(2, [&](int rank, const Voice& voice) {
-    const Group group = job.join(rank, 2, rank == 1 ? kShortPatience : kPatience);
+    const Group group = job.join(rank, 2);
     if (rank == 1) {
+      group.members()->set_patience(kShortPatience);
       try {
         test::roll_call(group);
       } catch (const Error&) {
@@ -236,6 +247,26 @@ TEST(Group, TheFirstThatWasLostIsNamedByAll) {
   ranks.signal(3, SIGKILL);
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_THAT(ranks.said(rank), HasSubstr("error: lost rank 3 (process "));
+  }
+}
+
+// Whom it has lost, for those who have not noticed: to rank 2 the stopped one is not silent yet.
+TEST(Group, WhoLeavesSaysWhoIsLost) {
+  const FileRanks job;
+  Processes ranks(3, [&](int rank, const Voice& voice) {
+    GroupOptions options = rank_of(rank, 3);
+    if (rank != 1) options.silence = kShortPatience * (rank == 0 ? 1 : 2);
+    const Group group = job.join(options);
+    voice.say("joined ");
+    if (rank == 1) stay();
+    group.barrier();
+  });
+  for (int rank = 0; rank < 3; ++rank) ranks.wait_for(rank, "joined");
+  ranks.signal(1, SIGSTOP);
+  for (const int rank : {0, 2}) {
+    EXPECT_THAT(ranks.said(rank),
+                AllOf(HasSubstr("error: lost rank 1 ("),
+                      HasSubstr("nothing has come from it for " + seconds_text(kShortPatience))));
   }
 }
 

@@ -39,10 +39,12 @@ TEST(Machines, TalkByTheAddressesThatTheyAreGiven) {
     voice.say(all[1 - rank].payload == std::string(own.size(), static_cast<char>('1' - rank))
                   ? "whole"
                   : "broken");
+    voice.say(members.shares_memory(1 - rank) ? " beside it " : " apart ");
+    voice.say(members.nodes() == std::vector<int>{0, 1} ? "" : "in other nodes ");
     if (rank == 1) raise(SIGKILL);
     members.exchange("", "more");
   });
-  EXPECT_THAT(ranks.said(0), HasSubstr("wholeunavailable: error: lost rank 1 (process "));
+  EXPECT_THAT(ranks.said(0), HasSubstr("whole apart unavailable: error: lost rank 1 (process "));
 }
 
 TEST(Machines, WithoutAddressesAreAnError) {

@@ -175,6 +175,32 @@ TEST(Rendezvous, NamesRankZeroWhereItDoesNotCome) {
   EXPECT_THAT(by_socket.said(0), HasSubstr("nobody listens there"));
 }
 
+TEST(Rendezvous, ARankThatNoGroupHasIsAnError) {
+  const FileRanks job;
+  for (const auto& [rank, size] :
+       std::vector<std::pair<int, int>>{{0, 0}, {-2, 2}, {2, 2}, {0, 1025}, {0, -1}, {-1, 2}}) {
+    GroupOptions options = rank_of(rank, size, std::chrono::milliseconds(50));
+    runtime::expect_error(ErrorKind::usage, {fmt::format("rank {} of {} ranks", rank, size)},
+                          [&] { job.join(options); });
+  }
+}
+
+TEST(Rendezvous, AFileOfAnotherUserIsNotBelieved) {
+  const FileRanks job;
+  std::string path = job.path();
+  if (geteuid() == 0) {
+    std::ofstream(path) << "local:nobody\na word\n";
+    ASSERT_EQ(chown(path.c_str(), 12345, 12345), 0);
+  } else {
+    path = "/etc/passwd";
+  }
+  Processes ranks(1, [&](int, const Voice&) { Group(Rendezvous::file(path), rank_of(1, 2)); });
+  EXPECT_THAT(ranks.said(0),
+              AllOf(StartsWith("usage: error: the file " + path),
+                    HasSubstr("belongs to user " + std::to_string(geteuid() == 0 ? 12345 : 0))));
+  if (geteuid() == 0) std::filesystem::remove(path);
+}
+
 TEST(Rendezvous, AnotherTokenIsTurnedAwayAndTheOthersMeet) {
   const int port = free_port();
   const auto start = [&](int rank, const char* token) {

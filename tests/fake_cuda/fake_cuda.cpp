@@ -108,7 +108,7 @@ int cuDeviceGetAttribute(int* value, cuda::DeviceAttribute attribute, int device
       *value = 0x10 + gpu_of(device);
       break;
     case cuda::kComputeCapabilityMajor:
-      *value = 9;
+      *value = fake_cuda_state.capability != 0 ? fake_cuda_state.capability : 9;
       break;
     case cuda::kComputeCapabilityMinor:
       *value = 0;

@@ -19,6 +19,7 @@ struct FakeCudaState {
   int max_threads;               // of a block, by what the kernels were compiled for
   int static_shared;             // bytes that the kernels have without asking
   int synchronise_milliseconds;  // that waiting for a stream takes
+  int capability;                // its major number; 0: 9
   int capturing;                 // whether all streams are
   int reaches_nobody;            // whether no device maps shared memory
   int visible[8];                // of each number the GPU that it is, plus 1; 0: of that number

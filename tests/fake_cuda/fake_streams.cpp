@@ -21,7 +21,11 @@ class Queue {
  public:
   Queue() : thread_([this] { work(); }) {}
   ~Queue() {
-    is_ending_ = true;
+    {
+      // Else the thread may have looked, and not yet wait: it would sleep for ever.
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+    }
     changed_.notify_all();
     thread_.join();
     if (!queue_.empty() || gave_up_) ++fake_cuda_state.ended_queues_with_work;

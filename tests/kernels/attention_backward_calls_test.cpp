@@ -1,10 +1,17 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "common/error_text.h"
 #include "kernels/attention_backward_cases.h"
 #include "library/program_simulation.h"
 #include "tilewright/library_executable.h"
@@ -32,6 +39,94 @@ TEST_P(SimulatedGradients, AgreeWithFloat64) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, SimulatedGradients, testing::ValuesIn(test::gradient_calls()),
                          [](const auto& info) { return info.param.name; });
+
+// The kernels for Hopper as callers use them: what the forward pass has written, the backward pass
+// reads, also LSE of rows that see nothing.
+TEST(SimulatedGradients, ReadWhatTheForwardPassHasWritten) {
+  const std::vector<std::string> dims = {"heads=2", "kv_heads=1", "causal=true"};
+  const std::vector<std::string> more_queries = {"batch=1", "queries=200", "keys=70"};
+  const std::vector<std::string> packed = {"lengths_q=129,1,0,77", "lengths_k=70,1,30,0"};
+  for (const auto& [forward, backward, sizes] :
+       {std::tuple("attention_forward", "attention_backward", more_queries),
+        {"attention_varlen_forward", "attention_varlen_backward", packed}}) {
+    for (const char* sinks : {"sinks=false", "sinks=true"}) {
+      SCOPED_TRACE(std::string(backward) + " " + sinks);
+      std::vector<std::string> settings = dims;
+      settings.insert(settings.end(), sizes.begin(), sizes.end());
+      settings.emplace_back(sinks);
+      library::Workload work = library::make_workload(find_kernel(backward), settings, {}, 5);
+      const auto tensor = [&](const std::string& name) -> HostTensor& {
+        for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+          if (work.name_of(i) == name) return work.tensors[i];
+        }
+        throw std::out_of_range(name);
+      };
+      for (const char* name : {"O", "LSE"}) {
+        tensor(name) = HostTensor::poisoned(tensor(name).dtype(), tensor(name).shape());
+      }
+      const LibraryKernel& entry = find_kernel(forward);
+      const OptionValues options = resolve_options(entry, settings);
+      std::vector<TensorRef> of_forward, of_backward;
+      for (const LibraryTensor* each : tensors_of(entry, options)) {
+        of_forward.push_back(ref(tensor(each->name)));
+      }
+      for (HostTensor& each : work.tensors) of_backward.push_back(ref(each));
+      compile(entry, options, "sim:sm_90a").run(of_forward);
+      if (sizes == more_queries && sinks == std::string("sinks=false")) {
+        EXPECT_EQ(tensor("LSE").at({0, 0, 129}), -std::numeric_limits<double>::infinity());
+        EXPECT_TRUE(std::isfinite(tensor("LSE").at({0, 0, 130})));
+      }
+      // Its LSE is float64's own.
+      const library::Reference reference = library::reference_of(work);
+      compile(find_kernel(backward), work.options, "sim:sm_90a").run(of_backward);
+      const library::Comparison comparison = library::compare(work, reference);
+      EXPECT_TRUE(comparison.ok()) << comparison.text();
+    }
+  }
+}
+
+// What TMA does not take of a caller's tensors is refused, and the tensor is named. (PyTorch's
+// operators copy it.)
+TEST(SimulatedGradients, StridesThatTheyDoNotTakeAreNamed) {
+  library::Workload work = library::make_workload(
+      find_kernel("attention_backward"), {"batch=1", "queries=70", "heads=2", "dim=64"}, {}, 3);
+  const LibraryExecutable executable =
+      compile(find_kernel("attention_backward"), work.options, "sim:sm_90a");
+  // Room for what a case moves or widens.
+  std::vector<HostTensor> rooms;
+  for (const HostTensor& each : work.tensors) {
+    rooms.push_back(HostTensor::zeros(each.dtype(), {each.elements() * 2}));
+  }
+  const auto refused = [&](const std::string& name, const std::vector<std::int64_t>& strides,
+                           std::size_t moved) {
+    std::vector<TensorRef> refs;
+    for (std::size_t i = 0; i < work.tensors.size(); ++i) {
+      refs.push_back(ref(work.tensors[i]));
+      if (work.name_of(i) != name) continue;
+      refs[i].data = static_cast<std::byte*>(ref(rooms[i]).data) + moved * sizeof(std::uint16_t);
+      refs[i].strides = strides;
+    }
+    return test::usage_error_of([&] { executable.run(refs); });
+  };
+  for (const std::string name : {"Q", "dO", "dQ", "dK", "dV"}) {
+    SCOPED_TRACE(name);
+    EXPECT_THAT(
+        refused(name, {70 * 2 * 65, 2 * 65, 65, 1}, 0),
+        testing::AllOf(testing::HasSubstr("tensor " + name + ": the stride of axis 2 is 65"),
+                       testing::HasSubstr("fix: pad axis 3 to 72 elements")));
+    EXPECT_THAT(refused(name, {70 * 2 * 64, 2 * 64, 64, 1}, 1),
+                testing::AllOf(testing::HasSubstr("tensor map of " + name + ": its base address"),
+                               testing::HasSubstr("pass a copy of it that lies so")));
+    EXPECT_THAT(refused(name, {70 * 2 * 64, 2 * 64, 1, 2}, 0),
+                testing::HasSubstr("axis 3 of " + name + " has stride 2, expected 1"));
+    EXPECT_THAT(
+        refused(name, {0, 0, 0, 1}, 0),
+        testing::AllOf(testing::HasSubstr("of " + name + " has stride 0, expected a positive one"),
+                       testing::HasSubstr(name == "Q" || name == "dO"
+                                              ? "copy " + name + " to a contiguous tensor"
+                                              : "pass a contiguous tensor as " + name)));
+  }
+}
 
 // By dim.
 class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
@@ -116,6 +211,17 @@ TEST_P(SimulatedGradientsDefault, BlocksOfKeysFollowEachOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));
+
+// A window is short beside the keys: what a span of a group's blocks of keys has summed is
+// converted by the next span, while other blocks of the same heads still add. The first span has
+// fewer.
+class SimulatedWindows : public SimulatedGradientsDefault {};
+TEST_P(SimulatedWindows, RowsAreConvertedSpanBySpan) {
+  simulate(
+      {"batch=1", "queries=700", "keys=650", "heads=2", "kv_heads=1", "causal=true", "window=60"},
+      2, false, [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2);
+}
+INSTANTIATE_TEST_SUITE_P(Dims, SimulatedWindows, testing::Values("64", "128", "256"));
 
 }  // namespace
 }  // namespace tilewright

@@ -137,6 +137,16 @@ INSTANTIATE_TEST_SUITE_P(
                      "attention_backward",
                      {"batch=1", "queries=300", "keys=1100", "heads=8", "kv_heads=8", "dim=256",
                       "causal=true"}},
+        // Warpgroups that divide the products.
+        GradientCall{"Divided",
+                     "attention_backward",
+                     {"batch=1", "queries=300", "keys=1100", "heads=8", "kv_heads=4", "dim=192",
+                      "dim_v=128", "causal=true"}},
+        // Heads that go through the rows of a window together.
+        GradientCall{"Window",
+                     "attention_backward",
+                     {"batch=2", "queries=1100", "keys=1100", "heads=16", "kv_heads=16", "dim=64",
+                      "causal=true", "window=128"}},
         GradientCall{"Packed",
                      "attention_varlen_backward",
                      {"lengths_q=129,1,0,300", "lengths_k=77,129,77,333", "heads=4", "kv_heads=2",

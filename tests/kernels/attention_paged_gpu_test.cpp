@@ -7,6 +7,7 @@
 #include "compiler/device_tensors.h"
 #include "kernels/gpu.h"
 #include "kernels/paged_alone.h"
+#include "kernels/paged_runs.h"
 #include "library/accuracy.h"
 #include "tilewright/library_executable.h"
 
@@ -43,6 +44,43 @@ TEST_F(AttentionPagedGpuTest, ASequenceAloneHasTheBitsThatItHasAmongOthers) {
         run(own);
         EXPECT_TRUE(test::same_bits(batch, b, own)) << "sequence " << b;
       }
+    }
+  }
+}
+
+// Pages that follow each other are copied together, others one by one. Plans leave some of these
+// sequences whole.
+TEST_F(AttentionPagedGpuTest, NeighbouringPagesHaveTheBitsOfOthers) {
+  struct Form {
+    const char* kernel;
+    const char* schedule;
+  };
+  for (const Form& form :
+       {Form{"attention_paged", "sm90"}, Form{"attention_paged", "sm90_planned"},
+        Form{"attention_paged", "sm90_chunks"}, Form{"attention_paged_fp8", "sm90_planned"},
+        Form{"attention_paged_mla", "sm90_planned"}}) {
+    SCOPED_TRACE(std::string(form.kernel) + " " + form.schedule);
+    std::vector<std::string> settings = {"heads=16",
+                                         "kv_heads=4",
+                                         "page=16",
+                                         "max_pages=70",
+                                         "pages=420",
+                                         "batch=6",
+                                         "causal=true",
+                                         "lengths_q=1,70,1,0,1,200",
+                                         "window=700",
+                                         "sinks=true",
+                                         std::string("schedule=") + form.schedule};
+    if (std::string(form.kernel) == "attention_paged_mla") std::erase(settings, "kv_heads=4");
+    library::Workload shuffled = library::make_workload(find_kernel(form.kernel), settings, {}, 3);
+    library::Workload in_runs = test::in_runs(shuffled, 4);
+    run(shuffled);
+    run(in_runs);
+    const library::Comparison comparison =
+        library::compare(shuffled, library::reference_of(shuffled, library::Executed::by_hardware));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
+    for (const std::size_t i : test::outputs_of(shuffled)) {
+      EXPECT_EQ(in_runs.tensors[i], shuffled.tensors[i]) << i;
     }
   }
 }

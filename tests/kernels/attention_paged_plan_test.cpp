@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "common/error_text.h"
+#include "ir/program.h"
 #include "library/accuracy.h"
+#include "library/program_simulation.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention_paged.h"
 #include "tilewright/library_executable.h"
@@ -18,6 +20,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 using PlanSettings = std::vector<std::string>;
+
+const PlanSettings kPlannedSizes = {
+    "dim=64",     "heads=6",    "kv_heads=2", "max_pages=5", "lengths_q=1,30,0,2",
+    "sinks=true", "causal=true"};
 
 void run_planned(library::Workload& work, const char* target) {
   std::vector<TensorRef> tensors;
@@ -38,7 +44,7 @@ library::Workload planned_workload(const char* kernel, PlanSettings settings) {
 TEST(AttentionPagedPlanTest, AgreesWithPlainLoops) {
   for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
     for (const PlanSettings& settings :
-         {PlanSettings{"batch=250", "heads=16", "kv_heads=2", "window=100"},
+         {PlanSettings{"batch=300", "heads=16", "kv_heads=2", "window=100"},
           {"lengths_q=1,40,0,30", "heads=70", "latent=true", "multiprocessors=20"},
           {"batch=5", "heads=6", "kv_heads=2", "fixed_split_size=128"}}) {
       SCOPED_TRACE(std::string(target) + " " + settings[0]);
@@ -50,14 +56,73 @@ TEST(AttentionPagedPlanTest, AgreesWithPlainLoops) {
   }
 }
 
+// Sequences of one length, on a GPU of 132 multiprocessors: whole where parts would end no earlier.
+TEST(AttentionPagedPlanTest, DividesNothingInVain) {
+  struct Alike {
+    std::int64_t batch;
+    double keys;
+    PlanSettings settings;
+    double parts;
+  };
+  const PlanSettings latent = {"heads=128", "latent=true"};
+  const PlanSettings shared = {"heads=32", "kv_heads=8"};
+  for (const Alike& alike : {Alike{64, 8192, latent, 1},
+                             {128, 4096, latent, 1},
+                             {16, 8192, latent, 4},
+                             {48, 8192, latent, 4},
+                             {32, 4096, shared, 1},
+                             {64, 4096, shared, 1},
+                             {16, 4096, shared, 2},
+                             {1, 262144, shared, 33},
+                             {1, 262144, {"heads=32", "kv_heads=8", "window=128"}, 4}}) {
+    PlanSettings settings = alike.settings;
+    settings.push_back("batch=" + std::to_string(alike.batch));
+    library::Workload work =
+        library::make_workload(find_kernel("attention_paged_plan"), settings, {}, 5);
+    for (std::int64_t b = 0; b < alike.batch; ++b) work.tensors[1].set_flat(b, alike.keys);
+    run_planned(work, "interpreter");
+    expect_right_planned(work);
+    EXPECT_EQ(work.tensors[2].flat(alike.batch), static_cast<double>(alike.batch) * alike.parts)
+        << alike.batch << " x " << alike.keys << " " << settings[0];
+  }
+}
+
+// Of 132 multiprocessors a plan has more parts than one of them has memory for.
+TEST(AttentionPagedPlanTest, APlanOfALargerGpuFits) {
+  for (const char* split : {"fixed_split_size=0", "fixed_split_size=64"}) {
+    SCOPED_TRACE(split);
+    PlanSettings settings = kPlannedSizes;
+    std::erase(settings, "max_pages=5");
+    settings.insert(settings.end(), {"max_pages=40", "pages=160", split});
+    library::ProgramWorkload work;
+    work.workload = planned_workload("attention_paged", settings);
+    if (std::string(split) == "fixed_split_size=64") {
+      // Of a table with more room: a plan of longer sequences.
+      work.workload.tensors.back() = HostTensor::from_values(i32, {5}, {0, 20, 60, 60, 80});
+    }
+    const ir::Program recorded =
+        build_program(*work.workload.kernel,
+                      choose_schedule(*work.workload.kernel, work.workload.options, "sm_90a"))
+            .finish();
+    const std::vector<ir::Kernel> machine = library::machine_forms(recorded, "sm_90a").front();
+    simulator::MachineOptions options;
+    options.multiprocessors = options.resident = 1;
+    work.program = library::bind_workload(recorded, work.workload, options.multiprocessors);
+    ir::add_owned(work.program, machine);
+    library::ProgramTensors after;
+    const simulator::MachineReport report =
+        library::simulate_program(work.program, machine, work.before(), &after, options, 2);
+    EXPECT_TRUE(report.ok());
+    work.take(after);
+    expect_right_planned(work.workload);
+  }
+}
+
 struct Planned {
   const char* target;
   const char* kernel;
   PlanSettings settings;
 };
-const PlanSettings kPlannedSizes = {
-    "dim=64",     "heads=6",    "kv_heads=2", "max_pages=5", "lengths_q=1,30,0,2",
-    "sinks=true", "causal=true"};
 std::vector<Planned> planned_forms() {
   PlanSettings fixed = kPlannedSizes;
   fixed.emplace_back("fixed_split_size=64");

@@ -182,6 +182,34 @@ TEST(AttentionPagedTest, HolesInTheTable) {
   }
 }
 
+// Servers give pages in front of a window to others, and leave their numbers in the table.
+TEST(AttentionPagedTest, PagesInFrontOfAWindowAreNotRead) {
+  for (const PagedForm& form : kPagedForms) {
+    SCOPED_TRACE(testing::PrintToString(form));
+    library::Workload work =
+        paged_workload({"heads=4", "kv_heads=2", "max_pages=16", "pages=34", "batch=2", "keys=250",
+                        "lengths_q=1,4", "causal=true", "window=40"},
+                       form.schedule);
+    const library::Reference reference = library::reference_of(work);
+    // The first keys that anyone sees are 210 and 207: page 13 of the one, and 12 of the other.
+    HostTensor& table = work.tensors[kBlockTable];
+    for (const std::int64_t b : {0, 1}) {
+      for (std::int64_t column = 0; column < 13 - b; ++column) {
+        const auto page = static_cast<std::int64_t>(table.at({b, column}));
+        for (const std::size_t cache : {kK, kV}) {
+          for (std::int64_t slot = 0; slot < 16; ++slot) {
+            work.tensors[cache].set({page, slot, 1, 7}, std::nan(""));
+          }
+        }
+        table.set({b, column}, 1 << 20);
+      }
+    }
+    run_paged(work, form.target);
+    const library::Comparison comparison = library::compare(work, reference);
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
+  }
+}
+
 TEST(AttentionPagedTest, WithoutKeysTheResultIsZero) {
   library::Workload work = paged_workload(kSmallCache);
   ASSERT_EQ(work.tensors[kLengths].flat(2), 0);
@@ -329,14 +357,15 @@ TEST(AttentionPagedTest, QueriesAreLoadedOutsideOfTheLoop) {
   EXPECT_THAT(loads_in_loops, testing::ElementsAre(false));
 }
 
-// Each item has at most its share of the blocks, and a tile's items are alike.
+// A tile's items are alike, none has much more than a place's share of the blocks, and there is
+// room for all of them.
 TEST(AttentionPagedTest, APlanDividesKeysByLength) {
   kernels::PagedAttention a;
   a.heads = 8;
   a.kv_heads = 2;
   const kernels::PagedRows tile(a, 64);  // 16 queries
   // 250 sequences of one query, which take several steps; some long, some empty, one of 40 queries.
-  constexpr std::int64_t kBatch = 250, kWanted = 100;
+  constexpr std::int64_t kBatch = 250, kPlaces = 50;
   std::vector<double> offsets{0}, lengths;
   std::vector<std::int64_t> tiles, blocks;
   std::int64_t all_blocks = 0;
@@ -352,16 +381,18 @@ TEST(AttentionPagedTest, APlanDividesKeysByLength) {
   HostTensor of_keys = HostTensor::from_values(i32, {kBatch}, lengths);
   HostTensor plan = HostTensor::poisoned(i32, {kBatch + 1});
   compile(kernels::plan_kernel(a, tile), "interpreter")
-      .run({ref(cu_seqlens_q), ref(of_keys), ref(plan)}, {kWanted});
-  const std::int64_t share = (all_blocks + kWanted - 1) / kWanted;
-  std::int64_t items = 0;
+      .run({ref(cu_seqlens_q), ref(of_keys), ref(plan)}, {kPlaces});
+  ASSERT_EQ(plan.flat(0), 0);
   for (std::int64_t b = 0; b < kBatch; ++b) {
     const auto at = static_cast<std::size_t>(b);
-    ASSERT_EQ(plan.flat(b), static_cast<double>(items)) << b;
-    items += tiles[at] * std::max<std::int64_t>((blocks[at] + share - 1) / share, 1);
+    const auto items = static_cast<std::int64_t>(plan.flat(b + 1) - plan.flat(b));
+    ASSERT_EQ(items % std::max<std::int64_t>(tiles[at], 1), 0) << b;
+    if (tiles[at] == 0) continue;
+    ASSERT_GT(items, 0) << b;
+    EXPECT_LE(kPlaces * blocks[at] * tiles[at], (all_blocks + kPlaces) * items) << b;
   }
-  EXPECT_EQ(plan.flat(kBatch), static_cast<double>(items));
-  // So many there is room for, on a GPU of 100 places.
+  const auto items = static_cast<std::int64_t>(plan.flat(kBatch));
+  // As many places of each head of two.
   Program program("shapes");
   const kernels::PagedShapes shapes(program, a);
   const auto evaluated = [&](const Dim& dim) {
@@ -369,8 +400,9 @@ TEST(AttentionPagedTest, APlanDividesKeysByLength) {
       return name == "batch" ? kBatch : static_cast<std::int64_t>(offsets.back());
     });
   };
-  ASSERT_EQ(evaluated(kernels::wanted_items(a.kv_heads, tile, Dim(100))), kWanted);
-  EXPECT_LE(items, evaluated(kernels::most_items(shapes, tile, Dim(100))));
+  const Dim places(2 * kPlaces);
+  ASSERT_EQ(evaluated(kernels::places_of_head(a.kv_heads, tile, places)), kPlaces);
+  EXPECT_LE(items, evaluated(kernels::most_items(shapes, tile, places)));
 }
 
 // Row 20: a table that became zeros, or kept its order, would hide what these tests look for.
@@ -395,6 +427,50 @@ TEST(AttentionPagedTest, TablesAreShuffled) {
     unused += std::isnan(work.tensors[kK].at({page, 0, 0, 0}));
   }
   EXPECT_EQ(unused, 20 - pages.size());
+}
+
+// Every schedule has a form that checks itself (--checked). Of queries that begin in front of their
+// tensor it says so before it loads them.
+TEST(AttentionPagedTest, ChecksItself) {
+  compiler::MachineOptions how;
+  how.checked = true;
+  for (const char* schedule : {"sm90", "sm90_split", "sm90_planned", "sm90_chunks"}) {
+    for (const bool is_wrong : {false, true}) {
+      SCOPED_TRACE(std::string(schedule) + (is_wrong ? ", wrong" : ""));
+      PagedSettings settings = kSmallCache;
+      settings.emplace_back("queries=6");
+      library::ProgramWorkload work;
+      work.workload = paged_workload(settings, schedule);
+      if (is_wrong) {
+        work.workload.tensors[kCuSeqlensQ] = HostTensor::from_values(i32, {5}, {0, -5, 4, 5, 6});
+      }
+      const ir::Program recorded =
+          build_program(*work.workload.kernel,
+                        choose_schedule(*work.workload.kernel, work.workload.options, "sm_90a"))
+              .finish();
+      const std::vector<ir::Kernel> machine =
+          library::machine_forms(recorded, "sm_90a", how).front();
+      simulator::MachineOptions options;
+      options.multiprocessors = options.resident = 2;
+      work.program = library::bind_workload(recorded, work.workload, options.multiprocessors);
+      ir::add_owned(work.program, machine);
+      library::ProgramTensors after;
+      const simulator::MachineReport report =
+          library::simulate_program(work.program, machine, work.before(), &after, options, 1);
+      ASSERT_EQ(report.ok(), !is_wrong);
+      if (!is_wrong) continue;
+      EXPECT_THAT(report.faults[0].message,
+                  AllOf(HasSubstr("-5"), HasSubstr("Q, "), HasSubstr("\n  check")));
+    }
+  }
+}
+
+// As of packed sequences, whose rows must be there.
+TEST(AttentionPagedTest, OffsetsThatLeadOutsideAreRefused) {
+  library::Workload work = paged_workload(kSmallCache);
+  work.tensors[kCuSeqlensQ] = HostTensor::from_values(i32, {5}, {0, 1, 900, 901, 902});
+  EXPECT_THAT(test::usage_error_of([&] { library::reference_of(work); }),
+              HasSubstr("cu_seqlens_q gives a sequence rows 1 to 899, and there are 4"));
 }
 
 TEST(AttentionPagedTest, WhatItRefuses) {

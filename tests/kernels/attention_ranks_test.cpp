@@ -205,6 +205,23 @@ TEST(SequenceParallelAttentionTest, ZigZagHalves) {
   check(small(4, true, Shards::zig_zag), {37, 37}, {.runs = 1});
 }
 
+// Halves of whole blocks of keys, of which a rank reads its own ones first. With other lengths of
+// keys the mask cuts blocks elsewhere.
+TEST(SequenceParallelAttentionTest, OwnHalvesFirst) {
+  check(small(2, true, Shards::zig_zag), {128, 128}, {.runs = 1});
+  check(small(4, true, Shards::zig_zag), {64, 64}, {.runs = 1});
+  check(small(2, true, Shards::zig_zag), {64, 128}, {.runs = 1});
+  check(small(2, true, Shards::zig_zag), {128, 64}, {.runs = 1});
+}
+
+// Tiles of the heads whose keys come first, and those of the others in groups of two.
+TEST(SequenceParallelAttentionTest, SeveralGroupsOfHeads) {
+  SequenceParallelAttention o = small(2, true, Shards::zig_zag);
+  o.attention.heads = o.attention.kv_heads = 5;
+  o.attention.l2_bytes = 4 << 10;
+  check(o, {37, 37}, {.runs = 1});
+}
+
 TEST(SequenceParallelAttentionTest, Tails) {
   check(small(3, true, Shards::zig_zag), {1, 1});
   check(small(2, true, Shards::zig_zag), {0, 5});

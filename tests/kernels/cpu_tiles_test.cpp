@@ -102,6 +102,24 @@ TEST(TilesOnCpu, PartsOfTiles) {
   expect_alike(kernel, {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3)});
 }
 
+// Of a sum of products there are as many terms as both have: what lies behind the shorter one is
+// none of it, whatever was there before.
+TEST(TilesOnCpu, SumsOfProductsOfPartsThatEndElsewhere) {
+  Kernel kernel("terms");
+  const Dim n = kernel.dim("n"), more = kernel.dim("more");
+  const Tensor X = kernel.in("X", f32, {8, n}), Y = kernel.in("Y", f32, {8, more});
+  const Tensor Z = kernel.in("Z", f32, {8, 16}), W = kernel.out("W", f32, {8, 16});
+  const Tensor S = kernel.out("S", f32, {8});
+  kernel.grid(1);
+  store(W(all, all), load(Z(all, all)) * 2 + 1);
+  const Tile x = load(X(all, n.block(0, 16))) + 0, y = load(Y(all, more.block(0, 16))) + 0;
+  store(S(all), reduce_sum(x * y, 1).reshape({8}));
+  for (const auto& [columns, others] : {std::pair<int, int>{5, 12}, {12, 5}, {16, 3}, {3, 16}}) {
+    expect_alike(kernel, {counted({8, columns}), counted({8, others}, 2), untouched({8, 16}),
+                          untouched({8, 16}), untouched({8})});
+  }
+}
+
 TEST(TilesOnCpu, BlocksThatBeginBeforeTheirTensor) {
   Kernel kernel("before");
   const Tensor X = kernel.in("X", f32, {16, 16}), Y = kernel.inout("Y", f32, {16, 16});
@@ -214,6 +232,37 @@ TEST(TilesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
   EXPECT_THAT(test::usage_error_of([&] { run(reinterpret_cast<void*>(0x1000), 1); }),
               HasSubstr("tensor X begins where this process has no memory: at 0x1000"));
   run(pages, elements);
+  ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
+}
+
+TEST(TilesOnCpu, MemoryThatMayNotBeWrittenIsAnErrorByName) {
+  Kernel kernel("copy");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
+  const auto [block] = kernel.grid(ceil_div(n, 64));
+  store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
+  const Executable copies = compile(kernel, "cpu");
+  const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
+  void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_READ,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  HostTensor other = untouched({elements + 1});
+  const auto run = [&](void* in, void* out, std::int64_t count) {
+    copies.run({{in, f32, {count}, {}}, {out, f32, {count}, {}}});
+  };
+  void* const own = mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  constexpr int kPopulateWrite = 23;  // of Linux 5.14
+  if (madvise(own, static_cast<std::size_t>(page), kPopulateWrite) != 0) {
+    GTEST_SKIP() << "this system does not say what may be written";
+  }
+  run(pages, other.data(), elements);  // it may be read
+  EXPECT_THAT(test::usage_error_of([&] { run(other.data(), pages, elements); }),
+              HasSubstr("tensor Y begins where this process may not write: at 0x"));
+  ASSERT_EQ(mprotect(pages, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE), 0);
+  run(other.data(), pages, elements);
+  EXPECT_THAT(test::usage_error_of([&] { run(other.data(), pages, elements + 1); }),
+              HasSubstr("tensor Y ends where this process may not write: at 0x"));
   ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
 }
 

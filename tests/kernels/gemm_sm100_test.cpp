@@ -63,6 +63,61 @@ Gemm narrow() {
   return g;
 }
 
+// Operands that begin inside of the tiles that were copied: the halves of a depth of two panels.
+TEST(GemmSm100Test, PartsOfTheDepthOfOperands) {
+  constexpr int kRows = 128, kColumns = 64, kDepth = 128, kHalf = 64, kThreads = 32 + 128;
+  Kernel kernel("halves");
+  kernel.target("sm_100a");
+  const Tensor A = kernel.in("A", bf16, {kRows, kDepth}),
+               B = kernel.in("B", bf16, {kColumns, kDepth});
+  const Tensor C = kernel.out("C", f32, {kRows, kColumns});
+  kernel.ctas(1);
+  Ring ring(kernel, "ab", stages(1), {{bf16, kRows, kDepth}, {bf16, kColumns, kDepth}});
+  Ring sums(kernel, "sums", stages(1), {});
+  const TensorMemory memory(kernel, "tensor_memory", kColumns);
+  NamedBarrier allocated(kernel, kThreads), stored(kernel, kThreads);
+  kernel.roles({role("load", warps(1), registers(64),
+                     [&] {
+                       ring.produce([&](const Slot& slot) {
+                         tma_load(A(all, all), slot[0]);
+                         tma_load(B(all, all), slot[1]);
+                       });
+                     }),
+                role("multiply", warps(1), registers(64),
+                     [&] {
+                       memory.allocate();
+                       allocated.sync();
+                       const TensorColumns to = memory.attach();
+                       const Slot sum = sums.reserve();
+                       const Slot slot = ring.consume();
+                       for (const int at : {kHalf, 0}) {
+                         mma(to, slot[0].columns(at, kHalf), slot[1].columns(at, kHalf).T(),
+                             Index(at) == 0);
+                       }
+                       ring.release_behind_products(slot);
+                       sums.commit(sum);
+                       relinquish_tensor_memory();
+                       stored.sync();
+                       memory.free();
+                     }),
+                role("store", warpgroups(1), registers(200), [&] {
+                  allocated.sync();
+                  const TensorColumns from = memory.attach();
+                  const Slot sum = sums.consume();
+                  const Tile tile = load(from);
+                  sums.release(sum);
+                  store(C(all, all), tile);
+                  stored.sync();
+                })});
+  Padded a = Padded::normal(bf16, {kRows, kDepth}, 1),
+         b = Padded::normal(bf16, {kColumns, kDepth}, 2), c(f32, {kRows, kColumns});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  const simulator::MachineReport report = simulator::run_machine(machine_of(kernel), arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
+  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+}
+
 // activation(A B^T + bias) + residual, and what the activation was given.
 TEST(GemmSm100Test, WhatFollowsTheSums) {
   Gemm g = narrow();
@@ -104,8 +159,16 @@ TEST_P(GemmSm100, OfAllLengths) {
   check(machine, {1, 8, 8}, options);
   check(machine, {0, 64, 64}, options);
   check(machine, {136, 72, 0}, options);
-  Gemm wide;
-  check(machine_of(gemm_sm100(wide, GetParam())), {130, 264, 136}, options);
+  // Several tiles of a CTA, each in several parts: whoever gives back what is not read yet is seen.
+  options.multiprocessors = 1;
+  for (const int block_n : {128, 256}) {
+    for (const int block_k : {64, 128}) {
+      Gemm wide;
+      wide.block_n = block_n;
+      wide.block_k = block_k;
+      check(machine_of(gemm_sm100(wide, GetParam())), {130, 2 * block_n + 8, 136}, options);
+    }
+  }
 }
 
 // Whoever runs late or early, and whenever products and copies are over.

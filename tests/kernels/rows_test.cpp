@@ -41,10 +41,15 @@ TEST(RowsTest, AgreeWithFloat64) {
 TEST(RowsTest, OptionsAgreeWithFloat64) {
   const std::string rows = "rows=70", columns = "columns=100";
   expect_right_everywhere({"rms_norm", {rows, columns, "weight=false", "epsilon=0.1"}});
-  expect_right_everywhere({"rms_norm_backward", {rows, columns, "weight=false"}});
   expect_right_everywhere({"rms_norm_backward", {"rows=4200", "columns=20", "bias=true"}});
-  expect_right_everywhere({"layer_norm", {rows, columns, "weight=false"}});
-  expect_right_everywhere({"layer_norm_backward", {rows, columns, "bias=false"}});
+  for (const char* kernel :
+       {"rms_norm", "rms_norm_backward", "layer_norm", "layer_norm_backward"}) {
+    for (const char* weight : {"weight=false", "weight=true"}) {
+      for (const char* bias : {"bias=false", "bias=true"}) {
+        expect_right_everywhere({kernel, {rows, columns, weight, bias}});
+      }
+    }
+  }
   for (const char* kernel : {"cross_entropy", "cross_entropy_backward"}) {
     expect_right_everywhere({kernel, {rows, columns, "smoothing=0.1", "ignore_index=2"}});
   }

@@ -146,7 +146,8 @@ TEST(ElementwiseErrors, ShapesDTypesAndRanks) {
          [&] { a + b; });
   misuse("* c", {"dtypes differ: f32 {64, 64} and bf16 {64, 64}", "fix: convert one with .cast"},
          [&] { a* c; });
-  misuse("max(a, d)", {"ranks differ: f32 {64, 64} and f32 {64}"}, [&] { max(a, d); });
+  misuse("max(a, d)", {"ranks differ: f32 {64, 64} and f32 {64}", "fix: give both as many axes"},
+         [&] { max(a, d); });
   misuse("where(a < 0, a, b)", {"shapes differ"}, [&] { where(a < 0, a, b); });
   misuse("where(b < 0, a, a)", {"the condition is {64, 32}, the alternatives {64, 64}", "fix: "},
          [&] { where(b < 0, a, a); });

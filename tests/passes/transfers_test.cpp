@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "ir/text.h"
@@ -89,6 +90,33 @@ TEST(TransfersTest, PartsThatBeginAtAPanel) {
   expect_moved(f32, 64, {32, 64, 64});
   expect_moved(f32, 64, {64, 32, 64});
   expect_moved(f32, 64, {64, 64, 32});
+}
+
+// What a product has left, with its axes swapped, beside the same times 2: each in a panel.
+TEST(TransfersTest, TransposedProductsInPartsThatBeginAtAPanel) {
+  for (const int taken : {0, 64}) {
+    test::ExplicitKernel e;
+    const SharedTile turned(e.kernel, "turned", bf16, 64, 128);
+    NamedBarrier all_warps(e.kernel, 128);
+    const ir::Kernel machine = e.lower([&] {
+      const Slot slot = e.ring.consume();
+      const Tile sum = wait(e.product(slot));
+      e.ring.release(slot);
+      for (const int at : {0, 64}) {
+        store(turned.columns(at, 64), (at == 0 ? sum : sum * 2).cast(bf16).T());
+      }
+      all_warps.sync();
+      e.save(load(turned.columns(taken, 64)).cast(f32));
+    });
+    const test::ExplicitResult result = test::run(machine);
+    for (const simulator::Fault& fault : result.faults) ADD_FAILURE() << fault.message;
+    for (std::int64_t i = 0; i < 64; ++i) {
+      for (std::int64_t j = 0; j < 64; ++j) {
+        const double sum = result.product[64 * i + j] * (taken == 0 ? 1 : 2);
+        ASSERT_NEAR(result.c.at({j, i}), sum, 1e-3 + std::abs(sum) / 128) << i << ", " << j;
+      }
+    }
+  }
 }
 
 TEST(TransfersTest, TransposedTiles) {

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "common/processes.h"
+#include "distributed/members.h"
 #include "distributed/ranks.h"
 #include "fake_cuda/fake_cuda.h"
 #include "runtime/cuda_api.h"
@@ -61,11 +62,10 @@ class Nodes : public testing::Test {
   static FakeCudaState& state() {
     return *static_cast<FakeCudaState*>(runtime::cuda_driver().library.find("fake_cuda_state"));
   }
-  static Group join(const FileRanks& job, int rank,
-                    std::chrono::milliseconds patience = test::kPatience) {
+  static Group join(const FileRanks& job, int rank) {
     state().device_count = 2;
     state().has_queues = 1;
-    GroupOptions options = test::rank_of(rank, kRanksOfNodes, patience);
+    GroupOptions options = test::rank_of(rank, kRanksOfNodes);
     options.node = "node" + std::to_string(node_of(rank));
     return job.join(options);
   }
@@ -324,10 +324,11 @@ TEST_F(Nodes, AFailureOfNcclIsNamed) {
       setenv(how, "ncclSend", 1);
       setenv("FAKE_NCCL_FAILS_IN", "0", 1);
       const Halves halves;
-      const Group group = join(job, rank, test::kShortPatience);
+      const Group group = join(job, rank);
       {
         ProgramExecutable executable = build(halves.program, group);
         executable.load(memory_of(halves));
+        group.members()->set_patience(test::kShortPatience);
         try {
           executable.run(1);
         } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "common/processes.h"
+#include "distributed/members.h"
 #include "distributed/ranks.h"
 #include "processes/counted_kernels.h"
 #include "runtime/device.h"
@@ -174,8 +175,10 @@ TEST_F(ProgramGroup, AWaitThatNobodyEndsIsOverWithThePatience) {
   Processes processes(2, [&](int rank, const Voice&) {
     prepare();
     const Ring ring(2, /*silent=*/0);
-    ProgramExecutable executable =
-        build(ring, job.join(rank, 2, rank == 1 ? test::kShortPatience : test::kPatience));
+    const Group group = job.join(rank, 2);
+    ProgramExecutable executable = build(ring, group);
+    executable.load(memory_of(ring, 2));
+    if (rank == 1) group.members()->set_patience(test::kShortPatience);
     executable.run(1);
   });
   EXPECT_THAT(processes.said(1),
@@ -269,15 +272,17 @@ TEST_F(ProgramGroup, StreamsWaitForAComparison) {
 
 TEST_F(ProgramGroup, OtherProgramsAreNamed) {
   const FileRanks job;
-  Processes processes(2, [&](int rank, const Voice&) {
+  constexpr int kRanks = 3;
+  Processes processes(kRanks, [&](int rank, const Voice&) {
     prepare();
-    const Ring ring(2, /*silent=*/rank == 0 ? -1 : 1);
-    build(ring, job.join(rank, 2)).run(1);
+    const Ring ring(kRanks, /*silent=*/rank == kRanks - 1 ? 1 : -1);
+    build(ring, job.join(rank, kRanks)).run(1);
   });
-  for (int rank = 0; rank < 2; ++rank) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const int other = rank == kRanks - 1 ? 0 : kRanks - 1;
     EXPECT_THAT(processes.said(rank),
                 AllOf(StartsWith("usage: "), HasSubstr("program_group_test.cpp"),
-                      HasSubstr("program ring: rank " + std::to_string(1 - rank) +
+                      HasSubstr("program ring: rank " + std::to_string(other) +
                                 " has recorded another one than rank " + std::to_string(rank))));
   }
 }

@@ -284,6 +284,10 @@ TEST(PtxExecute, Faults) {
        "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\n"
        "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;",
        "mbarrier"},
+      {"a barrier of nobody", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 0;",
+       "mbarrier"},
       {"a parity that is none", shared,
        "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
        "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\nbar.warp.sync -1;\n"
@@ -296,6 +300,15 @@ TEST(PtxExecute, Faults) {
        "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
        "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2+8];\nbar.warp.sync -1;\n"
        "setp.lt.s32 %p1, %r0, 4; @%p1 add.s32 %r2, %r2, 8;\n"
+       "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra w;",
+       "divergence"},
+      {"several barriers at once, the first lane's first", shared,
+       "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2], 1;\n"
+       "@%p1 mbarrier.init.shared::cta.b64 [%r2+8], 1;\n"
+       "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
+       "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2+8];\nbar.warp.sync -1;\n"
+       "setp.gt.s32 %p1, %r0, 4; @%p1 add.s32 %r2, %r2, 8;\n"
        "w: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra w;",
        "divergence"},
       {"a barrier for some lanes", "", "setp.lt.s32 %p1, %r0, 4; @%p1 bar.sync 0;", "divergence"},
@@ -314,6 +327,24 @@ TEST(PtxExecute, Faults) {
     EXPECT_EQ(ran.fault(), faulty.kind);
     EXPECT_GT(ran.report.faults.at(0).line, 0);
   }
+}
+
+TEST(PtxExecute, ArrivalsOfSeveralCountAsSoMany) {
+  const auto run_with = [](const char* count) {
+    const std::string body =
+        "mov.u32 %r2, s; setp.eq.s32 %p1, %r0, 0;\n"
+        "@%p1 mbarrier.init.shared::cta.b64 [%r2], 5;\nbar.warp.sync -1;\n"
+        "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2], 3;\n"
+        "@%p1 mbarrier.arrive.shared::cta.b64 _, [%r2], " +
+        std::string(count) +
+        ";\nw: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra w;\n"
+        "mov.u32 %r1, 7;";
+    return run_body(body, 32, ".shared .align 8 .b8 s[64];");
+  };
+  const test::Ran all = run_with("2");
+  EXPECT_EQ(all.fault(), "");
+  EXPECT_EQ(all.out[9], 7u);
+  EXPECT_EQ(run_with("1").fault(), "deadlock");
 }
 
 // Warp 1 waits at the barrier for what warp 0 writes before it.

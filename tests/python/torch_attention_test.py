@@ -234,6 +234,8 @@ class Refusals(unittest.TestCase):
             (lambda: attention(q.to("meta"), k, v), "q is on meta"),
             (lambda: attention(q, k[..., :8], v), "dim of k is 8", "16"),
             (lambda: attention(q, k, v[:, :7]), "length of v is 7", "30"),
+            (lambda: attention(q, k.expand(2, -1, -1, -1), v), "batch of k is 2", "1"),
+            (lambda: attention(q, k, v.expand(2, -1, -1, -1)), "batch of v is 2", "1"),
             (lambda: attention(q[:, :, :3], k, v), "q has 3 heads", "k has 2"),
             (lambda: attention(q, k, v, window=3), "window is 3", "set causal=True"),
             (lambda: attention(q, k, v, causal=True, window=0), "window is 0"),

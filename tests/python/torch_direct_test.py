@@ -53,9 +53,13 @@ class Direct(unittest.TestCase):
     def test_other_settings_and_tensors_are_told_apart(self):
         q, k, v = operands()
         attention(q, k, v)
-        turned = q.transpose(0, 1).contiguous().transpose(0, 1)
+        turned_q, turned_k, turned_v = (t.transpose(0, 1).contiguous().transpose(0, 1)
+                                        for t in (q, k, v))
         for given, how in (((q, k, v), {"causal": True}), ((q, k, v), {"scale": 2.0}),
-                           ((q[:, :5], k, v), {}), ((turned, k, v), {})):
+                           ((q, k, v), {"causal": True, "window": 3}),
+                           ((q, k, v), {"softcap": 2.0}), ((q[:, :5], k, v), {}),
+                           ((turned_q, k, v), {}), ((q, turned_k, v), {}),
+                           ((q, k, turned_v), {})):
             ours, again = self.runs(*given, **how)[0], self.runs(*given, **how)[0]
             _attention._made.__dict__.clear()
             wanted, direct = self.runs(*given, **how)

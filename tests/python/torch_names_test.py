@@ -175,7 +175,7 @@ class Refusals(unittest.TestCase):
         two, three = flash_attn, flash_attn_interface
         for name, call in (
                 ("dropout_p is 0.1", lambda: two.flash_attn_func(q, k, v, 0.1)),
-                ("alibi_slopes is a tensor (1,)",
+                ("alibi_slopes is a tensor {1}",
                  lambda: two.flash_attn_func(q, k, v, alibi_slopes=one)),
                 ("window_size is (2, 2)", lambda: two.flash_attn_func(q, k, v, window_size=(2, 2))),
                 ("window_size is (2, -1)",

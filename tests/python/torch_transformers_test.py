@@ -46,6 +46,16 @@ def padded(side):
     return ids.masked_fill(~mask, 0), mask.long()
 
 
+IS_OLD = int(transformers.__version__.partition(".")[0]) < 5
+
+
+class Versions(unittest.TestCase):
+    @unittest.skipUnless(IS_OLD, "transformers is new enough")
+    def test_older_ones_are_refused(self):
+        require_refusal(self, tilewright.transformers.register, transformers.__version__)
+
+
+@unittest.skipIf(IS_OLD, "transformers is older than 5")
 class Models(unittest.TestCase):
     @never_by_pytorch()
     def test_a_causal_model_trains(self, _):

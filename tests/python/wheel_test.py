@@ -112,6 +112,9 @@ class WheelTest(unittest.TestCase):
 
     def test_its_tag_and_what_it_requires(self):
         self.assertRegex(self.wheel.name, r"^tilewright-[\d.]+-py3-none-manylinux_2_\d+_\w+\.whl$")
+        if pathlib.Path(os.environ["BUILD"], "older_glibc/libc.so").exists():
+            minor = re.search(r"manylinux_2_(\d+)", self.wheel.name)[1]
+            self.assertLessEqual(int(minor), 28)
         with zipfile.ZipFile(self.wheel) as file:
             (metadata,) = (name for name in file.namelist() if name.endswith("/METADATA"))
             requirements = re.findall("Requires-Dist: (.*)", file.read(metadata).decode())

@@ -113,6 +113,7 @@ TEST(ShippedCubinsTest, AreFoundWithoutACompiler) {
   built.store({"ptx", "a compiler", "sm_90a", "scale", kScaleSource}, {"PTX"});
   EXPECT_FALSE(shipped_cubin(request, {}, shipped).has_value());
   EXPECT_EQ(ship_cubins(built, shipped), 1);
+  EXPECT_THROW(ship_cubins(built, BuildCache("/dev/null/shipped")), Error);
   const std::optional<Build> build = shipped_cubin(request, {}, shipped);
   ASSERT_TRUE(build);
   EXPECT_EQ(build->kernel.cubin, cubin);

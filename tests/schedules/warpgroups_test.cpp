@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 #include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
@@ -43,6 +44,40 @@ TEST(HopperSchedule, Attention) {
             {random({2, l.queries, 4, 64}, 1), random({2, l.keys, 2, 64}, 2),
              random({2, l.keys, 2, 64}, 3)},
             {poison({2, l.queries, 4, 64}), poison({2, 4, l.queries}, f32)});
+    }
+  }
+}
+
+// Each row has the keys of a band around it, of a loop over all keys. The rows of some warpgroups
+// see none of the loop's first ones, or of its last ones, or lie behind all of them.
+Kernel banded_sums(int before, int behind) {
+  Kernel kernel("banded_sums");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor Q = kernel.in("Q", bf16, {m, 64}), K = kernel.in("K", bf16, {n, 64});
+  const Tensor V = kernel.in("V", bf16, {n, 64}), Y = kernel.out("Y", f32, {m, 64});
+  const auto [i] = kernel.grid(ceil_div(m, 128));
+  const Block rows = m.block(i, 128);
+  const Tile q = load(Q(rows, all));
+  Var sum{zeros({rows, 64})};
+  for (Block keys : blocks(n, 64)) {
+    const Tile row = rows.as_column(), key = keys.as_row();
+    const Tile seen = (key + before >= row) && (key <= row + behind);
+    const Tile s =
+        where(seen, dot(q, load(K(keys, all)).T()) * 0.1, -std::numeric_limits<double>::infinity());
+    sum = dot(exp2(s).cast(bf16), load(V(keys, all)), sum);
+  }
+  store(Y(rows, all), sum);
+  return kernel;
+}
+
+TEST(HopperSchedule, WarpgroupsBehindAllKeysOfALoop) {
+  for (const auto& [before, behind] : {std::pair<int, int>{50, 1000}, {50, 20}, {1000, 20}}) {
+    for (const Lengths& l : {Lengths{400, 70}, {129, 300}, {300, 1}, {128, 0}}) {
+      SCOPED_TRACE(testing::Message()
+                   << before << " " << behind << " " << l.queries << " x " << l.keys);
+      check(banded_sums(before, behind),
+            {random({l.queries, 64}, 1), random({l.keys, 64}, 2), random({l.keys, 64}, 3)},
+            {poison({l.queries, 64}, f32)});
     }
   }
 }

@@ -40,6 +40,9 @@ TEST(LitmusMemory, AnArrivalOnANamedBarrierHandsOnButDoesNotAcquire) {
   // Nor does it hand on what comes behind it.
   expect_fault(litmus(role("a", 0, 1, arrive + kStore) + role("b", 1, 1, kSync + kLoad)),
                {"race", "shared_store", "shared_load", {kNoBarrier}});
+  // Nor do the lanes wait for each other.
+  expect_fault(litmus(role("a", 0, 1, kStore + arrive + kLoad) + role("b", 1, 1, kSync)),
+               {"race", "shared_store", "shared_load", {kNoWarpSync}});
 }
 
 TEST(LitmusMemory, OneLaneDoesNotWaitForTheOthersBeforeItStoresATile) {
@@ -210,6 +213,24 @@ TEST(LitmusMemory, AnotherWarpReadsWhatABulkStoreWroteBehindTheFullWait) {
                 "tma_store",
                 "load_registers",
                 {"bulk_commit and bulk_wait {count} between them, without read"}});
+}
+
+// Of global memory, where no mbarrier counts for a fence.
+TEST(LitmusMemory, AReadBeforeABulkStoreWantsAFenceOfGlobalMemoryInStrictModeAlone) {
+  const std::string load =
+      "    load_registers %30, %92, %0, %0, %16, %16 {sizes = [16, 16], layout = "
+      "register_layout[16x16|r:8@1:2|l:2@1:1,16@0:1]}\n";
+  const auto text = [&](const std::string& fence) {
+    return litmus(role("reader", 0, 1, load + fence + "    warp_sync\n" + kArrive) +
+                  role("storer", 1, 1, kWait + copy_tile_out() + kBulkWait));
+  };
+  MachineOptions strict;
+  strict.strict = true;
+  expect_clean(text(""));
+  expect_clean(text("    fence_proxy_async_global\n"), strict);
+  expect_fault(text(""),
+               {"proxy", "load_registers", "tma_store", {"fence_proxy_async_global between"}},
+               strict);
 }
 
 // The lane alone knows what it has waited for.

@@ -74,6 +74,13 @@ TEST_F(SafetensorsTest, ReadsWhatItWrites) {
 }
 
 TEST_F(SafetensorsTest, ADeepHeaderIsRefused) {
+  // With the header itself, and the tensor's entry.
+  const auto nested = [&](std::size_t depth) {
+    write_entry("{\"dtype\":" + std::string(depth - 2, '[') + std::string(depth - 2, ']') + "}");
+    return error().find("nests objects and arrays") != std::string::npos;
+  };
+  EXPECT_FALSE(nested(16));
+  EXPECT_TRUE(nested(17));
   const std::string deep(200'000, '[');
   write_entry("{\"dtype\":" + deep + std::string(deep.size(), ']') + "}");
   EXPECT_EQ(error(), std::string("FILE: the header nests objects and arrays more than 16 "
@@ -168,6 +175,8 @@ TEST_F(SafetensorsTest, DamagedEntries) {
          "shape holds 18446744073709551615, which is not a size");
   expect(R"({"dtype":"F32","shape":[2],"data_offsets":[0]})",
          "\"data_offsets\" [0] are not a begin and an end");
+  expect(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8,8]})",
+         "\"data_offsets\" [0, 8, 8] are not a begin and an end");
   expect(R"({"dtype":"F32","shape":[2],"data_offsets":[8,0]})",
          "\"data_offsets\" [8, 0] are not a begin and an end");
   expect(R"({"dtype":"F32","shape":[2],"data_offsets":[4,12]})",

@@ -8,6 +8,10 @@ namespace {
 TEST(BuildCommand, NamesWhatItDoesNotTake) {
   expect_failure("build gemm --target cpu --out /tmp/nowhere", 2,
                  {"target cpu has no form in C", "sm_90a"});
+  expect_failure("build gemm --target sm_90a,cpu --out /tmp/nowhere", 2,
+                 {"target cpu has no form in C", "libtilewright.so has the kernels of the CPU"});
+  expect_failure("build gemm --target sm_90a,sm_90a --out /tmp/nowhere", 2,
+                 {"target sm_90a is named twice"});
   expect_failure("build gemm --target sm_90a", 2, {"--out"});
   expect_failure("build gemm --target sm_90a --out /tmp/nowhere --sizes p=3", 2,
                  {"gemm has no length 'p'", "m, n, k"});

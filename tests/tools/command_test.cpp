@@ -125,6 +125,7 @@ TEST(CommandTest, BadUsageEndsWith2) {
   expect_failure("run gemm --target interpreter --seed x", 2, {"--seed"});
   expect_failure("run gemm --target interpreter --seed -1", 2, {"--seed: -1 is negative"});
   expect_failure("run gem --target interpreter", 2, {"there is no kernel 'gem'", "gemm"});
+  expect_failure("list gem --cases", 2, {"there is no kernel 'gem'"});
   expect_failure("run gemm --target gpu", 2, {"there is no target 'gpu'", "interpreter"});
   expect_failure("run gemm --target interpreter --set q=1", 2, {"gemm has no option 'q'"});
   expect_failure("run gemm --target interpreter --set dtype=i7", 2, {"dtype = 'i7'"});
@@ -448,6 +449,11 @@ TEST(CommandTest, ExplainSaysHowSumsAreAdded) {
   EXPECT_EQ(json["kernels"][1]["additions"][0]["tensor"], "sums");
   EXPECT_EQ(json["kernels"][1]["additions"][0]["any_order"], true);
   EXPECT_EQ(json["kernels"][2]["additions"].size(), 0u);
+  // Of 8 heads of 1024 rows: dQ in f32, and two numbers for each row.
+  EXPECT_EQ(json["memory"]["sums"], 8 * 1024 * 128 * 4);
+  EXPECT_EQ(json["memory"]["D"], 8 * 1024 * 4);
+  EXPECT_THAT(tilewright(explain).output,
+              testing::ContainsRegex("memory beside the tensors 426[0-9]+ bytes"));
   // The tile level computes the scores twice.
   const Json& others = json["schedule"]["alternatives"];
   const auto tile = std::find_if(others.begin(), others.end(),

@@ -298,5 +298,30 @@ TEST(SimulateOperation, TunesAndExplainsPrograms) {
   EXPECT_FALSE(read_text(folder / "layouts/attention_decode_parts/tilewright-explain.txt").empty());
 }
 
+// What a rank reads or writes of another one's tensors lies between that one's begin and end of the
+// run: in each schedule, beside callers that use all tensors between the runs.
+class OverRanks : public testing::TestWithParam<std::string> {};
+TEST_P(OverRanks, TheirTensorsAreTheCallersBetweenRuns) {
+  const Json kernel = tilewright("list " + GetParam() + " --json").json()["kernels"][0];
+  // Of three ranks and more some hand on what another one has sent. What computes takes long.
+  const bool computes = GetParam().find("gemm") != std::string::npos ||
+                        GetParam().find("attention") != std::string::npos;
+  const std::string ranks = computes ? "2" : "4";
+  for (const Json& schedule : kernel["schedules"]) {
+    const std::string line =
+        "simulate " + GetParam() + " --target sm_90a --set ranks=" + ranks +
+        " --shrunken --control-only --set schedule=" + schedule["name"].get<std::string>();
+    const Answer answer = tilewright(line);
+    EXPECT_EQ(answer.status, 0) << line << "\n" << answer.output;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Operations, OverRanks,
+    testing::Values("gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
+                    "sequence_parallel_attention_backward", "sequence_parallel_varlen_attention",
+                    "all_to_all", "all_to_all_back", "all_to_all_varlen", "all_to_all_varlen_back",
+                    "all_gather", "reduce_scatter", "all_reduce", "broadcast"),
+    [](const auto& info) { return info.param; });
+
 }  // namespace
 }  // namespace tilewright::test

@@ -31,11 +31,12 @@ Program sequence_parallel_attention(const SequenceParallelAttention& operation,
 Program sequence_parallel_varlen_attention(const SequenceParallelAttention& operation,
                                            SourceLocation where = here());
 
-// For sm_90a: the queries stay where they are. Copy engines push each rank's keys and values to the
-// ranks that see them, each run of rows behind a word that counts up with the runs. One kernel,
-// that of attention_forward_sm90, begins with the keys that are its own; the warp that loads waits
-// for the word of a block's rows before it loads the block for the first time. Of a causal mask no
-// tile has rows of both halves of a zig-zag shard. Scratch: all keys and values.
+// For sm_90a: the queries stay where they are. One kernel, that of attention_forward_sm90, begins
+// with the keys that are the rank's own, while three more warps of each CTA push these to the ranks
+// that see them. Words count what has come of each run of rows; the warp that loads waits for them
+// before it loads one of its blocks for the first time. Of a causal mask no tile has rows of both
+// halves of a zig-zag shard. Kernels of all ranks run at the same time, each on a GPU of its own.
+// Scratch: all keys and values.
 Program sequence_parallel_attention_sm90(const SequenceParallelAttention& operation,
                                          SourceLocation where = here());
 Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& operation,
@@ -51,9 +52,9 @@ Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& 
 
 // The gradients, from what the forward pass took and gave, and dO, each of them the shards of a
 // rank: Q, K, V, O, LSE, dO, with `of_lse` the gradient of LSE; then dQ, dK and dV. Sinks stand
-// behind V, the same in every rank, and each gets all of their gradients. By heads: copy engines
-// bring all rows of a rank's own heads, kernels of attention_backward make their gradients, and
-// copy engines give them back. The same bits in every run. kv_heads is a multiple of ranks.
+// behind V, the same in every rank, and each gets all of their gradients. By heads: all
+// rows of a rank's own heads come to it, kernels of attention_backward make their gradients, and
+// these go back. The same bits in every run. kv_heads is a multiple of ranks.
 Program sequence_parallel_attention_backward(const SequenceParallelAttention& operation,
                                              bool of_lse = false, SourceLocation where = here());
 Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& operation,

@@ -7,10 +7,13 @@ import torch
 from ._checks import (
     DTYPES,
     check_alike,
+    check_integer,
     check_number,
     check_size,
     check_tensor,
+    f32_beside,
     refuse,
+    short,
     under_autocast,
 )
 from ._plain import is_plain
@@ -62,11 +65,11 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
         refuse(f"layout is {layout!r}, and cu_seqlens is given",
                "leave layout out: packed tensors are {" + ", ".join(_PACKED) + "}")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, tensor, _PACKED if packed else _LAYOUTS[layout])
+        check_tensor(name, tensor, _PACKED if packed else _LAYOUTS[layout], target=target)
     q, k, v = given = under_autocast(q, k, v)
     if layout == "bhsd":
         q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
-    _check_shapes(q, k, v)
+    check_shapes(q, k, v)
     offsets = _checked_offsets(cu_seqlens, q) if packed else (None, None)
     longest = _checked_longest(max_lengths, packed)
     settings = (causal, window, scale, softcap, layout, target)
@@ -110,7 +113,7 @@ class _Direct:
                                        self._target)
         else:
             out = q.new_empty(self._out_shape)
-            lse = q.new_empty(self._lse_shape, dtype=torch.float32)
+            lse = q.new_empty(self._lse_shape, dtype=f32_beside(q))
             self._call.run((q, k, v, out, lse), stream)
         return (out.transpose(1, 2) if self._transposed else out), lse
 
@@ -144,7 +147,7 @@ def _remember(given, settings, q, k, v, masked):
     _made.__dict__[_key(*given, settings)] = _Direct(q, k, v, masked, layout, target)
 
 
-def _check_shapes(q, k, v):
+def check_shapes(q, k, v):
     """Of {..., length, heads, dim}."""
     check_alike("q", q, "k", k)
     check_alike("q", q, "v", v)
@@ -162,6 +165,8 @@ def _check_shapes(q, k, v):
 
 def check_masked(q, causal, window, scale, softcap, sinks):
     """What operators take of these."""
+    if not isinstance(causal, (bool, int)):
+        refuse(f"causal is {short(causal)}", "set it to True or False")
     return (_checked_sinks(sinks, q), bool(causal), _checked_window(window, causal),
             _checked_scale(scale), _checked_softcap(softcap))
 
@@ -169,8 +174,10 @@ def check_masked(q, causal, window, scale, softcap, sinks):
 def _checked_window(window, causal):
     if window is None:
         return 0
+    fix = "set it to how many keys a query sees, or None for all"
+    check_integer("window", window, fix)
     if window < 1:
-        refuse(f"window is {window}", "set it to how many keys a query sees, or None for all")
+        refuse(f"window is {window}", fix)
     if not causal:
         refuse(f"window is {window}, and causal is {causal}",
                "set causal=True: the window is the last part of a causal mask")
@@ -193,11 +200,12 @@ def _checked_softcap(softcap):
 def _checked_sinks(sinks, q):
     if sinks is None:
         return None
-    check_tensor("sinks", sinks, ("heads",))
+    check_tensor("sinks", sinks, ("heads",), more_dtypes=(q.dtype,),
+                 target="interpreter" if q.dtype == torch.float64 else None)
     check_size("sinks", sinks, 0, "number of heads", q.shape[-2], "q")
     if sinks.device != q.device:
         refuse(f"sinks is on {sinks.device}, and q on {q.device}", f"move sinks to {q.device}")
-    return sinks.float()
+    return sinks.to(f32_beside(q))
 
 
 def _checked_offsets(cu_seqlens, q):
@@ -228,9 +236,13 @@ def _checked_longest(max_lengths, packed):
         refuse(f"max_lengths is {max_lengths}, and cu_seqlens is None",
                "leave max_lengths out: it is of packed sequences")
     pair = max_lengths if isinstance(max_lengths, (tuple, list)) else (max_lengths, max_lengths)
+    fix = "set it to the longest length, to a pair of queries and keys, or to None"
+    if len(pair) != 2:
+        refuse(f"max_lengths has {len(pair)} numbers", fix)
     for longest in pair:
+        check_integer("max_lengths", longest, fix)
         if longest < 1:
-            refuse(f"max_lengths is {max_lengths}", "set it to the longest length, or None")
+            refuse(f"max_lengths is {max_lengths}", fix)
     return pair
 
 
@@ -266,7 +278,7 @@ def kernel_options(q, k, v, sinks, masked, **others):
 def _empty_results(q, k, v, *_):
     *batch, length, heads, _ = q.shape
     return (q.new_empty((*batch, length, heads, v.shape[-1])),
-            q.new_empty((*batch, heads, length), dtype=torch.float32))
+            q.new_empty((*batch, heads, length), dtype=f32_beside(q)))
 
 
 def _forward(q, k, v, sinks, cu_seqlens_q, cu_seqlens_k, causal, window, scale, softcap, max_q,

@@ -6,7 +6,11 @@ import torch
 
 from ..binding import TilewrightError
 
-DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
+# The last one is the interpreter's, which computes in it what a kernel of f32 means.
+DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32", torch.float64: "f32"}
+
+_INTEGERS = (int, torch.SymInt)
+_NUMBERS = (*_INTEGERS, float, torch.SymFloat)
 
 
 def refuse(said, fix):
@@ -17,19 +21,28 @@ def sizes_text(tensor):
     return "{" + ", ".join(str(size) for size in tensor.shape) + "}"
 
 
-def check_tensor(name, tensor, axes, *, more_dtypes=()):
-    """Whether it is one of these axes that a kernel can take. "..." stands for any number."""
+def check_is_tensor(name, tensor):
     if not isinstance(tensor, torch.Tensor):
         refuse(f"{name} is of type {type(tensor).__name__}", f"pass a torch.Tensor as {name}")
+
+
+def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
+    """Whether it is one of these axes that a kernel can take. "..." stands for any number."""
+    check_is_tensor(name, tensor)
     least = len(axes) - axes.count("...")
     if tensor.dim() < least or (least == len(axes) and tensor.dim() != least):
         refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
                f"pass {name} as {{{', '.join(axes)}}}")
+    if tensor.dtype == torch.float64 and target != "interpreter":
+        refuse(f"{name} has elements of torch.float64, which target='interpreter' alone takes",
+               f"convert {name} to torch.float32, or set that target to check gradients")
     if tensor.dtype not in DTYPES and tensor.dtype not in more_dtypes:
         refuse(f"{name} has elements of {tensor.dtype}",
                f"convert {name} to torch.bfloat16, torch.float16 or torch.float32")
     if not (tensor.is_cpu or tensor.is_cuda):
         refuse(f"{name} is on {tensor.device}", f"move {name} to the CPU or to a CUDA GPU")
+    if tensor.layout != torch.strided:
+        refuse(f"{name} is {tensor.layout}", f"pass {name}.to_dense()")
 
 
 def check_alike(first_name, first, name, tensor):
@@ -49,10 +62,32 @@ def check_size(name, tensor, axis, what, wanted, other):
                f"pass {name} with {wanted} there")
 
 
+def f32_beside(tensor):
+    """The dtype of what is f32 beside it: f64 where all is."""
+    return torch.float64 if tensor.dtype == torch.float64 else torch.float32
+
+
 def check_number(name, value, fix, *, above):
     """Whether it is finite and at least 0, or with `above` more than 0."""
+    if not isinstance(value, _NUMBERS) and (
+            isinstance(value, torch.Tensor) or not hasattr(value, "__float__")):
+        refuse(f"{name} is {short(value)}", fix)
     if not (0 < value < math.inf or (value == 0 and not above)):
         refuse(f"{name} is {value}", fix)
+
+
+def check_integer(name, value, fix):
+    if isinstance(value, bool) or not (
+            isinstance(value, _INTEGERS) or hasattr(value, "__index__")) or \
+            isinstance(value, torch.Tensor):
+        refuse(f"{name} is {short(value)}", fix)
+
+
+def short(value):
+    """As an error shows it."""
+    if isinstance(value, torch.Tensor):
+        return f"a tensor {sizes_text(value)}"
+    return repr(value)
 
 
 def under_autocast(*tensors):

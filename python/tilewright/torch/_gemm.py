@@ -5,6 +5,7 @@ import torch
 from ._checks import (
     DTYPES,
     check_alike,
+    check_is_tensor,
     check_size,
     check_tensor,
     refuse,
@@ -41,8 +42,8 @@ def gemm(a, b, *, bias=None, activation=None, residual=None, target=None):
             residual = residual.flatten(0, -2)
         return gemm(a.flatten(0, -2), b, bias=bias, activation=activation, residual=residual,
                     target=target).unflatten(0, a.shape[:-1])
-    check_tensor("a", a, ("m", "k"))
-    check_tensor("b", b, ("k", "n"))
+    check_tensor("a", a, ("m", "k"), target=target)
+    check_tensor("b", b, ("k", "n"), target=target)
     if activation is not None and activation not in _ACTIVATIONS:
         refuse(f"activation is {activation!r}", "write one of " + ", ".join(_ACTIVATIONS))
     a, b, bias, residual = under_autocast(a, b, bias, residual)
@@ -51,11 +52,11 @@ def gemm(a, b, *, bias=None, activation=None, residual=None, target=None):
     if bias is None and activation is None and residual is None:
         return torch.ops.tilewright.gemm.default(a, b, target or "")
     if bias is not None:
-        check_tensor("bias", bias, ("n",))
+        check_tensor("bias", bias, ("n",), target=target)
         check_alike("a", a, "bias", bias)
         check_size("bias", bias, 0, "length", b.shape[1], "the n of b")
     if residual is not None:
-        check_tensor("residual", residual, ("m", "n"))
+        check_tensor("residual", residual, ("m", "n"), target=target)
         check_alike("a", a, "residual", residual)
         check_size("residual", residual, 0, "m", a.shape[0], "a")
         check_size("residual", residual, 1, "n", b.shape[1], "b")
@@ -67,7 +68,11 @@ def gemm(a, b, *, bias=None, activation=None, residual=None, target=None):
 
 def linear(x, weight, bias=None, *, activation=None, residual=None, target=None):
     """activation(x @ weight.t() + bias) + residual, as torch.nn.functional.linear has the rest."""
-    check_tensor("weight", weight, ("n", "k"))
+    check_tensor("x", x, ("...", "k"), target=target)
+    check_tensor("weight", weight, ("n", "k"), target=target)
+    x, weight = under_autocast(x, weight)
+    check_alike("x", x, "weight", weight)
+    check_size("weight", weight, 1, "k", x.shape[-1], "x")
     return gemm(x, weight.t(), bias=bias, activation=activation, residual=residual, target=target)
 
 
@@ -76,10 +81,11 @@ def gemm_fp8(a, b, scale_a, scale_b, *, target=None):
     the scales f32 of one element. Products of e4m3 read both operands along k: so `b` is best the
     transpose of a contiguous {n, k}; what lies otherwise is copied. There are no gradients."""
     for name, tensor, axes in (("a", a, ("m", "k")), ("b", b, ("k", "n"))):
-        check_tensor(name, tensor, axes, more_dtypes=(torch.float8_e4m3fn,))
+        check_is_tensor(name, tensor)
         if tensor.dtype != torch.float8_e4m3fn:
             refuse(f"{name} has elements of {tensor.dtype}",
                    f"convert {name} to torch.float8_e4m3fn; gemm takes the others")
+        check_tensor(name, tensor, axes, more_dtypes=(torch.float8_e4m3fn,))
     check_alike("a", a, "b", b)
     check_size("b", b, 0, "k", a.shape[1], "a")
     for name, scale in (("scale_a", scale_a), ("scale_b", scale_b)):

@@ -20,6 +20,9 @@ def attend_with_cache(q, k_cache, v_cache, k, v, cache_seqlens, cache_batch_idx,
         cache_seqlens = block_table.shape[1] * k_cache.shape[1]
     if isinstance(cache_seqlens, int):
         cache_seqlens = torch.full((batch,), cache_seqlens, dtype=torch.int32, device=q.device)
+    elif not isinstance(cache_seqlens, torch.Tensor) or cache_seqlens.dtype != torch.int32:
+        said = getattr(cache_seqlens, "dtype", type(cache_seqlens).__name__)
+        refuse(f"cache_seqlens is of {said}", "pass an int, or a tensor of torch.int32")
     if (k is None) != (v is None):
         refuse(f"{'k' if k is None else 'v'} is None, and the other one is given",
                "pass both k and v, or neither")

@@ -3,16 +3,18 @@ one: how many tokens there are, only the tensors know."""
 
 import torch
 
-from ._checks import refuse, sizes_text
+from ._checks import check_integer, check_is_tensor, refuse, sizes_text
 
 
 def cu_seqlens(lengths_or_mask):
     """Where packed sequences begin, and their end: int32 {batch + 1}, from the integers `lengths`
     {batch}, or from a mask {batch, length} that is true, or not 0, where a token is."""
+    check_is_tensor("lengths", lengths_or_mask)
     lengths = _as_mask(lengths_or_mask).sum(1) if lengths_or_mask.dim() == 2 else lengths_or_mask
     if lengths.dim() != 1 or lengths.is_floating_point() or lengths.dtype == torch.bool:
         refuse(f"lengths is {sizes_text(lengths)} of {lengths.dtype}",
                "pass integers {batch}, or a mask {batch, length}")
+    _check_lengths(lengths)
     return torch.nn.functional.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0))
 
 
@@ -27,6 +29,8 @@ def unpad(x, mask, *, total=None):
     Returns {total, ...}, the places int64 {total} that its rows have in the batch, batch * length
     for rows without a token, and cu_seqlens int32 {batch + 1}. Has gradients.
     """
+    check_is_tensor("x", x)
+    check_is_tensor("mask", mask)
     if x.dim() < 2:
         refuse(f"x has {x.dim()} axes: {sizes_text(x)}", "pass x as {batch, length, ...}")
     batch, length = x.shape[:2]
@@ -40,6 +44,10 @@ def unpad(x, mask, *, total=None):
 def pad(packed, places, batch, length):
     """The batch {batch, length, ...} of tokens that unpad() has packed; 0 where no token is. Has
     gradients."""
+    check_is_tensor("packed", packed)
+    check_is_tensor("places", places)
+    check_integer("batch", batch, "pass the number of sequences")
+    check_integer("length", length, "pass the length of the padded sequences")
     if places.dim() != 1 or places.shape[0] != packed.shape[0]:
         refuse(f"places is {sizes_text(places)}, and packed has {packed.shape[0]} rows",
                "pass what unpad() has returned")
@@ -53,6 +61,8 @@ def places_of(mask, total=None):
     if total is None and mask.is_cpu and not torch.compiler.is_compiling():
         total = int(mask.sum())
     rows = mask.shape[0]
+    if total is not None:
+        check_integer("total", total, "pass a number of rows, or None")
     total = rows if total is None else total
     if mask.is_cpu and not torch.compiler.is_compiling() and mask.sum() > total:
         refuse(f"total is {total}, and mask has {int(mask.sum())} tokens",
@@ -82,6 +92,18 @@ def _inverse(places, rows):
     return inverse.scatter(0, places, numbers)[:rows]
 
 
+def _check_lengths(lengths, most=None):
+    """Of the host, where they can be read without waiting."""
+    if not lengths.is_cpu or torch.compiler.is_compiling():
+        return
+    wrong = lengths < 0
+    if most is not None:
+        wrong |= lengths > most
+    if wrong.any():
+        refuse(f"a length is {lengths[wrong][0].item()}",
+               "let lengths be at least 0" + ("" if most is None else f" and at most {most}"))
+
+
 def _as_mask(mask):
     return mask if mask.dtype == torch.bool else mask != 0
 
@@ -89,6 +111,7 @@ def _as_mask(mask):
 def _mask_of(mask, batch, length):
     """{batch, length} of bool."""
     if mask.dim() == 1 and mask.shape[0] == batch and not mask.is_floating_point():
+        _check_lengths(mask, length)
         return torch.arange(length, device=mask.device) < mask[:, None]
     if mask.shape != (batch, length):
         refuse(f"mask is {sizes_text(mask)}, and x has {batch} sequences of {length}",

@@ -5,7 +5,15 @@ import functools
 import torch
 
 from ._attention import check_masked, kernel_options, require_offsets
-from ._checks import check_alike, check_size, check_tensor, refuse, sizes_text, under_autocast
+from ._checks import (
+    check_alike,
+    check_integer,
+    check_size,
+    check_tensor,
+    refuse,
+    sizes_text,
+    under_autocast,
+)
 from ._run import define, differentiate, readable, run
 
 _PAGES = ("pages", "page", "heads", "dim")
@@ -57,6 +65,7 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     else:
         check_size("q", q, 0, "batch", batch, "lengths")
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * q.shape[1]
+    check_integer("fixed_split_size", fixed_split_size, "set it to a multiple of 64, or to 0")
     masked = check_masked(q, causal, window, scale, softcap, sinks)
     tensors = (q if packed else q.flatten(0, 1), k, v)
     rest = (cu_seqlens, lengths, block_table, *masked, fixed_split_size, plan, target or "")
@@ -130,6 +139,7 @@ def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks,
                scale, softcap, fixed_split_size, plan, target):
     if not q.is_cuda:
         require_offsets("cu_seqlens", cu_seqlens_q, q.shape[0], 0)
+        _require_pages(block_table, lengths, *k.shape[:2])
     out, lse = _empty_results(q, k, v)
     out.zero_()  # queries of no sequence are not written
     lse.fill_(-torch.inf)
@@ -146,6 +156,21 @@ def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks,
                                **({"scales": scales[0].numel()} if scales else {})),
         target, tensors)
     return out, lse
+
+
+def _require_pages(table, lengths, pages, page):
+    """Whether each sequence has pages for its keys. Of the host, where that can be read."""
+    room = table.shape[1] * page
+    wrong = (lengths < 0) | (lengths > room)
+    if wrong.any():
+        refuse(f"lengths has {lengths[wrong][0].item()}, and block_table has room for {room} keys",
+               "let lengths be from 0 to that")
+    places = torch.arange(table.shape[1]) * page
+    numbers = table[places < lengths[:, None]]
+    wrong = (numbers < -1) | (numbers >= pages)
+    if wrong.any():
+        refuse(f"block_table has {numbers[wrong][0].item()}, and there are {pages} pages",
+               f"let pages be from 0 to {pages - 1}, or -1 for none")
 
 
 def _refuse_gradients(ctx, *_):
@@ -212,6 +237,7 @@ define("attention_paged_plan(Tensor cu_seqlens_q, Tensor lengths, SymInt heads, 
 
 def append(cache, new, lengths, block_table):
     """Writes {batch, length, heads, dim} behind so many rows of each sequence of the cache."""
+    check_alike("the cache", cache, "what joins it", new)
     rows = lengths[:, None] + torch.arange(new.shape[1], device=new.device)
     room = block_table.shape[1] * cache.shape[1]
     if not cache.is_cuda and (rows >= room).any():

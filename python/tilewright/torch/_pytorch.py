@@ -3,7 +3,7 @@
 import torch
 
 from ._attention import attention
-from ._checks import refuse
+from ._checks import check_tensor, refuse
 from ._theirs import require_unset, visible_keys, without_dropout
 
 
@@ -14,6 +14,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     and dropout_p are errors."""
     require_unset(attn_mask=attn_mask)
     without_dropout(dropout_p)
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, tensor, ("...", "heads", "length", "dim"))
     _require_heads(query, key, enable_gqa)
     if query.dim() == 3:
         return _first_sees_first(*(t.unsqueeze(0) for t in (query, key, value)), is_causal,
@@ -43,6 +45,8 @@ def varlen_attn(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *, return_a
     is a causal mask, and the last query sees the last key. seqused_k, block_table and a window that
     sees keys on the right are errors; num_splits may be anything."""
     require_unset(seqused_k=seqused_k, block_table=block_table)
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, tensor, ("total length", "heads", "dim"))
     _require_heads(query, key, enable_gqa, axis=-2)
     if cu_seq_k is None:
         refuse("cu_seq_k is None", "pass where the sequences of the keys begin, as cu_seq_q")

@@ -2,7 +2,16 @@
 
 import torch
 
-from ._checks import DTYPES, check_size, check_tensor, refuse, require_numbers, sizes_text
+from ._checks import (
+    DTYPES,
+    check_is_tensor,
+    check_size,
+    check_tensor,
+    f32_beside,
+    refuse,
+    require_numbers,
+    sizes_text,
+)
 from ._run import define, differentiate, readable, run
 
 
@@ -17,12 +26,14 @@ def rotary(x, cos, sin, *, positions=None, interleaved=False, target=None):
     target       interpreter or sim:sm_90a, for tensors of the host
     """
     if isinstance(x, torch.Tensor) and x.dim() == 3:
-        positions = positions if positions is None else positions.unsqueeze(0)
+        if positions is not None:
+            check_is_tensor("positions", positions)
+            positions = positions.unsqueeze(0)
         return rotary(x.unsqueeze(0), cos, sin, positions=positions, interleaved=interleaved,
                       target=target).squeeze(0)
-    check_tensor("x", x, ("batch", "length", "heads", "dim"))
+    check_tensor("x", x, ("batch", "length", "heads", "dim"), target=target)
     for name, table in (("cos", cos), ("sin", sin)):
-        check_tensor(name, table, ("positions", "half"))
+        check_tensor(name, table, ("positions", "half"), target=target)
         if table.device != x.device:
             refuse(f"{name} is on {table.device}, and x on {x.device}", f"move it to {x.device}")
         if table.requires_grad:
@@ -36,11 +47,15 @@ def rotary(x, cos, sin, *, positions=None, interleaved=False, target=None):
         if x.shape[1] > cos.shape[0]:
             refuse(f"x has {x.shape[1]} tokens, and cos has {cos.shape[0]} positions",
                    "pass cos and sin of as many, or positions")
-    elif positions.dtype != torch.int32 or positions.shape != x.shape[:2]:
+    else:
+        check_is_tensor("positions", positions)
+    if positions is not None and (
+            positions.dtype != torch.int32 or positions.shape != x.shape[:2]):
         refuse(f"positions is {sizes_text(positions)} of {positions.dtype}",
                f"pass torch.int32 {{{x.shape[0]}, {x.shape[1]}}}, a position for each token")
-    return torch.ops.tilewright.rotary.default(x, cos.float(), sin.float(), positions, interleaved,
-                                               False, target or "")
+    cos, sin = cos.to(f32_beside(x)), sin.to(f32_beside(x))
+    return torch.ops.tilewright.rotary.default(x, cos, sin, positions, interleaved, False,
+                                               target or "")
 
 
 def _turned(x, cos, sin, positions, interleaved, inverse, target):

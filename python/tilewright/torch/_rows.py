@@ -5,9 +5,11 @@ import torch
 from ._checks import (
     DTYPES,
     check_alike,
+    check_integer,
     check_number,
     check_size,
     check_tensor,
+    f32_beside,
     in_f32_under_autocast,
     refuse,
     require_numbers,
@@ -32,7 +34,11 @@ def layer_norm(x, weight=None, bias=None, *, eps=1e-5, target=None):
 
 def softmax(x, dim=-1, *, target=None):
     """exp(x) / sum(exp(x)) along `dim`, computed in f32. Another axis than the last is copied."""
-    check_tensor("x", x, ("...", "n"))
+    check_tensor("x", x, ("...", "n"), target=target)
+    fix = f"name an axis of x, from {-x.dim()} to {x.dim() - 1}"
+    check_integer("dim", dim, fix)
+    if not -x.dim() <= dim < x.dim():
+        refuse(f"dim is {dim}, and x has {x.dim()} axes", fix)
     (x,) = in_f32_under_autocast(x)
     x = x.movedim(dim, -1)
     y = torch.ops.tilewright.softmax.default(_rows_of(x), target or "")
@@ -48,7 +54,7 @@ def cross_entropy(logits, labels, *, ignore_index=-100, label_smoothing=0.0, red
 
     A label that is no class is an error where labels are on the host, and else has the loss inf.
     """
-    check_tensor("logits", logits, ("...", "classes"))
+    check_tensor("logits", logits, ("...", "classes"), target=target)
     if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64:
         refuse(f"labels is of {getattr(labels, 'dtype', type(labels).__name__)}",
                "pass a tensor of torch.int64")
@@ -58,8 +64,11 @@ def cross_entropy(logits, labels, *, ignore_index=-100, label_smoothing=0.0, red
     if labels.device != logits.device:
         refuse(f"labels is on {labels.device}, and logits on {logits.device}",
                f"move labels to {logits.device}")
-    if not 0 <= label_smoothing <= 1:
-        refuse(f"label_smoothing is {label_smoothing}", "set it to a number from 0 to 1")
+    fix = "set it to a number from 0 to 1"
+    check_number("label_smoothing", label_smoothing, fix, above=False)
+    check_integer("ignore_index", ignore_index, "set it to a label that has no loss")
+    if label_smoothing > 1:
+        refuse(f"label_smoothing is {label_smoothing}", fix)
     if reduction not in ("mean", "sum", "none"):
         refuse(f"reduction is {reduction!r}", "write mean, sum or none")
     (logits,) = in_f32_under_autocast(logits)
@@ -72,10 +81,10 @@ def cross_entropy(logits, labels, *, ignore_index=-100, label_smoothing=0.0, red
 
 
 def _norm(x, weight, bias, centred, eps, target):
-    check_tensor("x", x, ("...", "n"))
+    check_tensor("x", x, ("...", "n"), target=target)
     for name, vector in (("weight", weight), ("bias", bias)):
         if vector is not None:
-            check_tensor(name, vector, ("n",))
+            check_tensor(name, vector, ("n",), target=target)
             check_size(name, vector, 0, "length", x.shape[-1], "x's last axis")
     check_number("eps", eps, "set it to a number of at least 0", above=False)
     x, weight, bias = in_f32_under_autocast(x, weight, bias)
@@ -102,7 +111,7 @@ def _empty_like(tensor):
 
 def _of_rows(x, there=True):
     """A number in f32 for each row."""
-    return x.new_empty(x.shape[0] if there else 0, dtype=torch.float32)
+    return x.new_empty(x.shape[0] if there else 0, dtype=f32_beside(x))
 
 
 def _norm_options(x, weight, has_bias, eps):

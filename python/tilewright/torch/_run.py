@@ -10,7 +10,7 @@ import threading
 import torch
 
 from ..kernel import Kernel
-from ..tensor import arguments_of
+from ..tensor import arguments_of, describe
 from ._checks import refuse
 
 ALIGNMENT = 16  # bytes, of rows that TMA copies
@@ -104,17 +104,27 @@ def readable(tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
+def _described(tensor):
+    if tensor.dtype == torch.float64:
+        return tensor.data_ptr(), "f64", tuple(tensor.shape), tuple(tensor.stride())
+    return describe(tensor)
+
+
 class Call:
     """A kernel on tensors of these shapes, wherever they lie. For one thread."""
 
     def __init__(self, kernel, tensors):
-        self.kernel, self.arguments = kernel, arguments_of(tensors)
+        self.kernel, self.arguments = kernel, arguments_of(tensors, _described)
         self.places = list(self.arguments)
+        self.is_double = any(tensor.dtype == torch.float64 for tensor in tensors)
 
     def run(self, tensors, stream):
         for place, tensor in zip(self.places, tensors):
             place.data = tensor.data_ptr()
-        self.kernel.run(self.arguments, stream)
+        if self.is_double:
+            self.kernel.run_in_float64(self.arguments)
+        else:
+            self.kernel.run(self.arguments, stream)
 
 
 def run(name, settings, options, target, tensors):
@@ -122,6 +132,9 @@ def run(name, settings, options, target, tensors):
     kernel's options are those of options(), which hang on `settings` and the tensors' shapes."""
     first = tensors[0]
     if not first.is_cuda:
+        if target == "cuda":
+            refuse(f"target is cuda, and the tensors are on {first.device}",
+                   "leave target out, or move the tensors to a GPU")
         call_of(name, settings, options, target or "cpu", 0, tensors).run(tensors, None)
         return
     if target not in ("", "cuda"):

@@ -60,7 +60,8 @@ class _Switch:
 
 def _can_be_ours(query, key, value, dropout_p, is_causal):
     """Of {batch, heads, length, dim}. Masks of as many queries as keys mean the same."""
-    return (query.dtype in DTYPES and query.dtype == key.dtype == value.dtype and dropout_p == 0 and
+    return (query.dtype in DTYPES and query.dtype != torch.float64 and
+            query.dtype == key.dtype == value.dtype and dropout_p == 0 and
             query.shape[-1] == key.shape[-1] == value.shape[-1] and
             key.shape[1] == value.shape[1] and query.shape[1] % key.shape[1] == 0 and
             (not is_causal or query.shape[2] == key.shape[2]))

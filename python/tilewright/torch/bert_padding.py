@@ -9,7 +9,7 @@ length of the batch as max_seqlen_in_batch.
 
 import torch
 
-from ._checks import refuse, sizes_text
+from ._checks import check_is_tensor, refuse, sizes_text
 from ._packing import cu_seqlens, pad, places_of, rows_at
 
 __all__ = ["index_first_axis", "index_put_first_axis", "pad_input", "unpad_input"]
@@ -19,6 +19,8 @@ def unpad_input(hidden_states, attention_mask, unused_mask=None):
     """hidden_states {batch, length, ...} and attention_mask {batch, length}: the packed rows, their
     indices, cu_seqlens, the longest length, and how many tokens of each sequence are used.
     Tokens of unused_mask are packed as well, and count as not used."""
+    check_is_tensor("hidden_states", hidden_states)
+    check_is_tensor("attention_mask", attention_mask)
     packed_mask = attention_mask != 0
     used = packed_mask.sum(1, dtype=torch.int32)
     if unused_mask is not None:

@@ -1,18 +1,33 @@
-"""Ranks of PyTorch's process groups: a group of Tilewright's by their store, tensors that all ranks
-reach, and whole tensors as the parts that ranks have.
+"""Ranks of PyTorch's process groups: a group of Tilewright's by their store, operations over its
+ranks with gradients, tensors that all ranks reach, and whole tensors as the parts that ranks have.
 
     ranks = join()                                            # those of the default process group
-    own, *others = tensors = empty(ranks, (4096, 1024), torch.bfloat16, "x", device="cuda")
-    multiply = tilewright.Kernel("gemm_reduce_scatter", group=ranks)    # docs/distributed.md
-"""
+    y = gemm_reduce_scatter(x, weight.t(), group=ranks)       # all ranks call it, in the same order
 
-import math
+On GPUs each rank has its own, and every call is queued on its current stream. On the host, for
+tests, rank 0 computes for all of them.
+"""
 
 import torch
 import torch.distributed
 
 from ..group import Group
-from ._checks import refuse, sizes_text
+from ._checks import check_is_tensor, refuse, sizes_text
+from ._over_ranks import (
+    all_gather,
+    all_gather_gemm,
+    all_reduce,
+    all_to_all,
+    all_to_all_back,
+    gemm_reduce_scatter,
+    reduce_scatter,
+    sequence_parallel_attention,
+)
+from ._ranks import copies_of, empty
+
+__all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back", "empty",
+           "explain", "gemm_reduce_scatter", "join", "reduce_scatter",
+           "sequence_parallel_attention", "shard", "unshard"]
 
 _SHARDS = ("contiguous", "zig_zag")
 
@@ -33,28 +48,11 @@ def _store_of(group):
     return torch.distributed.distributed_c10d._get_process_group_store(group)
 
 
-def empty(group, shape, dtype, name, *, device="cpu"):
-    """A tensor that every rank has, and that all ranks of one machine reach: a list with that of
-    each rank, this one's at [group.rank]. By all ranks. Its memory is the host's or a GPU's, stays
-    while one of the list's tensors is there, and holds anything."""
-    device = torch.device(device)
-    on_gpu = device.type == "cuda"
-    if not on_gpu and device.type != "cpu":
-        refuse(f"device is {device}", "allocate on cpu or cuda")
-    index = (device.index if device.index is not None else torch.cuda.current_device()) \
-        if on_gpu else 0
-    size = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
-    memory = group.symmetric((size,), "u8", name, "gpu" if on_gpu else "host", index)
-    place = torch.device("cuda", index) if on_gpu else device
-    return [_as_torch(bytes_of_rank, place, dtype).view(shape) for bytes_of_rank in memory]
-
-
-def _as_torch(memory, device, dtype):
-    if memory.size_bytes == 0:
-        return torch.empty(0, dtype=dtype, device=device)
-    if device.type == "cuda":
-        return torch.as_tensor(memory, device=device).view(dtype)
-    return torch.frombuffer(memory.view(), dtype=torch.uint8).view(dtype)
+def explain(group):
+    """What the operations of a group have copied, beside what they do: a report, which prints as
+    text. On a GPU results that other ranks write come by way of memory that the ranks share, unless
+    out= has such memory of empty()."""
+    return copies_of(group)
 
 
 def shard(whole, dim, ranks, how="contiguous"):
@@ -66,6 +64,9 @@ def shard(whole, dim, ranks, how="contiguous"):
                 more: under a causal mask every rank then has as much to do
     """
     _check_how(how)
+    check_is_tensor("whole", whole)
+    if not -whole.dim() <= dim < whole.dim():
+        refuse(f"dim is {dim}, and whole is {sizes_text(whole)}", "name an axis of whole")
     size = whole.shape[dim]
     if ranks < 1 or size % ranks != 0:
         refuse(f"axis {dim} of {sizes_text(whole)} is divided among {ranks} ranks",
@@ -80,6 +81,8 @@ def shard(whole, dim, ranks, how="contiguous"):
 def unshard(shards, dim, how="contiguous"):
     """The whole of what shard() gives. Has gradients."""
     _check_how(how)
+    if isinstance(shards, torch.Tensor):
+        refuse(f"shards is a tensor {sizes_text(shards)}", "pass a list, of each rank's")
     if len({tensor.shape for tensor in shards}) != 1:
         refuse("shards are " + ", ".join(sizes_text(tensor) for tensor in shards),
                "pass one of the same shape of each rank")

@@ -11,7 +11,7 @@ probabilities, which are never there.
 
 from ._attention import attention
 from ._kvcache import attend_with_cache
-from ._theirs import require_unset, visible_keys, without_dropout
+from ._theirs import parts, require_unset, visible_keys, without_dropout
 
 __all__ = ["flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
            "flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func",
@@ -29,12 +29,12 @@ def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, wi
 
 def flash_attn_kvpacked_func(q, kv, *others, **named):
     """The same of kv {batch, length, 2, heads, dim}."""
-    return flash_attn_func(q, *kv.unbind(2), *others, **named)
+    return flash_attn_func(q, *parts("kv", kv, 2, 2), *others, **named)
 
 
 def flash_attn_qkvpacked_func(qkv, *others, **named):
     """The same of qkv {batch, length, 3, heads, dim}."""
-    return flash_attn_func(*qkv.unbind(2), *others, **named)
+    return flash_attn_func(*parts("qkv", qkv, 2, 3), *others, **named)
 
 
 def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
@@ -52,13 +52,13 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
 
 def flash_attn_varlen_kvpacked_func(q, kv, *others, **named):
     """The same of kv {total length, 2, heads, dim}."""
-    return flash_attn_varlen_func(q, *kv.unbind(1), *others, **named)
+    return flash_attn_varlen_func(q, *parts("kv", kv, 1, 2), *others, **named)
 
 
 def flash_attn_varlen_qkvpacked_func(qkv, cu_seqlens, max_seqlen, *others, **named):
     """The same of qkv {total length, 3, heads, dim}."""
-    return flash_attn_varlen_func(*qkv.unbind(1), cu_seqlens, cu_seqlens, max_seqlen, max_seqlen,
-                                  *others, **named)
+    return flash_attn_varlen_func(*parts("qkv", qkv, 1, 3), cu_seqlens, cu_seqlens, max_seqlen,
+                                  max_seqlen, *others, **named)
 
 
 def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, rotary_cos=None, rotary_sin=None,

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cpu/kernels/convert.h"
+#include "cpu/kernels/linear.h"
 
 // Elementwise functions of f32 one behind the other, whose values stay in registers between them.
 // Each step is a function that ends with a call of the next one. It has the values in its
@@ -8,6 +8,13 @@
 // such calls.
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
+
+// A sum of each row, as sum_along_row_in_parts has it: element i goes to part i mod kParts.
+constexpr std::int64_t kParts = 4 * kBlock;
+struct SumOfRow {
+  alignas(TW_VECTOR_BYTES) float parts[kParts];
+  std::int64_t columns;  // of the row
+};
 
 struct ReadyStep;
 // For four vectors, whose first element is at `column`, or for `a` alone.
@@ -39,6 +46,25 @@ template <typename F>
 struct OfValue {
   TW_INLINE static Floats next(Floats value, const ReadyStep*, std::int64_t) { return F{}(value); }
 };
+// Four values take turns.
+template <>
+struct OfValue<erf_vector> {
+  TW_INLINE static Floats next(Floats value, const ReadyStep*, std::int64_t) {
+    return erf_of(value);
+  }
+  TW_INLINE static void take_turns(Floats& a, Floats& b, Floats& c, Floats& d) {
+    Floats all[4] = {a, b, c, d};
+    erf_of(all);
+    a = all[0];
+    b = all[1];
+    c = all[2];
+    d = all[3];
+  }
+};
+template <typename F>
+constexpr bool kTakesTurns = false;
+template <>
+constexpr bool kTakesTurns<OfValue<erf_vector>> = true;
 struct Square {
   TW_INLINE static Floats next(Floats value, const ReadyStep*, std::int64_t) {
     return value * value;
@@ -62,51 +88,6 @@ struct OfThree {
   }
 };
 
-// Vectors of narrower elements, as many as of floats.
-template <typename T>
-TW_INLINE Floats load_as_floats(const T* from) {
-  alignas(TW_VECTOR_BYTES) float wide[kLanes];
-  convert_row(from, wide, kLanes);
-  return load(wide);
-}
-template <typename T>
-TW_INLINE void store_floats(T* to, Floats value) {
-  alignas(TW_VECTOR_BYTES) float wide[kLanes];
-  store(wide, value);
-  convert_row(wide, to, kLanes);
-}
-template <>
-TW_INLINE Floats load_as_floats(const float* from) {
-  return load(from);
-}
-template <>
-TW_INLINE void store_floats(float* to, Floats value) {
-  store(to, value);
-}
-template <>
-TW_INLINE Floats load_as_floats(const Bf16* from) {
-  HalfWords bits;
-  __builtin_memcpy(&bits, from, sizeof(bits));
-  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
-}
-template <>
-TW_INLINE void store_floats(Bf16* to, Floats value) {
-#if defined(__AVX512BF16__)
-  // The instruction takes subnormals for 0, and keeps bits of what is no number.
-  constexpr int kOthers = 0xa1;
-  if (_mm512_fpclass_ps_mask(value, kOthers) == 0) {
-    const __m256bh converted = _mm512_cvtneps_pbh(value);
-    __builtin_memcpy(to, &converted, sizeof(converted));
-    return;
-  }
-#endif
-  const Words bits = reinterpret_cast<Words>(value);
-  const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-  const Ints result = value == value ? reinterpret_cast<Ints>(rounded) : splat_int(0x7fff);
-  const HalfWords narrow = __builtin_convertvector(result, HalfWords);
-  __builtin_memcpy(to, &narrow, sizeof(narrow));
-}
-
 template <typename T, bool repeats>
 struct Begin {
   TW_INLINE static Floats next(Floats, const ReadyStep* step, std::int64_t column) {
@@ -117,11 +98,15 @@ struct Begin {
 
 template <typename F, int vectors>
 void take_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step, std::int64_t column) {
-  a = F::next(a, step, column);
-  if constexpr (vectors == 4) {
-    b = F::next(b, step, column + kLanes);
-    c = F::next(c, step, column + 2 * kLanes);
-    d = F::next(d, step, column + 3 * kLanes);
+  if constexpr (kTakesTurns<F> && vectors == 4) {
+    F::take_turns(a, b, c, d);
+  } else {
+    a = F::next(a, step, column);
+    if constexpr (vectors == 4) {
+      b = F::next(b, step, column + kLanes);
+      c = F::next(c, step, column + 2 * kLanes);
+      d = F::next(d, step, column + 3 * kLanes);
+    }
   }
   return function_of<vectors>(step + 1)(a, b, c, d, step + 1, column);
 }
@@ -131,20 +116,47 @@ template <typename T, int vectors>
 void store_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step,
                 std::int64_t column) {
   auto* const to = static_cast<T*>(const_cast<void*>(step->operands[0])) + column;
-  store_floats(to, a);
   if constexpr (vectors == 4) {
-    store_floats(to + kLanes, b);
-    store_floats(to + 2 * kLanes, c);
-    store_floats(to + 3 * kLanes, d);
+    const Floats values[] = {a, b, c, d};
+    store_floats(to, values);
+  } else {
+    const Floats values[] = {a};
+    store_floats(to, values);
   }
   if (!step[1].code.four) return;
   return function_of<vectors>(step + 1)(a, b, c, d, step + 1, column);
+}
+
+// Ends a chain. What a row has room for behind its last column takes no part.
+template <int vectors>
+void sum_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step, std::int64_t column) {
+  auto* const sum = static_cast<SumOfRow*>(const_cast<void*>(step->operands[1]));
+  float* const parts = sum->parts + column % kParts;
+  if constexpr (vectors == 4) {
+    store(parts, load(parts) + a);
+    store(parts + kLanes, load(parts + kLanes) + b);
+    store(parts + 2 * kLanes, load(parts + 2 * kLanes) + c);
+    store(parts + 3 * kLanes, load(parts + 3 * kLanes) + d);
+  } else {
+    const Ints exists = lane_numbers() < static_cast<std::int32_t>(sum->columns - column);
+    store(parts, load(parts) + choose(exists, a, splat(Add::kNeutral)));
+  }
+}
+
+TW_INLINE void begin_sum(SumOfRow* sum) {
+  for (std::int64_t i = 0; i < kParts; ++i) sum->parts[i] = Add::kNeutral;
+}
+TW_INLINE float end_sum(const SumOfRow* sum) {
+  const auto block = [&](int i) { return load_block(sum->parts + i * kBlock); };
+  return tree<Add>(combine_blocks<Add>(combine_blocks<Add>(block(0), block(1)),
+                                       combine_blocks<Add>(block(2), block(3))));
 }
 
 template <typename F>
 constexpr StepCode kStep = {take_step<F, 4>, take_step<F, 1>};
 template <typename T>
 constexpr StepCode kStore = {store_step<T, 4>, store_step<T, 1>};
+constexpr StepCode kSum = {sum_step<4>, sum_step<1>};
 
 // By the value's place and by which of the others repeat.
 struct CodesOfFunction {
@@ -236,6 +248,8 @@ TW_INLINE StepCode code_of(const Step& step) {
       return kSteps.stores[static_cast<int>(step.element)];
     case StepKind::square:
       return kStep<Square>;
+    case StepKind::sum:
+      return kSum;
     case StepKind::function:
       break;
   }
@@ -244,14 +258,21 @@ TW_INLINE StepCode code_of(const Step& step) {
 }
 
 void chain(Shape shape, const Step* steps, int count) {
+  if (compute_if_linear(shape, steps, count)) return;
   ReadyStep ready[kMaximumSteps + 1];
   for (int i = 0; i < count; ++i) {
     ready[i] = {code_of(steps[i]), {steps[i].operands[0], steps[i].operands[1]}};
   }
   ready[count].code = {};
+  SumOfRow sum;
+  sum.columns = shape.columns;
+  const bool sums = steps[count - 1].kind == StepKind::sum;
+  if (sums) ready[count - 1].operands[1] = &sum;
+  ResultsOfRows results(static_cast<float*>(const_cast<void*>(steps[count - 1].operands[0])));
   Asking asking(shape.ahead);
   const Floats none = {};
   for (std::int64_t row = 0; row < shape.rows; ++row) {
+    if (sums) begin_sum(&sum);
     std::int64_t column = 0;
     for (; column + Asking::kRound <= shape.columns; column += Asking::kRound) {
       asking.next();
@@ -260,6 +281,7 @@ void chain(Shape shape, const Step* steps, int count) {
     for (; column < shape.columns; column += kLanes) {
       ready->code.one(none, none, none, none, ready, column);
     }
+    if (sums) results.add(end_sum(&sum));
     for (int i = 0; i < count; ++i) {
       for (int j = 0; j < 2; ++j) {
         ready[i].operands[j] =
@@ -267,6 +289,7 @@ void chain(Shape shape, const Step* steps, int count) {
       }
     }
   }
+  if (sums) results.end();
 }
 
 }  // namespace

@@ -113,8 +113,10 @@ TW_INLINE Floats tanh_of(Floats x) {
 }
 
 // x times a polynomial of degree 6 of what |x| lies beside the nearest of eight places. Of the
-// coefficients of one power each lane takes that of its place.
-TW_INLINE Floats erf_of(Floats x) {
+// coefficients of one power each lane takes that of its place. Several vectors take turns: one
+// waits for its product while the others begin theirs.
+template <int count>
+TW_INLINE void erf_of(Floats (&x)[count]) {
   constexpr float kPolynomials[][8] = {
       {-0.0242055766f, 0.00185714336f, 0.0157599654f, -0.000447309721f, -0.00368476845f,
        -0.00073179137f, 0.000119598488f, 0.000100313351f},
@@ -134,13 +136,29 @@ TW_INLINE Floats erf_of(Floats x) {
   constexpr float kOne = 3.91917944f;  // of which it is 1
   constexpr float kPlaces = 1.9f;      // in an interval of length 1
   constexpr float kRound = 0x1.8p23f;  // whose last bits count the places, where they are added
-  const Floats limited = at_most(at_least(x, -kOne), kOne), distance = magnitude(limited);
-  const Floats counted = fused(distance, kPlaces, splat(kRound));
-  const Floats rest = fused(counted - kRound, -1 / kPlaces, distance);
-  const Ints place = bits_of(counted) & 7;
-  Floats sum = one_of_eight(kPolynomials[0], place);
-  for (int i = 1; i < 7; ++i) sum = fused(sum, rest, one_of_eight(kPolynomials[i], place));
-  return limited * sum;
+  Floats rest[count], sum[count];
+  Ints place[count];
+  unrolled<count>([&](auto i) {
+    Floats& limited = x[i.value];
+    limited = at_most(at_least(limited, -kOne), kOne);
+    const Floats distance = magnitude(limited);
+    const Floats counted = fused(distance, kPlaces, splat(kRound));
+    rest[i.value] = fused(counted - kRound, -1 / kPlaces, distance);
+    place[i.value] = bits_of(counted);
+    sum[i.value] = one_of_eight(kPolynomials[0], place[i.value]);
+  });
+  unrolled<6>([&](auto power) {
+    unrolled<count>([&](auto i) {
+      const Floats next = one_of_eight(kPolynomials[power.value + 1], place[i.value]);
+      sum[i.value] = fused(sum[i.value], rest[i.value], next);
+    });
+  });
+  unrolled<count>([&](auto i) { x[i.value] = x[i.value] * sum[i.value]; });
+}
+TW_INLINE Floats erf_of(Floats x) {
+  Floats one[1] = {x};
+  erf_of(one);
+  return one[0];
 }
 
 TW_INLINE Floats rsqrt_of(Floats x) { return 1 / square_root(x); }

@@ -157,6 +157,27 @@ TW_INLINE Floats trees_of_rows(std::int64_t columns, Asking& asking, RowAt row_a
   return F::combine(even_lanes(first, second), odd_lanes(first, second));
 }
 
+// What some rows come to, which is written as whole vectors. Who reads a vector of which a single
+// element was written has to wait until all stores before have reached the cache.
+class ResultsOfRows {
+ public:
+  TW_INLINE explicit ResultsOfRows(float* to) : to_(to) {}
+  TW_INLINE void add(float result) {
+    results_ = choose(lane_numbers() == count_, splat(result), results_);
+    if (++count_ == kLanes) end();
+  }
+  TW_INLINE void end() {
+    if (count_ > 0) store(to_, results_);
+    to_ += count_;
+    count_ = 0;
+  }
+
+ private:
+  float* to_;
+  Floats results_ = {};
+  std::int32_t count_ = 0;
+};
+
 // Writes what each of the rows row_at(i) comes to: of kLanes rows at once, and of those left.
 template <typename F, typename RowAt>
 TW_INLINE void combine_rows(Shape shape, float* to, RowAt row_at) {
@@ -166,9 +187,11 @@ TW_INLINE void combine_rows(Shape shape, float* to, RowAt row_at) {
     store(to + row,
           trees_of_rows<F>(shape.columns, asking, [&](int i) { return row_at(row + i); }));
   }
+  ResultsOfRows results(to + row);
   for (; row < shape.rows; ++row) {
-    to[row] = tree<F>(parts_of_row<F>(row_at(row), shape.columns, asking));
+    results.add(tree<F>(parts_of_row<F>(row_at(row), shape.columns, asking)));
   }
+  results.end();
 }
 template <typename F>
 TW_INLINE void combine_rows(Shape shape, const Operand& source, float* to) {

@@ -85,7 +85,7 @@ TW_INLINE Ints lane_numbers() {
 // A condition's lanes are 0 or all ones.
 TW_INLINE Floats choose(Ints condition, Floats yes, Floats no) { return condition ? yes : no; }
 
-// Of each lane the number at its place, which is 0 to 7.
+// Of each lane the number at its place, of which the last three bits count.
 TW_INLINE Floats one_of_eight(const float (&numbers)[8], Ints places) {
 #if defined(__AVX512F__)
   const __m512 all = _mm512_broadcast_f32x8(_mm256_loadu_ps(numbers));
@@ -94,7 +94,7 @@ TW_INLINE Floats one_of_eight(const float (&numbers)[8], Ints places) {
   return _mm256_permutevar8x32_ps(_mm256_loadu_ps(numbers), (__m256i)places);
 #else
   Floats result;
-  for (int i = 0; i < kLanes; ++i) result[i] = numbers[places[i]];
+  for (int i = 0; i < kLanes; ++i) result[i] = numbers[places[i] & 7];
   return result;
 #endif
 }

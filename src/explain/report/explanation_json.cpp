@@ -173,6 +173,14 @@ std::string explanation_json(const Explanation& explanation) {
                          {"any_order", !each.ordered},
                          {"where", format_location(each.where)}});
   }
+  Json tiers = Json::array();
+  for (const Tiers& each : explanation.tiers) {
+    Json ways = Json::array();
+    for (const Tiers::Way& way : each.ways) {
+      ways.push_back({{"together", way.together}, {"copies", way.copies}});
+    }
+    tiers.push_back({{"ring", each.ring}, {"ways", ways}, {"where", format_location(each.where)}});
+  }
   Json shared = Json::object();
   for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
   const Json json = {{"kernel", explanation.kernel},
@@ -198,6 +206,7 @@ std::string explanation_json(const Explanation& explanation) {
                      {"schedule", schedule_of(explanation.schedule)},
                      {"schedule_fields", fields},
                      {"form", fmt::format("{:016x}", explanation.form)},
+                     {"tiers", tiers},
                      {"decisions", decisions},
                      {"additions", additions},
                      {"warnings", explanation.warnings},
@@ -213,9 +222,12 @@ std::string explanation_json(const ProgramExplanation& program) {
   for (const Explanation& kernel : program.kernels) {
     kernels.push_back(Json::parse(explanation_json(kernel)));
   }
+  Json memory = Json::object();
+  for (const OwnMemory& own : program.memory) memory[own.name] = own.bytes;
   const Json json = {{"program", program.program},
                      {"target", program.target},
                      {"steps", steps},
+                     {"memory", memory},
                      {"roofline", roofline_of(program.work, program.target)},
                      {"schedule", schedule_of(program.schedule)},
                      {"kernels", kernels}};

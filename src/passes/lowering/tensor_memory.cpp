@@ -29,7 +29,7 @@ void TensorMemoryLowering::product(const Operation& o) {
   const ValueId memory = o.operands[0], address = o.operands[1];
   const bool from_shared = code_.type(o.operands[2]).is(ir::Type::Kind::view);
   const View b = views_.at(o.operands[3]);
-  const ir::Type& b_type = code_.type(o.operands[3]);
+  const ir::Type b_type = code_.type(o.operands[3]);  // new values move what is there
   const int b_axis = b.transposed ? 1 : 0;
   const auto side = [&](const View& view, int k_axis) {
     return operand_side(code_, views_, view, k_axis, limits_.product_depth_bytes,
@@ -82,7 +82,7 @@ ValueId TensorMemoryLowering::own_window(ValueId address, SourceLocation where) 
 // Calls `emit(address, attributes)` for each power of two of the tile's columns.
 template <typename Emit>
 void TensorMemoryLowering::in_pieces(ValueId tile, ValueId address, const Operation& o, Emit emit) {
-  const ir::Type& type = code_.type(tile);
+  const ir::Type type = code_.type(tile);
   const ValueId first = own_window(address, o.where);
   const std::int64_t columns = type.shape[1] * size_of(type.dtype) / kColumnBytes;
   for (std::int64_t column = 0; column < columns;) {

@@ -49,8 +49,8 @@ struct WordStep {
 // since all that it needs comes and nothing takes away from it.
 //
 // So who has waited for so much knows that all that was done before the needed changes has happened
-// in time, whatever these hand on: a relaxed one, too, comes behind what its warp did before. Within
-// a cluster that orders steps of words with each other, and no other memory.
+// in time, whatever these hand on: a relaxed one, too, comes behind what its warp did before.
+// Within a cluster that orders steps of words with each other, and no other memory.
 //
 // Of a word that counts who leaves, the last one takes back what all have added. Who that is hangs
 // on the order; that somebody does, and what is left, does not. It is so where all add the same

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "kernels/attention_ranks.h"
+
+namespace tilewright::kernels {
+
+// A tensor whose rows are divided among ranks, and memory of each rank for all rows of some of its
+// own heads: statistics have no columns, and their rows last.
+struct DividedTensor {
+  std::string name;
+  DType dtype;
+  bool of_queries;
+  int heads;      // of all
+  int exchanged;  // of a rank
+  int dim;        // 0 of statistics
+};
+
+enum class ExchangeWay { to_heads, back };
+
+// One kernel that brings the rows of all ranks to the heads of each, those of the `group`-th of so
+// many groups of them, or back. It takes of each tensor the rank's own rows and all of the heads.
+// Who waits for its stream has all that it sends.
+Kernel heads_exchange_sm90(const SequenceParallelAttention& o, int group, int groups,
+                           ExchangeWay way, const std::vector<DividedTensor>& tensors,
+                           const std::string& name);
+
+}  // namespace tilewright::kernels

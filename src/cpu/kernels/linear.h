@@ -1,0 +1,207 @@
+#pragma once
+
+#include "cpu/kernels/convert.h"
+#include "cpu/kernels/reduce.h"
+
+// Chains that are linear in the elements of a row, and those that sum such rows or their squares:
+// what normalisations do. Each is one loop, where a chain goes from step to step.
+namespace tilewright::cpu::TW_LEVEL {
+namespace {
+
+// Vectors of narrower elements, as many as of floats.
+template <typename T>
+TW_INLINE Floats load_as_floats(const T* from) {
+  alignas(TW_VECTOR_BYTES) float wide[kLanes];
+  convert_row(from, wide, kLanes);
+  return load(wide);
+}
+template <>
+TW_INLINE Floats load_as_floats(const float* from) {
+  return load(from);
+}
+template <>
+TW_INLINE Floats load_as_floats(const Bf16* from) {
+  HalfWords bits;
+  __builtin_memcpy(&bits, from, sizeof(bits));
+  return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+}
+
+template <typename T, int count>
+TW_INLINE void store_floats(T* to, const Floats (&values)[count]) {
+  for (int i = 0; i < count; ++i) {
+    alignas(TW_VECTOR_BYTES) float wide[kLanes];
+    store(wide, values[i]);
+    convert_row(wide, to + i * kLanes, kLanes);
+  }
+}
+template <int count>
+TW_INLINE void store_floats(float* to, const Floats (&values)[count]) {
+  for (int i = 0; i < count; ++i) store(to + i * kLanes, values[i]);
+}
+TW_INLINE HalfWords rounded_to_bf16(Floats value) {
+  const Words bits = reinterpret_cast<Words>(value);
+  const Words rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const Ints result = value == value ? reinterpret_cast<Ints>(rounded) : splat_int(0x7fff);
+  return __builtin_convertvector(result, HalfWords);
+}
+#if defined(__AVX512BF16__)
+// The instruction takes subnormals for 0, and keeps bits of what is no number.
+TW_INLINE __mmask16 rounds_otherwise(Floats value) {
+  constexpr int kOthers = 0xa1;
+  return _mm512_fpclass_ps_mask(value, kOthers);
+}
+#endif
+template <int count>
+TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
+#if defined(__AVX512BF16__)
+  __mmask16 others = 0;
+  for (int i = 0; i < count; ++i) others |= rounds_otherwise(values[i]);
+  if (__builtin_expect(others == 0, 1)) {
+    for (int i = 0; i < count; ++i) {
+      const __m256bh converted = _mm512_cvtneps_pbh(values[i]);
+      __builtin_memcpy(to + i * kLanes, &converted, sizeof(converted));
+    }
+    return;
+  }
+#endif
+  for (int i = 0; i < count; ++i) {
+    const HalfWords narrow = rounded_to_bf16(values[i]);
+    __builtin_memcpy(to + i * kLanes, &narrow, sizeof(narrow));
+  }
+}
+
+// (x - less) * factor, and then times a row of weights, or that and a row added, rounded once.
+// 0 is taken away, and the factor is 1, where a chain does neither: nothing changes.
+constexpr float kNothingLess = 0, kOnce = 1;
+struct Linear {
+  const void* x;
+  std::int64_t x_stride;
+  const float *less = &kNothingLess, *factor = &kOnce, *weights = nullptr, *added = nullptr;
+  void* to = nullptr;
+  std::int64_t less_stride = 0, factor_stride = 0, weights_stride = 0, added_stride = 0,
+               to_stride = 0;
+  bool squares = false;
+};
+
+template <typename T>
+TW_INLINE T* moved(T* p, std::int64_t bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(p) +
+                              static_cast<std::uintptr_t>(bytes));
+}
+
+// Which rows follow behind the factor.
+enum class Rows { none, weights, weights_and_added };
+
+template <typename T, Rows rows, int count>
+TW_INLINE void store_vectors(const T* x, Floats less, Floats factor, const float* weights,
+                             const float* added, T* to, std::int64_t column) {
+  Floats values[count];
+  unrolled<count>([&](auto i) {
+    const std::int64_t at = column + i.value * kLanes;
+    Floats value = (load_as_floats(x + at) - less) * factor;
+    if (rows == Rows::weights) value = value * load(weights + at);
+    if (rows == Rows::weights_and_added) {
+      value = fma_vector{}(value, load(weights + at), load(added + at));
+    }
+    values[i.value] = value;
+  });
+  store_floats(to + column, values);
+}
+
+template <typename T, Rows rows>
+void store_linear(Shape shape, const Linear& of) {
+  Asking asking(shape.ahead);
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const auto* const x = static_cast<const T*>(moved(of.x, row * of.x_stride));
+    const Floats less = splat(*moved(of.less, row * of.less_stride));
+    const Floats factor = splat(*moved(of.factor, row * of.factor_stride));
+    const float* const weights = moved(of.weights, row * of.weights_stride);
+    const float* const added = moved(of.added, row * of.added_stride);
+    auto* const to = static_cast<T*>(moved(of.to, row * of.to_stride));
+    std::int64_t column = 0;
+    for (; column + Asking::kRound <= shape.columns; column += Asking::kRound) {
+      asking.next();
+      store_vectors<T, rows, 4>(x, less, factor, weights, added, to, column);
+    }
+    for (; column < shape.columns; column += kLanes) {
+      store_vectors<T, rows, 1>(x, less, factor, weights, added, to, column);
+    }
+  }
+}
+
+// Sums take x - less, or its square.
+template <typename T, bool squares>
+struct LinearRow {
+  const T* x;
+  Floats less;
+  TW_INLINE Block at(std::int64_t column) const {
+    Block result;
+    for (int i = 0; i < kVectors; ++i) {
+      const Floats value = load_as_floats(x + column + i * kLanes) - less;
+      result.part[i] = squares ? value * value : value;
+    }
+    return result;
+  }
+};
+template <typename T, bool squares>
+void sum_linear(Shape shape, const Linear& of) {
+  Asking asking(shape.ahead);
+  ResultsOfRows results(static_cast<float*>(of.to));
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const LinearRow<T, squares> elements{static_cast<const T*>(moved(of.x, row * of.x_stride)),
+                                         splat(*moved(of.less, row * of.less_stride))};
+    results.add(tree<Add>(parts_of_row<Add>(elements, shape.columns, asking)));
+  }
+  results.end();
+}
+
+template <typename T>
+void compute_linear(Shape shape, const Linear& of, bool sums) {
+  if (sums && of.squares) return sum_linear<T, true>(shape, of);
+  if (sums) return sum_linear<T, false>(shape, of);
+  if (of.added != nullptr) return store_linear<T, Rows::weights_and_added>(shape, of);
+  if (of.weights != nullptr) return store_linear<T, Rows::weights>(shape, of);
+  store_linear<T, Rows::none>(shape, of);
+}
+
+// Whether the steps are one, which is computed then.
+TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
+  Linear of = {steps[0].operands[0], steps[0].row_strides[0]};
+  const Step* step = steps + 1;
+  const Step* const last = steps + count - 1;
+  const auto is = [&](Function function, bool repeats) {
+    return step < last && step->kind == StepKind::function && step->function == function &&
+           step->repeats[0] == repeats;
+  };
+  const auto take = [&](const float*& operand, std::int64_t& stride, int which) {
+    operand = static_cast<const float*>(step->operands[which]);
+    stride = step->row_strides[which];
+  };
+  if (is(Function::sub, true) && step->place == 0) take(of.less, of.less_stride, 0), ++step;
+  const bool sums = last->kind == StepKind::sum;
+  if (sums) {
+    of.squares = step < last && step->kind == StepKind::square;
+    if (of.squares) ++step;
+  } else if (is(Function::mul, true)) {
+    take(of.factor, of.factor_stride, 0), ++step;
+  }
+  if (is(Function::mul, false)) {
+    take(of.weights, of.weights_stride, 0), ++step;
+  } else if (is(Function::fma, false) && step->place == 0 && !step->repeats[1]) {
+    take(of.weights, of.weights_stride, 0), take(of.added, of.added_stride, 1), ++step;
+  }
+  // A sum's results lie one after the other.
+  const bool fits =
+      step == last && !steps[0].repeats[0] && !(sums && of.weights != nullptr) &&
+      (sums ? last->row_strides[0] == 4 || shape.rows == 1 : last->element == steps[0].element);
+  if (!fits) return false;
+  of.to = const_cast<void*>(last->operands[0]);
+  of.to_stride = last->row_strides[0];
+  const bool is_bf16 = steps[0].element == Element::bf16;
+  if (!is_bf16 && steps[0].element != Element::f32) return false;
+  is_bf16 ? compute_linear<Bf16>(shape, of, sums) : compute_linear<float>(shape, of, sums);
+  return true;
+}
+
+}  // namespace
+}  // namespace tilewright::cpu::TW_LEVEL

@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "explain/tiers.h"
+#include "ir/program.h"
+#include "kernels/paged_alone.h"
+#include "kernels/paged_runs.h"
+#include "library/accuracy.h"
+#include "tilewright/compile.h"
+#include "tilewright/library_executable.h"
+
+// Pages that follow each other in memory are copied together. Each such tier has the bits of pages
+// in any order, which are copied one by one.
+namespace tilewright {
+namespace {
+
+using testing::HasSubstr;
+
+struct TierCase {
+  const char* kernel;
+  const char* schedule;
+  std::vector<std::string> settings;
+};
+std::ostream& operator<<(std::ostream& out, const TierCase& each) {
+  out << each.kernel << " schedule=" << each.schedule;
+  for (const std::string& setting : each.settings) out << " " << setting;
+  return out;
+}
+
+library::Workload tier_workload(const TierCase& c) {
+  std::vector<std::string> settings = c.settings;
+  settings.emplace_back(std::string("schedule=") + c.schedule);
+  return library::make_workload(find_kernel(c.kernel), settings, {}, 5);
+}
+
+void run_tiers(library::Workload& work) {
+  std::vector<TensorRef> tensors;
+  for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
+  compile(*work.kernel, work.options, "sim:sm_90a").run(tensors);
+}
+
+class AttentionPagedTiers : public testing::TestWithParam<TierCase> {};
+
+TEST_P(AttentionPagedTiers, HaveTheBitsOfPagesInAnyOrder) {
+  library::Workload shuffled = tier_workload(GetParam());
+  for (const std::int64_t run : {8, 4, 2}) {
+    SCOPED_TRACE(run);
+    library::Workload work = test::in_runs(shuffled, run);
+    run_tiers(work);
+    const library::Comparison comparison = library::compare(work, library::reference_of(work));
+    EXPECT_TRUE(comparison.ok()) << comparison.text();
+    if (run == 8) run_tiers(shuffled);
+    for (std::size_t i = test::kFirstCache; i < work.tensors.size(); ++i) {
+      if (test::is_cache(work, i)) continue;
+      EXPECT_EQ(work.tensors[i], shuffled.tensors[i]) << i;
+    }
+  }
+}
+
+std::vector<TierCase> tier_cases() {
+  const std::vector<std::string> decode = {"dim=64",       "heads=4",  "kv_heads=2", "keys=250",
+                                           "max_pages=32", "pages=99", "batch=3",    "page=8"};
+  const std::vector<std::string> chunks = {"dim=64",          "heads=4",    "kv_heads=2", "page=16",
+                                           "max_pages=17",    "pages=80",   "keys=250",   "batch=2",
+                                           "lengths_q=20,70", "causal=true"};
+  const std::vector<std::string> latent = {"dim=192",      "dim_v=128", "heads=4", "keys=250",
+                                           "max_pages=16", "pages=40",  "batch=2", "page=16"};
+  return {{"attention_paged", "sm90", decode},
+          {"attention_paged", "sm90_planned", chunks},
+          {"attention_paged", "sm90_chunks", chunks},
+          {"attention_paged_fp8", "sm90_split", decode},
+          {"attention_paged_mla", "sm90_planned", latent}};
+}
+INSTANTIATE_TEST_SUITE_P(Schedules, AttentionPagedTiers, testing::ValuesIn(tier_cases()));
+
+// -1 is in front of page 0, and nothing behind the last page: neither makes a run.
+TEST(AttentionPagedTiersTest, WhatIsNoPageIsNoNeighbour) {
+  library::Workload work = tier_workload(
+      {"attention_paged", "sm90", {"dim=64", "heads=2", "keys=64", "max_pages=4", "batch=1"}});
+  HostTensor& table = work.tensors[test::kPagesOfKeys];
+  for (const std::size_t i : {test::kFirstCache, test::kFirstCache + 1}) {
+    work.tensors[i] =
+        HostTensor::random_normal(work.tensors[i].dtype(), work.tensors[i].shape(), 3);
+  }
+  for (std::int64_t column = 0; column < 4; ++column) {
+    table.set({0, column}, static_cast<double>(column - 1));
+  }
+  run_tiers(work);
+  const library::Comparison comparison = library::compare(work, library::reference_of(work));
+  EXPECT_TRUE(comparison.ok()) << comparison.text();
+  for (std::int64_t column = 0; column < 4; ++column) {
+    table.set({0, column}, static_cast<double>(work.options.integer("pages") - 3 + column));
+  }
+  std::string text;
+  try {
+    run_tiers(work);
+  } catch (const Error& error) {
+    text = error.what();
+  }
+  EXPECT_THAT(text, HasSubstr("index 64 on axis 0 of K, which has 64"));
+}
+
+// From page size and block: what may be copied together. `explain` names it.
+TEST(AttentionPagedTiersTest, ExplainNamesThem) {
+  struct Named {
+    const char* page;
+    std::vector<std::string> ways;
+  };
+  for (const Named& named :
+       {Named{"page=8", {"x8", "x4", "x2", "x1", "x1"}}, Named{"page=32", {"x2", "x1", "x1"}},
+        Named{"page=64", {"x1", "x1"}}, Named{"page=24", {"x1", "x1"}}}) {
+    SCOPED_TRACE(named.page);
+    const LibraryKernel& kernel = find_kernel("attention_paged");
+    const auto options = resolve_options(kernel, {named.page, "schedule=sm90"});
+    const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
+    const ir::Kernel& traced = *program.finish().kernels[0];
+    std::vector<std::string> ways;
+    const auto tiers = explanations::tiers_in(traced);
+    for (const explanations::Tiers& each : tiers) {
+      if (each.ring != "keys0") continue;
+      for (const auto& way : each.ways) ways.push_back("x" + std::to_string(way.together));
+    }
+    EXPECT_EQ(ways, named.ways);
+    if (named.page != std::string("page=8")) continue;
+    EXPECT_EQ(tiers[0].ways[0].copies, "1 of K_8x8x64, 1 of V_8x8x64");
+    EXPECT_EQ(tiers[0].ways[3].copies, "8 of K_8x64, 8 of V_8x64");
+    EXPECT_EQ(tiers[0].ways[4].copies, "8 of K_8x64 (cut), 8 of V_8x64 (cut)");
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,284 @@
+"""Operations of tilewright.torch.distributed over ranks, and their gradients: processes of a gloo
+group, each of which holds its own part against the whole in float64. On the host, and where there
+are GPUs for them on those."""
+
+import multiprocessing
+import queue
+import tempfile
+import traceback
+import unittest
+
+import torch
+import torch.distributed
+from tilewright import TilewrightError
+from tilewright.torch import distributed as ranks_of
+from tilewright.torch.distributed import shard
+from torch_reference import ALLOWED, attention, leaves, normal
+
+PATIENCE = 60
+DEVICE, DTYPE = torch.device("cpu"), torch.float32  # of a rank
+
+
+def work(rank, size, on_gpus, folder, names, answers):
+    """What a rank does: some functions of this file, and what is wrong in each."""
+    global DEVICE, DTYPE
+    torch.set_num_threads(1)
+    if on_gpus:
+        DEVICE, DTYPE = torch.device("cuda", rank), torch.bfloat16
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank,
+                                         world_size=size)
+    said = {}
+    with ranks_of.join(patience=PATIENCE) as group:
+        for name in names:
+            try:
+                globals()[name](group)
+                group.barrier(f"the end of {name}")
+                said[name] = ""
+            except BaseException:  # whatever it is, the test says it
+                said[name] = f"rank {rank}:\n{traceback.format_exc()}"
+                break  # the ranks are no longer at the same place
+        answers.put(said)
+    torch.distributed.destroy_process_group()
+
+
+def require(what, ours, wanted, times=1):
+    assert ours.shape == wanted.shape, f"{what}: {ours.shape}, wanted {wanted.shape}"
+    error = (ours.detach().cpu().double() - wanted).abs().max().item() if wanted.numel() else 0.0
+    allowed = times * ALLOWED[ours.dtype] * max(wanted.abs().max().item(), 1) \
+        if wanted.numel() else 0.0
+    assert error <= allowed, f"{what}: {error} of {allowed} allowed"  # not, where it is NaN
+
+
+def given(*tensors):
+    """Of this rank, as it passes them."""
+    return leaves(*(tensor.to(DEVICE, DTYPE) for tensor in tensors))
+
+
+def whole(*shapes, seed=0):
+    """In float64, with gradients, and no finer than what ranks pass."""
+    return leaves(*(normal(*shape, seed=seed + i).to(DTYPE).double()
+                    for i, shape in enumerate(shapes)))
+
+
+def of_ranks(group, *shape, seed=0):
+    """A tensor of each rank, the same list in all of them."""
+    return whole(*[shape] * group.size, seed=7 * seed)
+
+
+def collectives(group):
+    xs = of_ranks(group, 2 * group.size, 8)
+    wanted = {"all_gather": [torch.cat(xs)] * group.size,
+              "reduce_scatter": shard(sum(xs), 0, group.size),
+              "all_reduce": [sum(xs)] * group.size}
+    for name, of_all in wanted.items():
+        x, = given(xs[group.rank])
+        y = getattr(ranks_of, name)(x, group=group)
+        require(name, y, of_all[group.rank])
+        seeds = of_ranks(group, *of_all[0].shape, seed=1)
+        d_xs = torch.autograd.grad(of_all, xs, seeds, retain_graph=True)
+        d_x, = torch.autograd.grad(y, x, given(seeds[group.rank])[0])
+        require("gradient of " + name, d_x, d_xs[group.rank])
+    shape = (x.shape[0] * group.size, 8)
+    place = torch.full(shape, torch.nan, dtype=DTYPE, device=DEVICE)
+    if DEVICE.type == "cuda":
+        place = ranks_of.empty(group, shape, DTYPE, "place", device=DEVICE)[group.rank]
+    with torch.no_grad():
+        y = ranks_of.all_gather(x, group=group, out=place)
+    assert y.data_ptr() == place.data_ptr()
+    require("out", place, wanted["all_gather"][0])
+    told = str(ranks_of.explain(group))
+    where = "on GPUs" if DEVICE.type == "cuda" else "on the host, by rank 0"
+    assert f"all_gather {where}: 2 calls" in told and "copied" in told, told
+
+
+def products(group):
+    size = group.size
+    on_host = ((3, 5, 4), (1, 1, 1), (16, 24, 40))
+    for rows, n, k in on_host if DEVICE.type == "cpu" else ((8, 16, 32), (136, 256, 72)):
+        a, b = of_ranks(group, size * rows, k), of_ranks(group, n, k, seed=5)
+        summed = shard(sum(x @ y.t() for x, y in zip(a, b)), 0, size)
+        seeds = of_ranks(group, rows, n, seed=9)
+        wanted = torch.autograd.grad(summed, [*a, *b], seeds)
+        x, weight, seed = given(*(each[group.rank] for each in (a, b, seeds)))
+        c = ranks_of.gemm_reduce_scatter(x, weight.t(), group=group)
+        require("gemm_reduce_scatter", c, summed[group.rank])
+        d_x, d_weight = torch.autograd.grad(c, [x, weight], seed)
+        require("its gradient of a", d_x, wanted[group.rank])
+        require("its gradient of b", d_weight, wanted[size + group.rank])
+
+        a = of_ranks(group, rows, k, seed=3)
+        gathered = [torch.cat(a) @ y.t() for y in b]
+        seeds = of_ranks(group, size * rows, n, seed=4)
+        wanted = torch.autograd.grad(gathered, [*a, *b], seeds)
+        x, seed = given(a[group.rank], seeds[group.rank])
+        c = ranks_of.all_gather_gemm(x, weight.t(), group=group)
+        require("all_gather_gemm", c, gathered[group.rank])
+        d_x, d_weight = torch.autograd.grad(c, [x, weight], seed)
+        require("its gradient of a", d_x, wanted[group.rank])
+        require("its gradient of b", d_weight, wanted[size + group.rank])
+    # What only one of the operands asks for is computed alone, by all ranks.
+    c = ranks_of.all_gather_gemm(x.detach(), weight.t(), group=group)
+    assert torch.autograd.grad(c, weight, torch.ones_like(c))[0].shape == weight.shape
+
+
+def exchanges(group):
+    """Attention by all_to_all and back, which is attention to the whole."""
+    size = group.size
+    for kv_heads in (2 * size, size, 1):
+        inputs = whole((2, 3 * size, 2 * size, 16), (2, 5 * size, kv_heads, 16),
+                       (2, 5 * size, kv_heads, 8))
+        out, _ = attention(*inputs)
+        seed, = whole(out.shape, seed=5)
+        wanted = torch.autograd.grad(out, inputs, seed)
+
+        def mine(tensor):
+            return shard(tensor, 1, size)[group.rank]
+
+        q, k, v, d_out = given(*map(mine, (*inputs, seed)))
+        of_heads, _ = attention(*ranks_of.all_to_all(q, k, v, group=group))
+        back = ranks_of.all_to_all_back(of_heads.to(DTYPE), group=group)
+        require("attention", back, mine(out))
+        for name, d, of_whole in zip("qkv", torch.autograd.grad(back, [q, k, v], d_out), wanted):
+            require(f"its gradient of {name} with {kv_heads} heads", d, mine(of_whole), times=2)
+
+
+def attends(group):
+    size = group.size
+    for options, shards, sunk in (
+            ({}, "contiguous", False), ({"causal": True}, "zig_zag", False),
+            ({"causal": True, "window": 3, "softcap": 2.0}, "contiguous", True),
+            ({"scale": 0.3}, "zig_zag", True)):
+        length, dim = (4, 16) if DEVICE.type == "cpu" else (192, 64)
+        inputs = whole((2, length * size, 2 * size, dim), *[(2, length * size, size, dim)] * 2)
+        sinks = leaves(normal(2 * size, seed=3).double()) if sunk else []
+        out, lse = attention(*inputs, sinks=sinks[0] if sunk else None, **options)
+        seeds = whole(out.shape, lse.shape, seed=5)
+        wanted = torch.autograd.grad((out, lse), inputs + sinks, seeds)
+
+        def mine(tensor, axis=1, how=shards):
+            return shard(tensor, axis, size, how)[group.rank]
+
+        own = given(*map(mine, inputs))
+        own_sinks = leaves(*(tensor.float().to(DEVICE) for tensor in sinks))
+        o, own_lse = ranks_of.sequence_parallel_attention(
+            *own, group=group, shards=shards, sinks=own_sinks[0] if sunk else None,
+            return_lse=True, **options)
+        require(f"attention {options}", o, mine(out))
+        require(f"its log-sum-exp {options}", own_lse, mine(lse, 2), times=4)
+        d_o, = given(mine(seeds[0]))
+        d_l = mine(seeds[1], 2).float().to(DEVICE)
+        found = torch.autograd.grad((o, own_lse), own + own_sinks, (d_o, d_l))
+        for name, d, of_whole in zip("qkv", found, wanted):
+            require(f"gradient of {name} {options}", d, mine(of_whole))
+        if sunk:
+            exact = DTYPE == torch.float32
+            require(f"gradient of sinks {options}", found[3] if exact else found[3].to(DTYPE),
+                    wanted[3])
+
+
+def trains(group):
+    """A layer that is divided both ways: its whole gradient, from each rank's part."""
+    size = group.size
+    inputs = whole((8 * size, 16), (8 * size, 16), (16, 8 * size))
+    x, up, down = inputs
+    y = torch.nn.functional.silu(x @ up.t()) @ down.t()
+    wanted = torch.autograd.grad(y.square().sum(), inputs)
+    axes = (0, 0, 1)
+    own = given(*(shard(t, axis, size)[group.rank] for t, axis in zip(inputs, axes)))
+    own_x, own_up, own_down = own
+    middle = torch.nn.functional.silu(ranks_of.all_gather_gemm(own_x, own_up.t(), group=group))
+    out = ranks_of.gemm_reduce_scatter(middle, own_down.t(), group=group)
+    found = torch.autograd.grad(out.float().square().sum(), own)
+    for name, d, of_whole, axis in zip(("x", "up", "down"), found, wanted, axes):
+        require("gradient of " + name, d, shard(of_whole, axis, size)[group.rank], times=4)
+
+
+def refusals(group):
+    def refused(call, *parts):
+        try:
+            call()
+        except TilewrightError as error:
+            for part in (*parts, "fix: "):
+                assert part in str(error), f"{part} is not in {error}"
+        else:
+            raise AssertionError(f"nothing is refused: {parts}")
+
+    x = normal(4, 4)
+    refused(lambda: ranks_of.all_gather(normal(2 + group.rank, 3), group=group),
+            "rank 1 passes X {9} f32, and rank 0 passes X {6} f32")
+    refused(lambda: ranks_of.gemm_reduce_scatter(normal(3, 4), x, group=group),
+            "number of rows of a is 3", "2 ranks")
+    refused(lambda: ranks_of.all_gather_gemm(x, normal(3, 4), group=group), "the k of b is 3")
+    refused(lambda: ranks_of.all_to_all(*[normal(1, 2, 3, 4)] * 3, group=group),
+            "number of heads of q is 3")
+    refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
+                                                         shards="random"), "'random'", "zig_zag")
+    refused(lambda: ranks_of.all_gather(leaves(x)[0], group=group, out=x), "out is given")
+    refused(lambda: ranks_of.all_gather(x, group=group, out=normal(4, 4)), "out is {4, 4}",
+            "{8, 4}")
+    refused(lambda: ranks_of.all_reduce(x, group=group, target="sim:sm_1"), "sm_1")
+
+
+def said_by_ranks(size, names, on_gpus=False):
+    """By each function's name what is wrong in some ranks. All are called in the same processes,
+    which take long to start."""
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    with tempfile.TemporaryDirectory() as folder:
+        ranks = [context.Process(target=work, args=(rank, size, on_gpus, folder, names, answers))
+                 for rank in range(size)]
+        for process in ranks:
+            process.start()
+        wrong = {name: [] for name in names}
+        try:
+            for said in (answers.get(timeout=240) for _ in ranks):
+                for name in names:
+                    wrong[name] += filter(None, [said.get(name, "it was not reached")])
+        except queue.Empty:
+            wrong[names[0]].append("a rank says nothing")
+        for process in ranks:
+            process.join(10)
+            process.kill()
+    return wrong
+
+
+class TwoRanks(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends", "trains",
+                                      "refusals"])
+
+    def test_collectives(self):
+        self.assertEqual(self.wrong["collectives"], [])
+
+    def test_products(self):
+        self.assertEqual(self.wrong["products"], [])
+
+    def test_exchanges(self):
+        self.assertEqual(self.wrong["exchanges"], [])
+
+    def test_attention(self):
+        self.assertEqual(self.wrong["attends"], [])
+
+    def test_a_layer_in_training(self):
+        self.assertEqual(self.wrong["trains"], [])
+
+    def test_what_cannot_be_done(self):
+        self.assertEqual(self.wrong["refusals"], [])
+
+
+class MoreRanks(unittest.TestCase):
+    maxDiff = None
+
+    def test_three(self):
+        names = ["collectives", "products", "exchanges"]
+        self.assertEqual(said_by_ranks(3, names), {name: [] for name in names})
+
+    def test_on_gpus(self):
+        if torch.cuda.device_count() < 2:
+            self.skipTest("there are no two GPUs")
+        names = ["collectives", "products", "exchanges", "attends", "trains"]
+        for size in {2, min(torch.cuda.device_count(), 4)}:
+            with self.subTest(ranks=size):
+                self.assertEqual(said_by_ranks(size, names, on_gpus=True),
+                                 {name: [] for name in names})

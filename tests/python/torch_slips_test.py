@@ -1,0 +1,240 @@
+"""What a newcomer gets wrong: each call is an error of Python's that names the argument, its value
+and the fix."""
+
+import unittest
+
+import tilewright
+import torch
+from tilewright.torch import (
+    attention,
+    attention_paged,
+    attention_paged_plan,
+    bert_padding,
+    cross_entropy,
+    cu_seqlens,
+    distributed,
+    flash_attn,
+    gemm,
+    gemm_fp8,
+    layer_norm,
+    linear,
+    pad,
+    rms_norm,
+    rotary,
+    scaled_dot_product_attention,
+    softmax,
+    unpad,
+    varlen_attn,
+)
+from torch_reference import normal, require_refusal
+
+I32, FP8 = torch.int32, torch.float8_e4m3fn
+
+
+def kernel(name="gemm", **options):
+    return tilewright.Kernel(name, target="cpu", dtype="f32", **options)
+
+
+def zeros(*shape, dtype=torch.int64):
+    return torch.zeros(shape, dtype=dtype)
+
+
+Q, K, X, W = normal(2, 8, 4, 16), normal(2, 8, 2, 16), normal(4, 8), normal(8)
+PAGES, ANGLES, CACHE = normal(4, 4, 2, 16), normal(8, 8), {"causal": True}
+PADDED = normal(2, 3, 4)
+
+
+def paged(table=0, lengths=(1, 2), **options):
+    return attention_paged(Q[:, :1], PAGES, PAGES, torch.full((2, 2), table, dtype=I32),
+                           torch.tensor(lengths, dtype=I32), **options)
+
+
+class Slips(unittest.TestCase):
+    def refused(self, call, *parts):
+        with self.subTest(parts[0]):
+            require_refusal(self, call, *parts)
+
+    def test_kernels(self):
+        multiply = kernel()
+        for call, *parts in (
+                (lambda: tilewright.Kernel("gem"), "no kernel 'gem'", "gemm"),
+                (lambda: kernel(dtypes="f32"), "no option 'dtypes'", "dtype"),
+                (lambda: tilewright.Kernel("gemm", target="cpu", dtype="float32"),
+                 "dtype = 'float32'", "f32"),
+                (lambda: tilewright.Kernel("gemm", target="gpu"), "no target 'gpu'", "cuda"),
+                (lambda: tilewright.Kernel("gemm", target=torch.device("cpu")),
+                 "the target of a kernel is device(type='cpu')", "'cpu'"),
+                (lambda: tilewright.Kernel(None), "the name of a kernel is None"),
+                (lambda: multiply(X, X), "gemm takes 3 tensors, and 2", "A, B, C; outputs too"),
+                (lambda: multiply(X, [[1.0]], X), "gemm: B: list"),
+                (lambda: multiply(X.double(), X, X), "gemm: A: ", "float64", "f32"),
+                (lambda: multiply(X.bfloat16(), X, X), "A is bf16", "f32"),
+                (lambda: multiply(X, normal(4, 7), X), "k is 8", "7 by axis 1 of B"),
+                (lambda: multiply(X.to("meta"), X, normal(4, 4)), "A has no data"),
+                (lambda: multiply(b"12345678", X, X), "gemm: A: bytes"),
+                (lambda: tilewright.load(None), "load is given None", ".tw"),
+                (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
+                (lambda: tilewright.load(__file__), "is no plug-in"),
+                (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so")):
+            self.refused(call, *parts)
+
+    def test_reports(self):
+        for call, *parts in (
+                (lambda: tilewright.simulate("gem"), "no kernel 'gem'"),
+                (lambda: tilewright.simulate("gemm", m="many"), "m = 'many'"),
+                (lambda: tilewright.time("gemm", target="cpu", m=-1), "m = '-1'"),
+                (lambda: tilewright.tune("gemm", sizes={"q": 1}, model_only=True),
+                 "no length 'q'")):
+            self.refused(call, *parts)
+
+    def test_attention(self):
+        offsets = torch.tensor([0, 8], dtype=I32)
+        for call, *parts in (
+                (lambda: attention(Q.tolist(), K, K), "q is of type list"),
+                (lambda: attention(Q.numpy(), K, K), "q is of type ndarray"),
+                (lambda: attention(Q.int(), K, K), "q has elements of torch.int32", "bfloat16"),
+                (lambda: attention(Q.bfloat16(), K, K), "k has elements of torch.float32",
+                 "convert k to torch.bfloat16"),
+                (lambda: attention(Q, K.to("meta"), K), "k is on meta"),
+                (lambda: attention(Q.to_sparse(), K, K), "q is torch.sparse_coo", "to_dense"),
+                (lambda: attention(Q[0], K, K), "q has 3 axes: {8, 4, 16}", "{batch, length"),
+                (lambda: attention(Q, *[K[:, :, :1].expand(2, 8, 3, 16)] * 2), "4 heads", "3"),
+                (lambda: attention(Q, K, K, causal="no"), "causal is 'no'", "True or False"),
+                (lambda: attention(Q, K, K, window=-1, **CACHE), "window is -1", "None"),
+                (lambda: attention(Q, K, K, window=2.5, **CACHE), "window is 2.5"),
+                (lambda: attention(Q, K, K, window=(2, 0), **CACHE), "window is (2, 0)"),
+                (lambda: attention(Q, K, K, window=2), "causal is False", "causal=True"),
+                (lambda: attention(Q, K, K, scale="1"), "scale is '1'"),
+                (lambda: attention(Q, K, K, scale=W), "scale is a tensor {8}"),
+                (lambda: attention(Q, K, K, softcap=None), "softcap is None"),
+                (lambda: attention(Q, K, K, layout="sbhd"), "layout is 'sbhd'", "bshd"),
+                (lambda: attention(Q, K, K, target="gpu"), "no target 'gpu'"),
+                (lambda: attention(Q, K, K, target="cuda"), "target is cuda", "on cpu"),
+                (lambda: attention(Q, K, K, sinks=[0.0]), "sinks is of type list"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=[0, 8]), "cu_seqlens is of int"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets.long()), "torch.int64"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
+                 "max_lengths is '8'"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 8, 8)),
+                 "max_lengths has 3 numbers")):
+            self.refused(call, *parts)
+        for batch, keys in ((0, 8), (2, 0)):  # nothing is no mistake
+            out = attention(Q[:batch], K[:batch, :keys], K[:batch, :keys])
+            self.assertTrue(torch.equal(out, torch.zeros(batch, 8, 4, 16)))
+
+    def test_pages(self):
+        for call, *parts in (
+                (lambda: attention_paged(Q, PAGES, PAGES, [[0]], [1]), "block_table is of list"),
+                (lambda: paged(9), "block_table has 9", "4 pages"),
+                (lambda: paged(-2), "block_table has -2"),
+                (lambda: paged(0, (1, 99)), "lengths has 99", "room for 8 keys"),
+                (lambda: paged(0, (1, -1)), "lengths has -1"),
+                (lambda: paged(fixed_split_size=None), "fixed_split_size is None", "64"),
+                (lambda: paged(fixed_split_size=65), "fixed_split_size is 65", "64"),
+                (lambda: attention_paged_plan([1], heads=4, kv_heads=2), "lengths is of list"),
+                (lambda: attention_paged_plan(zeros(2, dtype=I32), heads=4, kv_heads=3),
+                 "heads 4", "kv_heads 3")):
+            self.refused(call, *parts)
+        paged(9, (0, 0))  # what no key lies in may say anything
+
+    def test_products(self):
+        narrow = X.to(FP8)
+        for call, *parts in (
+                (lambda: gemm(None, X), "a is of type NoneType"),
+                (lambda: gemm(X, W), "b has 1 axes: {8}", "{k, n}"),
+                (lambda: gemm(X, X), "the k of b is 4", "8"),
+                (lambda: gemm(X.int(), X.t().int()), "a has elements of torch.int32"),
+                (lambda: gemm(PADDED, PADDED), "b has 3 axes"),
+                (lambda: gemm(X, X.t(), bias=1.0), "bias is of type float"),
+                (lambda: gemm(X, X.t(), bias=normal(4, 1)), "bias has 2 axes"),
+                (lambda: gemm(X, X.t(), residual=normal(1, 4)), "the m of residual is 1"),
+                (lambda: gemm(X, X.t(), activation="tanh"), "activation is 'tanh'", "relu"),
+                (lambda: linear(X, None), "weight is of type NoneType"),
+                (lambda: linear(X, normal(8, 4)), "the k of weight is 4", "x is 8"),
+                (lambda: linear(X, X.bfloat16()), "weight has elements of torch.bfloat16"),
+                (lambda: gemm_fp8(X, X.t(), W, W), "a has elements of torch.float32", "e4m3fn"),
+                (lambda: gemm_fp8(narrow, X.t().to(torch.float8_e5m2), W, W),
+                 "b has elements of torch.float8_e5m2", "convert b to torch.float8_e4m3fn"),
+                (lambda: gemm_fp8(narrow, narrow.t(), 1.0, 1.0), "scale_a is of type float")):
+            self.refused(call, *parts)
+
+    def test_rows(self):
+        labels = zeros(4)
+        for call, *parts in (
+                (lambda: rms_norm(X, (8,)), "weight is of type tuple"),
+                (lambda: rms_norm(X, normal(4)), "length of weight is 4", "8"),
+                (lambda: rms_norm(X.bfloat16(), W), "weight has elements of torch.float32"),
+                (lambda: rms_norm(X, W, eps=-1), "eps is -1"),
+                (lambda: rms_norm(X, W, eps=None), "eps is None"),
+                (lambda: rms_norm(torch.tensor(1.0)), "x has 0 axes"),
+                (lambda: layer_norm(X, 8), "weight is of type int"),
+                (lambda: softmax(X > 0), "x has elements of torch.bool"),
+                (lambda: softmax(X, dim=2), "dim is 2", "from -2 to 1"),
+                (lambda: softmax(X, dim=None), "dim is None"),
+                (lambda: cross_entropy(X, [0]), "labels is of list"),
+                (lambda: cross_entropy(X, labels.int()), "labels is of torch.int32"),
+                (lambda: cross_entropy(X, labels + 8), "labels has 8, of 8"),
+                (lambda: cross_entropy(X, labels, reduction="avg"), "reduction is 'avg'"),
+                (lambda: cross_entropy(X, labels, label_smoothing=2), "label_smoothing is 2"),
+                (lambda: cross_entropy(X, labels, label_smoothing=None), "label_smoothing is None"),
+                (lambda: cross_entropy(X, labels, ignore_index=None), "ignore_index is None"),
+                (lambda: cross_entropy(PADDED, zeros(2, 4)), "labels is {2, 4}", "{2, 3, 4}"),
+                (lambda: rotary(X, ANGLES, ANGLES), "x has 2 axes"),
+                (lambda: rotary(Q, None, None), "cos is of type NoneType"),
+                (lambda: rotary(Q, ANGLES[:4], ANGLES[:4]), "8 tokens", "4 positions"),
+                (lambda: rotary(Q, ANGLES, ANGLES, positions=[0]), "positions is of type list"),
+                (lambda: rotary(Q[0], ANGLES, ANGLES, positions=[0]), "positions is of type list"),
+                (lambda: rotary(Q, ANGLES, ANGLES, positions=zeros(2, 8)), "of torch.int64"),
+                (lambda: rotary(Q, ANGLES, ANGLES, positions=zeros(2, 8, dtype=I32) + 8),
+                 "positions has 8, of 8")):
+            self.refused(call, *parts)
+
+    def test_packing(self):
+        for call, *parts in (
+                (lambda: unpad([1], [1]), "x is of type list"),
+                (lambda: unpad(PADDED, [[1]]), "mask is of type list"),
+                (lambda: unpad(PADDED, torch.ones(2, 4)), "mask is {2, 4}"),
+                (lambda: unpad(PADDED, torch.tensor([4, 1])), "a length is 4", "at most 3"),
+                (lambda: unpad(PADDED, torch.ones(2, 3), total=2), "total is 2", "6 tokens"),
+                (lambda: unpad(PADDED, torch.ones(2, 3), total=6.0), "total is 6.0"),
+                (lambda: cu_seqlens([1, 2]), "lengths is of type list"),
+                (lambda: cu_seqlens(torch.tensor([1.0])), "torch.float32"),
+                (lambda: cu_seqlens(torch.tensor([1, -2])), "a length is -2"),
+                (lambda: pad(None, zeros(3), 1, 3), "packed is of type NoneType"),
+                (lambda: pad(X, 2, 3, 4), "places is of type int"),
+                (lambda: pad(X, zeros(4), None, 4), "batch is None"),
+                (lambda: bert_padding.unpad_input(PADDED, None), "attention_mask is of type")):
+            self.refused(call, *parts)
+
+    def test_others_names(self):
+        flash, cached = flash_attn.flash_attn_func, flash_attn.flash_attn_with_kvcache
+        swapped = [tensor.transpose(1, 2) for tensor in (Q, K, K)]
+        for call, *parts in (
+                (lambda: flash(Q, K, K, 0.1), "dropout_p is 0.1", "0"),
+                (lambda: flash(Q, K, K, window_size=3), "window_size is 3", "(left, right)"),
+                (lambda: flash(Q, K, K, window_size=(1.5, 0)), "window_size is 1.5"),
+                (lambda: flash_attn.flash_attn_qkvpacked_func(Q), "qkv is a tensor {2, 8, 4, 16}",
+                 "3 along axis 2"),
+                (lambda: cached(Q[:, :1], K, K, cache_seqlens=torch.tensor([8, 8])),
+                 "cache_seqlens is of torch.int64", "int32"),
+                (lambda: cached(Q[:, :1], K, K, K[:, :1], K[:, :1], cache_seqlens=8),
+                 "1 rows behind 8", "room for 8"),
+                (lambda: cached(Q[:, :1], K, K, *[K[:, :1].bfloat16()] * 2, cache_seqlens=1),
+                 "what joins it has elements of torch.bfloat16"),
+                (lambda: scaled_dot_product_attention(1, 2, 3), "query is of type int"),
+                (lambda: scaled_dot_product_attention(X, X, X), "query has 2 axes"),
+                (lambda: scaled_dot_product_attention(*swapped), "enable_gqa"),
+                (lambda: scaled_dot_product_attention(Q, Q, Q, X), "attn_mask is a tensor {4, 8}"),
+                (lambda: varlen_attn(1, 2, 3, None, None, 8, 8), "query is of type int")):
+            self.refused(call, *parts)
+
+    def test_ranks(self):
+        for call, *parts in (
+                (lambda: distributed.join(), "no process group", "init_process_group"),
+                (lambda: distributed.gemm_reduce_scatter(X, X.t(), group=None), "group is None",
+                 "join()"),
+                (lambda: distributed.shard([1], 0, 2), "whole is of type list"),
+                (lambda: distributed.shard(X, 5, 2), "dim is 5", "{4, 8}"),
+                (lambda: distributed.unshard(X, 0), "shards is a tensor {4, 8}", "list")):
+            self.refused(call, *parts)
