@@ -26,7 +26,8 @@ struct Warp;
 // - delays: one warp after the other in a fixed order, but for at most two instants at which the
 //   next one is passed over. These schedules can be counted through (Emmi et al., POPL 2011).
 // - held: a fixed order of preference. The warp that comes to the seed's arrival on an mbarrier
-//   or access to a word stays before it until nothing else can go on: who counts on others may then count for it.
+//   or access to a word stays before it until nothing else can go on: who counts on others may then
+//   count for it.
 class Schedule {
  public:
   Schedule(Search search, std::uint64_t seed);
