@@ -188,23 +188,14 @@ class MaskedZeros {
       return is_array(operand) ? is_zero(operand, *made, through(maps[i], elements), depth - 1)
                                : is_zero_constant(operand);
     };
-    switch (operation.attributes.function()) {
-      case Op::cast:
-      case Op::neg:
-      case Op::tanh:
-        return zero(0);
-      case Op::mul:
-        return zero(0) || zero(1);
-      case Op::add:
-      case Op::sub:
-        return zero(0) && zero(1);
-      case Op::fma:
-        return (zero(0) || zero(1)) && zero(2);
-      case Op::select:
-        return zero(1) && (zero(2) || is_of_zeros(operation, *made, elements, depth));
-      default:
-        return false;
-    }
+    // Of other functions nothing is said.
+    const Op function = operation.attributes.function();
+    if (function == Op::cast || function == Op::neg || function == Op::tanh) return zero(0);
+    if (function == Op::mul) return zero(0) || zero(1);
+    if (function == Op::add || function == Op::sub) return zero(0) && zero(1);
+    if (function == Op::fma) return (zero(0) || zero(1)) && zero(2);
+    return function == Op::select && zero(1) &&
+           (zero(2) || is_of_zeros(operation, *made, elements, depth));
   }
   // The select's condition is x == 0, of zeros: its first operand is taken.
   bool is_of_zeros(const ir::Operation& select, const Site& at, const Elements& elements,
