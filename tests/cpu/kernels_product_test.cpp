@@ -151,10 +151,25 @@ TEST(CpuKernelsProduct, OfF32InAscendingOrder) {
   }
 }
 
-// Two narrow floats have a product that an f32 holds, so that both roundings are the same.
+// Terms that are rounded leave f32's range by themselves: inf - inf.
+TEST(CpuKernelsProduct, OfBf16BeyondTheRangeOfF32) {
+  const Case c = {3, 18, 2};
+  std::vector<float> x = {3e38f, -3e38f, 3e38f, -3e38f, 3e38f, -3e38f};
+  std::vector<float> y(static_cast<std::size_t>(c.k * c.n), 3e38f);
+  const Placed a = place(x, c.m, c.k, DType::bf16, c.a), b = place(y, c.k, c.n, DType::bf16, c.b);
+  for (const Kernels* const set : sets_here()) {
+    const TestTile<float> got = run_product(*set, c, Element::bf16, Rounding::apart, a, b, nullptr);
+    for (std::int64_t i = 0; i < c.m; ++i) {
+      for (std::int64_t j = 0; j < c.n; ++j) EXPECT_TRUE(std::isnan(got.at(i, j))) << set->name;
+    }
+  }
+}
+
+// Two such floats have a product that an f32 holds, so that both roundings are the same.
 TEST(CpuKernelsProduct, OfNarrowFloatsInAscendingOrder) {
   for (const Case& c : kCases) {
     expect_in_order(c, Element::bf16, DType::bf16, Rounding::fused);
+    expect_in_order(c, Element::bf16, DType::bf16, Rounding::apart);
     expect_in_order(c, Element::f16, DType::f16, Rounding::apart);
     expect_in_order(c, Element::f8e4m3, DType::f8e4m3, Rounding::fused);
   }

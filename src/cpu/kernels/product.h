@@ -144,9 +144,10 @@ void product_in_order(const Product& p) {
 
 template <typename T>
 void product_of(const Product& p) {
-  // Narrow floats have products that an f32 holds: they are not rounded either way.
-  if (__is_same(T, float) && p.rounding == Rounding::apart) {
-    return product_in_order<T, Rounding::apart>(p);
+  // An f32 holds the products of F16 and F8, which are not rounded either way. Those of Bf16 leave
+  // its range where they are very large or small.
+  if constexpr (__is_same(T, float) || __is_same(T, Bf16)) {
+    if (p.rounding == Rounding::apart) return product_in_order<T, Rounding::apart>(p);
   }
   product_in_order<T, Rounding::fused>(p);
 }
