@@ -11,6 +11,7 @@
 #include "runtime/nvrtc_available.h"
 #include "runtime/process.h"
 #include "runtime/runtime_test.h"
+#include "support/file.h"
 #include "support/npy.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
@@ -43,6 +44,8 @@ TEST(CommandTest, ListsKernels) {
           "cross_entropy_backward", "rotary", "all_to_all", "all_to_all_back", "all_to_all_varlen",
           "all_to_all_varlen_back", "all_gather", "reduce_scatter", "all_reduce", "broadcast",
           "all_gather_nodes", "reduce_scatter_nodes", "all_to_all_nodes"));
+  const std::string readme = read_text(TILEWRIGHT_SOURCE_DIR "/README.md");
+  for (const std::string& name : names) EXPECT_THAT(readme, HasSubstr("`" + name + "`"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
 }
