@@ -494,7 +494,8 @@ void cluster_sync(Launch& launch, Warp& warp, const Instruction& instruction) {
 }
 
 void set_max_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const auto group_warps = static_cast<int>(launch.kernel.target->limits.group_warps);
+  const TargetLimits& limits = launch.kernel.target->limits;
+  const auto group_warps = static_cast<int>(limits.group_warps);
   if (instruction.object >= 0 && warp.index / group_warps != instruction.object / group_warps) {
     ++warp.pc;
     return;
@@ -510,8 +511,10 @@ void set_max_registers(Launch& launch, Warp& warp, const Instruction& instructio
          {}});
     ++warp.pc;
   };
-  if (count < 24 || count > 256 || count % 8 != 0) {
-    return report(fmt::format("{}, not a multiple of 8 from 24 to 256", count));
+  if (count < limits.least_role_registers || count > limits.most_role_registers ||
+      count % limits.register_unit != 0) {
+    return report(fmt::format("{}, not a multiple of {} from {} to {}", count, limits.register_unit,
+                              limits.least_role_registers, limits.most_role_registers));
   }
   if (increase ? count < warp.registers : count > warp.registers) {
     return report(fmt::format("{} is no {} from {}", count, increase ? "increase" : "decrease",
