@@ -148,6 +148,7 @@ class SequencerRun {
       case ir::Family::tensor_product:
       case ir::Family::tensor_commit:
       case ir::Family::tensor_fence:
+      case ir::Family::launch_control:
       case ir::Family::register_budget:
         Diagnostic(o.where, std::string(record.name) + ": no operation of a core",
                    ErrorKind::internal)
