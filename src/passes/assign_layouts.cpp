@@ -136,9 +136,13 @@ class LayoutAssignment {
     });
   }
 
-  // As it lies in tensor memory.
+  // As it lies in tensor memory: what has 64 rows as parts of a product do.
   void in_lanes(ValueId tile, const Edge& edge) {
-    set(tile, ir::tensor_memory_rows(kernel_.type(tile).shape[1]), edge);
+    const Type& type = kernel_.type(tile);
+    const bool whole = type.shape[0] == target_.limits.tensor_lanes;
+    if (whole) return set(tile, ir::tensor_memory_rows(type.shape[1]), edge);
+    const auto layout = size_of(type.dtype) == 4 ? target_.accumulator : target_.product_operand;
+    set(tile, layout(type.shape[0], type.shape[1], type.dtype, edge.operation.where), edge);
   }
 
   RegisterLayout accumulator(const std::vector<std::int64_t>& shape, SourceLocation where) const {
