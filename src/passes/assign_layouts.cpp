@@ -123,6 +123,7 @@ class LayoutAssignment {
       }
       if (o.op == Op::tcgen05_load) in_lanes(o.results[0], result(o));
       if (o.op == Op::tcgen05_store) in_lanes(o.operands[2], operand(o, 2));
+      products_ |= o.op == Op::tcgen05_mma;
       if (!ir::info(o.op).is_asynchronous_product()) return;
       products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;

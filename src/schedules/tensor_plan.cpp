@@ -187,14 +187,18 @@ void TensorPlan::find_places() {
     if (!place.made) place.made = dot;
     place.columns = own_columns(placement_.kernel.type(result));
     extend(result, positions_.at(dot).begin, positions_.at(dot).end);
-    const Source a = placement_.source_of(dot->operands[0]);
+    const Source a = placement_.source_of(dot->operands[0]),
+                 b = placement_.source_of(dot->operands[1]);
+    place.kinds.emplace(placement_.kernel.type(dot->operands[0]).dtype, a.transposed,
+                        !b.transposed);
     if (a.load || a.transposed) continue;
     const int end = stays(result) ? block_ends_.at(block_of_.at(dot)) : end_of(result);
     operands_[dot] = {{positions_.at(dot).begin, std::max(end, positions_.at(dot).end)},
                       own_columns(placement_.kernel.type(dot->operands[0])),
                       0,
                       dot,
-                      "a first operand"};
+                      "a first operand",
+                      {}};
   }
   for (const auto& [value, next] : web_of_) {
     const int end = end_of(value);
@@ -267,6 +271,10 @@ TensorPlan::Columns TensorPlan::result(ValueId value) const {
   const auto parts =
       placement_.kernel.type(value).shape[1] == placement_.wide ? placement_.groups : 1;
   return {place.first, static_cast<int>(placement_.kernel.type(value).shape[1]) / parts};
+}
+
+bool TensorPlan::is_mixed(ValueId value) const {
+  return results_.at(root(value)).kinds.size() > 1;
 }
 
 TensorPlan::Columns TensorPlan::operand(const Operation& dot) const {

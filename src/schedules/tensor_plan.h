@@ -2,7 +2,7 @@
 
 #include <map>
 #include <set>
-#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +36,8 @@ class TensorPlan {
   // Whether it stays there, for the product or the loop that alone takes it up.
   bool stays(ir::ValueId value) const { return stays_.count(value) != 0; }
   Columns result(ir::ValueId value) const;
+  // Whether products of several kinds add to it: those are in no order by themselves.
+  bool is_mixed(ir::ValueId value) const;
   // Of a first operand that registers hold.
   bool has_operand(const ir::Operation& dot) const { return operands_.count(&dot) != 0; }
   Columns operand(const ir::Operation& dot) const;
@@ -62,6 +64,8 @@ class TensorPlan {
     int columns = 0, first = 0;
     const ir::Operation* made = nullptr;
     const char* what = "";
+    // Of the products that make it, which of their operands have another axis than k side by side.
+    std::set<std::tuple<DType, bool, bool>> kinds = {};
   };
 
   void visit(const ir::Block& block);

@@ -100,6 +100,7 @@ void ProductsInTensorMemory::issue(const Operation& o) {
   const bool in_place = sum != ir::kNoValue && places_.stays(sum);
   const bool brought = sum != ir::kNoValue && !in_place && places_.stays(result);
   if (brought) store(to, values_[sum], o.where);
+  if (in_place && places_.is_mixed(result)) finish_all(o.where);
   std::optional<TensorColumns> operand;
   if (places_.has_operand(o)) {
     operand = columns(places_.operand(o), o.where);
@@ -187,15 +188,19 @@ void ProductsInTensorMemory::finish_from(std::size_t count, const Operation& o) 
   }
 }
 
+// Waits for all products.
+void ProductsInTensorMemory::finish_all(SourceLocation where) {
+  group_->sync(values_.group());  // all have waited for the commit before
+  by_first_warp([&] { commit(late_, where); }, where);
+  wait(late_, where);
+  over_ = issued_;
+}
+
 void ProductsInTensorMemory::finish(const InFlight& product, bool is_read, const Operation& o) {
   if (product.by) {
     wait(completions_.at(product.by), o.where);
   } else if (product.number >= over_) {
-    // All have waited for the commit before.
-    group_->sync(values_.group());
-    by_first_warp([&] { commit(late_, o.where); }, o.where);
-    wait(late_, o.where);
-    over_ = issued_;
+    finish_all(o.where);
   }
   if (!is_read) return;
   const SourceLocation where = product.by ? product.by->where : o.where;

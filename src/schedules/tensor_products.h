@@ -56,6 +56,7 @@ class ProductsInTensorMemory final : public Products {
   void commit(const Completion& to, SourceLocation where);
   void wait(Completion& for_, SourceLocation where);
   void store(const TensorColumns& to, ir::ValueId tile, SourceLocation where);
+  void finish_all(SourceLocation where);
   void finish(const InFlight& product, bool is_read, const ir::Operation& o);
 
   const TensorPlan places_;
