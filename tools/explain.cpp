@@ -41,6 +41,9 @@ void print_resources(const explanations::Explanation& explanation) {
   for (const compiler::SharedUse& use : explanation.shared) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
+  if (resources.tensor_columns >= 0) {
+    fmt::print("tensor memory {} columns\n", resources.tensor_columns);
+  }
   // On the CPU the list says more.
   if (explanation.cpu) return;
   for (const auto& [name, count] : explanation.instructions) {

@@ -52,9 +52,9 @@ void relinquish_tensor_memory(SourceLocation where = here());
 
 // to (+)= a b, by one thread, with a {128, k} and b {k, n} in shared memory and the f32 result in n
 // columns: row i in lane i. Of a half of them a has 64 rows, and row i is in the i % 16th lane that
-// the half has of the i / 16th 32. Adds to what is there where the condition holds. It is over behind a
-// wait for a commit (Ring::commit, Ring::release_behind_products). Products that follow each other
-// on the same columns, with the same shape, are in order.
+// the half has of the i / 16th 32. Adds to what is there where the condition holds. It is over
+// behind a wait for a commit (Ring::commit, Ring::release_behind_products). Products that follow
+// each other on the same columns, with the same shape, are in order.
 void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
          const Condition& accumulate, SourceLocation where = here());
 // The same with a in tensor memory, stored there as a tile of b's dtype.
@@ -62,7 +62,8 @@ void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
          const Condition& accumulate, SourceLocation where = here());
 
 // Between tensor memory and the registers of a warpgroup: of an f32 tile of as many rows as the
-// columns have, as a product's result lies. What is loaded is there at once, and the columns may then be written again.
+// columns have, as a product's result lies. What is loaded is there at once, and the columns may
+// then be written again.
 Tile load(const TensorColumns& from, SourceLocation where = here());
 // Of 32 bits a column: a tile of a 16-bit dtype has two elements in each.
 void store(const TensorColumns& to, const Tile& tile, SourceLocation where = here());

@@ -122,8 +122,8 @@ void verify_tensor_access(const VerifierContext& context) {
                  context.operand_text(array), available);
   }
   const std::int64_t matrix = context.attributes().integer_or(Key::row_bytes, 0);
-  context.require(matrix == 0 || matrix == 16 || matrix == 32,
-                  "row_bytes is {}, expected 16 or 32", matrix);
+  context.require(matrix == 0 || matrix == 16 || matrix == 32, "row_bytes is {}, expected 16 or 32",
+                  matrix);
   context.require(matrix == 0 || count >= matrix / 8,
                   "{} registers, expected at least {} of matrices of {} bytes", count, matrix / 8,
                   matrix);

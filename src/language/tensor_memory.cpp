@@ -229,11 +229,11 @@ void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
 Tile load(const TensorColumns& from, SourceLocation where) {
   Tracer& tracer = in_role("load", where);
   plain(tracer, Op::tcgen05_fence_after, {}, {}, where);
-  const Tile tile(tracer.handle(tracer.emit(Op::tcgen05_load,
-                                            {TensorTracing::memory(tracer, from, "load", where),
-                                             TensorTracing::address(tracer, from, "load", where)},
-                                            Type::tile(f32, {from.rows(), from.count()}), {},
-                                            where)));
+  const Tile tile(
+      tracer.handle(tracer.emit(Op::tcgen05_load,
+                                {TensorTracing::memory(tracer, from, "load", where),
+                                 TensorTracing::address(tracer, from, "load", where)},
+                                Type::tile(f32, {from.rows(), from.count()}), {}, where)));
   plain(tracer, Op::tcgen05_fence_before, {}, {}, where);
   return tile;
 }

@@ -22,7 +22,7 @@ class SharedPlan {
     int rows = 0, columns = 0, stages = 1;
     bool in_loop = false;
     bool in_products = false;  // which read its stages
-    int held = 1;  // stages that the arithmetic holds at the same time
+    int held = 1;              // stages that the arithmetic holds at the same time
     SourceLocation where;
     std::int64_t stage_bytes() const { return std::int64_t{rows} * columns * size_of(dtype); }
   };

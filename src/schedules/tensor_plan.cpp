@@ -31,7 +31,8 @@ void TensorPlan::visit(const ir::Block& block) {
   for (const Operation& o : block.body) {
     positions_[&o].begin = position_++;
     block_of_[&o] = &block;
-    for (std::size_t i = 0; i < o.operands.size(); ++i) uses_[o.operands[i]].push_back({&o, i, &block});
+    for (std::size_t i = 0; i < o.operands.size(); ++i)
+      uses_[o.operands[i]].push_back({&o, i, &block});
     for (const ValueId result : o.results) defined_in_[result] = &block;
     if (o.op == Op::dot) dots_.push_back(&o);
     if (o.op == Op::for_loop) loops_.push_back(&o);
@@ -273,9 +274,7 @@ TensorPlan::Columns TensorPlan::result(ValueId value) const {
   return {place.first, static_cast<int>(placement_.kernel.type(value).shape[1]) / parts};
 }
 
-bool TensorPlan::is_mixed(ValueId value) const {
-  return results_.at(root(value)).kinds.size() > 1;
-}
+bool TensorPlan::is_mixed(ValueId value) const { return results_.at(root(value)).kinds.size() > 1; }
 
 TensorPlan::Columns TensorPlan::operand(const Operation& dot) const {
   const ir::Type& type = placement_.kernel.type(dot.operands[0]);

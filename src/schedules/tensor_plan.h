@@ -11,8 +11,8 @@
 namespace tilewright::schedules {
 
 // Which columns of tensor memory the products of each warpgroup take: for their results, and for
-// operands that are computed. Those that are never needed at once share columns. Two warpgroups have
-// the same columns, each half of the lanes.
+// operands that are computed. Those that are never needed at once share columns. Two warpgroups
+// have the same columns, each half of the lanes.
 //
 // A result that only other products add to stays there: along products of a block, and through
 // loops that carry it. Any other is loaded into registers where something first reads it.

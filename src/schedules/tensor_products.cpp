@@ -8,6 +8,13 @@
 #include "language/explicit_tracing.h"
 
 namespace tilewright::schedules {
+namespace {
+
+// Columns of a result that is added to what registers hold: of more there are not registers for
+// both, and the sum is brought to tensor memory before.
+constexpr int kMostAdded = 128;
+
+}  // namespace
 
 using ir::Key;
 using ir::Op;
@@ -79,8 +86,8 @@ void ProductsInTensorMemory::commit(const Completion& to, SourceLocation where) 
 
 void ProductsInTensorMemory::wait(Completion& for_, SourceLocation where) {
   const Index phase = *for_.phase;
-  tracer_.append(Op::mbarrier_wait,
-                 {for_.barriers, values_.id(values_.group()), values_.id(phase)}, {}, {}, where);
+  tracer_.append(Op::mbarrier_wait, {for_.barriers, values_.id(values_.group()), values_.id(phase)},
+                 {}, {}, where);
   *for_.phase = 1 - phase;
 }
 
@@ -92,13 +99,15 @@ void ProductsInTensorMemory::store(const TensorColumns& to, ValueId tile, Source
 
 void ProductsInTensorMemory::issue(const Operation& o) {
   const ValueId result = o.results[0];
-  const Source a = placement_.source_of(o.operands[0]), second = placement_.source_of(o.operands[1]);
+  const Source a = placement_.source_of(o.operands[0]),
+               second = placement_.source_of(o.operands[1]);
   const bool spread = values_.spread_by_columns(placement_.kernel.type(result));
   const SharedView b = right(second, spread);
   const TensorColumns to = columns(places_.result(result), o.where);
   const ValueId sum = o.operands.size() > 2 ? o.operands[2] : ir::kNoValue;
   const bool in_place = sum != ir::kNoValue && places_.stays(sum);
-  const bool brought = sum != ir::kNoValue && !in_place && places_.stays(result);
+  const bool brought =
+      sum != ir::kNoValue && !in_place && (places_.stays(result) || to.count() > kMostAdded);
   if (brought) store(to, values_[sum], o.where);
   if (in_place && places_.is_mixed(result)) finish_all(o.where);
   std::optional<TensorColumns> operand;

@@ -16,7 +16,7 @@ namespace tilewright::schedules {
 // Products whose results are in tensor memory (TensorPlan says where). Each warpgroup has products
 // of 64 rows of its own, which one thread of its first warp issues. An operand in registers is
 // stored to tensor memory first. A result that registers need is loaded once its product's barrier
-// is complete, and what it adds to in registers is added then.
+// is complete. What it adds to in registers is added then, or brought to tensor memory before.
 class ProductsInTensorMemory final : public Products {
  public:
   ProductsInTensorMemory(const Placement& placement, const SharedPlan& plan, RoleValues& values,
@@ -46,7 +46,7 @@ class ProductsInTensorMemory final : public Products {
   struct InFlight {
     std::size_t number;
     ir::ValueId result;
-    ir::ValueId sum;         // in registers, that is added to the result; or none
+    ir::ValueId sum;          // in registers, that is added to the result; or none
     const ir::Operation* by;  // the product; null: nothing is committed yet
   };
 

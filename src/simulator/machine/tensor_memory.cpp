@@ -156,7 +156,8 @@ bool in_own_window(Launch& launch, const Warp& warp, const Instruction& instruct
   const TensorAddress at(warp.integer(access.address));
   const int window = warp.index % TensorMemory::kWindows;
   const int first = window * TensorMemory::kWindow;
-  const bool upper = access.lanes() == TensorMemory::kHalf && at.lane == first + TensorMemory::kHalf;
+  const bool upper =
+      access.lanes() == TensorMemory::kHalf && at.lane == first + TensorMemory::kHalf;
   if (at.lane == first || upper) return true;
   const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
   report(launch, warp, instruction, verb,
