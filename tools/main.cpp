@@ -275,8 +275,8 @@ class CommandLine {
     simulate
         ->add_flag("--one-for-all", request_.one_for_all,
                    "One schedule alone of each size in which nothing hangs on the order of the "
-                   "work: it stands for all (docs/debugging.md). Other sizes share their "
-                   "schedules, so that each takes as long")
+                   "work: it stands for all (docs/debugging.md). Other sizes share the "
+                   "schedules: each has one, and small ones have most")
         ->excludes("--faults")
         ->excludes("--time");
     simulate

@@ -65,8 +65,8 @@ struct Execution {
 };
 
 // Executes each in the request's schedules, and adds what came of it to the outcome. With
-// --one-for-all those in which something hangs on the order of the work share theirs so that all
-// take as long.
+// --one-for-all those in which something hangs on the order of the work share them: each has one at
+// least, and small ones have most.
 void execute(const Request& request, const std::vector<Execution>& all, Outcome& outcome);
 
 // What the request says of all executions; the rest is the caller's.

@@ -151,6 +151,7 @@ void Lowering::visit(const ir::Operation& operation) {
     case Family::tensor_product:
     case Family::tensor_commit:
     case Family::tensor_fence:
+    case Family::launch_control:
     case Family::check:
     case Family::register_budget:
       return refuse(operation);

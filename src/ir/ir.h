@@ -177,6 +177,7 @@ struct Kernel {
   std::vector<Dim> grid;       // tile form: one index each, x first. Else CTAs of one axis.
   std::vector<Dim> tile_grid;  // what an automatic schedule's CTAs share; no part of the text
   std::int64_t cluster = 1;    // CTAs of a cluster along x
+  bool cta_pairs = false;      // tensor memory and its products are of two CTAs of a cluster each
   std::int64_t threads = 0;    // scheduled, machine: of a CTA
   std::int64_t resident = 1;   // scheduled, machine: CTAs that share a multiprocessor's registers
   std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory

@@ -177,6 +177,11 @@ enum class TensorWaitOp : std::uint8_t {
 #define TW_TENSOR_WAIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
+enum class LaunchControlOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_LAUNCH_CONTROL(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
 enum class TensorFenceOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_TENSOR_FENCE(name, ...) name = static_cast<std::uint8_t>(Op::name),

@@ -296,7 +296,9 @@ void verify_types(const VerifierContext& context) {
     case Family::tensor_product:
       return verify_tensor_product(context);
     case Family::tensor_commit:
-      return verify_barrier_index(context, 0);
+      return verify_tensor_commit(context);
+    case Family::launch_control:
+      return verify_launch_control(context);
     case Family::register_budget:
       return verify_register_budget(context);
     case Family::check:

@@ -72,6 +72,7 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::tensor_product:
     case ir::Family::tensor_commit:
     case ir::Family::tensor_fence:
+    case ir::Family::launch_control:
     case ir::Family::register_budget:
       break;
   }

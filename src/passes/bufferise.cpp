@@ -99,6 +99,7 @@ class RoleLowering {
       case Family::tensor_allocation:
       case Family::tensor_commit:
       case Family::tensor_fence:
+      case Family::launch_control:
         return code_.append(std::move(o));
       case Family::own_rows:  // of the tile form
       case Family::array:     // these are made here

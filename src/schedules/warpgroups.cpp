@@ -220,6 +220,7 @@ class LoadAndMath final : public Retracer {
       case ir::Family::tensor_product:
       case ir::Family::tensor_commit:
       case ir::Family::tensor_fence:
+      case ir::Family::launch_control:
       case ir::Family::check:
       case ir::Family::register_budget:
         return;

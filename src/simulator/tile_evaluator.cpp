@@ -254,6 +254,7 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Family::tensor_product:
     case Family::tensor_commit:
     case Family::tensor_fence:
+    case Family::launch_control:
     case Family::check:
     case Family::register_budget:
       return refuse(operation);

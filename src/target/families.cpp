@@ -59,6 +59,7 @@ constexpr bool has(Products products, ir::Family family) {
     case Family::tensor_product:
     case Family::tensor_commit:
     case Family::tensor_fence:
+    case Family::launch_control:
       return products == Products::tensor_memory;
   }
   return false;

@@ -155,6 +155,8 @@ void verify_header(const VerifierContext& context, const Target& target) {
                   limits.lanes, limits.lanes, limits.threads);
   context.require(kernel.cluster >= 1 && kernel.cluster <= limits.cluster,
                   "a cluster of {} CTAs, expected 1 to {}", kernel.cluster, limits.cluster);
+  context.require(!kernel.cta_pairs || limits.tensor_columns > 0,
+                  "cta_pairs, and {} has no tensor memory", target.name);
   const std::int64_t registers = kernel.resident * kernel.threads * limits.least_role_registers;
   context.require(kernel.resident >= 1 && registers <= limits.registers,
                   "{} CTAs of {} threads share {} registers, expected at least {} a thread",

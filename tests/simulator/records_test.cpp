@@ -49,6 +49,11 @@ const std::map<Op, Sample>& samples() {
         "", word}},
       {Op::shared_load, {kLoad, kStore}},
       {Op::shared_store, {kStore, kStore}},
+      {Op::try_cancel,
+       {"    fence_proxy_async\n    mbarrier_expect_tx %21, %1 {bytes = 16}\n"
+        "    try_cancel %22, %0, %21, %1\n",
+        kStore}},
+      {Op::query_cancel, {"    %61: i32 = query_cancel %22, %0\n", kStore}},
       {Op::load_registers, {"    load_registers %30, %92, " + box, "", store_box}},
       {Op::store_registers, {store_box, "", store_box}},
       {Op::red_registers,

@@ -483,6 +483,8 @@ void Preparation::visit(const Operation& operation) {
       return product(operation);
     case Family::tensor_allocation:
       return tensor_allocation(operation);
+    case Family::launch_control:
+      return launch_control(operation);
     case Family::tensor_access:
       return tensor_access(operation);
     case Family::tensor_product:

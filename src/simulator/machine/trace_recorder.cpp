@@ -206,6 +206,7 @@ std::int64_t TraceRecorder::time_of(const Event& event) {
     case Event::Kind::tensor_work:
       return of(*event.issuer).tensor_work_end(*event.issuer);
     case Event::Kind::products:
+    case Event::Kind::answer:
       return of(*event.issuer).clock_of(*event.issuer);
     case Event::Kind::stream:
       break;
