@@ -63,6 +63,10 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
     }
     add_faults(outcome.faults, report.faults);
     outcome.operations += report.operations;
+    if (outcome.units.empty() && report.ok()) {
+      outcome.units = report.units;
+      outcome.cycles = report.cycles;
+    }
     if (!report.ok()) return false;
     any = any || !report.timing.empty() || !report.words.empty();
     // The next one would be the same.

@@ -42,6 +42,9 @@ struct Outcome {
   std::optional<simulator::Trace> trace;  // of the same
   std::vector<Case> cases;
   std::int64_t operations = 0;
+  // Of a core with explicit memories, of the first launch: no schedule changes modelled time.
+  std::vector<simulator::UnitUse> units;
+  std::int64_t cycles = 0;
   bool ok() const {
     return faults.empty() &&
            std::all_of(cases.begin(), cases.end(), [](const Case& each) { return each.ok(); });

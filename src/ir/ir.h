@@ -34,12 +34,15 @@ struct Type {
     mbarriers,
     registers,
     tensor_map,
-    tensor_memory
+    tensor_memory,
+    memory,
+    window
   };
   Kind kind = Kind::none;
   DType dtype = DType::i32;
   // tile, pending, view: extent of each axis. shared: {stages, rows, columns}. mbarriers: {count}.
-  // tensor_memory: {columns}.
+  // tensor_memory: {columns}. memory: {stages, rows, columns}. window: {rows, columns}, as it lies
+  // in memory.
   // registers: {elements of one thread}. tensor: {rank}; a peer's: {rank, number of the
   // parameter whose peer it is}. view: as it lies in memory, before any
   // transposition.

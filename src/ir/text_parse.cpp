@@ -169,9 +169,9 @@ class KernelParser {
   }
 
   Type type() {
-    constexpr std::string_view names[] = {"none",      "scalar",     "tile",         "pending",
-                                          "tensor",    "shared",     "view",         "mbarriers",
-                                          "registers", "tensor_map", "tensor_memory"};
+    constexpr std::string_view names[] = {
+        "none",      "scalar",    "tile",       "pending",       "tensor", "shared", "view",
+        "mbarriers", "registers", "tensor_map", "tensor_memory", "memory", "window"};
     const std::string_view name = in_.peek_word();
     const auto* found = std::find(std::begin(names), std::end(names), name);
     if (found == std::end(names) || name == "scalar") return Type::scalar(in_.dtype());

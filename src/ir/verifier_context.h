@@ -112,6 +112,11 @@ void verify_tensor_access(const VerifierContext& context);
 void verify_tensor_commit(const VerifierContext& context);
 void verify_launch_control(const VerifierContext& context);
 void verify_tensor_product(const VerifierContext& context);
+// verifier_core.cpp
+void verify_core_memory(const VerifierContext& context);
+void verify_core_window(const VerifierContext& context);
+void verify_core_copy(const VerifierContext& context);
+void verify_core_compute(const VerifierContext& context);
 // verifier_ranks.cpp
 void verify_position(const VerifierContext& context);
 void verify_peer(const VerifierContext& context);

@@ -136,6 +136,7 @@ class Tracer {
   // How deep in loops and branches the recording is; a cell may only be made where it is outermost.
   int depth() const { return static_cast<int>(frames_.size()); }
   int next_named_barrier = 1;
+  std::map<std::pair<std::string, std::string>, int> next_event;  // from unit to unit
   // What syncs and arrivals ask of the CTA, whose warps are known last.
   struct BarrierUse {
     const char* what;

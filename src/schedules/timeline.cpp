@@ -567,6 +567,11 @@ void Follower::execute(const Operation& operation) {
     case Family::fragment_tile:
     case Family::tensor_tile:
     case Family::tensor_tile_product:
+    case Family::core_memory:
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
       return;
   }
 }

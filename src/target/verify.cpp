@@ -5,6 +5,7 @@
 #include "ir/verifier.h"
 #include "ir/verifier_context.h"
 #include "target/target.h"
+#include "target/verify_core.h"
 
 namespace tilewright::target {
 namespace {
@@ -239,6 +240,7 @@ void verify(const ir::Kernel& kernel, ErrorKind kind) {
   if (kernel.form == ir::Form::tile) return;
   const Target& target = target_of(kernel);
   VerifierContext context(kernel, kind);
+  if (target.core) return verify_core(context, target);
   verify_header(context, target);
   verify_block(context, target, kernel.body);
   verify_roles(context, target.limits);

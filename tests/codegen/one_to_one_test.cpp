@@ -281,6 +281,7 @@ TEST(OneToOne, EveryOperationOutsideOfRegistersIsCounted) {
       outside = outside || record.reads(memory) || record.writes(memory);
     }
     if (!outside || !record.in(ir::Form::machine)) continue;
+    if (record.agent == ir::Agent::sequencer) continue;  // a core's, which nothing prints
     bool counted = false;
     for (const Row& row : kRows) {
       for (const Op known : row.operations) counted = counted || known == op;

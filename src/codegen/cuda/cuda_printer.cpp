@@ -82,6 +82,11 @@ OperationPrinter printer_of(Family family) {
     case Family::fragment_tile:
     case Family::tensor_tile:
     case Family::tensor_tile_product:
+    case Family::core_memory:  // these are no GPU's
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
       break;
   }
   return nullptr;
