@@ -47,7 +47,8 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
   Samples samples;
   const std::int64_t count = std::min(ctas, kSamples);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
+    std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
+    if (machine.cta_pairs) cta -= cta % 2;  // it issues the products of both
     const CtaTimeline one = follow_cta(machine, binding, cta, ctas, device);
     for (const auto field :
          {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
