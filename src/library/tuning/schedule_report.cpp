@@ -55,9 +55,10 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
     return report;
   }
   report.variants = variant_names(kernel, options, target.arch).size();
-  const target::Device& device = target::device_of(target.arch);
-  const int multiprocessors = device.multiprocessors;
-  if (!device.has_run) report.untried = device.name;
+  const std::vector<const target::Device*> devices = target::devices_of(target.arch);
+  const int multiprocessors =
+      devices.empty() ? ScheduleOptions().multiprocessors : devices.front()->multiprocessors;
+  if (!devices.empty() && !devices.front()->has_run) report.untried = devices.front()->name;
   OptionValues free;  // without the schedule, if one is set
   for (const KernelOption& option : kernel.options) {
     free.set(option.name, options.text(option.name));
