@@ -41,6 +41,9 @@ void print_resources(const explanations::Explanation& explanation) {
   for (const compiler::SharedUse& use : explanation.shared) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
+  if (resources.tensor_columns >= 0) {
+    fmt::print("tensor memory {} columns\n", resources.tensor_columns);
+  }
   for (const explanations::MemoryUse& use : explanation.memories) {
     fmt::print("memory {:<8} {:<14} {:<16} x {:<3} {:>8} of {} bytes\n", use.space, use.name,
                use.shape, use.stages, use.bytes, use.of);

@@ -28,13 +28,18 @@ class TensorColumns {
  public:
   // `count` of them from `first` on.
   TensorColumns columns(const IndexOperand& first, int count) const;
+  // The same for what has 64 rows: those have 16 of each 32 lanes, the first of them (0) or the
+  // others (1).
+  TensorColumns half(const IndexOperand& which) const;
   int count() const { return count_; }
+  int rows() const { return rows_; }
 
  private:
   friend class TensorMemory;
   friend class TensorTracing;
   Handle memory_, address_;
   int count_ = 0;
+  int rows_ = 128;
 };
 
 // Columns that a CTA takes together, a power of two of them: those of all TensorMemory of a kernel
@@ -61,8 +66,9 @@ class TensorMemory {
 void relinquish_tensor_memory(SourceLocation where = here());
 
 // to (+)= a b, by one thread, with a {128, k} and b {k, n} in shared memory and the f32 result in n
-// columns: row i in lane i. Of a pair b has half of the result's columns. Adds to what is there
-// where the condition holds. It is over behind a wait for a commit (Ring::commit,
+// columns: row i in lane i. Of a half of them a has 64 rows, and row i is in the i % 16th lane that
+// the half has of the i / 16th 32. Of a pair b has half of the result's columns. Adds to what is
+// there where the condition holds. It is over behind a wait for a commit (Ring::commit,
 // Ring::release_behind_products). Products that follow each other on the same columns, with the
 // same shape, are in order.
 void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
@@ -71,8 +77,9 @@ void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
 void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
          const Condition& accumulate, SourceLocation where = here());
 
-// Between tensor memory and the registers of a warpgroup: row i of an f32 tile of 128 rows is in
-// lane i. What is loaded is there at once, and the columns may then be written again.
+// Between tensor memory and the registers of a warpgroup: of an f32 tile of as many rows as the
+// columns have, as a product's result lies. What is loaded is there at once, and the columns may
+// then be written again.
 Tile load(const TensorColumns& from, SourceLocation where = here());
 // Of 32 bits a column: a tile of a 16-bit dtype has two elements in each.
 void store(const TensorColumns& to, const Tile& tile, SourceLocation where = here());

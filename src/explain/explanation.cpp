@@ -118,6 +118,16 @@ void add_build(Explanation& explanation, const compiler::GpuProgram& program,
   }
 }
 
+// Of tensor memory; -1 where the target has none.
+std::int64_t tensor_columns(const ir::Kernel& machine) {
+  if (target::target_of(machine).limits.tensor_columns == 0) return -1;
+  std::int64_t columns = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::tensor_memory) columns += machine.type(o.results[0]).shape[0];
+  });
+  return columns;
+}
+
 std::string resource_text(const Explanation& explanation) {
   std::string text;
   const Resources& r = explanation.resources;
@@ -132,6 +142,7 @@ std::string resource_text(const Explanation& explanation) {
   for (const compiler::SharedUse& use : explanation.shared) {
     text += fmt::format("  {:<12} {} {}\n", use.name, use.bytes, format_location(use.where));
   }
+  if (r.tensor_columns >= 0) line("tensor columns", r.tensor_columns);
   for (const auto& [name, count] : explanation.instructions) {
     text += fmt::format("{:<24} {}\n", name, count);
   }
@@ -156,6 +167,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.approximations = compiler::approximations_in(program.machine);
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = compiler::shared_use(program.machine);
+  explanation.resources.tensor_columns = tensor_columns(program.machine);
   explanation.additions = compiler::additions_in(program.machine);
   if (explanation.scheduled) explanation.tiers = tiers_in(*explanation.scheduled);
   explanation.cuda = program.source.text;

@@ -38,6 +38,7 @@ struct Resources {
   int stack_bytes = -1;
   int spill_bytes = -1;
   std::int64_t shared_bytes = -1;
+  std::int64_t tensor_columns = -1;  // of tensor memory, where the target has it
 };
 
 struct ExplainedStage : compiler::Stage {

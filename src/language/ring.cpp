@@ -17,7 +17,8 @@ struct Ring::State {
   std::vector<Part> parts;
   ir::ValueId full = ir::kNoValue, empty = ir::kNoValue;
   SourceLocation where;
-  int producer = 0, consumer = 0, releasing = 0;  // the serial of the role that last was one
+  // The serial of the role that last was one.
+  int producer = 0, consumer = 0, releasing = 0, committing = 0;
   std::string producer_name;
   // CTAs that share multicast loads: 0 for none, kCluster for all.
   static constexpr int kCluster = -1;
@@ -360,7 +361,12 @@ void Ring::release_behind_products(const Slot& slot, SourceLocation where) {
   // Of a pair's CTAs the first releases it in both, and in all that its stages are loaded with.
   const std::int64_t shared = state_->multicast != 0 ? state_->group(tracer.kernel().cluster) : 0;
   const std::int64_t group = std::max(shared, State::kPair);
-  count_arrivals(state_->pairs ? group / State::kPair : 1);
+  if (state_->committing != tracer.role()->serial) {
+    state_->committing = tracer.role()->serial;
+    // Of a larger role, whose warps ask which one they are, one warp of each warpgroup.
+    const std::int64_t warpgroups = std::max(1, tracer.role()->warps / 4);
+    count_arrivals(state_->pairs ? group / State::kPair : warpgroups);
+  }
   commit_to(state_->empty, slot.stage(), group, "release_behind_products", where);
 }
 
@@ -390,12 +396,10 @@ void Ring::release_if(const Condition& condition, const Index& stage, SourceLoca
   when(condition, [&] { arrive_empty(stage, where); });
 }
 
-// Of the role that is being traced, for each phase of the empty barriers.
+// For each phase of the empty barriers, once in a role.
 void Ring::count_arrivals(std::int64_t arrivals) {
   State& ring = *state_;
   Tracer& tracer = Tracer::get("release", ring.where);
-  if (ring.releasing == tracer.role()->serial) return;
-  ring.releasing = tracer.role()->serial;
   ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
   barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + arrivals);
 }
@@ -423,7 +427,10 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
         .fix("give Ring::multicast a divisor of the cluster, or Kernel::ctas another cluster")
         .raise();
   }
-  count_arrivals(tracer.role()->warps * group);
+  if (ring.releasing != tracer.role()->serial) {
+    ring.releasing = tracer.role()->serial;
+    count_arrivals(tracer.role()->warps * group);
+  }
   if (group == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -13,7 +14,7 @@
 namespace tilewright::ptx {
 namespace {
 
-constexpr int kTensorLanes = 128, kTensorColumns = 512, kWindowLanes = 32;
+constexpr int kTensorLanes = 128, kTensorColumns = 512, kWindowLanes = 32, kHalfLanes = 16;
 
 struct TensorPlace {
   int lane = 0, column = 0;
@@ -81,7 +82,7 @@ void relinquish(Execution& x) { x.need_whole_warp(); }
 
 void nothing(Execution&) {}
 
-int columns_of(Execution& x) {
+int repeats_of(Execution& x) {
   constexpr std::pair<Modifier, int> kCounts[] = {
       {Modifier::x1, 1},   {Modifier::x2, 2},   {Modifier::x4, 4},   {Modifier::x8, 8},
       {Modifier::x16, 16}, {Modifier::x32, 32}, {Modifier::x64, 64}, {Modifier::x128, 128}};
@@ -91,49 +92,69 @@ int columns_of(Execution& x) {
   x.unsupported();
 }
 
-// Calls `visit(register, column)` for the registers of a load or a store, of the warp's lanes.
+// What register i of a thread holds, behind the address (PTX ISA 9.0, tcgen05.ld: .32x32b, .16x128b
+// and .16x256b).
+std::size_t place_of(Execution& x, int i, int thread) {
+  const auto at = [](int lane, int column) {
+    return static_cast<std::size_t>(kTensorLanes) * column + lane;
+  };
+  if (x.instruction.has(Modifier::matrix_128)) {
+    return at(thread / 4 + 8 * (i & 1), 4 * (i >> 1) + thread % 4);
+  }
+  if (x.instruction.has(Modifier::matrix_256)) {
+    return at(thread / 4 + 8 * (i >> 1 & 1), 8 * (i >> 2) + 2 * (thread % 4) + (i & 1));
+  }
+  return at(thread, i);
+}
+
+// Calls `visit(register, places)` for the registers of a load or a store: of each lane of the warp.
 template <typename Visit>
-void for_columns(Execution& x, const Operand& registers, const Operand& address, Visit visit) {
+void for_registers(Execution& x, const Operand& registers, const Operand& address, Visit visit) {
   x.need_whole_warp();
-  const int count = columns_of(x);
-  if (!x.instruction.has(Modifier::window) || registers.kind != Operand::Kind::vector ||
+  const bool is_window = x.instruction.has(Modifier::window);
+  const int each = is_window ? 1 : x.instruction.has(Modifier::matrix_128) ? 2 : 4;
+  const int count = each * repeats_of(x);
+  if (registers.kind != Operand::Kind::vector ||
       static_cast<int>(registers.parts.size()) != count) {
     x.unsupported();
   }
   const TensorPlace place(x.addresses(address)[0]);
   const int own = x.warp.index % 4 * kWindowLanes;
-  if (place.lane != own) {
+  if (place.lane != own && (is_window || place.lane != own + kHalfLanes)) {
     x.fail("tensor_memory", fmt::format("of lanes from {} on by a warp that reaches {} to {}",
                                         place.lane, own, own + kWindowLanes - 1));
   }
-  need_held(x, x.cta(), place.column, count);
+  need_held(x, x.cta(), place.column, is_window ? count : 2 * count);
+  const std::size_t first = std::size_t{kTensorLanes} * place.column + place.lane;
   for (int i = 0; i < count; ++i) {
-    const std::size_t at = std::size_t{kTensorLanes} * (place.column + i) + place.lane;
-    visit(registers.parts[i], at);
+    std::array<std::size_t, kLanes> places;
+    for (int lane = 0; lane < kLanes; ++lane) places[lane] = first + place_of(x, i, lane);
+    visit(registers.parts[i], places);
   }
 }
 
 void load(Execution& x) {
   Cta& cta = x.cta();
-  for_columns(x, x.operand(0), x.operand(1), [&](const Operand& to, std::size_t at) {
+  for_registers(x, x.operand(0), x.operand(1), [&](const Operand& to, const auto& places) {
     Lanes& lanes = x.target(to);
     for (int lane = 0; lane < kLanes; ++lane) {
-      if (!cta.tensor_written[at + lane]) {
+      const std::size_t at = places[lane];
+      if (!cta.tensor_written[at]) {
         x.fail("uninitialised", fmt::format("of tensor memory, lane {}, column {}",
-                                            at % kTensorLanes + lane, at / kTensorLanes));
+                                            at % kTensorLanes, at / kTensorLanes));
       }
-      lanes[lane] = cta.tensor[at + lane];
+      lanes[lane] = cta.tensor[at];
     }
   });
 }
 
 void store(Execution& x) {
   Cta& cta = x.cta();
-  for_columns(x, x.operand(1), x.operand(0), [&](const Operand& from, std::size_t at) {
+  for_registers(x, x.operand(1), x.operand(0), [&](const Operand& from, const auto& places) {
     const Lanes& lanes = x.read(from, 0);
     for (int lane = 0; lane < kLanes; ++lane) {
-      cta.tensor[at + lane] = static_cast<std::uint32_t>(lanes[lane]);
-      cta.tensor_written[at + lane] = 1;
+      cta.tensor[places[lane]] = static_cast<std::uint32_t>(lanes[lane]);
+      cta.tensor_written[places[lane]] = 1;
     }
   });
 }
@@ -147,6 +168,13 @@ struct TensorCores {
   simulator::InstructionDescriptor shape;
   int element = 2, k = 16, rows = 0, columns = 0;  // of one CTA
   std::vector<Cta*> ctas;
+
+  // Of a row, behind the lane at which rows begin.
+  int lane_of(int row) const { return rows == kTensorLanes ? row : row % 16 + row / 16 * 32; }
+  void check_lane(const Execution& x, int first) const {
+    if (first == 0 || (rows != kTensorLanes && first == kHalfLanes)) return;
+    x.fail("tensor_memory", fmt::format("of {} rows from lane {} on", rows, first));
+  }
 };
 
 TensorCores tensor_cores(Execution& x) {
@@ -158,7 +186,7 @@ TensorCores tensor_cores(Execution& x) {
   made.shape =
       simulator::decode_instruction(static_cast<std::uint32_t>(x.uniform(3)), made.element, ctas);
   if (!made.shape.problem.empty()) x.fail("descriptor", made.shape.problem);
-  if (made.shape.m / ctas != kTensorLanes) x.unsupported();
+  if (made.shape.m / ctas != kTensorLanes && ctas != 1) x.unsupported();
   made.rows = made.shape.m / ctas;
   made.columns = made.shape.n / ctas;
   made.ctas.push_back(&x.cta());
@@ -189,11 +217,13 @@ std::vector<float> rows_of_a(Execution& x, Cta& cta, const TensorCores& cores) {
     return values;
   }
   const TensorPlace place(x.addresses(a)[x.first_lane()]);
+  cores.check_lane(x, place.lane);
   const int packed = 4 / cores.element;
   need_held(x, cta, place.column, cores.k / packed);
   for (int k = 0; k < cores.k; ++k) {
     for (int row = 0; row < cores.rows; ++row) {
-      const std::size_t at = std::size_t{kTensorLanes} * (place.column + k / packed) + row;
+      const std::size_t at =
+          std::size_t{kTensorLanes} * (place.column + k / packed) + place.lane + cores.lane_of(row);
       if (!cta.tensor_written[at]) x.fail("uninitialised", "of an operand in tensor memory");
       const std::uint32_t bits = cta.tensor[at] >> 8 * cores.element * (k % packed);
       decode_elements(type, reinterpret_cast<const std::byte*>(&bits), 1,
@@ -223,7 +253,7 @@ std::vector<float> columns_of_b(Execution& x, const TensorCores& cores) {
 void multiply(Execution& x) {
   const TensorCores cores = tensor_cores(x);
   const TensorPlace d(x.addresses(x.operand(0))[x.first_lane()]);
-  if (d.lane != 0) x.fail("tensor_memory", fmt::format("of rows from lane {} on", d.lane));
+  cores.check_lane(x, d.lane);
   const bool accumulate = x.uniform(4) & 1;
   const std::vector<float> b = columns_of_b(x, cores);
   const int n = cores.shape.n;
@@ -232,7 +262,8 @@ void multiply(Execution& x) {
     const std::vector<float> a = rows_of_a(x, *cta, cores);
     for (int column = 0; column < n; ++column) {
       for (int row = 0; row < cores.rows; ++row) {
-        const std::size_t at = std::size_t{kTensorLanes} * (d.column + column) + row;
+        const std::size_t at =
+            std::size_t{kTensorLanes} * (d.column + column) + d.lane + cores.lane_of(row);
         if (accumulate && !cta->tensor_written[at]) {
           x.fail("uninitialised", "of sums in tensor memory that nothing has written");
         }
@@ -261,7 +292,8 @@ void commit(Execution& x) {
 }
 
 constexpr std::string_view kGroup = "cta_group::1 cta_group::2 sync aligned shared::cta";
-constexpr std::string_view kWindow = "sync aligned 32x32b x1 x2 x4 x8 x16 x32 x64 x128";
+constexpr std::string_view kWindow =
+    "sync aligned 32x32b 16x128b 16x256b x1 x2 x4 x8 x16 x32 x64 x128";
 constexpr Record kTensorMemoryRecords[] = {
     {"tcgen05.alloc", "as", kGroup, "b32", allocate},
     {"tcgen05.dealloc", "ss", kGroup, "b32", deallocate},

@@ -116,7 +116,7 @@ TEST(TargetTest, TheNumbersOfBlackwell) {
     EXPECT_EQ(limits.registers, 65536);
     EXPECT_EQ(limits.threads, 1024);
     EXPECT_EQ(limits.cluster, 16);
-    EXPECT_EQ(limits.group_rows, 128);
+    EXPECT_EQ(limits.group_rows, 64);
     EXPECT_EQ(limits.product_columns, 256);
     EXPECT_EQ(limits.product_column_unit, 16);
     EXPECT_EQ(limits.product_groups, 0);

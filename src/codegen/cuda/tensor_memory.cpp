@@ -16,14 +16,23 @@ std::int64_t columns_of(const Emitter& emitter, ValueId memory) {
   return emitter.type(memory).shape[0];
 }
 
-// Of one access: `count` registers of floats, or of 32 bits.
+// Of one access: `count` registers of floats, or of 32 bits. Rows of its matrices are so wide, if
+// it moves such.
 struct AccessShape {
   bool loads = true;
   std::int64_t count = 0;
   bool floats = true;
+  std::int64_t row_bytes = 0;
 
   std::string name() const {
-    return fmt::format("tcgen05_{}_x{}{}", loads ? "ld" : "st", count, floats ? "" : "_bits");
+    return fmt::format("tcgen05_{}{}_x{}{}", loads ? "ld" : "st",
+                       row_bytes == 0 ? "" : fmt::format("_16x{}b", 8 * row_bytes), count,
+                       floats ? "" : "_bits");
+  }
+  // With how often it is repeated.
+  std::string shape() const {
+    if (row_bytes == 0) return fmt::format("32x32b.x{}", count);
+    return fmt::format("16x{}b.x{}", 8 * row_bytes, count * 8 / row_bytes);
   }
   std::string wrapper() const {
     const int registers = static_cast<int>(count);
@@ -34,15 +43,15 @@ struct AccessShape {
     if (loads) {
       return fmt::format(
           "__device__ __forceinline__ void {}({}* r, u32 address) {{\n"
-          "  asm volatile(\"tcgen05.ld.sync.aligned.32x32b.x{}.b32 {{{}}}, [%{}];\"\n"
+          "  asm volatile(\"tcgen05.ld.sync.aligned.{}.b32 {{{}}}, [%{}];\"\n"
           "               : {}\n               : \"r\"(address) : \"memory\");\n}}\n",
-          name(), type, count, list("%{}", registers), registers, values);
+          name(), type, shape(), list("%{}", registers), registers, values);
     }
     return fmt::format(
         "__device__ __forceinline__ void {}(u32 address, const {}* r) {{\n"
-        "  asm volatile(\"tcgen05.st.sync.aligned.32x32b.x{}.b32 [%0], {{{}}};\"\n"
+        "  asm volatile(\"tcgen05.st.sync.aligned.{}.b32 [%0], {{{}}};\"\n"
         "               :: \"r\"(address), {} : \"memory\");\n}}\n",
-        name(), type, count, list("%{}", registers, 1), values);
+        name(), type, shape(), list("%{}", registers, 1), values);
   }
 };
 
@@ -102,7 +111,8 @@ void print_tcgen05_relinquish(Emitter& emitter, const Operation&) {
 void print_tcgen05_ld(Emitter& emitter, const Operation& operation) {
   const ValueId array = operation.operands[0];
   const AccessShape shape{true, operation.attributes.integer(Key::count),
-                          emitter.type(array).dtype == DType::f32};
+                          emitter.type(array).dtype == DType::f32,
+                          operation.attributes.integer_or(Key::row_bytes, 0)};
   emitter.add_wrapper(shape.name(), shape.wrapper());
   emitter.line(fmt::format(
       "{}({}, {});", shape.name(),
@@ -113,7 +123,8 @@ void print_tcgen05_ld(Emitter& emitter, const Operation& operation) {
 void print_tcgen05_st(Emitter& emitter, const Operation& operation) {
   const ValueId array = operation.operands[2];
   const AccessShape shape{false, operation.attributes.integer(Key::count),
-                          emitter.type(array).dtype == DType::f32};
+                          emitter.type(array).dtype == DType::f32,
+                          operation.attributes.integer_or(Key::row_bytes, 0)};
   emitter.add_wrapper(shape.name(), shape.wrapper());
   emitter.line(fmt::format(
       "{}({}, {});", shape.name(), emitter.name(operation.operands[1]),

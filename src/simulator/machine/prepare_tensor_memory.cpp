@@ -63,6 +63,7 @@ void Preparation::tensor_access(const Operation& operation) {
   made.address = operands[loads ? 2 : 1];
   made.first = static_cast<int>(operation.attributes.integer_or(Key::register_, 0));
   made.count = static_cast<int>(operation.attributes.integer(Key::count));
+  made.beside = static_cast<int>(operation.attributes.integer_or(Key::row_bytes, 0)) / 16;
   emit(operation).detail = static_cast<int>(prepared_.tensor_accesses.size());
   prepared_.tensor_accesses.push_back(made);
 }

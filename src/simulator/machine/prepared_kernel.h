@@ -289,6 +289,17 @@ struct TensorAccess {
   int memory = 0, array = 0;
   Slot address = 0;
   int first = 0, count = 0;  // 32-bit registers
+  int beside = 0;            // of a matrix's rows, that a thread has; 0: none, a lane for each
+  int columns() const { return beside == 0 ? count : 2 * count; }
+  int lanes() const { return beside == 0 ? 32 : 16; }
+  // Of the thread's register `first` + i, behind the access's address.
+  int lane_of(int i, int thread) const {
+    return beside == 0 ? thread : thread / 4 + 8 * (i / beside % 2);
+  }
+  int column_of(int i, int thread) const {
+    if (beside == 0) return i;
+    return 4 * beside * (i / (2 * beside)) + beside * (thread % 4) + i % beside;
+  }
 };
 
 // A product whose result is in tensor memory.

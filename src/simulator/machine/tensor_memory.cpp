@@ -42,13 +42,12 @@ void TensorMemory::give_back(int first) {
   std::erase_if(held, [first](const Held& each) { return each.first == first; });
 }
 
-void TensorMemory::add(ByteSet& touched, int first, int count, int window, int windows) {
-  if (window == 0 && windows == kWindows) {
-    return touched.add(static_cast<std::uint64_t>(first) * kWindows,
-                       std::int64_t{count} * kWindows);
+void TensorMemory::add(ByteSet& touched, int first, int count, int lane, int lanes) {
+  if (lanes == kLanes) {
+    return touched.add(static_cast<std::uint64_t>(first) * kHalves, std::int64_t{count} * kHalves);
   }
   for (int column = first; column < first + count; ++column) {
-    touched.add(static_cast<std::uint64_t>(column) * kWindows + window, windows);
+    touched.add(static_cast<std::uint64_t>(column) * kHalves + lane / kHalf, lanes / kHalf);
   }
 }
 
@@ -129,7 +128,7 @@ void check_uses(Launch& launch, const std::vector<Taking>& all, Cta& cta,
   for (const auto& [warp, instruction] : all) {
     cta.tensor->shadow = before;
     ByteSet columns;
-    TensorMemory::add(columns, held.first, held.count, 0, TensorMemory::kWindows);
+    TensorMemory::add(columns, held.first, held.count, 0, TensorMemory::kLanes);
     launch.order.tensor(*warp, launch.order.by_threads(*warp, *instruction, {true, false, false}),
                         cta, columns);
   }
@@ -194,12 +193,14 @@ bool in_own_window(Launch& launch, const Warp& warp, const Instruction& instruct
                    const TensorAccess& access, const char* verb) {
   const TensorAddress at(warp.integer(access.address));
   const int window = warp.index % TensorMemory::kWindows;
-  if (at.lane == window * TensorMemory::kWindow) return true;
+  const int first = window * TensorMemory::kWindow;
+  const bool upper =
+      access.lanes() == TensorMemory::kHalf && at.lane == first + TensorMemory::kHalf;
+  if (at.lane == first || upper) return true;
   const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
   report(launch, warp, instruction, verb,
          fmt::format("{}: lanes from {} on, and the warp reaches lanes {} to {} alone", memory.name,
-                     at.lane, window * TensorMemory::kWindow,
-                     (window + 1) * TensorMemory::kWindow - 1),
+                     at.lane, first, first + TensorMemory::kWindow - 1),
          fmt::format("32 * warp_index() in the upper 16 bits of the address"), memory.where);
   return false;
 }
@@ -226,9 +227,11 @@ void load(Launch& launch, Warp& warp, const Instruction& instruction, const Tens
   bool held = true;
   for (int i = 0; i < access.count; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      held = held && tensor.is_written(at.lane + lane, at.column + i);
+      const int from = at.lane + access.lane_of(i, lane),
+                column = at.column + access.column_of(i, lane);
+      held = held && tensor.is_written(from, column);
       if (!info.valued) continue;
-      set_register(info, array, access.first + i, lane, tensor.bits(at.lane + lane, at.column + i));
+      set_register(info, array, access.first + i, lane, tensor.bits(from, column));
     }
   }
   if (held) return;
@@ -239,7 +242,7 @@ void load(Launch& launch, Warp& warp, const Instruction& instruction, const Tens
        memory.where,
        fmt::format("uninitialised: tensor memory {}: nothing has written some of columns "
                    "{} to {}\n{}",
-                   memory.name, at.column, at.column + access.count - 1,
+                   memory.name, at.column, at.column + access.columns() - 1,
                    launch.access("read", instruction, warp)),
        {}});
 }
@@ -254,7 +257,7 @@ void store(Launch& launch, Warp& warp, const Instruction& instruction, const Ten
     for (int lane = 0; lane < kLanes; ++lane) {
       const std::uint32_t bits =
           info.valued ? register_bits(info, warp.arrays[access.array], access.first + i, lane) : 0;
-      tensor.write(at.lane + lane, at.column + i, bits);
+      tensor.write(at.lane + access.lane_of(i, lane), at.column + access.column_of(i, lane), bits);
     }
   }
 }
@@ -335,14 +338,16 @@ void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruc
   const bool loads = instruction.op == ir::Op::tcgen05_ld;
   const std::int64_t address = warp.integer(access.address);
   if (!in_own_window(launch, warp, instruction, access, loads ? "read" : "write")) return;
-  if (!find_columns(launch, warp, instruction, *warp.cta, access.memory, address, access.count))
+  if (!find_columns(launch, warp, instruction, *warp.cta, access.memory, address,
+                    access.columns())) {
     return;
+  }
   const TensorAddress at(address);
   const Agents& agents = launch.order.agents();
   const auto kind = loads ? Agents::Kind::tensor_loads : Agents::Kind::tensor_stores;
   const Epoch waits = loads ? warp.tensor_load_waits : warp.tensor_store_waits;
   ByteSet touched;
-  TensorMemory::add(touched, at.column, access.count, warp.index % TensorMemory::kWindows, 1);
+  TensorMemory::add(touched, at.column, access.columns(), at.lane, access.lanes());
   launch.order.tensor(
       warp,
       launch.order.by_unit(warp, instruction, {!loads, true, false},

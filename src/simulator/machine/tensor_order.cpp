@@ -69,7 +69,7 @@ void Order::tensor(const Warp& warp, const Access& access, Cta& cta, ByteSet& wi
                        static_cast<std::uint16_t>(touched.mask & earlier.bytes.mask)};
       const auto [first, last] = both.extent();
       const auto column = [&](std::int64_t byte) {
-        return (static_cast<std::int64_t>(block) + byte) / TensorMemory::kWindows;
+        return (static_cast<std::int64_t>(block) + byte) / TensorMemory::kHalves;
       };
       launch_.log.add(
           {"race", earlier.instruction->where(), access.instruction->where(),

@@ -135,17 +135,29 @@ void read_shared(Launch& launch, const Warp& warp, Cta& cta, const Instruction& 
 }
 
 void touch_tensor(Launch& launch, const Warp& warp, Cta& cta, const Instruction& instruction,
-                  int memory, std::int64_t address, int columns, bool write,
+                  int memory, std::int64_t address, int m, int columns, bool write,
                   std::int64_t accumulator) {
   if (!find_columns(launch, warp, instruction, cta, memory, address, columns)) return;
   const TensorAddress at(address);
-  if (at.lane != 0) {
+  const bool whole = m == TensorMemory::kLanes;
+  const bool upper = !whole && at.lane == TensorMemory::kHalf;
+  if (at.lane != 0 && !upper) {
     return refuse(launch, warp, instruction,
-                  fmt::format("rows from lane {} on of {}; a product begins at lane 0", at.lane,
-                              launch.kernel.tensor_memories[memory].name));
+                  fmt::format("rows from lane {} on of {}; a product begins at lane 0{}", at.lane,
+                              launch.kernel.tensor_memories[memory].name,
+                              whole ? "" : ", or of 64 rows at lane 16"));
+  }
+  if (at.lane != TensorAddress(accumulator).lane) {
+    return refuse(launch, warp, instruction,
+                  fmt::format("a from lane {} on and the result from lane {} on", at.lane,
+                              TensorAddress(accumulator).lane));
   }
   ByteSet touched;
-  TensorMemory::add(touched, at.column, columns, 0, TensorMemory::kWindows);
+  if (whole) TensorMemory::add(touched, at.column, columns, 0, TensorMemory::kLanes);
+  for (int window = 0; !whole && window < TensorMemory::kWindows; ++window) {
+    TensorMemory::add(touched, at.column, columns, window * TensorMemory::kWindow + at.lane,
+                      TensorMemory::kHalf);
+  }
   launch.order.tensor(warp, access_of(launch, warp, instruction, write, accumulator), cta, touched);
 }
 
@@ -194,7 +206,7 @@ std::vector<float> read_a(Launch& launch, Warp& warp, const Cta& cta, const Tens
   bool written = true;
   for (int i = 0; i < product.k; ++i) {
     for (int row = 0; row < rows; ++row) {
-      const int lane = lane_of(row, rows), column = at.column + i / packed;
+      const int lane = at.lane + lane_of(row, rows), column = at.column + i / packed;
       written = written && tensor.is_written(lane, column);
       values[static_cast<std::size_t>(i) * rows + row] =
           element_of(tensor.bits(lane, column), shape.a, i % packed);
@@ -237,7 +249,7 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
   std::vector<float> sums(m);
   for (int column = 0; column < shape.n; ++column) {
     for (int row = 0; row < m; ++row) {
-      const int lane = lane_of(row, m);
+      const int lane = at.lane + lane_of(row, m);
       written = written && (!work.accumulate || tensor.is_written(lane, at.column + column));
       sums[row] = work.accumulate ? std::bit_cast<float>(tensor.bits(lane, at.column + column)) : 0;
     }
@@ -247,7 +259,8 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
       for (int row = 0; row < m; ++row) sums[row] += rows[row] * factor;
     }
     for (int row = 0; row < m; ++row) {
-      tensor.write(lane_of(row, m), at.column + column, std::bit_cast<std::uint32_t>(sums[row]));
+      tensor.write(at.lane + lane_of(row, m), at.column + column,
+                   std::bit_cast<std::uint32_t>(sums[row]));
     }
   }
   if (!written) {
@@ -301,10 +314,10 @@ void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruc
       read_shared(launch, warp, *cta, instruction, product.a,
                   matrix_of(product.a, work.a, shape.a_is_mn_major), share.m, product.k, bytes);
     } else {
-      touch_tensor(launch, warp, *cta, instruction, product.a_memory, work.a_address,
+      touch_tensor(launch, warp, *cta, instruction, product.a_memory, work.a_address, share.m,
                    columns_of_a(product), /*write=*/false, work.address);
     }
-    touch_tensor(launch, warp, *cta, instruction, product.memory, work.address, shape.n,
+    touch_tensor(launch, warp, *cta, instruction, product.memory, work.address, share.m, shape.n,
                  /*write=*/true, work.address);
   }
   use_peer(launch, warp, access_of(launch, warp, instruction, false, 0));
