@@ -35,7 +35,7 @@ struct Matrix {
 // By a descriptor of wgmma, and of tcgen05, whose further bits the caller has looked at.
 inline Matrix decode_matrix(Execution& x, std::uint64_t descriptor, bool transposed, int element) {
   const auto field = [&](int first) { return (descriptor >> first & 0x3fff) << 4; };
-  if ((descriptor >> 49 & 7) != 0) x.fail("descriptor", "with a base offset");
+  if ((descriptor >> 49 & 7) != 0) x.fail("wgmma", "with a base offset");
   constexpr std::uint64_t kRowBytes[] = {16, 128, 64, 32};
   const std::uint64_t swizzle = descriptor >> 62;
   return {field(0), field(16), field(32), kRowBytes[swizzle], swizzle != 0, transposed, element};
