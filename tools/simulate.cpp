@@ -116,11 +116,10 @@ void refuse_time(const Request& request) {
 // What is of GPUs alone.
 void refuse_for_core(const Request& request, const compiler::Target& target) {
   if (!target::find_target(target.arch).core) return;
-  for (const auto& [flag, given] : {std::pair("--time", request.time),
-                                    std::pair("--faults", request.faults),
-                                    std::pair("--break", !request.breakage.empty()),
-                                    std::pair("--shrunken", request.shrunken),
-                                    std::pair("--strict", request.strict)}) {
+  for (const auto& [flag, given] :
+       {std::pair("--time", request.time), std::pair("--faults", request.faults),
+        std::pair("--break", !request.breakage.empty()), std::pair("--shrunken", request.shrunken),
+        std::pair("--strict", request.strict)}) {
     if (!given) continue;
     Diagnostic({}, fmt::format("{}: {} is a core with explicit memories, and this is of GPUs", flag,
                                target.arch))

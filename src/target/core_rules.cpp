@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "ir/type_rules.h"
 
@@ -153,6 +152,12 @@ CoreProblem find_product(const Core& core, const CoreOperand& result, const Core
     return {fmt::format("m = {}, n = {}, k = {}", m_k.rows, k_n.columns, m_k.columns),
             fmt::format("{} takes at most {}, {} and {}: multiply parts", found->unit, found->m,
                         found->n, found->k)};
+  }
+  if (found->sums_pad && m_k.columns * size_of(dtype) % found->piece_k_bytes != 0) {
+    return {fmt::format("k = {} of {}", m_k.columns, name_of(dtype)),
+            fmt::format("{} sums whole pieces of {} bytes of k: take a multiple, and give the k "
+                        "that exists",
+                        found->unit, found->piece_k_bytes)};
   }
   return {};
 }

@@ -241,6 +241,117 @@ TEST(IncoreSimulation, UnitsWorkBesideEachOther) {
   EXPECT_EQ(run(machine, again, 2).cycles, report.cycles);
 }
 
+bool drop_site(ir::Block& block, const std::function<bool(const Operation&)>& is_site, int& site) {
+  for (std::size_t i = 0; i < block.body.size(); ++i) {
+    if (is_site(block.body[i]) && site-- == 0) {
+      block.body.erase(block.body.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    for (ir::Block& inner : block.body[i].blocks) {
+      if (drop_site(inner, is_site, site)) return true;
+    }
+  }
+  return false;
+}
+
+bool drop(ir::Kernel& kernel, int site, const std::function<bool(const Operation&)>& is_site) {
+  return drop_site(kernel.body, is_site, site);
+}
+
+// A product whose negative elements become 0: the matrix core hands on what it has stored, and each
+// vector core takes its own half of the rows.
+Kernel handed_on() {
+  Kernel kernel("handed_on");
+  kernel.target("incore");
+  const Dim m = kernel.dim("m");
+  const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {48, 64});
+  const Tensor T = kernel.out("T", f32, {m, 48}), Y = kernel.out("Y", f32, {m, 48});
+  kernel.ctas(1);
+  CoreMemory a(kernel, "Mat", "a", bf16, 32, 64), b(kernel, "Mat", "b", bf16, 48, 64);
+  CoreMemory left(kernel, "Left", "left", bf16, 32, 64),
+      right(kernel, "Right", "right", bf16, 64, 48);
+  CoreMemory sums(kernel, "Acc", "sums", f32, 32, 48), x(kernel, "Vec", "x", f32, 16, 48);
+  CoreEvent loaded(kernel, "MTE2", "MTE1"), fed(kernel, "MTE1", "M"), summed(kernel, "M", "FIX");
+  CoreEvent stored(kernel, "FIX", "VMTE2");  // to both vector cores
+  CoreEvent taken(kernel, "VMTE2", "V"), made(kernel, "V", "VMTE3");
+  kernel.roles({sequencer("cube",
+                          [&] {
+                            move(a, A(m.block(0, 32), all));
+                            move(b, B(all, all));
+                            loaded.set();
+                            loaded.wait();
+                            move(left, a);
+                            move(right, CoreWindow(b).T());
+                            fed.set();
+                            fed.wait();
+                            matmul(sums, left, right, false);
+                            summed.set();
+                            summed.wait();
+                            move(T(m.block(0, 32), all), sums);
+                            stored.set();
+                          }),
+                sequencer("vector", [&](const Index& instance) {
+                  stored.wait();
+                  move(x, T(m.block(instance, 16), all));
+                  taken.set();
+                  taken.wait();
+                  vector(VectorFunction::maximum, x, {x, 0});
+                  made.set();
+                  made.wait();
+                  move(Y(m.block(instance, 16), all), x);
+                })});
+  return kernel;
+}
+
+Arguments with_results(Product& product, std::vector<float>& t, std::vector<float>& y) {
+  Arguments arguments = product.arguments();
+  arguments.tensors.pop_back();
+  for (const auto& [name, values] : {std::pair{"T", &t}, {"Y", &y}}) {
+    arguments.tensors.push_back(
+        {name, f32, {27, 48}, {}, reinterpret_cast<std::byte*>(values->data()), {}});
+  }
+  return arguments;
+}
+
+TEST(IncoreSimulation, CoresHandOnThroughGlobalMemory) {
+  const ir::Kernel machine = machine_form(handed_on());
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Product product(27, 48, 64);  // the second vector core has fewer rows
+    std::vector<float> t(27 * 48, NAN), y(27 * 48, NAN);
+    const Arguments arguments = with_results(product, t, y);
+    MachineOptions options;
+    options.seed = seed;
+    const MachineReport report = run_machine(machine, arguments, options);
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    for (std::int64_t i = 0; i < 27; ++i) {
+      for (std::int64_t j = 0; j < 48; ++j) {
+        double wanted = 0;
+        for (std::int64_t d = 0; d < 64; ++d) {
+          wanted += product.A.at({i, d}) * product.B.at({j, d});
+        }
+        EXPECT_NEAR(y[i * 48 + j], std::max(wanted, 0.0), 1e-3);
+      }
+    }
+  }
+  // Nobody sets what both wait for; nobody waits either.
+  for (const bool waits : {false, true}) {
+    ir::Kernel mutant = machine;
+    for (const Op op : {Op::event_set, Op::event_wait}) {
+      if (op == Op::event_wait && waits) continue;
+      EXPECT_TRUE(drop(mutant, 0, [&](const Operation& o) {
+        return o.op == op && o.attributes.text(Key::to) == "VMTE2";
+      }));
+    }
+    Product product(27, 48, 64);
+    std::vector<float> t(27 * 48, NAN), y(27 * 48, NAN);
+    const Arguments arguments = with_results(product, t, y);
+    const MachineReport report = run_machine(mutant, arguments, {});
+    ASSERT_FALSE(report.ok());
+    const std::string& kind = report.faults.front().kind;
+    EXPECT_TRUE(waits ? kind == "deadlock" : kind == "race" || kind == "uninitialised") << kind;
+  }
+}
+
 // ---- Seeded faults.
 
 using Change = std::function<bool(Operation&)>;  // whether it is a site, and is changed
@@ -257,19 +368,6 @@ bool change_site(ir::Kernel& kernel, const Change& change, int site) {
     done = true;
   });
   return done;
-}
-
-bool drop_site(ir::Block& block, const std::function<bool(const Operation&)>& is_site, int& site) {
-  for (std::size_t i = 0; i < block.body.size(); ++i) {
-    if (is_site(block.body[i]) && site-- == 0) {
-      block.body.erase(block.body.begin() + static_cast<std::ptrdiff_t>(i));
-      return true;
-    }
-    for (ir::Block& inner : block.body[i].blocks) {
-      if (drop_site(inner, is_site, site)) return true;
-    }
-  }
-  return false;
 }
 
 struct Found {
@@ -311,10 +409,6 @@ int prove(const std::string& what, const ir::Kernel& machine,
     EXPECT_TRUE(find(mutant).shows) << what << " at site " << site << " of " << machine.target;
   }
   return site;
-}
-
-bool drop(ir::Kernel& kernel, int site, const std::function<bool(const Operation&)>& is_site) {
-  return drop_site(kernel.body, is_site, site);
 }
 
 TEST(IncoreFaults, AreFoundAtEverySite) {
