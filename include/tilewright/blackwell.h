@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "tilewright/asynchronous.h"
@@ -54,6 +55,19 @@ void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
 // The same with a in tensor memory, stored there as a tile of b's dtype.
 void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
          const Condition& accumulate, SourceLocation where = here());
+
+// Where the thread that issues products waits for them itself: before a product that writes what an
+// earlier one reads, or has another shape on its columns.
+class ProductBarrier {
+ public:
+  ProductBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  // Until all products are over that the thread has issued. By one role, of one warp.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 // Between tensor memory and the registers of a warpgroup: row i of an f32 tile of 128 rows is in
 // lane i. What is loaded is there at once, and the columns may then be written again.
