@@ -502,6 +502,7 @@ namespace tilewright {
 const std::vector<LibraryKernel>& kernel_library() {
   static const std::vector<LibraryKernel> library = [] {
     std::vector<LibraryKernel> all = {kernels::attention_forward_entry(),
+                                      kernels::attention_forward_fp8_entry(),
                                       kernels::attention_varlen_forward_entry(),
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),

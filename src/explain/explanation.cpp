@@ -13,6 +13,7 @@
 #include "passes/pipeline.h"
 #include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
+#include "target/core.h"
 #include "target/target.h"
 
 namespace tilewright::explanations {
@@ -172,6 +173,34 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   }
 }
 
+// Of a core that is simulated only: there is no source and no assembler.
+void explain_core(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
+                  const target::Target& target, const compiler::MachineOptions& options) {
+  compiler::MachineForm form = compiler::compile_to_machine(
+      traced, target.name, options, [&](const compiler::Stage& stage, const ir::Kernel& after) {
+        record(stage, after);
+        explanation.front_end_milliseconds += stage.milliseconds;
+      });
+  for (const ir::Operation& o : form.kernel.body.body) {
+    if (o.op != ir::Op::memory) continue;
+    const target::CoreSpace& space = *target.core->space(o.attributes.text(ir::Key::space));
+    const ir::Type& type = form.kernel.type(o.results[0]);
+    MemoryUse use{
+        o.attributes.text(ir::Key::name),
+        space.name,
+        fmt::format("{} {} x {}", name_of(type.dtype), type.shape[1], type.shape[2]),
+        type.shape[0],
+        type.shape[0] * target::matrix_bytes(space, {type.shape[1], type.shape[2], type.dtype}),
+        space.bytes,
+        o.where};
+    explanation.memories.push_back(std::move(use));
+  }
+  explanation.form = ir::form_hash(form.kernel);
+  explanation.decisions = std::move(form.decisions);
+  explanation.fields = std::move(form.schedule);
+  explanation.last = std::move(form.kernel);
+}
+
 void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
                  const compiler::MachineOptions& options) {
   explanation.last = traced;
@@ -265,6 +294,8 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
     });
   } else if (target.kind == compiler::Target::Kind::cpu) {
     explain_cpu(explanation, record, traced, options);
+  } else if (const target::Target& machine = target::find_target(target.arch); machine.core) {
+    explain_core(explanation, record, traced, machine, options);
   } else {
     explain_gpu(explanation, record, traced, target, options);
   }

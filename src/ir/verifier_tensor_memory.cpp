@@ -36,6 +36,9 @@ Major major_of(const VerifierContext& context, Key key) {
   return context.integer(key) != 0 ? Major::mn : Major::k;
 }
 
+// That work on one result.
+std::int64_t ctas_of(const VerifierContext& context) { return context.kernel().cta_pairs ? 2 : 1; }
+
 void verify_descriptor(const VerifierContext& context, Key key) {
   const std::int64_t bits = context.integer(key);
   context.require(bits >= 0 && bits < (std::int64_t{1} << 50),
@@ -93,7 +96,7 @@ void verify_tensor_tile_product(const VerifierContext& context) {
                     m_k[1], k_n[0], k_n[1]);
     context.require(a.dtype == b.dtype, "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   }
-  require_columns(context, 0, k_n[1]);
+  require_columns(context, 0, k_n[1] * ctas_of(context));
 }
 
 void verify_tensor_access(const VerifierContext& context) {
@@ -121,9 +124,12 @@ void verify_tensor_product(const VerifierContext& context) {
                   32 / size_of(b.dtype), name_of(b.dtype));
   context.require(!from_shared || context.operand(2).dtype == b.dtype, "a is {} and b is {}",
                   name_of(context.operand(2).dtype), name_of(b.dtype));
-  const TensorProductShape shape{b.dtype, context.integer(Key::m), context.integer(Key::n),
+  const TensorProductShape shape{b.dtype,
+                                 context.integer(Key::m),
+                                 context.integer(Key::n),
                                  major_of(context, Key::transpose_a),
-                                 major_of(context, Key::transpose_b)};
+                                 major_of(context, Key::transpose_b),
+                                 ctas_of(context)};
   if (const std::string problem = problem_of(shape); !problem.empty()) context.fail("{}", problem);
   context.require(context.integer(Key::instruction) == instruction_descriptor(shape),
                   "the instruction descriptor is {:#x}, but its shape and dtypes say {:#x}",
@@ -132,6 +138,27 @@ void verify_tensor_product(const VerifierContext& context) {
   verify_descriptor(context, Key::descriptor_b);
   require_columns(context, 0, shape.n);
   if (!from_shared) require_columns(context, 2, columns_of(k, b.dtype));
+}
+
+void verify_tensor_commit(const VerifierContext& context) {
+  verify_barrier_index(context, 0);
+  if (!context.attributes().has(Key::multicast)) return;
+  context.require(context.kernel().cta_pairs, "multicast in a kernel without cta_pairs");
+  const std::int64_t mask = context.integer(Key::multicast);
+  const std::int64_t group = context.integer(Key::multicast_group, context.kernel().cluster);
+  context.require(group >= 1 && context.kernel().cluster % group == 0 && mask > 0 &&
+                      mask < std::int64_t{1} << group,
+                  "multicast to CTAs {:#b} of groups of {} in clusters of {}", mask, group,
+                  context.kernel().cluster);
+}
+
+void verify_launch_control(const VerifierContext& context) {
+  context.require(context.operand(0).dtype == DType::i32,
+                  "an answer in shared memory of {}, expected i32",
+                  name_of(context.operand(0).dtype));
+  if (as<LaunchControlOp>(context.operation().op) == LaunchControlOp::try_cancel) {
+    verify_barrier_index(context, 2);
+  }
 }
 
 }  // namespace tilewright::ir

@@ -1,4 +1,5 @@
 #include "language/explicit_tracing.h"
+#include "tilewright/blackwell.h"
 
 namespace tilewright {
 
@@ -24,6 +25,10 @@ struct Ring::State {
   std::int64_t group(std::int64_t cluster) const {
     return multicast == kCluster ? cluster : multicast;
   }
+  // Of products of pairs of CTAs; who fills its stages and who frees them, as far as is known.
+  static constexpr std::int64_t kPair = 2;
+  bool pairs = false;
+  bool by_loads = false, by_threads = false;
   Handle numbers;  // i32 beside each stage, if the ring has them
   int number_count = 0;
   // The position of the role that is being traced.
@@ -100,6 +105,11 @@ Ring& Ring::multicast(int group, SourceLocation where) {
   return *this;
 }
 
+Ring& Ring::pairs() {
+  state_->pairs = true;
+  return *this;
+}
+
 void Ring::check_role(bool producing, const char* what, SourceLocation where) {
   Tracer& tracer = in_role(what, where);
   State& ring = *state_;
@@ -117,6 +127,14 @@ void Ring::check_role(bool producing, const char* what, SourceLocation where) {
                           tracer.role()->name + "\" both produce the ring \"" + ring.name + "\"")
         .token(what)
         .fix("give each producing role a ring of its own")
+        .raise();
+  }
+  if (ring.pairs && !tracer.kernel().cta_pairs) {
+    Diagnostic(where, std::string(what) + ": the ring \"" + ring.name +
+                          "\" is of pairs of CTAs, and the kernel's tensor memory is not")
+        .token(what)
+        .note(ring.where, "the ring is declared")
+        .fix("declare TensorMemory of CtaGroup::pair, or leave out pairs()")
         .raise();
   }
   mine = tracer.role()->serial;
@@ -208,6 +226,17 @@ Index Slot::number(int which, SourceLocation where) const {
 
 namespace {
 
+// Threads release a stage in one CTA of a pair, where the loads of both would have to wait.
+void check_pair(bool by_loads, bool by_threads, const std::string& ring, const char* what,
+                SourceLocation where) {
+  if (!by_loads || !by_threads) return;
+  Diagnostic(where, std::string(what) + ": threads release what is loaded into the ring \"" + ring +
+                        "\", which is of pairs of CTAs")
+      .token(what)
+      .fix("release it behind products, or load into a ring without pairs()")
+      .raise();
+}
+
 // Each warp of a role runs its body: several would arrive on a full barrier that expects one.
 void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocation where,
                       const char* what = "produce") {
@@ -257,11 +286,15 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
     require_one_warp(tracer, state_->name, where);
     return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
   }
+  if (state_->pairs) {
+    state_->by_loads = true;
+    check_pair(true, state_->by_threads, state_->name, "produce", where);
+  }
   // The transaction count is known once the loads are recorded, but expected before them.
-  const std::size_t expected = tracer.body().size();
-  tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
-  tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(),
-                                   state_->group(tracer.kernel().cluster)};
+  const std::size_t expected = expect(slot.stage(), where);
+  tracer.filling = Tracer::Filling{
+      state_->full, stage, 0, tracer.depth(), state_->group(tracer.kernel().cluster),
+      state_->pairs};
   (*loads)(slot);
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
@@ -271,8 +304,29 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
         .fix("call tma_load inside")
         .raise();
   }
-  tracer.body()[expected].attributes.set(Key::bytes, bytes);
+  ir::Operation& before = tracer.body()[expected];
+  if (state_->pairs) {
+    before.blocks[0].body[0].attributes.set(Key::bytes, bytes * State::kPair);
+  } else {
+    before.attributes.set(Key::bytes, bytes);
+  }
   require_one_warp(tracer, state_->name, where);
+}
+
+// Where the operation stands that expects the stage's bytes: of a pair, under a condition, that of
+// the first CTA, which expects those of both.
+std::size_t Ring::expect(const Index& stage, SourceLocation where) {
+  Tracer& tracer = in_role("produce", where);
+  const auto record = [&] {
+    tracer.append(Op::mbarrier_expect_tx,
+                  {state_->full, tracer.use(stage.handle(), "produce", where)}, {}, {}, where);
+  };
+  if (state_->pairs) {
+    when(is_first_of_pair(where), record);
+  } else {
+    record();
+  }
+  return tracer.body().size() - 1;
 }
 
 void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {
@@ -295,8 +349,7 @@ Slot Ring::reserve(SourceLocation where) { return enter(true, "reserve", where);
 void Ring::commit(const Slot& slot, SourceLocation where) {
   Tracer& tracer = in_role("commit", where);
   require_one_warp(tracer, state_->name, where, "commit");
-  plain(tracer, Op::tcgen05_commit,
-        {state_->full, tracer.use(slot.stage().handle(), "commit", where)}, {}, where);
+  commit_to(state_->full, slot.stage(), State::kPair, "commit", where);
 }
 
 Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
@@ -304,10 +357,24 @@ Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where)
 void Ring::release_behind_products(const Slot& slot, SourceLocation where) {
   Tracer& tracer = in_role("release_behind_products", where);
   require_one_warp(tracer, state_->name, where, "release_behind_products");
-  count_arrivals(1);
-  plain(tracer, Op::tcgen05_commit,
-        {state_->empty, tracer.use(slot.stage().handle(), "release_behind_products", where)}, {},
-        where);
+  // Of a pair's CTAs the first releases it in both, and in all that its stages are loaded with.
+  const std::int64_t shared = state_->multicast != 0 ? state_->group(tracer.kernel().cluster) : 0;
+  const std::int64_t group = std::max(shared, State::kPair);
+  count_arrivals(state_->pairs ? group / State::kPair : 1);
+  commit_to(state_->empty, slot.stage(), group, "release_behind_products", where);
+}
+
+// Arrives when the products are over that the thread has issued: of pairs in each CTA of the group.
+void Ring::commit_to(std::uint32_t barriers, const Index& stage, std::int64_t group,
+                     const char* what, SourceLocation where) {
+  Tracer& tracer = in_role(what, where);
+  ir::Attributes attributes;
+  if (state_->pairs) {
+    attributes.set(Key::multicast, (std::int64_t{1} << group) - 1);
+    if (group < tracer.kernel().cluster) attributes.set(Key::multicast_group, group);
+  }
+  plain(tracer, Op::tcgen05_commit, {barriers, tracer.use(stage.handle(), what, where)},
+        std::move(attributes), where);
 }
 
 void Ring::release(const Index& stage, SourceLocation where) {
@@ -337,6 +404,14 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
   Tracer& tracer = in_role("release", where);
   const ir::ValueId index = tracer.use(stage.handle(), "release", where);
   State& ring = *state_;
+  if (ring.pairs) {
+    ring.by_threads = true;
+    check_pair(ring.by_loads, true, ring.name, "release", where);
+    count_arrivals(tracer.role()->warps * State::kPair);
+    const Index first = cluster_rank(where) / State::kPair * State::kPair;
+    return plain(tracer, Op::mbarrier_arrive,
+                 {ring.empty, index, tracer.use(first.handle(), "release", where)}, {}, where);
+  }
   const std::int64_t cluster = tracer.kernel().cluster;
   const std::int64_t group = std::max<std::int64_t>(ring.group(cluster), 1);
   if (cluster % group != 0) {

@@ -33,6 +33,26 @@ void require_one_warp(const Tracer& tracer, const char* what, SourceLocation whe
       .raise();
 }
 
+constexpr std::int64_t kPair = 2;  // CTAs
+
+// PTX knows one .cta_group in a kernel.
+void agree_on_pairs(Tracer& tracer, CtaGroup group, const std::string& name, ir::ValueId own,
+                    SourceLocation where) {
+  const bool pairs = group == CtaGroup::pair;
+  for (const ir::Operation& o : tracer.places()) {
+    if (o.op != Op::tensor_memory || o.results[0] == own) continue;
+    if (tracer.kernel().cta_pairs == pairs) continue;
+    Diagnostic(where, "TensorMemory \"" + name + "\": is of " +
+                          (pairs ? "pairs of CTAs" : "one CTA") + ", and \"" +
+                          o.attributes.text(Key::name) + "\" is not")
+        .token('"' + name + '"')
+        .note(o.where, "declared here")
+        .fix("give all of them the same CtaGroup")
+        .raise();
+  }
+  tracer.kernel().cta_pairs = pairs;
+}
+
 }  // namespace
 
 TensorColumns TensorColumns::columns(const IndexOperand& first, int count) const {
@@ -53,7 +73,13 @@ TensorColumns TensorColumns::columns(const IndexOperand& first, int count) const
   return part;
 }
 
-TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, SourceLocation where)
+Condition is_first_of_pair(SourceLocation where) {
+  const Tracer::At at(in_role("is_first_of_pair", where), where);
+  return cluster_rank(where) % kPair == 0;
+}
+
+TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, CtaGroup group,
+                           SourceLocation where)
     : columns_(columns) {
   Tracer& tracer = ExplicitTracing::scheduled(kernel, "TensorMemory", where);
   memory_ = tracer.handle(tracer.place(Op::tensor_memory, {},
@@ -68,6 +94,7 @@ TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, Source
              std::to_string(limits.tensor_columns))
         .raise();
   }
+  agree_on_pairs(tracer, group, name, memory_.id(), where);
   constexpr std::int64_t kWords = 4;  // rows of shared memory are 16 bytes
   address_ =
       tracer.handle(tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, kWords}),
@@ -80,6 +107,14 @@ TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, Source
 void TensorMemory::allocate(SourceLocation where) const {
   Tracer& tracer = in_role("allocate", where);
   require_one_warp(tracer, "allocate", where);
+  if (const std::int64_t ctas = tracer.kernel().cluster;
+      tracer.kernel().cta_pairs && ctas % kPair != 0) {
+    Diagnostic(where,
+               "allocate: tensor memory of pairs of CTAs, in clusters of " + std::to_string(ctas))
+        .token("allocate")
+        .fix("give Kernel::ctas a cluster of 2, or of another even number")
+        .raise();
+  }
   plain(tracer, Op::tcgen05_alloc,
         {tracer.use(memory_, "allocate", where), tracer.use(address_, "allocate", where),
          tracer.integer(0, where)},
@@ -158,15 +193,17 @@ void check(Tracer& tracer, const TensorColumns& to, const Factor& a, const Facto
   if (b.rows % k != 0) {
     refuse("k is no multiple of " + std::to_string(k) + both, "pad the tile", where);
   }
-  if (b.columns % limits.product_column_unit != 0 || b.columns > limits.product_columns) {
+  const std::int64_t ctas = tracer.kernel().cta_pairs ? kPair : 1;
+  const std::int64_t most = limits.product_columns / ctas, wanted = b.columns * ctas;
+  if (b.columns % limits.product_column_unit != 0 || b.columns > most) {
     refuse("n is no multiple of " + std::to_string(limits.product_column_unit) + " up to " +
-               std::to_string(limits.product_columns) + both,
+               std::to_string(most) + (ctas > 1 ? ", of each CTA of a pair" : "") + both,
            "split b", where);
   }
-  if (to.count() != b.columns) {
-    refuse("the result takes " + std::to_string(b.columns) + " columns, and " +
+  if (to.count() != wanted) {
+    refuse("the result takes " + std::to_string(wanted) + " columns, and " +
                std::to_string(to.count()) + " are given",
-           "take as many: columns(first, " + std::to_string(b.columns) + ")", where);
+           "take as many: columns(first, " + std::to_string(wanted) + ")", where);
   }
 }
 

@@ -364,9 +364,12 @@ class Follower {
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);
-    const auto m = static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows));
+    const double ctas = kernel_.cta_pairs ? 2 : 1;  // each has its rows, and its columns of b
+    const double m =
+        static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows)) / ctas;
+    const double read = n / ctas + (a_is_shared ? m : 0);
     const double cycles = std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size),
-                                   (n + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes);
+                                   read * k * size / rates_.shared_bytes);
     spend(1);
     free_ = std::max(free_, now_) + cycles;
     total_.products += groups_ * cycles;
@@ -548,6 +551,7 @@ void Follower::execute(const Operation& operation) {
     case Family::tensor_wait:
     case Family::tensor_commit:
     case Family::tensor_fence:
+    case Family::launch_control:
       return spend(rates_.issue_integer);
     case Family::array:  // these take no time
     case Family::product_fence:
@@ -563,6 +567,11 @@ void Follower::execute(const Operation& operation) {
     case Family::fragment_tile:
     case Family::tensor_tile:
     case Family::tensor_tile_product:
+    case Family::core_memory:
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
       return;
   }
 }

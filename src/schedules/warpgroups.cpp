@@ -209,8 +209,14 @@ class LoadAndMath final : public Retracer {
       case ir::Family::tensor_product:
       case ir::Family::tensor_commit:
       case ir::Family::tensor_fence:
+      case ir::Family::launch_control:
       case ir::Family::check:
       case ir::Family::register_budget:
+      case ir::Family::core_memory:
+      case ir::Family::core_window:
+      case ir::Family::core_copy:
+      case ir::Family::core_compute:
+      case ir::Family::core_event:
         return;
     }
   }

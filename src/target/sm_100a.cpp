@@ -29,6 +29,7 @@ void change_units(std::vector<Unit>& units) {
     if (unit.name == "tensor cores") unit.families = {Family::tensor_product};
   }
   units.push_back({"tensor memory", {Family::tensor_access}, {}});
+  units.push_back({"launch control", {Family::launch_control}, {}});
 }
 
 }  // namespace

@@ -53,6 +53,11 @@ def cases(rows):
         "attention": ((q, k, v), (None, None, None, True, 0, 0.0, 0.0, 0, 0, "")),
         "attention_backward": ((normal(*out.shape, seed=7), normal(*lse.shape, seed=8), q, k, v,
                                 out, lse), (None, None, None, False, 0, 0.0, 0.0, "")),
+        "attention_fp8": ((), (*(tensor.to(torch.float8_e4m3fn) for tensor in (q, k, v)),
+                               torch.ones(2), one, one, False, 0.0, torch.bfloat16, "")),
+        "kv_append": ((), (normal(rows, 1, 8), normal(rows, 1, 4), numbers(*[0] * rows),
+                           numbers(*range(rows)), table, normal(4, 3, 1, 8),
+                           normal(4, 3, 1, 4), normal(6, 2), None, None, "")),
         "attention_paged": ((normal(rows, 2, 8), pages, pages), paged),
         "attention_paged_fp8": ((normal(rows, 2, 8),), (fp8[2], fp8[2], one, one, *paged)),
         "attention_paged_plan": ((), (offsets, lengths, 2, 1, 0, 0, "")),
@@ -78,7 +83,7 @@ WITHOUT_GRADIENTS = {"attention_paged", "attention_paged_fp8", "attention_backwa
                      "activation_backward"}
 
 
-OF_E4M3 = {"attention_paged_fp8", "gemm_fp8"}  # which PyTorch does not compare
+OF_E4M3 = {"attention_fp8", "attention_paged_fp8", "gemm_fp8"}  # which PyTorch does not compare
 
 
 class Opcheck(unittest.TestCase):

@@ -48,14 +48,14 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     else:
         q, k, v = under_autocast(q, k, v)
     _check_shapes(q, k, v)
-    scales = [_checked_scale_of(name, scale, q, k)
+    scales = [check_scale_of_heads(name, scale, q, k)
               for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
     if k.dtype == _FP8 and scales[0].numel() != scales[1].numel():
         scales = [scale.expand(k.shape[-2]) for scale in scales]
     for name, tensor, axes in (("block_table", block_table, 2), ("lengths", lengths, 1),
                                ("cu_seqlens", cu_seqlens, 1), ("plan", plan, 1)):
         if tensor is not None:
-            _check_numbers(name, tensor, axes, q)
+            check_numbers(name, tensor, axes, q)
     batch = lengths.shape[0]
     check_size("block_table", block_table, 0, "batch", batch, "lengths")
     if plan is not None:
@@ -93,26 +93,26 @@ def _check_shapes(q, k, v):
                "pass k and v with a number of heads that divides that of q")
 
 
-def _checked_scale_of(name, scale, q, k):
+def check_scale_of_heads(name, scale, q, k, cache="k"):
     """{kv_heads} or {1}, or None where the cache has no scales."""
     if k.dtype != _FP8:
         if scale is not None:
-            refuse(f"{name} is given, and k is of {k.dtype}",
-                   f"leave {name} out, or pass k and v of {_FP8}")
+            refuse(f"{name} is given, and {cache} is of {k.dtype}",
+                   f"leave {name} out, or pass a cache of {_FP8}")
         return None
     heads = k.shape[-2]
     if not isinstance(scale, torch.Tensor) or scale.dtype != torch.float32:
-        refuse(f"{name} is of {getattr(scale, 'dtype', type(scale).__name__)}, and k of {_FP8}",
-               "pass a tensor of torch.float32: a scale for each head of k, or one for all")
+        refuse(f"{name} is of {getattr(scale, 'dtype', type(scale).__name__)}, and {cache} of "
+               f"{_FP8}", "pass a tensor of torch.float32: a scale for each head, or one for all")
     if scale.shape not in ((heads,), (1,), ()):
-        refuse(f"{name} is {sizes_text(scale)}, and k has {heads} heads",
+        refuse(f"{name} is {sizes_text(scale)}, and {cache} has {heads} heads",
                f"pass {{{heads}}}, or one element for all heads")
     if scale.device != q.device:
         refuse(f"{name} is on {scale.device}, and q on {q.device}", f"move {name} to {q.device}")
     return scale.reshape(-1)
 
 
-def _check_numbers(name, tensor, axes, q):
+def check_numbers(name, tensor, axes, q):
     if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.int32:
         refuse(f"{name} is of {getattr(tensor, 'dtype', type(tensor).__name__)}",
                "pass a tensor of torch.int32")
@@ -205,7 +205,7 @@ def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None
         refuse(f"lengths is of {type(lengths).__name__}", "pass a tensor of torch.int32")
     for name, tensor in (("lengths", lengths), ("cu_seqlens", cu_seqlens)):
         if tensor is not None:
-            _check_numbers(name, tensor, 1, lengths)
+            check_numbers(name, tensor, 1, lengths)
     batch = lengths.shape[0]
     if cu_seqlens is None:
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=lengths.device) * queries

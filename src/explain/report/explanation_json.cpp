@@ -183,6 +183,15 @@ std::string explanation_json(const Explanation& explanation) {
   }
   Json shared = Json::object();
   for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
+  Json memories = Json::array();
+  for (const MemoryUse& use : explanation.memories) {
+    memories.push_back({{"name", use.name},
+                        {"space", use.space},
+                        {"matrix", use.shape},
+                        {"stages", use.stages},
+                        {"bytes", use.bytes},
+                        {"of", use.of}});
+  }
   const Json json = {{"kernel", explanation.kernel},
                      {"target", explanation.target},
                      {"stages", stages_of(explanation)},
@@ -195,6 +204,7 @@ std::string explanation_json(const Explanation& explanation) {
                        {"spill_bytes", known(resources.spill_bytes)},
                        {"shared_bytes", known(resources.shared_bytes)}}},
                      {"shared", shared},
+                     {"memories", memories},
                      {"instructions", explanation.instructions},
                      {"units", explanation.units},
                      {"sass_instructions", explanation.sass.instructions},

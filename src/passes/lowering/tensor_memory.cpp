@@ -37,12 +37,15 @@ void TensorMemoryLowering::product(const Operation& o) {
   };
   const OperandSide right = side(b, b_axis);
   OperandSide left;
-  ir::TensorProductShape shape{b_type.dtype, limits_.group_rows, b_type.shape[1 - b_axis]};
+  const std::int64_t ctas = code_.kernel().cta_pairs ? 2 : 1;
+  ir::TensorProductShape shape{b_type.dtype, limits_.group_rows, b_type.shape[1 - b_axis] * ctas};
+  shape.ctas = ctas;
   if (from_shared) {
     const View a = views_.at(o.operands[2]);
     left = side(a, a.transposed ? 0 : 1);
     shape.m = code_.type(o.operands[2]).shape[a.transposed ? 1 : 0];
   }
+  shape.m *= ctas;
   shape.a = left.transposed != 0 ? ir::Major::mn : ir::Major::k;
   shape.b = right.transposed != 0 ? ir::Major::mn : ir::Major::k;
   const std::int64_t step_k = limits_.product_depth_bytes / size_of(shape.element);

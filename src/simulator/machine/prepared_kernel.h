@@ -249,10 +249,11 @@ struct Transfer {
   Slot barrier_index = 0;
   std::uint64_t multicast = 0;
   int multicast_group = 0;  // 0: the cluster
+  bool pair = false;        // the barrier is that of the first CTA of a receiver's pair
   std::vector<Slot> coordinates;
   std::vector<analysis::AxisCheck> checks;  // of coordinates that come from what the launch gives
   // Whether another CTA's barrier expects the bytes, perhaps after they have come.
-  bool is_for_others() const { return multicast != 0 || source >= 0; }
+  bool is_for_others() const { return multicast != 0 || pair || source >= 0; }
 };
 
 // A matrix in shared memory as wgmma is told of it.
@@ -311,6 +312,7 @@ struct PreparedKernel {
   bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
+  bool cta_pairs = false;                  // tensor memory is of two CTAs of a cluster each
   int launch_registers = 0;                // of a thread
   const target::Target* target = nullptr;  // its limits, and how fast it is
   std::vector<Allocation> allocations;
