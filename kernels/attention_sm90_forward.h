@@ -53,8 +53,7 @@ class Forward {
       if (v_ring_) v_ring_->multicast(2);
       kernel.ctas(Order::clusters() * 2, 2);
     } else {
-      // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
-      next_run_.emplace(kernel.workspace("next_tile", 1));
+      counter_.emplace(kernel);
       kernel.ctas(multiprocessors());
     }
     const RegisterBudget few = registers(plan_.load_registers);
@@ -133,27 +132,15 @@ class Forward {
   }
 
   void load_runs() {
-    const Dim runs = order_.runs();
-    Cell<Index> run(cta_index()), loaded(0);
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Index now = run;
-      more = now < runs;
-      when(
-          now < runs,
-          [&] {
-            load_run(now, loaded, [&] {
-              // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
-              // fetch of all sets the counter back for the next launch.
-              const Index fetched = atomic_add((*next_run_)(0), 1);
-              when(fetched == runs - 1, [&] { atomic_add((*next_run_)(0), 0 - Index(runs)); });
-              run = fetched + cta_count();
-            });
-          },
-          [&] {
-            q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
-          });
-    });
+    Cell<Index> loaded(0);
+    counter_->each(
+        order_.runs(),
+        [&](const Index& run, const std::function<void()>& fetch_next) {
+          load_run(run, loaded, fetch_next);
+        },
+        [&] {
+          q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+        });
   }
 
   // Calls `fetch_next` before the run's last tile loads its keys.
@@ -572,7 +559,7 @@ class Forward {
   typename Order::Parameters p_;
   Order order_;
   std::optional<typename Order::Arrivals> arrivals_;  // of the role that loads
-  std::optional<Tensor> next_run_;
+  std::optional<RunCounter> counter_;
   Ring q_ring_, k_ring_;
   std::optional<Ring> v_ring_;  // none: V lies in K's stages
   // A sequence's lengths take of the registers, and so do windows and caps.

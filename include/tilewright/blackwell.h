@@ -77,6 +77,19 @@ void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
 void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
          const Condition& accumulate, SourceLocation where = here());
 
+// Where the thread that issues products waits for them itself: before a product that writes what an
+// earlier one reads, or has another shape on its columns.
+class ProductBarrier {
+ public:
+  ProductBarrier(Kernel& kernel, std::string name, SourceLocation where = here());
+  // Until all products are over that the thread has issued. By one role, of one warp.
+  void wait(SourceLocation where = here());
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
 // Between tensor memory and the registers of a warpgroup: of an f32 tile of as many rows as the
 // columns have, as a product's result lies. What is loaded is there at once, and the columns may
 // then be written again.

@@ -121,6 +121,33 @@ Kernel attention_varlen_forward_sm90(const Attention& attention, SourceLocation 
 Attention with_sm90_blocks(Attention attention, SourceLocation where = here());
 Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = here());
 Attention with_sm90_fp8_blocks(Attention attention);
+// The roles of attention_forward_sm100. Each has a warp that loads and one that multiplies.
+enum class AttentionRoles : std::uint8_t {
+  // Two tiles of 128 queries take turns: a warpgroup for each weighs its scores, one of them while
+  // the other's are multiplied, and another warpgroup rescales and stores the sums. The weights lie
+  // in tensor memory.
+  ping_pong,
+  // One tile, and one warpgroup that weighs, rescales and stores. The weights lie in tensor memory.
+  one_tile,
+  one_tile_shared,  // the same with the weights in shared memory
+};
+// attention_forward for sm_100a: scores, weights and sums lie in tensor memory, and a thread weighs
+// a whole row. dim and dim_v are multiples of 16 up to 256, of two tiles dim_v up to 240; the dtype
+// is f16 or bf16. block_q is 256, or 128 with one tile. Raises where the blocks do not fit. No such
+// GPU has run it.
+Kernel attention_forward_sm100(const Attention& attention,
+                               AttentionRoles roles = AttentionRoles::ping_pong,
+                               SourceLocation where = here());
+// attention_varlen_forward, by the same means.
+Kernel attention_varlen_forward_sm100(const Attention& attention,
+                                      AttentionRoles roles = AttentionRoles::ping_pong,
+                                      SourceLocation where = here());
+// The same attention with the blocks that shared and tensor memory have room for.
+Attention with_sm100_blocks(Attention attention, AttentionRoles roles = AttentionRoles::ping_pong,
+                            SourceLocation where = here());
+Attention with_sm100_varlen_blocks(Attention attention,
+                                   AttentionRoles roles = AttentionRoles::ping_pong,
+                                   SourceLocation where = here());
 // The same for the tile level through the automatic schedule. Checks nothing: attention_forward
 // does.
 Attention with_tile_blocks(Attention attention);
