@@ -8,6 +8,7 @@ import torch_reference as reference
 from tilewright.torch import (
     attention_fp8,
     attention_paged,
+    attention_paged_mla,
     attention_paged_plan,
     flash_attn,
     flash_attn_interface,
@@ -113,11 +114,11 @@ class Paged(unittest.TestCase):
         k = k.nan_to_num()
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged.default,
-            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0,
-             0.0, 0, None, ""))
+            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, None, False, 0,
+             0.0, 0.0, 0, None, ""))
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged_plan.default,
-            (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, ""))
+            (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, False, ""))
 
     def test_one_plan_for_several_layers(self):
         lengths = numbers(LENGTHS)
@@ -235,6 +236,43 @@ class Cache(unittest.TestCase):
                     self.q, *self.dense, cu_seqlens_q=one))):
             with self.subTest(name):
                 require_refusal(self, call, name)
+
+
+class Tables(unittest.TestCase):
+    def test_of_one_axis(self):
+        q = normal(4, 1, 4, 32)
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        used = [-(-length // PAGE) for length in LENGTHS]
+        indptr = numbers([0, *torch.tensor(used).cumsum(0).tolist()])
+        indices = torch.cat([row[:n] for row, n in zip(table, used)])
+        wanted = attention_paged(q, k, k, table, numbers(LENGTHS))
+        got = attention_paged(q, k, k, indices, numbers(LENGTHS), indptr=indptr)
+        require_close(self, "out", got, wanted, torch.float32)
+        require_refusal(self, lambda: attention_paged(q, k, k, indices, numbers([38, 0, 17, 50]),
+                                                      indptr=indptr), "room for 16 keys")
+        require_refusal(self, lambda: attention_paged(q, k, k, table, numbers(LENGTHS),
+                                                      indptr=indptr), "block_table has 2 axes")
+
+    def test_latent_keys(self):
+        dense = normal(4, 50, 1, 48, seed=1)
+        kv, table = paged(dense, LENGTHS)
+        for queries, options in ((1, {}), (3, {"causal": True})):
+            q = normal(4, queries, 5, 48)
+            out, lse = attention_paged_mla(q, kv[:, :, 0], table, numbers(LENGTHS), scale=0.2,
+                                           dim_v=32, return_lse=True, **options)
+            for b, length in enumerate(LENGTHS):
+                rows = dense[b:b + 1, :length]
+                wanted = reference.attention(q[b:b + 1], rows, rows[..., :32], scale=0.2,
+                                             **options)
+                require_close(self, f"out {b}", out[b:b + 1], wanted[0], torch.float32)
+                require_close(self, f"lse {b}", lse[b:b + 1], wanted[1], torch.float32)
+        plan = attention_paged_plan(numbers(LENGTHS), heads=5, kv_heads=1, latent=True)
+        out = attention_paged_mla(q[:, :1], kv[:, :, 0], table, numbers(LENGTHS), scale=0.2,
+                                  dim_v=32, plan=plan)
+        self.assertEqual(out.shape, (4, 1, 5, 32))
+        require_refusal(self, lambda: attention_paged_mla(
+            q, kv[:, :, 0], table, numbers(LENGTHS), scale=0.2, dim_v=49),
+            "dim_v is 49", "than that")
 
 
 class Appending(unittest.TestCase):
