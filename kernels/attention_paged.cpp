@@ -38,8 +38,10 @@ struct KeySteps {
     if (!by_key) return dot(q, k.T());
     return reduce_sum(q.cast(f32) * k.cast(f32), 1);
   }
+  // Both ways round weights alike: what they compute is the meaning of kernels of all pages.
   Tile weighted(const Tile& weights, const Tile& v) const {
-    return by_key ? weights * v.cast(f32) : dot(weights.cast(v.dtype()), v);
+    const Tile rounded = weights.cast(v.dtype());
+    return by_key ? rounded.cast(f32) * v.cast(f32) : dot(rounded, v);
   }
   bool by_key;
   int keys;

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/attention_fp8.h"
 #include "kernels/attention_parameters.h"
 #include "kernels/attention_sm90_plan.h"
 #include "kernels/attention_sm90_tiles.h"
@@ -15,6 +16,12 @@
 
 // The attention of sm_90a, of one GPU and of ranks.
 namespace tilewright::kernels {
+
+// Q, K and V are of bytes with scales: see attention_fp8_sm90.cpp.
+template <typename Parameters>
+concept HasHeadScales = requires(const Parameters& p, const Index& kv_head) {
+  p.of_values(kv_head);
+};
 
 // One kernel for every order of tiles, which says what a tile's rows and keys are.
 template <typename Order>
@@ -27,12 +34,13 @@ class Forward {
         plan_(plan),
         p_(kernel, a, more...),
         order_(p_, a, plan_),
-        q_ring_(kernel, "q", stages(plan_.q_stages), {{a.dtype, a.block_q, plan_.qk_columns}}),
+        q_ring_(kernel, "q", stages(plan_.q_stages),
+                {{element_of(a), a.block_q, plan_.qk_columns}}),
         k_ring_(kernel, plan_.kv_together ? "kv" : "k", stages(plan_.kv_stages),
                 k_tiles(a, plan_)) {
     if (!plan_.kv_together) {
       v_ring_.emplace(kernel, "v", stages(plan_.kv_stages),
-                      std::vector<TileShape>{{a.dtype, a.block_k, plan_.v_columns}}, here());
+                      std::vector<TileShape>{v_tile(a, plan_)}, here());
     }
     if (!plan_.o_in_q) {
       o_tile_.emplace(kernel, "o", a.dtype, a.block_q, plan_.o_columns * plan_.o_buffers, here());
@@ -45,8 +53,7 @@ class Forward {
       if (v_ring_) v_ring_->multicast(2);
       kernel.ctas(Order::clusters() * 2, 2);
     } else {
-      // Tiles are handed out as CTAs become free: a mask makes some far shorter than others.
-      next_run_.emplace(kernel.workspace("next_tile", 1));
+      counter_.emplace(kernel);
       kernel.ctas(multiprocessors());
     }
     const RegisterBudget few = registers(plan_.load_registers);
@@ -61,14 +68,45 @@ class Forward {
   }
 
  private:
+  static constexpr bool kScaledBytes = HasHeadScales<typename Order::Parameters>;
+  static DType element_of(const Attention& a) { return kScaledBytes ? f8e4m3 : a.dtype; }
+  static TileShape v_tile(const Attention& a, const Sm90Plan& plan) {
+    if (kScaledBytes) return {f8e4m3, plan.v_columns, a.block_k};
+    return {a.dtype, a.block_k, plan.v_columns};
+  }
   static std::vector<TileShape> k_tiles(const Attention& a, const Sm90Plan& plan) {
-    std::vector<TileShape> tiles{{a.dtype, a.block_k, plan.qk_columns}};
-    if (plan.kv_together) tiles.push_back({a.dtype, a.block_k, plan.v_columns});
+    std::vector<TileShape> tiles{{element_of(a), a.block_k, plan.qk_columns}};
+    if (plan.kv_together) tiles.push_back(v_tile(a, plan));
     return tiles;
   }
   Ring& v_ring() { return v_ring_ ? *v_ring_ : k_ring_; }
   SharedView values(const Slot& v) const {
-    return v[plan_.kv_together ? 1 : 0].columns(0, a_.dim_v);
+    const SharedView& tile = v[plan_.kv_together ? 1 : 0];
+    return kScaledBytes ? tile.T() : tile.columns(0, a_.dim_v);
+  }
+  // Weights as products take them.
+  Tile rounded(const Tile& weights) const {
+    if constexpr (kScaledBytes) {
+      return p_.weights(weights);
+    } else {
+      return weights.cast(a_.dtype);
+    }
+  }
+  OptimisticSoftmax softmax_of(const Work& work) const {
+    if constexpr (kScaledBytes) {
+      return OptimisticSoftmax(64, p_.scale, p_.of_scores(work.heads, work.kv_head, 64),
+                               range_of_weights(a_));
+    } else {
+      return OptimisticSoftmax(64, p_.scale, p_.sinks(work.heads, 64));
+    }
+  }
+  Tile normaliser(const OnlineSoftmax& softmax, const Work& work) const {
+    const Tile of_sums = softmax.normaliser();
+    if constexpr (kScaledBytes) {
+      return of_sums * p_.of_values(work.kv_head);
+    } else {
+      return of_sums;
+    }
   }
 
   void load() {
@@ -94,27 +132,15 @@ class Forward {
   }
 
   void load_runs() {
-    const Dim runs = order_.runs();
-    Cell<Index> run(cta_index()), loaded(0);
-    Cell<Condition> more(true);
-    repeat_while(more, [&] {
-      const Index now = run;
-      more = now < runs;
-      when(
-          now < runs,
-          [&] {
-            load_run(now, loaded, [&] {
-              // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
-              // fetch of all sets the counter back for the next launch.
-              const Index fetched = atomic_add((*next_run_)(0), 1);
-              when(fetched == runs - 1, [&] { atomic_add((*next_run_)(0), 0 - Index(runs)); });
-              run = fetched + cta_count();
-            });
-          },
-          [&] {
-            q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
-          });
-    });
+    Cell<Index> loaded(0);
+    counter_->each(
+        order_.runs(),
+        [&](const Index& run, const std::function<void()>& fetch_next) {
+          load_run(run, loaded, fetch_next);
+        },
+        [&] {
+          q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+        });
   }
 
   // Calls `fetch_next` before the run's last tile loads its keys.
@@ -174,7 +200,13 @@ class Forward {
     load_block(p_.K, work, j, qk_columns(), k[0]);
   }
   void load_v(const Work& work, const Slot& v, const Index& j) {
-    load_block(p_.V, work, j, v_columns(), v[plan_.kv_together ? 1 : 0]);
+    const SharedView& to = v[plan_.kv_together ? 1 : 0];
+    if constexpr (kScaledBytes) {
+      tma_load(p_.values(*work.batch, work.kv_head, a_.dim_v, j, a_.block_k), to,
+               {keys_come_back() ? Cache::evict_last : Cache::normal});
+    } else {
+      load_block(p_.V, work, j, v_columns(), to);
+    }
   }
   // One stage: K of block j - 1, or V of block j, or both.
   struct Loads {
@@ -350,7 +382,7 @@ class Forward {
     const KeyBlocks tile(work, a_, order_.queries_of_all(work, place));
     const KeyBlocks own = KeyBlocks(work, a_, queries).within(tile, queries);
     const Passing pass = passing(group, q_slot, place, tile, held);
-    OptimisticSoftmax softmax(64, p_.scale, p_.sinks(work.heads, 64));
+    OptimisticSoftmax softmax = softmax_of(work);
     Var acc{zeros({64, a_.dim_v})};
     const auto begun = [&] {
       if (plan_.o_in_q) release_left(q_slot, left);
@@ -405,13 +437,15 @@ class Forward {
              const std::function<void()>& finish) {
     if (scores_last_) {
       finish();
-      weights = softmax.next(scores, a_.dtype, [&](const Tile& rescale) { acc = acc * rescale; });
+      weights = softmax.next(
+          scores, [&](const Tile& each) { return rounded(each); },
+          [&](const Tile& rescale) { acc = acc * rescale; });
       return;
     }
     const Condition raised = softmax.raise(scores);
     const Tile next = softmax.weights(scores);
     finish();
-    weights = next.cast(a_.dtype);
+    weights = rounded(next);
     when(raised, [&] { acc = acc * softmax.rescale(); });
   }
 
@@ -458,7 +492,7 @@ class Forward {
       first = mask(s, blocks.last - 1, Hides::last_keys);
     });
     const Tile s = first;
-    Var weights{softmax.first(s).cast(a_.dtype)};
+    Var weights{rounded(softmax.first(s))};
     begun();
 
     // S of block j is computed beside the product of the weights of block j + 1, and its softmax
@@ -498,7 +532,7 @@ class Forward {
   // Each warp stores its own 16 rows, into a buffer once the copy that last read it has.
   void store_output(const Index& group, const Work& work, const Var& acc,
                     const OnlineSoftmax& softmax, const SharedView& staging) {
-    const Tile sum = acc, normaliser = softmax.normaliser();
+    const Tile sum = acc, normaliser = this->normaliser(softmax, work);
     const Index own = 64 * group + 16 * warp_index();
     const Block queries = work.queries.part(4 * group + warp_index(), 16 / plan_.packed_heads);
     for (int part = 0; part * plan_.o_columns < a_.dim_v; ++part) {
@@ -525,7 +559,7 @@ class Forward {
   typename Order::Parameters p_;
   Order order_;
   std::optional<typename Order::Arrivals> arrivals_;  // of the role that loads
-  std::optional<Tensor> next_run_;
+  std::optional<RunCounter> counter_;
   Ring q_ring_, k_ring_;
   std::optional<Ring> v_ring_;  // none: V lies in K's stages
   // A sequence's lengths take of the registers, and so do windows and caps.

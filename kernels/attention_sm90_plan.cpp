@@ -12,6 +12,25 @@
 namespace tilewright::kernels {
 namespace {
 
+int panel_columns(const Attention& a) { return 128 / size_of(a.dtype); }
+
+}  // namespace
+
+int packed_heads(const Attention& a, int warp_rows) {
+  const int packed = std::gcd(a.heads / a.kv_heads, warp_rows);
+  plan_case("rows of several heads", packed > 1);
+  plan_case("several tiles of heads share keys", a.heads / a.kv_heads > packed);
+  return packed;
+}
+
+// Rows of 32 or 64 bytes are panels of their own.
+int shared_columns(const Attention& a, int dim) {
+  const int panel = panel_columns(a);
+  return dim <= panel / 2 && panel % dim == 0 ? dim : (dim + panel - 1) / panel * panel;
+}
+
+namespace {
+
 int shared_bytes() { return static_cast<int>(target_limits("sm_90a").shared_bytes); }
 
 constexpr int kBarrierBytes = 1 << 10;  // barriers, tile numbers and what aligns the tiles
@@ -24,14 +43,6 @@ constexpr int kKvStages[] = {0, 2, 2, 3};
 constexpr int kTileRegisters[] = {0, 160, 160, 96};
 
 int warpgroups_of(const Attention& a) { return std::clamp(a.block_q / kWarpgroupRows, 1, 3); }
-
-int panel_columns(const Attention& a) { return 128 / size_of(a.dtype); }
-
-// Rows of 32 or 64 bytes are panels of their own.
-int shared_columns(const Attention& a, int dim) {
-  const int panel = panel_columns(a);
-  return dim <= panel / 2 && panel % dim == 0 ? dim : (dim + panel - 1) / panel * panel;
-}
 
 struct Bytes {
   explicit Bytes(const Attention& a)
@@ -126,9 +137,7 @@ Sm90Plan sm90_plan(const Attention& a, bool has_neighbours, const Caller& caller
   const Bytes bytes(a);
   const int groups = warpgroups_of(a);
   Sm90Plan plan;
-  plan.packed_heads = std::gcd(a.heads / a.kv_heads, 16);
-  plan_case("rows of several heads", plan.packed_heads > 1);
-  plan_case("several tiles of heads share keys", a.heads / a.kv_heads > plan.packed_heads);
+  plan.packed_heads = packed_heads(a, 16);
   plan.qk_columns = shared_columns(a, a.dim);
   plan.v_columns = shared_columns(a, a.dim_v);
   plan_case("padded rows of Q", plan.qk_columns > a.dim);

@@ -10,7 +10,7 @@ namespace {
 // K and V heads whose keys stay in L2 together. Of a window, those do that are seen at a time: each
 // head's window, and the keys of the rows that all CTAs have under way. Without one, heads of twice
 // the bytes are faster than those that fit (docs/log/2026-11-25-attention-forward-order.md).
-Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan) {
+Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const TilePlan& plan) {
   const Dim kv_bytes = max(p.keys, 1) * (a.dim + a.dim_v) * size_of(a.dtype);
   const Dim whole = max(Dim(l2_bytes(a)) * (a.window == 0 ? 2 : 1) / kv_bytes, 1);
   if (!plan.waits_for_copies) return whole;
@@ -23,7 +23,7 @@ Dim kv_heads_in_l2(const AttentionParameters& p, const Attention& a, const Sm90P
 // heads than let four tiles of each run at once, or eight on small machines: at short rows larger
 // groups are slower (the same log).
 Dim heads_of_group(const AttentionParameters& p, const Attention& a, const Dim& heads,
-                   const Sm90Plan& plan) {
+                   const TilePlan& plan) {
   Dim fit = kv_heads_in_l2(p, a, plan) * (p.group / plan.packed_heads);
   if (a.window == 0) fit = min(fit, max(multiprocessors() / 4, 8));
   return in_even_groups(heads, fit);
@@ -41,10 +41,10 @@ TensorView Work::sums(const Tensor& lse, const Block& rows) const {
   return batch ? lse(*batch, heads, rows) : lse(heads, rows);
 }
 
-BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
+BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const TilePlan& plan)
     : BatchOrder(p, a, plan, ceil_div(p.queries, a.block_q / plan.packed_heads)) {}
 
-BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan,
+BatchOrder::BatchOrder(const AttentionParameters& p, const Attention& a, const TilePlan& plan,
                        const Dim& row_blocks)
     : p_(p),
       a_(a),
@@ -102,7 +102,7 @@ Work BatchOrder::work(const Place& place) const {
           place.sequence};
 }
 
-PairOrder::PairOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan)
+PairOrder::PairOrder(const AttentionParameters& p, const Attention& a, const TilePlan& plan)
     : BatchOrder(p, a, plan), pairs_(ceil_div(row_blocks_, 2)) {}
 
 Index PairOrder::pair(const Index& round) const {

@@ -47,6 +47,38 @@ struct Run {
   Index tiles;
 };
 
+// Hands out runs as CTAs become free: a mask makes some far shorter than others.
+class RunCounter {
+ public:
+  explicit RunCounter(Kernel& kernel) : next_(kernel.workspace("next_tile", 1)) {}
+  // Calls `load(number, fetch_next)` for each run of this CTA, in which fetch_next is called once,
+  // and `end` behind the last. By a role of one warp.
+  template <typename Load, typename End>
+  void each(const Dim& runs, const Load& load, const End& end) const {
+    Cell<Index> run(cta_index());
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Index now = run;
+      more = now < runs;
+      when(
+          now < runs,
+          [&] {
+            load(now, [&] {
+              // A tile ahead, so that nobody waits for the counter. Each run fetches once: the last
+              // fetch of all sets the counter back for the next launch.
+              const Index fetched = atomic_add(next_(0), 1);
+              when(fetched == runs - 1, [&] { atomic_add(next_(0), 0 - Index(runs)); });
+              run = fetched + cta_count();
+            });
+          },
+          end);
+    });
+  }
+
+ private:
+  Tensor next_;
+};
+
 // The keys of one GPU are in memory when its kernel begins.
 struct KeysAreThere {
   template <typename Order>
@@ -74,7 +106,7 @@ class BatchOrder {
   static constexpr bool kInPairs = false;
   static constexpr bool kKeysInPages = false;
 
-  BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan);
+  BatchOrder(const AttentionParameters& p, const Attention& a, const TilePlan& plan);
   Dim runs() const { return runs_ * heads_; }
   Run run(const Index& number) const;
   Work work(const Place& place) const;
@@ -88,7 +120,7 @@ class BatchOrder {
 
  protected:
   // So many tiles of rows.
-  BatchOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan,
+  BatchOrder(const AttentionParameters& p, const Attention& a, const TilePlan& plan,
              const Dim& row_blocks);
   // Of a causal mask the number-th tile of so many heads, of all the longest rows first.
   Run of_heads(const Index& number, const Index& first, const Index& height) const;
@@ -115,7 +147,7 @@ class PairOrder : public BatchOrder {
   static constexpr bool kHasNeighbours = false;
   static constexpr bool kInPairs = true;
 
-  PairOrder(const AttentionParameters& p, const Attention& a, const Sm90Plan& plan);
+  PairOrder(const AttentionParameters& p, const Attention& a, const TilePlan& plan);
   static Dim clusters() { return max(multiprocessors() / 2, 1); }
   Dim rounds() const { return ceil_div(pairs(), clusters()); }
   Dim pairs() const { return pairs_ * heads_; }
@@ -155,7 +187,7 @@ class PackedTiles {
   }
 
  protected:
-  PackedTiles(const P& p, const Attention& a, const Sm90Plan& plan)
+  PackedTiles(const P& p, const Attention& a, const TilePlan& plan)
       : p_(p),
         a_(a),
         packed_heads_(plan.packed_heads),
@@ -184,7 +216,7 @@ class PackedOrder : public PackedTiles<VarlenParameters> {
  public:
   static constexpr bool kKeysInPages = false;
 
-  PackedOrder(const VarlenParameters& p, const Attention& a, const Sm90Plan& plan)
+  PackedOrder(const VarlenParameters& p, const Attention& a, const TilePlan& plan)
       : PackedTiles(p, a, plan) {}
   Work work(const Place& place) const { return work_on(place, p_.keys.of(place.sequence)); }
   TensorView sums(const Work& work, const Block& rows) const { return work.sums(p_.LSE, rows); }

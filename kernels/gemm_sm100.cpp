@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "kernels/gemm_sm90.h"
 #include "tilewright/blackwell.h"
@@ -13,9 +14,9 @@ constexpr int kStored = 64;  // columns of C, that a warp stores at a time
 constexpr const char* kTarget = "sm_100a";
 
 // A, B and the barriers of a stage; beside them each warp stages what it stores.
-int stages_of(const Gemm& g) {
+int stages_of(const Gemm& g, int columns) {
   const std::int64_t staging = std::int64_t{kRows} * kStored * size_of(result_dtype(g));
-  const std::int64_t stage = std::int64_t{kRows + g.block_n} * g.block_k * size_of(g.dtype);
+  const std::int64_t stage = std::int64_t{kRows + columns} * g.block_k * size_of(g.dtype);
   constexpr std::int64_t kBarriers = 2048;
   return static_cast<int>(std::min<std::int64_t>(
       6, (target_limits(kTarget).shared_bytes - staging - kBarriers) / stage));
@@ -47,39 +48,65 @@ class GemmSm100 {
  public:
   GemmSm100(Kernel& kernel, const Gemm& g, GemmParameters parameters, GemmRoles roles)
       : g_(g),
-        persistent_(roles == GemmRoles::persistent),
+        persistent_(roles != GemmRoles::one_tile),
+        ctas_(roles == GemmRoles::pairs || roles == GemmRoles::handed_out ? 2 : 1),
+        loaded_columns_(g.block_n / ctas_),
         p_(std::move(parameters)),
         columns_(ceil_div(p_.n, g.block_n)),
-        ring_(kernel, "ab", stages(stages_of(g)),
-              {{g.dtype, kRows, g.block_k}, {g.dtype, g.block_n, g.block_k}}),
+        tiles_(ceil_div(p_.m, kRows * ctas_) * columns_),
+        ring_(kernel, "ab", stages(stages_of(g, loaded_columns_)),
+              {{g.dtype, kRows, g.block_k}, {g.dtype, loaded_columns_, g.block_k}}),
         sums_(kernel, "sums", stages(persistent_ ? 2 : 1), {}),
-        memory_(kernel, "tensor_memory", (persistent_ ? 2 : 1) * g.block_n),
+        memory_(kernel, "tensor_memory", (persistent_ ? 2 : 1) * g.block_n,
+                ctas_ == 2 ? CtaGroup::pair : CtaGroup::one),
         staging_(kernel, "c", result_dtype(g), kRows, kStored),
         allocated_(kernel, kMultiplying),
-        stored_(kernel, kMultiplying) {}
+        stored_(kernel, kMultiplying) {
+    if (ctas_ == 1) return;
+    ring_.pairs();
+    sums_.pairs();
+    met_.emplace(kernel, "met");
+    if (roles == GemmRoles::handed_out) handed_out_.emplace(kernel, "tiles", stages(2));
+  }
 
   void record(Kernel& kernel) {
-    const Dim tiles = ceil_div(p_.m, kRows) * columns_;
-    kernel.ctas(persistent_ ? min(multiprocessors(), tiles) : tiles);
-    kernel.roles({role("load", warps(1), registers(64), [&] { load_tiles(); }),
-                  role("multiply", warps(1), registers(64), [&] { multiply(); }),
-                  role("store", warpgroups(1), registers(200), [&] { store_tiles(); })});
+    const Dim clusters = persistent_ && !handed_out_ ? min(at_once(), tiles_) : tiles_;
+    kernel.ctas(ctas_ == 1 ? clusters : clusters * ctas_, ctas_);
+    std::vector<RoleSpec> roles{
+        role("load", warps(1), registers(64), [&] { load_tiles(); }),
+        role("multiply", warps(1), registers(64), [&] { multiply(); }),
+        role("store", warpgroups(1), registers(200), [&] { store_tiles(); })};
+    if (handed_out_) {
+      roles.push_back(role("ask", warps(1), registers(64), [&] { handed_out_->ask(); }));
+    }
+    kernel.roles(roles);
   }
 
  private:
   static constexpr int kMultiplying = 32 + 128;  // threads of the two roles that use tensor memory
 
-  void each_tile(const std::function<void(const Block& rows, const Block& cols)>& body) {
+  // Clusters.
+  Dim at_once() const { return ctas_ == 1 ? multiprocessors() : max(multiprocessors() / ctas_, 1); }
+
+  // Calls `body` with the rows of C that this CTA has, and with the number of the block of columns.
+  void each_tile(const std::function<void(const Block& rows, const Index& columns)>& body) {
     const auto tile = [&](const Index& number) {
-      body(p_.m.block(number / columns_, kRows), p_.n.block(number % columns_, g_.block_n));
+      const Index first = number / columns_ * ctas_;
+      body(p_.m.block(ctas_ == 1 ? first : first + cluster_rank(), kRows), number % columns_);
     };
+    if (handed_out_) return handed_out_->each([&](const Index& cta) { tile(cta / ctas_); });
     if (!persistent_) return tile(cta_index());
-    const Dim tiles = ceil_div(p_.m, kRows) * columns_;
-    for (Index number : range(cta_index(), tiles, cta_count())) tile(number);
+    if (ctas_ == 1) {
+      for (Index number : range(cta_index(), tiles_, cta_count())) tile(number);
+      return;
+    }
+    for (Index number : range(cta_index() / ctas_, tiles_, cta_count() / ctas_)) tile(number);
   }
 
   void load_tiles() {
-    each_tile([&](const Block& rows, const Block& cols) {
+    each_tile([&](const Block& rows, const Index& columns) {
+      const Index own = ctas_ == 1 ? columns : columns * ctas_ + cluster_rank();
+      const Block cols = p_.n.block(own, loaded_columns_);
       for (Block depth : blocks(p_.k, g_.block_k)) {
         ring_.produce([&](const Slot& slot) {
           tma_load(p_.A(rows, depth), slot[0]);
@@ -87,31 +114,41 @@ class GemmSm100 {
         });
       }
     });
+    // The first CTA's products tell this one that they have read a stage: not behind its end.
+    for (int stage = 0; ctas_ == 2 && stage < stages_of(g_, loaded_columns_); ++stage) {
+      ring_.reserve();
+    }
   }
 
   void multiply() {
     memory_.allocate();
     allocated_.sync();
     const TensorColumns all = memory_.attach();
-    each_tile([&](const Block&, const Block&) {
-      const Slot sum = sums_.reserve();
-      const TensorColumns to = all.columns(sum.stage() * g_.block_n, g_.block_n);
-      for (Index step : range(ceil_div(p_.k, g_.block_k))) {
-        const Slot slot = ring_.consume();
-        mma(to, slot[0], slot[1].T(), step > 0);
-        ring_.release_behind_products(slot);
-      }
-      sums_.commit(sum);
+    each_tile([&](const Block&, const Index&) {
+      if (ctas_ == 1) return multiply_tile(all);
+      when(is_first_of_pair(), [&] { multiply_tile(all); });
     });
     relinquish_tensor_memory();  // another CTA's may begin
     stored_.sync();              // nobody reads what is freed
     memory_.free();
   }
 
+  void multiply_tile(const TensorColumns& all) {
+    const Slot sum = sums_.reserve();
+    const TensorColumns to = all.columns(sum.stage() * g_.block_n, g_.block_n);
+    for (Index step : range(ceil_div(p_.k, g_.block_k))) {
+      const Slot slot = ring_.consume();
+      mma(to, slot[0], slot[1].T(), step > 0);
+      ring_.release_behind_products(slot);
+    }
+    sums_.commit(sum);
+  }
+
   void store_tiles() {
     allocated_.sync();
     const TensorColumns all = memory_.attach();
-    each_tile([&](const Block& rows, const Block& cols) {
+    each_tile([&](const Block& rows, const Index& number) {
+      const Block cols = p_.n.block(number, g_.block_n);
       const Slot sum = sums_.consume();
       for (int first = 0; first < g_.block_n; first += kStored) {
         const Tile part = sums_of(all.columns(sum.stage() * g_.block_n + first, kStored));
@@ -121,6 +158,10 @@ class GemmSm100 {
       }
     });
     bulk_wait_read(0);  // shared memory must outlive what reads it
+    if (met_) {         // a pair frees what nobody reads in either CTA
+      met_->arrive();
+      met_->wait();
+    }
     stored_.sync();
   }
 
@@ -146,12 +187,17 @@ class GemmSm100 {
 
   const Gemm g_;
   const bool persistent_;
+  const int ctas_;            // that have a tile together
+  const int loaded_columns_;  // of B's block, that each of them loads
   const GemmParameters p_;
   const Dim columns_;  // blocks of C's
+  const Dim tiles_;
   Ring ring_, sums_;
   const TensorMemory memory_;
   const SharedTile staging_;
   NamedBarrier allocated_, stored_;
+  std::optional<ClusterBarrier> met_;
+  std::optional<GridTiles> handed_out_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@ namespace tilewright::kernels {
 namespace {
 
 // One for each 64; two of 256, whose registers then hold two blocks of 64 each.
-int warpgroups(int divided) { return divided == 256 ? 2 : divided / 64; }
+int warpgroups_for(int divided) { return divided == 256 ? 2 : divided / 64; }
 
 // Which CTAs of a cluster share tiles, and how many groups of them divide k.
 struct Cluster {
@@ -35,7 +35,7 @@ GemmVariant variant(int block_m, int block_n, const Cluster& cluster, int block_
           block_m,
           block_n,
           block_k,
-          warpgroups(exchanged ? block_n : block_m),
+          warpgroups_for(exchanged ? block_n : block_m),
           exchanged,
           cluster.share_a,
           cluster.share_b,

@@ -92,6 +92,32 @@ double attention_operations(const OptionValues& options, double scores) {
          (s.causal ? 0.5 : 1);
 }
 
+namespace {
+
+using Sm100Kernel = Kernel (*)(const Attention&, AttentionRoles, SourceLocation);
+using Sm100Blocks = Attention (*)(Attention, AttentionRoles, SourceLocation);
+
+// Of either forward pass, the best first.
+std::vector<LibrarySchedule> sm100_schedules(Sm100Kernel make, Sm100Blocks with_blocks) {
+  const auto schedule = [=](const char* name, const char* description, AttentionRoles roles) {
+    return LibrarySchedule{name, "sm_100a", description, [=](const OptionValues& options) {
+                             return make(with_blocks(attention_of(options), roles, {}), roles, {});
+                           }};
+  };
+  return {
+      schedule("sm100",
+               "roles that load, multiply, weigh two tiles of 128 queries in turn, and rescale; "
+               "weights in tensor memory; bf16 and f16, dims up to 256 in multiples of 16, "
+               "dim_v up to 240",
+               AttentionRoles::ping_pong),
+      schedule("sm100_ts", "one tile, whose only warpgroup also rescales; dim_v up to 256",
+               AttentionRoles::one_tile),
+      schedule("sm100_ss", "the same with the weights in shared memory",
+               AttentionRoles::one_tile_shared)};
+}
+
+}  // namespace
+
 LibraryKernel attention_forward_entry() {
   LibraryKernel kernel;
   kernel.name = "attention_forward";
@@ -143,6 +169,9 @@ LibraryKernel attention_forward_entry() {
        [](const OptionValues& options) {
          return attention_forward(with_few_queries(attention_of(options)), {});
        }}};
+  for (LibrarySchedule& schedule : sm100_schedules(attention_forward_sm100, with_sm100_blocks)) {
+    kernel.schedules.push_back(std::move(schedule));
+  }
   kernel.rules = schedule_rules(kernel.name);
   kernel.build = [](const OptionValues& options) {
     return attention_forward(with_tile_blocks(attention_of(options)), {});
@@ -290,6 +319,10 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.schedules[1].build = [](const OptionValues& options) {
     return attention_varlen_forward(with_cpu_blocks(attention_of(options)), {});
   };
+  for (LibrarySchedule& schedule :
+       sm100_schedules(attention_varlen_forward_sm100, with_sm100_varlen_blocks)) {
+    kernel.schedules.push_back(std::move(schedule));
+  }
   kernel.build = [](const OptionValues& options) {
     return attention_varlen_forward(attention_of(options), {});
   };
@@ -469,6 +502,7 @@ namespace tilewright {
 const std::vector<LibraryKernel>& kernel_library() {
   static const std::vector<LibraryKernel> library = [] {
     std::vector<LibraryKernel> all = {kernels::attention_forward_entry(),
+                                      kernels::attention_forward_fp8_entry(),
                                       kernels::attention_varlen_forward_entry(),
                                       kernels::attention_backward_entry(),
                                       kernels::attention_varlen_backward_entry(),

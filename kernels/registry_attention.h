@@ -8,6 +8,7 @@
 namespace tilewright::kernels {
 
 LibraryKernel attention_forward_entry();
+LibraryKernel attention_forward_fp8_entry();
 LibraryKernel attention_varlen_forward_entry();
 LibraryKernel attention_backward_entry();
 // What scores are multiplied by, with 0 for a default, and what caps them.

@@ -82,6 +82,9 @@ void add_sm100_schedules(LibraryKernel& kernel,
   };
   add("sm100", "persistent, with roles that load, multiply and store; bf16 and f16",
       GemmRoles::persistent);
+  add("sm100_pairs", "the same by products of pairs of CTAs", GemmRoles::pairs);
+  add("sm100_handed_out", "the same with tiles handed out by cluster launch control",
+      GemmRoles::handed_out);
   add("sm100_one_tile", "the same with one tile of each CTA", GemmRoles::one_tile);
 }
 

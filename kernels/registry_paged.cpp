@@ -239,8 +239,13 @@ KernelOption split_size_option() {
 std::vector<KernelOption> paged_options(const PagedCache& cache) {
   KernelOption max_pages = length_option("max_pages", "pages that a sequence may have", "16");
   max_pages.minimum = 1;
+  max_pages.count = "page";
   KernelOption pages = length_option("pages", "pages of the cache", "64");
   pages.minimum = 1;
+  pages.count = "page", pages.sum = "max_pages";
+  KernelOption entries =
+      length_option("entries", "with csr: pages that all sequences may have together", "pages");
+  entries.count = "page", entries.sum = "max_pages";
   std::vector<KernelOption> options{
       batch_option(),
       count_option("heads", "query heads", "8", 65535, {"8", "5", "6", "70"}),
@@ -263,7 +268,7 @@ std::vector<KernelOption> paged_options(const PagedCache& cache) {
       split_size_option(),
       flag_option("planned", "the plan is given: attention_paged_plan's, for several layers"),
       flag_option("csr", "the table is in two vectors, indptr and indices"),
-      length_option("entries", "with csr: pages that all sequences may have together", "pages"),
+      entries,
       query_lengths_option(),
   };
   if (cache.quantised) {

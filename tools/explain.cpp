@@ -41,6 +41,13 @@ void print_resources(const explanations::Explanation& explanation) {
   for (const compiler::SharedUse& use : explanation.shared) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
+  if (resources.tensor_columns >= 0) {
+    fmt::print("tensor memory {} columns\n", resources.tensor_columns);
+  }
+  for (const explanations::MemoryUse& use : explanation.memories) {
+    fmt::print("memory {:<8} {:<14} {:<16} x {:<3} {:>8} of {} bytes\n", use.space, use.name,
+               use.shape, use.stages, use.bytes, use.of);
+  }
   // On the CPU the list says more.
   if (explanation.cpu) return;
   for (const auto& [name, count] : explanation.instructions) {
@@ -142,7 +149,7 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
   print_additions(explanation);
   if (explanation.cpu) {
     fmt::print("{}", explanations::text_of(*explanation.cpu, explanation.work));
-  } else if (explanation.work) {
+  } else if (explanation.work && explanation.memories.empty()) {
     print_roofline(*explanation.work, explanation.target);
   }
   if (explanation.schedule) fmt::print("{}", library::to_text(*explanation.schedule));

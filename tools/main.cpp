@@ -84,7 +84,7 @@ class CommandLine {
     json(run);
 
     CLI::App* explain = add("explain", "What a kernel is compiled to", tilewright::tools::explain);
-    kernel(explain, "cpu, interpreter, cuda or sm_90a", Named::or_of_machine);
+    kernel(explain, "cpu, interpreter, cuda, sm_90a or incore", Named::or_of_machine);
     explain
         ->add_option("--dump", request_.dump,
                      "Write every stage and its difference, the source, PTX and SASS to DIR")
@@ -164,7 +164,7 @@ class CommandLine {
   void add_simulate() {
     CLI::App* simulate = add("simulate", "Execute what ships to the GPU on a simulated one",
                              tilewright::tools::simulate);
-    kernel(simulate, "sm_90a", Named::always,
+    kernel(simulate, "sm_90a, sm_100a or incore", Named::always,
            "; or a file that ends in .tw, as TILEWRIGHT_DUMP makes them of your kernels, or in "
            ".twp, as it makes them of a Program of several kernels and ranks");
     simulate
@@ -275,8 +275,8 @@ class CommandLine {
     simulate
         ->add_flag("--one-for-all", request_.one_for_all,
                    "One schedule alone of each size in which nothing hangs on the order of the "
-                   "work: it stands for all (docs/debugging.md). Other sizes share their "
-                   "schedules, so that each takes as long")
+                   "work: it stands for all (docs/debugging.md). Other sizes share the "
+                   "schedules: each has one, and small ones have most")
         ->excludes("--faults")
         ->excludes("--time");
     simulate

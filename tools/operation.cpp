@@ -102,8 +102,14 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
     made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count, drawn));
     made.cuts.back().one_cluster = count == checks::largest_cluster(made.forms.front());
   };
-  for (const std::int64_t count : multiprocessors) {
-    for (const std::vector<std::string>& sizes : choices) add(sizes, count);
+  // With values each size has one number of multiprocessors: what leaves all accesses in order
+  // leaves the results, and the order is that of the schedules without values.
+  const bool takes_turns = request.one_for_all && !request.control_only;
+  for (std::size_t i = 0; i < multiprocessors.size(); ++i) {
+    for (std::size_t size = 0; size < choices.size(); ++size) {
+      if (takes_turns && size % multiprocessors.size() != i) continue;
+      add(choices[size], multiprocessors[i]);
+    }
   }
   if (wanted != OperationSizes::further) return made;
   const std::size_t usual = made.cuts.size();

@@ -1,6 +1,7 @@
 #include "schedules.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -11,9 +12,6 @@
 
 namespace tilewright::tools {
 namespace {
-
-// Of one size at most so many times the schedules that are asked for.
-constexpr std::int64_t kMostShares = 40;
 
 // Each once.
 void add_faults(std::vector<simulator::Fault>& faults, const std::vector<simulator::Fault>& found) {
@@ -65,6 +63,10 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
     }
     add_faults(outcome.faults, report.faults);
     outcome.operations += report.operations;
+    if (outcome.units.empty() && report.ok()) {
+      outcome.units = report.units;
+      outcome.cycles = report.cycles;
+    }
     if (!report.ok()) return false;
     any = any || !report.timing.empty() || !report.words.empty();
     // The next one would be the same.
@@ -118,16 +120,19 @@ void execute_alone(const Request& request, const Execution& execution, Outcome& 
   outcome.cases.push_back(std::move(done));
 }
 
-// Of each how many more, where the first ones took so many operations.
+// Of each how many of all schedules, where the first one took so many operations. Faults that hang
+// on the order show in the smallest sizes: one that takes twice as long has a quarter as many.
 std::vector<std::int64_t> shares_of(std::int64_t schedules,
                                     const std::vector<std::int64_t>& operations) {
-  double speed = 0;  // of all together
-  for (const std::int64_t each : operations) speed += 1 / static_cast<double>(each);
-  const auto all = static_cast<double>(schedules) * static_cast<double>(operations.size());
+  const auto weight = [](std::int64_t each) {
+    return 1 / (static_cast<double>(each) * static_cast<double>(each));
+  };
+  double all = 0;
+  for (const std::int64_t each : operations) all += weight(each);
   std::vector<std::int64_t> shares;
   for (const std::int64_t each : operations) {
-    const auto share = static_cast<std::int64_t>(all / (speed * static_cast<double>(each)));
-    shares.push_back(std::clamp<std::int64_t>(share, 1, kMostShares * schedules));
+    const double share = std::ceil(static_cast<double>(schedules) * weight(each) / all);
+    shares.push_back(std::max<std::int64_t>(static_cast<std::int64_t>(share), 1));
   }
   return shares;
 }

@@ -42,6 +42,9 @@ struct Outcome {
   std::optional<simulator::Trace> trace;  // of the same
   std::vector<Case> cases;
   std::int64_t operations = 0;
+  // Of a core with explicit memories, of the first launch: no schedule changes modelled time.
+  std::vector<simulator::UnitUse> units;
+  std::int64_t cycles = 0;
   bool ok() const {
     return faults.empty() &&
            std::all_of(cases.begin(), cases.end(), [](const Case& each) { return each.ok(); });
@@ -65,8 +68,8 @@ struct Execution {
 };
 
 // Executes each in the request's schedules, and adds what came of it to the outcome. With
-// --one-for-all those in which something hangs on the order of the work share theirs so that all
-// take as long.
+// --one-for-all those in which something hangs on the order of the work share them: each has one at
+// least, and small ones have most.
 void execute(const Request& request, const std::vector<Execution>& all, Outcome& outcome);
 
 // What the request says of all executions; the rest is the caller's.

@@ -19,6 +19,7 @@
 #include "simulate_time.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -112,6 +113,21 @@ void refuse_time(const Request& request) {
       .raise();
 }
 
+// What is of GPUs alone.
+void refuse_for_core(const Request& request, const compiler::Target& target) {
+  if (!target::find_target(target.arch).core) return;
+  for (const auto& [flag, given] :
+       {std::pair("--time", request.time), std::pair("--faults", request.faults),
+        std::pair("--break", !request.breakage.empty()), std::pair("--shrunken", request.shrunken),
+        std::pair("--strict", request.strict)}) {
+    if (!given) continue;
+    Diagnostic({}, fmt::format("{}: {} is a core with explicit memories, and this is of GPUs", flag,
+                               target.arch))
+        .fix("leave it out: the units' modelled time is printed, and all orders are checked")
+        .raise();
+  }
+}
+
 }  // namespace
 
 int simulate(const Request& request) {
@@ -144,6 +160,7 @@ int simulate(const Request& request) {
   }
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();
+  refuse_for_core(request, target);
   if (request.time) return simulate_time(request, source, target);
   const bool is_program = source.entry().is_program();
   if (!is_program && !source.reaches_ranks()) return simulate_kernel(request, source, target);

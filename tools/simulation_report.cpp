@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -74,6 +75,34 @@ std::string extent(const std::string& schedules, const Title& title) {
                      counted(title.launches, "launch"));
 }
 
+// "..39998": of each part of the time the share of it, in tenths.
+std::string over_time(const simulator::UnitUse& unit, std::int64_t cycles) {
+  std::string text;
+  for (const std::int64_t busy : unit.over_time) {
+    const auto parts = static_cast<std::int64_t>(unit.over_time.size());
+    const double share = static_cast<double>(busy * parts) /
+                         static_cast<double>(std::max<std::int64_t>(1, cycles * unit.instances));
+    const int tenths = std::min(9, static_cast<int>(share * 10));
+    text += busy == 0 ? '.' : static_cast<char>('0' + tenths);
+  }
+  return text;
+}
+
+double share_of(const simulator::UnitUse& unit, std::int64_t cycles) {
+  return static_cast<double>(unit.busy) /
+         static_cast<double>(std::max<std::int64_t>(1, cycles * unit.instances));
+}
+
+void print_units(const Outcome& outcome) {
+  if (outcome.units.empty()) return;
+  fmt::print("  {} cycles of modelled time; how busy each unit is, and over time in tenths\n",
+             outcome.cycles);
+  for (const simulator::UnitUse& unit : outcome.units) {
+    fmt::print("  {:<8} {:>8} {:>5.1f}%  {}\n", unit.name, unit.instructions,
+               100 * share_of(unit, outcome.cycles), over_time(unit, outcome.cycles));
+  }
+}
+
 void print_results(const Request& request, const Outcome& outcome, const Title& title) {
   if (request.control_only) {
     fmt::print("control alone: results were not computed\n");
@@ -142,7 +171,9 @@ void print_outcome(const Request& request, const Outcome& outcome, const Title& 
     fmt::print("  of each of {} machine forms: an assembler settles which one ships\n",
                title.forms);
   }
-  if (outcome.faults.empty()) print_results(request, outcome, title);
+  if (!outcome.faults.empty()) return;
+  print_units(outcome);
+  print_results(request, outcome, title);
 }
 
 void print_breakage(const Title& title, const checks::Breakage& breakage) {
@@ -177,6 +208,18 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   if (request.shrunken || request.search == "delays" || request.one_for_all) json["cases"] = cases;
   if (!request.control_only) {
     json["outputs"] = json_of(outcome.worst().comparison);
+  }
+  if (!outcome.units.empty()) {
+    Json units = Json::array();
+    for (const simulator::UnitUse& unit : outcome.units) {
+      units.push_back({{"name", unit.name},
+                       {"instances", unit.instances},
+                       {"instructions", unit.instructions},
+                       {"busy", unit.busy},
+                       {"over_time", unit.over_time}});
+    }
+    json["units"] = std::move(units);
+    json["cycles"] = outcome.cycles;
   }
   if (!outcome.faults.empty()) json["replay"] = replay(request, outcome.seed);
   fmt::print("{}\n", json_text(json));

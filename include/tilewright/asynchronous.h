@@ -160,6 +160,10 @@ class Ring {
   Ring& multicast();
   // The same for groups of `group` CTAs that follow each other in the cluster.
   Ring& multicast(int group, SourceLocation where = here());
+  // For products of pairs of CTAs (tilewright/blackwell.h). What both CTAs load into a stage is
+  // announced to the first one, whose products release it in both. What products write is
+  // announced in both, and both release it in the first.
+  Ring& pairs();
   // Its stages carry so many numbers each (Slot::number).
   Ring& numbered(int count = 1);
   ~Ring();
@@ -204,6 +208,9 @@ class Ring {
   Slot slot(const Index& stage, const char* what, SourceLocation where) const;
   Slot enter(bool producing, const char* what, SourceLocation where);
   void arrive_empty(const Index& stage, SourceLocation where);
+  std::size_t expect(const Index& stage, SourceLocation where);
+  void commit_to(std::uint32_t barriers, const Index& stage, std::int64_t group, const char* what,
+                 SourceLocation where);
   void count_arrivals(std::int64_t arrivals);
   struct State;
   std::shared_ptr<State> state_;

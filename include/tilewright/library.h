@@ -38,8 +38,8 @@ struct KernelOption {
   // It is a number of rows, such as a window: lengths about it are worth trying.
   bool counts_rows = false;
   // Of lengths: the options that are then how many they are, and their sum.
-  std::string count = {};
-  std::string sum = {};
+  std::string count = {};  // of a length in pages: the option that says how many rows one has,
+  std::string sum = {};    // and of one of all sequences: the option that says so of each
 };
 
 // The values of all options of a kernel, and the schedule, if one is set. Asking for an option by

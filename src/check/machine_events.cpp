@@ -129,6 +129,7 @@ void MachineEvents::starts(const Warp& warp, const Instruction& instruction) {
     case Code::tensor_product:
     case Code::tensor_commit:
     case Code::tensor_fence:
+    case Code::launch_control:
     case Code::word_wait:
     case Code::register_budget:
     case Code::parted:

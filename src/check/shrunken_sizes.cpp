@@ -197,6 +197,20 @@ std::int64_t most_stages(const std::vector<SizedKernel>& launched) {
   return stages;
 }
 
+// The rows of a stage of the largest tiles that a ring holds.
+std::int64_t rows_of_stage(const std::vector<SizedKernel>& launched) {
+  std::int64_t rows = 1;
+  for (const SizedKernel& each : launched) {
+    ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
+      if (operation.op != ir::Op::shared) return;
+      const std::vector<std::int64_t>& shape = each.machine->type(operation.results[0]).shape;
+      if (operation.attributes.integer_or(ir::Key::stages, 1) < 2 || shape.size() < 2) return;
+      rows = std::max(rows, shape[shape.size() - 2]);
+    });
+  }
+  return rows;
+}
+
 // Of one workload: how long contractions and other lengths are, as functions of the axis.
 struct Lengths {
   std::function<std::int64_t(const Axis&axis, std::int64_t block)> contraction, other;
@@ -218,11 +232,13 @@ class Sizer {
         options_(options),
         launched_(launched),
         axes_(axes_of(kernel, launched)),
+        rows_of_step_(rows_of_stage(launched)),
         is_set_(library::decided_options(kernel, settings)) {
     // Sequences of a packed batch share the lengths.
     for (const KernelOption& option : kernel.options) {
       const auto axis = axes_.find(option.name);
       if (option.is_length && axis != axes_.end() && axis->second.box == 0) sequences_ = 2;
+      if (option.kind == KernelOption::Kind::lengths) counts_sequences_ = option.count;
     }
   }
 
@@ -247,12 +263,16 @@ class Sizer {
       if (found == axes_.end() || is_set_.count(option.name) != 0) continue;
       const Axis& axis = found->second;
       std::int64_t size = 0;
-      if (option.is_length && axis.box > 1) {
+      if (counts_pages(option)) {
+        size = pages(option, lengths);
+      } else if (option.name == counts_sequences_) {
+        size = sequences(lengths);
+      } else if (option.is_length && axis.box > 1) {
         const std::int64_t block = axis.span * sequences_;
         size = axis.is_output ? lengths.other(axis, block) : lengths.contraction(axis, block);
         size = std::max<std::int64_t>(size, 0);
       } else if (option.is_length) {
-        size = sequences_ * lengths.batch;
+        size = sequences(lengths);
       } else if (axis.box == 1 && !options_.has(option.standard)) {
         size = 2;
       } else {
@@ -313,6 +333,46 @@ class Sizer {
   }
 
  private:
+  static bool counts_pages(const KernelOption& option) {
+    return option.is_length && option.kind == KernelOption::Kind::integer && !option.count.empty();
+  }
+
+  // Whether a kernel goes through the sequences themselves in blocks, such as one that plans.
+  bool sequences_in_blocks() const {
+    const auto axis = axes_.find(counts_sequences_);
+    return axis != axes_.end() && axis->second.box > 1;
+  }
+  // No ring goes through them: a second block is enough, where they have few rows.
+  std::int64_t sequences(const Lengths& lengths) const {
+    constexpr std::int64_t kFew = 3, kMore = 24;
+    if (!sequences_in_blocks()) return sequences_ * lengths.batch;
+    const Axis& axis = axes_.at(counts_sequences_);
+    return lengths.contraction(axis, axis.span) > 0 ? kFew + lengths.batch : axis.span + kMore;
+  }
+
+  // Pages of a sequence whose rows are as many as a contraction's, or of all sequences. Many
+  // sequences have a step each.
+  std::int64_t pages(const KernelOption& option, const Lengths& lengths) const {
+    constexpr std::int64_t kMostSteps = 96;
+    const std::int64_t count = sequences(lengths);
+    const std::int64_t wanted = lengths.contraction({rows_of_step_}, rows_of_step_);
+    const std::int64_t most = std::max<std::int64_t>(kMostSteps / count, 1) * rows_of_step_;
+    const std::int64_t rows = std::max<std::int64_t>(std::min(wanted, most), 1);
+    const std::int64_t page = options_.integer(option.count);
+    const std::int64_t each = (rows + page - 1) / page;
+    if (option.sum.empty()) return each;
+    // Sequences share pages of a cache where it would be large.
+    constexpr std::int64_t kOwnPages = 8;
+    return each * (is_of_rows(option) ? std::min(count, kOwnPages) : count);
+  }
+  // Whether each stands for more than one element of a tensor.
+  bool is_of_rows(const KernelOption& option) const {
+    return std::any_of(kernel_.tensors.begin(), kernel_.tensors.end(),
+                       [&](const LibraryTensor& tensor) {
+                         return tensor.shape.size() > 1 && tensor.shape.front() == option.name;
+                       });
+  }
+
   // The product of the lengths that copies go along.
   std::int64_t multiplications(const std::vector<std::string>& sizes) const {
     std::int64_t work = 1;
@@ -331,6 +391,8 @@ class Sizer {
   const OptionValues& options_;
   const std::vector<SizedKernel>& launched_;
   Axes axes_;
+  const std::int64_t rows_of_step_;
+  std::string counts_sequences_;  // the option that does
   const std::set<std::string> is_set_;
   std::int64_t sequences_ = 1;
 };

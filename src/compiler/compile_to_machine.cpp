@@ -87,7 +87,7 @@ class Compilation {
     if (is_tile()) {
       const ir::Kernel tile = prepared();
       if (!options_.taken_up) check_overlap();
-      if (rewrites_.overlap_products) note_sums_in_turn(tile);
+      if (rewrites_.overlap_products && target_overlaps()) note_sums_in_turn(tile);
       form.kernel = scheduled_and_lowered(tile);
       fields_.push_back(schedules::chosen("overlap", schedule_.overlap, overlap_text()));
       form.schedule = std::move(fields_);
@@ -113,6 +113,12 @@ class Compilation {
 
  private:
   bool is_tile() const { return traced_.form == ir::Form::tile; }
+
+  // Whether the pass is on a kernel's way there.
+  bool target_overlaps() const {
+    const auto& passes = target::find_target(target_).preparation;
+    return std::find(passes.begin(), passes.end(), kOverlap) != passes.end();
+  }
 
   // How many loops have products in flight for which other work was moved.
   static int overlapped(const std::map<std::string, int>& applied) {

@@ -43,6 +43,7 @@ const target::Target* find_record(std::string_view name) {
 std::string served() {
   std::vector<std::string> list;
   for (const target::Target* record : target::targets()) {
+    if (record->printer.empty()) continue;  // simulated only
     list.push_back(fmt::format("{} ({})", record->name, record->chips));
   }
   return fmt::format("{}", fmt::join(list, ", "));

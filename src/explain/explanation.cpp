@@ -13,6 +13,7 @@
 #include "passes/pipeline.h"
 #include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
+#include "target/core.h"
 #include "target/target.h"
 
 namespace tilewright::explanations {
@@ -117,6 +118,16 @@ void add_build(Explanation& explanation, const compiler::GpuProgram& program,
   }
 }
 
+// Of tensor memory; -1 where the target has none.
+std::int64_t tensor_columns(const ir::Kernel& machine) {
+  if (target::target_of(machine).limits.tensor_columns == 0) return -1;
+  std::int64_t columns = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op == ir::Op::tensor_memory) columns += machine.type(o.results[0]).shape[0];
+  });
+  return columns;
+}
+
 std::string resource_text(const Explanation& explanation) {
   std::string text;
   const Resources& r = explanation.resources;
@@ -131,6 +142,7 @@ std::string resource_text(const Explanation& explanation) {
   for (const compiler::SharedUse& use : explanation.shared) {
     text += fmt::format("  {:<12} {} {}\n", use.name, use.bytes, format_location(use.where));
   }
+  if (r.tensor_columns >= 0) line("tensor columns", r.tensor_columns);
   for (const auto& [name, count] : explanation.instructions) {
     text += fmt::format("{:<24} {}\n", name, count);
   }
@@ -155,6 +167,7 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
   explanation.approximations = compiler::approximations_in(program.machine);
   explanation.resources.shared_bytes = program.machine.shared_bytes;
   explanation.shared = compiler::shared_use(program.machine);
+  explanation.resources.tensor_columns = tensor_columns(program.machine);
   explanation.additions = compiler::additions_in(program.machine);
   if (explanation.scheduled) explanation.tiers = tiers_in(*explanation.scheduled);
   explanation.cuda = program.source.text;
@@ -170,6 +183,34 @@ void explain_gpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
         "{}: a tile is needed in two register layouts, and passes through shared memory: {} bytes",
         format_location(conversion.where), conversion.bytes));
   }
+}
+
+// Of a core that is simulated only: there is no source and no assembler.
+void explain_core(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
+                  const target::Target& target, const compiler::MachineOptions& options) {
+  compiler::MachineForm form = compiler::compile_to_machine(
+      traced, target.name, options, [&](const compiler::Stage& stage, const ir::Kernel& after) {
+        record(stage, after);
+        explanation.front_end_milliseconds += stage.milliseconds;
+      });
+  for (const ir::Operation& o : form.kernel.body.body) {
+    if (o.op != ir::Op::memory) continue;
+    const target::CoreSpace& space = *target.core->space(o.attributes.text(ir::Key::space));
+    const ir::Type& type = form.kernel.type(o.results[0]);
+    MemoryUse use{
+        o.attributes.text(ir::Key::name),
+        space.name,
+        fmt::format("{} {} x {}", name_of(type.dtype), type.shape[1], type.shape[2]),
+        type.shape[0],
+        type.shape[0] * target::matrix_bytes(space, {type.shape[1], type.shape[2], type.dtype}),
+        space.bytes,
+        o.where};
+    explanation.memories.push_back(std::move(use));
+  }
+  explanation.form = ir::form_hash(form.kernel);
+  explanation.decisions = std::move(form.decisions);
+  explanation.fields = std::move(form.schedule);
+  explanation.last = std::move(form.kernel);
 }
 
 void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& traced,
@@ -265,6 +306,8 @@ Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,
     });
   } else if (target.kind == compiler::Target::Kind::cpu) {
     explain_cpu(explanation, record, traced, options);
+  } else if (const target::Target& machine = target::find_target(target.arch); machine.core) {
+    explain_core(explanation, record, traced, machine, options);
   } else {
     explain_gpu(explanation, record, traced, target, options);
   }

@@ -25,12 +25,20 @@
 
 namespace tilewright::explanations {
 
+// What a kernel takes of a memory of a core.
+struct MemoryUse {
+  std::string name, space, shape;
+  std::int64_t stages = 1, bytes = 0, of = 0;  // bytes in each partition, of what the space has
+  SourceLocation where;
+};
+
 // A field is -1 where nothing states it.
 struct Resources {
   int registers = -1;
   int stack_bytes = -1;
   int spill_bytes = -1;
   std::int64_t shared_bytes = -1;
+  std::int64_t tensor_columns = -1;  // of tensor memory, where the target has it
 };
 
 struct ExplainedStage : compiler::Stage {
@@ -53,6 +61,7 @@ struct Explanation {
   bool from_cache = false;
   Resources resources;
   std::vector<compiler::SharedUse> shared;
+  std::vector<MemoryUse> memories;                   // of a core with explicit ones
   std::map<std::string, std::int64_t> instructions;  // operations of the last form, by name
   std::map<std::string, std::int64_t> units;         // how many of them each unit executes
   std::vector<AppliedRewrite> rewrites;              // none for the interpreter, which has none

@@ -79,9 +79,9 @@ bool has_elements(Type::Kind kind) {
 }
 
 std::string Type::to_string() const {
-  constexpr std::string_view names[] = {"none",      "scalar",     "tile",         "pending",
-                                        "tensor",    "shared",     "view",         "mbarriers",
-                                        "registers", "tensor_map", "tensor_memory"};
+  constexpr std::string_view names[] = {
+      "none",      "scalar",    "tile",       "pending",       "tensor", "shared", "view",
+      "mbarriers", "registers", "tensor_map", "tensor_memory", "memory", "window"};
   if (kind == Kind::scalar) return std::string(tilewright::name_of(dtype));
   std::string text(names[static_cast<int>(kind)]);
   if (kind == Kind::none || kind == Kind::tensor_map) return text;

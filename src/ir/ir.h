@@ -34,12 +34,15 @@ struct Type {
     mbarriers,
     registers,
     tensor_map,
-    tensor_memory
+    tensor_memory,
+    memory,
+    window
   };
   Kind kind = Kind::none;
   DType dtype = DType::i32;
   // tile, pending, view: extent of each axis. shared: {stages, rows, columns}. mbarriers: {count}.
-  // tensor_memory: {columns}.
+  // tensor_memory: {columns}. memory: {stages, rows, columns}. window: {rows, columns}, as it lies
+  // in memory.
   // registers: {elements of one thread}. tensor: {rank}; a peer's: {rank, number of the
   // parameter whose peer it is}. view: as it lies in memory, before any
   // transposition.
@@ -177,6 +180,7 @@ struct Kernel {
   std::vector<Dim> grid;       // tile form: one index each, x first. Else CTAs of one axis.
   std::vector<Dim> tile_grid;  // what an automatic schedule's CTAs share; no part of the text
   std::int64_t cluster = 1;    // CTAs of a cluster along x
+  bool cta_pairs = false;      // tensor memory and its products are of two CTAs of a cluster each
   std::int64_t threads = 0;    // scheduled, machine: of a CTA
   std::int64_t resident = 1;   // scheduled, machine: CTAs that share a multiprocessor's registers
   std::int64_t shared_bytes = 0;  // machine, once allocated: dynamic shared memory

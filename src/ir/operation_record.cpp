@@ -131,6 +131,10 @@ constexpr OperandKind::Kind kind_of(char letter) {
       return Kind::tensor_map;
     case 'N':
       return Kind::tensor_memory;
+    case 'U':
+      return Kind::core_memory;
+    case 'W':
+      return Kind::core_window;
     case '.':
       return Kind::anything;
   }
@@ -242,16 +246,19 @@ static_assert(all_of([](const OpInfo& o) {
                 return o.writes(barrier, Proxy::async) == (o.completion == mbarrier);
               }),
               "what is over with a phase of an mbarrier writes that, asynchronously");
-static_assert(all_of([](const OpInfo& o) {
-                if (o.completion == now) return true;
-                if (o.completion == waited) return o.agent == warp;
-                return o.agent == (o.completion == products ? warpgroup : lane);
-              }),
-              "a warpgroup issues products to registers, a warp accesses to tensor memory, and one "
-              "lane what TMA and tensor cores do on memory");
+static_assert(
+    all_of([](const OpInfo& o) {
+      if (o.completion == now) return true;
+      if (o.completion == waited) return o.agent == warp;
+      if (o.completion == event) return o.agent == sequencer;
+      return o.agent == (o.completion == products ? warpgroup : lane);
+    }),
+    "a warpgroup issues products to registers, a warp accesses to tensor memory, and one "
+    "lane what TMA and tensor cores do on memory; what issues a core's instructions, those");
 static_assert(all_of([](const OpInfo& o) {
                 const bool outside = o.reads(global) || o.writes(global) || o.reads(shared) ||
                                      o.writes(shared) || o.reads(tensor) || o.writes(tensor) ||
+                                     o.reads(core) || o.writes(core) ||
                                      o.touches(barrier, Proxy::generic);
                 return !outside || o.agent != none;
               }),

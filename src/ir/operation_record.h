@@ -177,9 +177,29 @@ enum class TensorWaitOp : std::uint8_t {
 #define TW_TENSOR_WAIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
+enum class LaunchControlOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_LAUNCH_CONTROL(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
 enum class TensorFenceOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_TENSOR_FENCE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class CoreCopyOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_CORE_COPY(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class CoreComputeOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_CORE_COMPUTE(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
+enum class CoreEventOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_CORE_EVENT(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
 template <typename Members>
@@ -188,17 +208,19 @@ constexpr Members as(Op op) {
 }
 
 enum class Form : std::uint8_t { tile, scheduled, machine };
-// tensor: tensor memory, where tensor cores accumulate.
-enum class Memory : std::uint8_t { global, shared, registers, barrier, tensor };
+// tensor: tensor memory, where tensor cores accumulate. core: any of the memories of a core whose
+// program places every tile.
+enum class Memory : std::uint8_t { global, shared, registers, barrier, tensor, core };
 // generic: loads and stores of threads; async: TMA and the tensor cores, and threads' accesses to
 // tensor memory.
 enum class Proxy : std::uint8_t { generic, async };
-// Who issues an operation; none in particular where it is a pure function.
-enum class Agent : std::uint8_t { none, lane, warp, warpgroup, cta };
+// Who issues an operation; none in particular where it is a pure function. sequencer: what issues
+// the instructions of a core's units.
+enum class Agent : std::uint8_t { none, lane, warp, warpgroup, cta, sequencer };
 // What tells that an operation is over: nothing (it is, at once), the phase of an mbarrier, a wait
 // for bulk groups, a wait for groups of products, a commit behind it, a wait for accesses to tensor
-// memory.
-enum class Completion : std::uint8_t { now, mbarrier, bulk, products, committed, waited };
+// memory, an event of its unit.
+enum class Completion : std::uint8_t { now, mbarrier, bulk, products, committed, waited, event };
 // division: of integers. real: of floating-point numbers alone. choice: what passes its operands
 // on.
 enum class FunctionKind : std::uint8_t {
@@ -239,6 +261,8 @@ struct OperandKind {
     registers,
     tensor_map,
     tensor_memory,
+    core_memory,
+    core_window,
     anything
   };
   enum class Count : std::uint8_t { one, optional, any };
@@ -320,11 +344,13 @@ struct OpInfo {
   }
   // Gives booleans of whatever it compares.
   constexpr bool is_comparison() const { return elementwise() && kind == FunctionKind::comparison; }
-  constexpr bool is_place() const { return family == Family::place || family == Family::array; }
+  constexpr bool is_place() const {
+    return family == Family::place || family == Family::array || family == Family::core_memory;
+  }
   // Done by a unit beside the threads, on memory that they see too.
   constexpr bool asynchronous() const {
     return touches(Memory::global, Proxy::async) || touches(Memory::shared, Proxy::async) ||
-           touches(Memory::tensor, Proxy::async);
+           touches(Memory::tensor, Proxy::async) || touches(Memory::core, Proxy::async);
   }
   // Free to move and to drop.
   constexpr bool pure() const {

@@ -18,10 +18,15 @@ std::string problem_of(const TensorProductShape& shape) {
   if (!is_float(shape.element) || (bytes != 2 && bytes != 1)) {
     return fmt::format("of {}, expected bf16, f16 or f8e4m3", name_of(shape.element));
   }
-  if (shape.m != 64 && shape.m != 128) return fmt::format("m is {}, expected 64 or 128", shape.m);
+  if (shape.ctas == 2) {
+    // PTX takes m = 128 too, whose results lie otherwise.
+    if (shape.m != 256) return fmt::format("m is {}, expected 256 of two CTAs", shape.m);
+  } else if (shape.m != 64 && shape.m != 128) {
+    return fmt::format("m is {}, expected 64 or 128", shape.m);
+  }
   // PTX takes multiples of 8 with m = 128 as well; public kernels do not, and 8-bit operands may
   // not.
-  const std::int64_t unit = shape.m == 64 && bytes == 2 ? 8 : 16;
+  const std::int64_t unit = (shape.m == 64 && bytes == 2 ? 8 : 16) * shape.ctas;
   if (shape.n < unit || shape.n > 256 || shape.n % unit != 0) {
     return fmt::format("n is {}, expected a multiple of {} up to 256", shape.n, unit);
   }

@@ -9,14 +9,15 @@
 // descriptors of its operands in shared memory.
 namespace tilewright::ir {
 
-// Of operands of one dtype, with sums in f32.
+// Of operands of one dtype, with sums in f32. m and n are those of all CTAs that multiply.
 struct TensorProductShape {
   DType element = DType::bf16;
   std::int64_t m = 0, n = 0;
   Major a = Major::k, b = Major::k;
+  std::int64_t ctas = 1;  // 2 are a pair
 };
 
-// Why no product of one CTA has that shape; empty where one has.
+// Why no product has that shape; empty where one has.
 std::string problem_of(const TensorProductShape& shape);
 // The descriptor's 32 bits. Raises for a shape that has a problem.
 std::uint32_t instruction_descriptor(const TensorProductShape& shape, SourceLocation where = {});

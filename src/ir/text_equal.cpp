@@ -37,8 +37,8 @@ class Comparison {
 
   bool same() {
     if (a_.name != b_.name || a_.form != b_.form || a_.target != b_.target || a_.grid != b_.grid ||
-        a_.cluster != b_.cluster || a_.threads != b_.threads || a_.resident != b_.resident ||
-        a_.shared_bytes != b_.shared_bytes || a_.dims != b_.dims ||
+        a_.cluster != b_.cluster || a_.cta_pairs != b_.cta_pairs || a_.threads != b_.threads ||
+        a_.resident != b_.resident || a_.shared_bytes != b_.shared_bytes || a_.dims != b_.dims ||
         a_.parameters.size() != b_.parameters.size()) {
       return false;
     }

@@ -77,6 +77,8 @@ class KernelParser {
       return true;
     } else if (in_.accept_word("cluster")) {
       kernel_.cluster = in_.integer();
+    } else if (in_.accept_word("cta_pairs")) {
+      kernel_.cta_pairs = true;
     } else if (in_.accept_word("threads")) {
       kernel_.threads = in_.integer();
     } else if (in_.accept_word("resident")) {
@@ -88,10 +90,11 @@ class KernelParser {
     } else if (in_.accept_word("schedule")) {
       schedule(here);
     } else {
-      in_.fail(
-          begin,
-          "expected target, dim, in, out, inout, scalar, workspace, scratch, symmetric, "
-          "signals, grid, cluster, threads, resident, shared_bytes, require, schedule or body");
+      in_.fail(begin,
+               "expected target, dim, in, out, inout, scalar, workspace, scratch, symmetric, "
+               "signals, grid, cluster, cta_pairs, threads, resident, shared_bytes, require, "
+               "schedule or "
+               "body");
     }
     return false;
   }
@@ -166,9 +169,9 @@ class KernelParser {
   }
 
   Type type() {
-    constexpr std::string_view names[] = {"none",      "scalar",     "tile",         "pending",
-                                          "tensor",    "shared",     "view",         "mbarriers",
-                                          "registers", "tensor_map", "tensor_memory"};
+    constexpr std::string_view names[] = {
+        "none",      "scalar",    "tile",       "pending",       "tensor", "shared", "view",
+        "mbarriers", "registers", "tensor_map", "tensor_memory", "memory", "window"};
     const std::string_view name = in_.peek_word();
     const auto* found = std::find(std::begin(names), std::end(names), name);
     if (found == std::end(names) || name == "scalar") return Type::scalar(in_.dtype());

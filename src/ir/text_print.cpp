@@ -61,6 +61,7 @@ class KernelPrinter {
     }
     line(0, "grid (" + dims_text(kernel_.grid) + ")");
     if (kernel_.cluster != 1) line(0, fmt::format("cluster {}", kernel_.cluster));
+    if (kernel_.cta_pairs) line(0, "cta_pairs");
     if (kernel_.threads != 0) line(0, fmt::format("threads {}", kernel_.threads));
     if (kernel_.resident != 1) line(0, fmt::format("resident {}", kernel_.resident));
     if (kernel_.shared_bytes != 0) line(0, fmt::format("shared_bytes {}", kernel_.shared_bytes));

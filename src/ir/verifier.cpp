@@ -112,6 +112,8 @@ class Verifier {
     context_.require(kernel_.threads >= 1 && kernel_.cluster >= 1 && !kernel_.target.empty(),
                      "{} threads, clusters of {} CTAs, for the target \"{}\"", kernel_.threads,
                      kernel_.cluster, kernel_.target);
+    context_.require(!kernel_.cta_pairs || kernel_.cluster % 2 == 0,
+                     "cta_pairs in clusters of {} CTAs, expected an even number", kernel_.cluster);
   }
 
   void verify_symbols(const Dim& dim, bool may_use_multiprocessors, std::string_view what) {

@@ -149,6 +149,11 @@ void verify_destination(const VerifierContext& context) {
   if (context.attributes().has(Key::function)) verify_combined(context, tensor.dtype);
 }
 
+void verify_signalled(const VerifierContext& context) {
+  context.require(context.integer(Key::pair) == 0 || context.kernel().cta_pairs,
+                  "signals the first CTA of a pair, and the kernel has no cta_pairs");
+}
+
 void verify_barrier_index(const VerifierContext& context, std::size_t barriers) {
   const auto index = context.constant_operand(barriers + 1);
   const std::int64_t count = context.operand(barriers).shape[0];
@@ -262,6 +267,7 @@ void verify_tile_copy(const VerifierContext& context) {
   const bool loads = record.writes(Memory::shared);
   verify_tma_tile(context, loads ? 4 : 2);
   if (loads) verify_barrier_index(context, 2);
+  verify_signalled(context);
   verify_copied_map(context);
 }
 

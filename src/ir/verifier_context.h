@@ -91,6 +91,7 @@ void verify_shared_word(const VerifierContext& context);
 // Of a copy. Tensor map operand 0, coordinates from operand `first`.
 void verify_coordinates(const VerifierContext& context, std::size_t first);
 void verify_destination(const VerifierContext& context);
+void verify_signalled(const VerifierContext& context);
 void verify_barrier_index(const VerifierContext& context, std::size_t barriers);
 // verifier_machine.cpp
 void verify_computation(const VerifierContext& context);
@@ -108,7 +109,14 @@ void verify_tensor_tile(const VerifierContext& context);
 void verify_tensor_tile_product(const VerifierContext& context);
 void verify_tensor_allocation(const VerifierContext& context);
 void verify_tensor_access(const VerifierContext& context);
+void verify_tensor_commit(const VerifierContext& context);
+void verify_launch_control(const VerifierContext& context);
 void verify_tensor_product(const VerifierContext& context);
+// verifier_core.cpp
+void verify_core_memory(const VerifierContext& context);
+void verify_core_window(const VerifierContext& context);
+void verify_core_copy(const VerifierContext& context);
+void verify_core_compute(const VerifierContext& context);
 // verifier_ranks.cpp
 void verify_position(const VerifierContext& context);
 void verify_peer(const VerifierContext& context);

@@ -295,6 +295,7 @@ void verify_bulk_copy(const VerifierContext& context) {
   context.require(!loads || context.integer(Key::bytes) == bytes,
                   "bytes says {}, but the box of its map has {}", context.integer(Key::bytes),
                   bytes);
+  verify_signalled(context);
   verify_copied_map(context);
 }
 

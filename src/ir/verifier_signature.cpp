@@ -145,6 +145,10 @@ std::string_view name_of(OperandKind::Kind kind) {
       return "a tensor map";
     case Kind::tensor_memory:
       return "tensor memory";
+    case Kind::core_memory:
+      return "a memory of a core";
+    case Kind::core_window:
+      return "a window of a core's memory";
     case Kind::anything:
       return "anything";
   }
@@ -180,6 +184,10 @@ bool accepts(OperandKind::Kind kind, const Type& type) {
       return type.is(Type::Kind::tensor_map);
     case Kind::tensor_memory:
       return type.is(Type::Kind::tensor_memory);
+    case Kind::core_memory:
+      return type.is(Type::Kind::memory);
+    case Kind::core_window:
+      return type.is(Type::Kind::window);
     case Kind::anything:
       return !type.is(Type::Kind::none);
   }
@@ -296,11 +304,21 @@ void verify_types(const VerifierContext& context) {
     case Family::tensor_product:
       return verify_tensor_product(context);
     case Family::tensor_commit:
-      return verify_barrier_index(context, 0);
+      return verify_tensor_commit(context);
+    case Family::launch_control:
+      return verify_launch_control(context);
     case Family::register_budget:
       return verify_register_budget(context);
     case Family::check:
       return verify_check(context);
+    case Family::core_memory:
+      return verify_core_memory(context);
+    case Family::core_window:
+      return verify_core_window(context);
+    case Family::core_copy:
+      return verify_core_copy(context);
+    case Family::core_compute:
+      return verify_core_compute(context);
     case Family::control:  // its blocks: verifier.cpp
     case Family::array:
     case Family::own_rows:
@@ -312,6 +330,7 @@ void verify_types(const VerifierContext& context) {
     case Family::product_fence:
     case Family::tensor_wait:
     case Family::tensor_fence:
+    case Family::core_event:
       return;
   }
 }

@@ -15,6 +15,9 @@ std::int64_t columns_of(std::int64_t elements, DType dtype) {
   return (elements * size_of(dtype) + 3) / 4;
 }
 
+// Of 16 lanes results move by matrices of 8 columns, and operands by those of 4.
+std::int64_t columns_of_matrix(int element_bytes) { return element_bytes == 4 ? 8 : 4; }
+
 void require_columns(const VerifierContext& context, std::size_t memory, std::int64_t columns) {
   const std::int64_t available = columns_of(context.operand(memory));
   if (columns <= available) return;
@@ -35,6 +38,9 @@ std::vector<std::int64_t> seen_shape(const VerifierContext& context, std::size_t
 Major major_of(const VerifierContext& context, Key key) {
   return context.integer(key) != 0 ? Major::mn : Major::k;
 }
+
+// That work on one result.
+std::int64_t ctas_of(const VerifierContext& context) { return context.kernel().cta_pairs ? 2 : 1; }
 
 void verify_descriptor(const VerifierContext& context, Key key) {
   const std::int64_t bits = context.integer(key);
@@ -66,13 +72,18 @@ void verify_tensor_allocation(const VerifierContext& context) {
 void verify_tensor_tile(const VerifierContext& context) {
   const bool loads = info(context.operation().op).reads(Memory::tensor);
   const Type& tile = loads ? context.result() : context.operand(2);
-  context.require(tile.shape.size() == 2 && tile.shape[0] == 128,
-                  "moves {}, expected a tile of 128 rows", tile.to_string());
+  const bool is_half = tile.shape.size() == 2 && tile.shape[0] == 64;
+  context.require(is_half || (tile.shape.size() == 2 && tile.shape[0] == 128),
+                  "moves {}, expected a tile of 128 or 64 rows", tile.to_string());
   context.require(tile.dtype != DType::boolean && size_of(tile.dtype) <= 4 &&
                       tile.shape[1] * size_of(tile.dtype) % 4 == 0,
                   "moves rows of {} {}, expected whole columns of 32 bits", tile.shape[1],
                   name_of(tile.dtype));
-  require_columns(context, 0, columns_of(tile.shape[1], tile.dtype));
+  const std::int64_t columns = columns_of(tile.shape[1], tile.dtype);
+  context.require(!is_half || columns % columns_of_matrix(size_of(tile.dtype)) == 0,
+                  "moves {} columns of 64 rows, expected a multiple of {}", columns,
+                  columns_of_matrix(size_of(tile.dtype)));
+  require_columns(context, 0, columns);
 }
 
 void verify_tensor_tile_product(const VerifierContext& context) {
@@ -93,7 +104,10 @@ void verify_tensor_tile_product(const VerifierContext& context) {
                     m_k[1], k_n[0], k_n[1]);
     context.require(a.dtype == b.dtype, "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   }
-  require_columns(context, 0, k_n[1]);
+  const std::int64_t rows = context.attributes().integer_or(Key::m, 128);
+  context.require(rows == 128 || (in_tensor_memory && rows == 64),
+                  "m is {}, expected 64 or 128 of an a in tensor memory", rows);
+  require_columns(context, 0, k_n[1] * ctas_of(context));
 }
 
 void verify_tensor_access(const VerifierContext& context) {
@@ -110,7 +124,13 @@ void verify_tensor_access(const VerifierContext& context) {
     context.fail("registers {} to {} of {}, which has {}", first, first + count - 1,
                  context.operand_text(array), available);
   }
-  require_columns(context, memory, count);
+  const std::int64_t matrix = context.attributes().integer_or(Key::row_bytes, 0);
+  context.require(matrix == 0 || matrix == 16 || matrix == 32, "row_bytes is {}, expected 16 or 32",
+                  matrix);
+  context.require(matrix == 0 || count >= matrix / 8,
+                  "{} registers, expected at least {} of matrices of {} bytes", count, matrix / 8,
+                  matrix);
+  require_columns(context, memory, matrix == 0 ? count : 2 * count);
 }
 
 void verify_tensor_product(const VerifierContext& context) {
@@ -121,9 +141,12 @@ void verify_tensor_product(const VerifierContext& context) {
                   32 / size_of(b.dtype), name_of(b.dtype));
   context.require(!from_shared || context.operand(2).dtype == b.dtype, "a is {} and b is {}",
                   name_of(context.operand(2).dtype), name_of(b.dtype));
-  const TensorProductShape shape{b.dtype, context.integer(Key::m), context.integer(Key::n),
+  const TensorProductShape shape{b.dtype,
+                                 context.integer(Key::m),
+                                 context.integer(Key::n),
                                  major_of(context, Key::transpose_a),
-                                 major_of(context, Key::transpose_b)};
+                                 major_of(context, Key::transpose_b),
+                                 ctas_of(context)};
   if (const std::string problem = problem_of(shape); !problem.empty()) context.fail("{}", problem);
   context.require(context.integer(Key::instruction) == instruction_descriptor(shape),
                   "the instruction descriptor is {:#x}, but its shape and dtypes say {:#x}",
@@ -132,6 +155,27 @@ void verify_tensor_product(const VerifierContext& context) {
   verify_descriptor(context, Key::descriptor_b);
   require_columns(context, 0, shape.n);
   if (!from_shared) require_columns(context, 2, columns_of(k, b.dtype));
+}
+
+void verify_tensor_commit(const VerifierContext& context) {
+  verify_barrier_index(context, 0);
+  if (!context.attributes().has(Key::multicast)) return;
+  context.require(context.kernel().cta_pairs, "multicast in a kernel without cta_pairs");
+  const std::int64_t mask = context.integer(Key::multicast);
+  const std::int64_t group = context.integer(Key::multicast_group, context.kernel().cluster);
+  context.require(group >= 1 && context.kernel().cluster % group == 0 && mask > 0 &&
+                      mask < std::int64_t{1} << group,
+                  "multicast to CTAs {:#b} of groups of {} in clusters of {}", mask, group,
+                  context.kernel().cluster);
+}
+
+void verify_launch_control(const VerifierContext& context) {
+  context.require(context.operand(0).dtype == DType::i32,
+                  "an answer in shared memory of {}, expected i32",
+                  name_of(context.operand(0).dtype));
+  if (as<LaunchControlOp>(context.operation().op) == LaunchControlOp::try_cancel) {
+    verify_barrier_index(context, 2);
+  }
 }
 
 }  // namespace tilewright::ir

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "language/core_tracing.h"
 #include "language/explicit_tracing.h"
 #include "support/escape.h"
 #include "target/target.h"
@@ -195,6 +196,7 @@ void Kernel::roles(std::initializer_list<RoleSpec> list, SourceLocation where) {
 void Kernel::roles(std::span<const RoleSpec> roles, SourceLocation where) {
   Tracer& tracer = ExplicitTracing::scheduled(*this, "roles", where);
   check_roles_place(tracer, roles.size(), where);
+  if (target::target_of(tracer.kernel()).core) return trace_sequencers(tracer, roles, where);
   const TargetLimits& limits = target_limits(tracer.kernel().target, where);
   const auto group = static_cast<int>(limits.group_warps);
   const auto group_threads = limits.group_threads();

@@ -1,4 +1,5 @@
 #include "language/explicit_tracing.h"
+#include "tilewright/blackwell.h"
 
 namespace tilewright {
 
@@ -16,7 +17,8 @@ struct Ring::State {
   std::vector<Part> parts;
   ir::ValueId full = ir::kNoValue, empty = ir::kNoValue;
   SourceLocation where;
-  int producer = 0, consumer = 0, releasing = 0;  // the serial of the role that last was one
+  // The serial of the role that last was one.
+  int producer = 0, consumer = 0, releasing = 0, committing = 0;
   std::string producer_name;
   // CTAs that share multicast loads: 0 for none, kCluster for all.
   static constexpr int kCluster = -1;
@@ -24,6 +26,10 @@ struct Ring::State {
   std::int64_t group(std::int64_t cluster) const {
     return multicast == kCluster ? cluster : multicast;
   }
+  // Of products of pairs of CTAs; who fills its stages and who frees them, as far as is known.
+  static constexpr std::int64_t kPair = 2;
+  bool pairs = false;
+  bool by_loads = false, by_threads = false;
   Handle numbers;  // i32 beside each stage, if the ring has them
   int number_count = 0;
   // The position of the role that is being traced.
@@ -100,6 +106,11 @@ Ring& Ring::multicast(int group, SourceLocation where) {
   return *this;
 }
 
+Ring& Ring::pairs() {
+  state_->pairs = true;
+  return *this;
+}
+
 void Ring::check_role(bool producing, const char* what, SourceLocation where) {
   Tracer& tracer = in_role(what, where);
   State& ring = *state_;
@@ -117,6 +128,14 @@ void Ring::check_role(bool producing, const char* what, SourceLocation where) {
                           tracer.role()->name + "\" both produce the ring \"" + ring.name + "\"")
         .token(what)
         .fix("give each producing role a ring of its own")
+        .raise();
+  }
+  if (ring.pairs && !tracer.kernel().cta_pairs) {
+    Diagnostic(where, std::string(what) + ": the ring \"" + ring.name +
+                          "\" is of pairs of CTAs, and the kernel's tensor memory is not")
+        .token(what)
+        .note(ring.where, "the ring is declared")
+        .fix("declare TensorMemory of CtaGroup::pair, or leave out pairs()")
         .raise();
   }
   mine = tracer.role()->serial;
@@ -208,6 +227,17 @@ Index Slot::number(int which, SourceLocation where) const {
 
 namespace {
 
+// Threads release a stage in one CTA of a pair, where the loads of both would have to wait.
+void check_pair(bool by_loads, bool by_threads, const std::string& ring, const char* what,
+                SourceLocation where) {
+  if (!by_loads || !by_threads) return;
+  Diagnostic(where, std::string(what) + ": threads release what is loaded into the ring \"" + ring +
+                        "\", which is of pairs of CTAs")
+      .token(what)
+      .fix("release it behind products, or load into a ring without pairs()")
+      .raise();
+}
+
 // Each warp of a role runs its body: several would arrive on a full barrier that expects one.
 void require_one_warp(const Tracer& tracer, const std::string& ring, SourceLocation where,
                       const char* what = "produce") {
@@ -257,11 +287,15 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
     require_one_warp(tracer, state_->name, where);
     return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
   }
+  if (state_->pairs) {
+    state_->by_loads = true;
+    check_pair(true, state_->by_threads, state_->name, "produce", where);
+  }
   // The transaction count is known once the loads are recorded, but expected before them.
-  const std::size_t expected = tracer.body().size();
-  tracer.append(Op::mbarrier_expect_tx, {state_->full, stage}, {}, {}, where);
-  tracer.filling = Tracer::Filling{state_->full, stage, 0, tracer.depth(),
-                                   state_->group(tracer.kernel().cluster)};
+  const std::size_t expected = expect(slot.stage(), where);
+  tracer.filling = Tracer::Filling{
+      state_->full, stage, 0, tracer.depth(), state_->group(tracer.kernel().cluster),
+      state_->pairs};
   (*loads)(slot);
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
@@ -271,8 +305,29 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
         .fix("call tma_load inside")
         .raise();
   }
-  tracer.body()[expected].attributes.set(Key::bytes, bytes);
+  ir::Operation& before = tracer.body()[expected];
+  if (state_->pairs) {
+    before.blocks[0].body[0].attributes.set(Key::bytes, bytes * State::kPair);
+  } else {
+    before.attributes.set(Key::bytes, bytes);
+  }
   require_one_warp(tracer, state_->name, where);
+}
+
+// Where the operation stands that expects the stage's bytes: of a pair, under a condition, that of
+// the first CTA, which expects those of both.
+std::size_t Ring::expect(const Index& stage, SourceLocation where) {
+  Tracer& tracer = in_role("produce", where);
+  const auto record = [&] {
+    tracer.append(Op::mbarrier_expect_tx,
+                  {state_->full, tracer.use(stage.handle(), "produce", where)}, {}, {}, where);
+  };
+  if (state_->pairs) {
+    when(is_first_of_pair(where), record);
+  } else {
+    record();
+  }
+  return tracer.body().size() - 1;
 }
 
 void Ring::produce(const std::function<void(const Slot&)>& loads, SourceLocation where) {
@@ -295,8 +350,7 @@ Slot Ring::reserve(SourceLocation where) { return enter(true, "reserve", where);
 void Ring::commit(const Slot& slot, SourceLocation where) {
   Tracer& tracer = in_role("commit", where);
   require_one_warp(tracer, state_->name, where, "commit");
-  plain(tracer, Op::tcgen05_commit,
-        {state_->full, tracer.use(slot.stage().handle(), "commit", where)}, {}, where);
+  commit_to(state_->full, slot.stage(), State::kPair, "commit", where);
 }
 
 Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where); }
@@ -304,10 +358,29 @@ Slot Ring::consume(SourceLocation where) { return enter(false, "consume", where)
 void Ring::release_behind_products(const Slot& slot, SourceLocation where) {
   Tracer& tracer = in_role("release_behind_products", where);
   require_one_warp(tracer, state_->name, where, "release_behind_products");
-  count_arrivals(1);
-  plain(tracer, Op::tcgen05_commit,
-        {state_->empty, tracer.use(slot.stage().handle(), "release_behind_products", where)}, {},
-        where);
+  // Of a pair's CTAs the first releases it in both, and in all that its stages are loaded with.
+  const std::int64_t shared = state_->multicast != 0 ? state_->group(tracer.kernel().cluster) : 0;
+  const std::int64_t group = std::max(shared, State::kPair);
+  if (state_->committing != tracer.role()->serial) {
+    state_->committing = tracer.role()->serial;
+    // Of a larger role, whose warps ask which one they are, one warp of each warpgroup.
+    const std::int64_t warpgroups = std::max(1, tracer.role()->warps / 4);
+    count_arrivals(state_->pairs ? group / State::kPair : warpgroups);
+  }
+  commit_to(state_->empty, slot.stage(), group, "release_behind_products", where);
+}
+
+// Arrives when the products are over that the thread has issued: of pairs in each CTA of the group.
+void Ring::commit_to(std::uint32_t barriers, const Index& stage, std::int64_t group,
+                     const char* what, SourceLocation where) {
+  Tracer& tracer = in_role(what, where);
+  ir::Attributes attributes;
+  if (state_->pairs) {
+    attributes.set(Key::multicast, (std::int64_t{1} << group) - 1);
+    if (group < tracer.kernel().cluster) attributes.set(Key::multicast_group, group);
+  }
+  plain(tracer, Op::tcgen05_commit, {barriers, tracer.use(stage.handle(), what, where)},
+        std::move(attributes), where);
 }
 
 void Ring::release(const Index& stage, SourceLocation where) {
@@ -323,12 +396,10 @@ void Ring::release_if(const Condition& condition, const Index& stage, SourceLoca
   when(condition, [&] { arrive_empty(stage, where); });
 }
 
-// Of the role that is being traced, for each phase of the empty barriers.
+// For each phase of the empty barriers, once in a role.
 void Ring::count_arrivals(std::int64_t arrivals) {
   State& ring = *state_;
   Tracer& tracer = Tracer::get("release", ring.where);
-  if (ring.releasing == tracer.role()->serial) return;
-  ring.releasing = tracer.role()->serial;
   ir::Attributes& barriers = tracer.place_operation(ring.empty).attributes;
   barriers.set(Key::arrivals, barriers.integer(Key::arrivals) + arrivals);
 }
@@ -337,6 +408,14 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
   Tracer& tracer = in_role("release", where);
   const ir::ValueId index = tracer.use(stage.handle(), "release", where);
   State& ring = *state_;
+  if (ring.pairs) {
+    ring.by_threads = true;
+    check_pair(ring.by_loads, true, ring.name, "release", where);
+    count_arrivals(tracer.role()->warps * State::kPair);
+    const Index first = cluster_rank(where) / State::kPair * State::kPair;
+    return plain(tracer, Op::mbarrier_arrive,
+                 {ring.empty, index, tracer.use(first.handle(), "release", where)}, {}, where);
+  }
   const std::int64_t cluster = tracer.kernel().cluster;
   const std::int64_t group = std::max<std::int64_t>(ring.group(cluster), 1);
   if (cluster % group != 0) {
@@ -348,7 +427,10 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
         .fix("give Ring::multicast a divisor of the cluster, or Kernel::ctas another cluster")
         .raise();
   }
-  count_arrivals(tracer.role()->warps * group);
+  if (ring.releasing != tracer.role()->serial) {
+    ring.releasing = tracer.role()->serial;
+    count_arrivals(tracer.role()->warps * group);
+  }
   if (group == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;

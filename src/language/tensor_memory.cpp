@@ -23,6 +23,8 @@ class TensorTracing {
 
 namespace {
 
+constexpr int kAllRows = 128, kHalfRows = 64;  // of products
+
 void require_one_warp(const Tracer& tracer, const char* what, SourceLocation where) {
   const Tracer::Role& role = *tracer.role();
   if (role.warps == 1 || tracer.in_condition()) return;
@@ -31,6 +33,26 @@ void require_one_warp(const Tracer& tracer, const char* what, SourceLocation whe
       .token(what)
       .fix("give the role warps(1), or let one warp do it: when(warp_index() == 0, ...)")
       .raise();
+}
+
+constexpr std::int64_t kPair = 2;  // CTAs
+
+// PTX knows one .cta_group in a kernel.
+void agree_on_pairs(Tracer& tracer, CtaGroup group, const std::string& name, ir::ValueId own,
+                    SourceLocation where) {
+  const bool pairs = group == CtaGroup::pair;
+  for (const ir::Operation& o : tracer.places()) {
+    if (o.op != Op::tensor_memory || o.results[0] == own) continue;
+    if (tracer.kernel().cta_pairs == pairs) continue;
+    Diagnostic(where, "TensorMemory \"" + name + "\": is of " +
+                          (pairs ? "pairs of CTAs" : "one CTA") + ", and \"" +
+                          o.attributes.text(Key::name) + "\" is not")
+        .token('"' + name + '"')
+        .note(o.where, "declared here")
+        .fix("give all of them the same CtaGroup")
+        .raise();
+  }
+  tracer.kernel().cta_pairs = pairs;
 }
 
 }  // namespace
@@ -53,7 +75,37 @@ TensorColumns TensorColumns::columns(const IndexOperand& first, int count) const
   return part;
 }
 
-TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, SourceLocation where)
+TensorColumns TensorColumns::half(const IndexOperand& which) const {
+  Tracer& tracer = in_role("half", which.where);
+  const auto known = tracer.known(tracer.use(which.index.handle(), "half", which.where));
+  if (rows_ != kAllRows || (known && *known != 0 && *known != 1)) {
+    Diagnostic(which.where, "half: " + (known ? std::to_string(*known) : "an index") +
+                                " of columns of " + std::to_string(rows_) + " rows")
+        .token("half")
+        .fix("take 0 or 1, of columns that have " + std::to_string(kAllRows) + " rows")
+        .raise();
+  }
+  if (tracer.kernel().cta_pairs) {
+    Diagnostic(which.where, "half: the kernel's products are those of pairs of CTAs")
+        .token("half")
+        .fix("a half is of products of one CTA: take TensorMemory without CtaGroup::pair")
+        .raise();
+  }
+  TensorColumns part = *this;
+  const Tracer::At at(tracer, which.where);
+  constexpr int kHalfLanes = 16 << 16;  // in an address
+  part.address_ = (Index(address_) + which.index * kHalfLanes).handle();
+  part.rows_ = kHalfRows;
+  return part;
+}
+
+Condition is_first_of_pair(SourceLocation where) {
+  const Tracer::At at(in_role("is_first_of_pair", where), where);
+  return cluster_rank(where) % kPair == 0;
+}
+
+TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, CtaGroup group,
+                           SourceLocation where)
     : columns_(columns) {
   Tracer& tracer = ExplicitTracing::scheduled(kernel, "TensorMemory", where);
   memory_ = tracer.handle(tracer.place(Op::tensor_memory, {},
@@ -68,6 +120,7 @@ TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, Source
              std::to_string(limits.tensor_columns))
         .raise();
   }
+  agree_on_pairs(tracer, group, name, memory_.id(), where);
   constexpr std::int64_t kWords = 4;  // rows of shared memory are 16 bytes
   address_ =
       tracer.handle(tracer.place(Op::shared, {}, Type::of(Type::Kind::shared, i32, {1, 1, kWords}),
@@ -80,6 +133,14 @@ TensorMemory::TensorMemory(Kernel& kernel, std::string name, int columns, Source
 void TensorMemory::allocate(SourceLocation where) const {
   Tracer& tracer = in_role("allocate", where);
   require_one_warp(tracer, "allocate", where);
+  if (const std::int64_t ctas = tracer.kernel().cluster;
+      tracer.kernel().cta_pairs && ctas % kPair != 0) {
+    Diagnostic(where,
+               "allocate: tensor memory of pairs of CTAs, in clusters of " + std::to_string(ctas))
+        .token("allocate")
+        .fix("give Kernel::ctas a cluster of 2, or of another even number")
+        .raise();
+  }
   plain(tracer, Op::tcgen05_alloc,
         {tracer.use(memory_, "allocate", where), tracer.use(address_, "allocate", where),
          tracer.integer(0, where)},
@@ -150,23 +211,25 @@ void check(Tracer& tracer, const TensorColumns& to, const Factor& a, const Facto
   if (!target.multiplies(b.dtype)) {
     refuse("no such product" + both, "use " + target.product_dtype_list(), where);
   }
-  if (a.rows != limits.group_rows) {
-    refuse("a product has " + std::to_string(limits.group_rows) + " rows" + both,
+  if (a.rows != to.rows()) {
+    refuse("the result has " + std::to_string(to.rows()) + " rows" + both,
            "take that many rows of a", where);
   }
   const std::int64_t k = limits.product_depth_bytes / size_of(b.dtype);
   if (b.rows % k != 0) {
     refuse("k is no multiple of " + std::to_string(k) + both, "pad the tile", where);
   }
-  if (b.columns % limits.product_column_unit != 0 || b.columns > limits.product_columns) {
+  const std::int64_t ctas = tracer.kernel().cta_pairs ? kPair : 1;
+  const std::int64_t most = limits.product_columns / ctas, wanted = b.columns * ctas;
+  if (b.columns % limits.product_column_unit != 0 || b.columns > most) {
     refuse("n is no multiple of " + std::to_string(limits.product_column_unit) + " up to " +
-               std::to_string(limits.product_columns) + both,
+               std::to_string(most) + (ctas > 1 ? ", of each CTA of a pair" : "") + both,
            "split b", where);
   }
-  if (to.count() != b.columns) {
-    refuse("the result takes " + std::to_string(b.columns) + " columns, and " +
+  if (to.count() != wanted) {
+    refuse("the result takes " + std::to_string(wanted) + " columns, and " +
                std::to_string(to.count()) + " are given",
-           "take as many: columns(first, " + std::to_string(b.columns) + ")", where);
+           "take as many: columns(first, " + std::to_string(wanted) + ")", where);
   }
 }
 
@@ -177,8 +240,12 @@ void record(Tracer& tracer, const TensorColumns& to, ir::ValueId a, const Factor
   std::vector<ir::ValueId> operands{TensorTracing::memory(tracer, to, "mma", where),
                                     TensorTracing::address(tracer, to, "mma", where), a, b.id,
                                     tracer.use(accumulate.handle(), "mma", where)};
-  if (a_address) operands.push_back(*a_address);
-  plain(tracer, Op::tcgen05_mma, std::move(operands), {}, where);
+  ir::Attributes attributes;
+  if (a_address) {
+    operands.push_back(*a_address);
+    if (to.rows() != kAllRows) attributes.set(Key::m, std::int64_t{to.rows()});
+  }
+  plain(tracer, Op::tcgen05_mma, std::move(operands), std::move(attributes), where);
 }
 
 }  // namespace
@@ -196,20 +263,20 @@ void mma(const TensorColumns& to, const TensorColumns& a, const SharedView& b,
   Tracer& tracer = in_role("mma", where);
   const Factor right = factor(tracer, b, where);
   const ir::ValueId left = TensorTracing::memory(tracer, a, "mma", where);
-  const std::int64_t rows = target::target_of(tracer.kernel()).limits.group_rows;
-  check(tracer, to, {left, right.dtype, rows, a.count() * 4 / size_of(right.dtype)}, right, where);
+  check(tracer, to, {left, right.dtype, a.rows(), a.count() * 4 / size_of(right.dtype)}, right,
+        where);
   const ir::ValueId address = TensorTracing::address(tracer, a, "mma", where);
   record(tracer, to, left, right, accumulate, &address, where);
 }
 
 Tile load(const TensorColumns& from, SourceLocation where) {
   Tracer& tracer = in_role("load", where);
-  const std::int64_t rows = target::target_of(tracer.kernel()).limits.group_rows;
   plain(tracer, Op::tcgen05_fence_after, {}, {}, where);
-  const Tile tile(tracer.handle(tracer.emit(Op::tcgen05_load,
-                                            {TensorTracing::memory(tracer, from, "load", where),
-                                             TensorTracing::address(tracer, from, "load", where)},
-                                            Type::tile(f32, {rows, from.count()}), {}, where)));
+  const Tile tile(
+      tracer.handle(tracer.emit(Op::tcgen05_load,
+                                {TensorTracing::memory(tracer, from, "load", where),
+                                 TensorTracing::address(tracer, from, "load", where)},
+                                Type::tile(f32, {from.rows(), from.count()}), {}, where)));
   plain(tracer, Op::tcgen05_fence_before, {}, {}, where);
   return tile;
 }
@@ -218,14 +285,13 @@ void store(const TensorColumns& to, const Tile& tile, SourceLocation where) {
   Tracer& tracer = in_role("store", where);
   const ir::ValueId source = tracer.use(tile.handle(), "store", where);
   const Type type = tracer.type(source);
-  const std::int64_t rows = target::target_of(tracer.kernel()).limits.group_rows;
-  const bool fits = type.shape.size() == 2 && type.shape[0] == rows &&
+  const bool fits = type.shape.size() == 2 && type.shape[0] == to.rows() &&
                     type.dtype != DType::boolean &&
                     type.shape[1] * size_of(type.dtype) == std::int64_t{to.count()} * 4;
   if (!fits) {
     Diagnostic(where, "store: the tile is " + type.to_string() + ", the columns are " +
-                          std::to_string(to.count()) + " of " + std::to_string(rows) +
-                          " lanes and 32 bits")
+                          std::to_string(to.count()) + " of " + std::to_string(to.rows()) +
+                          " rows and 32 bits")
         .token("store")
         .fix("both must agree; .cast(dtype) converts")
         .raise();

@@ -72,7 +72,13 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::tensor_product:
     case ir::Family::tensor_commit:
     case ir::Family::tensor_fence:
+    case ir::Family::launch_control:
     case ir::Family::register_budget:
+    case ir::Family::core_memory:
+    case ir::Family::core_window:
+    case ir::Family::core_copy:
+    case ir::Family::core_compute:
+    case ir::Family::core_event:
       break;
   }
   return ir::info(op).agent == ir::Agent::warpgroup || ir::info(op).agent == ir::Agent::cta;

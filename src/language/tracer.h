@@ -130,11 +130,13 @@ class Tracer {
     int serial;
   };
   const Role* role() const { return in_role_ ? &role_ : nullptr; }
+  const std::vector<ir::Operation>& places() const { return places_; }
   ir::Operation& place_operation(ir::ValueId place);
   std::vector<ir::Operation>& body() { return frames_.back().block.body; }
   // How deep in loops and branches the recording is; a cell may only be made where it is outermost.
   int depth() const { return static_cast<int>(frames_.size()); }
   int next_named_barrier = 1;
+  std::map<std::pair<std::string, std::string>, int> next_event;  // from unit to unit
   // What syncs and arrivals ask of the CTA, whose warps are known last.
   struct BarrierUse {
     const char* what;
@@ -149,6 +151,7 @@ class Tracer {
     std::int64_t bytes;
     int depth;
     std::int64_t multicast;  // CTAs that a multicast load writes; 0: the ring takes none
+    bool pair;               // the barrier is that of the first CTA of a pair
   };
   std::optional<Filling> filling;
   // The rank whose tensor each peer is.

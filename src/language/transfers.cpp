@@ -187,6 +187,7 @@ void tma_load(const TensorView& from, const SharedView& to, TmaOptions options,
   const bool multicast = options.multicast && cluster > 1;
   ir::Attributes attributes{{Key::cache, std::int64_t(options.cache)}};
   if (multicast) require_multicast_ring(tracer, "tma_load", where);
+  if (tracer.filling->pair) attributes.set(Key::pair, std::int64_t{1});
   const std::int64_t receivers = options.receivers == 0 ? group : options.receivers;
   if (multicast) {
     const std::int64_t reach = receivers * options.stride;
@@ -214,6 +215,12 @@ void cluster_copy(const SharedView& from, const SharedView& to, const IndexOpera
                   SourceLocation where) {
   Tracer& tracer = filling("cluster_copy", where);
   require_multicast_ring(tracer, "cluster_copy", where);
+  if (tracer.filling->pair) {
+    Diagnostic(where, "cluster_copy: into a ring of pairs, whose stages are announced to one CTA")
+        .token("cluster_copy")
+        .fix("copy into a ring without pairs()")
+        .raise();
+  }
   const ir::ValueId source = ExplicitTracing::emit(tracer, from, "cluster_copy", where);
   const ir::ValueId target = ExplicitTracing::emit(tracer, to, "cluster_copy", where);
   const Type &copied = tracer.type(source), &place = tracer.type(target);

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
 
 #include "compiler/host_program.h"
 #include "compiler/target.h"
@@ -220,6 +222,40 @@ std::vector<Errors> measured_errors(const Workload& workload, const Reference& r
   return measured;
 }
 
+// The kernels of a workload's tile-level definition.
+std::vector<std::shared_ptr<const ir::Kernel>> meaning_of(const Workload& workload) {
+  const LibraryKernel& kernel = *workload.kernel;
+  OptionValues options = workload.options;
+  if (options.has("schedule")) options.set("schedule", "tile");
+  if (kernel.is_program()) return build_program(kernel, {nullptr, options, {}}).finish().kernels;
+  if (!kernel.build) return {};
+  return {std::make_shared<const ir::Kernel>(
+      trace_entry(kernel, options, compiler::parse_target("interpreter")).finish())};
+}
+
+// The coarsest rounding of what products take, such as the weights of attention; 0 without any. A
+// row in which one term outweighs the others may err by all of it: whether it does hangs on where
+// the blocks begin in which a kernel takes the terms, so that the interpreter's run does not tell.
+double rounding_of_operands(const Workload& workload) {
+  double coarsest = 0;
+  for (const std::shared_ptr<const ir::Kernel>& kernel : meaning_of(workload)) {
+    std::map<ir::ValueId, const ir::Operation*> casts;
+    ir::for_each(kernel->body, [&](const ir::Operation& o) {
+      if (o.op == ir::Op::cast) casts[o.results[0]] = &o;
+      if (o.op != ir::Op::dot) return;
+      for (const std::size_t side : {0, 1}) {
+        auto at = casts.find(o.operands[side]);
+        for (; at != casts.end(); at = casts.find(at->second->operands[0])) {
+          const DType to = kernel->type(at->first).dtype;
+          const DType from = kernel->type(at->second->operands[0]).dtype;
+          if (from == DType::f32 && is_float(to)) coarsest = std::max(coarsest, unit_roundoff(to));
+        }
+      }
+    });
+  }
+  return coarsest;
+}
+
 // Relative root mean square of what tensor cores lose in a sum of `terms` products of 8-bit floats.
 // Measured with cuBLAS's fast accumulation on an H200 (docs/log/2026-11-23-rows-again.md): 1.3e-3
 // at 4096, 3.1e-3 at 16384, so at most 3.2e-7 for each.
@@ -331,6 +367,7 @@ Reference reference_of(const Workload& workload, Executed by) {
   reference.values = workload.kernel->reference(workload.options, workload.inputs());
   const std::vector<Errors> of_types = measured_errors(workload, reference);
   const double of_bytes = by == Executed::by_hardware ? error_of_byte_products(workload) : 0;
+  const double of_operands = workload.kernel->rounded ? 0 : rounding_of_operands(workload);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (!workload.parameters[i]->is_output) continue;
     const HostTensor& tensor = workload.tensors[i];
@@ -342,6 +379,10 @@ Reference reference_of(const Workload& workload, Executed by) {
     measured.row = std::hypot(measured.row, of_bytes);
     measured.element = std::hypot(measured.element, kTail * of_bytes);
     Errors allowed = allowed_errors(measured, tensor.dtype(), tensor.shape());
+    if (of_operands > 0 && tensor.dtype() != DType::f32) {
+      const double of_store = allowed_errors({}, tensor.dtype(), tensor.shape()).row;
+      allowed.row = std::max(allowed.row, std::hypot(of_operands, of_store / kRoom));
+    }
     const bool cancels =
         is_float(tensor.dtype()) && root_mean_square(reference.values[output]) == 0;
     if (cancels) {

@@ -123,6 +123,7 @@ class LayoutAssignment {
       }
       if (o.op == Op::tcgen05_load) in_lanes(o.results[0], result(o));
       if (o.op == Op::tcgen05_store) in_lanes(o.operands[2], operand(o, 2));
+      products_ |= o.op == Op::tcgen05_mma;
       if (!ir::info(o.op).is_asynchronous_product()) return;
       products_ = true;
       const std::vector<std::int64_t>& shape = kernel_.type(o.results[0]).shape;
@@ -136,9 +137,13 @@ class LayoutAssignment {
     });
   }
 
-  // As it lies in tensor memory.
+  // As it lies in tensor memory: what has 64 rows as parts of a product do.
   void in_lanes(ValueId tile, const Edge& edge) {
-    set(tile, ir::tensor_memory_rows(kernel_.type(tile).shape[1]), edge);
+    const Type& type = kernel_.type(tile);
+    const bool whole = type.shape[0] == target_.limits.tensor_lanes;
+    if (whole) return set(tile, ir::tensor_memory_rows(type.shape[1]), edge);
+    const auto layout = size_of(type.dtype) == 4 ? target_.accumulator : target_.product_operand;
+    set(tile, layout(type.shape[0], type.shape[1], type.dtype, edge.operation.where), edge);
   }
 
   RegisterLayout accumulator(const std::vector<std::int64_t>& shape, SourceLocation where) const {

@@ -99,6 +99,7 @@ class RoleLowering {
       case Family::tensor_allocation:
       case Family::tensor_commit:
       case Family::tensor_fence:
+      case Family::launch_control:
         return code_.append(std::move(o));
       case Family::own_rows:  // of the tile form
       case Family::array:     // these are made here
@@ -116,6 +117,11 @@ class RoleLowering {
       case Family::tensor_product:
       case Family::check:
       case Family::register_budget:
+      case Family::core_memory:
+      case Family::core_window:
+      case Family::core_copy:
+      case Family::core_compute:
+      case Family::core_event:
         Diagnostic(o.where,
                    std::string(ir::info(o.op).name) + ": not an operation of the scheduled form",
                    ErrorKind::internal)

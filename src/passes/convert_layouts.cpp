@@ -46,7 +46,8 @@ class Converting {
   int count() const {
     int conversions = 0;
     ir::for_each(kernel_.body, [&](const Operation& o) {
-      conversions += o.op == Op::convert && !moves_nothing(kernel_, o);
+      conversions +=
+          o.op == Op::convert && !moves_nothing(kernel_, o) && !stays_in_lanes(kernel_, o);
     });
     return conversions;
   }

@@ -35,6 +35,13 @@ bool moves_nothing(const ir::Kernel& kernel, const Operation& o) {
          kernel.type(o.operands[0]).layout == kernel.type(o.results[0]).layout;
 }
 
+bool stays_in_lanes(const ir::Kernel& kernel, const Operation& o) {
+  if (o.op != ir::Op::convert || o.attributes.has(Key::offsets)) return false;
+  const ir::Type &from = kernel.type(o.operands[0]), &to = kernel.type(o.results[0]);
+  return size_of(from.dtype) == 4 && from.shape == to.shape &&
+         ir::register_map(to.layout, from.layout).ok();
+}
+
 void drop_conversions(ir::Kernel& kernel, bool chosen_too) {
   std::map<ValueId, ValueId> instead;
   drop(kernel, kernel.body, chosen_too, instead);

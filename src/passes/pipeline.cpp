@@ -22,6 +22,7 @@
 #include "passes/order_lanes.h"
 #include "passes/overlap_products.h"
 #include "passes/peel_masks.h"
+#include "passes/place_memories.h"
 #include "passes/separate_columns.h"
 #include "passes/share_reductions.h"
 #include "passes/simplify.h"
@@ -95,6 +96,7 @@ constexpr Pass kPasses[] = {
     {"allocate_shared", allocate_shared},
     {"check_accesses", check_accesses, &Rewrites::check_accesses},
     {"order_lanes", order_lanes},
+    {"place_memories", place_memories},
 };
 
 // What every kernel of SSA tiles takes, whatever it is compiled for.

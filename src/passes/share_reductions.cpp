@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "passes/convert_layouts.h"
+#include "passes/drop_conversions.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
@@ -54,7 +55,7 @@ class ReductionSharing {
       conversions_.clear();
       ir::for_each(role.blocks[0], [&](Operation& o) {
         if (o.op == Op::convert) {
-          convert(o, warps);
+          if (!stays_in_lanes(kernel_, o)) convert(o, warps);
         } else {
           reduce(o, warps);
         }

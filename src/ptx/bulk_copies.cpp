@@ -128,7 +128,7 @@ void finish_load(Machine& machine, const Load& load) {
       });
   const std::int64_t bytes = bytes_of(load.piece);
   std::fill_n(cta.held.begin() + static_cast<std::ptrdiff_t>(load.address), bytes, 1);
-  Mbarrier& barrier = cta.barriers[load.barrier];
+  Mbarrier& barrier = load.signalled->barriers[load.barrier];
   join(barrier.arriving, load.known);
   barrier.bytes -= bytes;
   if (barrier.bytes < -kMostPending) {
@@ -142,7 +142,8 @@ void finish_load(Machine& machine, const Load& load) {
 void begin_load(Execution& x, Load made) {
   Cta& cta = *made.to;
   if (cta.live == 0) x.fail("exit", fmt::format("to CTA {}, which has ended", cta.index));
-  barrier_at(x, {&cta, made.barrier});
+  if (!made.signalled) made.signalled = &cta;
+  barrier_at(x, {made.signalled, made.barrier});
   const std::int64_t bytes = bytes_of(made.piece);
   std::fill_n(cta.held.begin() + static_cast<std::ptrdiff_t>(made.address), bytes, 0);
   touch(x, cta, made.address, bytes, Accessor::bulk_load);
@@ -159,7 +160,8 @@ void begin_load(Execution& x, Load made) {
       {&cta, made.instruction, [&machine, made] { finish_load(machine, made); }});
 }
 
-// To each of the CTAs.
+// To each of the CTAs. With .cta_group::2 the barrier is in that CTA of each pair that has the
+// place in it of the one that the address names.
 void begin_loads(Execution& x, const Load& made, std::uint64_t receivers) {
   const auto& ctas = x.cta().cluster->ctas;
   if (receivers >> ctas.size() != 0 || receivers == 0) {
@@ -170,6 +172,7 @@ void begin_loads(Execution& x, const Load& made, std::uint64_t receivers) {
     if (!(receivers >> each->rank & 1)) continue;
     Load own = made;
     own.to = each.get();
+    if (made.signalled) own.signalled = ctas[(each->rank & ~1) | (made.signalled->rank & 1)].get();
     begin_load(x, std::move(own));
   }
 }
@@ -210,7 +213,9 @@ void load_box(Execution& x, int lane) {
   const auto start = coordinates_of(x, source, lane, values);
   touch_base(x, described, start);
   x.record(EventKind::tensor_load, std::move(values));
-  begin_loads(x, {&i, cta, {&described, start}, at, barrier.at}, receivers);
+  Load made{&i, cta, {&described, start}, at, barrier.at};
+  if (i.has(Modifier::cta_group_2)) made.signalled = barrier.cta;
+  begin_loads(x, made, receivers);
 }
 
 void read_source(Warp& warp, Store& store) {
@@ -449,7 +454,7 @@ constexpr Record kBulkRecords[] = {
     {"cp.async.bulk.tensor", "aa?ass",
      "1d 2d 3d 4d 5d shared::cluster shared::cta global tile mbarrier::complete_tx::bytes "
      "bulk_group "
-     "multicast::cluster L2::cache_hint",
+     "multicast::cluster cta_group::1 cta_group::2 L2::cache_hint",
      "", copy_box},
     {"cp.reduce.async.bulk.tensor", "aa?s",
      "1d 2d 3d 4d 5d global shared::cta add min max tile bulk_group L2::cache_hint", "", copy_box},

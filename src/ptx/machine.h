@@ -107,7 +107,8 @@ struct Load {
   Cta* to = nullptr;
   Piece piece;
   std::uint64_t address = 0, barrier = 0;
-  Clock known = {};  // what its barrier hands on
+  Cta* signalled = nullptr;  // whose barrier; none: that of `to`
+  Clock known = {};          // what its barrier hands on
 };
 
 // A copy of a few bytes to shared memory by a thread (cp.async), until it is waited for.
@@ -200,6 +201,11 @@ struct Cta {
   std::int64_t live = 0;
   std::vector<Touched> touched;      // of each byte; empty where the launch does not ask
   std::vector<std::uint32_t> reads;  // of each byte by each reader of each warp of the cluster
+  // Tensor memory, made when columns are taken: column by column of 128 lanes, what has been
+  // written, and the first columns of what is held, with how many.
+  std::vector<std::uint32_t> tensor;
+  std::vector<std::uint8_t> tensor_written;
+  std::map<int, int> tensor_held;
 };
 
 struct Cluster {
@@ -406,6 +412,8 @@ constexpr std::int64_t kMostPending = (std::int64_t{1} << 20) - 1;
 BarrierPlace barrier_place(Execution& x, const Operand& operand, int lane);
 Mbarrier& barrier_at(Execution& x, BarrierPlace place);
 void complete_if_due(Mbarrier& barrier);
+// An arrival by what the warp has done.
+void arrive_on(Execution& x, BarrierPlace place, std::int64_t count);
 
 // bulk_copies.cpp
 void finish_all_stores(Machine& machine, Warp& warp);

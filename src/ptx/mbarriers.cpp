@@ -28,6 +28,17 @@ void complete_if_due(Mbarrier& barrier) {
   barrier.complete = barrier.arriving;
 }
 
+void arrive_on(Execution& x, BarrierPlace place, std::int64_t count) {
+  Mbarrier& barrier = barrier_at(x, place);
+  if (barrier.pending < count) {
+    x.fail("mbarrier", fmt::format("of shared {:#x}, which has got all {} arrivals of phase {}",
+                                   place.at + kSharedBase, barrier.expected, barrier.phase));
+  }
+  barrier.pending -= count;
+  release(x, barrier.arriving);
+  complete_if_due(barrier);
+}
+
 namespace {
 
 using Place = BarrierPlace;
@@ -63,17 +74,6 @@ void invalidate(Execution& x) {
     barrier_at(x, place);
     place.cta->barriers.erase(place.at);
   });
-}
-
-void arrive_on(Execution& x, Place place, std::int64_t count) {
-  Mbarrier& barrier = barrier_at(x, place);
-  if (barrier.pending < count) {
-    x.fail("mbarrier", fmt::format("of shared {:#x}, which has got all {} arrivals of phase {}",
-                                   place.at + kSharedBase, barrier.expected, barrier.phase));
-  }
-  barrier.pending -= count;
-  release(x, barrier.arriving);
-  complete_if_due(barrier);
 }
 
 void arrive(Execution& x) {

@@ -506,6 +506,7 @@ class Parser {
                         : letter == 's' ? value
                         : letter == 'v' ? kind == Kind::vector || value
                         : letter == 'a' ? kind == Kind::address
+                        : letter == 'w' ? kind == Kind::address || value
                                         : kind == Kind::label;
       if (!fits) scan_.fail(made.line, fmt::format("{}: operand {} is of another kind", name, at));
     }

@@ -13,7 +13,8 @@ struct Execution;
 struct Record {
   std::string_view name;  // the first words of its name
   // A letter an operand, those behind `?` may be left out: d what is written, s what is read,
-  // v a vector or one register, a an address, p `a|b` or one register, l a label.
+  // v a vector or one register, a an address, w either an address or what is read, p `a|b` or one
+  // register, l a label.
   std::string_view operands;
   std::string_view modifiers;  // that it may have
   std::string_view types;      // that its name may have, in any place; empty: none
@@ -33,6 +34,7 @@ std::span<const Record> mbarrier_records();
 std::span<const Record> bulk_records();
 std::span<const Record> copy_records();
 std::span<const Record> product_records();
+std::span<const Record> tensor_memory_records();
 
 // The records whose name is the longest beginning of the words: several where integers and floats
 // have one name.

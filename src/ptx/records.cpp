@@ -8,9 +8,10 @@ namespace tilewright::ptx {
 std::span<const Record* const> all_records() {
   static const std::vector<const Record*> all = [] {
     std::vector<const Record*> found;
-    for (const auto& list : {arithmetic_records(), float_records(), conversion_records(),
-                             control_records(), memory_records(), mbarrier_records(),
-                             bulk_records(), copy_records(), product_records()}) {
+    for (const auto& list :
+         {arithmetic_records(), float_records(), conversion_records(), control_records(),
+          memory_records(), mbarrier_records(), bulk_records(), copy_records(), product_records(),
+          tensor_memory_records()}) {
       for (const Record& record : list) found.push_back(&record);
     }
     return found;

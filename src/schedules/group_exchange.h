@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "schedules/products_in_flight.h"
+#include "schedules/products.h"
 
 namespace tilewright::schedules {
 
@@ -12,7 +12,7 @@ namespace tilewright::schedules {
 class GroupExchange {
  public:
   GroupExchange(const Placement& placement, const SharedPlan& plan, RoleValues& values,
-                ProductsInFlight& products, const std::vector<SharedTile>& buffers, Tracer& tracer)
+                Products& products, const std::vector<SharedTile>& buffers, Tracer& tracer)
       : placement_(placement),
         plan_(plan),
         values_(values),
@@ -34,7 +34,7 @@ class GroupExchange {
   const Placement& placement_;
   const SharedPlan& plan_;
   RoleValues& values_;
-  ProductsInFlight& products_;
+  Products& products_;
   const std::vector<SharedTile>& buffers_;
   Tracer& tracer_;
   std::optional<NamedBarrier>* all_groups_ = nullptr;

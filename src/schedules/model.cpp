@@ -1,6 +1,9 @@
 #include "schedules/model.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include "schedules/timeline.h"
@@ -11,9 +14,16 @@ namespace {
 
 // CTAs that are followed, spread over the grid: all do much the same.
 constexpr std::int64_t kSamples = 8;
-// Of what is not the bottleneck, that shows where a pipeline fills and drains: an assumption, which
-// ranks equals.
-constexpr double kExposed = 0.1;
+// Times of what goes on at once: their norm of such a degree. Warps wait for products and compute
+// in turn, so that neither hides all of the other. Fitted.
+constexpr double kUnits = 3;
+constexpr double kMemory = 1.5;  // of a multiprocessor's work and of memory
+
+double norm(double degree, std::initializer_list<double> parts) {
+  double sum = 0;
+  for (const double part : parts) sum += std::pow(part, degree);
+  return std::pow(sum, 1 / degree);
+}
 
 double tensor_bytes(const ir::Kernel& machine, const ir::Binding& binding) {
   double total = 0;
@@ -37,13 +47,17 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
   Samples samples;
   const std::int64_t count = std::min(ctas, kSamples);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
+    std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
+    if (machine.cta_pairs) cta -= cta % 2;  // it issues the products of both
     const CtaTimeline one = follow_cta(machine, binding, cta, ctas, device);
-    for (const auto field : {&CtaTimeline::products, &CtaTimeline::issue, &CtaTimeline::chain,
-                             &CtaTimeline::load_bytes}) {
+    for (const auto field :
+         {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
+          &CtaTimeline::shared, &CtaTimeline::tensor_memory, &CtaTimeline::loads,
+          &CtaTimeline::exposed}) {
       samples.mean.*field += one.*field / static_cast<double>(count);
       samples.largest.*field = std::max(samples.largest.*field, one.*field);
     }
+    samples.largest.counts_tiles = one.counts_tiles;
   }
   return samples;
 }
@@ -81,34 +95,49 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   if (result.ctas == 0) return result;
   const Samples samples = follow_samples(machine, binding, result.ctas, device);
 
-  // The busiest multiprocessor: of CTAs that all run at once the slowest, of many the mean.
+  // The busiest multiprocessor: of CTAs that all run at once the slowest, of many, and of those
+  // that take tiles as they become free, the mean.
   const auto rounded_up = [](std::int64_t a, std::int64_t b) {
     return static_cast<double>((a + b - 1) / b);
   };
+  const target::Device::Reached& reached = device.reached;
   const std::int64_t places = device.multiprocessors * result.resident;
-  const CtaTimeline& cta = result.ctas <= places ? samples.largest : samples.mean;
+  const bool is_mean = result.ctas > places || samples.largest.counts_tiles;
+  const CtaTimeline& cta = is_mean ? samples.mean : samples.largest;
   const double each = rounded_up(result.ctas, device.multiprocessors);
   const double rounds = rounded_up(result.ctas, places);
-  const double second = 1 / device.reached.clock;
-  result.products = each * cta.products * second;
-  result.instructions = each * cta.issue * second;
-  result.loads = each * cta.load_bytes / device.reached.l2_bytes * second;
-  result.chain = rounds * cta.chain * second;
-  result.memory = tensor_bytes(machine, binding) / device.reached.memory_bytes;
+  const double second = 1 / reached.clock;
+  // Of all multiprocessors, that work; of these, of their time.
+  const double busy =
+      std::min(1.0, static_cast<double>(result.ctas) / static_cast<double>(device.multiprocessors));
+  const double used = cta.products > 0 ? busy * samples.mean.products / cta.products : busy;
+  result.products = each * cta.products * second * (1 - reached.power * (1 - used));
+  result.special = each * cta.special * second;
+  result.arithmetic = each * cta.arithmetic * second;
+  result.shared = each * cta.shared * second;
+  result.tensor_memory = each * cta.tensor_memory * second;
+  result.loads = each * cta.loads * second * std::max(busy, reached.l2_idle);
+  result.exposed = rounds * cta.exposed * second;
+  result.memory = tensor_bytes(machine, binding) / reached.memory_bytes;
 
   const bool by_warpgroups = target.has(ir::info(ir::Op::wgmma_ss));
   const std::string& unit =
       target.unit_of(by_warpgroups ? ir::Family::product : ir::Family::tensor_product).name;
   const std::pair<double, std::string> bounds[] = {{result.products, unit},
-                                                   {result.instructions, "instructions"},
+                                                   {result.special, "special function units"},
+                                                   {result.arithmetic, "arithmetic units"},
+                                                   {result.tensor_memory, "tensor memory"},
                                                    {result.loads, "loads from L2"},
-                                                   {result.chain, "a warp's own chain"},
+                                                   {result.exposed, "a warp's own latencies"},
                                                    {result.memory, "memory"}};
-  const auto largest = *std::max_element(std::begin(bounds), std::end(bounds));
-  result.bound = largest.second;
-  double others = -largest.first;
-  for (const auto& [seconds, name] : bounds) others += seconds;
-  result.seconds += largest.first + kExposed * others + rounds * target.rates.copy_latency * second;
+  result.bound = std::max_element(std::begin(bounds), std::end(bounds))->second;
+  // Copies and products go on by themselves. Shared memory is in the products' time; what copies
+  // write to it beside was not seen to count.
+  const double asynchronous = std::max({result.products, result.loads, result.tensor_memory});
+  const double work =
+      norm(kUnits, {asynchronous, result.special, result.arithmetic}) + result.exposed;
+  result.seconds +=
+      norm(kMemory, {work, result.memory}) + rounds * target.rates.copy_latency * second;
   return result;
 }
 

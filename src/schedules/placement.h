@@ -46,6 +46,8 @@ struct Placement {
   // Whether the scalar is computed from the argument.
   bool depends(ir::ValueId value, ir::ValueId argument) const;
   bool by_columns() const { return wide > 0; }
+  // Whether products leave their results in tensor memory, and are over behind a commit.
+  bool in_tensor_memory() const { return limits.tensor_columns > 0; }
   // The operation does not go with tiles that are spread by columns.
   [[noreturn]] void unfit_for_columns(const ir::Operation& operation, const std::string& why,
                                       const std::string& fix,

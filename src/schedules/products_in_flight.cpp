@@ -89,33 +89,4 @@ void ProductsInFlight::finish_if(const std::function<bool(const InFlight&)>& pre
   in_flight_ = std::move(rest);
 }
 
-// What a product reads from shared memory.
-SharedView ProductsInFlight::shared_part(const Source& source) {
-  SharedView view = source.load ? loads_.stage(source.value)
-                                : SharedView(buffers_[plan_.buffer_of(source.value)]);
-  if (source.rows != view.row_count()) {
-    view = view.rows(static_cast<int>(source.row), static_cast<int>(source.rows));
-  }
-  if (source.columns != view.column_count()) {
-    view = view.columns(static_cast<int>(source.column), static_cast<int>(source.columns));
-  }
-  return view;
-}
-
-// This warpgroup's rows of a product's first operand.
-SharedView ProductsInFlight::left(const Source& source) {
-  const SharedView view = shared_part(source);
-  if (source.transposed) return view.column_part(values_.row_part(), kGroupRows).T();
-  return view.rows(values_.row_part() * kGroupRows, kGroupRows);
-}
-
-// The second operand: whole, but for results that are spread by columns.
-SharedView ProductsInFlight::right(const Source& source, bool spread) {
-  SharedView view = shared_part(source);
-  const int own = static_cast<int>(placement_.wide) / placement_.groups;
-  if (spread && source.transposed) view = view.rows(values_.group() * own, own);
-  if (spread && !source.transposed) view = view.column_part(values_.group(), own);
-  return source.transposed ? view.T() : view;
-}
-
 }  // namespace tilewright::schedules

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "schedules/core_products.h"
 #include "schedules/empty_loops.h"
 #include "schedules/rowwise.h"
 #include "schedules/warpgroups.h"
@@ -26,6 +27,8 @@ struct Automatic {
 };
 constexpr Automatic kSchedules[] = {
     {"warpgroups", has_products, schedule_warpgroups},
+    {"core_product", is_core_product,
+     [](const ir::Kernel& tile, std::int64_t) { return schedule_core_product(tile); }},
     {"rows", [](const ir::Kernel& tile) { return !has_products(tile); },
      [](const ir::Kernel& tile, std::int64_t) { return schedule_rowwise(tile); }},
 };

@@ -104,6 +104,7 @@ void SharedPlan::plan_rings(const ir::Block& block, int loops) {
         rings_.push_back(ring);
       }
       rings_[at->second].in_loop |= loops > 0;
+      rings_[at->second].in_products |= placement_.in_products(o.results[0]);
       ring_of_[o.results[0]] = at->second;
     }
     const bool loop = o.op == Op::for_loop || o.op == Op::while_loop;

@@ -21,7 +21,8 @@ class SharedPlan {
     DType dtype;
     int rows = 0, columns = 0, stages = 1;
     bool in_loop = false;
-    int held = 1;  // stages that the arithmetic holds at the same time
+    bool in_products = false;  // which read its stages
+    int held = 1;              // stages that the arithmetic holds at the same time
     SourceLocation where;
     std::int64_t stage_bytes() const { return std::int64_t{rows} * columns * size_of(dtype); }
   };

@@ -30,8 +30,9 @@ void TileLoads::meet(const Operation& load, bool needed) {
   // Only tiles as wide as products may be are sure to lie in warps by rows, each element once, and
   // only where nobody says otherwise.
   const std::vector<std::int64_t>& shape = placement_.kernel.type(value).shape;
-  const bool by_rows = spread && shape.size() == 2 && shape[1] % 8 == 0 && !placement_.turns() &&
-                       !placement_.declares;
+  const bool by_rows = spread && shape.size() == 2 &&
+                       shape[1] % placement_.limits.product_column_unit == 0 &&
+                       !placement_.turns() && !placement_.declares;
   if (placement_.memory.stored_elsewhere(load) || !by_rows) return (*all_groups_)->sync();
   warp_sync(load.where);
 }
@@ -77,7 +78,14 @@ void TileLoads::load(const Operation& o) {
 }
 
 void TileLoads::release(ValueId load, const Operation& o) {
-  rings_[plan_.ring_of(load)]->release(*slots_.at(load), o.where);
+  const std::size_t number = plan_.ring_of(load);
+  const Slot& slot = *slots_.at(load);
+  if (placement_.in_tensor_memory() && plan_.rings()[number].in_products) {
+    when(
+        warp_index(o.where) == 0, [&] { rings_[number]->release_behind_products(slot, o.where); },
+        {}, o.where);
+  }
+  rings_[number]->release(slot, o.where);
 }
 
 void TileLoads::release_read(const Operation& o) {

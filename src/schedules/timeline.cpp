@@ -1,6 +1,7 @@
 #include "schedules/timeline.h"
 
 #include <algorithm>
+#include <bit>
 #include <deque>
 #include <map>
 #include <optional>
@@ -65,16 +66,43 @@ class Follower {
   void position(const Operation& operation);
 
   double now() const { return std::max(now_, free_); }
-  double issued() const { return issued_; }
-  void set_groups(std::int64_t groups) { groups_ = static_cast<double>(groups); }
+  double exposed() const { return exposed_; }
+  // Of so many warps, which are in step: whole warpgroups, or fewer.
+  void set_warps(std::int64_t warps) {
+    groups_ = static_cast<double>(std::max<std::int64_t>(1, warps / limits_.group_warps));
+    share_ = static_cast<double>(std::min(warps, limits_.group_warps)) /
+             static_cast<double>(limits_.group_warps);
+  }
+  // Of each of four schedulers.
+  double scheduled() const { return groups_ * share_; }
   void set(ValueId value, std::int64_t number) { scalars_[value] = {number, true}; }
 
  private:
   FollowedScalar scalar(ValueId value) const { return scalars_[value]; }
 
-  void spend(double cycles) {
+  void spend(double cycles) { now_ += cycles; }
+  void wait(double cycles) {
     now_ += cycles;
-    issued_ += cycles;
+    exposed_ += cycles;
+  }
+  // One instruction that waits for the one before it.
+  void scalar_step() {
+    spend(0.5 * rates_.issue_integer);  // for the most part in the uniform pipe, beside the others
+    exposed_ += reached_.scalar_latency;
+  }
+  // One that another unit executes.
+  void issue() {
+    spend(rates_.issue_integer);
+    exposed_ += rates_.issue_asynchronous;
+  }
+
+  // A unit of each scheduler is busy.
+  void use(double CtaTimeline::*unit, double cycles) { total_.*unit += scheduled() * cycles; }
+  // So many bytes of each warp go through shared memory, one after the other.
+  void pass_shared(double bytes_of_warp) {
+    const double cycles = limits_.group_warps * bytes_of_warp / rates_.shared_bytes;
+    total_.shared += scheduled() * cycles;
+    spend(cycles);
   }
 
   double elements(ValueId array) const {
@@ -158,7 +186,7 @@ class Follower {
   }
 
   void store_number(const Operation& operation) {
-    spend(rates_.issue_integer);
+    issue();
     const FollowedScalar element = scalar(operation.operands[1]);
     if (!element.known) return;
     numbers_[{operation.operands[0], element.value}].push_back(scalar(operation.operands[2]));
@@ -200,8 +228,9 @@ class Follower {
 
   // CTAs take tiles in turn; whatever else is counted is not known.
   void count_tile(const Operation& operation) {
-    spend(rates_.issue_integer);
+    issue();
     const FollowedScalar amount = scalar(operation.operands[2]);
+    total_.counts_tiles = total_.counts_tiles || (amount.known && amount.value == 1);
     scalars_[operation.results[0]] = amount.known && amount.value == 1
                                          ? FollowedScalar{cta_ + ctas_ * tiles_++, true}
                                          : FollowedScalar{};
@@ -211,18 +240,17 @@ class Follower {
     const ValueId array = operation.operands[0];
     switch (ir::as<ir::ComputationOp>(operation.op)) {
       case ir::ComputationOp::compute:
-        return spend(elements(array) * cycles_of(operation.attributes.function(), array));
+        return apply(operation.attributes.function(), elements(array), array);
       case ir::ComputationOp::reduce_registers:
-        return spend(elements(operation.operands[1]) *
-                     cycles_of(operation.attributes.function(), array));
+        return apply(operation.attributes.function(), elements(operation.operands[1]), array);
       case ir::ComputationOp::reduce_lanes:
-        return spend(static_cast<double>(operation.attributes.integers(Key::masks).size()) *
-                     elements(array) * (rates_.issue_shuffle + rates_.issue_integer));
-      case ir::ComputationOp::any_register:
-        scalars_[operation.results[0]] = {};
-        return spend(elements(array) * rates_.issue_integer + rates_.barrier);
+        return calculate(static_cast<double>(operation.attributes.integers(Key::masks).size()) *
+                         elements(array) * (rates_.issue_shuffle + rates_.issue_integer));
+      case ir::ComputationOp::any_register:  // a question that is asked because it is rarely so
+        scalars_[operation.results[0]] = {0, true};
+        return calculate(elements(array) * rates_.issue_integer + rates_.barrier);
       case ir::ComputationOp::coordinate:
-        return spend(rates_.issue_integer);
+        return issue();
       case ir::ComputationOp::fill:  // registers are renamed, for the most part
       case ir::ComputationOp::copy:
         return;
@@ -238,18 +266,43 @@ class Follower {
 
   void copy_bulk(const Operation& operation) {
     if (ir::info(operation.op).writes(ir::Memory::shared)) {
-      total_.load_bytes += static_cast<double>(operation.attributes.integer(Key::bytes));
+      const auto bytes = static_cast<double>(operation.attributes.integer(Key::bytes));
+      const auto mask =
+          static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 1));
+      const double longer = begins_in_a_sector(operation) ? 1 + reached_.unaligned : 1;
+      total_.load_bytes += bytes;
+      total_.loads += bytes / reached_.l2_bytes * longer;
+      // Each of those that it reaches asks for as much, for all of them.
+      receive(bytes * std::popcount(mask));
     } else {
       // Each warp of the group stores its own part.
-      total_.store_bytes += groups_ * limits_.group_warps * stored_bytes(operation.operands[0]);
+      const double bytes = groups_ * limits_.group_warps * stored_bytes(operation.operands[0]);
+      total_.store_bytes += bytes;
+      total_.shared += bytes / rates_.shared_bytes;
     }
-    spend(rates_.issue_integer);
+    issue();
+  }
+
+  // Whether rows of what is copied begin elsewhere than on a sector of 32 bytes.
+  bool begins_in_a_sector(const Operation& load) {
+    const auto found = maps_.find(load.operands[0]);
+    if (found == maps_.end()) return false;
+    const ir::Parameter* tensor = kernel_.parameter_of(found->second->operands[0]);
+    if (tensor == nullptr || tensor->shape.size() < 2) return false;
+    const std::int64_t row = binding_.evaluate(tensor->shape.back()) * size_of(tensor->dtype);
+    return row % 32 != 0;
+  }
+
+  void receive(double bytes) {
+    total_.received_bytes += bytes;
+    total_.shared += bytes / rates_.shared_bytes;
   }
 
   void commit(const Operation& operation) {
     switch (ir::as<ir::CommitOp>(operation.op)) {
       case ir::CommitOp::bulk_commit:
-        return spend(rates_.issue_integer);
+        stores_in_flight_.push_back(now_);
+        return issue();
       case ir::CommitOp::wgmma_commit:
         groups_in_flight_.push_back(free_);
         return;
@@ -260,10 +313,8 @@ class Follower {
     const std::int64_t count = operation.attributes.integer(Key::count);
     switch (ir::as<ir::GroupWaitOp>(operation.op)) {
       case ir::GroupWaitOp::bulk_wait:
-        if (count == 0 && operation.attributes.integer_or(Key::read, 0) == 0) {
-          now_ += rates_.store_latency;
-        }
-        return spend(rates_.issue_integer);
+        wait_for_stores(count, operation.attributes.integer_or(Key::read, 0) != 0);
+        return issue();
       case ir::GroupWaitOp::wgmma_wait:
         return wait_for_products(count);
     }
@@ -279,7 +330,7 @@ class Follower {
       case ir::MbarrierOp::mbarrier_init:
       case ir::MbarrierOp::mbarrier_expect_tx:
       case ir::MbarrierOp::mbarrier_arrive:
-        return spend(rates_.issue_integer);
+        return issue();
     }
   }
 
@@ -291,7 +342,7 @@ class Follower {
       case ir::FenceOp::fence_cluster:
       case ir::FenceOp::fence:
       case ir::FenceOp::fence_barrier_init:
-        return spend(rates_.issue_integer);
+        return issue();
     }
   }
 
@@ -303,7 +354,7 @@ class Follower {
         return unknown(operation);
       case ir::WordOp::store_index:
       case ir::WordOp::reduce_add:
-        return spend(rates_.issue_integer);
+        return issue();
     }
   }
 
@@ -331,30 +382,60 @@ class Follower {
     return bytes;
   }
 
-  double cycles_of(Op function, ValueId destination) const {
+  struct UnitCycles {
+    double arithmetic, special;
+  };
+  UnitCycles cycles_of(Op function, ValueId destination) const {
+    const auto plain = static_cast<double>(rates_.issue_float);
+    const auto special = static_cast<double>(rates_.issue_special);
     switch (ir::info(function).pipe) {
       case ir::Pipe::arithmetic:
-        return is_float(kernel_.type(destination).dtype) ? rates_.issue_float
-                                                         : rates_.issue_integer;
+        return {is_float(kernel_.type(destination).dtype)
+                    ? plain
+                    : static_cast<double>(rates_.issue_integer),
+                0};
       case ir::Pipe::special:
-        return rates_.issue_special;
+        return {0, special};
       case ir::Pipe::reduced_special:
-        return rates_.issue_special + 4 * rates_.issue_float;
+        return {4 * plain, special};
       case ir::Pipe::polynomial:
-        return rates_.issue_special + 16 * rates_.issue_float;
+        return {16 * plain, special};
       case ir::Pipe::conversion:  // two elements an instruction at half the rate
-        return rates_.issue_float;
+        return {plain, 0};
       case ir::Pipe::integer:
         break;
     }
-    return rates_.issue_integer;
+    return {static_cast<double>(rates_.issue_integer), 0};
+  }
+
+  // By the arithmetic units of each thread.
+  void calculate(double cycles) {
+    use(&CtaTimeline::arithmetic, cycles);
+    spend(cycles);
+  }
+
+  // One instruction an element.
+  void apply(Op function, double count, ValueId destination) {
+    const UnitCycles each = cycles_of(function, destination);
+    calculate(count * each.arithmetic);
+    use(&CtaTimeline::special, count * each.special);
+    spend(count * each.special);
   }
 
   // All warpgroups of a role ask at the same time.
   void load_remote(ValueId destination) {
     const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) *
                          limits_.group_threads() * groups_;
-    now_ += bytes / reached_.remote_bytes;
+    total_.remote_bytes += bytes;
+    wait(bytes / reached_.remote_bytes);
+  }
+
+  // A register of each lane is a column.
+  void access_tensor_memory(const Operation& operation) {
+    const auto columns = static_cast<double>(operation.attributes.integer(Key::count));
+    const double cycles = columns * limits_.tensor_lanes * 4 / reached_.tensor_bytes;
+    total_.tensor_memory += scheduled() * cycles;
+    spend(cycles);
   }
 
   // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.
@@ -364,13 +445,30 @@ class Follower {
     const double n = static_cast<double>(operation.attributes.integer(Key::n));
     const double k = static_cast<double>(operation.attributes.integer(Key::k));
     const double size = size_of(kernel_.type(b).dtype);
-    const auto m = static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows));
-    const double cycles = std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size),
-                                   (n + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes);
+    const double ctas = kernel_.cta_pairs ? 2 : 1;  // each has its rows, and its columns of b
+    const double m =
+        static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows)) / ctas;
+    const double reading = (n / ctas + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes;
+    const double cycles =
+        std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size), reading);
     spend(1);
+    total_.shared += groups_ * reading;
+    if (ir::info(operation.op).writes(ir::Memory::tensor)) {
+      const double sums = m * n * 4, a_bytes = a_is_shared ? 0 : m * k * size;
+      total_.tensor_memory += groups_ * (sums + a_bytes) / reached_.tensor_bytes;
+    }
     free_ = std::max(free_, now_) + cycles;
     total_.products += groups_ * cycles;
     total_.fma += groups_ * m * n * k;
+  }
+
+  // Until shared memory has been read, or all is in global memory.
+  void wait_for_stores(std::int64_t in_flight, bool read) {
+    const double latency = read ? reached_.store_read_latency : rates_.store_latency;
+    while (static_cast<std::int64_t>(stores_in_flight_.size()) > in_flight) {
+      wait(std::max(0.0, stores_in_flight_.front() + latency - now_));
+      stores_in_flight_.pop_front();
+    }
   }
 
   void wait_for_products(std::int64_t in_flight) {
@@ -380,9 +478,8 @@ class Follower {
     }
   }
 
-  // For the most part in the uniform pipe, beside the others.
   void unknown(const Operation& operation) {
-    spend(0.5 * rates_.issue_integer);
+    scalar_step();
     for (const ValueId operand : operation.operands) {
       const ValueId stage = stage_of(operand);
       if (waited_.count(stage) != 0) stages_[operation.results[0]] = stage;
@@ -408,23 +505,31 @@ class Follower {
   }
 
   struct State {
-    double now, issued, free;
+    double now, exposed, free;
     CtaTimeline total;
   };
-  State state() const { return {now_, issued_, free_, total_}; }
+  State state() const { return {now_, exposed_, free_, total_}; }
 
   // As much again as since `before`, so many times.
   void repeat(const State& before, double times) {
     const auto add = [times](double& now, double then) { now += times * (now - then); };
     const double elapsed = std::max(now_ - before.now, free_ - before.free) * times;
-    add(issued_, before.issued);
+    add(exposed_, before.exposed);
     add(total_.products, before.total.products);
+    add(total_.loads, before.total.loads);
     add(total_.load_bytes, before.total.load_bytes);
     add(total_.store_bytes, before.total.store_bytes);
     add(total_.fma, before.total.fma);
+    add(total_.arithmetic, before.total.arithmetic);
+    add(total_.special, before.total.special);
+    add(total_.shared, before.total.shared);
+    add(total_.tensor_memory, before.total.tensor_memory);
+    add(total_.received_bytes, before.total.received_bytes);
+    add(total_.remote_bytes, before.total.remote_bytes);
     now_ += elapsed;
     free_ += elapsed;
     for (double& end : groups_in_flight_) end += elapsed;
+    for (double& start : stores_in_flight_) start += elapsed;
   }
 
   struct Read {
@@ -450,9 +555,10 @@ class Follower {
   std::unordered_map<ValueId, ValueId> stages_;  // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
   std::deque<double> groups_in_flight_;  // when each will be complete
+  std::deque<double> stores_in_flight_;  // when each was issued
   std::int64_t tiles_ = 0;
-  double groups_ = 1;
-  double now_ = 0, issued_ = 0, free_ = 0;  // free: when the tensor cores have done this warp's
+  double groups_ = 1, share_ = 1;
+  double now_ = 0, exposed_ = 0, free_ = 0;  // free: when the tensor cores have done this warp's
 };
 
 void Follower::control(const Operation& operation) {
@@ -513,14 +619,15 @@ void Follower::execute(const Operation& operation) {
       return record.writes(ir::Memory::global) ? store_global(operation)
                                                : spend(rates_.issue_integer);
     case Family::matrix_access:
-      return spend(limits_.group_warps * 512 / rates_.shared_bytes);
+      return pass_shared(512);
     case Family::fragment_access:
       if (operation.operands.size() > 3) return load_remote(operation.operands[0]);
-      return spend(record.reads(ir::Memory::shared)
-                       ? elements(operation.operands[0]) * limits_.group_warps
-                       : rates_.issue_integer);
+      if (!record.reads(ir::Memory::shared)) return issue();
+      return pass_shared(elements(operation.operands[0]) * 4 * limits_.lanes);
     case Family::element_access:
-      return spend(elements(operation.operands[0]) * limits_.group_warps);
+      return pass_shared(elements(operation.operands[0]) * 4 * limits_.lanes);
+    case Family::tensor_access:
+      return access_tensor_memory(operation);
     case Family::bulk_copy:
       return copy_bulk(operation);
     case Family::commit:
@@ -544,11 +651,11 @@ void Follower::execute(const Operation& operation) {
     case Family::check:
     case Family::prefetch:
     case Family::tensor_allocation:
-    case Family::tensor_access:
     case Family::tensor_wait:
     case Family::tensor_commit:
     case Family::tensor_fence:
-      return spend(rates_.issue_integer);
+    case Family::launch_control:
+      return issue();
     case Family::array:  // these take no time
     case Family::product_fence:
     case Family::register_budget:
@@ -563,6 +670,11 @@ void Follower::execute(const Operation& operation) {
     case Family::fragment_tile:
     case Family::tensor_tile:
     case Family::tensor_tile_product:
+    case Family::core_memory:
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
       return;
   }
 }
@@ -576,18 +688,16 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
   Numbers numbers;
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;
-    const std::int64_t groups = std::max<std::int64_t>(1, warps / limits.group_warps);
-    role.set_groups(groups);
+    role.set_warps(warps);
     if (!body.arguments.empty()) role.set(body.arguments[0], 0);
     role.run(body);
-    const double share = static_cast<double>(std::min(warps, limits.group_warps)) /
-                         static_cast<double>(limits.group_warps);
-    total.issue += role.issued() * share * static_cast<double>(groups);
-    total.chain = std::max(total.chain, role.now());
+    if (role.now() <= total.chain) return;
+    total.chain = role.now();
+    total.exposed = role.exposed();
   };
   // What stands outside the roles is run by all warps, before them or between.
   Follower common(machine, binding, cta, ctas, device, numbers, total);
-  common.set_groups(std::max<std::int64_t>(1, machine.threads / limits.group_threads()));
+  common.set_warps(std::max<std::int64_t>(limits.group_warps, machine.threads / limits.lanes));
   for (const Operation& operation : machine.body.body) {
     if (operation.op != Op::role) {
       common.execute(operation);

@@ -11,11 +11,20 @@ namespace tilewright::schedules {
 // What one CTA does at given sizes, in cycles of a multiprocessor that it has for itself.
 struct CtaTimeline {
   double products = 0;    // of the tensor cores, by all warps together
-  double issue = 0;       // of each of the four schedulers, by all warps together
   double chain = 0;       // of the slowest warp: its instructions and the products it waits for
-  double load_bytes = 0;  // from L2
+  double exposed = 0;     // of its latencies, those that nothing hides
+  double loads = 0;       // of the port to L2
+  double load_bytes = 0;  // the same in bytes
   double store_bytes = 0;
   double fma = 0;  // multiplications and additions of all products
+  // Of units, by all warps together.
+  double arithmetic = 0;      // of each scheduler's
+  double special = 0;         // the same of exp2, rcp and log2
+  double shared = 0;          // of shared memory: operands, copies, what threads read and write
+  double tensor_memory = 0;   // of the port of tensor memory: sums, loads and stores
+  bool counts_tiles = false;  // whoever is free takes the next: all CTAs end at about the same time
+  double received_bytes = 0;  // by copies, also by those that another CTA of the cluster asks for
+  double remote_bytes = 0;    // read from other CTAs' shared memory
 };
 
 // Follows the warps of CTA `cta` of `ctas` through a kernel of the machine form: scalars are

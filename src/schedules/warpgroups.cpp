@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "schedules/group_exchange.h"
 #include "schedules/products_in_flight.h"
 #include "schedules/reload.h"
+#include "schedules/tensor_products.h"
 #include "schedules/tile_loop.h"
 #include "schedules/tile_stores.h"
 #include "schedules/turns.h"
@@ -40,8 +42,9 @@ class LoadAndMath final : public Retracer {
         values_(values),
         loads_(placement_, plan_, values_, tracer_),
         stores_(placement_, plan_, values_, buffers_),
-        products_(placement_, plan_, values_, loads_, buffers_, tracer_),
-        exchange_(placement_, plan_, values_, products_, buffers_, tracer_) {}
+        products_(placement.in_tensor_memory() ? make<ProductsInTensorMemory>()
+                                               : make<ProductsInFlight>()),
+        exchange_(placement_, plan_, values_, *products_, buffers_, tracer_) {}
 
   ir::Kernel run() {
     declare();
@@ -49,10 +52,12 @@ class LoadAndMath final : public Retracer {
     const auto each_tile = [&](bool loading, const Index& group) {
       values_.begin_role(loading, group);
       loads_.begin_role();
+      if (!loading) products_->begin_role(all_warps_);
       tiles.each([&](const std::vector<Index>& indices) {
         values_.begin_block(indices);
         visit(tile_.body);
       });
+      if (!loading) products_->end_role(all_warps_);
     };
     const int groups = placement_.groups;
     const RoleRegisters share = role_registers(placement_.limits, groups, placement_.ctas);
@@ -73,6 +78,11 @@ class LoadAndMath final : public Retracer {
   }
 
  private:
+  template <typename Kind>
+  std::unique_ptr<Products> make() {
+    return std::make_unique<Kind>(placement_, plan_, values_, loads_, buffers_, tracer_);
+  }
+
   void declare() {
     if (placement_.agrees) {
       answers_.emplace(kernel_, "answers", placement_.groups * kGroupWarps, tile_.where);
@@ -84,7 +94,8 @@ class LoadAndMath final : public Retracer {
       buffers_.push_back(SharedTile(kernel_, buffer.name + std::to_string(buffers_.size()),
                                     buffer.dtype, buffer.rows, buffer.columns, buffer.where));
     }
-    if (plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees ||
+    const bool meets = products_->declare();
+    if (meets || plan_.exchanges() || placement_.memory.any_meet() || placement_.agrees ||
         block_turns_.any()) {
       all_warps_.emplace(kernel_, placement_.groups * target::kGroupThreads, 1, tile_.where);
     }
@@ -99,7 +110,7 @@ class LoadAndMath final : public Retracer {
   void visit(const ir::Block& block) override {
     std::map<const Operation*, std::vector<ValueId>> ends;
     for (const auto& [load, reader] : last_readers(block)) ends[reader].push_back(load);
-    const std::size_t before = products_.count();
+    const std::size_t before = products_->count();
     const std::vector<bool> first = early(block, [&](const Operation& o) { return may_lead(o); });
     for (std::size_t i = 0; i < first.size(); ++i) {
       if (first[i]) operation(block.body[i]);
@@ -109,7 +120,7 @@ class LoadAndMath final : public Retracer {
       if (first[i]) continue;
       const Tracer::At at(tracer_, o.where, true);
       if (!values_.loading()) {
-        products_.finish_for(o);
+        products_->finish_for(o);
         const bool waits = o.op == Op::load || o.op == Op::dot || !o.blocks.empty();
         if (waits || o.op == Op::yield) loads_.release_read(o);
         if (block_turns_.begin_at(o)) block_turns_.wait(tiles_->number(), o.where);
@@ -120,10 +131,10 @@ class LoadAndMath final : public Retracer {
       for (const ValueId result : o.results) exchange_.put(result, o);
       for (const ValueId load : ends[&o]) {
         const bool in_registers = placement_.in_registers(load) && !placement_.in_products(load);
-        if (loads_.holds(load) && !in_registers) products_.release_behind(load, o);
+        if (loads_.holds(load) && !in_registers) products_->release_behind(load, o);
       }
     }
-    products_.finish_from(before, block.body.back());
+    products_->finish_from(before, block.body.back());
   }
 
   void end_turn(const Operation& o) {
@@ -209,8 +220,14 @@ class LoadAndMath final : public Retracer {
       case ir::Family::tensor_product:
       case ir::Family::tensor_commit:
       case ir::Family::tensor_fence:
+      case ir::Family::launch_control:
       case ir::Family::check:
       case ir::Family::register_budget:
+      case ir::Family::core_memory:
+      case ir::Family::core_window:
+      case ir::Family::core_copy:
+      case ir::Family::core_compute:
+      case ir::Family::core_event:
         return;
     }
   }
@@ -309,7 +326,7 @@ class LoadAndMath final : public Retracer {
   void dot(const Operation& o) {
     const bool in_turn = turns_.takes(o);
     if (in_turn) turn_->sync(values_.group());
-    products_.issue(o);
+    products_->issue(o);
     if (in_turn) turn_->arrive((values_.group() + 1) % placement_.groups);
   }
 
@@ -334,7 +351,7 @@ class LoadAndMath final : public Retracer {
 
   // The producer carries scalars only.
   bool carries(ValueId result) const override {
-    return !values_.loading() || values_.scalar(result);
+    return values_.loading() ? values_.scalar(result) : products_->in_registers(result);
   }
 
   void enter(const Operation& loop) override {
@@ -351,10 +368,13 @@ class LoadAndMath final : public Retracer {
     }
     for (std::size_t i = 0; i < o.results.size(); ++i) {
       if (carries(o.results[i])) {
-        products_.carried(body.body.back().operands[i], body.arguments[1 + i]);
+        products_->carried(body.body.back().operands[i], body.arguments[1 + i]);
       }
     }
+    if (values_.loading()) return for_loop(o);
+    products_->enter(o);
     for_loop(o);
+    products_->leave(o);
   }
 
   // A loop over scalars, which both roles run: a search, for instance.
@@ -393,6 +413,10 @@ class LoadAndMath final : public Retracer {
           unfit(o, "which adds in order, in a condition that each warp decides",
                 "ask any(...), which all of a block of the grid decides alike");
         }
+        if (o.op == Op::dot) {
+          unfit(o, "in a condition that each warp decides",
+                "ask any(...), which all of a block of the grid decides alike");
+        }
         for (const ValueId result : o.results) {
           if (!placement_.exchanged(result)) continue;
           unfit(o,
@@ -416,6 +440,7 @@ class LoadAndMath final : public Retracer {
     }
     if (placement_.nearby(o.operands[0])) check_alone(o);
     if_then(o);
+    if (!values_.loading()) products_->leave(o);
   }
 
   const Placement& placement_;
@@ -428,7 +453,7 @@ class LoadAndMath final : public Retracer {
   std::optional<TileLoop> tiles_;
   TileLoads loads_;
   TileStores stores_;
-  ProductsInFlight products_;
+  const std::unique_ptr<Products> products_;
   GroupExchange exchange_;
 };
 

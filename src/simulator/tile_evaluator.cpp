@@ -254,8 +254,14 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Family::tensor_product:
     case Family::tensor_commit:
     case Family::tensor_fence:
+    case Family::launch_control:
     case Family::check:
     case Family::register_budget:
+    case Family::core_memory:
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
       return refuse(operation);
   }
 }

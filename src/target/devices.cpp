@@ -5,16 +5,21 @@
 namespace tilewright::target {
 namespace {
 
-// Measured on an H200. Fitted: with these the model comes closest to 315 measurements of gemm's
-// variants (docs/schedules.md).
+// Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
+// variants at 60 sizes (docs/log/2026-11-27-cost-by-units.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
-    .product_share = 0.95,    // fitted
-    .l2_bytes = 56,           // gemm 8192^3 takes 41 in the time that docs/log has for it
-    .remote_bytes = 2.5,      // fitted
-    .memory_bytes = 3.5e12,   // fitted
-    .launch_seconds = 6e-6,   // fitted
+    .product_share = 0.92,    // fitted
+    .l2_bytes = 64,           // the port's: what is fitted freely is more
+    .l2_idle = 0.4,           // fitted, as all that follow
+    .unaligned = 1,
+    .power = 0.25,
+    .remote_bytes = 8.5,
+    .scalar_latency = 7,
+    .store_read_latency = 630,
+    .memory_bytes = 3.6e12,
+    .launch_seconds = 5.1e-6,
 };
 
 // Measured on two H200 with 18 links of NVLink between them, both directions busy.
@@ -70,6 +75,7 @@ Device b200() {
   device.name = "B200";
   device.target = "sm_100a";
   device.source = "NVIDIA HGX B200 data sheet";
+  device.has_run = false;
   device.multiprocessors = 148;
   device.clock = 1.86e9;  // by which the peak of 16-bit products is 148 x 8192 operations a cycle
   device.memory_bytes = 8e12;
@@ -86,6 +92,8 @@ Device b200() {
   device.reached = kReachedByH200;
   device.reached.clock = device.reached.product_clock = device.clock;
   device.reached.memory_bytes = kReachedByH200.memory_bytes / h200().memory_bytes * 8e12;
+  // Published measurement: 692.7 TB/s by tcgen05.ld alone, and less by what products read beside.
+  device.reached.tensor_bytes = 2500;
   return device;
 }
 

@@ -36,6 +36,8 @@ struct Device {
   std::string name;    // "H200 SXM"
   std::string target;  // "sm_90a"
   std::string source;
+  bool has_run =
+      true;  // a kernel on one: what it reaches was measured, and is not taken from another
   int multiprocessors = 0;
   double clock = 0;          // Hz, at which the peaks below hold
   double memory_bytes = 0;   // a second
@@ -54,11 +56,17 @@ struct Device {
   struct Reached {
     double clock = 0;           // Hz, under load
     double product_clock = 0;   // Hz, under products without a pause, by the power that they take
-    double product_share = 0;   // of the tensor cores' peak
-    double l2_bytes = 0;        // a cycle and multiprocessor
+    double product_share = 0;   // of the tensor cores' peak at `clock`, where all multiply
+    double l2_bytes = 0;        // a cycle and multiprocessor, where all load
+    double l2_idle = 0;         // where fewer do, a byte takes this share of its time at least
+    double unaligned = 0;       // of its time more, in rows that begin in the middle of a sector
+    double power = 0;           // of products' time saved where the others pause
     double remote_bytes = 0;    // a cycle and multiprocessor, from another CTA's shared memory
-    double memory_bytes = 0;    // a second
-    double launch_seconds = 0;  // with cold caches, that of code among them
+    double tensor_bytes = 0;    // the same of tensor memory, by threads and products together
+    double scalar_latency = 0;  // cycles from a scalar instruction to one that needs it
+    double store_read_latency = 0;  // cycles until an asynchronous store has read shared memory
+    double memory_bytes = 0;        // a second
+    double launch_seconds = 0;      // with cold caches, that of code among them
   } reached;
 };
 

@@ -59,7 +59,14 @@ constexpr bool has(Products products, ir::Family family) {
     case Family::tensor_product:
     case Family::tensor_commit:
     case Family::tensor_fence:
+    case Family::launch_control:
       return products == Products::tensor_memory;
+    case Family::core_memory:
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
+      return false;
   }
   return false;
 }

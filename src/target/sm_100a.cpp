@@ -12,7 +12,6 @@ using ir::Family;
 using ir::Memory;
 
 void change_limits(TargetLimits& l) {
-  l.group_rows = 128;           // PTX, tcgen05.mma: M of a product by one CTA, a lane for each row
   l.product_column_unit = 16;   // PTX, tcgen05.mma: of M = 128 with 8-bit B it is 16, else 8
   l.product_groups = 0;         // a product is waited for by an mbarrier
   l.tensor_lanes = 128;         // PTX, "tensor memory"
@@ -29,6 +28,7 @@ void change_units(std::vector<Unit>& units) {
     if (unit.name == "tensor cores") unit.families = {Family::tensor_product};
   }
   units.push_back({"tensor memory", {Family::tensor_access}, {}});
+  units.push_back({"launch control", {Family::launch_control}, {}});
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ Target sm_100a() {
   t.moves.insert(t.moves.end(), {{Memory::shared, Memory::tensor},
                                  {Memory::tensor, Memory::registers},
                                  {Memory::registers, Memory::tensor}});
-  t.accumulator = t.product_operand = nullptr;  // no part of a product is in registers
-  t.schedules = {"rows"};
+  // A warpgroup moves results of 64 rows to and from tensor memory, and operands, as wgmma has them
+  // in registers (PTX, tcgen05.ld: 16x256b, 16x128b).
   return t;
 }
 

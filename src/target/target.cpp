@@ -5,6 +5,7 @@
 
 #include "support/diagnostic.h"
 #include "target/cpu.h"
+#include "target/incore.h"
 #include "target/sm_100a.h"
 #include "target/sm_90a.h"
 
@@ -16,7 +17,8 @@ using ir::Memory;
 std::vector<std::unique_ptr<const Target>>& records() {
   static std::vector<std::unique_ptr<const Target>> all = [] {
     std::vector<std::unique_ptr<const Target>> first;
-    for (Target record : {sm_90a(), sm_100a(), sm_110a()}) {
+    for (Target record :
+         {sm_90a(), sm_100a(), sm_110a(), incore(), incore_unified(), incore_partitions()}) {
       first.push_back(std::make_unique<const Target>(std::move(record)));
     }
     return first;
@@ -77,6 +79,12 @@ const Unit& Target::unit_of(ir::Family family) const {
 }
 
 const Unit& Target::unit_of(const ir::Operation& instruction) const {
+  if (instruction.attributes.has(ir::Key::unit)) {
+    const std::string& name = instruction.attributes.text(ir::Key::unit);
+    for (const Unit& unit : units) {
+      if (unit.name == name) return unit;
+    }
+  }
   const bool combines = instruction.attributes.has(ir::Key::function) &&
                         ir::info(instruction.op).family == ir::Family::computation;
   const ir::OpInfo& record =
@@ -167,8 +175,12 @@ RoleRegisters role_registers(const TargetLimits& limits, std::int64_t computing_
   const std::int64_t groups = std::max<std::int64_t>(computing_groups, ctas == 1 ? 2 : 1);
   const std::int64_t all =
       (groups + 1) * launch_registers(limits, ctas * (groups + 1) * limits.group_threads());
+  // Where results have a memory of their own, what loads gets some of the registers: ptxas for
+  // sm_100a keeps more of its numbers there, and spilled with 24.
+  const std::int64_t least =
+      limits.tensor_columns > 0 ? 4 * limits.register_unit : limits.least_role_registers;
   const std::int64_t computing =
-      (all - limits.least_role_registers) / groups / limits.register_unit * limits.register_unit;
+      (all - least) / groups / limits.register_unit * limits.register_unit;
   return {static_cast<int>(all - groups * computing), static_cast<int>(computing)};
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,6 +58,8 @@ struct Unit {
   std::vector<ir::Pipe> pipes;       // the same of functions of elements
 };
 
+struct Core;  // core.h
+
 // Where the elements of a product's result, or of its first operand in registers, have to lie.
 using RegisterLayoutOf = ir::RegisterLayout (*)(std::int64_t rows, std::int64_t columns,
                                                 DType element, SourceLocation where);
@@ -74,6 +77,8 @@ struct Target {
   std::vector<Unit> units;
   std::vector<ir::Family> operations;  // of the scheduled and the machine form, that it has
   std::vector<ir::Op> without;         // of these, single ones that it lacks
+  // Of a core with explicit memories: what there is beside global memory. Null for all others.
+  std::shared_ptr<const Core> core = nullptr;
 
   // The way of a kernel, by names that the layers list: passes from the simplified tile form to the
   // schedule (src/passes), schedules, of which the first that takes the kernel makes the scheduled

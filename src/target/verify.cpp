@@ -5,6 +5,7 @@
 #include "ir/verifier.h"
 #include "ir/verifier_context.h"
 #include "target/target.h"
+#include "target/verify_core.h"
 
 namespace tilewright::target {
 namespace {
@@ -155,6 +156,8 @@ void verify_header(const VerifierContext& context, const Target& target) {
                   limits.lanes, limits.lanes, limits.threads);
   context.require(kernel.cluster >= 1 && kernel.cluster <= limits.cluster,
                   "a cluster of {} CTAs, expected 1 to {}", kernel.cluster, limits.cluster);
+  context.require(!kernel.cta_pairs || limits.tensor_columns > 0,
+                  "cta_pairs, and {} has no tensor memory", target.name);
   const std::int64_t registers = kernel.resident * kernel.threads * limits.least_role_registers;
   context.require(kernel.resident >= 1 && registers <= limits.registers,
                   "{} CTAs of {} threads share {} registers, expected at least {} a thread",
@@ -237,6 +240,7 @@ void verify(const ir::Kernel& kernel, ErrorKind kind) {
   if (kernel.form == ir::Form::tile) return;
   const Target& target = target_of(kernel);
   VerifierContext context(kernel, kind);
+  if (target.core) return verify_core(context, target);
   verify_header(context, target);
   verify_block(context, target, kernel.body);
   verify_roles(context, target.limits);

@@ -52,6 +52,9 @@ body () {
     %30: i32 = for_loop %22, %11, %14, %22 (%31: i32, %32: i32) {
       yield %1
     }
+    %33: i32 = for_loop %0, %11, %4, %0 (%34: i32, %35: i32) {
+      yield %35
+    }
     yield
   }
 }
@@ -80,6 +83,7 @@ body () {
   EXPECT_EQ(different(27), 8);  // and the next one's by 3
   EXPECT_EQ(different(29), 8);  // what is chosen by the rank
   EXPECT_EQ(different(32), 8);  // a number at first, then the rank
+  EXPECT_EQ(different(34), 2);  // the index of a loop whose steps are as long as the rank says
 }
 
 }  // namespace

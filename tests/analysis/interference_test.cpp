@@ -67,6 +67,21 @@ TEST(InterferenceTest, AnAccumulatorContinuesInPlace) {
   EXPECT_FALSE(r.between(r.result(ir::Op::wgmma), r.result(ir::Op::wait)));
 }
 
+// Both are there at once, whichever branch has made them.
+TEST(InterferenceTest, ResultsOfABranchAreApart) {
+  const Role r(
+      "    %15: bool = lt %10, %11\n"
+      "    %16: tile<f32, 64x64>, %17: tile<f32, 64x64> = if_then %15 () {\n"
+      "      %18: tile<f32, 64x64> = exp2 %14\n"
+      "      yield %18, %14\n    } () {\n"
+      "      %19: tile<f32, 64x64> = neg %14\n"
+      "      yield %14, %19\n    }\n"
+      "    %20: tile<f32, 64x64> = add %16, %17\n" +
+      kStore);
+  const ir::ValueId first = r.result(ir::Op::if_then);
+  EXPECT_TRUE(r.between(first, first + 1));
+}
+
 TEST(InterferenceTest, ARunningProductKeepsItsOperands) {
   const Role r(
       "    %15: tile<bf16, 64x64> = cast %14\n"

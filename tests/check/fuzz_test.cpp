@@ -32,6 +32,23 @@ TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
   EXPECT_GT(report.checked, 1000 * report.agreed);
 }
 
+// The same for a target whose products leave their results in tensor memory. It has none of the
+// explicit level's products.
+TEST(FuzzTest, RandomKernelsForTensorMemory) {
+  CampaignOptions options;
+  options.machine = "sm_100a";
+  options.seed = 100;  // products of two kinds on one result, and tiles that warps send
+  options.count = 110;
+  const CampaignReport report = run_campaign(options);
+  for (const Failure& failure : report.failures) {
+    ADD_FAILURE() << "seed " << failure.seed << ", " << failure.verdict.stage << ": "
+                  << failure.shrunken.text << "\n"
+                  << text_of(failure.recipe);
+  }
+  EXPECT_EQ(report.kernels, options.count);
+  EXPECT_GT(report.agreed, options.count * 7 / 10);
+}
+
 // Of the machine forms of random kernels, how many have what compilers get wrong.
 struct Reached {
   int one = 0;             // conversion of layouts, or more

@@ -53,12 +53,12 @@ struct Built {
   std::vector<std::vector<std::string>> settings;  // with each choice of sizes
 };
 
-Built built(const Entry& entry) {
+Built built(const Entry& entry, const char* name = "sm_90a") {
   const LibraryKernel& kernel = find_kernel(entry.kernel);
-  const compiler::Target target = compiler::parse_target("sm_90a");
+  const compiler::Target target = compiler::parse_target(name);
   const auto machine = [&](const std::vector<std::string>& settings) {
     const Kernel traced = library::trace_entry(kernel, resolve_options(kernel, settings), target);
-    return compiler::machine_forms(traced.finish(), "sm_90a").back().kernel;
+    return compiler::machine_forms(traced.finish(), name).back().kernel;
   };
   Built made;
   const auto choices =
@@ -99,6 +99,33 @@ TEST(Printed, LibraryKernels) {
         library::make_workload(find_kernel(entry.kernel), made.settings[1], {}, 1);
     workload.poison_outputs();
     EXPECT_EQ(difference_of(made.machine, workload.arguments(), options_for(made.machine)), "");
+  }
+}
+
+// Whose results are in tensor memory, of one CTA and of pairs. What executes the text says what is
+// wrong with it.
+TEST(Printed, ProductsOfBlackwell) {
+  if (const std::string why = why_no_nvrtc("sm_100a"); !why.empty()) GTEST_SKIP() << why;
+  for (const char* schedule : {"schedule=sm100", "schedule=sm100_pairs"}) {
+    SCOPED_TRACE(schedule);
+    const std::vector<std::string> settings{schedule, "m=130", "n=72", "k=136"};
+    const Built made = built({"gemm", settings}, "sm_100a");
+    library::Workload workload = library::make_workload(find_kernel("gemm"), settings, {}, 1);
+    workload.poison_outputs();
+    const codegen::CudaSource source = codegen::print(made.machine);
+    const std::string text = printed_ptx_text(made.machine, source);
+    const auto difference = [&](const std::string& ptx) {
+      return text_of(compare_printed(made.machine, source.parameters, ptx::parse(ptx, "k.ptx"),
+                                     workload.arguments(), options_for(made.machine)));
+    };
+    EXPECT_EQ(difference(text), "");
+    // What is left out shows.
+    for (const char* name : {"tcgen05.alloc.", "tcgen05.mma.", "tcgen05.commit.", "tcgen05.ld."}) {
+      const std::size_t at = text.find(name);
+      ASSERT_NE(at, std::string::npos) << name;
+      std::string other = text;
+      EXPECT_NE(difference(other.erase(at, text.find(';', at) - at)), "") << name;
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "codegen/ragged_text.h"
 #include "codegen/ranks_text.h"
 #include "codegen/tensor_memory_text.h"
+#include "codegen/tensor_pairs_text.h"
 
 // Everything that can be printed is compiled for sm_90a, which needs no GPU.
 namespace tilewright::codegen {
@@ -475,7 +476,9 @@ std::vector<MachineSample> machine_samples() {
           {"ordered", ordered_text(), true},
           {"watched", watched_text(), true},
           {"cluster_products", products_text("grid (2)\ncluster 2"), true},
-          {"tensor_memory", std::string(kTensorMemoryText), true}};
+          {"tensor_memory", std::string(kTensorMemoryText), true},
+          {"tensor_pairs", std::string(kTensorPairsText), true},
+          {"handed_out", std::string(kHandedOutText), true}};
 }
 
 namespace {

@@ -196,6 +196,22 @@ TEST(CudaPrinter, AnIndexIsLoadedOnceForTheWarp) {
   EXPECT_THAT(text, HasSubstr("      const int v11 = *(counter_2 + v10);"));
 }
 
+// What one of the lanes that hold an element has been given the others take: the one whose number
+// is the same but for the part that repeats.
+TEST(CudaPrinter, WhatLanesRepeatIsGivenToAllOfThem) {
+  const auto of_lanes = [](const std::string& lanes) {
+    return printed(fmt::format(R"(
+    %30: registers<i32, 1> = registers {{name = "one"}}
+    fill %30, %13
+    atomic_registers %2, %30, %12, %13 {{function = add, sizes = [32], )"
+                               R"(layout = register_layout[32|l:{}|w:8@0:4], )"
+                               R"(semantics = "relaxed", scope = "gpu"}})",
+                               lanes));
+  };
+  EXPECT_THAT(of_lanes("4@0:1,8*"), HasSubstr("[i], lane - lane / 4 % 8 * 4);"));
+  EXPECT_THAT(of_lanes("8*,4@0:1"), HasSubstr("[i], lane - lane / 1 % 8 * 1);"));
+}
+
 // Barrier i of those that begin at `first`.
 TEST(CudaPrinter, NamedBarriersAreCountedFromTheirFirst) {
   const std::string text = printed(R"(

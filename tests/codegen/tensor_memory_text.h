@@ -51,8 +51,11 @@ yield
 role {name = "read", first_warp = 0, warps = 4} (%30: i32) {
 %31: registers<f32, 64> = registers {name = "sums"}
 %32: registers<bf16, 64> = registers {name = "factors"}
+%42: registers<f32, 32> = registers {name = "half"}
+%43: registers<bf16, 32> = registers {name = "half_factors"}
 %33: bf16 = constant {value = 1.5}
 fill %32, %33
+fill %43, %33
 named_sync %10 {first = 1, threads = 160}
 %34: i32 = warp_index
 %35: i32 = mul %34, %14
@@ -62,6 +65,7 @@ named_sync %10 {first = 1, threads = 160}
 %39: i32 = add %38, %35
 tcgen05_fence_after
 tcgen05_st %7, %39, %32 {count = 32, register = 0}
+tcgen05_st %7, %39, %43 {count = 16, register = 0, row_bytes = 16}
 tcgen05_wait_st
 tcgen05_fence_before
 named_sync %10 {first = 2, threads = 160}
@@ -70,7 +74,8 @@ tcgen05_fence_after
 tcgen05_ld %31, %6, %37 {count = 32, register = 0}
 %40: i32 = add %37, %11
 tcgen05_ld %31, %6, %40 {count = 32, register = 32}
-tcgen05_wait_ld %31
+tcgen05_ld %42, %6, %37 {count = 32, register = 0, row_bytes = 32}
+tcgen05_wait_ld %31, %42
 tcgen05_fence_before
 store_registers %0, %31, %10, %10, %12, %13 {sizes = [128, 64], layout = register_layout[128x64|r:64@1:1|l:32@0:1|w:4@0:32]}
 named_sync %10 {first = 3, threads = 160}

@@ -106,6 +106,7 @@ TEST(CompileToMachine, RowsAreBuiltForEveryTarget) {
   const Block rows = m.block(i, 16);
   store(Y(rows, all), reduce_sum(load(X(rows, all)), 1));
   for (const target::Target* target : target::targets()) {
+    if (target->printer.empty()) continue;
     SCOPED_TRACE(target->name);
     const ir::Kernel machine = compile_to_machine(kernel.finish(), target->name).kernel;
     const codegen::CudaSource source = codegen::print(machine);

@@ -41,9 +41,11 @@ TEST(CompilerTargetTest, ARecordIsEnough) {
   EXPECT_EQ(parse_target("sim:sm_90x").arch, "sm_90x");
   EXPECT_THAT(
       error_of("gpu", ErrorKind::usage),
-      HasSubstr("use one of: interpreter, cpu, sim:sm_90a, sim:sm_100a, sim:sm_110a, sim:sm_90x, "
-                "cuda, sm_90a, sm_100a, sm_110a, sm_90x, passes:sm_90a, passes:sm_100a, "
-                "passes:sm_110a, passes:sm_90x"));
+      HasSubstr("use one of: interpreter, cpu, sim:sm_90a, sim:sm_100a, sim:sm_110a, sim:incore, "
+                "sim:incore_unified, sim:incore_partitions, sim:sm_90x, cuda, sm_90a, sm_100a, "
+                "sm_110a, incore, incore_unified, incore_partitions, sm_90x, passes:sm_90a, "
+                "passes:sm_100a, passes:sm_110a, passes:incore, passes:incore_unified, "
+                "passes:incore_partitions, passes:sm_90x"));
 }
 
 // Who has another GPU is told which it is, what is served, and what runs without.

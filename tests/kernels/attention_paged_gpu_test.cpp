@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,29 +56,32 @@ TEST_F(AttentionPagedGpuTest, NeighbouringPagesHaveTheBitsOfOthers) {
     const char* kernel;
     const char* schedule;
   };
+  // Of a kernel's forms one reference: it takes longer than all else here.
+  std::map<std::string, library::Reference> references;
   for (const Form& form :
        {Form{"attention_paged", "sm90"}, Form{"attention_paged", "sm90_planned"},
         Form{"attention_paged", "sm90_chunks"}, Form{"attention_paged_fp8", "sm90_planned"},
         Form{"attention_paged_mla", "sm90_planned"}}) {
     SCOPED_TRACE(std::string(form.kernel) + " " + form.schedule);
-    std::vector<std::string> settings = {"heads=16",
-                                         "kv_heads=4",
+    std::vector<std::string> settings = {"heads=8",
+                                         "kv_heads=2",
                                          "page=16",
                                          "max_pages=70",
                                          "pages=420",
                                          "batch=6",
                                          "causal=true",
-                                         "lengths_q=1,70,1,0,1,200",
+                                         "lengths_q=1,20,1,0,1,70",
                                          "window=700",
                                          "sinks=true",
                                          std::string("schedule=") + form.schedule};
-    if (std::string(form.kernel) == "attention_paged_mla") std::erase(settings, "kv_heads=4");
+    if (std::string(form.kernel) == "attention_paged_mla") std::erase(settings, "kv_heads=2");
     library::Workload shuffled = library::make_workload(find_kernel(form.kernel), settings, {}, 3);
     library::Workload in_runs = test::in_runs(shuffled, 4);
     run(shuffled);
     run(in_runs);
-    const library::Comparison comparison =
-        library::compare(shuffled, library::reference_of(shuffled, library::Executed::by_hardware));
+    const auto [at, is_new] = references.try_emplace(form.kernel);
+    if (is_new) at->second = library::reference_of(shuffled, library::Executed::by_hardware);
+    const library::Comparison comparison = library::compare(shuffled, at->second);
     EXPECT_TRUE(comparison.ok()) << comparison.text();
     for (const std::size_t i : test::outputs_of(shuffled)) {
       EXPECT_EQ(in_runs.tensors[i], shuffled.tensors[i]) << i;

@@ -145,10 +145,26 @@ TEST(GemmSm100Test, WhatFollowsTheSums) {
 
 class GemmSm100 : public testing::TestWithParam<GemmRoles> {};
 INSTANTIATE_TEST_SUITE_P(Roles, GemmSm100,
-                         testing::Values(GemmRoles::one_tile, GemmRoles::persistent),
+                         testing::Values(GemmRoles::one_tile, GemmRoles::persistent,
+                                         GemmRoles::pairs, GemmRoles::handed_out),
                          [](const auto& info) {
-                           return info.param == GemmRoles::one_tile ? "OneTile" : "Persistent";
+                           switch (info.param) {
+                             case GemmRoles::one_tile:
+                               return "OneTile";
+                             case GemmRoles::persistent:
+                               return "Persistent";
+                             case GemmRoles::pairs:
+                               return "Pairs";
+                             case GemmRoles::handed_out:
+                               return "HandedOut";
+                           }
+                           return "";
                          });
+
+// CTAs that have a tile together.
+int ctas_of(GemmRoles roles) {
+  return roles == GemmRoles::pairs || roles == GemmRoles::handed_out ? 2 : 1;
+}
 
 TEST_P(GemmSm100, OfAllLengths) {
   const ir::Kernel machine = machine_of(gemm_sm100(narrow(), GetParam()));
@@ -160,7 +176,7 @@ TEST_P(GemmSm100, OfAllLengths) {
   check(machine, {0, 64, 64}, options);
   check(machine, {136, 72, 0}, options);
   // Several tiles of a CTA, each in several parts: whoever gives back what is not read yet is seen.
-  options.multiprocessors = 1;
+  options.multiprocessors = ctas_of(GetParam());
   for (const int block_n : {128, 256}) {
     for (const int block_k : {64, 128}) {
       Gemm wide;
@@ -178,7 +194,7 @@ TEST_P(GemmSm100, UnderAdversarialSchedules) {
        {simulator::Search::random, simulator::Search::delays, simulator::Search::held}) {
     simulator::MachineOptions options;
     options.search = search;
-    options.multiprocessors = 1;
+    options.multiprocessors = ctas_of(GetParam());
     options.strict = true;
     for (options.seed = 0; options.seed < 2; ++options.seed) {
       check(machine, {136, 136, 136}, options);
@@ -210,11 +226,12 @@ TEST_P(GemmSm100, IsTracedAndFollowedWithoutValues) {
       EXPECT_EQ(product.end - product.start, 128 * 64 * 16 / 4096);
     }
   }
-  EXPECT_EQ(products, 2u * 2 * 4 * 4) << "tiles, blocks of k, steps";
+  // Of a pair the first CTA has both rows of tiles.
+  EXPECT_EQ(products, 2u / ctas_of(GetParam()) * 2 * 4 * 4) << "tiles, blocks of k, steps";
 }
 
 TEST_P(GemmSm100, BecomesACubin) {
-  const char* const target = GetParam() == GemmRoles::persistent ? "sm_100a" : "sm_110a";
+  const char* const target = GetParam() == GemmRoles::one_tile ? "sm_110a" : "sm_100a";
   if (const std::string why = runtime::why_no_nvrtc(target); !why.empty()) GTEST_SKIP() << why;
   const codegen::CudaSource source = codegen::print(machine_of(gemm_sm100({}, GetParam())));
   runtime::CompileRequest request;
@@ -304,6 +321,63 @@ TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
                                    const SharedTile&) { all.columns(32, 64); }),
               HasSubstr("columns: 64 from 32 of 64"));
+}
+
+// As error_in_role, with tensor memory and a ring of pairs.
+template <typename Body>
+std::string error_in_pair(int cluster, Body body) {
+  return error_of([&] {
+    Kernel kernel("k");
+    kernel.target("sm_100a");
+    kernel.ctas(6, cluster);
+    const TensorMemory memory(kernel, "sums", 64, CtaGroup::pair);
+    SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+    Ring ring(kernel, "ring", stages(1), {{bf16, 128, 64}});
+    ring.pairs();
+    kernel.roles({role("multiply", warps(1), registers(64), [&] {
+      memory.allocate();
+      body(memory.attach(), a, b, ring);
+    })});
+  });
+}
+
+TEST(GemmSm100Test, MisuseOfPairsIsAnErrorAtItsLine) {
+  using All = TensorColumns;
+  EXPECT_THAT(error_in_pair(2, [](const auto&...) {}), HasSubstr("no error"));
+  EXPECT_THAT(error_in_pair(3, [](const auto&...) {}),
+              HasSubstr("tensor memory of pairs of CTAs, in clusters of 3"));
+  EXPECT_THAT(error_in_pair(2, [](const All& all, const auto& a, const auto& b,
+                                  const Ring&) { mma(all, a, b.T(), false); }),
+              HasSubstr("the result takes 128 columns, and 64 are given"));
+  EXPECT_THAT(error_in_pair(2, [](const All& all, const auto& a, const auto&,
+                                  const Ring&) { mma(all, a, a.rows(0, 24).T(), false); }),
+              HasSubstr("n is no multiple of 16 up to 128, of each CTA of a pair"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                kernel.ctas(2, 2);
+                const TensorMemory one(kernel, "one", 64);
+                const TensorMemory two(kernel, "two", 64, CtaGroup::pair);
+              }),
+              HasSubstr("TensorMemory \"two\": is of pairs of CTAs, and \"one\" is not"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                kernel.ctas(2, 2);
+                Ring ring(kernel, "ring", stages(1), {});
+                ring.pairs();
+                kernel.roles({role("wait", warps(1), registers(64), [&] { ring.consume(); })});
+              }),
+              HasSubstr("the ring \"ring\" is of pairs of CTAs, and the kernel's tensor memory is "
+                        "not"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                kernel.ctas(2);
+                GridTiles tiles(kernel, "tiles", stages(1));
+                kernel.roles({role("ask", warps(2), registers(64), [&] { tiles.ask(); })});
+              }),
+              HasSubstr("ask: the role \"ask\" has 2 warps"));
 }
 
 TEST(GemmSm100Test, TooManyColumnsAreAnErrorAtTheirDeclaration) {

@@ -46,16 +46,22 @@ def cases(rows):
     pages = normal(4, 3, 1, 8, seed=1)
     table, lengths = numbers(0, 1, 2, 3).view(2, 2), numbers(4, 2)
     offsets = numbers(0, rows // 2, rows)
-    paged = (offsets, lengths, table, None, False, 0, 0.0, 0.0, 0, None, "")
+    paged = (offsets, lengths, table, None, None, False, 0, 0.0, 0.0, 0, None, "")
     fp8 = [tensor.to(torch.float8_e4m3fn) for tensor in (a, b, pages)]
     one = torch.ones(1)
     return {
         "attention": ((q, k, v), (None, None, None, True, 0, 0.0, 0.0, 0, 0, "")),
         "attention_backward": ((normal(*out.shape, seed=7), normal(*lse.shape, seed=8), q, k, v,
                                 out, lse), (None, None, None, False, 0, 0.0, 0.0, "")),
+        "attention_fp8": ((), (*(tensor.to(torch.float8_e4m3fn) for tensor in (q, k, v)),
+                               torch.ones(2), one, one, False, 0.0, torch.bfloat16, "")),
+        "kv_append": ((), (normal(rows, 1, 8), normal(rows, 1, 4), numbers(*[0] * rows),
+                           numbers(*range(rows)), table, normal(4, 3, 1, 8),
+                           normal(4, 3, 1, 4), normal(6, 2), None, None, "")),
         "attention_paged": ((normal(rows, 2, 8), pages, pages), paged),
         "attention_paged_fp8": ((normal(rows, 2, 8),), (fp8[2], fp8[2], one, one, *paged)),
-        "attention_paged_plan": ((), (offsets, lengths, 2, 1, 0, 0, "")),
+        "attention_paged_mla": ((normal(rows, 2, 8), pages[:, :, 0]), (4, *paged)),
+        "attention_paged_plan": ((), (offsets, lengths, 2, 1, 0, 0, False, "")),
         "gemm": ((a, b), ("",)),
         "linear": ((a, b, normal(4, seed=5), d_c), ("gelu", True, "")),
         "activation_backward": ((d_c, normal(rows, 4, seed=6)), ("silu", True, "")),
@@ -73,12 +79,13 @@ def cases(rows):
 
 
 # Of these nobody asks for gradients: they have none, or have been checked with those that they are.
-WITHOUT_GRADIENTS = {"attention_paged", "attention_paged_fp8", "attention_backward",
+WITHOUT_GRADIENTS = {"attention_paged", "attention_paged_fp8", "attention_paged_mla",
+                     "attention_backward",
                      "norm_backward", "softmax_backward", "cross_entropy_backward",
                      "activation_backward"}
 
 
-OF_E4M3 = {"attention_paged_fp8", "gemm_fp8"}  # which PyTorch does not compare
+OF_E4M3 = {"attention_fp8", "attention_paged_fp8", "gemm_fp8"}  # which PyTorch does not compare
 
 
 class Opcheck(unittest.TestCase):

@@ -5,7 +5,15 @@ import unittest
 
 import torch
 import torch_reference as reference
-from tilewright.torch import attention_paged, attention_paged_plan, flash_attn, flash_attn_interface
+from tilewright.torch import (
+    attention_fp8,
+    attention_paged,
+    attention_paged_mla,
+    attention_paged_plan,
+    flash_attn,
+    flash_attn_interface,
+    kv_append,
+)
 from torch_reference import normal, require_close, require_refusal
 
 LENGTHS = [37, 0, 16, 50]
@@ -106,11 +114,11 @@ class Paged(unittest.TestCase):
         k = k.nan_to_num()
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged.default,
-            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, False, 0, 0.0,
-             0.0, 0, None, ""))
+            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, None, False, 0,
+             0.0, 0.0, 0, None, ""))
         torch.library.opcheck(
             torch.ops.tilewright.attention_paged_plan.default,
-            (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, ""))
+            (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, False, ""))
 
     def test_one_plan_for_several_layers(self):
         lengths = numbers(LENGTHS)
@@ -228,3 +236,123 @@ class Cache(unittest.TestCase):
                     self.q, *self.dense, cu_seqlens_q=one))):
             with self.subTest(name):
                 require_refusal(self, call, name)
+
+
+class Tables(unittest.TestCase):
+    def test_of_one_axis(self):
+        q = normal(4, 1, 4, 32)
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        used = [-(-length // PAGE) for length in LENGTHS]
+        indptr = numbers([0, *torch.tensor(used).cumsum(0).tolist()])
+        indices = torch.cat([row[:n] for row, n in zip(table, used)])
+        wanted = attention_paged(q, k, k, table, numbers(LENGTHS))
+        got = attention_paged(q, k, k, indices, numbers(LENGTHS), indptr=indptr)
+        require_close(self, "out", got, wanted, torch.float32)
+        require_refusal(self, lambda: attention_paged(q, k, k, indices, numbers([38, 0, 17, 50]),
+                                                      indptr=indptr), "room for 16 keys")
+        require_refusal(self, lambda: attention_paged(q, k, k, table, numbers(LENGTHS),
+                                                      indptr=indptr), "block_table has 2 axes")
+
+    def test_latent_keys(self):
+        dense = normal(4, 50, 1, 48, seed=1)
+        kv, table = paged(dense, LENGTHS)
+        for queries, options in ((1, {}), (3, {"causal": True})):
+            q = normal(4, queries, 5, 48)
+            out, lse = attention_paged_mla(q, kv[:, :, 0], table, numbers(LENGTHS), scale=0.2,
+                                           dim_v=32, return_lse=True, **options)
+            for b, length in enumerate(LENGTHS):
+                rows = dense[b:b + 1, :length]
+                wanted = reference.attention(q[b:b + 1], rows, rows[..., :32], scale=0.2,
+                                             **options)
+                require_close(self, f"out {b}", out[b:b + 1], wanted[0], torch.float32)
+                require_close(self, f"lse {b}", lse[b:b + 1], wanted[1], torch.float32)
+        plan = attention_paged_plan(numbers(LENGTHS), heads=5, kv_heads=1, latent=True)
+        out = attention_paged_mla(q[:, :1], kv[:, :, 0], table, numbers(LENGTHS), scale=0.2,
+                                  dim_v=32, plan=plan)
+        self.assertEqual(out.shape, (4, 1, 5, 32))
+        require_refusal(self, lambda: attention_paged_mla(
+            q, kv[:, :, 0], table, numbers(LENGTHS), scale=0.2, dim_v=49),
+            "dim_v is 49", "than that")
+
+
+class Appending(unittest.TestCase):
+    def places(self):
+        """Two tokens of each sequence that has keys, behind these, and one that pads."""
+        sequences = numbers([0, 0, 2, 2, 3, 3, 0])
+        return sequences, numbers([37, 38, 16, 17, 48, 49, -1])
+
+    def test_what_attention_reads(self):
+        dense = [normal(4, 50, 2, 32, seed=seed) for seed in (1, 2)]
+        (k, table), (v, _) = (paged(t, LENGTHS) for t in dense)
+        sequences, positions = self.places()
+        rows = [torch.stack([t[s, p] for s, p in zip(sequences, positions)]) for t in dense]
+        for cache in (k, v):  # what stands there already is none of the appended
+            cache[table[3, 3]] = torch.nan
+        before = k.clone(), v.clone()
+        kv_append(*rows, k, v, sequences, positions, table)
+        for cache, was, t in zip((k, v), before, dense):
+            wanted = was.clone()
+            for s, p in zip(sequences[:-1], positions[:-1]):
+                wanted[table[s, p // PAGE], p % PAGE] = t[s, p]
+            self.assertTrue(torch.equal(cache.nan_to_num(9), wanted.nan_to_num(9)))
+
+    def test_rotated_and_quantised(self):
+        k, v = normal(7, 2, 32, seed=1), normal(7, 2, 32, seed=2)
+        sequences, positions = self.places()
+        table = torch.arange(16, dtype=torch.int32).view(4, 4)
+        angles = torch.arange(64)[:, None] * torch.tensor([0.3, 0.05])
+        cos_sin = torch.cat([angles.cos(), angles.sin()], -1)
+        caches = [torch.zeros(16, PAGE, 2, 32) for _ in range(2)]
+        kv_append(k, v, *caches, sequences, positions, table, cos_sin=cos_sin)
+        low, high, rest = k.split([2, 2, 28], -1)
+        cos, sin = (part[positions[:-1].long(), None] for part in cos_sin.split(2, -1))
+        low, high, rest = low[:-1], high[:-1], rest[:-1]
+        wanted = torch.cat([low * cos - high * sin, high * cos + low * sin, rest], -1)
+        pages = table[sequences[:-1].long(), positions[:-1].long() // PAGE].long()
+        slots = positions[:-1].long() % PAGE
+        require_close(self, "rotated", caches[0][pages, slots], wanted, torch.float32)
+        self.assertTrue(torch.equal(caches[1][pages, slots], v[:-1]))
+        narrow = [torch.zeros(16, PAGE, 2, 32).to(torch.float8_e4m3fn) for _ in range(2)]
+        scale = torch.tensor([0.01, 0.02])
+        kv_append(k, v, *narrow, sequences, positions, table, k_scale=scale, v_scale=scale[:1])
+        of_k = (k[:-1] / scale[:, None]).to(torch.float8_e4m3fn)
+        self.assertTrue(torch.equal(narrow[0].float()[pages, slots], of_k.float()))
+
+    def test_refuses(self):
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        rows, (sequences, positions) = normal(7, 2, 32), self.places()
+        for call, said in (
+                (lambda: kv_append(rows, rows, k[..., :16], k, sequences, positions, table),
+                 "the dim of k_cache is 16"),
+                (lambda: kv_append(rows, rows, k, k, sequences[:3], positions, table),
+                 "number of tokens of sequences is 3"),
+                (lambda: kv_append(rows, rows, k, k, sequences, positions + 30, table),
+                 "positions has 67, of 64"),
+                (lambda: kv_append(rows, rows, k, k, sequences, positions, table + 90),
+                 "there are 16 pages"),
+                (lambda: kv_append(rows, rows, k, k, sequences, positions, table,
+                                   k_scale=torch.ones(2)), "k_scale is given, and k_cache is of"),
+                (lambda: kv_append(rows, rows, k.mT.contiguous().mT, k, sequences, positions,
+                                   table), "k_cache has the strides")):
+            require_refusal(self, call, said)
+
+
+class OfBytes(unittest.TestCase):
+    def test_attention(self):
+        narrow = [normal(2, 40, heads, 32, seed=heads + i).to(torch.float8_e4m3fn)
+                  for i, heads in enumerate((4, 2, 2))]
+        scales = torch.rand(4) + 0.5, torch.rand(2) + 0.5, torch.tensor(0.7)
+        for causal in (False, True):
+            out, lse = attention_fp8(*narrow, *scales, causal=causal, return_lse=True)
+            wanted = reference.attention(
+                *(t.double() * s.expand(t.shape[2])[:, None] for t, s in zip(narrow, scales)),
+                causal=causal)
+            error = (out.double() - wanted[0]).square().mean() / wanted[0].square().mean()
+            self.assertLess(error.sqrt().item(), 0.035)
+            require_close(self, "lse", lse, wanted[1], torch.float32)
+        require_refusal(self, lambda: attention_fp8(narrow[0].float(), *narrow[1:], *scales),
+                        "q has elements of torch.float32", "float8_e4m3fn")
+        require_refusal(self, lambda: attention_fp8(*narrow, scales[1], *scales[1:]),
+                        "q_scale is {2}", "one element for all heads")
+        require_refusal(self, lambda: attention_fp8(*narrow, *scales, out_dtype=torch.float32),
+                        "out_dtype is torch.float32", "set it to")

@@ -6,6 +6,7 @@
 #include "ir/program.h"
 #include "schedules/followed_scalars.h"
 #include "schedules/timeline.h"
+#include "target/target.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 
@@ -157,6 +158,31 @@ TEST(ModelTest, ShapesRankVariantsDifferently) {
   EXPECT_LT(seconds(tiles(128, 256), 8192, 8192, 8192), seconds(tiles(64, 256), 8192, 8192, 8192));
   // 132 tiles of 128 x 128 are one wave, of 128 x 256 half a wave.
   EXPECT_LT(seconds(tiles(128, 128), 1408, 1536, 4096), seconds(tiles(128, 256), 1408, 1536, 4096));
+}
+
+// By published measurements of a B200: a product of 128 x 128 x 128 takes 512 cycles of the tensor
+// cores, as many of shared memory for its operands, and as many for their copies to it; exp2 of
+// 128 x 128 elements takes 1024. Each tile that is added to and read crosses the port of tensor
+// memory. Nothing of it has run.
+TEST(ModelTest, UnitsOfBlackwellHavePublishedCycles) {
+  kernels::Gemm gemm;
+  gemm.block_n = gemm.block_k = 128;
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernels::gemm_sm100(gemm, kernels::GemmRoles::one_tile).finish(),
+                                   "sm_100a")
+          .kernel;
+  const target::Device& device = target::device_of("sm_100a");
+  const auto follow = [&](std::int64_t k) {
+    return follow_cta(machine, gemm_sizes(128, 128, k), 0, 1, device);
+  };
+  const CtaTimeline one = follow(128), two = follow(256);
+  EXPECT_NEAR((two.products - one.products) * device.reached.product_share, 512, 1e-6);
+  EXPECT_DOUBLE_EQ(two.shared - one.shared, 512 + 512);
+  const double sums = 128 * 128 * 4 / device.reached.tensor_bytes;
+  EXPECT_NEAR(two.tensor_memory - one.tensor_memory, 8 * sums, 1e-6) << "a step of k adds once";
+  EXPECT_NEAR(one.tensor_memory, 8 * sums + sums, 1e-6) << "and the epilogue reads once";
+  const target::Rates& rates = target::find_target("sm_100a").rates;
+  EXPECT_EQ(128 * 128 * rates.issue_special / (4 * 32), 1024);
 }
 
 TEST(ModelTest, NothingToDoTakesALaunch) {

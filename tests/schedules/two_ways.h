@@ -18,10 +18,11 @@ struct TwoWays {
 };
 
 inline TwoWays run_two_ways(const Kernel& kernel, const std::vector<HostTensor>& tensors,
-                            const std::vector<double>& scalars = {}) {
+                            const std::vector<double>& scalars = {},
+                            const char* simulated = "sim:sm_90a") {
   TwoWays results{tensors, tensors};
   for (auto& [target, on] :
-       {std::pair("interpreter", &results.wanted), {"sim:sm_90a", &results.got}}) {
+       {std::pair("interpreter", &results.wanted), {simulated, &results.got}}) {
     std::vector<TensorRef> refs;
     for (HostTensor& tensor : *on) refs.push_back(ref(tensor));
     compile(kernel, target).run(refs, scalars);
@@ -40,8 +41,9 @@ inline void expect_near(const HostTensor& got, const HostTensor& wanted, double 
 
 // The tensors behind the first `inputs` are those that the kernel makes.
 inline void expect_two_ways(const Kernel& kernel, const std::vector<HostTensor>& tensors,
-                            std::size_t inputs, double bound) {
-  const TwoWays results = run_two_ways(kernel, tensors);
+                            std::size_t inputs, double bound,
+                            const char* simulated = "sim:sm_90a") {
+  const TwoWays results = run_two_ways(kernel, tensors, {}, simulated);
   for (std::size_t i = inputs; i < tensors.size(); ++i) {
     SCOPED_TRACE(testing::Message() << kernel.name() << ": output " << i - inputs);
     expect_near(results.got[i], results.wanted[i], bound);

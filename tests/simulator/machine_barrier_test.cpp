@@ -345,7 +345,10 @@ TEST(MachineLitmus, RegisterPoolGrantsWhatOthersGaveUp) {
                           barrier_role("math", 0, 8, 51, set(240, 1)),
                       0),
             "capacity");
-  EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(30, 0)), 0), "registers");
+  // Registers change hands by eights.
+  for (const int count : {30, 28, 20}) {
+    EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(count, 0)), 0), "registers") << count;
+  }
   EXPECT_EQ(run_roles(barrier_role("less", 1, 1, 51, set(160, 1)), 0), "registers");
 }
 

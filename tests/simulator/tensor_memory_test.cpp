@@ -2,101 +2,34 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "simulator/litmus.h"
+#include "simulator/tensor_litmus.h"
 
 // Products in tensor memory, and what has to order who uses it. By the PTX ISA 9.0: nothing here
 // was seen on a GPU.
 namespace tilewright::simulator {
 namespace {
 
-// bf16, 128 x 64, both K-major; operands with a swizzle of 128 bytes, 1024 between 8 rows.
-constexpr std::int64_t kInstruction = 0x08100490;
-constexpr std::int64_t kDescriptor = 0x4000404000010000 >> 14;
-
-std::string product(int step, const std::string& accumulate, const std::string& address = "%40") {
-  return fmt::format(
-      "    tcgen05_mma_ss %5, {}, %1, %0, %2, %0, {} {{m = 128, n = 64, k = 16, instruction = {}, "
-      "descriptor_a = {}, descriptor_b = {}, step_a = {}, step_b = {}}}\n",
-      address, accumulate, kInstruction, kDescriptor, kDescriptor, 32 * step, 32 * step);
-}
-
-std::string products() {
-  std::string text = product(0, "%11");
-  for (int step = 1; step < 4; ++step) text += product(step, "%10");
-  return text;
-}
-
-const std::string kAlloc = "    tcgen05_alloc %5, %3, %0\n";
-const std::string kSecond = "    tcgen05_alloc %6, %3, %7\n    %45: i32 = shared_load %3, %7\n";
-const std::string kDealloc = "    tcgen05_dealloc %5, %40\n";
-const std::string kCommit = "    tcgen05_commit %24, %0\n";
-const std::string kAwaited = "    mbarrier_wait %24, %0, %0\n";
-const std::string kAfter = "    tcgen05_fence_after\n";
-const std::string kBefore = "    tcgen05_fence_before\n";
-const std::string kLoad = "    tcgen05_ld %30, %5, %43 {count = 64, register = 0}\n";
-const std::string kLoaded = "    tcgen05_wait_ld %30\n";
-const std::string kWindow = "    %42: i32 = mul %41, %12\n";
-const std::string kFreed = "    named_sync %0 {first = 2, threads = 160}\n";
-
-// A warp multiplies A [128, 64] and B [64, 64]^T, and four read the result to Y. %0 to %9 are their
-// numbers, %10 true, %11 false.
-std::string kernel() {
-  std::string text = R"(kernel "litmus" machine
-target "sm_100a"
-in A: bf16[128, 64] = %90
-in B: bf16[64, 64] = %91
-inout Y: f32[128, 64] = %92
-grid (1)
-threads 256
-shared_bytes 24704
-body () {
-  %20: tensor_map = tensor_map %90 {name = "A map", box = [128, 64], swizzle = 128}
-  %21: tensor_map = tensor_map %91 {name = "B map", box = [64, 64], swizzle = 128}
-  %1: shared<bf16, 1x128x64> = shared {name = "a", layout = shared_layout[128x64*2|128@0:128,64@1:2|x3.4.3], stages = 1, offset = 0}
-  %2: shared<bf16, 1x64x64> = shared {name = "b", layout = shared_layout[64x64*2|64@0:128,64@1:2|x3.4.3], stages = 1, offset = 16384}
-  %3: shared<i32, 1x1x4> = shared {name = "address", layout = shared_layout[1x4*4|4@1:4], stages = 1, offset = 24576}
-  %23: mbarriers<2> = mbarriers {name = "loaded", arrivals = 1, offset = 24640}
-  %24: mbarriers<2> = mbarriers {name = "done", arrivals = 1, offset = 24656}
-  %5: tensor_memory<64> = tensor_memory {name = "d"}
-  %6: tensor_memory<64> = tensor_memory {name = "other"}
-  mbarrier_init %23 {arrivals = 1}
-  mbarrier_init %24 {arrivals = 1}
-  fence_barrier_init
-  cta_sync
-  %0: i32 = constant {value = 0}
-  %7: i32 = constant {value = 1}
-  %8: i32 = constant {value = 128}
-  %9: i32 = constant {value = 64}
-  %10: bool = constant {value = 1}
-  %11: bool = constant {value = 0}
-  %12: i32 = constant {value = 2097152}
-  role {name = "multiply", first_warp = 4, warps = 1} (%50: i32) {
-)";
-  text += kAlloc;
-  text += R"(    named_sync %0 {first = 1, threads = 160}
-    %40: i32 = shared_load %3, %0
-    mbarrier_expect_tx %23, %0 {bytes = 24576}
-    tma_load %20, %1, %0, %23, %0, %0, %0 {bytes = 16384}
-    tma_load %21, %2, %0, %23, %0, %0, %0 {bytes = 8192}
-    mbarrier_wait %23, %0, %0
-)";
-  text += products() + kCommit + "    tcgen05_relinquish\n" + kFreed + kDealloc;
-  text += R"(    yield
-  }
-  role {name = "read", first_warp = 0, warps = 4} (%51: i32) {
-    %30: registers<f32, 64> = registers {name = "sums"}
-    named_sync %0 {first = 1, threads = 160}
-    %44: i32 = shared_load %3, %0
-    %41: i32 = warp_index
-)";
-  text += kWindow + "    %43: i32 = add %44, %42\n" + kAwaited + kAfter + kLoad + kLoaded + kBefore;
-  text +=
-      R"(    store_registers %92, %30, %0, %0, %8, %9 {sizes = [128, 64], layout = register_layout[128x64|r:64@1:1|l:32@0:1|w:4@0:32]}
-)";
-  return text + kFreed + "    yield\n  }\n}\n";
-}
+using tensor_litmus::Execution;
+using tensor_litmus::kAfter;
+using tensor_litmus::kAlloc;
+using tensor_litmus::kAwaited;
+using tensor_litmus::kBefore;
+using tensor_litmus::kCommit;
+using tensor_litmus::kDealloc;
+using tensor_litmus::kDescriptor;
+using tensor_litmus::kernel;
+using tensor_litmus::kFreed;
+using tensor_litmus::kInstruction;
+using tensor_litmus::kLoad;
+using tensor_litmus::kLoaded;
+using tensor_litmus::kSecond;
+using tensor_litmus::kWindow;
+using tensor_litmus::product;
+using tensor_litmus::products;
 
 std::string changed(std::string text, const std::string& from, const std::string& to,
                     bool last = false) {
@@ -105,20 +38,6 @@ std::string changed(std::string text, const std::string& from, const std::string
   return at == std::string::npos ? text : text.replace(at, from.size(), to);
 }
 std::string without(const std::string& passage) { return changed(kernel(), passage, ""); }
-
-struct Execution {
-  MachineTensor a{"A", DType::bf16, {128, 64}}, b{"B", DType::bf16, {64, 64}},
-      y{"Y", DType::f32, {128, 64}};
-  MachineReport report;
-  explicit Execution(const std::string& text, std::uint64_t seed = 0) {
-    ir::verify(ir::parse_text(text, "kernel.tw"));
-    a.randomise(1);
-    b.randomise(2);
-    MachineOptions options;
-    options.seed = seed;
-    report = run(text, {&a, &b, &y}, options);
-  }
-};
 
 constexpr std::uint64_t kSeeds = 10;
 
@@ -250,13 +169,66 @@ TEST(TensorMemoryTest, AProductIsCommittedBeforeItsWarpEnds) {
                "a product may be in flight when its warp ends", "tcgen05_commit");
 }
 
-// What was stored by threads is read by products behind the wait for it, and two fences.
+// L4. What was stored by threads is read by products behind the wait for it, and two fences.
 TEST(TensorMemoryTest, WhatThreadsStoreIsReadBack) {
   const std::string store = "    tcgen05_st %5, %43, %30 {count = 64, register = 0}\n";
   const std::string stored = "    tcgen05_wait_st\n";
   const std::string text = changed(kernel(), kBefore, store + stored + kLoad + kLoaded + kBefore);
   EXPECT_TRUE(Execution(text).report.ok()) << first_message(Execution(text).report);
   expect_fault(changed(text, stored, ""), "race", "tcgen05_st", "tcgen05_wait_st");
+}
+
+// L7: products read what threads wrote to shared memory behind a fence of the writers.
+TEST(TensorMemoryTest, WhatThreadsWriteToSharedMemoryIsFencedForProducts) {
+  const std::string write =
+      "    %47: bf16 = constant {value = 1.0}\n"
+      "    %31: registers<bf16, 8> = registers {name = \"ones\"}\n    fill %31, %47\n"
+      "    store_matrix %31, %1, %0, %0 {register = 0, row_bytes = 128, column_bytes = 0, "
+      "swizzle_divisor = 128, swizzle_mask = 7}\n";
+  const std::string fence = "    fence_proxy_async\n    warp_sync\n";
+  const std::string text = changed(kernel(), product(0, "%11"), write + fence + product(0, "%11"));
+  EXPECT_TRUE(Execution(text).report.ok()) << first_message(Execution(text).report);
+  expect_fault(changed(text, fence, "    warp_sync\n"), "proxy", "", "fence_proxy_async");
+}
+
+// L9: a commit is of the products of its own thread. One by another warp waits for none of them.
+TEST(TensorMemoryTest, ACommitIsOfItsOwnThreadsProducts) {
+  std::string text = changed(kernel(), kCommit, "    tcgen05_commit %24, %7\n");
+  text = changed(text, kAwaited, "    tcgen05_commit %24, %0\n" + kAwaited);
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_FALSE(Execution(text, seed).report.ok()) << "seed " << seed;
+  }
+}
+
+// L10: a fresh barrier passes a wait for the phase before, and holds one for its own.
+TEST(TensorMemoryTest, AFreshBarrierIsNotPrimed) {
+  const std::string before = "    mbarrier_wait %24, %7, %7\n";
+  EXPECT_TRUE(Execution(changed(kernel(), kAlloc, kAlloc + before)).report.ok());
+  expect_fault(changed(kernel(), kAlloc, kAlloc + "    mbarrier_wait %24, %7, %0\n"), "deadlock",
+               "", "");
+  // Priming it with an arrival completes the phase that the commit should: the wait for it is over
+  // before the products are.
+  const std::string primed = changed(kernel(), kAlloc, kAlloc + "    mbarrier_arrive %24, %0\n");
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_FALSE(Execution(primed, seed).report.ok()) << "seed " << seed;
+  }
+}
+
+// A step along k of an operand with a swizzle is 32 bytes on, whoever says otherwise in its bits.
+TEST(TensorMemoryTest, AWrongStepIsAWrongResult) {
+  std::string step = product(1, "%10");
+  step = changed(step, "step_b = 32", "step_b = 64");
+  const Execution run(changed(kernel(), product(1, "%10"), step));
+  double largest = 0;
+  for (std::int64_t row = 0; row < 128; ++row) {
+    for (std::int64_t column = 0; column < 64; ++column) {
+      double wanted = 0;
+      for (std::int64_t k = 0; k < 64; ++k)
+        wanted += double{run.a.at(row, k)} * run.b.at(column, k);
+      largest = std::max(largest, std::abs(run.y.at(row, column) - wanted));
+    }
+  }
+  EXPECT_GT(largest, 1) << "the literal bits decide";
 }
 
 }  // namespace

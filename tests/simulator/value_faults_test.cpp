@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -169,6 +170,46 @@ TEST(ValueFaults, MaskOfWhatNoLoadFinds) {
       masked_sum("%25", "compute %10, %9, %23 {function = add, maps = maps[[1:32:1], []]}")));
   EXPECT_FALSE(hides_zeros_alone(
       masked_sum("%25", "compute %10, %9 {function = exp2, maps = maps[[1:32:1]]}")));
+}
+
+// Numbers of blocks: of nothing there are none.
+std::string masked_blocks(std::int64_t more, const std::string& limit, const std::string& bound) {
+  std::string text = masked_sum(
+      "%42",
+      fmt::format("compute %10, %9, %40 {{function = add, maps = maps[[1:32:1], []]}}\n"
+                  "    compute %10, %10, %41 {{function = div, maps = maps[[1:32:1], []]}}"));
+  const auto replace = [&text](const std::string& from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos;
+         at = text.find(from, at + to.size())) {
+      text.replace(at, from.size(), to);
+    }
+  };
+  for (const char* type : {"f32, 32", "f32, 1", "f32[rows, columns]", "f32[rows]", "f32 ="}) {
+    replace(type, "i32" + std::string(type + 3));
+  }
+  replace("value = 0.0", "value = 0"), replace("value = 1.0", "value = 1");
+  replace("    fill %7",
+          fmt::format("    %40: i32 = constant {{value = {}}} @\"sums.cpp\":5\n"
+                      "    %41: i32 = constant {{value = 64}} @\"sums.cpp\":5\n"
+                      "    %43: i32 = add %26, %23 @\"sums.cpp\":5\n"
+                      "    %44: i32 = dim {{dim = dim((columns + 1))}} @\"sums.cpp\":5\n"
+                      "    %42: i32 = sub {} @\"sums.cpp\":5\n    fill %7",
+                      more, bound));
+  replace("%26, %27, %28, %25 {sizes = [1, 4096]", "%26, " + limit + " {sizes = [1, 4096]");
+  return text;
+}
+
+TEST(ValueFaults, MaskOfBlocksOfNothing) {
+  // What lies from `cta_index` on, and the same of one more on both sides.
+  const std::string load = "%26, %28, %25", own = "%25, %26", other = "%44, %43";
+  EXPECT_TRUE(hides_zeros_alone(masked_blocks(63, load, own)));
+  EXPECT_TRUE(hides_zeros_alone(masked_blocks(63, load, other)));
+  EXPECT_TRUE(hides_zeros_alone(masked_blocks(0, "%43, %28, %44", own)));
+  // A remainder that makes a block, another limit, and another beginning.
+  EXPECT_FALSE(hides_zeros_alone(masked_blocks(64, load, own)));
+  EXPECT_FALSE(hides_zeros_alone(masked_blocks(-1, load, own)));
+  EXPECT_FALSE(hides_zeros_alone(masked_blocks(63, load, "%44, %26")));
+  EXPECT_FALSE(hides_zeros_alone(masked_blocks(63, load, "%25, %43")));
 }
 
 TEST(ValueFaults, MaskOffByOne) { EXPECT_EQ(expect_found(32, masked()).caught, 1); }

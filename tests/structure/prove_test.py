@@ -207,7 +207,7 @@ class Schedules(unittest.TestCase):
                             prove.Subject("gemm", ["d"], False, cases=("often",))]
         wanted = prove.wanted_schedules(Arguments)
         self.assertEqual([wanted[("gemm", name, "control")] for name in "abcd"],
-                         [1000, 334, 334, 334])
+                         [1000, 334, 334, 50])
         self.assertEqual(wanted[("gemm", "schedule=tile", "control")], 1000)
         self.assertEqual(wanted[("gemm", "b", "values")], 3)
         came_to = {"gemm a": 1000, "gemm b": 300, "gemm c": 10, "gemm schedule=tile": 900}
@@ -224,10 +224,36 @@ class Schedules(unittest.TestCase):
             return [{"key": ["gemm", "b", "control", 0], "seconds": 1,
                      "answer": {"schedules": 25, "cases": list(cases)}}]
         left = [(["gemm", "b", "control", 25], [])]
-        one, many = {"sizes": "m=1", "one_for_all": True}, {"sizes": "m=2"}
+        one, many = {"sizes": "m=1", "one_for_all": True}, {"sizes": "m=2", "schedules": 20}
         wanted = {("gemm", "b", "control"): 1000}
         self.assertIsNone(prove.Queue(list(left), done(one), wanted).take())
         self.assertIsNotNone(prove.Queue(list(left), done(one, many), wanted).take())
+
+    def test_of_what_hangs_on_the_order_as_many_are_executed_as_are_wanted(self):
+        def done(several):
+            return {"status": 0, "answer": {"schedules": 250 + several, "cases": [
+                {"sizes": "m=1", "schedules": 250, "one_for_all": True},
+                {"sizes": "m=2", "schedules": several}]}}
+        self.assertEqual(prove.schedules_of(done(100)), 100)
+        self.assertEqual(prove.schedules_of({"answer": {"schedules": 7}}), 7)
+        self.assertEqual(prove.schedules_of({"answer": {"cases": [{"agrees": True}]}}), 0)
+
+    def test_processes_have_the_schedules_of_their_case_between_them(self):
+        class Arguments:
+            schedules, valued, strict = 600, 8, False
+            all_subjects = [prove.Subject("gemm", ["a"], True, cases=("often", "seldom")),
+                            prove.Subject("gemm", ["b"], True, cases=("often",)),
+                            prove.Subject("gemm", ["c"], False, cases=("often",))]
+        asked = {}
+        for key, words in prove.clean_tasks(Arguments, Arguments.all_subjects):
+            asked[key[1], key[2], key[3]] = [words[words.index(name) + 1]
+                                             for name in ("--seed", "--schedules")]
+        self.assertEqual(asked, {
+            ("a", "values", 0): ["0", "8"], ("b", "values", 0): ["0", "4"],
+            ("c", "values", 0): ["0", "4"],
+            ("a", "control", 0): ["0", "250"], ("a", "control", 250): ["250", "250"],
+            ("a", "control", 500): ["500", "100"], ("b", "control", 0): ["0", "250"],
+            ("b", "control", 250): ["250", "50"], ("c", "control", 0): ["0", "50"]})
 
 
 if __name__ == "__main__":

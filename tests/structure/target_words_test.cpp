@@ -97,5 +97,37 @@ TEST(TargetWordsTest, TheTileFormKnowsNoTarget) {
   EXPECT_GE(read, std::size(kIndependent)) << "a file has been moved";
 }
 
+// Cores with explicit memories are their records: nothing else asks for a name of a machine, of a
+// memory or of a unit.
+TEST(TargetWordsTest, NobodyAsksWhichCoreItIs) {
+  constexpr std::string_view kNames[] = {
+      "\"incore", "\"Mat\"", "\"Left\"", "\"Right\"", "\"Acc\"",     "\"Vec\"", "\"SBUF\"",
+      "\"PSUM\"", "\"MTE",   "\"FIX\"",  "\"cube\"",  "\"vector\",", "\"GM\"",  "\"HBM\""};
+  std::size_t records = 0;
+  for (const char* folder : {"src", "kernels", "tools"}) {
+    for (const fs::directory_entry& entry :
+         fs::recursive_directory_iterator(kRepository / folder)) {
+      const std::string path = fs::relative(entry.path(), kRepository).generic_string();
+      const std::string ending = entry.path().extension().string();
+      if (ending != ".cpp" && ending != ".h") continue;
+      std::ifstream file(entry.path());
+      const bool is_record = path.starts_with("src/target/incore");
+      std::size_t named = 0;
+      int number = 0;
+      for (std::string line; std::getline(file, line);) {
+        ++number;
+        for (const std::string_view name : kNames) {
+          if (line.find(name) == std::string::npos) continue;
+          ++named;
+          EXPECT_TRUE(is_record) << path << ":" << number << " names " << name
+                                 << ": ask the record (src/target/core.h)";
+        }
+      }
+      records += is_record && named > 0;
+    }
+  }
+  EXPECT_EQ(records, 3u) << "a record has been moved";
+}
+
 }  // namespace
 }  // namespace tilewright::structure

@@ -203,17 +203,41 @@ TEST(CommandTest, OneScheduleStandsForAllWhereNothingHangsOnIt) {
   EXPECT_EQ(one["schedules"], 5);
   EXPECT_LT(4 * one["operations"].get<std::int64_t>(), all["operations"].get<std::int64_t>());
   int alone = 0, several = 0;
+  std::int64_t of_several = 0;
   const Json shared = run("attention_backward --set schedule=ordered --set heads=2",
                           "--one-for-all --shrunken --control-only");
   for (const Json& each : shared["cases"]) {
     (each.contains("one_for_all") ? alone : several) += 1;
+    if (!each.contains("one_for_all")) of_several += each["schedules"].get<std::int64_t>();
   }
   EXPECT_GT(alone, 0);
   EXPECT_GT(several, 0);
+  // These have five between them, but for what is rounded up.
+  EXPECT_GE(of_several, 5);
+  EXPECT_LE(of_several, 5 + several);
   const std::string attention =
       "attention_forward --set schedule=sm90 --set heads=1 "
       "--set queries=64 --set keys=64";
   EXPECT_FALSE(run(attention, "--one-for-all --control-only")["cases"][0].contains("one_for_all"));
+}
+
+// A sequence has pages for more steps than a ring has stages, so that who keeps a stage is noticed.
+TEST(CommandTest, RingsOfPagesWrapAround) {
+  const std::string faults =
+      "simulate attention_paged --target sm_90a --set schedule=sm90_split --set heads=2 "
+      "--set kv_heads=1 --set dim=64 --faults --json ";
+  std::string number;
+  for (const Json& each : tilewright(faults + "--list-mutants").json()) {
+    const auto operation = each["operation"].get<std::string>();
+    if (each["change"] == "left out" && operation.rfind("mbarrier_arrive keys0_empty", 0) == 0) {
+      number = std::to_string(each["number"].get<int>());
+    }
+  }
+  ASSERT_FALSE(number.empty());
+  const Json found = tilewright(faults + "--threads 1 --mutants " + number).json();
+  ASSERT_EQ(found["mutants"].size(), 1u);
+  EXPECT_EQ(found["mutants"][0]["verdict"], "caught");
+  EXPECT_EQ(found["mutants"][0]["fault"], "deadlock");
 }
 
 // What each product multiplies belongs together in everything that ships: no false alarms.

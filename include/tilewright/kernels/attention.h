@@ -35,11 +35,23 @@ struct Attention {
 //      whose value is 0: it joins the softmax's sum and LSE
 Kernel attention_forward(const Attention& attention, SourceLocation where = here());
 
-// The same for sequences of different lengths, packed one behind the other. Sequence b has the
-// queries cu_seqlens_q[b] .. cu_seqlens_q[b + 1] - 1, and likewise its keys; both ascend, lengths
-// may be 0, and rows of no sequence are neither read nor written. Of a causal mask, the lengths are
-// the sequence's own: its last query sees its last key.
-// in   Q [total_queries, heads, dim], K [total_keys, kv_heads, dim], V [total_keys, kv_heads,
+// attention_forward of Q, K and V in e4m3, each head of which has a scale: an element stands for
+// what it is times that. `dtype` is O's. Weights are rounded to e4m3 before they meet V. There is
+// no window, cap or sink. A program, of one kernel here.
+// in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],
+//      V [batch, keys, kv_heads, dim_v], Q_scale f32 [heads], K_scale f32 [kv_heads],
+//      V_scale f32 [kv_heads], all of them positive
+// out  O [batch, queries, heads, dim_v], LSE f32 [batch, heads, queries]
+Program attention_forward_fp8(const Attention& attention, SourceLocation where = here());
+// The same for sm_90a, by products of e4m3. These want V's keys side by side, so that a kernel
+// before it turns V over, in scratch of V's size. dim and dim_v are 64 or 128.
+Program attention_forward_fp8_sm90(const Attention& attention, SourceLocation where = here());
+
+// attention_forward for sequences of different lengths, packed one behind the other. Sequence b has
+// the queries cu_seqlens_q[b] .. cu_seqlens_q[b + 1] - 1, and likewise its keys; both ascend,
+// lengths may be 0, and rows of no sequence are neither read nor written. Of a causal mask, the
+// lengths are the sequence's own: its last query sees its last key. in   Q [total_queries, heads,
+// dim], K [total_keys, kv_heads, dim], V [total_keys, kv_heads,
 //      dim_v], cu_seqlens_q i32 [batch + 1], cu_seqlens_k i32 [batch + 1]
 // out  O [total_queries, heads, dim_v], LSE f32 [heads, total_queries]
 // in   with sinks: sinks f32 [heads]
@@ -108,6 +120,34 @@ Kernel attention_varlen_forward_sm90(const Attention& attention, SourceLocation 
 // measured best (docs/log/2026-11-21-attention-dims.md).
 Attention with_sm90_blocks(Attention attention, SourceLocation where = here());
 Attention with_sm90_varlen_blocks(Attention attention, SourceLocation where = here());
+Attention with_sm90_fp8_blocks(Attention attention);
+// The roles of attention_forward_sm100. Each has a warp that loads and one that multiplies.
+enum class AttentionRoles : std::uint8_t {
+  // Two tiles of 128 queries take turns: a warpgroup for each weighs its scores, one of them while
+  // the other's are multiplied, and another warpgroup rescales and stores the sums. The weights lie
+  // in tensor memory.
+  ping_pong,
+  // One tile, and one warpgroup that weighs, rescales and stores. The weights lie in tensor memory.
+  one_tile,
+  one_tile_shared,  // the same with the weights in shared memory
+};
+// attention_forward for sm_100a: scores, weights and sums lie in tensor memory, and a thread weighs
+// a whole row. dim and dim_v are multiples of 16 up to 256, of two tiles dim_v up to 240; the dtype
+// is f16 or bf16. block_q is 256, or 128 with one tile. Raises where the blocks do not fit. No such
+// GPU has run it.
+Kernel attention_forward_sm100(const Attention& attention,
+                               AttentionRoles roles = AttentionRoles::ping_pong,
+                               SourceLocation where = here());
+// attention_varlen_forward, by the same means.
+Kernel attention_varlen_forward_sm100(const Attention& attention,
+                                      AttentionRoles roles = AttentionRoles::ping_pong,
+                                      SourceLocation where = here());
+// The same attention with the blocks that shared and tensor memory have room for.
+Attention with_sm100_blocks(Attention attention, AttentionRoles roles = AttentionRoles::ping_pong,
+                            SourceLocation where = here());
+Attention with_sm100_varlen_blocks(Attention attention,
+                                   AttentionRoles roles = AttentionRoles::ping_pong,
+                                   SourceLocation where = here());
 // The same for the tile level through the automatic schedule. Checks nothing: attention_forward
 // does.
 Attention with_tile_blocks(Attention attention);

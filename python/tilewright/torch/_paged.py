@@ -4,8 +4,9 @@ import functools
 
 import torch
 
-from ._attention import check_masked, kernel_options, require_offsets
+from ._attention import check_masked, require_offsets
 from ._checks import (
+    DTYPES,
     check_alike,
     check_integer,
     check_size,
@@ -22,7 +23,7 @@ _FP8 = torch.float8_e4m3fn
 
 def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None, softcap=0.0,
                     sinks=None, scale=None, cu_seqlens=None, k_scale=None, v_scale=None,
-                    fixed_split_size=0, plan=None, return_lse=False, target=None):
+                    indptr=None, fixed_split_size=0, plan=None, return_lse=False, target=None):
     """`attention` for decoding and for chunks of prompts: q {batch, queries, heads, dim}, k and v
     {pages, page, kv_heads, dim}. There are no gradients.
 
@@ -32,6 +33,8 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     cu_seqlens  i32 {batch + 1}: the queries are packed, and q is {total queries, heads, dim}
     k_scale, v_scale  f32 {kv_heads}, or of one element for all heads: k and v are of
                 torch.float8_e4m3fn, and stand for so many times what they are
+    indptr      i32 {batch + 1}: block_table is {entries}, of which a sequence has those from
+                indptr[b] to indptr[b + 1] - 1
     fixed_split_size  keys are divided into parts of so many, a multiple of 64: then a sequence's
                 bits do not depend on the others of its batch. 0: parts fill the GPU
     plan        attention_paged_plan's, for all layers that have these lengths
@@ -48,31 +51,72 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     else:
         q, k, v = under_autocast(q, k, v)
     _check_shapes(q, k, v)
-    scales = [_checked_scale_of(name, scale, q, k)
+    scales = [check_scale_of_heads(name, scale, q, k)
               for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
     if k.dtype == _FP8 and scales[0].numel() != scales[1].numel():
         scales = [scale.expand(k.shape[-2]) for scale in scales]
-    for name, tensor, axes in (("block_table", block_table, 2), ("lengths", lengths, 1),
+    masked = check_masked(q, causal, window, scale, softcap, sinks)
+    rest = (_checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_split_size),
+            masked, (fixed_split_size, plan, target or ""))
+    if k.dtype == _FP8:
+        return _attend(torch.ops.tilewright.attention_paged_fp8.default, q, (k, v, *scales), *rest,
+                       return_lse)
+    return _attend(torch.ops.tilewright.attention_paged.default, q, (k, v), *rest, return_lse)
+
+
+def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal=False,
+                        window=None, softcap=0.0, sinks=None, cu_seqlens=None, indptr=None,
+                        fixed_split_size=0, plan=None, return_lse=False, target=None):
+    """Multi-head latent attention, its projections absorbed: all heads of q {batch, queries, heads,
+    dim} attend to the same rows of kv {pages, page, dim}. There are no gradients.
+
+    scale       of scores: one over the root of what a head had before absorption
+    dim_v       so many first elements of a row are its value too
+
+    The rest is as `attention_paged` has it. Plans are those of `latent=True`.
+    """
+    packed = cu_seqlens is not None
+    check_tensor("q", q, ("total queries", "heads", "dim") if packed else
+                 ("batch", "queries", "heads", "dim"))
+    check_tensor("kv", kv, ("pages", "page", "dim"))
+    q, kv = under_autocast(q, kv)
+    check_alike("q", q, "kv", kv)
+    check_size("kv", kv, -1, "dim", q.shape[-1], "q")
+    check_integer("dim_v", dim_v, "set it to how many elements of a row are its value")
+    if not 0 < dim_v <= kv.shape[-1]:
+        refuse(f"dim_v is {dim_v}, and kv has rows of {kv.shape[-1]}",
+               "set it to no more than that")
+    masked = check_masked(q, causal, window, scale, softcap, sinks)
+    return _attend(torch.ops.tilewright.attention_paged_mla.default, q, (kv, dim_v),
+                   _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan,
+                                  fixed_split_size),
+                   masked, (fixed_split_size, plan, target or ""), return_lse)
+
+
+def _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_split_size):
+    """What operators take of it."""
+    packed = cu_seqlens is not None
+    for name, tensor, axes in (("block_table", block_table, 2 if indptr is None else 1),
+                               ("indptr", indptr, 1), ("lengths", lengths, 1),
                                ("cu_seqlens", cu_seqlens, 1), ("plan", plan, 1)):
         if tensor is not None:
-            _check_numbers(name, tensor, axes, q)
+            check_numbers(name, tensor, axes, q)
     batch = lengths.shape[0]
-    check_size("block_table", block_table, 0, "batch", batch, "lengths")
-    if plan is not None:
-        check_size("plan", plan, 0, "length", batch + 1, "lengths, and one more,")
-    if packed:
-        check_size("cu_seqlens", cu_seqlens, 0, "length", batch + 1, "lengths, and one more,")
-    else:
+    if indptr is None:
+        check_size("block_table", block_table, 0, "batch", batch, "lengths")
+    for name, tensor in (("indptr", indptr), ("plan", plan), ("cu_seqlens", cu_seqlens)):
+        if tensor is not None:
+            check_size(name, tensor, 0, "length", batch + 1, "lengths, and one more,")
+    if not packed:
         check_size("q", q, 0, "batch", batch, "lengths")
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * q.shape[1]
     check_integer("fixed_split_size", fixed_split_size, "set it to a multiple of 64, or to 0")
-    masked = check_masked(q, causal, window, scale, softcap, sinks)
-    tensors = (q if packed else q.flatten(0, 1), k, v)
-    rest = (cu_seqlens, lengths, block_table, *masked, fixed_split_size, plan, target or "")
-    if k.dtype == _FP8:
-        out, lse = torch.ops.tilewright.attention_paged_fp8.default(*tensors, *scales, *rest)
-    else:
-        out, lse = torch.ops.tilewright.attention_paged.default(*tensors, *rest)
+    return cu_seqlens, lengths, block_table, indptr
+
+
+def _attend(operator, q, cache, table, masked, rest, return_lse):
+    packed = q.dim() == 3
+    out, lse = operator(q if packed else q.flatten(0, 1), *cache, *table, *masked, *rest)
     if not packed:
         out, lse = out.unflatten(0, q.shape[:2]), lse.unflatten(0, q.shape[:2])
     return (out, lse.transpose(-1, -2)) if return_lse else out
@@ -93,26 +137,26 @@ def _check_shapes(q, k, v):
                "pass k and v with a number of heads that divides that of q")
 
 
-def _checked_scale_of(name, scale, q, k):
+def check_scale_of_heads(name, scale, q, k, cache="k"):
     """{kv_heads} or {1}, or None where the cache has no scales."""
     if k.dtype != _FP8:
         if scale is not None:
-            refuse(f"{name} is given, and k is of {k.dtype}",
-                   f"leave {name} out, or pass k and v of {_FP8}")
+            refuse(f"{name} is given, and {cache} is of {k.dtype}",
+                   f"leave {name} out, or pass a cache of {_FP8}")
         return None
     heads = k.shape[-2]
     if not isinstance(scale, torch.Tensor) or scale.dtype != torch.float32:
-        refuse(f"{name} is of {getattr(scale, 'dtype', type(scale).__name__)}, and k of {_FP8}",
-               "pass a tensor of torch.float32: a scale for each head of k, or one for all")
+        refuse(f"{name} is of {getattr(scale, 'dtype', type(scale).__name__)}, and {cache} of "
+               f"{_FP8}", "pass a tensor of torch.float32: a scale for each head, or one for all")
     if scale.shape not in ((heads,), (1,), ()):
-        refuse(f"{name} is {sizes_text(scale)}, and k has {heads} heads",
+        refuse(f"{name} is {sizes_text(scale)}, and {cache} has {heads} heads",
                f"pass {{{heads}}}, or one element for all heads")
     if scale.device != q.device:
         refuse(f"{name} is on {scale.device}, and q on {q.device}", f"move {name} to {q.device}")
     return scale.reshape(-1)
 
 
-def _check_numbers(name, tensor, axes, q):
+def check_numbers(name, tensor, axes, q):
     if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.int32:
         refuse(f"{name} is of {getattr(tensor, 'dtype', type(tensor).__name__)}",
                "pass a tensor of torch.int32")
@@ -127,44 +171,60 @@ def _empty_results(q, k, v, *_):
             q.new_empty(q.shape[:-1], dtype=torch.float32))
 
 
+def _empty_latent_results(q, kv, dim_v, *_):
+    return q.new_empty((*q.shape[:-1], dim_v)), q.new_empty(q.shape[:-1], dtype=torch.float32)
+
+
 def _forward(q, k, v, *rest):
-    return _run_paged("attention_paged", q, k, v, (), *rest)
+    return _run_paged("attention_paged", q, (k, v), v.shape[-1], {"kv_heads": k.shape[2]}, *rest)
 
 
 def _forward_fp8(q, k, v, k_scale, v_scale, *rest):
-    return _run_paged("attention_paged_fp8", q, k, v, (k_scale, v_scale), *rest)
+    return _run_paged("attention_paged_fp8", q, (k, v, k_scale, v_scale), v.shape[-1],
+                      {"kv_heads": k.shape[2], "scales": k_scale.numel()}, *rest)
 
 
-def _run_paged(name, q, k, v, scales, cu_seqlens_q, lengths, block_table, sinks, causal, window,
-               scale, softcap, fixed_split_size, plan, target):
+def _forward_mla(q, kv, dim_v, *rest):
+    return _run_paged("attention_paged_mla", q, (kv,), dim_v, {}, *rest)
+
+
+def _run_paged(name, q, cache, dim_v, own, cu_seqlens_q, lengths, block_table, indptr, sinks,
+               causal, window, scale, softcap, fixed_split_size, plan, target):
     if not q.is_cuda:
         require_offsets("cu_seqlens", cu_seqlens_q, q.shape[0], 0)
-        _require_pages(block_table, lengths, *k.shape[:2])
-    out, lse = _empty_results(q, k, v)
+        _require_pages(block_table, indptr, lengths, *cache[0].shape[:2])
+    out, lse = _empty_latent_results(q, None, dim_v)
     out.zero_()  # queries of no sequence are not written
     lse.fill_(-torch.inf)
-    inputs = (q, cu_seqlens_q, lengths, block_table, k, v, *scales)
+    table = (block_table,) if indptr is None else (indptr, block_table)
+    inputs = (q, cu_seqlens_q, lengths, *table, *cache)
     tensors = [*(readable(tensor) for tensor in inputs), out, lse]
     if sinks is not None:
         tensors.append(readable(sinks))
     if plan is not None:
         tensors.append(readable(plan))
     masked = (causal, window, scale, softcap)
-    run(name, (*masked, fixed_split_size),
-        lambda: kernel_options(q, k, v, sinks, masked, page=k.shape[1],
-                               fixed_split_size=fixed_split_size, planned=plan is not None,
-                               **({"scales": scales[0].numel()} if scales else {})),
-        target, tensors)
+    options = {"heads": q.shape[1], "dim": q.shape[2], "dim_v": dim_v, "dtype": DTYPES[q.dtype],
+               "causal": causal, "window": window, "scale": scale, "softcap": softcap,
+               "sinks": sinks is not None, "page": cache[0].shape[1], "csr": indptr is not None,
+               "fixed_split_size": fixed_split_size, "planned": plan is not None, **own}
+    run(name, (*masked, fixed_split_size, dim_v), lambda: options, target, tensors)
     return out, lse
 
 
-def _require_pages(table, lengths, pages, page):
+def _require_pages(table, indptr, lengths, pages, page):
     """Whether each sequence has pages for its keys. Of the host, where that can be read."""
-    room = table.shape[1] * page
-    wrong = (lengths < 0) | (lengths > room)
+    if indptr is not None:
+        require_offsets("indptr", indptr, table.shape[0], 0)
+        table = torch.nn.utils.rnn.pad_sequence(
+            [table[begin:end] for begin, end in zip(indptr, indptr[1:])], batch_first=True)
+        rooms = indptr.diff() * page
+    else:
+        rooms = torch.full_like(lengths, table.shape[1] * page)
+    wrong = (lengths < 0) | (lengths > rooms)
     if wrong.any():
-        refuse(f"lengths has {lengths[wrong][0].item()}, and block_table has room for {room} keys",
-               "let lengths be from 0 to that")
+        refuse(f"lengths has {lengths[wrong][0].item()}, and block_table has room for "
+               f"{rooms[wrong][0].item()} keys", "let lengths be from 0 to that")
     places = torch.arange(table.shape[1]) * page
     numbers = table[places < lengths[:, None]]
     wrong = (numbers < -1) | (numbers >= pages)
@@ -178,25 +238,29 @@ def _refuse_gradients(ctx, *_):
            "call it under torch.no_grad(), or train with attention")
 
 
-_REST = ("Tensor cu_seqlens_q, Tensor lengths, Tensor block_table, Tensor? sinks, bool causal, "
+_REST = ("Tensor cu_seqlens_q, Tensor lengths, Tensor block_table, Tensor? indptr, "
+         "Tensor? sinks, bool causal, "
          "SymInt window, float scale, float softcap, SymInt fixed_split_size, "
          "Tensor? plan, str target) -> (Tensor out, Tensor lse)")
-for _schema, _implementation in (
-        ("attention_paged(Tensor q, Tensor k, Tensor v, ", _forward),
+for _schema, _implementation, _fake, _tensors in (
+        ("attention_paged(Tensor q, Tensor k, Tensor v, ", _forward, _empty_results, 3),
         ("attention_paged_fp8(Tensor q, Tensor k, Tensor v, Tensor k_scale, Tensor v_scale, ",
-         _forward_fp8)):
-    differentiate(define(_schema + _REST, _implementation, _empty_results), 3, lambda *_: None,
+         _forward_fp8, _empty_results, 3),
+        ("attention_paged_mla(Tensor q, Tensor kv, SymInt dim_v, ", _forward_mla,
+         _empty_latent_results, 2)):
+    differentiate(define(_schema + _REST, _implementation, _fake), _tensors, lambda *_: None,
                   _refuse_gradients)
 
 
 def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None, window=None,
-                         fixed_split_size=0, target=None):
+                         fixed_split_size=0, latent=False, target=None):
     """How `attention_paged` of these lengths divides keys: made once, for any number of layers. It
     is computed on the GPU, and nothing waits for the host.
 
     heads, kv_heads  of q, and of k and v
     queries     of each sequence; or cu_seqlens i32 {batch + 1}, where they are packed
     window, fixed_split_size  as attention_paged has them
+    latent      of attention_paged_mla; kv_heads is 1
 
     By a plan of other lengths results are right too, in parts that are less alike. With
     fixed_split_size they depend on the lengths of the plan.
@@ -205,19 +269,20 @@ def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None
         refuse(f"lengths is of {type(lengths).__name__}", "pass a tensor of torch.int32")
     for name, tensor in (("lengths", lengths), ("cu_seqlens", cu_seqlens)):
         if tensor is not None:
-            _check_numbers(name, tensor, 1, lengths)
+            check_numbers(name, tensor, 1, lengths)
     batch = lengths.shape[0]
     if cu_seqlens is None:
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=lengths.device) * queries
     check_size("cu_seqlens", cu_seqlens, 0, "length", batch + 1, "lengths, and one more,")
     return torch.ops.tilewright.attention_paged_plan.default(
-        cu_seqlens, lengths, heads, kv_heads, window or 0, fixed_split_size, target or "")
+        cu_seqlens, lengths, heads, kv_heads, window or 0, fixed_split_size, bool(latent),
+        target or "")
 
 
-def _plan(cu_seqlens_q, lengths, heads, kv_heads, window, fixed_split_size, target):
+def _plan(cu_seqlens_q, lengths, heads, kv_heads, window, fixed_split_size, latent, target):
     plan = torch.empty_like(cu_seqlens_q)
     options = {"heads": heads, "kv_heads": kv_heads, "window": window,
-               "fixed_split_size": fixed_split_size}
+               "fixed_split_size": fixed_split_size, "latent": latent}
     if lengths.is_cuda:
         options["multiprocessors"] = _multiprocessors(lengths.get_device())
     run("attention_paged_plan", tuple(options.values()), lambda: options, target,
@@ -231,7 +296,7 @@ def _multiprocessors(device):
 
 
 define("attention_paged_plan(Tensor cu_seqlens_q, Tensor lengths, SymInt heads, SymInt kv_heads, "
-       "SymInt window, SymInt fixed_split_size, str target) -> Tensor", _plan,
+       "SymInt window, SymInt fixed_split_size, bool latent, str target) -> Tensor", _plan,
        lambda cu_seqlens_q, *_: torch.empty_like(cu_seqlens_q))
 
 

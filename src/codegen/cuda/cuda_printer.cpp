@@ -70,6 +70,7 @@ OperationPrinter printer_of(Family family) {
     case Family::tensor_access:
     case Family::tensor_wait:
     case Family::tensor_fence:
+    case Family::launch_control:
     case Family::tile:  // these are of the forms before
     case Family::own_rows:
     case Family::tile_access:
@@ -81,6 +82,11 @@ OperationPrinter printer_of(Family family) {
     case Family::fragment_tile:
     case Family::tensor_tile:
     case Family::tensor_tile_product:
+    case Family::core_memory:  // these are no GPU's
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
       break;
   }
   return nullptr;
@@ -112,6 +118,7 @@ OperationPrinter printer_of(Op op) {
 #define TW_TENSOR_ACCESS(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_TENSOR_WAIT(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_TENSOR_FENCE(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_LAUNCH_CONTROL(name, ...) TW_PRINTED_BY_NAME(name)
 #include "ir/operations.def"
 #undef TW_PRINTED_BY_NAME
   }

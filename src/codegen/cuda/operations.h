@@ -115,6 +115,8 @@ TW_PRINTER(tcgen05_fence_before);
 TW_PRINTER(tcgen05_fence_after);
 TW_PRINTER(tensor_product);
 TW_PRINTER(tensor_commit);
+TW_PRINTER(try_cancel);
+TW_PRINTER(query_cancel);
 #undef TW_PRINTER
 
 }  // namespace tilewright::codegen

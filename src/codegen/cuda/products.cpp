@@ -37,11 +37,12 @@ struct TmaShape {
   bool load = true;
   int rank = 0;
   bool multicast = false;
+  bool pair = false;  // the barrier is that of the first CTA of a pair
   bool hint = false;
 
   std::string name() const {
-    return fmt::format("{}{}{}_{}d{}{}", operation, function.empty() ? "" : "_", function, rank,
-                       multicast ? "_multicast" : "", hint ? "_hint" : "");
+    return fmt::format("{}{}{}_{}d{}{}{}", operation, function.empty() ? "" : "_", function, rank,
+                       multicast ? "_multicast" : "", pair ? "_pair" : "", hint ? "_hint" : "");
   }
 
   std::string wrapper() const {
@@ -62,7 +63,8 @@ struct TmaShape {
              : fmt::format("[%1, {{{}}}], [%0]", list("%{}", rank, first));
     if (load) {
       parameters += ", u32 barrier";
-      arguments += ", \"r\"(barrier)";
+      // A bit of the address says which CTA of a pair it is in.
+      arguments += pair ? ", \"r\"(barrier & 0xfeffffffu)" : ", \"r\"(barrier)";
     }
     if (multicast) {
       instruction += ".multicast::cluster";
@@ -70,6 +72,7 @@ struct TmaShape {
       parameters += ", u16 ctas";
       arguments += ", \"h\"(ctas)";
     }
+    if (pair) instruction += ".cta_group::2";
     if (hint) {
       instruction += ".L2::cache_hint";
       operands += fmt::format(", %{}", next++);
@@ -171,6 +174,7 @@ void print_bulk_copy(Emitter& emitter, const Operation& operation) {
   const std::int64_t cache = attributes.integer_or(Key::cache, 0);
   if (cache < 0 || cache > 2) cannot_print(operation, fmt::format("no cache policy {}", cache));
   shape.multicast = mask != 0;
+  shape.pair = attributes.integer_or(Key::pair, 0) != 0;
   shape.hint = cache != 0;
   emitter.add_wrapper(shape.name(), shape.wrapper());
   std::string call = fmt::format(

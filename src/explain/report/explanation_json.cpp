@@ -54,10 +54,13 @@ Json cost_of(const schedules::Estimate& cost) {
           {"bound", cost.bound},
           {"parts",
            {{"products", cost.products},
-            {"instructions", cost.instructions},
+            {"special", cost.special},
+            {"arithmetic", cost.arithmetic},
+            {"shared", cost.shared},
+            {"tensor_memory", cost.tensor_memory},
             {"loads", cost.loads},
-            {"chain", cost.chain},
-            {"memory", cost.memory}}},
+            {"memory", cost.memory},
+            {"exposed", cost.exposed}}},
           {"ctas", cost.ctas},
           {"ctas_a_multiprocessor", cost.resident},
           {"shared_bytes", cost.shared_bytes}};
@@ -183,6 +186,15 @@ std::string explanation_json(const Explanation& explanation) {
   }
   Json shared = Json::object();
   for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
+  Json memories = Json::array();
+  for (const MemoryUse& use : explanation.memories) {
+    memories.push_back({{"name", use.name},
+                        {"space", use.space},
+                        {"matrix", use.shape},
+                        {"stages", use.stages},
+                        {"bytes", use.bytes},
+                        {"of", use.of}});
+  }
   const Json json = {{"kernel", explanation.kernel},
                      {"target", explanation.target},
                      {"stages", stages_of(explanation)},
@@ -193,8 +205,10 @@ std::string explanation_json(const Explanation& explanation) {
                       {{"registers", known(resources.registers)},
                        {"stack_bytes", known(resources.stack_bytes)},
                        {"spill_bytes", known(resources.spill_bytes)},
-                       {"shared_bytes", known(resources.shared_bytes)}}},
+                       {"shared_bytes", known(resources.shared_bytes)},
+                       {"tensor_columns", known(resources.tensor_columns)}}},
                      {"shared", shared},
+                     {"memories", memories},
                      {"instructions", explanation.instructions},
                      {"units", explanation.units},
                      {"sass_instructions", explanation.sass.instructions},

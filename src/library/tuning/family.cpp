@@ -84,12 +84,13 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
   schedules::Estimate sum;
   double slowest = 0;
   const auto add = [&](const schedules::Estimate& each) {
-    sum.seconds += each.seconds;
-    sum.products += each.products;
-    sum.instructions += each.instructions;
-    sum.loads += each.loads;
-    sum.chain += each.chain;
-    sum.memory += each.memory;
+    for (const auto part : {&schedules::Estimate::seconds, &schedules::Estimate::products,
+                            &schedules::Estimate::special, &schedules::Estimate::arithmetic,
+                            &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
+                            &schedules::Estimate::loads, &schedules::Estimate::memory,
+                            &schedules::Estimate::exposed}) {
+      sum.*part += each.*part;
+    }
     if (each.seconds < slowest) return;
     slowest = each.seconds;
     sum.bound = each.bound;

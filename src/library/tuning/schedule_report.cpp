@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "library/schedule_choice.h"
 #include "library/tuning/family.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
+#include "target/devices.h"
 
 namespace tilewright::library {
 namespace {
@@ -21,12 +23,29 @@ std::string cost_text(const schedules::Estimate& e, double product_flops) {
       counted(e.shared_bytes, "byte"));
 }
 
+// What each unit would take alone.
+std::string units_text(const schedules::Estimate& e) {
+  const std::pair<const char*, double> units[] = {{"tensor cores", e.products},
+                                                  {"exp2 and its like", e.special},
+                                                  {"arithmetic", e.arithmetic},
+                                                  {"shared memory", e.shared},
+                                                  {"tensor memory", e.tensor_memory},
+                                                  {"loads from L2", e.loads},
+                                                  {"memory", e.memory},
+                                                  {"latencies", e.exposed}};
+  std::string text;
+  for (const auto& [name, seconds] : units) {
+    if (seconds <= 0) continue;
+    text += fmt::format("{}{} {:.4g}", text.empty() ? "  units, us  " : ", ", name, seconds * 1e6);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 }  // namespace
 
 ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& options,
                                const compiler::Target& target) {
   ScheduleReport report;
-  const int multiprocessors = ScheduleOptions().multiprocessors;
   const ScheduleChoice choice = choose_schedule(kernel, options, target.scheduled_for());
   report.chosen = name_of(choice);
   report.why = choice.why;
@@ -36,6 +55,10 @@ ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& 
     return report;
   }
   report.variants = variant_names(kernel, options, target.arch).size();
+  const std::vector<const target::Device*> devices = target::devices_of(target.arch);
+  const int multiprocessors =
+      devices.empty() ? ScheduleOptions().multiprocessors : devices.front()->multiprocessors;
+  if (!devices.empty() && !devices.front()->has_run) report.untried = devices.front()->name;
   OptionValues free;  // without the schedule, if one is set
   for (const KernelOption& option : kernel.options) {
     free.set(option.name, options.text(option.name));
@@ -69,6 +92,14 @@ std::string to_text(const ScheduleReport& report) {
   text += fmt::format("  variants   {} for all lengths\n", report.variants);
   if (!report.no_estimate.empty()) return text;
   text += "  by the model" + cost_text(report.estimate, report.product_flops);
+  text += units_text(report.estimate);
+  if (!report.untried.empty()) {
+    text += fmt::format(
+        "  error      {:.0f} % for kernels of an H200 that the model was not fitted to; no {} has "
+        "run "
+        "this\n",
+        100 * schedules::kHeldOutError, report.untried);
+  }
   const std::size_t shown = std::min(kShown, report.alternatives.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const ScheduleReport::Alternative& other = report.alternatives[i];

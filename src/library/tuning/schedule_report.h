@@ -22,6 +22,7 @@ struct ScheduleReport {
   std::string no_estimate;   // why the model says nothing of the chosen one; empty where it does
   schedules::Estimate estimate;           // of the chosen one, at the options' sizes
   double product_flops = 0;               // of it, as of the alternatives
+  std::string untried;                    // the device, where nothing has run on one
   std::vector<Alternative> alternatives;  // the others, the fastest first
   std::size_t refused = 0;                // that cannot be built for these options
 };

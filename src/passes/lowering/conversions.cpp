@@ -1,5 +1,7 @@
 #include "passes/lowering/conversions.h"
 
+#include "passes/drop_conversions.h"
+
 namespace tilewright::passes {
 
 using ir::Key;
@@ -8,6 +10,13 @@ using ir::Operation;
 using ir::ValueId;
 
 void ConversionLowering::convert(const Operation& o, bool in_loop) {
+  if (stays_in_lanes(code_.kernel(), o)) {
+    const ir::RegisterMap map =
+        ir::register_map(code_.layout(o.results[0]), code_.layout(o.operands[0]));
+    return code_.emit(
+        Op::compute, {code_.array(o.results[0]), code_.array(o.operands[0])},
+        {{Key::function, Op::cast}, {Key::maps, std::vector<ir::IndexMap>{map.terms}}}, o.where);
+  }
   const Conversion made = conversion(code_.kernel(), o);
   // Panels where it is swizzled, else plain rows.
   ir::Panels panels;

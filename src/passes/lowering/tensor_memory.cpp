@@ -37,12 +37,16 @@ void TensorMemoryLowering::product(const Operation& o) {
   };
   const OperandSide right = side(b, b_axis);
   OperandSide left;
-  ir::TensorProductShape shape{b_type.dtype, limits_.group_rows, b_type.shape[1 - b_axis]};
+  const std::int64_t ctas = code_.kernel().cta_pairs ? 2 : 1;
+  ir::TensorProductShape shape{b_type.dtype, o.attributes.integer_or(Key::m, limits_.tensor_lanes),
+                               b_type.shape[1 - b_axis] * ctas};
+  shape.ctas = ctas;
   if (from_shared) {
     const View a = views_.at(o.operands[2]);
     left = side(a, a.transposed ? 0 : 1);
     shape.m = code_.type(o.operands[2]).shape[a.transposed ? 1 : 0];
   }
+  shape.m *= ctas;
   shape.a = left.transposed != 0 ? ir::Major::mn : ir::Major::k;
   shape.b = right.transposed != 0 ? ir::Major::mn : ir::Major::k;
   const std::int64_t step_k = limits_.product_depth_bytes / size_of(shape.element);
@@ -79,17 +83,23 @@ ValueId TensorMemoryLowering::own_window(ValueId address, SourceLocation where) 
   return code_.add(address, code_.scale(warp, limits_.lanes * kLane, where), where);
 }
 
-// Calls `emit(address, attributes)` for each power of two of the tile's columns.
+// Calls `emit(address, attributes)` for powers of two of the tile's registers. A tile of 128 rows
+// has a column in each; one of 64 rows moves by matrices, of which a thread has half of the
+// columns of two rows.
 template <typename Emit>
 void TensorMemoryLowering::in_pieces(ValueId tile, ValueId address, const Operation& o, Emit emit) {
   const ir::Type type = code_.type(tile);
   const ValueId first = own_window(address, o.where);
-  const std::int64_t columns = type.shape[1] * size_of(type.dtype) / kColumnBytes;
-  for (std::int64_t column = 0; column < columns;) {
+  const bool whole = type.shape[0] == limits_.tensor_lanes;
+  const std::int64_t columns = whole ? 1 : 2;  // of a register
+  const std::int64_t registers = type.shape[1] * size_of(type.dtype) / kColumnBytes / columns;
+  for (std::int64_t moved = 0; moved < registers;) {
     std::int64_t count = kMostRegisters;
-    while (count > columns - column) count /= 2;
-    emit(at(first, column, o.where), ir::Attributes{{Key::count, count}, {Key::register_, column}});
-    column += count;
+    while (count > registers - moved) count /= 2;
+    ir::Attributes attributes{{Key::count, count}, {Key::register_, moved}};
+    if (!whole) attributes.set(Key::row_bytes, std::int64_t{size_of(type.dtype) == 4 ? 32 : 16});
+    emit(at(first, columns * moved, o.where), std::move(attributes));
+    moved += count;
   }
 }
 

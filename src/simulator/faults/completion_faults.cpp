@@ -67,7 +67,9 @@ std::vector<Mutant> seed_tensor_commit(const Sites& sites) {
     mutants.push_back(left_out(sites, *commit));
     mutants.push_back(mutant_at(sites, *commit, "arrives at once"));
     mutants.back().edit = [number = commit->number](ir::Kernel& kernel) {
-      operation_at(kernel, number).op = Op::mbarrier_arrive;
+      ir::Operation& arrival = operation_at(kernel, number);
+      arrival.op = Op::mbarrier_arrive;
+      arrival.attributes = {};
     };
   }
   return mutants;

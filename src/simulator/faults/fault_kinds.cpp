@@ -218,7 +218,7 @@ const std::vector<FaultKind>& fault_kinds() {
        seed_wrong_division,
        "no divisions"},
       {37,
-       "multicast to a CTA too few or too many, a copy to another CTA",
+       "multicast to a CTA too few or too many, a copy to another CTA or announced to it",
        {"deadlock", "mbarrier", "race", "uninitialised", "exit", "mismatch"},
        seed_multicast,
        "neither multicast nor copies in a cluster"},

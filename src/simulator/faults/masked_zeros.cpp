@@ -143,8 +143,40 @@ class MaskedZeros {
   bool is_rest(ValueId bound, ValueId limit, ValueId start) const {
     if (sites_.is_constant(start, 0) && is_same(bound, limit)) return true;
     const Site* made = sites_.definition(bound);
-    return made && made->op() == Op::sub && is_same(made->operation->operands[0], limit) &&
-           is_same(made->operation->operands[1], start);
+    if (!made || made->op() != Op::sub) return false;
+    const Shifted from = shifted(made->operation->operands[0]), to = shifted(limit);
+    const Shifted less = shifted(made->operation->operands[1]), begin = shifted(start);
+    return from.is_beside(to) && less.is_beside(begin) &&
+           from.more - less.more == to.more - begin.more;
+  }
+  // A value as another one, or a dim, and so much more.
+  struct Shifted {
+    ValueId value = ir::kNoValue;
+    std::string dim;
+    std::int64_t more = 0;
+    bool is_beside(const Shifted& other) const {
+      return dim.empty() ? value == other.value && other.dim.empty() : dim == other.dim;
+    }
+  };
+  Shifted shifted(ValueId value) const {
+    const Site* made = sites_.definition(value);
+    if (!made) return {value, {}, 0};
+    const std::vector<ValueId>& operands = made->operation->operands;
+    if (made->op() == Op::dim) {
+      const Dim& dim = made->operation->attributes.dim();
+      const bool is_sum = dim.kind() == Dim::Kind::add && dim.rhs().is_constant();
+      if (is_sum) return {value, dim.lhs().to_string(), dim.rhs().constant()};
+      return {value, dim.to_string(), 0};
+    }
+    if (made->op() != Op::add) return {value, {}, 0};
+    for (const std::size_t i : {0, 1}) {
+      const std::optional<std::int64_t> more = sites_.constant(operands[i]);
+      if (!more) continue;
+      Shifted of = shifted(operands[1 - i]);
+      of.more += *more;
+      return of;
+    }
+    return {value, {}, 0};
   }
   bool is_same(ValueId a, ValueId b) const {
     if (a == b) return true;
@@ -194,8 +226,26 @@ class MaskedZeros {
     if (function == Op::mul) return zero(0) || zero(1);
     if (function == Op::add || function == Op::sub) return zero(0) && zero(1);
     if (function == Op::fma) return (zero(0) || zero(1)) && zero(2);
+    if (function == Op::div) return is_zero_quotient(*made, elements, depth);
     return function == Op::select && zero(1) &&
            (zero(2) || is_of_zeros(operation, *made, elements, depth));
+  }
+  // Of 0 by an integer, also where what is divided is rounded up: (0 + c) / d with c below d.
+  bool is_zero_quotient(const Site& division, const Elements& elements, int depth) const {
+    const ir::Operation& operation = *division.operation;
+    const auto divisor = sites_.constant(operation.operands[2]);
+    const ValueId dividend = operation.operands[1];
+    if (!divisor || *divisor <= 0 || !is_array(dividend)) return false;
+    const Elements own = through(operation.attributes.maps()[0], elements);
+    if (is_zero(dividend, division, own, depth - 1)) return true;
+    const Site* sum = written_before(dividend, division);
+    if (!sum || sum->op() != Op::compute || sum->operation->attributes.function() != Op::add) {
+      return false;
+    }
+    const ir::Operation& added = *sum->operation;
+    const auto more = sites_.constant(added.operands[2]);
+    return more && *more >= 0 && *more < *divisor && is_array(added.operands[1]) &&
+           is_zero(added.operands[1], *sum, through(added.attributes.maps()[0], own), depth - 1);
   }
   // The select's condition is x == 0, of zeros: its first operand is taken.
   bool is_of_zeros(const ir::Operation& select, const Site& at, const Elements& elements,

@@ -182,6 +182,24 @@ std::vector<Mutant> seed_multicast(const Sites& sites) {
     mutants.push_back(with_mask(sites, *copy, more,
                                 fmt::format("is for CTAs {:#b} instead of {:#b}", more, mask)));
   }
+  for (const Site* commit : sites.of(Op::tcgen05_commit)) {
+    const auto mask =
+        static_cast<std::uint64_t>(commit->operation->attributes.integer_or(Key::multicast, 0));
+    if (mask == 0) continue;
+    for (const std::uint64_t fewer : {mask & (mask - 1), mask & ~std::bit_floor(mask)}) {
+      if (fewer == 0) continue;
+      mutants.push_back(
+          with_mask(sites, *commit, fewer,
+                    fmt::format("arrives in CTAs {:#b} instead of {:#b}", fewer, mask)));
+    }
+  }
+  for (const Site* copy : sites.of(Op::tma_load)) {
+    if (copy->operation->attributes.integer_or(Key::pair, 0) == 0) continue;
+    mutants.push_back(mutant_at(sites, *copy, "is announced to the CTA that it goes to"));
+    mutants.back().edit = [number = copy->number](ir::Kernel& kernel) {
+      operation_at(kernel, number).attributes.erase(Key::pair);
+    };
+  }
   for (const Site* copy : sites.of(Op::cluster_copy)) {
     mutants.push_back(mutant_at(sites, *copy, "goes to the CTA behind"));
     mutants.back().edit = [number = copy->number](ir::Kernel& kernel) {

@@ -80,8 +80,9 @@ class ControlOnly {
                        [&](const Instruction& each) { return writes(each, tensor); });
   }
   bool writes(const Instruction& instruction, int allocation) const {
-    // Of words, and of the address that an allocation leaves, the values are known.
-    if (instruction.code == Code::shared_word || instruction.code == Code::tensor_allocation) {
+    // Of words, of the address that an allocation leaves, and of clusters the values are known.
+    if (instruction.code == Code::shared_word || instruction.code == Code::tensor_allocation ||
+        instruction.code == Code::launch_control) {
       return false;
     }
     return prepared_.allocation_of(instruction) == allocation &&
@@ -172,6 +173,7 @@ class ControlOnly {
       case Code::tensor_product:
       case Code::tensor_commit:
       case Code::tensor_fence:
+      case Code::launch_control:
       case Code::register_budget:
         break;
     }

@@ -240,13 +240,20 @@ void order_source(Launch& launch, const Warp& warp, const Instruction& instructi
   warp.cta->foreign_uses.add(std::move(use));
 }
 
+// Whose barrier hears of what the CTA receives.
+Cta& signalled_by(const Transfer& transfer, Cta& receiver) {
+  return transfer.pair && !receiver.is_first() ? receiver.peer() : receiver;
+}
+
 // The copy's part that one CTA receives: its accesses, and when it completes.
 void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instruction,
               const IssuedCopy& load, int barrier) {
   const Transfer& transfer = launch.kernel.transfers[instruction.detail];
   const std::int64_t bytes = transfer.bytes;
-  const int agent = launch.order.agents().at(cta.cluster_rank(), Agents::Kind::phases, barrier);
-  const auto epoch = static_cast<Epoch>(cta.barriers[barrier].phase + 1);
+  Cta& signalled = signalled_by(transfer, cta);
+  const int agent =
+      launch.order.agents().at(signalled.cluster_rank(), Agents::Kind::phases, barrier);
+  const auto epoch = static_cast<Epoch>(signalled.barriers[barrier].phase + 1);
   AccessKind kind;
   kind.async = true;
   const Access read = launch.order.by_unit(warp, instruction, kind, agent, epoch);
@@ -264,6 +271,7 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   use.barrier = agent;
   use.phase = epoch;
   use.by_access = false;
+  if (&signalled != &cta) signalled.foreign_uses.add(use);
   cta.foreign_uses.add(std::move(use));
   cta.shared.poison(load.address, bytes);
   Event event;
@@ -271,15 +279,16 @@ void issue_to(Cta& cta, Launch& launch, Warp& warp, const Instruction& instructi
   event.issuer = &warp;
   event.instruction = &instruction;
   event.destination = &cta;
+  event.signalled = &signalled;
   event.address = load.address;
   event.source = load.source;
   event.data = load.data;
   event.coordinates = load.start;
   event.access = access;
   event.barrier = barrier;
-  event.phase = cta.barriers[barrier].phase;
+  event.phase = signalled.barriers[barrier].phase;
   event.timed =
-      launch.timing.issue(warp, instruction, cta, barrier, bytes, transfer.is_for_others());
+      launch.timing.issue(warp, instruction, signalled, barrier, bytes, transfer.is_for_others());
   if (launch.recorder) launch.recorder->load_issued(event);
   launch.add_event(std::move(event));
 }
@@ -293,16 +302,18 @@ void issue_load(Launch& launch, Warp& warp, const Instruction& instruction,
   const std::uint64_t receivers = receivers_of(warp, transfer);
   for (const auto& cta : warp.cta->cluster->ctas) {
     if (!(receivers >> cta->cluster_rank() & 1)) continue;
-    if (cta->live == 0) {
+    Cta& signalled = signalled_by(transfer, *cta);
+    if (cta->live == 0 || signalled.live == 0) {
       launch.log.add({"exit",
                       instruction.where(),
                       {},
-                      fmt::format("exit: a copy to CTA {}, which has ended\n{}", cta->index,
+                      fmt::format("exit: a copy to CTA {}, which has ended\n{}",
+                                  cta->live == 0 ? cta->index : signalled.index,
                                   launch.access("write", instruction, warp)),
                       "cluster_sync before the kernel ends"});
       continue;
     }
-    if (!usable(launch, warp, instruction, *cta, barrier)) continue;
+    if (!usable(launch, warp, instruction, signalled, barrier)) continue;
     issue_to(*cta, launch, warp, instruction, copy, barrier);
   }
 }
@@ -405,7 +416,10 @@ void finish_load(Launch& launch, const Event& event) {
     }
   }
   shared.hold(event.address, transfer.bytes);
-  complete_tx(launch, event, transfer.bytes);
+  // Of a pair the first CTA expects the bytes, before its own copies.
+  const bool early =
+      transfer.multicast != 0 || transfer.source >= 0 || event.issuer->cta != event.signalled;
+  complete_tx(launch, event, transfer.bytes, early);
 }
 
 void advance_store(Launch& launch, Warp& warp, Store& store, Store::Stage stage) {

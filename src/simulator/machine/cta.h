@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -184,8 +185,10 @@ struct TensorWork {
   std::int64_t address = 0, a_address = 0;  // in tensor memory
   std::int64_t a = 0, b = 0;                // start addresses in shared memory
   bool accumulate = false;
-  // Of a commit: what the thread knew, and how many commits it had made with it.
+  // Of a commit: on whose barriers it arrives, a bit for each CTA of the cluster; what the thread
+  // knew, and how many commits it had made with it.
   int barrier = -1;
+  std::uint64_t receivers = 0;
   View known;
   Epoch commits = 0;
 };
@@ -205,12 +208,13 @@ struct Store {
 
 // What an asynchronous unit does at an instant that the scheduler draws.
 struct Event {
-  enum class Kind : std::uint8_t { load, store, products, tensor_work, stream };
+  enum class Kind : std::uint8_t { load, store, products, tensor_work, answer, stream };
   Kind kind = Kind::load;
   Warp* issuer = nullptr;
   const Instruction* instruction = nullptr;
   // load: one for each CTA that receives the box
   Cta* destination = nullptr;
+  Cta* signalled = nullptr;  // whose barrier completes
   std::int64_t address = 0;
   std::int64_t source = 0;    // in the issuer's shared memory, of what comes from there
   std::byte* data = nullptr;  // element 0 of the tensor
@@ -220,6 +224,7 @@ struct Event {
   std::uint64_t phase = 0;  // of the barrier when the copy was issued
   Clock timed;              // what the issuer knew then
   std::shared_ptr<Store> store;
+  std::shared_ptr<std::optional<std::int64_t>> answer;  // that all CTAs of a cluster get
   std::uint64_t sequence = 0;  // of the last product, or of the last work in tensor memory
   int stream = 0;              // whose next step it is, of a program
   std::uint64_t rank = 0;      // of the schedule; 0: none yet
@@ -246,7 +251,8 @@ struct FenceState {
 };
 
 struct Warp {
-  enum class State : std::uint8_t { runnable, mbarrier, named, cluster, pool, word, ended };
+  // pair: for the other CTA of its pair to execute the same.
+  enum class State : std::uint8_t { runnable, mbarrier, named, cluster, pair, pool, word, ended };
   Cta* cta = nullptr;
   int index = 0;
   int role = 0;
@@ -305,6 +311,9 @@ struct Cta {
   std::int64_t index = 0;
   Cluster* cluster = nullptr;
   std::int64_t cluster_rank() const { return index % size; }
+  // Of its pair.
+  bool is_first() const { return cluster_rank() % 2 == 0; }
+  Cta& peer() const;
   std::int64_t size = 1;  // CTAs of the cluster
   SharedMemory shared;
   ShadowMemory shadow;
@@ -319,6 +328,7 @@ struct Cta {
   std::vector<std::vector<DecodedOperand>> decoded;  // of each product A, then B
   std::vector<SharedIssues> issues;                  // of each warpgroup
   std::unique_ptr<TensorMemory> tensor;              // in kernels that have some
+  std::deque<Warp*> in_step;                         // these wait for the other CTA of the pair
 };
 
 struct Cluster {
@@ -327,7 +337,10 @@ struct Cluster {
   std::vector<Warp*> waiting;  // for the cluster barrier
   View handed;                 // to it
   int live = 0;
+  bool has_seen_none = false;  // a warp has seen that there is no cluster to take over
   Launch* launch = nullptr;
 };
+
+inline Cta& Cta::peer() const { return *cluster->ctas[cluster_rank() ^ 1]; }
 
 }  // namespace tilewright::simulator

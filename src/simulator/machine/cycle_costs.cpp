@@ -111,6 +111,7 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
     case Code::tensor_access:
     case Code::tensor_commit:
     case Code::tensor_allocation:
+    case Code::launch_control:
     case Code::commit:
       return rates.issue_asynchronous;
     case Code::word_wait:
@@ -146,9 +147,10 @@ std::int64_t product_cycles(const PreparedKernel& kernel, const Product& product
 std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& product,
                             DType dtype) {
   const ir::Attributes& attributes = product.attributes;
+  const std::int64_t ctas = kernel.cta_pairs ? 2 : 1;  // each does its part
   return tensor_core_cycles(kernel,
                             attributes.integer(ir::Key::m) * attributes.integer(ir::Key::n) *
-                                attributes.integer(ir::Key::k),
+                                attributes.integer(ir::Key::k) / ctas,
                             dtype);
 }
 

@@ -45,6 +45,8 @@ std::string wait_text(const Warp& warp) {
       return fmt::format("the cluster barrier: {} of {} warps have arrived",
                          warp.cta->cluster->waiting.size(),
                          warp.cta->cluster->ctas.size() * launch.kernel.warps);
+    case Warp::State::pair:
+      return fmt::format("CTA {} of its pair to execute the same", warp.cta->peer().index);
     case Warp::State::word:
       return launch.world.wait_text(warp.word);
     case Warp::State::pool:
@@ -73,6 +75,8 @@ bool could_signal(const Warp& other, const Warp& warp) {
       return other.cta == warp.cta && !same_place;
     case Warp::State::cluster:
       return other.state != Warp::State::cluster;
+    case Warp::State::pair:
+      return other.cta == &warp.cta->peer() && other.state != Warp::State::pair;
     case Warp::State::word:
       return false;  // whose work it is shows only when it is done
     case Warp::State::pool:

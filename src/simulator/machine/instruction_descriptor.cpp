@@ -19,7 +19,7 @@ std::optional<DType> type_of(std::uint64_t code, int element_bytes) {
   return std::nullopt;
 }
 
-std::string find_problem(std::uint32_t bits, int element_bytes, int m, int n) {
+std::string find_problem(std::uint32_t bits, int element_bytes, int m, int n, int ctas) {
   const auto a = type_of(field(bits, 7, 9), element_bytes);
   const auto b = type_of(field(bits, 10, 12), element_bytes);
   if (field(bits, 0, 2) != 0) return "bits 0 to 2 ask for sparse operands";
@@ -38,6 +38,13 @@ std::string find_problem(std::uint32_t bits, int element_bytes, int m, int n) {
   }
   if (field(bits, 23, 23) != 0) return "bit 23 is reserved";
   if (field(bits, 29, 31) != 0) return "bits 29 to 31 shift, which .ws alone has";
+  if (ctas == 2) {
+    if (m != 256) return fmt::format("bits 24 to 28 say m = {}, not 256 of two CTAs", m);
+    if (n < 32 || n > 256 || n % 32 != 0) {
+      return fmt::format("bits 17 to 22 say n = {}, not 32 to 256 in steps of that", n);
+    }
+    return {};
+  }
   if (m != 64 && m != 128) return fmt::format("bits 24 to 28 say m = {}, not 64 or 128", m);
   if (n < 8 || n > 256 || (m == 128 && n % 16 != 0)) {
     return fmt::format("bits 17 to 22 say n = {}, not {} to 256 in steps of that", n,
@@ -48,11 +55,11 @@ std::string find_problem(std::uint32_t bits, int element_bytes, int m, int n) {
 
 }  // namespace
 
-InstructionDescriptor decode_instruction(std::uint32_t bits, int element_bytes) {
+InstructionDescriptor decode_instruction(std::uint32_t bits, int element_bytes, int ctas) {
   InstructionDescriptor decoded;
   decoded.n = static_cast<int>(field(bits, 17, 22) << 3);
   decoded.m = static_cast<int>(field(bits, 24, 28) << 4);
-  decoded.problem = find_problem(bits, element_bytes, decoded.m, decoded.n);
+  decoded.problem = find_problem(bits, element_bytes, decoded.m, decoded.n, ctas);
   if (!decoded.problem.empty()) return decoded;
   decoded.a = *type_of(field(bits, 7, 9), element_bytes);
   decoded.b = *type_of(field(bits, 10, 12), element_bytes);

@@ -16,8 +16,8 @@ struct InstructionDescriptor {
   bool a_is_mn_major = false, b_is_mn_major = false;
   std::string problem;  // why it is none that the virtual GPU executes; empty where it is
 };
-// `element_bytes` of the operands say the kind.
-InstructionDescriptor decode_instruction(std::uint32_t bits, int element_bytes);
+// `element_bytes` of the operands say the kind, `ctas` are those of .cta_group.
+InstructionDescriptor decode_instruction(std::uint32_t bits, int element_bytes, int ctas = 1);
 
 // Why the bits of a shared-memory descriptor are none of tcgen05's that the virtual GPU reads.
 std::string problem_of_descriptor(std::uint64_t descriptor);

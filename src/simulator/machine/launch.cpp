@@ -153,9 +153,18 @@ void Launch::happen(std::size_t index) {
       return run_products(*this, *event.issuer, event.sequence);
     case Event::Kind::tensor_work:
       return run_tensor_work(*this, *event.issuer, event.sequence);
+    case Event::Kind::answer:
+      return answer_cancel(*this, event);
     case Event::Kind::stream:
       break;
   }
+}
+
+std::int64_t Launch::take_over() {
+  // Hardware may also say that there is none where there are some.
+  constexpr std::uint64_t kOneOf = 8;
+  if (to_start_.count() == 0 || random.below(kOneOf) == 0) return -1;
+  return to_start_.draw() * kernel.cluster;
 }
 
 void Launch::block(Warp& warp, Warp::State state, const Instruction& instruction) {
@@ -349,8 +358,8 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       ++warp.wgmma_fences;
       ++warp.pc;
       return;
-    case Code::tensor_allocation:
-      return next(allocate_tensor_memory);
+    case Code::launch_control:
+      return next(control_launch);
     case Code::tensor_access:
       return next(access_tensor_memory);
     case Code::tensor_wait:
@@ -375,6 +384,8 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       return named_barrier(*this, warp, instruction);
     case Code::cluster_barrier:
       return cluster_sync(*this, warp, instruction);
+    case Code::tensor_allocation:
+      return allocate_tensor_memory(*this, warp, instruction);
     case Code::register_budget:
       return set_max_registers(*this, warp, instruction);
   }
@@ -500,7 +511,7 @@ void Launch::check_held(const Warp& warp, const Instruction& instruction, const 
              fmt::format("race: shared {}\n{}\n{}", place.describe(address, bytes),
                          access("write", *event.instruction, *event.issuer),
                          access("read", instruction, warp)),
-             cta.barriers[event.barrier].phase > event.phase
+             event.signalled->barriers[event.barrier].phase > event.phase
                  ? fmt::format("an expect_tx of all bytes that are copied onto {}: phase {} was "
                                "complete before this copy",
                                barrier, event.phase)

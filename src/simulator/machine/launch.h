@@ -71,6 +71,8 @@ class Launch {
   // What its warps have acquired, once it is over; its own work is not among it.
   const std::shared_ptr<const Beyond>& left() const { return left_.beyond; }
   void start_next();
+  // The first CTA of a cluster that has not started, and now will not; -1 if there is none.
+  std::int64_t take_over();
   void run_warp(Warp& warp);
   // Asynchronous work of the launch, which is the world's from here on.
   void add_event(Event event);
@@ -133,7 +135,8 @@ class Launch {
 
 // synchronisation.cpp
 void execute_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction);
-void complete_tx(Launch& launch, const Event& event, std::int64_t bytes);
+// `early`: the bytes may come before they are expected.
+void complete_tx(Launch& launch, const Event& event, std::int64_t bytes, bool early);
 // The number in the CTA of a barrier of the array, or -1 after a fault.
 int find_barrier(Launch& launch, const Warp& warp, const Instruction& instruction, int array,
                  std::int64_t index);
@@ -166,17 +169,23 @@ void wait_products(Launch& launch, Warp& warp, const Instruction& instruction);
 // Faults when a warp has ended without a product that another one of its warpgroup has issued.
 void check_issues(Launch& launch, const Warp& ended);
 
-// Counts an arrival of the phase, by what the issuing warp has committed: all of `work` is over.
-void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work);
+// Counts an arrival of the phase in that CTA, by what the issuing warp has committed: all of `work`
+// is over.
+void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work, Cta& receiver);
+
+// launch_control.cpp
+void control_launch(Launch& launch, Warp& warp, const Instruction& instruction);
+void answer_cancel(Launch& launch, const Event& event);
 
 // tensor_memory.cpp
+// Steps on by itself, since a CTA of a pair waits for the other one.
 void allocate_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
 void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
 void wait_for_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
 void fence_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction);
-// The allocation of the columns from the address on; null after a fault.
+// The CTA's allocation of the columns from the address on; null after a fault.
 const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
-                                       const Instruction& instruction, int memory,
+                                       const Instruction& instruction, const Cta& cta, int memory,
                                        std::int64_t address, int columns);
 // Faults where the CTA that has ended still holds columns.
 void check_tensor_memory(Launch& launch, const Cta& cta);

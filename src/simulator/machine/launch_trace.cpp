@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "simulator/machine/cycle_costs.h"
 #include "simulator/machine/world.h"
@@ -238,7 +239,10 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
       return issue_tensor_product(warp, state, instruction);
     case Code::tensor_commit:
       merge(state, Kind::issue, instruction, 0);
-      state.commits.push_back({&instruction, tensor_work_end(warp)});
+      for (int i = 0; i < std::max(std::popcount(static_cast<std::uint64_t>(instruction.value)), 1);
+           ++i) {
+        state.commits.push_back({&instruction, tensor_work_end(warp)});  // one arrival each
+      }
       return;
     case Code::commit:
       return merge(state, Kind::issue, instruction, 0);
@@ -262,6 +266,7 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::fragment_access:
     case Code::shared_word:
     case Code::tensor_access:
+    case Code::launch_control:
       return merge(state, Kind::memory, instruction, 0);
     case Code::move:
     case Code::loop_test:

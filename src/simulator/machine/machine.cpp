@@ -1,5 +1,6 @@
 #include "simulator/machine/machine.h"
 
+#include "simulator/core/core_machine.h"
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/recorder.h"
 #include "simulator/machine/world.h"
@@ -110,13 +111,18 @@ MachineReport run_machine(const ir::Kernel& kernel, const Arguments& arguments,
   Arguments complete = arguments;
   const Workspaces workspaces(kernel, complete, options);
   complete = with_strides(std::move(complete));
+  MachineReport report;
+  if (target::target_of(kernel).core) {
+    run_core(kernel, complete, options, report);
+    if (options.recorder) options.recorder->end(report.faults);
+    return report;
+  }
   PreparedKernel prepared = prepare(kernel, complete, options.multiprocessors);
   if (options.control_only) keep_control_only(prepared, complete);
   if (options.by_instructions) {
     for (Compute& each : prepared.computes) each.by_instructions = true;
     for (ScalarOperation& each : prepared.scalar_operations) each.by_instructions = true;
   }
-  MachineReport report;
   FaultLog capacity(report, /*stop_at_first=*/false);
   check_capacity(prepared, capacity);
   // Memory that does not exist cannot be executed on.

@@ -91,6 +91,16 @@ struct ArrivalsInTime {
   std::string never_awaited() const;
 };
 
+// A unit of a core with explicit memories, over the modelled time of a launch, for all cores and
+// all of its instances together.
+struct UnitUse {
+  std::string name;
+  std::int64_t instances = 0;
+  std::int64_t instructions = 0;
+  std::int64_t busy = 0;                // cycles
+  std::vector<std::int64_t> over_time;  // the same of each of as many equal parts of the time
+};
+
 struct MachineReport {
   std::vector<Fault> faults;
   std::int64_t operations = 0;                       // executed by warps
@@ -105,6 +115,9 @@ struct MachineReport {
   // With MachineOptions::note_written, of each output: of every 16 bytes of its memory, which ones
   // have been written.
   std::vector<std::vector<std::uint16_t>> written;
+  // Of a core with explicit memories.
+  std::vector<UnitUse> units;
+  std::int64_t cycles = 0;  // of modelled time, all cores beside each other
   bool ok() const { return faults.empty(); }
 };
 

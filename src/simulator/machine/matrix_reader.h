@@ -12,9 +12,10 @@ namespace tilewright::simulator {
 // Reads chunks of 16 bytes for one warp's share of a product.
 class MatrixReader {
  public:
-  MatrixReader(Launch& launch, Warp& warp, const Instruction& instruction,
+  // What lies in the CTA's shared memory.
+  MatrixReader(Launch& launch, Warp& warp, const Cta& cta, const Instruction& instruction,
                const MatrixOperand& operand)
-      : launch_(launch), warp_(warp), instruction_(instruction), operand_(operand) {
+      : launch_(launch), warp_(warp), cta_(cta), instruction_(instruction), operand_(operand) {
     const Allocation& allocation = launch.kernel.allocations[operand.allocation];
     low_ = allocation.offset;
     high_ = allocation.offset + allocation.bytes() - 16;
@@ -23,13 +24,13 @@ class MatrixReader {
   // 16 bytes; zeros where they are out of bounds.
   const std::byte* chunk(std::int64_t address) {
     static constexpr std::byte kZeros[16]{};
-    const SharedMemory& shared = warp_.cta->shared;
+    const SharedMemory& shared = cta_.shared;
     if (address < low_ || address > high_) {
       launch_.inside(warp_, instruction_, operand_.allocation, address, 16);
       return kZeros;
     }
     if (!shared.chunk_initialised(address)) {
-      launch_.check_held(warp_, instruction_, *warp_.cta, operand_.allocation, address, 16);
+      launch_.check_held(warp_, instruction_, cta_, operand_.allocation, address, 16);
     }
     first_ = std::min(first_, address);
     last_ = std::max(last_, address + 15);
@@ -41,6 +42,7 @@ class MatrixReader {
  private:
   Launch& launch_;
   Warp& warp_;
+  const Cta& cta_;
   const Instruction& instruction_;
   const MatrixOperand& operand_;
   std::int64_t low_ = 0, high_ = 0;

@@ -82,6 +82,7 @@ class Preparation {
   // prepare_tensor_memory.cpp
   void tensor_memory(const ir::Operation& operation);
   void tensor_allocation(const ir::Operation& operation);
+  void launch_control(const ir::Operation& operation);
   void tensor_access(const ir::Operation& operation);
   void tensor_product(const ir::Operation& operation);
   void tensor_commit(const ir::Operation& operation);

@@ -483,6 +483,8 @@ void Preparation::visit(const Operation& operation) {
       return product(operation);
     case Family::tensor_allocation:
       return tensor_allocation(operation);
+    case Family::launch_control:
+      return launch_control(operation);
     case Family::tensor_access:
       return tensor_access(operation);
     case Family::tensor_product:
@@ -511,6 +513,12 @@ void Preparation::visit(const Operation& operation) {
     case Family::tensor_tile:
     case Family::tensor_tile_product:
       refuse(operation, "not an operation of the machine form");
+    case Family::core_memory:
+    case Family::core_window:
+    case Family::core_copy:
+    case Family::core_compute:
+    case Family::core_event:
+      refuse(operation, "not an operation of a GPU");
   }
 }
 

@@ -1,6 +1,6 @@
 #include "simulator/machine/preparation.h"
 
-// What works on tensor memory.
+// What works on tensor memory, and what takes clusters over.
 namespace tilewright::simulator {
 
 using ir::Key;
@@ -33,6 +33,26 @@ void Preparation::tensor_allocation(const Operation& operation) {
   }
 }
 
+// object: the allocation, a: the element; of a request detail: the barriers, b: the index; of a
+// look at the answer b: the result.
+void Preparation::launch_control(const Operation& operation) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  Instruction& made = emit(operation);
+  made.object = object(operands[0]);
+  made.a = operands[1];
+  switch (ir::as<ir::LaunchControlOp>(operation.op)) {
+    case ir::LaunchControlOp::try_cancel:
+      made.detail = object(operands[2]);
+      made.b = operands[3];
+      signals(made.detail);
+      prepared_.barrier_arrays[made.detail].transactions = true;
+      return;
+    case ir::LaunchControlOp::query_cancel:
+      made.b = operation.results[0];
+      return;
+  }
+}
+
 // detail: the access.
 void Preparation::tensor_access(const Operation& operation) {
   const bool loads = operation.op == Op::tcgen05_ld;
@@ -43,6 +63,7 @@ void Preparation::tensor_access(const Operation& operation) {
   made.address = operands[loads ? 2 : 1];
   made.first = static_cast<int>(operation.attributes.integer_or(Key::register_, 0));
   made.count = static_cast<int>(operation.attributes.integer(Key::count));
+  made.beside = static_cast<int>(operation.attributes.integer_or(Key::row_bytes, 0)) / 16;
   emit(operation).detail = static_cast<int>(prepared_.tensor_accesses.size());
   prepared_.tensor_accesses.push_back(made);
 }
@@ -74,11 +95,14 @@ void Preparation::tensor_product(const Operation& operation) {
   prepared_.tensor_products.push_back(made);
 }
 
-// object: the barriers, a: the index.
+// object: the barriers, a: the index, value: the CTAs, a bit each, of those from `detail` on; 0:
+// this one.
 void Preparation::tensor_commit(const Operation& operation) {
   Instruction& made = emit(operation);
   made.object = object(operation.operands[0]);
   made.a = operation.operands[1];
+  made.value = operation.attributes.integer_or(Key::multicast, 0);
+  made.detail = static_cast<int>(operation.attributes.integer_or(Key::multicast_group, 0));
   signals(made.object);
 }
 

@@ -59,6 +59,7 @@ void Preparation::tensor_transfer(const Operation& operation, int first, Transfe
   made.outside = outside_[operation.operands[0]];
   made.multicast = static_cast<std::uint64_t>(operation.attributes.integer_or(Key::multicast, 0));
   made.multicast_group = static_cast<int>(operation.attributes.integer_or(Key::multicast_group, 0));
+  made.pair = operation.attributes.integer_or(Key::pair, 0) != 0;
   made.coordinates.assign(operation.operands.begin() + first, operation.operands.end());
   const TensorMap& map = prepared_.maps[made.map];
   made.bytes = map.box_bytes();

@@ -45,6 +45,7 @@ PreparedKernel Preparation::run() {
   prepared_.warps = static_cast<int>(kernel_.threads / 32);
   prepared_.ctas = kernel_.grid.empty() ? 1 : binding_.evaluate(kernel_.grid[0]);
   prepared_.cluster = kernel_.cluster;
+  prepared_.cta_pairs = kernel_.cta_pairs;
   prepared_.cooperative = ir::is_cooperative(kernel_);
   if (prepared_.ctas > INT32_MAX) {
     Diagnostic(kernel_.where, fmt::format("kernel {} has {} CTAs, and a grid takes {}",
@@ -461,6 +462,7 @@ const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
     case Code::tensor_product:
     case Code::tensor_commit:
     case Code::tensor_fence:
+    case Code::launch_control:
     case Code::register_budget:
       break;
   }
@@ -475,6 +477,7 @@ int PreparedKernel::allocation_of(const Instruction& instruction) const {
       return static_cast<int>(instruction.value);
     case Code::bulk_copy:
     case Code::shared_word:
+    case Code::launch_control:
       return instruction.object;
     case Code::tensor_allocation:  // of what writes none the result does not matter
       return instruction.object;

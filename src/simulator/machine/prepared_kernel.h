@@ -249,10 +249,11 @@ struct Transfer {
   Slot barrier_index = 0;
   std::uint64_t multicast = 0;
   int multicast_group = 0;  // 0: the cluster
+  bool pair = false;        // the barrier is that of the first CTA of a receiver's pair
   std::vector<Slot> coordinates;
   std::vector<analysis::AxisCheck> checks;  // of coordinates that come from what the launch gives
   // Whether another CTA's barrier expects the bytes, perhaps after they have come.
-  bool is_for_others() const { return multicast != 0 || source >= 0; }
+  bool is_for_others() const { return multicast != 0 || pair || source >= 0; }
 };
 
 // A matrix in shared memory as wgmma is told of it.
@@ -288,6 +289,17 @@ struct TensorAccess {
   int memory = 0, array = 0;
   Slot address = 0;
   int first = 0, count = 0;  // 32-bit registers
+  int beside = 0;            // of a matrix's rows, that a thread has; 0: none, a lane for each
+  int columns() const { return beside == 0 ? count : 2 * count; }
+  int lanes() const { return beside == 0 ? 32 : 16; }
+  // Of the thread's register `first` + i, behind the access's address.
+  int lane_of(int i, int thread) const {
+    return beside == 0 ? thread : thread / 4 + 8 * (i / beside % 2);
+  }
+  int column_of(int i, int thread) const {
+    if (beside == 0) return i;
+    return 4 * beside * (i / (2 * beside)) + beside * (thread % 4) + i % beside;
+  }
 };
 
 // A product whose result is in tensor memory.
@@ -311,6 +323,7 @@ struct PreparedKernel {
   bool valued = true;  // else bytes in shared memory and in tensors have no values, but for scalars
   int warps = 0;
   std::int64_t ctas = 0, cluster = 1, shared_bytes = 0;
+  bool cta_pairs = false;                  // tensor memory is of two CTAs of a cluster each
   int launch_registers = 0;                // of a thread
   const target::Target* target = nullptr;  // its limits, and how fast it is
   std::vector<Allocation> allocations;

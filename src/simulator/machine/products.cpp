@@ -42,7 +42,7 @@ const float* decoded(Launch& launch, Warp& warp, const PendingProduct& pending,
   }
   at->values.resize(size);
   float* const values = at->values.data();
-  MatrixReader reader(launch, warp, *pending.instruction, operand);
+  MatrixReader reader(launch, warp, *warp.cta, *pending.instruction, operand);
   read_matrix(product.dtype, reader, decode_descriptor(operand, address), first, rows, product.k,
               [&](int mn, int k, const float* of) { put(values, mn, k, of); });
   at->valid = reader.first() <= reader.last();
@@ -219,7 +219,7 @@ void check_operands(Launch& launch, Warp& warp, const PendingProduct& pending,
     }
     for (const Product* each = &product; each < &product + product.run; ++each) {
       const MatrixOperand& other = each->*member;
-      MatrixReader reader(launch, warp, *pending.instruction, other);
+      MatrixReader reader(launch, warp, *warp.cta, *pending.instruction, other);
       read_matrix(each->dtype, reader, decode_descriptor(other, start + other.step - operand.step),
                   first, rows, each->k, [](int, int, const float*) {});
     }

@@ -17,6 +17,7 @@ using BufferAddress = std::function<std::byte*(int buffer, int rank)>;
 namespace tilewright::simulator {
 
 struct Access;
+struct CoreSpan;
 struct Cta;
 struct Event;
 struct Fault;
@@ -58,6 +59,8 @@ class Recorder {
   // On the mbarrier of that number, before what the arrival completes; its phase has ended.
   virtual void arrived(const Warp& /*warp*/, const Cta& /*cta*/, int /*barrier*/) {}
   virtual void phase_completed(const Cta& /*cta*/, int /*barrier*/) {}
+  // Of a core with explicit memories: an instruction is over.
+  virtual void executed(const CoreSpan& /*span*/) {}
   // The run is over; the faults are those of the report.
   virtual void end(const std::vector<Fault>& /*faults*/) {}
 };

@@ -242,6 +242,7 @@ bool is_seen(const Instruction& instruction) {
     case Code::tensor_product:
     case Code::tensor_commit:
     case Code::tensor_fence:
+    case Code::launch_control:
     case Code::register_budget:
       break;
   }

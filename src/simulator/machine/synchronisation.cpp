@@ -340,8 +340,7 @@ void execute_mbarrier(Launch& launch, Warp& warp, const Instruction& instruction
 
 // It tells that the products are over, and what asynchronous work came before them. Of what threads
 // have done it tells nothing, but which waits are over.
-void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work) {
-  Cta& cta = *warp.cta;
+void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work, Cta& receiver) {
   if (launch.order.enabled()) {
     const Agents& agents = launch.order.agents();
     View over(agents.count());
@@ -349,14 +348,15 @@ void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work) {
       over.generic.join(work.known.generic, first + agents.threads(),
                         agents.per_cta() - agents.threads());
     }
-    over.generic[agents.at(cta.cluster_rank(), Agents::Kind::tensor_products, warp.index)] =
+    over.generic[agents.at(warp.cta->cluster_rank(), Agents::Kind::tensor_products, warp.index)] =
         work.commits;
     over.timed = work.known.timed;
     over.passed = work.known.generic;
     over.passed.join(work.known.passed);
-    cta.barriers[work.barrier].accumulated.join(over);
+    receiver.barriers[work.barrier].accumulated.join(over);
   }
-  count_arrival(launch, warp, *work.instruction, cta, work.barrier);
+  if (&receiver != warp.cta) receiver.barriers[work.barrier].has_remote_arrivals = true;
+  count_arrival(launch, warp, *work.instruction, receiver, work.barrier);
 }
 
 void execute_fence(Launch& launch, Warp& warp, const Instruction& instruction) {
@@ -394,10 +394,9 @@ void wait_for_groups(Launch& launch, Warp& warp, const Instruction& instruction)
   }
 }
 
-void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
-  Cta& cta = *event.destination;
+void complete_tx(Launch& launch, const Event& event, std::int64_t bytes, bool early) {
+  Cta& cta = *event.signalled;
   Mbarrier& state = cta.barriers[event.barrier];
-  const bool for_others = launch.kernel.transfers[event.instruction->detail].is_for_others();
   if (state.phase != event.phase) {
     return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("was in phase {} when a copy of {} bytes began and is in phase {} "
@@ -406,7 +405,7 @@ void complete_tx(Launch& launch, const Event& event, std::int64_t bytes) {
                  "an expect_tx of all bytes that the copies of the phase write");
   }
   // Another CTA's copy may arrive before this one's expect_tx; its own must not.
-  if (!for_others && state.tx < bytes) {
+  if (!early && state.tx < bytes) {
     return fault(launch, *event.issuer, *event.instruction, event.barrier,
                  fmt::format("expects {} bytes more in phase {}, a copy brings {}", state.tx,
                              state.phase, bytes),
@@ -494,7 +493,8 @@ void cluster_sync(Launch& launch, Warp& warp, const Instruction& instruction) {
 }
 
 void set_max_registers(Launch& launch, Warp& warp, const Instruction& instruction) {
-  const auto group_warps = static_cast<int>(launch.kernel.target->limits.group_warps);
+  const TargetLimits& limits = launch.kernel.target->limits;
+  const auto group_warps = static_cast<int>(limits.group_warps);
   if (instruction.object >= 0 && warp.index / group_warps != instruction.object / group_warps) {
     ++warp.pc;
     return;
@@ -510,8 +510,10 @@ void set_max_registers(Launch& launch, Warp& warp, const Instruction& instructio
          {}});
     ++warp.pc;
   };
-  if (count < 24 || count > 256 || count % 8 != 0) {
-    return report(fmt::format("{}, not a multiple of 8 from 24 to 256", count));
+  if (count < limits.least_role_registers || count > limits.most_role_registers ||
+      count % limits.register_unit != 0) {
+    return report(fmt::format("{}, not a multiple of {} from {} to {}", count, limits.register_unit,
+                              limits.least_role_registers, limits.most_role_registers));
   }
   if (increase ? count < warp.registers : count > warp.registers) {
     return report(fmt::format("{} is no {} from {}", count, increase ? "increase" : "decrease",

@@ -42,13 +42,12 @@ void TensorMemory::give_back(int first) {
   std::erase_if(held, [first](const Held& each) { return each.first == first; });
 }
 
-void TensorMemory::add(ByteSet& touched, int first, int count, int window, int windows) {
-  if (window == 0 && windows == kWindows) {
-    return touched.add(static_cast<std::uint64_t>(first) * kWindows,
-                       std::int64_t{count} * kWindows);
+void TensorMemory::add(ByteSet& touched, int first, int count, int lane, int lanes) {
+  if (lanes == kLanes) {
+    return touched.add(static_cast<std::uint64_t>(first) * kHalves, std::int64_t{count} * kHalves);
   }
   for (int column = first; column < first + count; ++column) {
-    touched.add(static_cast<std::uint64_t>(column) * kWindows + window, windows);
+    touched.add(static_cast<std::uint64_t>(column) * kHalves + lane / kHalf, lanes / kHalf);
   }
 }
 
@@ -62,8 +61,9 @@ void report(Launch& launch, const Warp& warp, const Instruction& instruction, co
        std::move(missing)});
 }
 
-void allocate(Launch& launch, Warp& warp, const Instruction& instruction) {
-  TensorMemory& tensor = *warp.cta->tensor;
+// Whether the CTA may take the columns; else a fault.
+void check_allocation(Launch& launch, const Warp& warp, const Instruction& instruction) {
+  const TensorMemory& tensor = *warp.cta->tensor;
   const TensorAllocation& memory = launch.kernel.tensor_memories[instruction.value];
   if (tensor.relinquished) {
     report(launch, warp, instruction, "alloc",
@@ -77,17 +77,12 @@ void allocate(Launch& launch, Warp& warp, const Instruction& instruction) {
                        memory.name, memory.columns, tensor.last_count),
            "the largest allocation first", memory.where);
   }
-  const std::vector<int> places = tensor.places_for(memory.columns);
-  if (places.empty()) {
-    return report(
-        launch, warp, instruction, "alloc",
-        fmt::format("{} takes {} columns, which nobody gives back", memory.name, memory.columns),
-        "a tcgen05_dealloc before it", memory.where);
-  }
-  // Another CTA may hold the first columns.
-  const int first = places[launch.random.below(places.size())];
-  tensor.take({static_cast<int>(instruction.value), first, memory.columns,
-               launch.order.by_threads(warp, instruction, {true, false, false})});
+}
+
+void take(Launch& launch, Warp& warp, const Instruction& instruction, int first) {
+  const TensorAllocation& memory = launch.kernel.tensor_memories[instruction.value];
+  warp.cta->tensor->take({static_cast<int>(instruction.value), first, memory.columns,
+                          launch.order.by_threads(warp, instruction, {true, false, false})});
   const Allocation& word = launch.kernel.allocations[instruction.object];
   const std::int64_t address = word.offset + 4 * warp.integer(instruction.a);
   if (!launch.inside(warp, instruction, instruction.object, address, 4)) return;
@@ -97,26 +92,68 @@ void allocate(Launch& launch, Warp& warp, const Instruction& instruction) {
                       *warp.cta, instruction.object, address, 4);
 }
 
-void free_columns(Launch& launch, Warp& warp, const Instruction& instruction) {
-  TensorMemory& tensor = *warp.cta->tensor;
-  const TensorAllocation& memory = launch.kernel.tensor_memories[instruction.value];
-  const TensorAddress at(warp.integer(instruction.a));
-  const auto held =
-      std::find_if(tensor.held.begin(), tensor.held.end(), [&](const TensorMemory::Held& each) {
-        return each.memory == instruction.value && each.first == at.column && at.lane == 0;
-      });
-  if (held == tensor.held.end()) {
-    return report(launch, warp, instruction, "free",
-                  fmt::format("{} is given back at lane {}, column {}, where it is not held",
-                              memory.name, at.lane, at.column),
-                  "one tcgen05_dealloc for each tcgen05_alloc, of the address that this gave",
-                  memory.where);
+// What a warp of each of the CTAs executes that allocate together.
+struct Taking {
+  Warp* warp;
+  const Instruction* instruction;
+};
+
+// All get the same place.
+void allocate(Launch& launch, const std::vector<Taking>& all) {
+  const auto& [warp, instruction] = all[0];
+  const TensorAllocation& memory = launch.kernel.tensor_memories[instruction->value];
+  std::vector<int> places = warp->cta->tensor->places_for(memory.columns);
+  for (const Taking& each : all) {
+    check_allocation(launch, *each.warp, *each.instruction);
+    const std::vector<int> its = each.warp->cta->tensor->places_for(memory.columns);
+    std::erase_if(places,
+                  [&](int place) { return !std::binary_search(its.begin(), its.end(), place); });
   }
-  ByteSet all;
-  TensorMemory::add(all, held->first, held->count, 0, TensorMemory::kWindows);
-  launch.order.tensor(warp, launch.order.by_threads(warp, instruction, {true, false, false}),
-                      *warp.cta, all);
-  tensor.give_back(held->first);
+  if (places.empty()) {
+    return report(
+        launch, *warp, *instruction, "alloc",
+        fmt::format("{} takes {} columns, which nobody gives back", memory.name, memory.columns),
+        "a tcgen05_dealloc before it", memory.where);
+  }
+  // Another CTA may hold the first columns.
+  const int first = places[launch.random.below(places.size())];
+  for (const Taking& each : all) take(launch, *each.warp, *each.instruction, first);
+}
+
+// Faults where somebody may still use columns that a CTA gives back, as far as each of the warps
+// knows: which of them the hardware waits for is not said.
+void check_uses(Launch& launch, const std::vector<Taking>& all, Cta& cta,
+                const TensorMemory::Held& held) {
+  const ShadowMemory before = cta.tensor->shadow;
+  for (const auto& [warp, instruction] : all) {
+    cta.tensor->shadow = before;
+    ByteSet columns;
+    TensorMemory::add(columns, held.first, held.count, 0, TensorMemory::kLanes);
+    launch.order.tensor(*warp, launch.order.by_threads(*warp, *instruction, {true, false, false}),
+                        cta, columns);
+  }
+}
+
+void free_columns(Launch& launch, const std::vector<Taking>& all) {
+  for (const auto& [warp, instruction] : all) {
+    const TensorAllocation& memory = launch.kernel.tensor_memories[instruction->value];
+    const auto number = instruction->value;
+    TensorMemory& tensor = *warp->cta->tensor;
+    const TensorAddress at(warp->integer(instruction->a));
+    const auto held =
+        std::find_if(tensor.held.begin(), tensor.held.end(), [&](const TensorMemory::Held& each) {
+          return each.memory == number && each.first == at.column && at.lane == 0;
+        });
+    if (held == tensor.held.end()) {
+      return report(launch, *warp, *instruction, "free",
+                    fmt::format("{} is given back at lane {}, column {}, where it is not held",
+                                memory.name, at.lane, at.column),
+                    "one tcgen05_dealloc for each tcgen05_alloc, of the address that this gave",
+                    memory.where);
+    }
+    check_uses(launch, all, *warp->cta, *held);
+    tensor.give_back(held->first);
+  }
 }
 
 // The 32 bits of register `index` of a lane: narrow elements are packed, the first in the low bits.
@@ -156,12 +193,14 @@ bool in_own_window(Launch& launch, const Warp& warp, const Instruction& instruct
                    const TensorAccess& access, const char* verb) {
   const TensorAddress at(warp.integer(access.address));
   const int window = warp.index % TensorMemory::kWindows;
-  if (at.lane == window * TensorMemory::kWindow) return true;
+  const int first = window * TensorMemory::kWindow;
+  const bool upper =
+      access.lanes() == TensorMemory::kHalf && at.lane == first + TensorMemory::kHalf;
+  if (at.lane == first || upper) return true;
   const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
   report(launch, warp, instruction, verb,
          fmt::format("{}: lanes from {} on, and the warp reaches lanes {} to {} alone", memory.name,
-                     at.lane, window * TensorMemory::kWindow,
-                     (window + 1) * TensorMemory::kWindow - 1),
+                     at.lane, first, first + TensorMemory::kWindow - 1),
          fmt::format("32 * warp_index() in the upper 16 bits of the address"), memory.where);
   return false;
 }
@@ -188,9 +227,11 @@ void load(Launch& launch, Warp& warp, const Instruction& instruction, const Tens
   bool held = true;
   for (int i = 0; i < access.count; ++i) {
     for (int lane = 0; lane < kLanes; ++lane) {
-      held = held && tensor.is_written(at.lane + lane, at.column + i);
+      const int from = at.lane + access.lane_of(i, lane),
+                column = at.column + access.column_of(i, lane);
+      held = held && tensor.is_written(from, column);
       if (!info.valued) continue;
-      set_register(info, array, access.first + i, lane, tensor.bits(at.lane + lane, at.column + i));
+      set_register(info, array, access.first + i, lane, tensor.bits(from, column));
     }
   }
   if (held) return;
@@ -201,7 +242,7 @@ void load(Launch& launch, Warp& warp, const Instruction& instruction, const Tens
        memory.where,
        fmt::format("uninitialised: tensor memory {}: nothing has written some of columns "
                    "{} to {}\n{}",
-                   memory.name, at.column, at.column + access.count - 1,
+                   memory.name, at.column, at.column + access.columns() - 1,
                    launch.access("read", instruction, warp)),
        {}});
 }
@@ -216,19 +257,55 @@ void store(Launch& launch, Warp& warp, const Instruction& instruction, const Ten
     for (int lane = 0; lane < kLanes; ++lane) {
       const std::uint32_t bits =
           info.valued ? register_bits(info, warp.arrays[access.array], access.first + i, lane) : 0;
-      tensor.write(at.lane + lane, at.column + i, bits);
+      tensor.write(at.lane + access.lane_of(i, lane), at.column + access.column_of(i, lane), bits);
     }
   }
 }
 
 }  // namespace
 
+namespace {
+
+void execute_together(Launch& launch, const std::vector<Taking>& all) {
+  if (all[0].instruction->op == ir::Op::tcgen05_alloc) return allocate(launch, all);
+  free_columns(launch, all);
+}
+
+// A warp of each CTA of a pair executes it: the first to come waits for the other.
+void meet_peer(Launch& launch, Warp& warp, const Instruction& instruction) {
+  Cta& peer = warp.cta->peer();
+  if (peer.in_step.empty()) {
+    if (peer.live == 0) {
+      return report(launch, warp, instruction, "wait",
+                    fmt::format("CTA {} of the pair has ended", peer.index),
+                    "the same operation in both CTAs of a pair");
+    }
+    warp.cta->in_step.push_back(&warp);
+    return launch.block(warp, Warp::State::pair, instruction);
+  }
+  Warp& other = *peer.in_step.front();
+  peer.in_step.pop_front();
+  const Instruction& its = *other.waits_at;
+  launch.wake(other);
+  if (its.op != instruction.op || its.value != instruction.value) {
+    return report(
+        launch, warp, instruction, "meet",
+        fmt::format("CTAs {} and {} of a pair are out of step: the other one executes\n{}",
+                    warp.cta->index, peer.index, launch.access("meet", its, other)),
+        "the same allocations in the same order in both CTAs", its.where());
+  }
+  execute_together(launch, {{&warp, &instruction}, {&other, &its}});
+}
+
+}  // namespace
+
 void allocate_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {
+  ++warp.pc;
   switch (ir::as<ir::TensorAllocationOp>(instruction.op)) {
     case ir::TensorAllocationOp::tcgen05_alloc:
-      return allocate(launch, warp, instruction);
     case ir::TensorAllocationOp::tcgen05_dealloc:
-      return free_columns(launch, warp, instruction);
+      if (launch.kernel.cta_pairs) return meet_peer(launch, warp, instruction);
+      return execute_together(launch, {{&warp, &instruction}});
     case ir::TensorAllocationOp::tcgen05_relinquish:
       warp.cta->tensor->relinquished = true;
       return;
@@ -236,13 +313,13 @@ void allocate_tensor_memory(Launch& launch, Warp& warp, const Instruction& instr
 }
 
 const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
-                                       const Instruction& instruction, int memory,
+                                       const Instruction& instruction, const Cta& cta, int memory,
                                        std::int64_t address, int columns) {
   const TensorAddress at(address);
-  const TensorMemory::Held* held = warp.cta->tensor->find(at.column, columns);
+  const TensorMemory::Held* held = cta.tensor->find(at.column, columns);
   if (held && held->memory == memory) return held;
   const TensorAllocation& named = launch.kernel.tensor_memories[memory];
-  const TensorMemory& tensor = *warp.cta->tensor;
+  const TensorMemory& tensor = *cta.tensor;
   const auto own = std::find_if(tensor.held.begin(), tensor.held.end(),
                                 [&](const auto& each) { return each.memory == memory; });
   report(launch, warp, instruction, "use",
@@ -261,13 +338,16 @@ void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruc
   const bool loads = instruction.op == ir::Op::tcgen05_ld;
   const std::int64_t address = warp.integer(access.address);
   if (!in_own_window(launch, warp, instruction, access, loads ? "read" : "write")) return;
-  if (!find_columns(launch, warp, instruction, access.memory, address, access.count)) return;
+  if (!find_columns(launch, warp, instruction, *warp.cta, access.memory, address,
+                    access.columns())) {
+    return;
+  }
   const TensorAddress at(address);
   const Agents& agents = launch.order.agents();
   const auto kind = loads ? Agents::Kind::tensor_loads : Agents::Kind::tensor_stores;
   const Epoch waits = loads ? warp.tensor_load_waits : warp.tensor_store_waits;
   ByteSet touched;
-  TensorMemory::add(touched, at.column, access.count, warp.index % TensorMemory::kWindows, 1);
+  TensorMemory::add(touched, at.column, access.columns(), at.lane, access.lanes());
   launch.order.tensor(
       warp,
       launch.order.by_unit(warp, instruction, {!loads, true, false},

@@ -17,10 +17,11 @@ struct TensorAddress {
 };
 
 // The tensor memory of a multiprocessor: 128 lanes of 512 columns of 32 bits. What a warp reaches
-// are windows of 32 lanes; who has done what is known of each window of each column.
+// are windows of 32 lanes; who has done what is known of each half of a window of each column.
 class TensorMemory {
  public:
   static constexpr int kLanes = 128, kColumns = 512, kWindow = 32, kWindows = kLanes / kWindow;
+  static constexpr int kHalf = 16, kHalves = kLanes / kHalf;
 
   // Columns that are taken.
   struct Held {
@@ -31,7 +32,7 @@ class TensorMemory {
   std::vector<Held> held;
   bool relinquished = false;
   int last_count = kColumns;  // of the latest allocation: later ones are not larger
-  ShadowMemory shadow{kColumns * kWindows};
+  ShadowMemory shadow{kColumns * kHalves};
 
   // The columns from `first` on, if all of them are of one allocation.
   const Held* find(int first, int count) const;
@@ -48,8 +49,8 @@ class TensorMemory {
     bits_[column * kLanes + lane] = bits;
     written_[column][lane / 64] |= std::uint64_t{1} << lane % 64;
   }
-  // Adds columns `first` ... of windows `window` ... to what an access touches.
-  static void add(ByteSet& touched, int first, int count, int window, int windows);
+  // Adds columns `first` ... of `lanes` from `lane` on to what an access touches.
+  static void add(ByteSet& touched, int first, int count, int lane, int lanes);
 
  private:
   std::vector<std::uint32_t> bits_ = std::vector<std::uint32_t>(kLanes * kColumns);

@@ -47,7 +47,8 @@ std::string Order::missing_in_tensor_memory(const Warp& warp, const Access& earl
     }
     return "tcgen05_commit behind the product, and a wait for its barrier";
   }
-  const Warp& owner = warp.cta->warps[agents_.index(earlier.agent)];
+  const Cta& its = *warp.cta->cluster->ctas[earlier.agent / agents_.per_cta()];
+  const Warp& owner = its.warps[agents_.index(earlier.agent)];
   const bool loads = kind == Kind::tensor_loads;
   const Epoch waits = loads ? owner.tensor_load_waits : owner.tensor_store_waits;
   if (waits < earlier.epoch) {
@@ -68,7 +69,7 @@ void Order::tensor(const Warp& warp, const Access& access, Cta& cta, ByteSet& wi
                        static_cast<std::uint16_t>(touched.mask & earlier.bytes.mask)};
       const auto [first, last] = both.extent();
       const auto column = [&](std::int64_t byte) {
-        return (static_cast<std::int64_t>(block) + byte) / TensorMemory::kWindows;
+        return (static_cast<std::int64_t>(block) + byte) / TensorMemory::kHalves;
       };
       launch_.log.add(
           {"race", earlier.instruction->where(), access.instruction->where(),

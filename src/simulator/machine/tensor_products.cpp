@@ -21,13 +21,28 @@ void refuse(Launch& launch, const Warp& warp, const Instruction& instruction,
                   {}});
 }
 
-InstructionDescriptor descriptor_of(const TensorProduct& product) {
-  return decode_instruction(product.instruction, size_of(product.dtype));
+int ctas_of(const Launch& launch) { return launch.kernel.cta_pairs ? 2 : 1; }
+
+InstructionDescriptor descriptor_of(const Launch& launch, const TensorProduct& product) {
+  return decode_instruction(product.instruction, size_of(product.dtype), ctas_of(launch));
+}
+
+// What one of the CTAs that multiply has: its rows of a and of the result, and its columns of b.
+struct Share {
+  int m = 0, n = 0;
+  Share(const Launch& launch, const InstructionDescriptor& shape)
+      : m(shape.m / ctas_of(launch)), n(shape.n / ctas_of(launch)) {}
+};
+
+// The CTA that issues a product, and its peer where pairs multiply.
+std::vector<Cta*> multiplying(const Launch& launch, const Warp& warp) {
+  if (!launch.kernel.cta_pairs) return {warp.cta};
+  return {warp.cta, &warp.cta->peer()};
 }
 
 bool check_descriptors(Launch& launch, const Warp& warp, const Instruction& instruction,
                        const TensorProduct& product) {
-  const InstructionDescriptor decoded = descriptor_of(product);
+  const InstructionDescriptor decoded = descriptor_of(launch, product);
   if (!decoded.problem.empty()) {
     refuse(
         launch, warp, instruction,
@@ -44,6 +59,33 @@ bool check_descriptors(Launch& launch, const Warp& warp, const Instruction& inst
     return false;
   }
   return true;
+}
+
+// Whether the pair can multiply; else a fault.
+bool check_pair(Launch& launch, const Warp& warp, const Instruction& instruction) {
+  if (!launch.kernel.cta_pairs) return true;
+  if (!warp.cta->is_first()) {
+    refuse(launch, warp, instruction,
+           fmt::format("issued by CTA {}, the second one of its pair", warp.cta->index));
+    return false;
+  }
+  if (warp.cta->peer().live > 0) return true;
+  launch.log.add({"exit",
+                  instruction.where(),
+                  {},
+                  fmt::format("exit: a product of a pair of CTAs, of which CTA {} has ended\n{}",
+                              warp.cta->peer().index, launch.access("issue", instruction, warp)),
+                  "cluster_sync before the kernel ends"});
+  return false;
+}
+
+// The peer's memory is used until a commit is over.
+void use_peer(Launch& launch, const Warp& warp, const Access& access) {
+  if (!launch.kernel.cta_pairs) return;
+  ForeignUse use;
+  use.access = access;
+  use.verb = "read";
+  warp.cta->peer().foreign_uses.add(std::move(use));
 }
 
 // Row i of a result of 64 rows is in the first 16 lanes of a window.
@@ -67,7 +109,7 @@ Access access_of(Launch& launch, const Warp& warp, const Instruction& instructio
 }
 
 // Tells that an operand in shared memory is read from now until a commit is over.
-void read_shared(Launch& launch, const Warp& warp, const Instruction& instruction,
+void read_shared(Launch& launch, const Warp& warp, Cta& cta, const Instruction& instruction,
                  const MatrixOperand& operand, const SharedMatrix& matrix, int rows, int k,
                  int element_bytes) {
   if (!launch.order.enabled()) return;
@@ -88,33 +130,45 @@ void read_shared(Launch& launch, const Warp& warp, const Instruction& instructio
       for (int i = 0; i < k; i += per_chunk) add(matrix.k_major(mn, i / per_chunk));
     }
   }
-  launch.order.shared(warp, access_of(launch, warp, instruction, false, 0), *warp.cta,
-                      operand.allocation, touched);
+  launch.order.shared(warp, access_of(launch, warp, instruction, false, 0), cta, operand.allocation,
+                      touched);
 }
 
-void touch_tensor(Launch& launch, const Warp& warp, const Instruction& instruction, int memory,
-                  std::int64_t address, int columns, bool write, std::int64_t accumulator) {
-  if (!find_columns(launch, warp, instruction, memory, address, columns)) return;
+void touch_tensor(Launch& launch, const Warp& warp, Cta& cta, const Instruction& instruction,
+                  int memory, std::int64_t address, int m, int columns, bool write,
+                  std::int64_t accumulator) {
+  if (!find_columns(launch, warp, instruction, cta, memory, address, columns)) return;
   const TensorAddress at(address);
-  if (at.lane != 0) {
+  const bool whole = m == TensorMemory::kLanes;
+  const bool upper = !whole && at.lane == TensorMemory::kHalf;
+  if (at.lane != 0 && !upper) {
     return refuse(launch, warp, instruction,
-                  fmt::format("rows from lane {} on of {}; a product of one CTA begins at lane 0",
-                              at.lane, launch.kernel.tensor_memories[memory].name));
+                  fmt::format("rows from lane {} on of {}; a product begins at lane 0{}", at.lane,
+                              launch.kernel.tensor_memories[memory].name,
+                              whole ? "" : ", or of 64 rows at lane 16"));
+  }
+  if (at.lane != TensorAddress(accumulator).lane) {
+    return refuse(launch, warp, instruction,
+                  fmt::format("a from lane {} on and the result from lane {} on", at.lane,
+                              TensorAddress(accumulator).lane));
   }
   ByteSet touched;
-  TensorMemory::add(touched, at.column, columns, 0, TensorMemory::kWindows);
-  launch.order.tensor(warp, access_of(launch, warp, instruction, write, accumulator), *warp.cta,
-                      touched);
+  if (whole) TensorMemory::add(touched, at.column, columns, 0, TensorMemory::kLanes);
+  for (int window = 0; !whole && window < TensorMemory::kWindows; ++window) {
+    TensorMemory::add(touched, at.column, columns, window * TensorMemory::kWindow + at.lane,
+                      TensorMemory::kHalf);
+  }
+  launch.order.tensor(warp, access_of(launch, warp, instruction, write, accumulator), cta, touched);
 }
 
 int columns_of_a(const TensorProduct& product) { return product.k * size_of(product.dtype) / 4; }
 
 // [k][rows]
-std::vector<float> read_operand(Launch& launch, Warp& warp, const Instruction& instruction,
-                                const MatrixOperand& operand, const SharedMatrix& matrix,
-                                DType dtype, int rows, int k) {
+std::vector<float> read_operand(Launch& launch, Warp& warp, const Cta& cta,
+                                const Instruction& instruction, const MatrixOperand& operand,
+                                const SharedMatrix& matrix, DType dtype, int rows, int k) {
   std::vector<float> values(static_cast<std::size_t>(rows) * k);
-  MatrixReader reader(launch, warp, instruction, operand);
+  MatrixReader reader(launch, warp, cta, instruction, operand);
   read_matrix(dtype, reader, matrix, 0, rows, k, [&](int mn, int i, const float* of) {
     std::copy_n(of, 8, values.data() + static_cast<std::size_t>(i) * rows + mn);
   });
@@ -137,23 +191,24 @@ void report_unwritten(Launch& launch, const Warp& warp, const Instruction& instr
                   "a first product that does not accumulate"});
 }
 
-std::vector<float> read_a(Launch& launch, Warp& warp, const TensorWork& work,
+std::vector<float> read_a(Launch& launch, Warp& warp, const Cta& cta, const TensorWork& work,
                           const TensorProduct& product, const InstructionDescriptor& shape) {
+  const int rows = Share(launch, shape).m;
   if (product.a_memory < 0) {
-    return read_operand(launch, warp, *work.instruction, product.a,
-                        matrix_of(product.a, work.a, shape.a_is_mn_major), shape.a, shape.m,
+    return read_operand(launch, warp, cta, *work.instruction, product.a,
+                        matrix_of(product.a, work.a, shape.a_is_mn_major), shape.a, rows,
                         product.k);
   }
-  std::vector<float> values(static_cast<std::size_t>(shape.m) * product.k);
-  const TensorMemory& tensor = *warp.cta->tensor;
+  std::vector<float> values(static_cast<std::size_t>(rows) * product.k);
+  const TensorMemory& tensor = *cta.tensor;
   const TensorAddress at(work.a_address);
   const int packed = 4 / size_of(shape.a);
   bool written = true;
   for (int i = 0; i < product.k; ++i) {
-    for (int row = 0; row < shape.m; ++row) {
-      const int lane = lane_of(row, shape.m), column = at.column + i / packed;
+    for (int row = 0; row < rows; ++row) {
+      const int lane = at.lane + lane_of(row, rows), column = at.column + i / packed;
       written = written && tensor.is_written(lane, column);
-      values[static_cast<std::size_t>(i) * shape.m + row] =
+      values[static_cast<std::size_t>(i) * rows + row] =
           element_of(tensor.bits(lane, column), shape.a, i % packed);
     }
   }
@@ -161,37 +216,62 @@ std::vector<float> read_a(Launch& launch, Warp& warp, const TensorWork& work,
   return values;
 }
 
-void multiply(Launch& launch, Warp& warp, const TensorWork& work) {
+// All columns of b, [k][n]: of a pair each CTA has as many.
+std::vector<float> read_b(Launch& launch, Warp& warp, const TensorWork& work,
+                          const TensorProduct& product, const InstructionDescriptor& shape) {
+  const int own = Share(launch, shape).n;
+  std::vector<float> values(static_cast<std::size_t>(product.k) * shape.n);
+  int first = 0;
+  for (const Cta* cta : multiplying(launch, warp)) {
+    const std::vector<float> part =
+        read_operand(launch, warp, *cta, *work.instruction, product.b,
+                     matrix_of(product.b, work.b, shape.b_is_mn_major), shape.b, own, product.k);
+    for (int i = 0; i < product.k; ++i) {
+      std::copy_n(part.data() + static_cast<std::size_t>(i) * own, own,
+                  values.data() + static_cast<std::size_t>(i) * shape.n + first);
+    }
+    first += own;
+  }
+  return values;
+}
+
+// The CTA's rows.
+void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
+              const std::vector<float>& b) {
   const TensorProduct& product = launch.kernel.tensor_products[work.instruction->detail];
-  const InstructionDescriptor shape = descriptor_of(product);
-  TensorMemory& tensor = *warp.cta->tensor;
+  const InstructionDescriptor shape = descriptor_of(launch, product);
+  TensorMemory& tensor = *cta.tensor;
   const TensorAddress at(work.address);
   if (!tensor.find(at.column, shape.n)) return;  // given back meanwhile, which was a fault
-  const std::vector<float> a = read_a(launch, warp, work, product, shape);
-  const std::vector<float> b =
-      read_operand(launch, warp, *work.instruction, product.b,
-                   matrix_of(product.b, work.b, shape.b_is_mn_major), shape.b, shape.n, product.k);
+  const std::vector<float> a = read_a(launch, warp, cta, work, product, shape);
+  const int m = Share(launch, shape).m;
   bool written = true;
-  std::vector<float> sums(shape.m);
+  std::vector<float> sums(m);
   for (int column = 0; column < shape.n; ++column) {
-    for (int row = 0; row < shape.m; ++row) {
-      const int lane = lane_of(row, shape.m);
+    for (int row = 0; row < m; ++row) {
+      const int lane = at.lane + lane_of(row, m);
       written = written && (!work.accumulate || tensor.is_written(lane, at.column + column));
       sums[row] = work.accumulate ? std::bit_cast<float>(tensor.bits(lane, at.column + column)) : 0;
     }
     for (int i = 0; i < product.k; ++i) {
       const float factor = b[static_cast<std::size_t>(i) * shape.n + column];
-      const float* const rows = a.data() + static_cast<std::size_t>(i) * shape.m;
-      for (int row = 0; row < shape.m; ++row) sums[row] += rows[row] * factor;
+      const float* const rows = a.data() + static_cast<std::size_t>(i) * m;
+      for (int row = 0; row < m; ++row) sums[row] += rows[row] * factor;
     }
-    for (int row = 0; row < shape.m; ++row) {
-      tensor.write(lane_of(row, shape.m), at.column + column,
+    for (int row = 0; row < m; ++row) {
+      tensor.write(at.lane + lane_of(row, m), at.column + column,
                    std::bit_cast<std::uint32_t>(sums[row]));
     }
   }
   if (!written) {
     report_unwritten(launch, warp, *work.instruction, product.memory, "all that it adds to");
   }
+}
+
+void multiply(Launch& launch, Warp& warp, const TensorWork& work) {
+  const TensorProduct& product = launch.kernel.tensor_products[work.instruction->detail];
+  const std::vector<float> b = read_b(launch, warp, work, product, descriptor_of(launch, product));
+  for (Cta* cta : multiplying(launch, warp)) multiply(launch, warp, *cta, work, b);
 }
 
 void enqueue(Launch& launch, Warp& warp, TensorWork work) {
@@ -209,8 +289,11 @@ void enqueue(Launch& launch, Warp& warp, TensorWork work) {
 
 void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruction) {
   const TensorProduct& product = launch.kernel.tensor_products[instruction.detail];
-  if (!check_descriptors(launch, warp, instruction, product)) return;
-  const InstructionDescriptor shape = descriptor_of(product);
+  if (!check_descriptors(launch, warp, instruction, product) ||
+      !check_pair(launch, warp, instruction)) {
+    return;
+  }
+  const InstructionDescriptor shape = descriptor_of(launch, product);
   const auto start = [&](const MatrixOperand& operand) {
     return launch.kernel.allocations[operand.allocation].offset + warp.integer(operand.offset) +
            operand.step;
@@ -220,30 +303,75 @@ void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruc
   work.address = warp.integer(product.address);
   work.accumulate = warp.integer(product.accumulate) != 0;
   work.b = start(product.b);
+  if (product.a_memory < 0) work.a = start(product.a);
+  if (product.a_memory >= 0) work.a_address = warp.integer(product.a_address);
   const int bytes = size_of(product.dtype);
-  read_shared(launch, warp, instruction, product.b,
-              matrix_of(product.b, work.b, shape.b_is_mn_major), shape.n, product.k, bytes);
-  if (product.a_memory < 0) {
-    work.a = start(product.a);
-    read_shared(launch, warp, instruction, product.a,
-                matrix_of(product.a, work.a, shape.a_is_mn_major), shape.m, product.k, bytes);
-  } else {
-    work.a_address = warp.integer(product.a_address);
-    touch_tensor(launch, warp, instruction, product.a_memory, work.a_address, columns_of_a(product),
-                 /*write=*/false, work.address);
+  const Share share(launch, shape);
+  for (Cta* cta : multiplying(launch, warp)) {
+    read_shared(launch, warp, *cta, instruction, product.b,
+                matrix_of(product.b, work.b, shape.b_is_mn_major), share.n, product.k, bytes);
+    if (product.a_memory < 0) {
+      read_shared(launch, warp, *cta, instruction, product.a,
+                  matrix_of(product.a, work.a, shape.a_is_mn_major), share.m, product.k, bytes);
+    } else {
+      touch_tensor(launch, warp, *cta, instruction, product.a_memory, work.a_address, share.m,
+                   columns_of_a(product), /*write=*/false, work.address);
+    }
+    touch_tensor(launch, warp, *cta, instruction, product.memory, work.address, share.m, shape.n,
+                 /*write=*/true, work.address);
   }
-  touch_tensor(launch, warp, instruction, product.memory, work.address, shape.n, /*write=*/true,
-               work.address);
+  use_peer(launch, warp, access_of(launch, warp, instruction, false, 0));
   warp.uncommitted = &instruction;
   enqueue(launch, warp, std::move(work));
 }
+
+namespace {
+
+// The CTAs of the cluster on whose barriers a commit arrives, a bit each.
+std::uint64_t receivers_of(const Warp& warp, const Instruction& commit) {
+  const auto rank = static_cast<int>(warp.cta->cluster_rank());
+  if (commit.value == 0) return std::uint64_t{1} << rank;
+  const auto mask = static_cast<std::uint64_t>(commit.value);
+  return commit.detail == 0 ? mask : mask << rank / commit.detail * commit.detail;
+}
+
+// Whether a commit may arrive at the CTA's barrier.
+bool reaches(Launch& launch, const Warp& warp, const Instruction& instruction, Cta& cta,
+             int barrier) {
+  if (cta.live == 0) {
+    launch.log.add(
+        {"exit", instruction.where(), launch.barrier_array(barrier).where,
+         fmt::format("exit: {} of CTA {}, which has ended\n{}", launch.barrier_name(barrier),
+                     cta.index, launch.access("arrive", instruction, warp)),
+         "cluster_sync before the kernel ends"});
+    return false;
+  }
+  return usable(launch, warp, instruction, cta, barrier);
+}
+
+}  // namespace
 
 void commit_tensor_products(Launch& launch, Warp& warp, const Instruction& instruction) {
   TensorWork work;
   work.instruction = &instruction;
   work.barrier =
       find_barrier(launch, warp, instruction, instruction.object, warp.integer(instruction.a));
-  if (work.barrier < 0 || !usable(launch, warp, instruction, *warp.cta, work.barrier)) return;
+  if (work.barrier < 0) return;
+  const std::uint64_t receivers = receivers_of(warp, instruction);
+  for (const auto& cta : warp.cta->cluster->ctas) {
+    if (!(receivers >> cta->cluster_rank() & 1)) continue;
+    if (!reaches(launch, warp, instruction, *cta, work.barrier)) continue;
+    work.receivers |= std::uint64_t{1} << cta->cluster_rank();
+    if (cta.get() == warp.cta) continue;
+    ForeignUse use;
+    use.access = launch.order.by_threads(warp, instruction, {});
+    use.verb = "arrive";
+    use.barrier = launch.order.agents().at(cta->cluster_rank(), Agents::Kind::phases, work.barrier);
+    use.phase = static_cast<Epoch>(cta->barriers[work.barrier].phase + 1);
+    use.by_access = false;
+    cta->foreign_uses.add(std::move(use));
+  }
+  if (work.receivers == 0) return;
   work.commits = ++warp.tensor_commits;
   work.known = warp.view(instruction.elected);
   warp.uncommitted = nullptr;
@@ -254,10 +382,12 @@ void run_tensor_work(Launch& launch, Warp& warp, std::uint64_t last) {
   while (!warp.tensor_work.empty() && warp.tensor_work.front().sequence <= last) {
     const TensorWork work = std::move(warp.tensor_work.front());
     warp.tensor_work.pop_front();
-    if (work.barrier >= 0) {
-      arrive_by_commit(launch, warp, work);
-    } else {
+    if (work.receivers == 0) {
       multiply(launch, warp, work);
+      continue;
+    }
+    for (const auto& cta : warp.cta->cluster->ctas) {
+      if (work.receivers >> cta->cluster_rank() & 1) arrive_by_commit(launch, warp, work, *cta);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "simulator/core/core_machine.h"
 #include "support/diagnostic.h"
 #include "target/devices.h"
 
@@ -206,6 +207,7 @@ std::int64_t TraceRecorder::time_of(const Event& event) {
     case Event::Kind::tensor_work:
       return of(*event.issuer).tensor_work_end(*event.issuer);
     case Event::Kind::products:
+    case Event::Kind::answer:
       return of(*event.issuer).clock_of(*event.issuer);
     case Event::Kind::stream:
       break;
@@ -256,6 +258,25 @@ void TraceRecorder::end_open_wait(std::size_t number, std::int64_t end) {
   operation.source = &next;
   operation.run = stream.over / size + 1;
   slice(operation, Kind::wait, wait_name(next), context_.text("which did not come"), end);
+}
+
+// A unit of a core is drawn as a stream is.
+void TraceRecorder::executed(const CoreSpan& span) {
+  if (!context_.draws) return;
+  std::vector<TraceStream>& streams = context_.trace.streams;
+  auto stream = std::find_if(streams.begin(), streams.end(),
+                             [&](const TraceStream& each) { return each.name == span.unit; });
+  if (stream == streams.end()) stream = streams.insert(streams.end(), {span.unit, 0, {}});
+  TraceSlice slice;
+  const ir::OpInfo& record = ir::info(span.operation->op);
+  slice.kind = record.family == ir::Family::core_copy ? Kind::memory : Kind::compute;
+  slice.start = span.start;
+  slice.end = span.busy_until;
+  slice.name = context_.text(std::string(record.name));
+  slice.detail = context_.text(fmt::format("over {} cycles later", span.end - span.busy_until));
+  slice.iteration = context_.text(fmt::format("block {}", span.block));
+  slice.where = span.operation->where;
+  stream->slices.push_back(slice);
 }
 
 void TraceRecorder::end(const std::vector<Fault>& faults) {

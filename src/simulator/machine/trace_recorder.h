@@ -39,6 +39,7 @@ class TraceRecorder : public Recorder, public Timekeeper {
   void load_finished(const Event& event) override;
   void arrived(const Warp& warp, const Cta& cta, int barrier) override;
   void phase_completed(const Cta& cta, int barrier) override;
+  void executed(const CoreSpan& span) override;
   void end(const std::vector<Fault>& faults) override;
 
   // Once the run is over.

@@ -96,13 +96,14 @@ void LaunchTrace::load_finished(const Event& event) {
     return each.instruction == event.instruction && each.address == event.address;
   });
   if (load == to.loads.end()) return;
-  to.barriers[event.barrier].now.add(
-      {load->end, text([&] {
-         TraceFlight& flight = trace_.ctas[to.trace].flights[load->flight];
-         flight.complete = true;
-         return fmt::format("the copy {} ends ({})", trace_.texts[flight.name],
-                            format_location(flight.where));
-       })});
+  state_of(*event.signalled)
+      .barriers[event.barrier]
+      .now.add({load->end, text([&] {
+                  TraceFlight& flight = trace_.ctas[to.trace].flights[load->flight];
+                  flight.complete = true;
+                  return fmt::format("the copy {} ends ({})", trace_.texts[flight.name],
+                                     format_location(flight.where));
+                })});
   to.loads.erase(load);
 }
 

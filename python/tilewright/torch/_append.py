@@ -1,0 +1,107 @@
+"""Appending to a cache in pages: an operator that writes the cache in place."""
+
+import torch
+
+from ._checks import DTYPES, check_alike, check_size, check_tensor, refuse, sizes_text
+from ._paged import check_numbers, check_scale_of_heads
+from ._run import define, is_usable, readable, run
+
+_FP8 = torch.float8_e4m3fn
+_ROWS = ("tokens", "kv_heads", "dim")
+_PAGES = ("pages", "page", "kv_heads", "dim")
+
+
+def kv_append(k, v, k_cache, v_cache, sequences, positions, block_table, *, cos_sin=None,
+              k_scale=None, v_scale=None, target=None):
+    """Writes keys and values of new tokens {tokens, kv_heads, dim} into a cache in pages {pages,
+    page, kv_heads, dim}, as attention_paged reads it. Nothing waits for the GPU.
+
+    sequences, positions  i32 {tokens}: token t is key positions[t] of sequence sequences[t].
+                A token of a negative position is left out
+    block_table i32 {batch, most pages}, as attention_paged takes it. Where it is -1 a token is
+                left out
+    cos_sin     f32 {positions, rotary dim}: cosines, then sines, of each position's angles, by
+                which the first elements of keys are rotated
+    k_scale, v_scale  f32 {kv_heads}: the cache is of torch.float8_e4m3fn, and holds what stands
+                for the rows by these scales
+    """
+    for name, tensor, axes in (("k", k, _ROWS), ("v", v, _ROWS)):
+        check_tensor(name, tensor, axes)
+    check_alike("k", k, "v", v)
+    for name, cache, other, new in (("k_cache", k_cache, "k", k), ("v_cache", v_cache, "v", v)):
+        _check_cache(name, cache, other, new)
+    check_alike("k_cache", k_cache, "v_cache", v_cache)
+    for axis, what in ((0, "number of pages"), (1, "page")):
+        check_size("v_cache", v_cache, axis, what, k_cache.shape[axis], "k_cache")
+    check_size("v", v, 0, "number of tokens", k.shape[0], "k")
+    for name, tensor, axes in (("sequences", sequences, 1), ("positions", positions, 1),
+                               ("block_table", block_table, 2)):
+        check_numbers(name, tensor, axes, k)
+    for name, tensor in (("sequences", sequences), ("positions", positions)):
+        check_size(name, tensor, 0, "number of tokens", k.shape[0], "k")
+    scales = [check_scale_of_heads(name, scale, k, k_cache, "k_cache")
+              for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
+    scales = [scale if scale is None else scale.expand(k.shape[1]) for scale in scales]
+    if cos_sin is not None:
+        check_tensor("cos_sin", cos_sin, ("positions", "rotary dim"))
+        if cos_sin.dtype != torch.float32 or cos_sin.device != k.device:
+            refuse(f"cos_sin is of {cos_sin.dtype} on {cos_sin.device}, and k is on {k.device}",
+                   f"pass torch.float32 on {k.device}")
+        if cos_sin.shape[1] % 2 != 0 or not 0 < cos_sin.shape[1] <= k.shape[2]:
+            refuse(f"cos_sin is {sizes_text(cos_sin)}, and k has rows of {k.shape[2]}",
+                   "pass an even number of columns, no more than k has")
+    torch.ops.tilewright.kv_append.default(k, v, sequences, positions, block_table, k_cache,
+                                           v_cache, cos_sin, *scales, target or "")
+
+
+def _check_cache(name, cache, other, new):
+    check_tensor(name, cache, _PAGES, more_dtypes=(_FP8,))
+    if cache.dtype != _FP8:
+        check_alike(other, new, name, cache)
+    if cache.device != new.device:
+        refuse(f"{name} is on {cache.device}, and {other} on {new.device}",
+               f"move {name} to {new.device}")
+    check_size(name, cache, 2, "number of heads", new.shape[1], other)
+    check_size(name, cache, 3, "dim", new.shape[2], other)
+    if not is_usable(cache):
+        refuse(f"{name} has the strides {tuple(cache.stride())}, and is written in place",
+               "pass a cache whose last axis lies side by side, and whose rows begin at multiples "
+               "of 16 bytes on a GPU")
+
+
+def _append(k, v, sequences, positions, block_table, k_cache, v_cache, cos_sin, k_scale, v_scale,
+            target):
+    if k.shape[0] == 0:
+        return
+    if not k.is_cuda:
+        _require_places(sequences, positions, block_table, k_cache, cos_sin)
+    more = [tensor for tensor in (cos_sin, k_scale, v_scale) if tensor is not None]
+    tensors = [readable(tensor) for tensor in (k, v, sequences, positions, block_table, *more)]
+    rotary = 0 if cos_sin is None else cos_sin.shape[1]
+    options = {"kv_heads": k.shape[1], "dim": k.shape[2], "dim_v": v.shape[2],
+               "page": k_cache.shape[1], "dtype": DTYPES[k.dtype], "rotary": rotary > 0,
+               **({"rotary_dim": rotary} if rotary else {})}
+    run("kv_append" if k_scale is None else "kv_append_fp8", (rotary,), lambda: options, target,
+        [*tensors, k_cache, v_cache])
+
+
+def _require_places(sequences, positions, table, cache, cos_sin):
+    """Of the host, where they can be read."""
+    there = positions >= 0
+    batch, room = table.shape[0], table.shape[1] * cache.shape[1]
+    most = room if cos_sin is None else min(room, cos_sin.shape[0])
+    for name, tensor, count in (("sequences", sequences, batch), ("positions", positions, most)):
+        wrong = there & ((tensor < 0) | (tensor >= count))
+        if wrong.any():
+            refuse(f"{name} has {tensor[wrong][0].item()}, of {count}",
+                   f"let them be from 0 to {count - 1}; a negative position leaves a token out")
+    pages = table[sequences[there].long(), positions[there].long() // cache.shape[1]]
+    wrong = (pages < -1) | (pages >= cache.shape[0])
+    if wrong.any():
+        refuse(f"block_table has {pages[wrong][0].item()}, and there are {cache.shape[0]} pages",
+               f"let pages be from 0 to {cache.shape[0] - 1}, or -1 for none")
+
+
+define("kv_append(Tensor k, Tensor v, Tensor sequences, Tensor positions, Tensor block_table, "
+       "Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor? cos_sin, Tensor? k_scale, "
+       "Tensor? v_scale, str target) -> ()", _append, lambda *_: None)

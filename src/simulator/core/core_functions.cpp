@@ -1,0 +1,158 @@
+#include "simulator/core/core_functions.h"
+
+#include <algorithm>
+
+#include "simulator/evaluate_elementwise.h"
+#include "simulator/matrix_product.h"
+
+namespace tilewright::simulator {
+namespace {
+
+template <typename T>
+std::vector<T>& elements_of(CoreValues& values) {
+  if constexpr (std::is_same_v<T, float>) {
+    return values.real;
+  } else {
+    return values.whole;
+  }
+}
+template <typename T>
+const std::vector<T>& elements_of(const CoreValues& values) {
+  return elements_of<T>(const_cast<CoreValues&>(values));
+}
+
+// An element that is as good as the worst of those it is made of.
+void worsen(std::uint8_t& origin, std::uint8_t other) {
+  if (origin == 0) origin = other;
+}
+
+// Of an operand, stretched to the result's shape.
+template <typename T>
+std::vector<T> stretched(const CoreOperandValue& operand, CoreValues& result) {
+  std::vector<T> made(result.size());
+  if (operand.values == nullptr) {
+    if constexpr (std::is_same_v<T, float>) {
+      std::fill(made.begin(), made.end(), operand.number.real);
+    } else {
+      std::fill(made.begin(), made.end(), operand.number.whole);
+    }
+    return made;
+  }
+  const CoreValues& from = *operand.values;
+  const std::vector<T>& elements = elements_of<T>(from);
+  for (std::int64_t row = 0; row < result.extent.rows; ++row) {
+    for (std::int64_t column = 0; column < result.extent.columns; ++column) {
+      const std::int64_t source = (from.extent.rows == 1 ? 0 : row) * from.extent.columns +
+                                  (from.extent.columns == 1 ? 0 : column);
+      const std::int64_t target = row * result.extent.columns + column;
+      made[target] = elements[source];
+      worsen(result.origin[target], from.origin[source]);
+    }
+  }
+  return made;
+}
+
+template <typename T>
+void apply_to(const Elementwise& how, const std::vector<CoreOperandValue>& operands,
+              CoreValues& result) {
+  std::vector<std::vector<T>> values;
+  values.reserve(operands.size());
+  for (const CoreOperandValue& operand : operands) values.push_back(stretched<T>(operand, result));
+  std::vector<const T*> pointers;
+  for (const std::vector<T>& each : values) pointers.push_back(each.data());
+  evaluate(how, result.size(), pointers.data(), elements_of<T>(result).data());
+}
+
+template <typename T>
+void reduce_to(const Elementwise& how, std::int64_t axis, const CoreValues& values,
+               CoreValues& result) {
+  std::vector<T>& sums = elements_of<T>(result);
+  const std::vector<T>& elements = elements_of<T>(values);
+  std::fill(sums.begin(), sums.end(), reduce_identity<T>(how.op, how.dtype));
+  for (std::int64_t row = 0; row < values.extent.rows; ++row) {
+    for (std::int64_t column = 0; column < values.extent.columns; ++column) {
+      const std::int64_t source = row * values.extent.columns + column;
+      const std::int64_t target = axis == 0 ? column : row;
+      const T* const pair[] = {&sums[target], &elements[source]};
+      evaluate(how, 1, pair, &sums[target]);
+      worsen(result.origin[target], values.origin[source]);
+    }
+  }
+}
+
+}  // namespace
+
+CoreValues converted(const CoreValues& values, DType dtype, SourceLocation where) {
+  if (values.dtype == dtype) return values;
+  CoreValues result(values.extent, dtype);
+  result.origin = values.origin;
+  const Elementwise how{ir::Op::cast, dtype, where};
+  const auto into = [&](const auto& source) {
+    if (result.is_real()) {
+      convert(how, values.size(), source.data(), result.real.data());
+    } else {
+      convert(how, values.size(), source.data(), result.whole.data());
+    }
+  };
+  values.is_real() ? into(values.real) : into(values.whole);
+  return result;
+}
+
+void multiply(const CoreValues& left, const CoreValues& right, std::int64_t k, bool accumulate,
+              CoreValues& result) {
+  const std::int64_t m = result.extent.rows, n = result.extent.columns;
+  if (!accumulate) {
+    std::fill(result.real.begin(), result.real.end(), 0.0f);
+    std::fill(result.origin.begin(), result.origin.end(), std::uint8_t{0});
+  }
+  multiply_add<float>(m, n, k, {left.real.data(), left.extent.columns},
+                      {right.real.data(), right.extent.columns}, {result.real.data(), n});
+  std::vector<std::uint8_t> rows(m, 0), columns(n, 0);
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < k; ++j) worsen(rows[i], left.origin[i * left.extent.columns + j]);
+  }
+  for (std::int64_t j = 0; j < k; ++j) {
+    for (std::int64_t i = 0; i < n; ++i) {
+      worsen(columns[i], right.origin[j * right.extent.columns + i]);
+    }
+  }
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      worsen(result.origin[i * n + j], rows[i]);
+      worsen(result.origin[i * n + j], columns[j]);
+    }
+  }
+}
+
+void apply(ir::Op function, const std::vector<CoreOperandValue>& operands, CoreValues& result,
+           SourceLocation where) {
+  if (function == ir::Op::cast) {
+    const CoreOperandValue& only = operands.front();
+    CoreValues source(result.extent, only.values != nullptr ? only.values->dtype : only.dtype);
+    if (source.is_real()) {
+      source.real = stretched<float>(only, source);
+    } else {
+      source.whole = stretched<std::int64_t>(only, source);
+    }
+    result = converted(source, result.dtype, where);
+    return;
+  }
+  const Elementwise how{function, result.dtype, where};
+  if (result.is_real()) {
+    apply_to<float>(how, operands, result);
+  } else {
+    apply_to<std::int64_t>(how, operands, result);
+  }
+}
+
+void reduce_along(ir::Op function, std::int64_t axis, const CoreValues& values, CoreValues& result,
+                  SourceLocation where) {
+  const Elementwise how{function, result.dtype, where};
+  if (result.is_real()) {
+    reduce_to<float>(how, axis, values, result);
+  } else {
+    reduce_to<std::int64_t>(how, axis, values, result);
+  }
+}
+
+}  // namespace tilewright::simulator

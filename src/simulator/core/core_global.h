@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "simulator/core/core_memory.h"
+
+namespace tilewright::simulator {
+
+// Global memory that the kernel may write: who has accessed it. Cores order nothing among each
+// other, so that what two of them do to one element is in no order.
+class CoreGlobal {
+ public:
+  explicit CoreGlobal(const CoreLaunch& launch);
+
+  // Elements of the part of a tensor that an instruction names: where they lie, row-major in the
+  // part, and -1 for those that do not exist. Raises a fault for one that is indexed away outside.
+  std::vector<std::int64_t> elements(const CoreItem& item) const;
+  void order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
+             std::int64_t block, const CoreAgent& by, const CoreClock& known, FaultLog& log);
+  CoreValues read(const CoreItem& item, const std::vector<std::int64_t>& elements,
+                  Origins& origins) const;
+  // Faults where what nobody wrote would be written.
+  void write(const CoreItem& item, const std::vector<std::int64_t>& elements,
+             const CoreValues& values, const Origins& origins, FaultLog& log);
+
+ private:
+  struct Access {
+    std::int64_t block = -1;
+    CoreAgent agent;
+  };
+  struct Written {
+    std::vector<Access> writers;
+    std::vector<std::vector<Access>> readers;  // since then
+    bool starts_unwritten = false;
+  };
+  const TensorArgument& tensor_of(const CoreItem& item) const;
+  Written* written_of(const CoreItem& item);
+
+  const CoreLaunch& launch_;
+  std::map<const TensorArgument*, Written> written_;
+};
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,239 @@
+#include "simulator/core/core_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/diagnostic.h"
+#include "support/number_formats.h"
+
+namespace tilewright::simulator {
+
+std::string text_of(const ir::Operation& instruction) {
+  return fmt::format("{} at {}", ir::info(instruction.op).name, format_location(instruction.where));
+}
+
+std::uint8_t Origins::of(const CoreItem& reader, const std::string& what) {
+  constexpr std::size_t kMost = 255;
+  const auto [found, is_new] = known_.try_emplace(reader.operation, std::uint8_t{0});
+  if (is_new) {
+    if (list_.size() <= kMost) list_.push_back({reader.operation->where, what});
+    found->second = static_cast<std::uint8_t>(list_.size() - 1);
+  }
+  return found->second;
+}
+
+CoreValues::CoreValues(ir::Extent2 extent, DType dtype)
+    : extent(extent),
+      dtype(dtype),
+      origin(static_cast<std::size_t>(extent.rows * extent.columns), 0) {
+  if (is_float(dtype)) {
+    real.resize(origin.size());
+  } else {
+    whole.resize(origin.size());
+  }
+}
+
+CoreOrder::CoreOrder(std::size_t cells, std::size_t queues)
+    : queues_(queues), writers_(cells), readers_(cells * queues) {}
+
+namespace {
+
+bool is_known(const CoreAgent& agent, const CoreClock& known) {
+  return !agent.is_there() || known[agent.queue] >= agent.number;
+}
+
+}  // namespace
+
+CoreAgent CoreOrder::read(std::size_t cell, const CoreAgent& by, const CoreClock& known) {
+  const CoreAgent& writer = writers_[cell];
+  // What reads and writes a place does so itself.
+  if (!is_known(writer, known) && !writer.is(by)) return writer;
+  readers_[cell * queues_ + by.queue] = by;
+  return {};
+}
+
+CoreAgent CoreOrder::write(std::size_t cell, const CoreAgent& by, const CoreClock& known) {
+  CoreAgent& writer = writers_[cell];
+  if (!is_known(writer, known) && !writer.is(by)) return writer;
+  for (std::size_t queue = 0; queue < queues_; ++queue) {
+    CoreAgent& reader = readers_[cell * queues_ + queue];
+    if (!is_known(reader, known) && !reader.is(by)) return reader;
+    reader = {};
+  }
+  writer = by;
+  return {};
+}
+
+Fault race(const CoreLaunch& launch, const CoreAgent& second, const CoreAgent& first,
+           const std::string& place, bool second_writes) {
+  const target::Core& core = launch.core;
+  const std::string &from = core.units[first.unit].name, &to = core.units[second.unit].name;
+  Fault fault;
+  fault.kind = "race";
+  fault.first = second.operation->where;
+  fault.second = first.operation->where;
+  fault.message = fmt::format(
+      "{}: {} ({}) {} {} before {} ({}) is over", launch.kernel.name, text_of(*second.operation),
+      to, second_writes ? "may write" : "may read", place, text_of(*first.operation), from);
+  if (first.queue == second.queue) {
+    fault.missing = fmt::format("unit_barrier(\"{}\") between the two", to);
+  } else if (core.event(from, to) != nullptr) {
+    fault.missing = fmt::format(
+        "an event from {}, set behind the first, to {}, which waits for it "
+        "before the second",
+        from, to);
+  } else {
+    fault.missing = fmt::format("events that lead from {} to {}", from, to);
+  }
+  return fault;
+}
+
+CoreMemories::CoreMemories(const CoreLaunch& launch, std::size_t queues, Origins& origins)
+    : launch_(launch), origins_(origins), spaces_(launch.core.spaces.size()) {
+  for (const CorePlace& place : launch.places) {
+    Space& space = spaces_[place.space_number];
+    space.partition_bytes =
+        std::max(space.partition_bytes, place.offset + place.stages * place.stage_bytes);
+  }
+  for (std::size_t i = 0; i < spaces_.size(); ++i) {
+    Space& space = spaces_[i];
+    const target::CoreSpace& record = launch.core.spaces[i];
+    space.partition_bytes =
+        (space.partition_bytes + record.granule - 1) / record.granule * record.granule;
+    const auto bytes = static_cast<std::size_t>(space.partition_bytes * record.partitions);
+    space.bytes.resize(bytes, std::byte{0xff});  // a NaN
+    space.origin.resize(bytes, Origins::kUnwritten);
+    space.order =
+        std::make_unique<CoreOrder>(bytes / static_cast<std::size_t>(record.granule), queues);
+  }
+}
+
+const CoreMemories::Lying& CoreMemories::lying(const CoreWindowAt& window) {
+  const Key key{window.place,  window.stage,      window.row,
+                window.column, window.lying.rows, window.lying.columns};
+  const auto [found, is_new] = lying_.try_emplace(key);
+  Lying& made = found->second;
+  if (!is_new) return made;
+  const CorePlace& place = launch_.places[window.place];
+  const std::int64_t partition = place.space->partitions > 1 ? space_of(window).partition_bytes : 0;
+  const std::int64_t base = place.offset + window.stage * place.stage_bytes;
+  made.addresses.reserve(static_cast<std::size_t>(window.lying.rows * window.lying.columns));
+  for (std::int64_t row = window.row; row < window.row + window.lying.rows; ++row) {
+    for (std::int64_t column = window.column; column < window.column + window.lying.columns;
+         ++column) {
+      const std::int64_t address =
+          base + row * partition + place.space->layout->offset(place.matrix, row, column);
+      made.addresses.push_back(address);
+      made.cells.push_back(static_cast<std::size_t>(address / place.space->granule));
+    }
+  }
+  std::sort(made.cells.begin(), made.cells.end());
+  made.cells.erase(std::unique(made.cells.begin(), made.cells.end()), made.cells.end());
+  return made;
+}
+
+const std::vector<std::int64_t>& CoreMemories::addresses(const CoreWindowAt& window) {
+  return lying(window).addresses;
+}
+
+std::string CoreMemories::problem_of(const CoreWindowAt& window, std::string& kind,
+                                     std::string& fix) const {
+  const CorePlace& place = launch_.places[window.place];
+  const std::string& name = place.operation->attributes.text(ir::Key::name);
+  kind = "out_of_bounds";
+  fix = "keep the window inside";
+  if (window.stage < 0 || window.stage >= place.stages) {
+    return fmt::format("stage {} of {}, which has {}", window.stage, name, place.stages);
+  }
+  const bool inside = window.row >= 0 && window.row + window.lying.rows <= place.matrix.rows &&
+                      window.column >= 0 &&
+                      window.column + window.lying.columns <= place.matrix.columns;
+  if (!inside) {
+    return fmt::format("rows {} to {} and columns {} to {} of {}, which is {} x {}", window.row,
+                       window.row + window.lying.rows - 1, window.column,
+                       window.column + window.lying.columns - 1, name, place.matrix.rows,
+                       place.matrix.columns);
+  }
+  const target::CoreProblem start =
+      target::check_start(*place.space, place.matrix, window.row, window.column);
+  if (start.none()) return {};
+  kind = "misaligned";
+  fix = start.fix;
+  return fmt::format("{} of {}", start.problem, name);
+}
+
+void CoreMemories::order(const CoreWindowAt& window, bool writes, const CoreAgent& by,
+                         const CoreClock& known, FaultLog& log) {
+  CoreOrder& order = *space_of(window).order;
+  for (const std::size_t cell : lying(window).cells) {
+    const CoreAgent other = writes ? order.write(cell, by, known) : order.read(cell, by, known);
+    if (!other.is_there()) continue;
+    const CorePlace& place = launch_.places[window.place];
+    const std::string of = fmt::format(
+        "{}{} ({})", place.operation->attributes.text(ir::Key::name),
+        place.stages > 1 ? fmt::format("[stage {}]", window.stage) : "", place.space->name);
+    log.add(race(launch_, by, other, of, writes));
+    return;
+  }
+}
+
+std::string CoreMemories::element_text(const CoreWindowAt& window, std::int64_t row,
+                                       std::int64_t column) const {
+  const CorePlace& place = launch_.places[window.place];
+  return fmt::format("row {}, column {} of {} ({})", window.row + row, window.column + column,
+                     place.operation->attributes.text(ir::Key::name), place.space->name);
+}
+
+CoreValues CoreMemories::read(const CoreWindowAt& window, const CoreItem& reader) {
+  const CorePlace& place = launch_.places[window.place];
+  const DType dtype = place.matrix.dtype;
+  const Space& space = space_of(window);
+  const std::vector<std::int64_t>& where = lying(window).addresses;
+  CoreValues values(window.seen(), dtype);
+  const std::int64_t columns = window.lying.columns;
+  for (std::int64_t row = 0; row < window.lying.rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const auto address = static_cast<std::size_t>(where[row * columns + column]);
+      const auto element = static_cast<std::size_t>(
+          window.transposed ? column * window.lying.rows + row : row * columns + column);
+      if (values.is_real()) {
+        to_float(dtype, &space.bytes[address], &values.real[element], 1);
+      } else {
+        values.whole[element] = to_integer(dtype, &space.bytes[address]);
+      }
+      std::uint8_t origin = space.origin[address];
+      if (origin == Origins::kUnwritten) {
+        origin = origins_.of(reader, element_text(window, row, column));
+      }
+      values.origin[element] = origin;
+    }
+  }
+  return values;
+}
+
+void CoreMemories::write(const CoreWindowAt& window, const CoreValues& values,
+                         const std::vector<bool>* exists) {
+  const DType dtype = launch_.places[window.place].matrix.dtype;
+  Space& space = space_of(window);
+  const std::vector<std::int64_t>& where = lying(window).addresses;
+  const std::int64_t columns = window.lying.columns;
+  for (std::int64_t row = 0; row < window.lying.rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const auto element = static_cast<std::size_t>(
+          window.transposed ? column * window.lying.rows + row : row * columns + column);
+      if (exists != nullptr && !(*exists)[element]) continue;
+      const auto address = static_cast<std::size_t>(where[row * columns + column]);
+      if (values.is_real()) {
+        from_float(dtype, &values.real[element], &space.bytes[address], 1);
+      } else {
+        from_integer(dtype, values.whole[element], &space.bytes[address]);
+      }
+      std::memset(&space.origin[address], values.origin[element],
+                  static_cast<std::size_t>(size_of(dtype)));
+    }
+  }
+}
+
+}  // namespace tilewright::simulator

@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/error_text.h"
+#include "compiler/compile_to_machine.h"
+#include "compiler/simulation.h"
+#include "schedules/two_ways.h"
+#include "tilewright/schedule.h"
+
+// The automatic schedule of kernels with products for sm_100a: results are in tensor memory. No
+// such GPU has run them.
+namespace tilewright {
+namespace {
+
+using ir::Op;
+using test::expect_two_ways;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kSimulated = "sim:sm_100a";
+constexpr double kBound = 4e-3;  // of results that are rounded to 16 bits
+
+HostTensor normal(DType dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
+  return HostTensor::random_normal(dtype, std::move(shape), seed);
+}
+HostTensor poisoned(DType dtype, std::vector<std::int64_t> shape) {
+  return HostTensor::poisoned(dtype, std::move(shape));
+}
+
+// C = A B^T in blocks of `rows` x `columns`.
+Kernel product(int rows, int columns, DType stored = bf16) {
+  Kernel kernel("product");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+  const Tensor C = kernel.out("C", stored, {m, n});
+  const auto [i, j] = kernel.grid(ceil_div(m, rows), ceil_div(n, columns));
+  const Block at_row = m.block(i, rows), at_column = n.block(j, columns);
+  Var sum{zeros({at_row, at_column})};
+  for (Block depth : blocks(k, 64)) {
+    sum = sum + dot(load(A(at_row, depth)), load(B(at_column, depth)).T());
+  }
+  store(C(at_row, at_column), Tile(sum).cast(stored));
+  return kernel;
+}
+
+void check_product(const Kernel& kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
+  SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
+  expect_two_ways(kernel,
+                  {normal(bf16, {m, k}, 1), normal(bf16, {n, k}, 2), poisoned(bf16, {m, n})}, 2,
+                  kBound, kSimulated);
+}
+
+// With one, two and three warpgroups, and ends that are no multiple of anything.
+TEST(TensorMemorySchedule, ASumStaysInTensorMemory) {
+  check_product(product(64, 64), 65, 72, 136);
+  check_product(product(128, 128), 200, 136, 200);
+  check_product(product(192, 32), 193, 40, 64);
+  check_product(product(128, 64), 1, 8, 8);
+  check_product(product(128, 64), 1, 8, 0);
+}
+
+ir::Kernel machine_of(const Kernel& kernel) {
+  return compiler::compile_to_machine(kernel.finish(), "sm_100a").kernel;
+}
+
+int count_in_loops(const ir::Block& block, Op op, bool in_loop = false) {
+  int count = 0;
+  for (const ir::Operation& o : block.body) {
+    count += in_loop && o.op == op;
+    const bool loop = o.op == Op::for_loop;
+    for (const ir::Block& inner : o.blocks) count += count_in_loops(inner, op, in_loop || loop);
+  }
+  return count;
+}
+
+// Tiles are dealt out in a loop, in which one load stands for each 64 columns of the result.
+TEST(TensorMemorySchedule, ALoopOfProductsLoadsNoResult) {
+  const ir::Kernel machine = machine_of(product(128, 128));
+  EXPECT_EQ(count_in_loops(machine.body, Op::tcgen05_ld), 2);
+  EXPECT_GT(count_in_loops(machine.body, Op::tcgen05_mma_ss), 0);
+}
+
+// One head: O is rescaled in registers, P is stored to tensor memory. `wide`: of O.
+Kernel attention(int rows, int dim, int wide) {
+  Kernel kernel("attention");
+  const Dim queries = kernel.dim("queries"), keys = kernel.dim("keys");
+  const Tensor Q = kernel.in("Q", bf16, {queries, dim}), K = kernel.in("K", bf16, {keys, dim}),
+               V = kernel.in("V", bf16, {keys, wide});
+  const Tensor O = kernel.out("O", bf16, {queries, wide});
+  const auto [i] = kernel.grid(ceil_div(queries, rows));
+  const Block own = queries.block(i, rows);
+  const Tile q = load(Q(own, all));
+  Var o{zeros({rows, wide})}, most{full({rows, 1}, -1e30)}, sum{zeros({rows, 1})};
+  for (Block seen : blocks(keys, 64)) {
+    const Tile s = dot(q, load(K(seen, all)).T()) * 0.125;
+    const Tile now = max(most, reduce_max(s, 1)), scale = exp2(most - now), p = exp2(s - now);
+    sum = sum * scale + reduce_sum(p, 1);
+    o = o * scale + dot(p.cast(bf16), load(V(seen, all)));
+    most = now;
+  }
+  store(O(own, all), (o / sum).cast(bf16));
+  return kernel;
+}
+
+void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int64_t keys) {
+  SCOPED_TRACE(testing::Message() << rows << " rows, " << dim << " and " << wide);
+  expect_two_ways(attention(rows, dim, wide),
+                  {normal(bf16, {queries, dim}, 1), normal(bf16, {keys, dim}, 2),
+                   normal(bf16, {keys, wide}, 3), poisoned(bf16, {queries, wide})},
+                  3, 2e-2, kSimulated);
+}
+
+// The last one by columns, more than registers hold beside what they are added to.
+TEST(TensorMemorySchedule, AComputedOperandIsStoredThere) {
+  check_attention(128, 64, 64, 130, 200);
+  check_attention(64, 32, 512, 65, 72);
+}
+
+// Two sums that a loop carries, of operands that are computed: one of them transposed, which goes
+// through shared memory. Sums of other kinds on one result wait for each other.
+TEST(TensorMemorySchedule, ProductsOfSeveralKindsAddToOneResult) {
+  constexpr int kRows = 128;
+  Kernel kernel("kinds");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, kRows}), Y = kernel.in("Y", f16, {n, kRows}),
+               M = kernel.in("M", bf16, {kRows, kRows});
+  const Tensor S = kernel.out("S", f32, {kRows, kRows}), T = kernel.out("T", f32, {kRows, kRows});
+  kernel.grid(1);
+  const Tile turn = load(M(all, all));
+  Var s{zeros({kRows, kRows})}, t{zeros({kRows, kRows})};
+  for (Block depth : blocks(n, kRows)) {
+    const Tile x = load(X(depth, all));
+    s = s + dot(x.T(), x);
+    s = s + dot((dot(turn, x.T()) * 0.1).cast(f16), load(Y(depth, all)));
+    t = t + dot((dot(x, turn) * 0.1).cast(bf16).T(), x);
+  }
+  store(S(all, all), s);
+  store(T(all, all), t);
+  for (const std::int64_t rows : {1, 130, 300}) {
+    expect_two_ways(kernel,
+                    {normal(bf16, {rows, kRows}, 1), normal(f16, {rows, kRows}, 2),
+                     normal(bf16, {kRows, kRows}, 3), poisoned(f32, {kRows, kRows}),
+                     poisoned(f32, {kRows, kRows})},
+                    3, 2e-3, kSimulated);
+  }
+}
+
+// Three results of 256 columns by two warpgroups.
+TEST(TensorMemorySchedule, TooManyColumnsAreListed) {
+  Kernel kernel("many");
+  const Dim k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {128, k}), B = kernel.in("B", bf16, {3, 256, k});
+  const Tensor C = kernel.out("C", bf16, {128, 256});
+  kernel.grid(1);
+  Var x{zeros({128, 256})}, y{zeros({128, 256})}, z{zeros({128, 256})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile a = load(A(all, depth));
+    x = x + dot(a, load(B(0, all, depth)).T());
+    y = y + dot(a, load(B(1, all, depth)).T());
+    z = z + dot(a, load(B(2, all, depth)).T());
+  }
+  store(C(all, all), ((x + y) * z).cast(bf16));
+  const std::string text = test::usage_error_of([&] { machine_of(kernel); });
+  EXPECT_THAT(text, AllOf(HasSubstr("tensor_memory_test.cpp"),
+                          HasSubstr("products take 768 columns of tensor memory, and a CTA has "
+                                    "512"),
+                          HasSubstr("256 columns, from 512 on: results"),
+                          HasSubstr("use fewer rows or columns in a block")));
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,295 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "simulator/litmus.h"
+
+// Products of pairs of CTAs, and clusters that are taken over before they start. By the PTX ISA
+// 9.0: nothing here was seen on a GPU.
+namespace tilewright::simulator {
+namespace {
+
+// bf16, 256 x 64, both K-major; operands as in tensor_memory_test.cpp.
+constexpr std::int64_t kPairInstruction = 0x10100490;
+constexpr std::int64_t kPairDescriptor = 0x4000404000010000 >> 14;
+
+const std::string kTake = "    tcgen05_alloc %5, %3, %0\n";
+const std::string kGive = "    tcgen05_dealloc %5, %40\n";
+const std::string kIfFirst = "    if_then %15 () {\n";
+const std::string kElse = "      yield\n    } () {\n      yield\n    }\n";
+const std::string kExpect = "      mbarrier_expect_tx %23, %0 {bytes = 40960}\n";
+const std::string kCopyA = "    tma_load %20, %1, %0, %23, %0, %0, %16 {bytes = 16384, pair = 1}\n";
+const std::string kCommitBoth = "      tcgen05_commit %24, %0 {multicast = 3}\n";
+const std::string kMet =
+    "    fence_cluster\n    warp_sync\n    mbarrier_arrive %25, %0, %0\n"
+    "    mbarrier_arrive %25, %0, %7\n    mbarrier_wait %25, %0, %0\n    fence_cluster\n";
+
+// The pair multiplies A [256, 64] and B [64, 64]^T, and each CTA stores its 128 rows to Y. %0 and
+// %7 to %9 are 0, 1, 128 and 64, %10 true, %11 false, %14 the CTA's rank, %15 whether it is the
+// first.
+std::string pair_kernel() {
+  std::string text = R"(kernel "litmus" machine
+target "sm_100a"
+in A: bf16[256, 64] = %90
+in B: bf16[64, 64] = %91
+inout Y: f32[256, 64] = %92
+grid (2)
+cluster 2
+cta_pairs
+threads 256
+shared_bytes 20608
+body () {
+  %20: tensor_map = tensor_map %90 {name = "A map", box = [128, 64], swizzle = 128}
+  %21: tensor_map = tensor_map %91 {name = "B map", box = [32, 64], swizzle = 128}
+  %1: shared<bf16, 1x128x64> = shared {name = "a", layout = shared_layout[128x64*2|128@0:128,64@1:2|x3.4.3], stages = 1, offset = 0}
+  %2: shared<bf16, 1x32x64> = shared {name = "b", layout = shared_layout[32x64*2|32@0:128,64@1:2|x3.4.3], stages = 1, offset = 16384}
+  %3: shared<i32, 1x1x4> = shared {name = "address", layout = shared_layout[1x4*4|4@1:4], stages = 1, offset = 20480}
+  %23: mbarriers<1> = mbarriers {name = "loaded", arrivals = 1, offset = 20544}
+  %24: mbarriers<1> = mbarriers {name = "done", arrivals = 1, offset = 20552}
+  %25: mbarriers<1> = mbarriers {name = "met", arrivals = 8, offset = 20560}
+  %5: tensor_memory<64> = tensor_memory {name = "d"}
+  %6: tensor_memory<64> = tensor_memory {name = "other"}
+  mbarrier_init %23 {arrivals = 1}
+  mbarrier_init %24 {arrivals = 1}
+  mbarrier_init %25 {arrivals = 8}
+  fence_barrier_init
+  cluster_sync
+  %0: i32 = constant {value = 0}
+  %7: i32 = constant {value = 1}
+  %8: i32 = constant {value = 128}
+  %9: i32 = constant {value = 64}
+  %10: bool = constant {value = 1}
+  %11: bool = constant {value = 0}
+  %12: i32 = constant {value = 2097152}
+  %13: i32 = constant {value = 32}
+  %14: i32 = cluster_rank
+  %15: bool = eq %14, %0
+  %16: i32 = mul %14, %8
+  %17: i32 = mul %14, %13
+  role {name = "multiply", first_warp = 4, warps = 1} (%50: i32) {
+)";
+  text +=
+      kTake + "    named_sync %0 {first = 1, threads = 160}\n    %40: i32 = shared_load %3, %0\n";
+  text += kIfFirst + kExpect + kElse + kCopyA;
+  text += "    tma_load %21, %2, %0, %23, %0, %0, %17 {bytes = 4096, pair = 1}\n";
+  text += kIfFirst + "      mbarrier_wait %23, %0, %0\n";
+  for (int step = 0; step < 4; ++step) {
+    text += fmt::format(
+        "      tcgen05_mma_ss %5, %40, %1, %0, %2, %0, {} {{m = 256, n = 64, k = 16, instruction = "
+        "{}, descriptor_a = {}, descriptor_b = {}, step_a = {}, step_b = {}}}\n",
+        step == 0 ? "%11" : "%10", kPairInstruction, kPairDescriptor, kPairDescriptor, 32 * step,
+        32 * step);
+  }
+  text += kCommitBoth + kElse + "    tcgen05_relinquish\n";
+  text += "    named_sync %0 {first = 2, threads = 160}\n" + kGive + R"(    yield
+  }
+  role {name = "read", first_warp = 0, warps = 4} (%51: i32) {
+    %30: registers<f32, 64> = registers {name = "sums"}
+    named_sync %0 {first = 1, threads = 160}
+    %44: i32 = shared_load %3, %0
+    %41: i32 = warp_index
+    %42: i32 = mul %41, %12
+    %43: i32 = add %44, %42
+    mbarrier_wait %24, %0, %0
+    tcgen05_fence_after
+    tcgen05_ld %30, %5, %43 {count = 64, register = 0}
+    tcgen05_wait_ld %30
+    tcgen05_fence_before
+    %45: i32 = add %16, %8
+    store_registers %92, %30, %16, %0, %45, %9 {sizes = [128, 64], layout = register_layout[128x64|r:64@1:1|l:32@0:1|w:4@0:32]}
+)";
+  return text + kMet +
+         "    named_sync %0 {first = 2, threads = 160}\n    yield\n  }\n  cluster_sync\n}\n";
+}
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+struct PairRun {
+  MachineTensor a{"A", DType::bf16, {256, 64}}, b{"B", DType::bf16, {64, 64}},
+      y{"Y", DType::f32, {256, 64}};
+  MachineReport report;
+  explicit PairRun(const std::string& text, std::uint64_t seed = 0) {
+    ir::verify(ir::parse_text(text, "kernel.tw"));
+    a.randomise(1);
+    b.randomise(2);
+    MachineOptions options;
+    options.seed = seed;
+    options.strict = true;
+    report = run(text, {&a, &b, &y}, options);
+  }
+};
+
+constexpr std::uint64_t kPairSeeds = 6;
+
+// In each schedule a fault, one of which is of the kind and has the text.
+void expect_faults(const std::string& text, const std::string& kind, const std::string& message) {
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    const MachineReport report = PairRun(text, seed).report;
+    ASSERT_FALSE(report.ok()) << "seed " << seed;
+    const Fault& fault = report.faults[0];
+    EXPECT_EQ(fault.kind, kind) << fault.message;
+    EXPECT_THAT(fault.message + "\n" + fault.missing, testing::HasSubstr(message));
+  }
+}
+
+TEST(TensorPairsTest, EachCtaHasItsRowsOfTheProduct) {
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    const PairRun run(pair_kernel(), seed);
+    ASSERT_TRUE(run.report.ok()) << "seed " << seed << ": " << first_message(run.report);
+    for (std::int64_t row = 0; row < 256; ++row) {
+      for (std::int64_t column = 0; column < 64; ++column) {
+        double wanted = 0;
+        for (std::int64_t k = 0; k < 64; ++k)
+          wanted += double{run.a.at(row, k)} * run.b.at(column, k);
+        ASSERT_EQ(run.y.at(row, column), wanted) << row << ", " << column;  // exact in f32
+      }
+    }
+  }
+}
+
+// L13: nobody gives back what the other CTA may still use.
+TEST(TensorPairsTest, BothCtasGiveBackWhatNeitherUses) {
+  expect_faults(with(pair_kernel(), kMet, ""), "race", "tcgen05_dealloc");
+}
+
+// L14: the first CTA expects the bytes of both.
+TEST(TensorPairsTest, TheFirstCtaExpectsTheBytesOfBoth) {
+  const std::string text =
+      with(pair_kernel(), kExpect, "      mbarrier_expect_tx %23, %0 {bytes = 20480}\n");
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    EXPECT_FALSE(PairRun(text, seed).report.ok()) << "seed " << seed;
+  }
+}
+
+TEST(TensorPairsTest, ACopyTellsTheFirstCta) {
+  const std::string alone = with(kCopyA, ", pair = 1", "");
+  const std::string text = with(pair_kernel(), kCopyA, alone);
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    EXPECT_FALSE(PairRun(text, seed).report.ok()) << "seed " << seed;
+  }
+}
+
+TEST(TensorPairsTest, BothCtasHearOfACommit) {
+  expect_faults(with(pair_kernel(), " {multicast = 3}", ""), "deadlock", "done[0]");
+}
+
+// L20, and who issues.
+TEST(TensorPairsTest, TheFirstCtaIssuesProducts) {
+  std::string text = with(pair_kernel(), "mbarrier_wait %23, %0, %0\n",
+                          "mbarrier_wait %23, %0, %0\n      yield\n    } () {\n");
+  text = with(text, kCommitBoth + kElse, kCommitBoth + "      yield\n    }\n");
+  expect_faults(text, "tcgen05", "the second one of its pair");
+}
+
+TEST(TensorPairsTest, BothCtasAllocateInStep) {
+  expect_faults(with(pair_kernel(), kGive, kIfFirst + "  " + kGive + kElse), "deadlock",
+                "of its pair to execute the same");
+  const std::string other = kIfFirst + "  " + kTake + "      yield\n    } () {\n" +
+                            "      tcgen05_alloc %6, %3, %0\n      yield\n    }\n";
+  expect_faults(with(pair_kernel(), kTake, other), "tensor_memory", "out of step");
+}
+
+TEST(TensorPairsTest, WhatNoPairHasIsRefused) {
+  const auto problem = [](const std::string& text) {
+    try {
+      ir::verify(ir::parse_text(text, "kernel.tw"));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(problem(pair_kernel()), "no error");
+  EXPECT_THAT(problem(with(pair_kernel(), "cluster 2", "cluster 3")),
+              testing::HasSubstr("cta_pairs in clusters of 3 CTAs"));
+  EXPECT_THAT(problem(with(pair_kernel(), "cta_pairs\n", "")),
+              testing::HasSubstr("the kernel has no cta_pairs"));
+  EXPECT_THAT(problem(with(pair_kernel(), "m = 256", "m = 128")),
+              testing::HasSubstr("m is 128, expected 256 of two CTAs"));
+  EXPECT_THAT(problem(with(pair_kernel(), "multicast = 3", "multicast = 4")),
+              testing::HasSubstr("multicast to CTAs 0b100 of groups of 2"));
+}
+
+// Each place in the grid once, by clusters that take over those that have not started. X: i32[8].
+std::string asking_kernel(const std::string& wait, const std::string& again = "le %0, %31") {
+  return R"(kernel "asks" machine
+target "sm_100a"
+inout X: i32[8] = %90
+grid (8)
+threads 32
+shared_bytes 64
+body () {
+  %1: shared<i32, 1x1x4> = shared {name = "answer", layout = shared_layout[1x4*4|4@1:4], stages = 1, offset = 0}
+  %2: mbarriers<1> = mbarriers {name = "there", arrivals = 1, offset = 16}
+  mbarrier_init %2 {arrivals = 1}
+  fence_barrier_init
+  cta_sync
+  %0: i32 = constant {value = 0}
+  %3: i32 = constant {value = 1}
+  %4: bool = constant {value = 1}
+  %5: i32 = cta_index
+  role {name = "work", first_warp = 0, warps = 1} (%6: i32) {
+    %20: i32, %21: i32 = while_loop %4, %5, %0 (%22: i32, %23: i32) {
+      %30: i32 = atomic_add %90, %22, %3
+      mbarrier_expect_tx %2, %0 {bytes = 16}
+      try_cancel %1, %0, %2, %0
+)" + wait +
+         R"(      %31: i32 = query_cancel %1, %0
+      fence_proxy_async
+      warp_sync
+      %32: bool = )" +
+         again + R"(
+      %33: i32 = sub %3, %23
+      %34: i32 = max %31, %0
+      yield %32, %34, %33
+    }
+    yield
+  }
+}
+)";
+}
+
+const std::string kAnswered = "      mbarrier_wait %2, %0, %23\n";
+
+MachineReport ask(const std::string& text, MachineTensor& x, std::uint64_t seed) {
+  ir::verify(ir::parse_text(text, "kernel.tw"));
+  MachineOptions options;
+  options.seed = seed;
+  options.multiprocessors = 2;
+  return run(text, {&x}, options);
+}
+
+TEST(LaunchControlTest, EachPlaceIsWorkedOnOnce) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    MachineTensor x("X", DType::i32, {8});  // -1 each
+    const MachineReport report = ask(asking_kernel(kAnswered), x, seed);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(x.integer(i), 0) << "place " << i;
+  }
+}
+
+// L17.
+TEST(LaunchControlTest, NobodyAsksAgainBehindAnAnswerOfNone) {
+  MachineTensor x("X", DType::i32, {8});
+  const MachineReport report = ask(asking_kernel(kAnswered, "le %0, %0"), x, 0);
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults[0].kind, "launch_control");
+  EXPECT_THAT(report.faults[0].message, testing::HasSubstr("asks again after an answer of none"));
+}
+
+TEST(LaunchControlTest, AnAnswerIsThereBehindItsBarrier) {
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    MachineTensor x("X", DType::i32, {8});
+    const MachineReport report = ask(asking_kernel(""), x, seed);
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.faults[0].kind, "race") << report.faults[0].message;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::simulator

@@ -1,0 +1,514 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/compile_to_machine.h"
+#include "incore_kernels.h"
+#include "ir/text.h"
+#include "simulator/machine/machine.h"
+#include "support/arguments.h"
+#include "target/target.h"
+#include "target/verify.h"
+#include "tilewright/host_tensor.h"
+
+// Cores with explicit memories, simulated: what is right under every schedule gives the result, and
+// each thing that is left out is a fault with its line.
+namespace tilewright::simulator {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using testing::HasSubstr;
+
+struct Product {
+  HostTensor A, B, C;
+  Product(std::int64_t m, std::int64_t n, std::int64_t k)
+      : A(HostTensor::random_normal(bf16, {m, k}, 1)),
+        B(HostTensor::random_normal(bf16, {n, k}, 2)),
+        C(HostTensor::poisoned(bf16, {m, n})) {}
+
+  Arguments arguments() {
+    const auto argument = [](const char* name, HostTensor& tensor) {
+      return TensorArgument{
+          name, tensor.dtype(), tensor.shape(), {}, static_cast<std::byte*>(tensor.data()), {}};
+    };
+    Arguments arguments;
+    arguments.tensors = {argument("A", A), argument("B", B), argument("C", C)};
+    return arguments;
+  }
+  // Relative, in the root mean square; NaN where an element was not written.
+  double error() const {
+    double squares = 0, errors = 0;
+    for (std::int64_t i = 0; i < C.shape()[0]; ++i) {
+      for (std::int64_t j = 0; j < C.shape()[1]; ++j) {
+        double wanted = 0;
+        for (std::int64_t d = 0; d < A.shape()[1]; ++d) wanted += A.at({i, d}) * B.at({j, d});
+        squares += wanted * wanted;
+        errors += (C.at({i, j}) - wanted) * (C.at({i, j}) - wanted);
+      }
+    }
+    return std::sqrt(errors / squares);
+  }
+  bool is_right() const { return error() < 3e-3; }
+};
+
+ir::Kernel machine_form(const Kernel& kernel) {
+  const ir::Kernel& traced = kernel.finish();
+  return compiler::compile_to_machine(traced, traced.target).kernel;
+}
+
+std::vector<ir::Kernel> products() {
+  std::vector<ir::Kernel> all;
+  all.push_back(machine_form(incore_product("incore", "cube")));
+  all.push_back(machine_form(incore_product("incore_unified", "core")));
+  all.push_back(machine_form(partitions_product()));
+  return all;
+}
+
+MachineReport run(const ir::Kernel& machine, Product& product, std::uint64_t seed,
+                  std::int64_t cores = 2) {
+  MachineOptions options;
+  options.seed = seed;
+  options.multiprocessors = cores;
+  return run_machine(machine, product.arguments(), options);
+}
+
+TEST(IncoreSimulation, ProductsAreRightUnderEverySchedule) {
+  for (const ir::Kernel& machine : products()) {
+    SCOPED_TRACE(machine.target);
+    // Tails on every axis, one element, several blocks of a core, an odd number of steps.
+    for (const auto& [m, n, k] :
+         {std::tuple{70, 50, 100}, {1, 1, 1}, {64, 96, 64}, {33, 49, 130}}) {
+      for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        Product product(m, n, k);
+        const MachineReport report = run(machine, product, seed);
+        ASSERT_TRUE(report.ok()) << report.faults.front().message;
+        EXPECT_TRUE(product.is_right()) << m << " " << n << " " << k << ": " << product.error();
+      }
+    }
+  }
+}
+
+// Of the tile level, as it is for any target: the automatic schedule places and orders.
+ir::Kernel tile_product(bool a_along_m, bool b_along_n, DType result) {
+  Kernel kernel("tile_product");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = a_along_m ? kernel.in("A", bf16, {k, m}) : kernel.in("A", bf16, {m, k});
+  const Tensor B = b_along_n ? kernel.in("B", bf16, {k, n}) : kernel.in("B", bf16, {n, k});
+  const Tensor C = kernel.out("C", result, {m, n});
+  const auto [i, j] = kernel.grid(ceil_div(m, 32), ceil_div(n, 48));
+  const Block rows = m.block(i, 32), cols = n.block(j, 48);
+  Var sum{zeros({rows, cols})};
+  for (Block depth : blocks(k, 64)) {
+    const Tile a = a_along_m ? load(A(depth, rows)).T() : load(A(rows, depth));
+    const Tile b = b_along_n ? load(B(depth, cols)) : load(B(cols, depth)).T();
+    sum = sum + dot(a, b);
+  }
+  const Tile all = sum;
+  store(C(rows, cols), result == f32 ? all : all.cast(result));
+  return kernel.finish();
+}
+
+HostTensor turned(const HostTensor& tensor) {
+  const std::int64_t rows = tensor.shape()[0], columns = tensor.shape()[1];
+  HostTensor made = HostTensor::zeros(tensor.dtype(), {columns, rows});
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) made.set({j, i}, tensor.at({i, j}));
+  }
+  return made;
+}
+
+TEST(IncoreSchedule, ProductsOfTilesAreRightOnEveryCore) {
+  for (const target::Target* target : target::targets()) {
+    if (!target->core) continue;
+    for (const auto& [a_along_m, b_along_n] :
+         {std::pair{false, false}, {false, true}, {true, true}, {true, false}}) {
+      SCOPED_TRACE(target->name + (a_along_m ? " t" : " n") + (b_along_n ? "n" : "t"));
+      const ir::Kernel machine =
+          compiler::compile_to_machine(tile_product(a_along_m, b_along_n, bf16), target->name)
+              .kernel;
+      EXPECT_EQ(machine.target, target->name);
+      for (const auto& [m, n, k] : {std::tuple{70, 50, 150}, {1, 1, 1}, {32, 96, 128}}) {
+        for (std::uint64_t seed = 0; seed < 2; ++seed) {
+          Product product(m, n, k);
+          Arguments arguments = product.arguments();
+          HostTensor A = turned(product.A), B = turned(product.B);
+          if (a_along_m) {
+            arguments.tensors[0].shape = A.shape();
+            arguments.tensors[0].data = static_cast<std::byte*>(A.data());
+          }
+          if (b_along_n) {
+            arguments.tensors[1].shape = B.shape();
+            arguments.tensors[1].data = static_cast<std::byte*>(B.data());
+          }
+          MachineOptions options;
+          options.seed = seed;
+          options.multiprocessors = 2;
+          const MachineReport report = run_machine(machine, arguments, options);
+          ASSERT_TRUE(report.ok()) << report.faults.front().message;
+          EXPECT_TRUE(product.is_right()) << m << " " << n << " " << k << ": " << product.error();
+        }
+      }
+    }
+  }
+}
+
+// A sum of nothing is 0, and written.
+TEST(IncoreSchedule, OfNoDepthTheResultIsZero) {
+  const ir::Kernel machine =
+      compiler::compile_to_machine(tile_product(false, false, f32), "incore").kernel;
+  std::vector<float> c(33 * 20, NAN);
+  std::byte nothing[16] = {};
+  Arguments arguments;
+  arguments.tensors = {{"A", bf16, {33, 0}, {}, nothing, {}},
+                       {"B", bf16, {20, 0}, {}, nothing, {}},
+                       {"C", f32, {33, 20}, {}, reinterpret_cast<std::byte*>(c.data()), {}}};
+  const MachineReport report = run_machine(machine, arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults.front().message;
+  for (const float element : c) EXPECT_EQ(element, 0);
+}
+
+TEST(IncoreSchedule, SaysWhatItDoesNotTake) {
+  const auto error_of = [](const std::function<void()>& run) -> std::string {
+    try {
+      run();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return error.what();
+    }
+    return "no error";
+  };
+  compiler::MachineOptions options;
+  options.schedule.warpgroups = 2;
+  EXPECT_THAT(error_of([&] {
+                compiler::compile_to_machine(tile_product(false, false, f32), "incore", options);
+              }),
+              HasSubstr("schedule: warpgroups = 2: incore has no such thing"));
+  // More than a memory holds: one stage less where there is another.
+  options.schedule = {};
+  options.schedule.stages = 8;
+  const compiler::MachineForm form =
+      compiler::compile_to_machine(tile_product(false, false, f32), "incore", options);
+  EXPECT_EQ(form.schedule.front().name, "stages");
+  Kernel sums("sums");
+  const Tensor X = sums.in("X", f32, {64, 64}), Y = sums.out("Y", f32, {64, 64});
+  sums.grid(1);
+  store(Y(all, all), load(X(all, all)) * 2);
+  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(sums.finish(), "incore"); }),
+              HasSubstr("\"sums\": incore has no schedule for it"));
+  // A product of what a product has made, as attention's.
+  Kernel two("two");
+  const Tensor Q = two.in("Q", bf16, {64, 64}), O = two.out("O", f32, {64, 64});
+  two.grid(1);
+  const Tile q = load(Q(all, all));
+  Var sum{zeros({64, 64})};
+  for ([[maybe_unused]] Index step : range(2)) sum = sum + dot(dot(q, q).cast(bf16), q);
+  store(O(all, all), sum);
+  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(two.finish(), "incore"); }),
+              HasSubstr("\"two\": incore has no schedule for it, which has products"));
+}
+
+TEST(IncoreSimulation, TheTextParsesBack) {
+  for (const ir::Kernel& machine : products()) {
+    EXPECT_TRUE(ir::equal(ir::parse_text(ir::to_text(machine), ""), machine));
+  }
+}
+
+TEST(IncoreSimulation, UnitsWorkBesideEachOther) {
+  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  Product product(128, 96, 512);
+  const MachineReport report = run(machine, product, 1);
+  ASSERT_TRUE(report.ok());
+  std::int64_t busy = 0;
+  constexpr std::int64_t kCores = 2;
+  for (const UnitUse& unit : report.units) {
+    std::int64_t parts = 0;
+    for (const std::int64_t part : unit.over_time) parts += part;
+    EXPECT_EQ(parts, unit.busy) << unit.name;
+    EXPECT_LE(unit.busy, report.cycles * unit.instances);
+    busy += unit.busy;
+  }
+  EXPECT_GT(busy, report.cycles * kCores);  // what one after the other could not
+  // Whatever the order that the seed draws, the modelled time is the same.
+  Product again(128, 96, 512);
+  EXPECT_EQ(run(machine, again, 2).cycles, report.cycles);
+}
+
+bool drop_site(ir::Block& block, const std::function<bool(const Operation&)>& is_site, int& site) {
+  for (std::size_t i = 0; i < block.body.size(); ++i) {
+    if (is_site(block.body[i]) && site-- == 0) {
+      block.body.erase(block.body.begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    for (ir::Block& inner : block.body[i].blocks) {
+      if (drop_site(inner, is_site, site)) return true;
+    }
+  }
+  return false;
+}
+
+bool drop(ir::Kernel& kernel, int site, const std::function<bool(const Operation&)>& is_site) {
+  return drop_site(kernel.body, is_site, site);
+}
+
+// A product whose negative elements become 0: the matrix core hands on what it has stored, and each
+// vector core takes its own half of the rows.
+Kernel handed_on() {
+  Kernel kernel("handed_on");
+  kernel.target("incore");
+  const Dim m = kernel.dim("m");
+  const Tensor A = kernel.in("A", bf16, {m, 64}), B = kernel.in("B", bf16, {48, 64});
+  const Tensor T = kernel.out("T", f32, {m, 48}), Y = kernel.out("Y", f32, {m, 48});
+  kernel.ctas(1);
+  CoreMemory a(kernel, "Mat", "a", bf16, 32, 64), b(kernel, "Mat", "b", bf16, 48, 64);
+  CoreMemory left(kernel, "Left", "left", bf16, 32, 64),
+      right(kernel, "Right", "right", bf16, 64, 48);
+  CoreMemory sums(kernel, "Acc", "sums", f32, 32, 48), x(kernel, "Vec", "x", f32, 16, 48);
+  CoreEvent loaded(kernel, "MTE2", "MTE1"), fed(kernel, "MTE1", "M"), summed(kernel, "M", "FIX");
+  CoreEvent stored(kernel, "FIX", "VMTE2");  // to both vector cores
+  CoreEvent taken(kernel, "VMTE2", "V"), made(kernel, "V", "VMTE3");
+  kernel.roles({sequencer("cube",
+                          [&] {
+                            move(a, A(m.block(0, 32), all));
+                            move(b, B(all, all));
+                            loaded.set();
+                            loaded.wait();
+                            move(left, a);
+                            move(right, CoreWindow(b).T());
+                            fed.set();
+                            fed.wait();
+                            matmul(sums, left, right, false);
+                            summed.set();
+                            summed.wait();
+                            move(T(m.block(0, 32), all), sums);
+                            stored.set();
+                          }),
+                sequencer("vector", [&](const Index& instance) {
+                  stored.wait();
+                  move(x, T(m.block(instance, 16), all));
+                  taken.set();
+                  taken.wait();
+                  vector(VectorFunction::maximum, x, {x, 0});
+                  made.set();
+                  made.wait();
+                  move(Y(m.block(instance, 16), all), x);
+                })});
+  return kernel;
+}
+
+Arguments with_results(Product& product, std::vector<float>& t, std::vector<float>& y) {
+  Arguments arguments = product.arguments();
+  arguments.tensors.pop_back();
+  for (const auto& [name, values] : {std::pair{"T", &t}, {"Y", &y}}) {
+    arguments.tensors.push_back(
+        {name, f32, {27, 48}, {}, reinterpret_cast<std::byte*>(values->data()), {}});
+  }
+  return arguments;
+}
+
+TEST(IncoreSimulation, CoresHandOnThroughGlobalMemory) {
+  const ir::Kernel machine = machine_form(handed_on());
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Product product(27, 48, 64);  // the second vector core has fewer rows
+    std::vector<float> t(27 * 48, NAN), y(27 * 48, NAN);
+    const Arguments arguments = with_results(product, t, y);
+    MachineOptions options;
+    options.seed = seed;
+    const MachineReport report = run_machine(machine, arguments, options);
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    for (std::int64_t i = 0; i < 27; ++i) {
+      for (std::int64_t j = 0; j < 48; ++j) {
+        double wanted = 0;
+        for (std::int64_t d = 0; d < 64; ++d) {
+          wanted += product.A.at({i, d}) * product.B.at({j, d});
+        }
+        EXPECT_NEAR(y[i * 48 + j], std::max(wanted, 0.0), 1e-3);
+      }
+    }
+  }
+  // Nobody sets what both wait for; nobody waits either.
+  for (const bool waits : {false, true}) {
+    ir::Kernel mutant = machine;
+    for (const Op op : {Op::event_set, Op::event_wait}) {
+      if (op == Op::event_wait && waits) continue;
+      EXPECT_TRUE(drop(mutant, 0, [&](const Operation& o) {
+        return o.op == op && o.attributes.text(Key::to) == "VMTE2";
+      }));
+    }
+    Product product(27, 48, 64);
+    std::vector<float> t(27 * 48, NAN), y(27 * 48, NAN);
+    const Arguments arguments = with_results(product, t, y);
+    const MachineReport report = run_machine(mutant, arguments, {});
+    ASSERT_FALSE(report.ok());
+    const std::string& kind = report.faults.front().kind;
+    EXPECT_TRUE(waits ? kind == "deadlock" : kind == "race" || kind == "uninitialised") << kind;
+  }
+}
+
+// ---- Seeded faults.
+
+using Change = std::function<bool(Operation&)>;  // whether it is a site, and is changed
+
+// The kernel with one site changed; nothing where there is none of that number.
+bool change_site(ir::Kernel& kernel, const Change& change, int site) {
+  bool done = false;
+  ir::for_each(kernel.body, [&](Operation& o) {
+    if (done) return;
+    Operation changed = o;
+    if (!change(changed)) return;
+    if (site-- > 0) return;
+    o = std::move(changed);
+    done = true;
+  });
+  return done;
+}
+
+struct Found {
+  bool shows = false;
+  std::set<std::string> kinds;
+};
+
+// Several sizes and schedules. What is not well formed is refused before it runs.
+Found find(const ir::Kernel& mutant) {
+  Found found;
+  try {
+    target::verify(mutant, ErrorKind::usage);
+  } catch (const Error&) {
+    return {true, {"refused"}};
+  }
+  for (const auto& [m, n, k] : {std::tuple{70, 50, 200}, {34, 100, 328}}) {
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
+      Product product(m, n, k);
+      const MachineReport report = run(mutant, product, seed);
+      for (const Fault& fault : report.faults) {
+        found.kinds.insert(fault.kind);
+        EXPECT_NE(fault.first.file, nullptr) << fault.message;
+      }
+      if (report.ok() && !product.is_right()) found.kinds.insert("mismatch");
+      if (!found.kinds.empty()) return {true, found.kinds};
+    }
+  }
+  found.shows = !found.kinds.empty();
+  return found;
+}
+
+// Each site's mutant; how many there were.
+int prove(const std::string& what, const ir::Kernel& machine,
+          const std::function<bool(ir::Kernel&, int site)>& seed) {
+  int site = 0;
+  for (;; ++site) {
+    ir::Kernel mutant = machine;
+    if (!seed(mutant, site)) break;
+    EXPECT_TRUE(find(mutant).shows) << what << " at site " << site << " of " << machine.target;
+  }
+  return site;
+}
+
+TEST(IncoreFaults, AreFoundAtEverySite) {
+  for (const ir::Kernel& machine : products()) {
+    SCOPED_TRACE(machine.target);
+    const auto is = [](Op op) { return [op](const Operation& o) { return o.op == op; }; };
+    const auto changed = [&](const char* what, const Change& change) {
+      return prove(what, machine,
+                   [&](ir::Kernel& kernel, int site) { return change_site(kernel, change, site); });
+    };
+    int sites = 0;
+    for (const Op op : {Op::event_wait, Op::event_set, Op::core_load, Op::core_move,
+                        Op::core_matmul, Op::core_store}) {
+      sites += prove("without " + std::string(ir::info(op).name), machine,
+                     [&](ir::Kernel& kernel, int site) { return drop(kernel, site, is(op)); });
+    }
+    // An event of another pair of units.
+    sites += changed("the event the other way", [](Operation& o) {
+      if (o.op != Op::event_set) return false;
+      const std::string from = o.attributes.text(Key::from);
+      o.attributes.set(Key::from, o.attributes.text(Key::to));
+      o.attributes.set(Key::to, from);
+      return true;
+    });
+    // Two memories in one place.
+    sites += changed("an overlap", [](Operation& o) {
+      if (o.op != Op::memory || o.attributes.integer(Key::offset) == 0) return false;
+      o.attributes.set(Key::offset, std::int64_t{0});
+      return true;
+    });
+    sites += changed("a window turned", [](Operation& o) {
+      if (o.op != Op::window) return false;
+      o.attributes.set(Key::transposed, 1 - o.attributes.integer_or(Key::transposed, 0));
+      return true;
+    });
+    sites += changed("the slot not rotated", [](Operation& o) {
+      if (o.op != Op::window || o.operands[1] == o.operands[2]) return false;
+      o.operands[1] = o.operands[2];
+      return true;
+    });
+    EXPECT_GE(sites, 40);
+  }
+}
+
+// The kinds that some schedule shows, and a message of each: what is found first hangs on it.
+std::map<std::string, std::string> messages(const ir::Kernel& mutant) {
+  std::map<std::string, std::string> found;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    Product product(70, 50, 200);
+    for (const Fault& fault : run(mutant, product, seed).faults) {
+      found[fault.kind] += fault.message + "\n" + fault.missing + "\n";
+    }
+  }
+  return found;
+}
+
+// What a fault is called, and which lines and fix it names.
+TEST(IncoreFaults, AreNamed) {
+  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const auto is_of = [](const Operation& o, const char* from, const char* to) {
+    return ir::info(o.op).family == ir::Family::core_event && o.op != Op::unit_barrier &&
+           o.attributes.text(Key::from) == from && o.attributes.text(Key::to) == to;
+  };
+  const auto without = [&](Op op, const char* from, const char* to, int site) {
+    ir::Kernel mutant = machine;
+    EXPECT_TRUE(
+        drop(mutant, site, [&](const Operation& o) { return o.op == op && is_of(o, from, to); }));
+    return messages(mutant);
+  };
+  const auto without_any = [&](const char* from, const char* to) {
+    ir::Kernel mutant = machine;
+    while (drop(mutant, 0, [&](const Operation& o) { return is_of(o, from, to); })) {
+    }
+    return messages(mutant);
+  };
+  // Nothing says that what is read has been loaded.
+  std::string message = without_any("MTE2", "MTE1")["race"];
+  EXPECT_THAT(message, HasSubstr("core_move at tests/target/incore_kernels.h:36 (MTE1) may read "
+                                 "a[stage 0] (Mat) before core_load at "
+                                 "tests/target/incore_kernels.h:30 (MTE2) is over"));
+  EXPECT_THAT(message, HasSubstr("an event from MTE2, set behind the first, to MTE1"));
+  // Nothing says that a stage is free again: one buffer late.
+  message = without_any("MTE1", "MTE2")["race"];
+  EXPECT_THAT(message, HasSubstr("(MTE2) may write a[stage"));
+  // The wait alone is missing: what it is for is raised twice.
+  message = without(Op::event_wait, "MTE1", "MTE2", 0)["event"];
+  EXPECT_THAT(message, HasSubstr("event 0 from MTE1 to MTE2 may be set while it is still up"));
+  // The set that a wait is for.
+  message = without(Op::event_set, "MTE2", "MTE1", 0)["deadlock"];
+  EXPECT_THAT(message, HasSubstr("MTE1 waits for event"));
+  // What takes the last events back.
+  message = without(Op::event_wait, "FIX", "M", 1)["exit"];
+  EXPECT_THAT(message, HasSubstr("from FIX to M is still up at the end"));
+  // A result of what nobody loaded.
+  ir::Kernel unloaded = machine;
+  EXPECT_TRUE(drop(unloaded, 1, [](const Operation& o) { return o.op == Op::core_load; }));
+  message = messages(unloaded)["uninitialised"];
+  EXPECT_THAT(message, HasSubstr("writes an element of C that was made of row 0, column 0 of b "
+                                 "(Mat), which nobody has written"));
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
