@@ -35,7 +35,10 @@ class StoredKeyGradients {
                      const SharedTile& ds)
       : a_(a), sequences_(sequences), dK_(dK), dV_(dV), ds_(ds) {
     if (plan.values_apart) {
-      values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, shared_columns(a.dim_v));
+      panels_out_ = panels_of(a.dim_v);
+      if (plan.last_converts)
+        panels_out_ = std::max(panels_out_, plan.by_columns ? 1 : panels_of(a.dim));
+      values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, kColumnsOfPanel * panels_out_);
     }
   }
 
@@ -58,9 +61,13 @@ class StoredKeyGradients {
         store(panel_of(ds_, group, i), none);
       }
     }
-    if (has_none(a_.dim_v) && values_out_) {
-      for (int i = 0; i < panels_of(a_.dim_v); ++i) store(values_panel(group, 0, i), none);
+    if (values_out_ && (has_none(a_.dim_v) || has_none(a_.dim))) {
+      for (int i = 0; i < panels_out_; ++i) store(values_panel(group, 0, i), none);
     }
+  }
+  // A place of dV's own, through which dQ may leave while there is no dV.
+  SharedView panel_apart(const Index& group, int panel) const {
+    return values_panel(group, 0, panel);
   }
 
  private:
@@ -93,6 +100,7 @@ class StoredKeyGradients {
   const Keys& sequences_;
   Tensor dK_, dV_;
   SharedView ds_;
+  int panels_out_ = 0;
   std::optional<SharedTile> values_out_;
 };
 

@@ -419,6 +419,7 @@ class BatchKeys : public Batch {
   }
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
+  const Dim& row_blocks() const { return rows_; }  // of a head
   // Of each query head of finished rows the blocks [first, last): with a window those that see no
   // keys before the span.
   std::pair<Index, Index> rows_of(const FinishedRows& rows) const {
@@ -480,6 +481,7 @@ class PackedKeys : public Packed {
   }
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
+  const Dim& row_blocks() const { return rows_; }  // of a head
   // Of each query head of finished rows the blocks [first, last): those of the sequences that begin
   // in the span of blocks of keys; with a window those that see no keys before the span.
   std::pair<Index, Index> rows_of(const FinishedRows& rows) const {

@@ -13,6 +13,7 @@
 #include "kernels/attention_backward_queries.h"
 #include "kernels/attention_backward_shared.h"
 #include "kernels/attention_backward_turns.h"
+#include "kernels/attention_backward_unseen.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -24,6 +25,8 @@ namespace {
 constexpr int kTileRows = 64;  // of a warpgroup's tile of dQ; and columns, of dQ^T
 constexpr int kLine = 128;     // f32 that a warp adds at a time
 constexpr int kStages = 2;     // of a block of queries
+// Added to the number of a tile of dQ by who is last to come to it.
+constexpr int kLast = 1 << 28;
 
 // dK and dV of a block of keys lie in the registers of two warpgroups. Scores are computed as
 // S^T = K Q^T, so that P^T and dS^T are operands from registers. dS passes through shared memory
@@ -68,17 +71,26 @@ class Backward {
         ds_full_(kernel, "ds_full"),
         own_math_(kernel, 128, kGroups) {
     kv_ring_.numbered(kKeyNumbers);
-    ring_.numbered(3);
+    ring_.numbered(plan.last_converts ? 4 : 3);
     outputs_.emplace(kernel, a, plan, sequences_, dK_, dV_, ds_);
     if (plan.staggers) first_begun_.emplace(kernel, kGroups * 128);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
-      turns_.emplace(kernel, "turn", *words_, kGroups * 128);
-      queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
+      turns_.emplace(kernel, "turn", *words_, kGroups * 128,
+                     plan.last_converts ? LastAdditions<Keys>::kNumbers : 0);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
+    }
+    if (plan.last_converts) {
+      last_.emplace(
+          kernel, a, plan, sequences_, sums_, *dQ_, own_math_,
+          [this](const Index& group, int panel) { return outputs_->panel_apart(group, panel); });
+      roles.push_back(
+          role("put_unseen", warps(1), few, [this] { put_unseen(a_, sequences_, *dQ_); }));
+    } else if (plan.ordered) {
+      queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
       roles.push_back(role("give_summed", warps(1), few, [this] { queries_->give_all(kv_ring_); }));
     }
     if (plan.shares) {
@@ -147,7 +159,8 @@ class Backward {
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
-  // turns the tile is -1 - tile for who is first to come to it.
+  // turns the tile is -1 - tile for who is first to come to it. Where the last one converts, the
+  // tile is kLast more for it, and the head follows.
   void load_rows(const KeyPlace& at, const Sequence& sequence, const Index& row, const Index& head,
                  const Index& is_cut) {
     const Block rows = sequence.queries.block(row, a_.block_q);
@@ -155,14 +168,23 @@ class Backward {
         sequences_.of_rows(a_.block_q).back().block(sequence.kept_number(row), a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = sequences_.kept_number(sequence, head, row, a_.block_q) * plan_.tiles(a_);
-    const Index given =
-        plan_.ordered ? select(turn_of(a_, sequence, at, row) == 0, -1 - tile, tile) : tile;
-    ring_.produce({row, given, is_cut}, [&](const Slot& slot) {
+    std::vector<IndexOperand> numbers = {row, given_tile(at, sequence, row, tile), is_cut};
+    if (plan_.last_converts) numbers.push_back(head);
+    ring_.produce(numbers, [&](const Slot& slot) {
       tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0], kOfRows);
       tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1], kOfRows);
       tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
       tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
     });
+  }
+
+  Index given_tile(const KeyPlace& at, const Sequence& sequence, const Index& row,
+                   const Index& tile) const {
+    if (!plan_.ordered) return tile;
+    const Index turn = turn_of(a_, sequence, at, row);
+    if (!plan_.last_converts) return select(turn == 0, -1 - tile, tile);
+    const Index given = select(turn == adders_of(a_, sequence, row) - 1, tile + kLast, tile);
+    return select(turn == 0, -1 - given, given);
   }
 
   // Ahead of the warps that add, so that they do not wait for memory.
@@ -171,10 +193,18 @@ class Backward {
       const Sequence sequence = sequences_.of(at.sequence);
       for ([[maybe_unused]] Index i : range(steps)) {
         const Slot slot = ring_.consume();
-        const Index row = slot.number(0), tile = slot.number(1);
+        const Index row = slot.number(0), given = slot.number(1);
+        const Index tile = select(given < 0, -1 - given, given);
+        if (!last_) {
+          ring_.release(slot);
+          turns_->await(tile / plan_.tiles(a_), turn_of(a_, sequence, at, row));
+          continue;
+        }
+        const Index head = slot.number(3);
         ring_.release(slot);
-        turns_->await(select(tile < 0, -1 - tile, tile) / plan_.tiles(a_),
-                      turn_of(a_, sequence, at, row));
+        const Index kept = select(tile >= kLast, tile - kLast, tile) / plan_.tiles(a_);
+        turns_->await(kept, turn_of(a_, sequence, at, row), {row, head, at.sequence});
+        when(given >= kLast, [&] { last_->bring(kept); });
       }
     });
   }
@@ -201,6 +231,7 @@ class Backward {
           });
       if (queries_) queries_->convert(group);
     });
+
     bulk_wait(0);
   }
 
@@ -276,6 +307,7 @@ class Backward {
     std::optional<Pending> sum_q;
     if (!plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
     to.read(key_place(kv));
+    if (last_) await_copies(group);
     if (!shared_) outputs_->put_values(group, to, before.stage, dv);
     std::optional<Tile> dq;
     if (sum_q) {
@@ -378,25 +410,43 @@ class Backward {
   // The warpgroups' tiles of a block of rows.
   void add(const Index& group, const Index& tile, const Tile& dq) {
     if (plan_.adds_together) own_math_.sync(group);
-    when_due(tile, [&](const Index& place) { add_tile(place, group, dq); });
+    when_due(tile, [&](const Due& due) { add_tile(due, group, group, dq); });
   }
   // The tile of one of them. There are as many stages as warpgroups.
   void add_alone(const Index& group, const Slot& kv, const Before& before) {
     const Index stage = before.stage;
-    when_due(before.tile, [&](const Index& place) {
-      when(group == stage, [&] { add_tile(place, 0, wait(query_gradient(group, kv, stage))); });
+    when_due(before.tile, [&](const Due& due) {
+      when(
+          group == stage, [&] { add_tile(due, group, 0, wait(query_gradient(group, kv, stage))); },
+          [&] {
+            if (last_) when(due.place >= kLast, [&] { last_->pass_over(); });
+          });
     });
   }
-  // `place` is the tile, or -1 - tile for who is first to come to it.
-  void when_due(const Index& tile, const std::function<void(const Index& place)>& additions) {
-    if (!turns_) return additions(tile);
+  // `place` is the tile, or what it is for who is first or last to come to it.
+  struct Due {
+    Index place;
+    std::optional<Turns::Turn> turn;
+  };
+  void when_due(const Index& tile, const std::function<void(const Due& due)>& additions) {
+    if (!turns_) return additions({tile, std::nullopt});
     const Turns::Turn turn = turns_->begin();
-    additions(tile);
+    additions({tile, turn});
     turns_->end(turn);
   }
 
+  void add_tile(const Due& due, const Index& group, const Index& part, const Tile& dq) {
+    const Index& place = due.place;
+    if (!last_) return add_to_sums(place, part, dq);
+    when(
+        place < kLast && place >= -kLast, [&] { add_to_sums(place, part, dq); },
+        [&] {
+          const Turns::Turn& turn = *due.turn;
+          last_->finish(group, part, dq, place < 0, {turn.more(0), turn.more(1), turn.more(2)});
+        });
+  }
   // The first stores: nothing has to set the sums to zero before.
-  void add_tile(const Index& place, const Index& part, const Tile& dq) const {
+  void add_to_sums(const Index& place, const Index& part, const Tile& dq) const {
     const Dim lines = plan_.sums(a_, sequences_.kept_blocks(a_.block_q))[0];
     const int of_tile = plan_.tile_lines(a_);
     const Tile sum = fragments(dq).reshape({of_tile, kLine});
@@ -413,6 +463,7 @@ class Backward {
                   const Tile& dv) {
     const Index number =
         sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k);
+    if (last_) await_copies(group);
     shared_->add({number, to.part}, group, /*of_keys=*/false, dv,
                  [&](const Tile& sum) { outputs_->put_values(group, to, before.stage, sum); });
     shared_->add({number, to.part}, group, /*of_keys=*/true, dk,
@@ -445,6 +496,7 @@ class Backward {
   // In order.
   std::optional<Turns> turns_;
   std::optional<QueryGradients<Keys>> queries_;
+  std::optional<LastAdditions<Keys>> last_;
 };
 
 }  // namespace
@@ -490,8 +542,10 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   plan.reads_l_early = a.softcap == 0;
   plan.reads_d_early = is_short && a.softcap == 0;
   if (plan.reads_d_early && plan.by_columns) {
-    // Offsets of sequences and the ends of a window take registers too.
-    const int most = is_packed ? 48 : a.window > 0 ? 64 : 80;
+    // Offsets of sequences and the ends of a window take registers too; so do parts of shared heads
+    // beside conversions.
+    const bool has_parts = order == Order::blocks && a.heads > a.kv_heads;
+    const int most = is_packed ? 48 : a.window > 0 || has_parts ? 64 : 80;
     plan.held_columns = std::min(a.dim_v, most);
   }
   plan_case("columns of V in registers", plan.held_columns > 0);
@@ -505,6 +559,8 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
       plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
   plan.key_stages = is_short ? 1 : 2;
   plan.values_apart = is_short;
+  // It needs a place in shared memory apart from dS, as dV has.
+  plan.last_converts = plan_case("who adds last converts dQ", plan.ordered && plan.values_apart);
   plan.staggers = plan_case("second warpgroup behind the first", is_short && !plan.ordered);
   plan.load_registers = 24;
   plan.math_registers = 240;

@@ -32,6 +32,8 @@ struct BackwardPlan {
   // dQ of a block of queries is summed in the order of the blocks of keys: the same bits in every
   // launch.
   bool ordered;
+  // Who adds last to a block of queries converts it.
+  bool last_converts = false;
   // Several heads share keys: parts of them may go through a block of keys for themselves, and then
   // sum dK and dV so.
   bool shares;

@@ -87,6 +87,8 @@ class Summed {
           sum = from_fragments(load(slot[0].rows(line, lines)).reshape({64 * width}), width);
           line += lines;
         }
+        // A load may take longer than the copy that comes next.
+        fence_proxy_async();
       });
       sums_.release(slot);
     });

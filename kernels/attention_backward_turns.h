@@ -74,23 +74,34 @@ Index turn_of(const Attention& a, const Sequence& sequence, const KeyPlace& at, 
   return select(is(at.way, Way::members), last - 1 - at.block, at.block - first);
 }
 
+// How many add to it.
+template <typename Sequence>
+Index adders_of(const Attention& a, const Sequence& sequence, const Index& row) {
+  const Block rows = sequence.queries.block(row, a.block_q);
+  const auto [first, last] = sequence.mask.visible(rows, sequence.keys, a.block_k);
+  return last - first;
+}
+
 // Sums in memory that CTAs add to in a fixed order. A sum's word counts who has added. The first
 // stores instead, so that nothing has to set the sums to zero.
 class Turns {
  public:
   // `words`: i32, one for each sum, 0 before. `adders`: the threads that add. `name`: of a ring.
-  Turns(Kernel& kernel, const std::string& name, const Tensor& words, int adders)
+  // `more`: numbers that travel with a turn.
+  Turns(Kernel& kernel, const std::string& name, const Tensor& words, int adders, int more = 0)
       : words_(words),
         ring_(kernel, name, stages(kStages), std::vector<TileShape>{}),
         added_(kernel, adders + 32, kStages) {
-    ring_.numbered(2);
+    ring_.numbered(2 + more);
   }
 
   // Until `turn` others have added to the sum. By a warp ahead of those that add, so that they do
   // not wait for memory.
-  void await(const Index& sum, const Index& turn) {
+  void await(const Index& sum, const Index& turn, const std::vector<IndexOperand>& more = {}) {
     wait_flag(words_(sum), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
-    ring_.produce(std::vector<IndexOperand>{sum, turn});
+    std::vector<IndexOperand> numbers = {sum, turn};
+    numbers.insert(numbers.end(), more.begin(), more.end());
+    ring_.produce(numbers);
   }
 
   // By the warps that add, in the order of await.
@@ -98,6 +109,7 @@ class Turns {
     Slot slot;
     Index sum() const { return slot.number(0); }
     Condition is_first() const { return slot.number(1) == 0; }
+    Index more(int which) const { return slot.number(2 + which); }
   };
   Turn begin() { return {ring_.consume()}; }
   void end(const Turn& turn) {

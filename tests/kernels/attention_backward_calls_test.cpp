@@ -162,6 +162,8 @@ class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
         options.multiprocessors = multiprocessors;
         options.resident = 2 + static_cast<std::int64_t>(seed % 3);
         options.control_only = control_only;
+        // Beside products a load from shared memory may take longer than the copy behind it.
+        options.strict = true;
         library::ProgramTensors after;
         const simulator::MachineReport report =
             library::simulate_program(bound.program, machine, bound.before(), &after, options, 1);

@@ -67,16 +67,19 @@ class DeviceTensor {
     download(stream);
     return {argument_.data, argument_.data + buffer_.size()};
   }
-
-  Padded host;
-
- private:
+  // Ordered on the stream, to pinned memory.
+  void download(std::byte* to, const runtime::Stream& stream) const {
+    buffer_.download(to, buffer_.size(), stream);
+  }
   // The padded axes are one longer than the tensor's.
   std::size_t bytes() const {
     return static_cast<std::size_t>(argument_.strides[0] * (argument_.shape[0] + 1) *
                                     size_of(argument_.dtype));
   }
 
+  Padded host;
+
+ private:
   TensorArgument argument_;
   runtime::DeviceBuffer buffer_;
 };
