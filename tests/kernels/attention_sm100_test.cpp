@@ -113,7 +113,7 @@ TEST_P(AttentionSm100, HeadsWindowsCapsAndSinks) {
   struct Heads {
     int heads, kv_heads, window;
   };
-  for (const Heads& h : std::vector<Heads>{{64, 1, 0}, {6, 2, 50}, {3, 3, 150}}) {
+  for (const Heads& h : std::vector<Heads>{{32, 1, 0}, {6, 2, 50}, {3, 3, 150}}) {
     Problem p = problem(40, 300, true);
     p.batch = 2;
     p.options.heads = h.heads;
