@@ -19,7 +19,6 @@
 #include "simulate_time.h"
 #include "simulation_report.h"
 #include "support/diagnostic.h"
-#include "target/target.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -115,7 +114,7 @@ void refuse_time(const Request& request) {
 
 // What is of GPUs alone.
 void refuse_for_core(const Request& request, const compiler::Target& target) {
-  if (!target::find_target(target.arch).core) return;
+  if (!compiler::has_explicit_memories(target)) return;
   for (const auto& [flag, given] :
        {std::pair("--time", request.time), std::pair("--faults", request.faults),
         std::pair("--break", !request.breakage.empty()), std::pair("--shrunken", request.shrunken),

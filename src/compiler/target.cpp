@@ -98,6 +98,11 @@ Target parse_target(std::string_view name, int device) {
       .raise();
 }
 
+bool has_explicit_memories(const Target& target) {
+  const target::Target* record = find_record(target.arch);
+  return record != nullptr && record->core != nullptr;
+}
+
 std::string_view target_of_machine() {
   try {
     if (runtime::Device::count() > 0 && find_record(runtime::Device::get(0).info().arch())) {

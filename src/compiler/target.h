@@ -23,6 +23,9 @@ struct Target {
 // for, and cuda without a GPU, are Error(unavailable).
 Target parse_target(std::string_view name, int device = 0);
 
+// Whether it is a core with explicit memories, which is simulated only.
+bool has_explicit_memories(const Target& target);
+
 // What is run on where nobody names a target: "cuda" where this machine has a GPU that has a
 // record, else "cpu".
 std::string_view target_of_machine();

