@@ -559,8 +559,11 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
       plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
   plan.key_stages = is_short ? 1 : 2;
   plan.values_apart = is_short;
-  // It needs a place in shared memory apart from dS, as dV has.
-  plan.last_converts = plan_case("who adds last converts dQ", plan.ordered && plan.values_apart);
+  // It needs a place in shared memory apart from dS, as dV has. Beside padded rows the offsets of
+  // sequences leave too few registers for it.
+  const bool is_padded = shared_columns(a.dim) > a.dim || shared_columns(a.dim_v) > a.dim_v;
+  plan.last_converts = plan_case("who adds last converts dQ",
+                                 plan.ordered && plan.values_apart && !(is_packed && is_padded));
   plan.staggers = plan_case("second warpgroup behind the first", is_short && !plan.ordered);
   plan.load_registers = 24;
   plan.math_registers = 240;

@@ -317,7 +317,7 @@ TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
               testing::AnyOf(HasSubstr("inner dimensions differ"), HasSubstr("no error")));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
                                    const SharedTile& b) { mma(all, a.rows(0, 64), b.T(), false); }),
-              HasSubstr("a product has 128 rows"));
+              HasSubstr("the result has 128 rows: a bf16 {64, 64}"));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
                                    const SharedTile&) { all.columns(32, 64); }),
               HasSubstr("columns: 64 from 32 of 64"));

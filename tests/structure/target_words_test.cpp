@@ -101,7 +101,7 @@ TEST(TargetWordsTest, TheTileFormKnowsNoTarget) {
 // memory or of a unit.
 TEST(TargetWordsTest, NobodyAsksWhichCoreItIs) {
   constexpr std::string_view kNames[] = {"\"incore", "\"Mat\"",  "\"Left\"", "\"Right\"", "\"Acc\"",
-                                         "\"Vec\"",  "\"SBUF\"", "\"PSUM\"", "\"MTE",    "\"FIX\"",
+                                         "\"Vec\"",  "\"SBUF\"", "\"PSUM\"", "\"MTE",     "\"FIX\"",
                                          "\"cube\"", "\"GM\"",   "\"HBM\""};
   std::size_t records = 0;
   for (const char* folder : {"src", "kernels", "tools"}) {

@@ -486,9 +486,9 @@ TEST(IncoreFaults, AreNamed) {
   };
   // Nothing says that what is read has been loaded.
   std::string message = without_any("MTE2", "MTE1")["race"];
-  EXPECT_THAT(message, HasSubstr("core_move at tests/target/incore_kernels.h:36 (MTE1) may read "
-                                 "a[stage 0] (Mat) before core_load at "
-                                 "tests/target/incore_kernels.h:30 (MTE2) is over"));
+  EXPECT_THAT(message, HasSubstr("incore_kernels.h:36 (MTE1) may read a[stage 0] (Mat) before "
+                                 "core_load at "));
+  EXPECT_THAT(message, HasSubstr("incore_kernels.h:30 (MTE2) is over"));
   EXPECT_THAT(message, HasSubstr("an event from MTE2, set behind the first, to MTE1"));
   // Nothing says that a stage is free again: one buffer late.
   message = without_any("MTE1", "MTE2")["race"];
