@@ -98,7 +98,16 @@ enum class VectorFunction {
   sqrt,
   reciprocal,
   tanh,
-  convert
+  convert,
+  // Comparisons make elements of bool, which select takes first.
+  less,
+  less_equal,
+  equal,
+  not_equal,
+  logical_and,
+  logical_or,
+  logical_not,
+  select
 };
 void vector(VectorFunction function, const CoreWindow& to, const std::vector<VectorOperand>& of,
             SourceLocation where = here());

@@ -163,12 +163,30 @@ Op function_of(VectorFunction function) {
       return Op::tanh;
     case VectorFunction::convert:
       return Op::cast;
+    case VectorFunction::less:
+      return Op::lt;
+    case VectorFunction::less_equal:
+      return Op::le;
+    case VectorFunction::equal:
+      return Op::eq;
+    case VectorFunction::not_equal:
+      return Op::ne;
+    case VectorFunction::logical_and:
+      return Op::logical_and;
+    case VectorFunction::logical_or:
+      return Op::logical_or;
+    case VectorFunction::logical_not:
+      return Op::logical_not;
+    case VectorFunction::select:
+      return Op::select;
   }
   return Op::add;
 }
 
+// `function`: of elements, if any.
 std::string computer(Tracer& tracer, const CoreWindow& to, const std::vector<CoreWindow>& from,
-                     bool is_fill, const char* what, SourceLocation where) {
+                     std::string_view function, bool is_fill, const char* what,
+                     SourceLocation where) {
   std::vector<target::CoreOperand> operands;
   operands.reserve(from.size());
   for (const CoreWindow& each : from) {
@@ -177,7 +195,7 @@ std::string computer(Tracer& tracer, const CoreWindow& to, const std::vector<Cor
   const target::CoreFunctions* found = nullptr;
   raise_core(target::find_functions(core_of(tracer, what, where),
                                     CoreTracing::operand(tracer, to, what, where), operands,
-                                    is_fill, own_sequencer(tracer), "", found),
+                                    function, is_fill, own_sequencer(tracer), "", found),
              what, where);
   return found->unit;
 }
@@ -195,15 +213,30 @@ void vector(VectorFunction function, const CoreWindow& to, const std::vector<Vec
   for (const VectorOperand& each : of) {
     if (const auto* window = std::get_if<CoreWindow>(&each.value)) windows.push_back(*window);
   }
-  const std::string unit = computer(tracer, to, windows, false, "vector", where);
   const Op op = function_of(function);
+  const std::string unit = computer(tracer, to, windows, ir::info(op).name, false, "vector", where);
   if (static_cast<int>(of.size()) != ir::info(op).arity) {
     raise_core({std::string(ir::info(op).name) + " of " + std::to_string(of.size()) + " operands",
                 "it takes " + std::to_string(ir::info(op).arity)},
                "vector", where);
   }
   ir::Extent2 widest{1, 1};
-  DType dtype = CoreTracing::operand(tracer, to, "vector", where).lying.dtype;
+  const auto dtype_of = [&](const CoreWindow& window) {
+    return CoreTracing::operand(tracer, window, "vector", where).lying.dtype;
+  };
+  const DType made = dtype_of(to);
+  // Comparisons make bool of what they take, and select chooses by it.
+  const bool compares = ir::info(op).is_comparison();
+  DType dtype = made;
+  if (compares && made != DType::boolean) {
+    raise_core({"the result is of " + std::string(name_of(made)), "a comparison makes bool"},
+               "vector", where);
+  }
+  if (compares && !windows.empty()) dtype = dtype_of(windows.front());
+  if (op == Op::select && !std::holds_alternative<CoreWindow>(of.front().value)) {
+    raise_core({"select by a number", "its first operand is a window of bool"}, "vector", where);
+  }
+  bool is_choice = op == Op::select;  // of the operand that comes next
   for (const CoreWindow& each : windows) {
     const ir::Extent2 extent = extent_of(each);
     const ir::Extent2 wanted = extent_of(to);
@@ -216,10 +249,12 @@ void vector(VectorFunction function, const CoreWindow& to, const std::vector<Vec
           "vector", where);
     }
     widest = {std::max(widest.rows, extent.rows), std::max(widest.columns, extent.columns)};
-    const DType own = CoreTracing::operand(tracer, each, "vector", where).lying.dtype;
-    if (own != dtype && op != Op::cast) {
-      raise_core({"an operand is of " + std::string(name_of(own)) + ", the result of " +
-                      std::string(name_of(dtype)),
+    const DType own = dtype_of(each);
+    const DType expected = is_choice ? DType::boolean : dtype;
+    is_choice = false;
+    if (own != expected && op != Op::cast) {
+      raise_core({"an operand is of " + std::string(name_of(own)) + ", and not of " +
+                      std::string(name_of(expected)),
                   "take one dtype; VectorFunction::convert makes another"},
                  "vector", where);
     }
@@ -245,7 +280,7 @@ void vector(VectorFunction function, const CoreWindow& to, const std::vector<Vec
 void reduce(Reduction how, const CoreWindow& to, const CoreWindow& from, int axis,
             SourceLocation where) {
   Tracer& tracer = in_role("reduce", where);
-  const std::string unit = computer(tracer, to, {from}, false, "reduce", where);
+  const std::string unit = computer(tracer, to, {from}, "", false, "reduce", where);
   ir::Extent2 wanted = extent_of(from);
   if (axis == 0) wanted.rows = 1;
   if (axis == 1) wanted.columns = 1;
@@ -264,7 +299,7 @@ void reduce(Reduction how, const CoreWindow& to, const CoreWindow& from, int axi
 
 void fill(const CoreWindow& to, double number, SourceLocation where) {
   Tracer& tracer = in_role("fill", where);
-  const std::string unit = computer(tracer, to, {}, true, "fill", where);
+  const std::string unit = computer(tracer, to, {}, "", true, "fill", where);
   const ir::ValueId target = CoreTracing::emit(tracer, to, "fill", where);
   plain(tracer, Op::core_fill,
         {target, tracer.number(number, tracer.type(target).dtype, "fill", where)},
@@ -273,7 +308,7 @@ void fill(const CoreWindow& to, double number, SourceLocation where) {
 
 void iota(const CoreWindow& to, int axis, const IndexOperand& first, SourceLocation where) {
   Tracer& tracer = in_role("iota", where);
-  const std::string unit = computer(tracer, to, {}, false, "iota", where);
+  const std::string unit = computer(tracer, to, {}, "", false, "iota", where);
   const ir::ValueId target = CoreTracing::emit(tracer, to, "iota", where);
   if ((axis != 0 && axis != 1) || tracer.type(target).dtype != i32) {
     raise_core({"along axis " + std::to_string(axis) + " of " + tracer.type(target).to_string(),

@@ -40,9 +40,6 @@ CoreMemory::CoreMemory(Kernel& kernel, std::string space, std::string name, DTyp
   if (problem.none() && stages.count <= 0) {
     problem = {std::to_string(stages.count) + " stages", "ask for one or more"};
   }
-  if (problem.none() && dtype == DType::boolean) {
-    problem = {"bool has no place in memory", "use i32"};
-  }
   if (!problem.none()) problem.problem = '"' + name + "\": " + problem.problem;
   raise_core(problem, "CoreMemory", where);
   memory_ = tracer.handle(

@@ -93,6 +93,7 @@ std::int64_t to_integer(DType dtype, const std::byte* source) {
     case DType::i8:
       return read(std::int8_t{});
     case DType::u8:
+    case DType::boolean:
       return read(std::uint8_t{});
     case DType::u32:
       return read(std::uint32_t{});
@@ -103,7 +104,6 @@ std::int64_t to_integer(DType dtype, const std::byte* source) {
     case DType::bf16:
     case DType::f8e4m3:
     case DType::i64:
-    case DType::boolean:
       break;
   }
   return read(std::int64_t{});

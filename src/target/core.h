@@ -99,8 +99,9 @@ struct CoreFunctions {
   std::string unit;
   std::vector<std::string> reads, writes;  // spaces
   bool only_fills = false;
-  double bytes = 0;  // of the result, or of a reduction's operand, a cycle
+  double bytes = 0;  // of the widest that it reads or writes, a cycle
   int start = 0;
+  std::vector<std::string_view> lacks = {};  // functions of elements, by their operations' names
 };
 
 // Events of a pair of units: numbers that one raises and the other waits for and takes from. Where

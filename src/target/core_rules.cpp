@@ -163,8 +163,8 @@ CoreProblem find_product(const Core& core, const CoreOperand& result, const Core
 }
 
 CoreProblem find_functions(const Core& core, const CoreOperand& to,
-                           const std::vector<CoreOperand>& from, bool is_fill,
-                           std::string_view sequencer, std::string_view unit,
+                           const std::vector<CoreOperand>& from, std::string_view function,
+                           bool is_fill, std::string_view sequencer, std::string_view unit,
                            const CoreFunctions*& found) {
   const auto fits = [&](const CoreFunctions& each) {
     return has_name(each.writes, to.name()) && (is_fill || !each.only_fills) &&
@@ -183,6 +183,10 @@ CoreProblem find_functions(const Core& core, const CoreOperand& to,
     }
     return {fmt::format("no unit computes {}{}{}", read, read.empty() ? "in " : " -> ", to.name()),
             list};
+  }
+  if (std::find(found->lacks.begin(), found->lacks.end(), function) != found->lacks.end()) {
+    return {fmt::format("{} has no {}", found->unit, function),
+            "make it of functions that the unit has"};
   }
   if (to.transposed ||
       std::any_of(from.begin(), from.end(), [](const CoreOperand& f) { return f.transposed; })) {

@@ -31,15 +31,15 @@ struct CoreOperand {
 };
 
 // Each gives the instruction's entry of the record, of a unit of the sequencer where one has it;
-// by a unit where one is named.
+// by a unit where one is named. `function`: of elements, by its operation's name, if any.
 CoreProblem find_move(const Core& core, const CoreOperand& to, const CoreOperand& from,
                       std::string_view sequencer, std::string_view unit, const CoreMove*& found);
 CoreProblem find_product(const Core& core, const CoreOperand& result, const CoreOperand& left,
                          const CoreOperand& right, std::string_view sequencer,
                          const CoreProduct*& found);
 CoreProblem find_functions(const Core& core, const CoreOperand& to,
-                           const std::vector<CoreOperand>& from, bool is_fill,
-                           std::string_view sequencer, std::string_view unit,
+                           const std::vector<CoreOperand>& from, std::string_view function,
+                           bool is_fill, std::string_view sequencer, std::string_view unit,
                            const CoreFunctions*& found);
 // Of a set or a wait, in a role of the sequencer.
 CoreProblem check_event(const Core& core, std::string_view from, std::string_view to, bool is_set,

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "target/core.h"
-
 // Capacities, granules, layouts and ways are those that public documents give for cores with a
 // matrix unit, a vector unit and memories in front of them. Rates and starts are round numbers of
 // their order: they are there to compare schedules on one machine.
@@ -38,6 +36,23 @@ Target core_target(std::string name, std::string chips, Core core) {
   return t;
 }
 
+CoreProduct fractal_product() {
+  CoreProduct product{"M", "Left", "Right", "Acc", false, {bf16, f16, f32}, 4096, 4096, 4096};
+  product.piece_m = 16;
+  product.piece_n = 16;
+  product.piece_k_bytes = 32;
+  product.sums_pad = true;
+  product.start = 20;
+  return product;
+}
+
+std::vector<CoreFunctions> vector_functions(std::vector<CoreFunctions> units) {
+  for (CoreFunctions& each : units) {
+    if (!each.only_fills) each.lacks = {"log1p", "expm1", "erf", "sin", "cos"};
+  }
+  return units;
+}
+
 namespace {
 
 constexpr std::int64_t kKib = 1024;
@@ -65,14 +80,10 @@ Target incore() {
       {"", "Vec", "VMTE2", false, {}, 32, 4095, 65535, 37, 300},
       {"Vec", "", "VMTE3", false, {}, 0, 4095, 65535, 37, 200},
   };
-  CoreProduct product{"M", "Left", "Right", "Acc", false, {bf16, f16, f32}, 4096, 4096, 4096};
-  product.piece_m = 16;
-  product.piece_n = 16;
-  product.piece_k_bytes = 32;
-  product.sums_pad = true;
-  product.start = 20;
-  c.products = {product};
-  c.functions = {{"V", {"Vec"}, {"Vec"}, false, 256, 20}, {"MTE2", {}, {"Mat"}, true, 256, 20}};
+  c.products = {fractal_product()};
+  c.functions = vector_functions({{"V", {"Vec"}, {"Vec"}, false, 256, 20},
+                                  {"MTE2", {}, {"Mat"}, true, 256, 20},
+                                  {"VMTE2", {}, {"Vec"}, true, 256, 20}});
   for (const auto& [a, b] : {std::pair{"MTE2", "MTE1"},
                              {"MTE1", "M"},
                              {"M", "FIX"},

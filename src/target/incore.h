@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include "target/core.h"
 #include "target/target.h"
 
 // Cores with explicit memories, which are simulated only. Three of them, so that nobody takes one
@@ -15,5 +18,9 @@ Target incore_partitions();
 
 // What all of them are: `core` with the way of a kernel.
 Target core_target(std::string name, std::string chips, Core core);
+// Of those with Left, Right and Acc.
+CoreProduct fractal_product();
+// What vector units lack is the same on each.
+std::vector<CoreFunctions> vector_functions(std::vector<CoreFunctions> units);
 
 }  // namespace tilewright::target

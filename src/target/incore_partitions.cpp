@@ -3,8 +3,6 @@
 #include <string_view>
 #include <utility>
 
-#include "target/core.h"
-
 namespace tilewright::target {
 namespace {
 
@@ -36,8 +34,9 @@ Target incore_partitions() {
   product.least_n = 64;
   product.start = 64;
   c.products = {product};
-  c.functions = {{"vector", {"SBUF", "PSUM"}, {"SBUF"}, false, 512, 60},
-                 {"scalar", {"SBUF", "PSUM"}, {"SBUF"}, false, 512, 60}};
+  c.functions = vector_functions({{"vector", {"SBUF", "PSUM"}, {"SBUF"}, false, 512, 60},
+                                  {"scalar", {"SBUF", "PSUM"}, {"SBUF"}, false, 512, 60},
+                                  {"load", {}, {"SBUF"}, true, 512, 60}});
   for (const char* a : names) {
     for (const char* b : names) {
       if (std::string_view(a) != b) c.events.push_back({a, b, 32, 1 << 15});

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "target/core.h"
-
 namespace tilewright::target {
 namespace {
 
@@ -33,16 +31,11 @@ Target incore_unified() {
       {"Vec", "Mat", "MTE3", false, {}, 0, 4095, 65535, 128, 40},
       {"Vec", "", "MTE3", false, {}, 0, 4095, 65535, 64, 200},
   };
-  CoreProduct product{"M", "Left", "Right", "Acc", false, {bf16, f16, f32}, 4096, 4096, 4096};
-  product.piece_m = 16;
-  product.piece_n = 16;
-  product.piece_k_bytes = 32;
-  product.sums_pad = true;
-  product.start = 20;
-  c.products = {product};
+  c.products = {fractal_product()};
   // Vector work goes through registers there, in order.
   c.units[4].orders_itself = true;
-  c.functions = {{"V", {"Vec"}, {"Vec"}, false, 256, 20}, {"MTE2", {}, {"Mat"}, true, 256, 20}};
+  c.functions = vector_functions(
+      {{"V", {"Vec"}, {"Vec"}, false, 256, 20}, {"MTE2", {}, {"Mat", "Vec"}, true, 256, 20}});
   for (const CoreUnit& a : c.units) {
     for (const CoreUnit& b : c.units) {
       if (a.name != b.name) c.events.push_back({a.name, b.name, 8, 1});

@@ -137,7 +137,9 @@ class CoreVerifier {
       if (!context_.operand(i).is_scalar()) from.push_back(window(i));
     }
     const CoreFunctions* found = nullptr;
-    hold(find_functions(core_, window(0), from, o.op == ir::Op::core_fill, sequencer_,
+    const std::string_view function =
+        o.op == ir::Op::core_vector ? ir::info(o.attributes.function()).name : "";
+    hold(find_functions(core_, window(0), from, function, o.op == ir::Op::core_fill, sequencer_,
                         o.attributes.text(Key::unit), found));
   }
 

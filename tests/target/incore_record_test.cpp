@@ -194,6 +194,18 @@ TEST(IncoreErrors, NameTheLineTheValuesAndTheFix) {
        [&] { reduce(Reduction::max, *vec, *vec, 1); },
        __LINE__,
        {"along axis 1 of {64, 64} into {64, 64}"}},
+      {"vector",
+       [&] {
+         vector(VectorFunction::less, *vec, {*vec, 0});
+       },
+       __LINE__,
+       {"the result is of f32", "a comparison makes bool"}},
+      {"vector",
+       [&] {
+         vector(VectorFunction::select, *vec, {*vec, *vec, 0});
+       },
+       __LINE__,
+       {"an operand is of f32, and not of bool"}},
       {"mte", [&] {}, __LINE__, {"incore has none of that name", "cube, vector"}},
   };
   for (const Case& each : cases) {
@@ -251,6 +263,76 @@ TEST(IncoreErrors, OtherTargetsHaveNoSuchMemories) {
   });
   EXPECT_THAT(message, HasSubstr("sm_90a has no memories of this kind"));
   EXPECT_THAT(message, HasSubstr("incore, incore_unified, incore_partitions"));
+}
+
+// Positive elements of the columns that exist, and 0 else. Where `swapped` the columns that do not
+// exist are chosen.
+ir::Kernel positive_columns(bool swapped) {
+  Kernel kernel("k");
+  kernel.target("incore");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {8, n}), Y = kernel.out("Y", f32, {8, 16});
+  kernel.ctas(1);
+  CoreMemory x(kernel, "Vec", "x", f32, 8, 16), y(kernel, "Vec", "y", f32, 8, 16);
+  CoreMemory at(kernel, "Vec", "at", i32, 1, 16), end(kernel, "Vec", "end", i32, 1, 1);
+  CoreMemory exists(kernel, "Vec", "exists", DType::boolean, 1, 16);
+  CoreMemory chosen(kernel, "Vec", "chosen", DType::boolean, 8, 16);
+  CoreEvent loaded(kernel, "VMTE2", "V"), computed(kernel, "V", "VMTE3");
+  kernel.roles({sequencer("vector", [&](const Index& instance) {
+    when(instance == 0, [&] {
+      move(x, X(all, n.block(0, 16)));
+      loaded.set();
+      iota(at, 1, 0);
+      iota(end, 1, n);
+      loaded.wait();
+      unit_barrier("V");
+      vector(VectorFunction::less, exists, {at, end});
+      unit_barrier("V");
+      if (swapped) {
+        vector(VectorFunction::select, y, {exists, -1, x});
+      } else {
+        vector(VectorFunction::select, y, {exists, x, -1});
+      }
+      unit_barrier("V");
+      vector(VectorFunction::less, chosen, {0, y});
+      unit_barrier("V");
+      vector(VectorFunction::logical_and, chosen, {chosen, exists});
+      unit_barrier("V");
+      vector(VectorFunction::logical_not, chosen, {chosen});
+      unit_barrier("V");
+      vector(VectorFunction::select, y, {chosen, 0, y});
+      computed.set();
+      computed.wait();
+      move(Y(all, all), y);
+    });
+  })});
+  return compiler::compile_to_machine(kernel.finish(), "incore").kernel;
+}
+
+// What is not chosen may be anything, also what nobody has written.
+TEST(IncoreRecord, VectorsCompareAndSelect) {
+  constexpr std::int64_t kExist = 5;  // a load fills rows up to 8
+  std::vector<float> x(8 * kExist), y(8 * 16, NAN);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) - 50;
+  Arguments arguments;
+  arguments.tensors = {{"X", f32, {8, kExist}, {}, reinterpret_cast<std::byte*>(x.data()), {}},
+                       {"Y", f32, {8, 16}, {}, reinterpret_cast<std::byte*>(y.data()), {}}};
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    simulator::MachineOptions options;
+    options.seed = seed;
+    const simulator::MachineReport report =
+        simulator::run_machine(positive_columns(false), arguments, options);
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+  }
+  for (std::int64_t i = 0; i < 8 * 16; ++i) {
+    const std::int64_t column = i % 16;
+    const float wanted = column < kExist ? std::max(x[i / 16 * kExist + column], 0.0f) : 0.0f;
+    EXPECT_EQ(y[i], wanted) << i;
+  }
+  const simulator::MachineReport report =
+      simulator::run_machine(positive_columns(true), arguments, {});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults.front().kind, "uninitialised");
 }
 
 // A record that is made up here is as good as one of the house: nobody asks for names.

@@ -383,10 +383,10 @@ Found find(const ir::Kernel& mutant) {
   } catch (const Error&) {
     return {true, {"refused"}};
   }
-  for (const auto& [m, n, k] : {std::tuple{70, 50, 200}, {34, 100, 328}}) {
+  for (const auto& [m, n, k] : {std::tuple{40, 50, 136}, {34, 50, 200}}) {
     for (std::uint64_t seed = 0; seed < 2; ++seed) {
       Product product(m, n, k);
-      const MachineReport report = run(mutant, product, seed);
+      const MachineReport report = run(mutant, product, seed, 1);
       for (const Fault& fault : report.faults) {
         found.kinds.insert(fault.kind);
         EXPECT_NE(fault.first.file, nullptr) << fault.message;

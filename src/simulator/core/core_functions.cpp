@@ -124,6 +124,56 @@ void multiply(const CoreValues& left, const CoreValues& right, std::int64_t k, b
   }
 }
 
+namespace {
+
+// Elements of bool are whole numbers in a core's memories.
+std::vector<std::uint8_t> bits_of(const CoreOperandValue& operand, CoreValues& result) {
+  const std::vector<std::int64_t> whole = stretched<std::int64_t>(operand, result);
+  return {whole.begin(), whole.end()};
+}
+
+void set_bits(const std::vector<std::uint8_t>& bits, CoreValues& result) {
+  std::copy(bits.begin(), bits.end(), result.whole.begin());
+}
+
+template <typename T>
+void compare_to(const Elementwise& how, const std::vector<CoreOperandValue>& operands,
+                CoreValues& result) {
+  const std::vector<T> a = stretched<T>(operands[0], result), b = stretched<T>(operands[1], result);
+  std::vector<std::uint8_t> bits(result.size());
+  compare<T>(how, result.size(), a.data(), b.data(), bits.data());
+  set_bits(bits, result);
+}
+
+// Each element is as good as its condition and what is chosen: the other one may be anything.
+template <typename T>
+void select_to(const std::vector<CoreOperandValue>& operands, CoreValues& result) {
+  const std::vector<std::uint8_t> condition = bits_of(operands[0], result);
+  CoreValues of[2] = {{result.extent, result.dtype}, {result.extent, result.dtype}};
+  const std::vector<T> a = stretched<T>(operands[1], of[0]), b = stretched<T>(operands[2], of[1]);
+  select(result.size(), condition.data(), a.data(), b.data(), elements_of<T>(result).data());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    worsen(result.origin[i], of[condition[i] != 0 ? 0 : 1].origin[i]);
+  }
+}
+
+void logic_to(const Elementwise& how, const std::vector<CoreOperandValue>& operands,
+              CoreValues& result) {
+  std::vector<std::vector<std::uint8_t>> values;
+  std::vector<const std::uint8_t*> pointers;
+  for (const CoreOperandValue& operand : operands) values.push_back(bits_of(operand, result));
+  for (const auto& each : values) pointers.push_back(each.data());
+  std::vector<std::uint8_t> bits(result.size());
+  evaluate(how, result.size(), pointers.data(), bits.data());
+  set_bits(bits, result);
+}
+
+DType dtype_of(const CoreOperandValue& operand) {
+  return operand.values != nullptr ? operand.values->dtype : operand.dtype;
+}
+
+}  // namespace
+
 void apply(ir::Op function, const std::vector<CoreOperandValue>& operands, CoreValues& result,
            SourceLocation where) {
   if (function == ir::Op::cast) {
@@ -138,6 +188,17 @@ void apply(ir::Op function, const std::vector<CoreOperandValue>& operands, CoreV
     return;
   }
   const Elementwise how{function, result.dtype, where};
+  if (function == ir::Op::select) {
+    return result.is_real() ? select_to<float>(operands, result)
+                            : select_to<std::int64_t>(operands, result);
+  }
+  if (ir::info(function).is_comparison()) {
+    return is_float(dtype_of(operands[0])) ? compare_to<float>(how, operands, result)
+                                           : compare_to<std::int64_t>(how, operands, result);
+  }
+  if (result.dtype == DType::boolean && function != ir::Op::cast) {
+    return logic_to(how, operands, result);
+  }
   if (result.is_real()) {
     apply_to<float>(how, operands, result);
   } else {

@@ -151,7 +151,10 @@ CoreCycles CoreWork::cycles_of(const CoreItem& item) const {
             product.start};
   }
   const target::CoreFunctions& functions = functions_of(item);
-  return {divided(bytes(item.windows.size() - 1), functions.bytes), functions.start};
+  // Of the widest: a result of bool is small beside what was compared, and operands stretch.
+  double widest = 0;
+  for (std::size_t i = 0; i < item.windows.size(); ++i) widest = std::max(widest, bytes(i));
+  return {divided(widest, functions.bytes), functions.start};
 }
 
 void CoreWork::execute(std::int64_t instance, const CoreItem& item) {
