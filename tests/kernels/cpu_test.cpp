@@ -207,8 +207,8 @@ Kernel kernel_of_large_rows() {
   return kernel;
 }
 
-// Launches of more bytes than the caches hold store past them. Of few rows they do not, and give the
-// same bits. Nor do they where rows begin within lines of memory.
+// Launches of more bytes than the caches hold store past them. Of few rows they do not, and give
+// the same bits. Nor do they where rows begin within lines of memory.
 TEST(KernelsOnCpuTest, LargeOutputsAreWhatSmallOnesAre) {
   const std::int64_t cache = cpu::last_level_cache();
   if (cache == 0 || cache > std::int64_t{64} << 20) GTEST_SKIP() << "a cache of " << cache;
