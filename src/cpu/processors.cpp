@@ -98,8 +98,6 @@ std::int64_t last_level_cache(const std::string& folder) {
   return kilobytes << 10;
 }
 
-std::int64_t last_level_cache() {
-  return last_level_cache("/sys/devices/system/cpu/cpu0/cache");
-}
+std::int64_t last_level_cache() { return last_level_cache("/sys/devices/system/cpu/cpu0/cache"); }
 
 }  // namespace tilewright::cpu
