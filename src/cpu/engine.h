@@ -24,7 +24,7 @@ struct Launch {
   Profile* profile = nullptr;      // null: nothing is timed
   // Its tensors do not stay in the caches: what nobody reads in it is stored past them.
   bool stores_far = false;
-  SourceLocation where;            // of the kernel
+  SourceLocation where;  // of the kernel
 };
 
 // Runs blocks of a program, one after the other.
