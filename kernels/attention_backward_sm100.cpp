@@ -59,19 +59,18 @@ class BackwardSm100 {
         dO_(kernel.in("dO", a.dtype, sequences_.of_queries(a.dim_v))),
         L_(kernel.in("L", f32, sequences_.of_rows(kRows))),
         D_(kernel.in("D", f32, sequences_.of_rows(kRows))),
-        sums_(kernel.inout("sums", f32,
-                           sm100_backward_sums(a, sequences_.kept_blocks(kRows)))),
+        sums_(kernel.inout("sums", f32, sm100_backward_sums(a, sequences_.kept_blocks(kRows)))),
         dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
         dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
-        words_(plan.ordered ? std::optional(kernel.inout("turns", i32,
-                                                         {sequences_.kept_blocks(kRows)}))
-                            : std::nullopt),
+        words_(plan.ordered
+                   ? std::optional(kernel.inout("turns", i32, {sequences_.kept_blocks(kRows)}))
+                   : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         places_(kernel, "places", stages(2), {}),
-        kv_ring_(kernel, "kv", stages(1),
-                 {{a.dtype, kRows, shared_columns(a.dim_v)},
-                  {a.dtype, kRows, shared_columns(a.dim)}}),
+        kv_ring_(
+            kernel, "kv", stages(1),
+            {{a.dtype, kRows, shared_columns(a.dim_v)}, {a.dtype, kRows, shared_columns(a.dim)}}),
         q_ring_(kernel, "q", stages(2), {{a.dtype, kRows, shared_columns(a.dim)}}),
         do_ring_(kernel, "do", stages(plan.row_stages),
                  {{a.dtype, kRows, shared_columns(a.dim_v)}}),
@@ -99,11 +98,10 @@ class BackwardSm100 {
     }
     for (int group = 0; group < kGroups100; ++group) {
       roles.push_back(role("compute" + std::to_string(group), warpgroups(1),
-                           registers(plan.computing_registers),
-                           [this, group] { compute(group); }));
+                           registers(plan.computing_registers), [this, group] { compute(group); }));
     }
-    roles.push_back(role("reduce", warpgroups(1), registers(plan.reducing_registers),
-                         [this] { reduce(); }));
+    roles.push_back(
+        role("reduce", warpgroups(1), registers(plan.reducing_registers), [this] { reduce(); }));
     kernel.roles(roles);
     kernel.require({no_stack, no_spills});
   }
@@ -139,8 +137,7 @@ class BackwardSm100 {
   // All heads that share the keys go through them.
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, kRows);
-    const auto [whole_first, whole_last] =
-        sequence.mask.full_rows(cols, sequence.queries, kRows);
+    const auto [whole_first, whole_last] = sequence.mask.full_rows(cols, sequence.queries, kRows);
     const Index of_head = last - first, members = sequences_.parts().group;
     places_.produce(key_numbers(at, of_head * members));
     when(last > first, [&] {
@@ -162,15 +159,14 @@ class BackwardSm100 {
     const Block rows = sequence.queries.block(row, kRows);
     const Block kept = sequences_.of_rows(kRows).back().block(sequence.kept_number(row), kRows);
     const Block one = Dim(a_.heads).block(head, 1);
-    rows_.produce({row, sequences_.kept_number(sequence, head, row, kRows), is_cut},
-                  [&](const Slot& slot) {
-                    for (int group = 0; group < kGroups100; ++group) {
-                      const Block own = kept.part(group, kOwnQueries);
-                      tma_load(sequence.kept_block(L_, own, one), slot[group].first_row());
-                      tma_load(sequence.kept_block(D_, own, one),
-                               slot[kGroups100 + group].first_row());
-                    }
-                  });
+    rows_.produce(
+        {row, sequences_.kept_number(sequence, head, row, kRows), is_cut}, [&](const Slot& slot) {
+          for (int group = 0; group < kGroups100; ++group) {
+            const Block own = kept.part(group, kOwnQueries);
+            tma_load(sequence.kept_block(L_, own, one), slot[group].first_row());
+            tma_load(sequence.kept_block(D_, own, one), slot[kGroups100 + group].first_row());
+          }
+        });
     q_ring_.produce([&](const Slot& slot) {
       tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot, kOfRows);
     });
@@ -282,15 +278,15 @@ class BackwardSm100 {
     if (a_.dim % kPanel != 0 || a_.dim_v % kPanel != 0) {
       // A copy reads whole panels, of columns that do not exist too.
       const RegisterMap a_row_each{{{kOwnQueries, 1, 1}}, {{kWarpRows, 0, 1}}, {{4, 0, kWarpRows}}};
-      store(own_place(group),
-            in_registers(zeros({kRows, kOwnQueries}).cast(a_.dtype), a_row_each));
+      store(own_place(group), in_registers(zeros({kRows, kOwnQueries}).cast(a_.dtype), a_row_each));
     }
     for_key_blocks(places_, [&](const KeyPlace& place, const Index& steps) {
       for (Index i : range(steps)) {
         const Slot rows = rows_.consume();
         const auto l = [&] { return tilewright::load(rows[group].first_row()); };
         const Slot scores = scores_ring_.consume();
-        const Tile p = weights(tilewright::load(own_part(at.scores, group)), l(), place, rows, group);
+        const Tile p =
+            weights(tilewright::load(own_part(at.scores, group)), l(), place, rows, group);
         store(own_part(at.weights, group), p.cast(a_.dtype));
         scores_ring_.release(scores);
         const Slot gradients = gradients_ring_.consume();
@@ -326,8 +322,7 @@ class BackwardSm100 {
     when(rows.number(2) > 0, [&] {
       const Tile s = x;
       const Sequence sequence = sequences_.of(place.sequence);
-      const Block own =
-          sequence.queries.block(rows.number(0), kRows).part(group, kOwnQueries);
+      const Block own = sequence.queries.block(rows.number(0), kRows).part(group, kOwnQueries);
       x = sequence.mask.apply_transposed(s, own, keys_of(sequence, place.block));
     });
     return exp2(x);
@@ -351,8 +346,7 @@ class BackwardSm100 {
 
   // dV and dK by panels of 64 columns, which the warpgroups share out. Of keys that no query sees
   // nobody has written them.
-  void put_all(const Columns& at, int group, const KeyPlace& place,
-               const Condition& has_rows) {
+  void put_all(const Columns& at, int group, const KeyPlace& place, const Condition& has_rows) {
     int number = 0;
     for (const bool of_keys : {false, true}) {
       const int dim = of_keys ? a_.dim : a_.dim_v;
@@ -510,8 +504,7 @@ Kernel query_gradient_of_sums_sm100(const Attention& a, const Sm100BackwardPlan&
   const auto at = sequences.block_of_queries(kernel, kRows);
   const Index kept = sequences.kept_number(at, at.head, at.number, kRows);
   // What nobody has come to was not written.
-  const Index limit =
-      turns ? select(load_index((*turns)(kept)) > 0, shape[0], 0) : Index(shape[0]);
+  const Index limit = turns ? select(load_index((*turns)(kept)) > 0, shape[0], 0) : Index(shape[0]);
   const Tile sum = of_sum_lines(load(sums(Block(kept * a.dim, a.dim, limit), all)));
   store(at.rows(dQ, at.block, at.head), (sum * AttentionScores(a).product_scale).cast(a.dtype));
   return kernel;

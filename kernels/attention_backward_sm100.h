@@ -11,8 +11,8 @@ namespace tilewright::kernels {
 // How the tensor memory and the shared memory of a CTA are divided, of a block of 128 keys and
 // blocks of 128 queries. S^T comes first, in 128 columns.
 struct Sm100BackwardPlan {
-  static constexpr int kRows = 128;         // keys or queries of a block
-  static constexpr int kGroups = 2;         // warpgroups that compute, each half of the queries
+  static constexpr int kRows = 128;           // keys or queries of a block
+  static constexpr int kGroups = 2;           // warpgroups that compute, each half of the queries
   static constexpr int kColumnsOfPanel = 64;  // of 2 bytes, in shared memory
 
   bool ordered;  // dQ is summed in the order of the blocks of keys

@@ -109,9 +109,9 @@ Program attention_varlen_backward_sm90(const Attention& attention, bool of_lse =
                                        Order order = Order::blocks, KeySums keys = KeySums::in_turn,
                                        SourceLocation where = here());
 
-// The same for sm_100a: dK and dV of a block of keys lie in tensor memory, beside S^T, P^T, dP^T and
-// dS^T. One CTA goes through all heads that share the keys. dim and dim_v are multiples of 16 up to
-// 128. Scratch: f32 of dQ's shape and 8 bytes for each row of each head, for queries in whole
+// The same for sm_100a: dK and dV of a block of keys lie in tensor memory, beside S^T, P^T, dP^T
+// and dS^T. One CTA goes through all heads that share the keys. dim and dim_v are multiples of 16
+// up to 128. Scratch: f32 of dQ's shape and 8 bytes for each row of each head, for queries in whole
 // blocks; in order, 4 bytes for each block. No such GPU has run it.
 Program attention_backward_sm100(const Attention& attention, bool of_lse = false,
                                  Order order = Order::blocks, SourceLocation where = here());
