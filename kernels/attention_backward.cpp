@@ -28,35 +28,58 @@ namespace {
 
 constexpr int kStatisticRows = 64;
 
-// LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
-// scores are -inf, and its weights must be 0. Both tensors have a multiple of rows. Those behind
-// the last query are left alone.
+// Whether the kernel of statistics writes all that is kept of blocks of `multiple` rows, so that
+// nothing has to set it to zero before. Blocks of another size than its own are slower.
 template <typename Sequences>
-Kernel statistics(const Attention& a, bool of_lse, int multiple, const std::string& name) {
+constexpr bool sets_all(int multiple) {
+  return Sequences::kFills && multiple == kStatisticRows;
+}
+
+// What the kernel of statistics is to write.
+struct StatisticsPlan {
+  bool of_lse;   // LSE has a gradient
+  int multiple;  // of the rows that L and D have
+  int turns;     // words of each block of so many rows, which it sets to 0
+};
+
+// LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
+// scores are -inf, and its weights must be 0. Behind the last query both are 0, by this kernel or
+// before it.
+template <typename Sequences>
+Kernel statistics(const Attention& a, const StatisticsPlan& plan, const std::string& name) {
   Kernel kernel(name);
-  const Sequences sequences(kernel, a, Of::queries, multiple);
+  const Sequences sequences(kernel, a, Of::queries, plan.multiple);
   const Tensor O = kernel.in("O", a.dtype, sequences.of_queries(a.dim_v));
   const Tensor dO = kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v));
   const Tensor LSE = kernel.in("LSE", f32, sequences.of_rows());
   std::optional<Tensor> dLSE;
-  if (plan_case("gradient of LSE", of_lse)) dLSE = kernel.in("dLSE", f32, sequences.of_rows());
+  if (plan_case("gradient of LSE", plan.of_lse)) dLSE = kernel.in("dLSE", f32, sequences.of_rows());
+  const bool fills = sets_all<Sequences>(plan.multiple);
   const auto written = [&](const char* tensor) {
-    const std::vector<Dim> shape = sequences.of_rows(multiple);
-    return multiple > 1 ? kernel.inout(tensor, f32, shape) : kernel.out(tensor, f32, shape);
+    const std::vector<Dim> shape = sequences.of_rows(plan.multiple);
+    return plan.multiple > 1 && !fills ? kernel.inout(tensor, f32, shape)
+                                       : kernel.out(tensor, f32, shape);
   };
   const Tensor L = written("L"), D = written("D");
   const auto at = sequences.block_of_queries(kernel, kStatisticRows);
+  const Block rows = fills ? at.queries_or_zeros(at.number, kStatisticRows) : at.block;
 
   const auto part = [&](const Tensor& tensor) {
-    return load(at.rows(tensor, at.block, at.head)).cast(f32);
+    return load(at.rows(tensor, rows, at.head)).cast(f32);
   };
   const auto numbers = [&](const Tensor& tensor) {
-    return load(at.row_numbers(tensor, at.block, at.head));
+    return load(at.row_numbers(tensor, rows, at.head));
   };
-  const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({at.block.size()});
-  store(at.kept(D, at.block, at.head), dLSE ? sum - numbers(*dLSE) : sum);
+  const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({rows.size()});
+  store(at.kept(D, rows, at.head), dLSE ? sum - numbers(*dLSE) : sum);
   const Tile lse = numbers(LSE);
-  store(at.kept(L, at.block, at.head), where(lse == kNone, 0, lse * kLog2e));
+  store(at.kept(L, rows, at.head), where(lse == kNone, 0, lse * kLog2e));
+  if (plan.turns > 0) {
+    const Dim words = sequences.kept_blocks(kStatisticRows) * plan.turns;
+    const Index first = sequences.kept_number(at, at.head, at.number, kStatisticRows) * plan.turns;
+    store(kernel.out("turns", i32, {words})(Block(first, plan.turns, words)),
+          zeros({plan.turns}, i32));
+  }
   return kernel;
 }
 
@@ -271,6 +294,7 @@ Kernel sink_gradient(const Attention& a, int multiple, const std::string& name) 
 
 struct BackwardBuffers {
   Buffer Q, K, V, dO, L, D, dQ, dK, dV;
+  std::optional<Buffer> turns;
 };
 
 // Launches on a stream of each rank.
@@ -288,26 +312,28 @@ struct Launches {
 template <typename Sequences>
 using Recording = BackwardRecording<typename Sequences::Shapes>;
 
-template <typename Shapes>
-Buffer statistic(Program& program, const std::string& name, const Shapes& like, int multiple) {
-  const std::vector<Dim> rows = like.of_rows(multiple);
-  return multiple > 1 ? program.zeroed(name, f32, rows) : program.scratch(name, f32, rows);
-}
-
-// `launch` is the main part, from the statistics to dQ, dK and dV. Statistics have rows up to a
-// multiple. With more than 1, those behind the last query are 0.
+// `launch` is the main part, from the statistics to dQ, dK and dV. It is given `turns` words for
+// each block of queries, which are 0. Statistics have whole blocks of rows, of which those behind
+// the last query are 0.
 template <typename Sequences, typename Launch>
-void record(const Attention& a, int multiple, const Recording<Sequences>& to,
-            const Launch& launch) {
+void record(const Attention& a, int turns, const Recording<Sequences>& to, const Launch& launch) {
   Program& program = to.program;
   const typename Sequences::Shapes& like = to.shapes;
   const BackwardTensors& t = to.tensors;
   const std::string& name = to.name;
   const Launches stream{to.streams, to.kernels};
+  const int multiple = a.block_q;
+  const bool are_set = !t.L && sets_all<Sequences>(multiple);
+  const auto memory = [&](const char* of, DType dtype, const std::vector<Dim>& shape) {
+    return are_set ? program.scratch(of + to.suffix, dtype, shape)
+                   : program.zeroed(of + to.suffix, dtype, shape);
+  };
   const auto made = [&](const std::optional<Buffer>& before, const char* of) {
-    return before ? *before : statistic(program, of + to.suffix, like, multiple);
+    return before ? *before : memory(of, f32, like.of_rows(multiple));
   };
   const Buffer L = made(t.L, "L"), D = made(t.D, "D");
+  std::optional<Buffer> words;
+  if (turns > 0) words = memory("turns", i32, {like.kept_blocks(multiple) * turns});
   const auto with_offsets = [&](Of of, std::vector<Part> parts) {
     const auto half = static_cast<std::ptrdiff_t>(t.offsets.size() / 2);
     parts.insert(parts.begin(), t.offsets.begin() + (of == Of::keys ? half : 0),
@@ -318,14 +344,15 @@ void record(const Attention& a, int multiple, const Recording<Sequences>& to,
     std::vector<Part> read = {t.O, t.dO, t.LSE};
     if (t.dLSE) read.push_back(*t.dLSE);
     read.insert(read.end(), {L, D});
+    if (words && are_set) read.push_back(*words);
     stream.launch(
         name + "_statistics",
         [&](const std::string& of) {
-          return statistics<Sequences>(a, t.dLSE.has_value(), multiple, of);
+          return statistics<Sequences>(a, {t.dLSE.has_value(), multiple, are_set ? turns : 0}, of);
         },
         with_offsets(Of::queries, read));
   }
-  launch(program, like, stream, BackwardBuffers{t.Q, t.K, t.V, t.dO, L, D, t.dQ, t.dK, t.dV},
+  launch(program, like, stream, BackwardBuffers{t.Q, t.K, t.V, t.dO, L, D, t.dQ, t.dK, t.dV, words},
          with_offsets);
   if (plan_case("sinks", a.sinks)) {
     stream.launch(
@@ -340,7 +367,7 @@ template <typename Sequences>
 void deterministic_backward(const Attention& a, const Recording<Sequences>& to) {
   const std::string& name = to.name;
   record<Sequences>(
-      a, a.block_q, to,
+      a, /*turns=*/0, to,
       [&](Program&, const auto&, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const auto run = [&](const char* of, const Launches::Make& make,
@@ -381,7 +408,7 @@ Dim parts_of_keys(const Attention& a, const BatchShapes& shapes) {
 // In five products instead of seven, where a part of the keys adds to sums of its own in memory.
 void backward_in_parts(const Attention& a, const Recording<Batch>& to) {
   const std::string& name = to.name;
-  record<Batch>(a, a.block_q, to,
+  record<Batch>(a, /*turns=*/0, to,
                 [&](Program& program, const BatchShapes& shapes, const Launches& stream,
                     const BackwardBuffers& b, const auto&) {
                   const Buffer sums = program.zeroed(
@@ -404,7 +431,7 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
   const WideBackwardPlan plan = wide_backward_plan(a, order, keys);
   const std::string& name = to.name;
   record<Sequences>(
-      a, a.block_q, to,
+      a, plan.ordered ? wide_backward_turns(a) : 0, to,
       [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
@@ -413,11 +440,9 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
                                          : program.zeroed("sums" + to.suffix, f32, of_sums);
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
         std::vector<Part> summed = {sums};
-        if (plan.ordered) {
-          const Buffer turns =
-              program.zeroed("turns" + to.suffix, i32, wide_backward_turns(a, blocks));
-          all.push_back(turns);
-          summed.push_back(turns);
+        if (b.turns) {
+          all.push_back(*b.turns);
+          summed.push_back(*b.turns);
         }
         summed.push_back(b.dQ);
         // Parts for the order gain with a mask alone, and lose without one (docs/log).
@@ -458,9 +483,11 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
   }
   const bool is_packed = std::is_same_v<Sequences, Packed>;
   const BackwardPlan plan = backward_plan(a, order, keys, is_packed, caller);
+  // Words of shared heads' keys follow those of queries, and are set apart.
+  const int turns = plan.ordered && !plan.shares ? 1 : 0;
   const std::string& name = to.name;
   record<Sequences>(
-      a, a.block_q, to,
+      a, turns, to,
       [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const std::vector<Dim> of_sums = plan.sums(a, shapes.kept_blocks(a.block_q));
@@ -473,7 +500,8 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums};
         if (plan.ordered) all.push_back(b.dQ);
         all.insert(all.end(), {b.dK, b.dV});
-        if (plan.ordered || plan.shares) {
+        if (b.turns) all.push_back(*b.turns);
+        if (plan.shares) {
           all.push_back(
               program.zeroed("turns" + to.suffix, i32, {backward_turns(a, plan, shapes, parts)}));
         }
@@ -582,12 +610,12 @@ Program sm100_program(const Attention& a, bool of_lse, Order order, const Caller
 }  // namespace
 
 Kernel backward_statistics(const Attention& a, bool of_lse, const std::string& name) {
-  return statistics<Batch>(a, of_lse, 1, name);
+  return statistics<Batch>(a, {of_lse, /*multiple=*/1, /*turns=*/0}, name);
 }
 
 Buffer backward_statistic(Program& program, const std::string& name, const Attention& a,
                           const BatchShapes& shapes) {
-  return statistic(program, name, shapes, a.block_q);
+  return program.zeroed(name, f32, shapes.of_rows(a.block_q));
 }
 
 void record_backward(const Attention& a, const BackwardRecording<BatchShapes>& to, bool is_sm90,

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <optional>
-#include <vector>
+#include <utility>
 
+#include "kernels/attention_backward_sequences.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
@@ -13,183 +14,6 @@ namespace tilewright::kernels {
 
 // All blocks of keys read the rows, and each its own keys once: L2 keeps the rows.
 inline constexpr TmaOptions kOfRows{Cache::evict_last}, kOfKeys{Cache::evict_first};
-
-// What a kernel is about. The other's dims have no value.
-enum class Of { queries, keys, both };
-
-// Sequences of one length, and what a block of the grid is of them. What a kernel has for each row
-// and keeps for others, it may keep in whole blocks of `multiple` rows.
-class Batch : public BatchShapes {
- public:
-  using Shapes = BatchShapes;
-  Batch(Kernel& kernel, const Attention& a, Of of, int = 1)
-      : Shapes(kernel, a, of != Of::keys, of != Of::queries), a_(a) {}
-  // Of a program: what its kernels take behind Q, K and V.
-  static std::vector<Buffer> first_rows(Program&, const Shapes&) { return {}; }
-
-  struct One {
-    Index sequence;
-    Sequence queries, keys;
-    Mask mask;
-    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head,
-                    const Selector& columns = all) const {
-      return tensor(sequence, rows, head, columns);
-    }
-    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return tensor(sequence, head, rows);
-    }
-    // Of what is kept in whole blocks.
-    TensorView kept(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return row_numbers(tensor, rows, head);
-    }
-    TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
-      return tensor(sequence, one_head, block);
-    }
-    // Among those of a head that are kept, the block that is the sequence's own `block`.
-    Index kept_number(const Index& block) const { return block; }
-    // A block of queries that may reach beyond the last one: what is behind is read as zero.
-    Block queries_or_zeros(const Index& row, int size) const {
-      return Block(row * size, size, row * size + size);
-    }
-  };
-  One of(const Index& sequence) const {
-    return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window)};
-  }
-  // Among those of all heads.
-  Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
-    return (one.sequence * heads + head) * ceil_div(queries, size) + block;
-  }
-  // The same of blocks of keys.
-  Index kept_keys(const One& one, const Index& kv_head, const Index& block, int size) const {
-    return (one.sequence * kv_heads + kv_head) * ceil_div(keys, size) + block;
-  }
-
-  struct Place : One {
-    Index head;
-    Block block;  // of queries, or of keys
-    Index number, part;
-  };
-  // In `parts` each.
-  Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(queries, size) * parts, heads, batch);
-    const Index block = x / parts;
-    return {of(b), h, queries.block(block, size), block, x % parts};
-  }
-  // `used`: 1, or 0 for an empty grid.
-  Place block_of_keys(Kernel& kernel, int size, const Dim& used = 1) const {
-    const auto [x, h, b] = kernel.grid(ceil_div(keys, size) * used, kv_heads, batch);
-    return {of(b), h, keys.block(x, size), x, 0};
-  }
-  // Calls `body` with blocks of all rows of a head that are kept; `queries` is how many those are.
-  template <typename Body>
-  void for_kept_rows(const Index& head, int size, const Body& body) const {
-    for (Index b : range(batch)) {
-      for (Block rows : blocks(queries, size)) {
-        body([&](const Tensor& tensor) { return tensor(b, head, rows); });
-      }
-    }
-  }
-
- private:
-  const Attention& a_;
-};
-
-// Packed sequences. Of what is kept in blocks, each has whole blocks of its own.
-class Packed : public PackedShapes {
- public:
-  using Shapes = PackedShapes;
-  Packed(Kernel& kernel, const Attention& a, Of of, int multiple = 1)
-      : Shapes(kernel, a, of != Of::keys, of != Of::queries), a_(a), multiple_(multiple) {
-    const auto given = [&](const char* name) { return kernel.in(name, i32, of_first_rows()); };
-    if (of != Of::keys) queries_.emplace(total_queries, given("cu_seqlens_q"));
-    if (of != Of::queries) keys_.emplace(total_keys, given("cu_seqlens_k"));
-  }
-  static std::vector<Buffer> first_rows(Program& program, const Shapes& shapes) {
-    return {program.in("cu_seqlens_q", i32, shapes.of_first_rows()),
-            program.in("cu_seqlens_k", i32, shapes.of_first_rows())};
-  }
-
-  struct One {
-    Index sequence;
-    Sequence queries, keys;
-    Mask mask;
-    int multiple;
-    TensorView rows(const Tensor& tensor, const Block& rows, const Index& head,
-                    const Selector& columns = all) const {
-      return tensor(rows, head, columns);
-    }
-    TensorView row_numbers(const Tensor& tensor, const Block& rows, const Index& head) const {
-      return tensor(head, rows);
-    }
-    TensorView kept(const Tensor& tensor, const Block& rows, const Index& head) const {
-      if (multiple == 1) return row_numbers(tensor, rows, head);
-      const Index moved = kept_number(0) * multiple - queries.begin();
-      return tensor(head, Block(rows.start() + moved, rows.size(), rows.limit() + moved));
-    }
-    TensorView kept_block(const Tensor& tensor, const Block& block, const Block& one_head) const {
-      return tensor(one_head, block);
-    }
-    // Behind the last query the next sequence begins, which no block may reach.
-    Block queries_or_zeros(const Index& row, int size) const { return queries.block(row, size); }
-    // As Ragged::tile numbers them, but that those before the first sequence count.
-    Index kept_number(const Index& block) const {
-      return queries.begin() / multiple + sequence + block;
-    }
-  };
-  One of(const Index& sequence) const {
-    Sequence queries, keys;
-    if (queries_) queries = queries_->of(sequence);
-    if (keys_) keys = keys_->of(sequence);
-    if (!queries_ || !keys_) return {sequence, queries, keys, everything(), multiple_};
-    return {sequence, queries, keys, attention_mask(queries, keys, a_.causal, a_.window),
-            multiple_};
-  }
-  Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
-    return head * (total_queries / size + batch) + one.kept_number(block);
-  }
-  Index kept_keys(const One& one, const Index& kv_head, const Index& block, int size) const {
-    return kv_head * (total_keys / size + batch) + one.keys.begin() / size + one.sequence + block;
-  }
-
-  struct Place : One {
-    Index head;
-    Block block;
-    Index number, part;
-  };
-  Place block_of_queries(Kernel& kernel, int size, int parts = 1) const {
-    const auto [x, h] = kernel.grid(queries_->tiles(size) * parts, heads);
-    const auto [b, block] = queries_->tile(x / parts, size);
-    const One one = of(b);
-    return {one, h, one.queries.block(block, size), block, x % parts};
-  }
-  Place block_of_keys(Kernel& kernel, int size, const Dim& used = 1) const {
-    const auto [tile, h] = kernel.grid(keys_->tiles(size) * used, kv_heads);
-    const auto [b, x] = keys_->tile(tile, size);
-    const One one = of(b);
-    return {one, h, one.keys.block(x, size), x, 0};
-  }
-  // `total_queries` is how many they are. Of whole blocks of several rows all are read.
-  template <typename Body>
-  void for_kept_rows(const Index& head, int size, const Body& body) const {
-    const auto part_of = [&](const Block& rows) {
-      body([&](const Tensor& tensor) { return tensor(head, rows); });
-    };
-    if (multiple_ > 1) {
-      for (Block rows : blocks(total_queries, size)) part_of(rows);
-      return;
-    }
-    for (Index b : range(batch)) {
-      for (Block rows : blocks(queries_->of(b), size)) part_of(rows);
-    }
-  }
-  const Ragged& query_sequences() const { return *queries_; }
-  const Ragged& key_sequences() const { return *keys_; }
-
- private:
-  const Attention& a_;
-  int multiple_;
-  std::optional<Ragged> queries_, keys_;
-};
 
 // The query heads that share a head of the keys, in parts. Each part goes through the blocks of
 // keys for itself, where these are too few for the machine.
@@ -382,8 +206,10 @@ inline Dim stretches_of(const Attention& a, const Dim& keys) {
 
 // What a window shows, of as many keys, where blocks are short: else 0.
 struct WindowRows {
-  explicit WindowRows(const Attention& a)
-      : keys(has_short_blocks(a) ? a.window : 0), block_q(a.block_q), block_k(a.block_k) {}
+  explicit WindowRows(const Attention& a, bool is_used = true)
+      : keys(is_used && has_short_blocks(a) ? a.window : 0),
+        block_q(a.block_q),
+        block_k(a.block_k) {}
   // The first block of a sequence's rows that sees no keys before the block of keys.
   Index rows_behind(const Sequence& queries, const Sequence& of_keys, const Index& block) const {
     const Index more = (queries.end() - queries.begin()) - (of_keys.end() - of_keys.begin());
@@ -453,6 +279,13 @@ class BatchKeys : public Batch {
   HeadGroups groups_;
 };
 
+// Whether the warp that says which rows of packed sequences are complete has registers for those
+// that are so within a sequence. Beside padded rows it has not: it waits for whole sequences there.
+inline bool has_registers_for_windows(const Attention& a) {
+  const auto is_padded = [](int dim) { return dim % 64 != 0; };
+  return std::max(a.dim, a.dim_v) <= 64 || !(is_padded(a.dim) || is_padded(a.dim_v));
+}
+
 // Of packed sequences, those of a head are in the sequences' order. In order, as many heads follow
 // each other as have the rows of one sequence in L2: the blocks of a sequence and a head that run
 // at once wait for each other.
@@ -463,7 +296,7 @@ class PackedKeys : public Packed {
       : Packed(kernel, a, Of::both, a.block_q),
         block_q_(a.block_q),
         block_k_(a.block_k),
-        window_(a),
+        window_(a, has_registers_for_windows(a)),
         rows_(query_sequences().tiles(a.block_q)),
         parts_(a, parts),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,

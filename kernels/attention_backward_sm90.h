@@ -79,7 +79,7 @@ template <typename Shapes>
 Dim backward_turns(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
                    const Dim& parts) {
   return (plan.ordered ? shapes.kept_blocks(a.block_q) : Dim(0)) +
-         shared_sums(a, plan, shapes, parts).words();
+         (plan.shares ? shared_sums(a, plan, shapes, parts).words() : Dim(0));
 }
 
 // Of Batch or Packed. Inputs, behind the offsets of Packed: Q, K, V, dO, L, D, of which the last

@@ -47,7 +47,7 @@ struct Tensors {
         dK(kernel.out("dK", a.dtype, sequences.of_keys(a.dim))),
         dV(kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v))) {
     if (plan.ordered) {
-      turns = kernel.inout("turns", i32, wide_backward_turns(a, sequences.kept_blocks(kRows)));
+      turns = kernel.inout("turns", i32, {sequences.kept_blocks(kRows) * wide_backward_turns(a)});
     }
     if (!plan.shares) return;
     const SharedSumsShape shape(a, sequences.kept_key_blocks(a.block_k), sequences.parts().count,

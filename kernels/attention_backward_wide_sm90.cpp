@@ -348,9 +348,7 @@ WideBackwardPlan wide_backward_plan(const Attention& a, Order order, KeySums key
   return {order == Order::blocks, shares, keys};
 }
 
-std::vector<Dim> wide_backward_turns(const Attention& a, const Dim& blocks) {
-  return {blocks * wide::turns_of(a)};
-}
+int wide_backward_turns(const Attention& a) { return wide::turns_of(a); }
 
 template <typename Sequences>
 Kernel wide_gradients_sm90(const Attention& a, const WideBackwardPlan& plan,
@@ -379,28 +377,35 @@ Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::
   const Tensor sums = kernel.in("sums", f32, shape);
   std::optional<Tensor> turns;
   if (ordered) {
-    turns = kernel.in("turns", i32, wide_backward_turns(a, sequences.kept_blocks(wide::kRows)));
+    turns = kernel.in("turns", i32, {sequences.kept_blocks(wide::kRows) * wide_backward_turns(a)});
   }
   const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
   // A half of the columns, so that many loads are under way at once.
-  const auto at = sequences.block_of_queries(kernel, wide::kRows, wide::kHalves);
+  const auto at = sequences.last_block_of_queries(kernel, wide::kRows, wide::kHalves);
   const int tiles = wide::sum_tiles(a) / wide::kHalves;
   const Index kept = sequences.kept_number(at, at.head, at.number, wide::kRows);
   const Index first = (kept * wide::kHalves + at.part) * tiles;
-  // What nobody has come to was not written.
-  const Index limit = turns
-                          ? select(load_index((*turns)(kept * wide::turns_of(a))) > 0, shape[0], 0)
-                          : Index(shape[0]);
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
-    const Tile part = load(sums(Block((first + i) * wide::kSumLines, wide::kSumLines, limit), all));
+    const Tile part = load(sums(shape[0].block(first + i, wide::kSumLines), all));
     parts.push_back(
         from_fragments(part.reshape({wide::kRows * wide::kSumColumns}), wide::kSumColumns));
   }
+  // What nobody has come to was not written.
+  std::optional<Tile> count;
+  if (turns) {
+    const int words = wide_backward_turns(a);
+    const Block first_word(kept * words, 1, sequences.kept_blocks(wide::kRows) * words);
+    count = load((*turns)(first_word)).reshape({1, 1});
+  }
+  // A thread has eight columns of two rows, of which it loads 64 bytes in a row as fragments lie,
+  // and stores 16 bytes at a time.
+  const RegisterMap by_rows{{{8, 1, 1}, {2, 0, 8}}, {{4, 1, 8}, {8, 0, 1}}, {{4, 0, 16}}};
   for (int i = 0; i < tiles; ++i) {
     const Block columns = Dim(a.dim).block(at.part * tiles + i, wide::kSumColumns);
     const Tile scaled = parts[static_cast<std::size_t>(i)] * AttentionScores(a).product_scale;
-    store(at.rows(dQ, at.block, at.head, columns), scaled.cast(a.dtype));
+    const Tile written = count ? where(*count > 0, scaled, 0) : scaled;
+    store(at.rows(dQ, at.block, at.head, columns), in_registers(written.cast(a.dtype), by_rows));
   }
   return kernel;
 }

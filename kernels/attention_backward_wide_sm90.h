@@ -31,8 +31,8 @@ WideBackwardPlan wide_backward_plan(const Attention& attention, Order order, Key
 // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
 // `blocks`: of queries, of all heads.
 std::vector<Dim> wide_backward_sums(const Attention& attention, const Dim& blocks);
-// In order, the words that count how many blocks of keys have added to them.
-std::vector<Dim> wide_backward_turns(const Attention& attention, const Dim& blocks);
+// In order, the words of a block of queries that count how many blocks of keys have added to it.
+int wide_backward_turns(const Attention& attention);
 // As gradients_sm90 and query_gradient_of_sums. Behind dV: in order, words of dQ that are 0 before;
 // where heads share keys, sums of dK and dV, and words of them that are 0 before.
 template <typename Sequences>

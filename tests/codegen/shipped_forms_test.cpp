@@ -165,6 +165,12 @@ TEST(ShippedForms, ClaimsHoldForGradientsOfSharedHeads) {
       {"attention_backward", {"schedule=split", "dim=64", "causal=true", "softcap=3"}},
       {"attention_backward", {"schedule=ordered", "dim=96", "causal=true", "softcap=3"}},
       {"attention_varlen_backward", {"schedule=atomic", "dim=128"}},
+      // Padded rows beside all there is of options.
+      {"attention_varlen_backward",
+       {"schedule=ordered", "dim=80", "causal=true", "window=96", "softcap=3", "sinks=true"}},
+      {"attention_varlen_backward",
+       {"schedule=ordered", "dim=112", "dim_v=128", "causal=true", "window=96", "softcap=3",
+        "sinks=true", "lse_gradient=true"}},
   };
   for (const auto& [name, options] : operations) {
     const LibraryKernel& kernel = find_kernel(name);
