@@ -73,10 +73,11 @@ class Row:
 
 
 def page_order(pages, runs):
-    """All pages, in runs that follow each other, which are in random order."""
-    first = torch.randperm(-(-pages // runs), device="cuda") * runs
+    """All pages, in runs that follow each other, which are in random order. Those that fill no run
+    come last, so that each run begins where a sequence's copies do."""
+    first = torch.randperm(pages // runs, device="cuda") * runs
     order = (first[:, None] + torch.arange(runs, device="cuda")).flatten()
-    return order[order < pages]
+    return torch.cat([order, torch.arange(len(order), pages, device="cuda")])
 
 
 def cache_of(shape, layout):

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/caller.h"
 #include "kernels/kv_append_check.h"
@@ -12,19 +13,23 @@
 namespace tilewright::kernels {
 namespace {
 
-// One of K and V: the new rows, and the cache that they go to.
+// The new rows of keys or values, and the cache that they go to. Latent ones have no axis of heads.
 class Appended {
  public:
-  Appended(const Tensor& rows, const Tensor& cache, DType dtype, const std::optional<Tensor>& scale)
-      : rows_(rows), cache_(cache), dtype_(dtype), scale_(scale) {}
+  Appended(const KvAppend& a, const Tensor& rows, const Tensor& cache,
+           const std::optional<Tensor>& scale)
+      : latent_(a.latent), rows_(rows), cache_(cache), dtype_(a.cache), scale_(scale) {}
 
   Tile row(const Index& token, const Block& heads, const Block& columns) const {
-    return load(rows_(token, heads, columns));
+    return load(latent_ ? rows_(Block(token, 1, token + 1), columns)
+                        : rows_(token, heads, columns));
   }
   // Stores what stands for columns of the row, in f32 or the rows' own dtype.
   void append(const Index& page, const Index& slot, const Block& heads, const Block& columns,
               const Tile& values) const {
-    store(cache_(page, slot, heads, columns), as_stored(values, heads));
+    store(latent_ ? cache_(page, Block(slot, 1, slot + 1), columns)
+                  : cache_(page, slot, heads, columns),
+          as_stored(values, heads));
   }
 
  private:
@@ -33,17 +38,20 @@ class Appended {
     const Tile scale = load((*scale_)(heads)).reshape({heads.size(), 1});
     return (values.cast(f32) / scale).cast(dtype_);
   }
-  const Tensor &rows_, &cache_;
+  bool latent_;
+  Tensor rows_, cache_;
   DType dtype_;  // of the cache
-  const std::optional<Tensor>& scale_;
+  std::optional<Tensor> scale_;
 };
 
 }  // namespace
 
 void check_append(const KvAppend& a, const Caller& caller) {
-  caller.check_positive("kv_heads", a.kv_heads);
+  if (!a.latent) {
+    caller.check_positive("kv_heads", a.kv_heads);
+    caller.check_positive("dim_v", a.dim_v);
+  }
   caller.check_positive("dim", a.dim);
-  caller.check_positive("dim_v", a.dim_v);
   caller.check_positive("page", a.page);
   if (a.rotary_dim < 0 || a.rotary_dim > a.dim || a.rotary_dim % 2 != 0) {
     caller.refuse(
@@ -55,15 +63,23 @@ void check_append(const KvAppend& a, const Caller& caller) {
                       std::string(name_of(a.dtype)),
                   "take a cache of the same dtype, or of f8e4m3");
   }
+  if (a.latent && a.cache != a.dtype) {
+    caller.refuse("latent is set, and the cache is " + std::string(name_of(a.cache)),
+                  "take a cache of the rows' dtype, which attention_paged_mla reads");
+  }
 }
 
-Kernel kv_append(const KvAppend& a, SourceLocation where) {
-  check_append(a, {"kv_append", where});
+Kernel kv_append(const KvAppend& options, SourceLocation where) {
+  check_append(options, {"kv_append", where});
+  KvAppend a = options;
+  if (a.latent) a.kv_heads = 1;
   Kernel kernel("kv_append");
   const Dim tokens = kernel.dim("tokens"), batch = kernel.dim("batch");
   const Dim pages = kernel.dim("pages"), max_pages = kernel.dim("max_pages");
-  const Tensor K = kernel.in("K", a.dtype, {tokens, a.kv_heads, a.dim});
-  const Tensor V = kernel.in("V", a.dtype, {tokens, a.kv_heads, a.dim_v});
+  const Tensor K = a.latent ? kernel.in("KV", a.dtype, {tokens, a.dim})
+                            : kernel.in("K", a.dtype, {tokens, a.kv_heads, a.dim});
+  std::optional<Tensor> V;
+  if (!a.latent) V = kernel.in("V", a.dtype, {tokens, a.kv_heads, a.dim_v});
   const Tensor sequences = kernel.in("sequences", i32, {tokens});
   const Tensor positions = kernel.in("positions", i32, {tokens});
   const Tensor block_table = kernel.in("block_table", i32, {batch, max_pages});
@@ -75,26 +91,35 @@ Kernel kv_append(const KvAppend& a, SourceLocation where) {
     K_scale = kernel.in("K_scale", f32, {a.kv_heads});
     V_scale = kernel.in("V_scale", f32, {a.kv_heads});
   }
-  const Tensor K_cache = kernel.inout("K_cache", a.cache, {pages, a.page, a.kv_heads, a.dim});
-  const Tensor V_cache = kernel.inout("V_cache", a.cache, {pages, a.page, a.kv_heads, a.dim_v});
-  const Appended keys(K, K_cache, a.cache, K_scale), values(V, V_cache, a.cache, V_scale);
+  const Tensor K_cache = a.latent
+                             ? kernel.inout("KV_cache", a.cache, {pages, a.page, a.dim})
+                             : kernel.inout("K_cache", a.cache, {pages, a.page, a.kv_heads, a.dim});
+  const Appended keys(a, K, K_cache, K_scale);
+  std::optional<Appended> values;
+  if (V) {
+    const std::vector<Dim> shape{pages, a.page, a.kv_heads, a.dim_v};
+    values.emplace(a, *V, kernel.inout("V_cache", a.cache, shape), V_scale);
+  }
 
-  const int size = heads_of_block(a.kv_heads, std::max(a.dim, a.dim_v));
+  const int size = heads_of_block(a.kv_heads, a.latent ? a.dim : std::max(a.dim, a.dim_v));
   const auto [x, t] = kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), tokens);
   const Block heads = Dim(a.kv_heads).block(x, size);
   const Index token = t, position = load_index(positions(token));
   const auto append = [&](const Index& page, const Index& slot) {
-    const Block all_values = columns_of(0, a.dim_v);
-    values.append(page, slot, heads, all_values, values.row(token, heads, all_values));
+    if (values) {
+      const Block all_values = columns_of(0, a.dim_v);
+      values->append(page, slot, heads, all_values, values->row(token, heads, all_values));
+    }
     if (a.rotary_dim < a.dim) {
-      const Block rest = columns_of(a.rotary_dim, a.dim - a.rotary_dim);
+      const Block rest = columns_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim);
       keys.append(page, slot, heads, rest, keys.row(token, heads, rest));
     }
     if (!cos_sin) return;
     const int half = a.rotary_dim / 2;
-    const Block low = columns_of(0, half), high = columns_of(half, half);
-    const Tile cosine = load((*cos_sin)(position, low)).reshape({1, half});
-    const Tile sine = load((*cos_sin)(position, high)).reshape({1, half});
+    const Tile cosine = load((*cos_sin)(position, columns_of(0, half))).reshape({1, half});
+    const Tile sine = load((*cos_sin)(position, columns_of(half, half))).reshape({1, half});
+    const int first = a.latent ? a.dim - a.rotary_dim : 0;
+    const Block low = columns_of(first, half), high = columns_of(first + half, half);
     const Tile left = keys.row(token, heads, low).cast(f32);
     const Tile right = keys.row(token, heads, high).cast(f32);
     keys.append(page, slot, heads, low, left * cosine - right * sine);

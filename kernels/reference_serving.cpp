@@ -27,33 +27,36 @@ void rotate(double* key, const double* cos_sin, std::int64_t rotary_dim) {
 
 std::vector<std::vector<double>> kv_append_reference(const AppendSizes& sizes,
                                                      const std::vector<HostTensor>& inputs) {
-  enum : std::size_t { kKeys, kValues, kSequences, kPositions, kTable, kFirstOptional };
-  std::size_t next = kFirstOptional;
+  const std::size_t rows = sizes.is_latent ? 1 : 2;  // tensors of them: keys come first
+  const HostTensor &sequences = inputs[rows], &positions = inputs[rows + 1];
+  const HostTensor& table = inputs[rows + 2];
+  std::size_t next = rows + 3;
   const std::vector<double> cos_sin =
       sizes.rotary_dim > 0 ? numbers_of(inputs[next++]) : std::vector<double>();
   std::vector<std::vector<double>> scales;
   for (int i = 0; sizes.is_quantised && i < 2; ++i) scales.push_back(numbers_of(inputs[next++]));
-  std::vector<std::vector<double>> caches = {numbers_of(inputs[next]),
-                                             numbers_of(inputs[next + 1])};
-  const std::int64_t max_pages = inputs[kTable].shape()[1];
-  for (std::int64_t token = 0; token < inputs[kSequences].elements(); ++token) {
-    const auto position = static_cast<std::int64_t>(inputs[kPositions].flat(token));
+  std::vector<std::vector<double>> caches;
+  for (std::size_t i = 0; i < rows; ++i) caches.push_back(numbers_of(inputs[next + i]));
+  const std::int64_t max_pages = table.shape()[1];
+  for (std::int64_t token = 0; token < sequences.elements(); ++token) {
+    const auto position = static_cast<std::int64_t>(positions.flat(token));
     if (position < 0) continue;
-    const auto sequence = static_cast<std::int64_t>(inputs[kSequences].flat(token));
-    const auto page = static_cast<std::int64_t>(
-        inputs[kTable].flat(sequence * max_pages + position / sizes.page));
+    const auto sequence = static_cast<std::int64_t>(sequences.flat(token));
+    const auto page =
+        static_cast<std::int64_t>(table.flat(sequence * max_pages + position / sizes.page));
     if (page < 0) continue;
     const std::int64_t place = page * sizes.page + position % sizes.page;
-    for (const std::size_t which : {kKeys, kValues}) {
-      const std::int64_t heads = inputs[which].shape()[1], dim = inputs[which].shape()[2];
+    for (std::size_t which = 0; which < rows; ++which) {
+      const std::int64_t heads = sizes.is_latent ? 1 : inputs[which].shape()[1];
+      const std::int64_t dim = inputs[which].shape().back();
       for (std::int64_t head = 0; head < heads; ++head) {
         std::vector<double> row;
         for (std::int64_t i = 0; i < dim; ++i) {
           row.push_back(inputs[which].flat((token * heads + head) * dim + i));
         }
-        if (which == kKeys && sizes.rotary_dim > 0) {
-          rotate(row.data(), &cos_sin[static_cast<std::size_t>(position * sizes.rotary_dim)],
-                 sizes.rotary_dim);
+        if (which == 0 && sizes.rotary_dim > 0) {
+          rotate(row.data() + (sizes.is_latent ? dim - sizes.rotary_dim : 0),
+                 &cos_sin[static_cast<std::size_t>(position * sizes.rotary_dim)], sizes.rotary_dim);
         }
         if (sizes.is_quantised) {
           const double scale = scales[which][static_cast<std::size_t>(head)];

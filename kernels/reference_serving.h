@@ -10,7 +10,7 @@ namespace tilewright::kernels {
 
 struct AppendSizes {
   std::int64_t page, rotary_dim;
-  bool is_quantised;
+  bool is_quantised, is_latent;
 };
 // The inputs of kv_append in their order; the caches behind it.
 std::vector<std::vector<double>> kv_append_reference(const AppendSizes& sizes,

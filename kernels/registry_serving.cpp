@@ -14,14 +14,18 @@
 namespace tilewright::kernels {
 namespace {
 
-KvAppend append_of(const OptionValues& options, bool is_quantised) {
+// What a cache has: rows as they are, in e4m3, or of keys that are values too.
+enum class Appends : std::uint8_t { plain, quantised, latent };
+
+KvAppend append_of(const OptionValues& options, Appends what) {
   KvAppend a;
-  a.kv_heads = static_cast<int>(options.integer("kv_heads"));
+  a.latent = what == Appends::latent;
+  a.kv_heads = a.latent ? 1 : static_cast<int>(options.integer("kv_heads"));
   a.dim = static_cast<int>(options.integer("dim"));
-  a.dim_v = static_cast<int>(options.integer("dim_v"));
+  if (!a.latent) a.dim_v = static_cast<int>(options.integer("dim_v"));
   a.page = static_cast<int>(options.integer("page"));
   a.dtype = options.dtype("dtype");
-  a.cache = is_quantised ? f8e4m3 : a.dtype;
+  a.cache = what == Appends::quantised ? f8e4m3 : a.dtype;
   a.rotary_dim = options.boolean("rotary") ? static_cast<int>(options.integer("rotary_dim")) : 0;
   return a;
 }
@@ -86,28 +90,35 @@ HostTensor random_scales(const OptionValues& o, std::uint64_t seed) {
   return HostTensor::from_values(f32, {o.integer("kv_heads")}, values);
 }
 
-std::vector<KernelOption> append_options() {
+std::vector<KernelOption> append_options(Appends what) {
   KernelOption pages = length_option("pages", "pages of the cache", "40");
   KernelOption max_pages = length_option("max_pages", "pages that a sequence may have", "8");
   KernelOption batch = length_option("batch", "sequences", "4");
   for (KernelOption* each : {&pages, &max_pages, &batch}) each->minimum = 1;
-  KernelOption rotary_dim =
-      count_option("rotary_dim", "with rotary: elements of a key that are rotated; even", "dim",
-                   kMaximumDim, {"dim", "32"});
-  return {length_option("tokens", "new tokens", "100"),
-          batch,
-          pages,
-          max_pages,
-          count_option("page", "slots of a page", "16", 65536, {"16", "1"}),
-          count_option("kv_heads", "heads of K and V", "8", 65535, {"8", "3", "20"}),
-          count_option("dim", "elements of a key row", "128", kMaximumDim, {"128", "64"}),
-          count_option("dim_v", "elements of a value row", "dim", kMaximumDim, {"dim", "64"}),
-          flag_option("rotary", "keys are rotated by their positions"),
-          rotary_dim,
-          dtype_option()};
+  std::vector<KernelOption> options = {
+      length_option("tokens", "new tokens", "100"), batch, pages, max_pages,
+      count_option("page", "slots of a page", "16", 65536, {"16", "1"})};
+  if (what == Appends::latent) {
+    options.insert(options.end(),
+                   {count_option("dim", "elements of a row", "576", kMaximumDim, {"576", "96"}),
+                    flag_option("rotary", "the last elements of a row are rotated by its position"),
+                    count_option("rotary_dim", "with rotary: how many of them; even", "64",
+                                 kMaximumDim, {"64", "32"})});
+  } else {
+    options.insert(
+        options.end(),
+        {count_option("kv_heads", "heads of K and V", "8", 65535, {"8", "3", "20"}),
+         count_option("dim", "elements of a key row", "128", kMaximumDim, {"128", "64"}),
+         count_option("dim_v", "elements of a value row", "dim", kMaximumDim, {"dim", "64"}),
+         flag_option("rotary", "keys are rotated by their positions"),
+         count_option("rotary_dim", "with rotary: elements of a key that are rotated; even", "dim",
+                      kMaximumDim, {"dim", "32"})});
+  }
+  options.push_back(dtype_option());
+  return options;
 }
 
-std::vector<LibraryTensor> append_tensors(bool is_quantised) {
+std::vector<LibraryTensor> append_tensors(Appends what) {
   const auto drawn = [](auto make) {
     return [make](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>&) {
       return make(o, seed);
@@ -119,9 +130,10 @@ std::vector<LibraryTensor> append_tensors(bool is_quantised) {
       return HostTensor::from_values(i32, {o.integer("tokens")}, places.*which);
     });
   };
-  std::vector<LibraryTensor> tensors = {
-      {"K", {"tokens", "kv_heads", "dim"}, false, {}},
-      {"V", {"tokens", "kv_heads", "dim_v"}, false, {}},
+  std::vector<LibraryTensor> tensors = {{"K", {"tokens", "kv_heads", "dim"}, false, {}},
+                                        {"V", {"tokens", "kv_heads", "dim_v"}, false, {}}};
+  if (what == Appends::latent) tensors = {{"KV", {"tokens", "dim"}, false, {}}};
+  const std::vector<LibraryTensor> places = {
       {"sequences", {"tokens"}, false, i32, of_places(&AppendPlaces::sequences)},
       {"positions", {"tokens"}, false, i32, of_places(&AppendPlaces::positions)},
       {"block_table", {"batch", "max_pages"}, false, i32, drawn(random_pages)},
@@ -131,46 +143,45 @@ std::vector<LibraryTensor> append_tensors(bool is_quantised) {
        f32,
        drawn([](const OptionValues& o, std::uint64_t) { return cos_sin(o); }),
        "rotary"}};
-  if (is_quantised) {
+  tensors.insert(tensors.end(), places.begin(), places.end());
+  if (what == Appends::quantised) {
     tensors.push_back({"K_scale", {"kv_heads"}, false, f32, drawn(random_scales)});
     tensors.push_back(
         {"V_scale", {"kv_heads"}, false, f32, drawn([](const OptionValues& o, std::uint64_t seed) {
            return random_scales(o, seed + 1);
          })});
   }
-  for (const auto& [name, dim] : {std::pair("K_cache", "dim"), std::pair("V_cache", "dim_v")}) {
-    LibraryTensor cache{name, {"pages", "page", "kv_heads", dim}, true, {}};
-    if (is_quantised) cache.dtype = f8e4m3;
+  std::vector<LibraryTensor> caches = {
+      {"K_cache", {"pages", "page", "kv_heads", "dim"}, true, {}},
+      {"V_cache", {"pages", "page", "kv_heads", "dim_v"}, true, {}}};
+  if (what == Appends::latent) caches = {{"KV_cache", {"pages", "page", "dim"}, true, {}}};
+  for (LibraryTensor& cache : caches) {
+    if (what == Appends::quantised) cache.dtype = f8e4m3;
     cache.is_inout = true;
     tensors.push_back(std::move(cache));
   }
   return tensors;
 }
 
-LibraryKernel append_entry(bool is_quantised) {
+LibraryKernel append_entry(Appends what, std::string name, std::string description) {
   LibraryKernel kernel;
-  kernel.name = is_quantised ? "kv_append_fp8" : "kv_append";
-  kernel.description = is_quantised
-                           ? "kv_append to a cache of e4m3, with a scale for each head of K and V"
-                           : "keys and values of new tokens into a cache in pages, by a table of "
-                             "these; keys may be rotated by their positions";
-  kernel.options = append_options();
-  kernel.tensors = append_tensors(is_quantised);
-  kernel.build = [is_quantised](const OptionValues& options) {
-    return kv_append(append_of(options, is_quantised), {});
+  kernel.name = std::move(name);
+  kernel.description = std::move(description);
+  kernel.options = append_options(what);
+  kernel.tensors = append_tensors(what);
+  kernel.build = [what](const OptionValues& options) {
+    return kv_append(append_of(options, what), {});
   };
-  kernel.check = [is_quantised, name = kernel.name](const OptionValues& options) {
-    check_append(append_of(options, is_quantised), {name.c_str(), {}});
+  kernel.check = [what, name = kernel.name](const OptionValues& options) {
+    check_append(append_of(options, what), {name.c_str(), {}});
   };
-  kernel.reference = [is_quantised](const OptionValues& options,
-                                    const std::vector<HostTensor>& inputs) {
-    const KvAppend a = append_of(options, is_quantised);
-    return kv_append_reference({a.page, a.rotary_dim, is_quantised}, inputs);
+  kernel.reference = [what](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    const KvAppend a = append_of(options, what);
+    return kv_append_reference({a.page, a.rotary_dim, a.cache != a.dtype, a.latent}, inputs);
   };
   // Of each rotated element two products and a sum.
-  kernel.floating_operations = [is_quantised](const OptionValues& options,
-                                              const std::vector<HostTensor>&) {
-    const KvAppend a = append_of(options, is_quantised);
+  kernel.floating_operations = [what](const OptionValues& options, const std::vector<HostTensor>&) {
+    const KvAppend a = append_of(options, what);
     return 3.0 * static_cast<double>(options.integer("tokens")) * a.kv_heads * a.rotary_dim;
   };
   return kernel;
@@ -247,7 +258,15 @@ LibraryKernel merge_entry() {
 }  // namespace
 
 std::vector<LibraryKernel> serving_entries() {
-  return {append_entry(false), append_entry(true), merge_entry()};
+  return {append_entry(Appends::plain, "kv_append",
+                       "keys and values of new tokens into a cache in pages, by a table of these; "
+                       "keys may be rotated by their positions"),
+          append_entry(Appends::quantised, "kv_append_fp8",
+                       "kv_append to a cache of e4m3, with a scale for each head of K and V"),
+          append_entry(Appends::latent, "kv_append_mla",
+                       "kv_append of latent rows, as attention_paged_mla reads them; their last "
+                       "elements may be rotated"),
+          merge_entry()};
 }
 
 }  // namespace tilewright::kernels

@@ -42,6 +42,8 @@ TEST(KvAppendTest, AgreesWithFloat64) {
       {"kv_append", with(small, {"kv_heads=2", "dim=96", "dim_v=64", "rotary=true"})},
       {"kv_append", with(small, {"kv_heads=1", "dim=576", "dim_v=512", "rotary=true",
                                  "rotary_dim=64", "dtype=f16"})},
+      {"kv_append_mla", with(small, {"dim=96", "page=16", "rotary=true", "rotary_dim=32"})},
+      {"kv_append_mla", with(small, {"page=1", "dtype=f16"})},
       {"kv_append_fp8", with(small, {"kv_heads=5", "dim=64"})},
       {"kv_append_fp8", with(small, {"kv_heads=2", "dim=128", "rotary=true", "rotary_dim=32"})},
   };
@@ -101,6 +103,8 @@ TEST(KvAppendTest, WhatItRefuses) {
   EXPECT_THAT(refused({.dtype = f16, .cache = bf16}),
               HasSubstr("the cache is bf16, and the new rows are f16"));
   EXPECT_THAT(refused({.page = 0}), HasSubstr("page is 0"));
+  EXPECT_THAT(refused({.cache = f8e4m3, .latent = true}),
+              HasSubstr("latent is set, and the cache is f8e4m3"));
 }
 
 // Parts that are empty for some rows, whose outputs are NaN, and rows that are so in every part;
