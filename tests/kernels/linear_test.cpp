@@ -78,6 +78,12 @@ TEST(LinearTest, EveryWayToDivideTheWorkHasEpilogues) {
   }
 }
 
+// A warp that stores no run of the tile waits for the other parts all the same. One of its lanes
+// may be the last to leave their word, which it sets back.
+TEST(LinearTest, LanesOfAGridMeetBeforeTheirWordIsSetBack) {
+  expect_right({"gemm", {"m=40", "n=40", "k=3568", "schedule=64x64x128_grid"}}, "sim:sm_90a");
+}
+
 TEST(LinearTest, GradientsAgreeWithFloat64) {
   for (const char* activation : {"relu", "gelu", "gelu_tanh", "silu"}) {
     expect_right_everywhere(
