@@ -33,6 +33,11 @@ inline Extent2 box_extent(const std::vector<std::int64_t>& sizes) {
   }
   return extent;
 }
+// The same, as a column where the part has one axis and the window is one.
+inline Extent2 box_extent(const std::vector<std::int64_t>& sizes, Extent2 window) {
+  const Extent2 extent = box_extent(sizes);
+  return extent.rows == 1 && window.columns == 1 ? transposed(extent) : extent;
+}
 inline std::string to_string(Extent2 extent) {
   return "{" + std::to_string(extent.rows) + ", " + std::to_string(extent.columns) + "}";
 }

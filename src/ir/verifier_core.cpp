@@ -32,7 +32,7 @@ void verify_core_box(const VerifierContext& context, std::size_t tensor, std::si
     axes += size != 0;
   }
   context.require(axes == 1 || axes == 2, "{} axes of {}, expected 1 or 2", axes, parameter.name);
-  const Extent2 part = box_extent(sizes), there = seen_by(context, window);
+  const Extent2 there = seen_by(context, window), part = box_extent(sizes, there);
   if (part != there) {
     context.fail("the part of {} is {}, the window {}", parameter.name, to_string(part),
                  to_string(there));

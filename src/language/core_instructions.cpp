@@ -17,7 +17,8 @@ using ir::Type;
 namespace {
 
 // The part of a tensor, of one or two axes.
-target::CoreOperand part_of(const ResolvedView& view, const char* what, SourceLocation where) {
+target::CoreOperand part_of(const ResolvedView& view, const target::CoreOperand& window,
+                            const char* what, SourceLocation where) {
   std::size_t axes = 0;
   for (const std::int64_t size : view.sizes) axes += size != 0;
   if (axes == 0 || axes > 2) {
@@ -28,7 +29,7 @@ target::CoreOperand part_of(const ResolvedView& view, const char* what, SourceLo
         .fix("give an index on all but the rows and columns")
         .raise();
   }
-  const ir::Extent2 extent = ir::box_extent(view.sizes);
+  const ir::Extent2 extent = ir::box_extent(view.sizes, window.seen());
   return {nullptr, {extent.rows, extent.columns, view.parameter->dtype}, false};
 }
 
@@ -66,7 +67,7 @@ void move(const CoreWindow& to, const TensorView& from, SourceLocation where) {
   Tracer& tracer = in_role("move", where);
   const target::CoreOperand there = CoreTracing::operand(tracer, to, "move", where);
   const ResolvedView view = resolve(tracer, from, "move", where);
-  const std::string unit = mover(tracer, there, part_of(view, "move", where), where);
+  const std::string unit = mover(tracer, there, part_of(view, there, "move", where), where);
   const ir::ValueId window = CoreTracing::emit(tracer, to, "move", where);
   plain(tracer, Op::core_load, with_box({window, view.tensor}, view),
         {{Key::unit, unit}, {Key::sizes, view.sizes}}, where);
@@ -83,7 +84,7 @@ void move(const TensorView& to, const CoreWindow& from, SourceLocation where) {
         .fix("declare it with Kernel::out or Kernel::inout")
         .raise();
   }
-  const std::string unit = mover(tracer, part_of(view, "move", where), there, where);
+  const std::string unit = mover(tracer, part_of(view, there, "move", where), there, where);
   const ir::ValueId window = CoreTracing::emit(tracer, from, "move", where);
   plain(tracer, Op::core_store, with_box({view.tensor, window}, view),
         {{Key::unit, unit}, {Key::sizes, view.sizes}}, where);

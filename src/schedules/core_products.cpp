@@ -12,6 +12,7 @@
 #include "ir/core_window.h"
 #include "language/core_tracing.h"
 #include "schedules/block_turns.h"
+#include "schedules/core_tiles.h"
 #include "schedules/retracing.h"
 #include "target/core.h"
 #include "target/target.h"
@@ -476,14 +477,7 @@ bool is_core_product(const ir::Kernel& tile) {
 }
 
 Scheduled schedule_core_product(const ir::Kernel& tile) {
-  for (const ir::StatedField& field : ir::stated_fields(tile.schedule)) {
-    if (field.name == "stages") continue;
-    Diagnostic(field.where, "schedule: " + field.name + " = " + field.value + ": " + tile.target +
-                                " has no such thing")
-        .token(field.name)
-        .fix("leave it out")
-        .raise();
-  }
+  check_core_fields(tile);
   Plan plan;
   Planner(tile).run(plan);
   Recording values(tile);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "schedules/core_products.h"
+#include "schedules/core_tiles.h"
 #include "schedules/empty_loops.h"
 #include "schedules/rowwise.h"
 #include "schedules/warpgroups.h"
@@ -29,6 +30,8 @@ constexpr Automatic kSchedules[] = {
     {"warpgroups", has_products, schedule_warpgroups},
     {"core_product", is_core_product,
      [](const ir::Kernel& tile, std::int64_t) { return schedule_core_product(tile); }},
+    {"core_tiles", [](const ir::Kernel&) { return true; },
+     [](const ir::Kernel& tile, std::int64_t) { return schedule_core_tiles(tile); }},
     {"rows", [](const ir::Kernel& tile) { return !has_products(tile); },
      [](const ir::Kernel& tile, std::int64_t) { return schedule_rowwise(tile); }},
 };

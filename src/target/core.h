@@ -114,6 +114,7 @@ struct CoreEventPair {
 
 struct Core {
   std::string global_name;  // "GM"
+  int count = 8;            // of a device, at most
   std::vector<CoreSequencer> sequencers;
   std::vector<CoreUnit> units;
   std::vector<CoreSpace> spaces;

@@ -197,22 +197,29 @@ TEST(IncoreSchedule, SaysWhatItDoesNotTake) {
   const compiler::MachineForm form =
       compiler::compile_to_machine(tile_product(false, false, f32), "incore", options);
   EXPECT_EQ(form.schedule.front().name, "stages");
+  // A sequencer sees nothing of what units compute.
   Kernel sums("sums");
   const Tensor X = sums.in("X", f32, {64, 64}), Y = sums.out("Y", f32, {64, 64});
   sums.grid(1);
-  store(Y(all, all), load(X(all, all)) * 2);
+  Var x{load(X(all, all))};
+  when(any(x > 1), [&] { x = x * 2; });
+  store(Y(all, all), x);
   EXPECT_THAT(error_of([&] { compiler::compile_to_machine(sums.finish(), "incore"); }),
-              HasSubstr("\"sums\": incore has no schedule for it"));
-  // A product of what a product has made, as attention's.
-  Kernel two("two");
-  const Tensor Q = two.in("Q", bf16, {64, 64}), O = two.out("O", f32, {64, 64});
-  two.grid(1);
-  const Tile q = load(Q(all, all));
-  Var sum{zeros({64, 64})};
-  for ([[maybe_unused]] Index step : range(2)) sum = sum + dot(dot(q, q).cast(bf16), q);
-  store(O(all, all), sum);
-  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(two.finish(), "incore"); }),
-              HasSubstr("\"two\": incore has no schedule for it, which has products"));
+              HasSubstr("a condition on what was computed, which sequencers do not see"));
+  Kernel error_function("error_function");
+  const Tensor E = error_function.in("E", f32, {64, 64});
+  const Tensor F = error_function.out("F", f32, {64, 64});
+  error_function.grid(1);
+  store(F(all, all), erf(load(E(all, all))));
+  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(error_function.finish(), "incore"); }),
+              HasSubstr("V has no erf"));
+  // More than a memory holds, with one stage each.
+  Kernel large("large");
+  const Tensor L = large.in("L", f32, {512, 512}), M = large.out("M", f32, {512, 512});
+  large.grid(1);
+  store(M(all, all), load(L(all, all)) * 2);
+  EXPECT_THAT(error_of([&] { compiler::compile_to_machine(large.finish(), "incore"); }),
+              HasSubstr("bytes of Vec are taken with it, and incore has 196608"));
 }
 
 TEST(IncoreSimulation, TheTextParsesBack) {

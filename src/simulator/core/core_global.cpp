@@ -129,8 +129,7 @@ CoreValues CoreGlobal::read(const CoreItem& item, const std::vector<std::int64_t
                             Origins& origins) const {
   const TensorArgument& tensor = tensor_of(item);
   const auto found = written_.find(&tensor);
-  CoreValues values(ir::box_extent(copy_of(item).attributes.integers(ir::Key::sizes)),
-                    tensor.dtype);
+  CoreValues values(item.windows[0].seen(), tensor.dtype);
   const std::int64_t bytes = size_of(tensor.dtype);
   for (std::size_t i = 0; i < elements.size(); ++i) {
     if (elements[i] < 0) continue;

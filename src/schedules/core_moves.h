@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "schedules/core_plan.h"
+#include "schedules/retracing.h"
+
+namespace tilewright::schedules {
+
+// Records the rings and moves of a plan, of the sequencer whose role is being traced.
+class CoreMoves : public CorePlan {
+ public:
+  explicit CoreMoves(Recording& values)
+      : CorePlan(values.tile()),
+        values_(values),
+        kernel_(values.kernel()),
+        tracer_(values.tracer()) {}
+
+ protected:
+  bool own(const std::string& unit) const;
+  void declare();
+  // Global memory of the kernel's own: a place for each stage of each core.
+  Tensor scratch(const CoreStop& stop, SourceLocation where);
+  void begin_role();
+  void end_role();
+  void begin_write(CoreStop& stop);
+  void end_write(CoreStop& stop);
+  void begin_read(CoreStop& stop);
+  void end_read(CoreStop& stop);
+  std::string taker(const CoreRoute& route) const;
+  // The value goes all of its way.
+  void advance(CoreRoute& route);
+  void step(CoreRoute& route, const target::CoreMove& move, bool turn, CoreStop* from,
+            CoreStop* to);
+  TensorView place(const CoreStop& stop, const Index& stage, const CoreStop& held, bool split);
+  Index limit(const ir::Operation& o, std::size_t first, std::size_t axis);
+  Index start(const ir::Operation& o, std::size_t first, std::size_t axis, bool split);
+  // What does not exist is 0, which a load itself leaves as it was.
+  void zero_tail(const ir::Operation& load, const target::CoreMove& move, const CoreWindow& window,
+                 bool split);
+  // Between a window and the part of a tensor that the operation names; of more than two axes, or
+  // where rows are several, one index of the first after the other.
+  void transfer(const ir::Operation& o, std::size_t first, const CoreWindow& window, bool split,
+                bool loads);
+  Recording& values_;
+  Kernel& kernel_;
+  Tracer& tracer_;
+  std::string own_;
+  std::optional<Index> instance_;
+};
+
+}  // namespace tilewright::schedules

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedules/core_routes.h"
+
+// How a tile kernel's values get from unit to unit of a core with explicit memories, and where
+// vector work keeps them: decided before anything is recorded.
+namespace tilewright::schedules {
+
+// Of vector work, in which values follow each other.
+struct CoreBuffer {
+  ir::Extent2 extent;
+  DType dtype = DType::f32;
+  bool reserved = false;  // by a loop that carries it
+  std::unique_ptr<CoreMemory> memory;
+};
+
+class CorePlan {
+ public:
+  explicit CorePlan(const ir::Kernel& tile);
+  CorePlan(const CorePlan&) = delete;
+
+  // "v3_0_Mat0 2, ...": the stages of each memory.
+  std::string stages_text() const;
+
+ protected:
+  [[noreturn]] void refuse(const ir::Operation& o, const std::string& problem,
+                           const std::string& fix =
+                               "write it at the explicit level "
+                               "(tilewright/incore.h)") const;
+  std::string owner(const std::string& unit) const;
+  bool splits(const ir::Block& block) const;
+  static std::vector<std::size_t> axes_of(const std::vector<std::int64_t>& sizes);
+  bool is_split(ir::Extent2 extent) const;
+  ir::Extent2 part_of(ir::Extent2 extent) const;
+  void routes(const ir::Block& block);
+  void route_uses(const ir::Operation& o, ir::ValueId base, CoreRoute::Start start);
+  void route_uses(const ir::Operation& o, ir::ValueId base, CoreRoute::Start start, CoreEnd end);
+  CoreRoute* find_route(ir::ValueId base, CoreEnd end, bool turned);
+  void add_route(const ir::Operation& o, ir::ValueId base, CoreRoute::Start start, CoreEnd end,
+                 bool turned, const ir::Operation* store);
+  void make_stops(CoreRoute& route, const ir::Operation& o, const std::string& from,
+                  const std::string& before, const std::string& after);
+  void stages_ahead(const ir::Block& block);
+  void choose_stages();
+  std::int64_t bytes(const CoreStop& stop) const;
+  // The way that a value of vector work starts on, if that is all that becomes of it.
+  CoreRoute* only_route(ir::ValueId base);
+  int take(ir::ValueId base);
+  bool dies_at(ir::ValueId base, const ir::Operation& o) const;
+  // Frees what no operation behind this one takes.
+  void bury(const ir::Operation& o, const std::set<int>& kept);
+  // A result in the place of an operand that ends here.
+  int in_place(const ir::Operation& o, const std::vector<ir::ValueId>& operands,
+               ir::ValueId result);
+  void plan(const ir::Block& block);
+  void plan_loop(const ir::Operation& o, const std::function<void(ir::ValueId, int)>& hold);
+
+  const ir::Kernel& tile_;
+  const target::Core& core_;
+  const target::CoreProduct& product_;
+  const target::CoreFunctions& vector_;  // of the unit that computes what no product is
+  const CoreTiles tiles_;
+  const int instances_;  // of the vector unit
+  int parts_ = 1;        // into which they split rows
+  std::vector<CoreRoute> routes_;
+  std::set<std::string> used_;  // sequencers
+  // Of a loop what runs a step ahead: what is loaded, and products of that alone.
+  std::map<const ir::Operation*, std::set<const ir::Operation*>> ahead_;
+  std::vector<CoreBuffer> buffers_;
+  std::map<ir::ValueId, int> buffer_;
+
+ private:
+  std::set<int> free_;
+  std::set<ir::ValueId> buried_;
+};
+
+}  // namespace tilewright::schedules

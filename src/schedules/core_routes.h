@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/core_window.h"
+#include "language/core_tracing.h"
+#include "schedules/core_values.h"
+
+namespace tilewright::schedules {
+
+// A memory on a value's way, or a place of global memory (space ""), that one unit writes and
+// another reads, with a ring of stages between the two.
+struct CoreStop {
+  std::string space, name;
+  DType dtype = DType::f32;
+  ir::Extent2 extent;  // of what one instance holds
+  ir::Extent2 whole;
+  std::string writer, reader;
+  int stages = 1;
+  std::unique_ptr<CoreMemory> memory;
+  std::optional<Tensor> place;  // rows of all cores and stages below each other
+  std::unique_ptr<CoreEvent> full, free;
+  // Of the role that is being traced.
+  std::unique_ptr<Cell<Index>> next_written, next_read;
+  std::optional<Index> written, read;
+  bool is_ring() const { return writer != reader; }
+};
+
+// How a value gets from what makes it (a load, a product, vector work) to what takes it.
+struct CoreRoute {
+  enum class Start : std::uint8_t { tensor, product, vector };
+  Start start = Start::tensor;
+  CoreEnd end = CoreEnd::vector;
+  ir::ValueId base = ir::kNoValue;
+  const ir::Operation* store = nullptr;  // where it ends in a tensor
+  bool turned = false;
+  std::vector<const target::CoreMove*> moves;
+  std::size_t turn = 0;  // of the moves, the one that transposes; past the last where none does
+  std::vector<CoreStop> stops;
+  const ir::Operation* first = nullptr;  // that takes it, at the level of what makes it
+  const ir::Operation* last = nullptr;
+  SourceLocation where;
+};
+
+// The shortest way for a value that ends as one of `goals`, transposed if it has to be. Null where
+// there is none.
+struct CoreWay {
+  std::vector<const target::CoreMove*> moves;
+  std::size_t turn = 0;
+};
+std::optional<CoreWay> find_way(const target::Core& core, const std::string& from,
+                                const std::string& before, const std::vector<std::string>& goals,
+                                const std::string& after, bool turns);
+
+}  // namespace tilewright::schedules

@@ -1,0 +1,294 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/compile_to_machine.h"
+#include "simulator/machine/machine.h"
+#include "support/arguments.h"
+#include "target/target.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/softmax.h"
+
+// Tile-level kernels on cores with explicit memories, by the automatic schedule.
+namespace tilewright::simulator {
+namespace {
+
+TensorArgument argument(const char* name, HostTensor& tensor) {
+  return {name, tensor.dtype(), tensor.shape(), {}, static_cast<std::byte*>(tensor.data()), {}};
+}
+
+struct Attended {
+  std::int64_t queries, keys, heads, kv_heads, dim;
+  bool causal;
+  HostTensor Q, K, V, O, LSE;
+  Attended(std::int64_t queries, std::int64_t keys, std::int64_t heads, std::int64_t kv_heads,
+           std::int64_t dim, bool causal)
+      : queries(queries),
+        keys(keys),
+        heads(heads),
+        kv_heads(kv_heads),
+        dim(dim),
+        causal(causal),
+        Q(HostTensor::random_normal(bf16, {1, queries, heads, dim}, 1)),
+        K(HostTensor::random_normal(bf16, {1, keys, kv_heads, dim}, 2)),
+        V(HostTensor::random_normal(bf16, {1, keys, kv_heads, dim}, 3)),
+        O(HostTensor::poisoned(bf16, {1, queries, heads, dim})),
+        LSE(HostTensor::poisoned(f32, {1, heads, queries})) {}
+  Arguments arguments() {
+    Arguments arguments;
+    arguments.tensors = {argument("Q", Q), argument("K", K), argument("V", V), argument("O", O),
+                         argument("LSE", LSE)};
+    return arguments;
+  }
+  // The relative root mean square of O, and the greatest difference of LSE; NaN where nobody wrote.
+  std::pair<double, double> errors() const {
+    double squares = 0, wrong = 0, most = 0;
+    for (std::int64_t h = 0; h < heads; ++h) {
+      for (std::int64_t i = 0; i < queries; ++i) {
+        const std::int64_t seen = causal ? std::max<std::int64_t>(0, i + 1 + keys - queries) : keys;
+        std::vector<double> weights(static_cast<std::size_t>(seen)), row(dim);
+        double sum = 0;
+        for (std::int64_t j = 0; j < seen; ++j) {
+          double score = 0;
+          for (std::int64_t d = 0; d < dim; ++d) {
+            score += Q.at({0, i, h, d}) * K.at({0, j, h * kv_heads / heads, d});
+          }
+          sum += weights[j] = std::exp(score / std::sqrt(dim));
+        }
+        for (std::int64_t d = 0; d < dim; ++d) {
+          for (std::int64_t j = 0; j < seen; ++j) {
+            row[d] += weights[j] / sum * V.at({0, j, h * kv_heads / heads, d});
+          }
+          squares += row[d] * row[d];
+          wrong += (O.at({0, i, h, d}) - row[d]) * (O.at({0, i, h, d}) - row[d]);
+        }
+        const double lse = LSE.at({0, h, i});
+        const double off = seen == 0 ? (std::isinf(lse) && lse < 0 ? 0 : NAN) : lse - std::log(sum);
+        if (!(std::abs(off) <= most)) most = std::abs(off);
+      }
+    }
+    return {squares == 0 ? wrong : std::sqrt(wrong / squares), most};
+  }
+};
+
+std::vector<std::string> cores() {
+  std::vector<std::string> names;
+  for (const target::Target* target : target::targets()) {
+    if (target->core) names.push_back(target->name);
+  }
+  return names;
+}
+
+TEST(IncoreTiles, AttentionIsRightOnEveryCore) {
+  for (const bool causal : {false, true}) {
+    kernels::Attention attention;
+    attention.dim = attention.dim_v = 32;
+    attention.heads = 2;
+    attention.kv_heads = 1;
+    attention.causal = causal;
+    attention.block_q = 32;
+    attention.block_k = 48;
+    for (const std::string& target : cores()) {
+      SCOPED_TRACE(target + (causal ? " causal" : ""));
+      const Kernel kernel = kernels::attention_forward(attention);
+      const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+      for (const auto& [queries, keys] : {std::pair{40, 100}, {1, 1}, {32, 0}}) {
+        for (std::uint64_t seed = 0; seed < 2; ++seed) {
+          Attended attended(queries, keys, 2, 1, 32, causal);
+          MachineOptions options;
+          options.seed = seed;
+          options.multiprocessors = 2;
+          const MachineReport report = run_machine(machine, attended.arguments(), options);
+          ASSERT_TRUE(report.ok())
+              << report.faults.front().message << report.faults.front().missing;
+          const auto [error, lse] = attended.errors();
+          EXPECT_LT(error, 5e-3) << queries << " " << keys;
+          EXPECT_LT(lse, 1e-3) << queries << " " << keys;
+        }
+      }
+    }
+  }
+}
+
+// One query of 8 heads a sequence, and keys in pages of 16 that a table lists in no order.
+TEST(IncoreTiles, PagedAttentionGathersPages) {
+  constexpr std::int64_t kHeads = 8, kPage = 16, kDim = 32, kPages = 7;
+  Kernel kernel("paged");
+  const Dim batch = kernel.dim("batch"), pages = kernel.dim("pages"), most = kernel.dim("most");
+  const Tensor Q = kernel.in("Q", bf16, {batch, kHeads, kDim});
+  const Tensor K = kernel.in("K", bf16, {pages, kPage, kDim});
+  const Tensor V = kernel.in("V", bf16, {pages, kPage, kDim});
+  const Tensor table = kernel.in("table", i32, {batch, most});
+  const Tensor lengths = kernel.in("lengths", i32, {batch});
+  const Tensor O = kernel.out("O", f32, {batch, kHeads, kDim});
+  const auto [b] = kernel.grid(batch);
+  const Index length = load_index(lengths(b));
+  const Tile q = load(Q(b, all, all));
+  kernels::OnlineSoftmax softmax(Extent(kHeads), 1 / std::sqrt(kDim));
+  Var acc{zeros({kHeads, kDim})};
+  for (Index number : range(ceil_div(length, kPage))) {
+    const Index page = load_index(table(b, number));
+    const Block keys(number * kPage, kPage, length);
+    const Block slots(Index(0), kPage, min(length - number * kPage, kPage));
+    const Tile s =
+        where(keys.as_row() < length, dot(q, load(K(page, slots, all)).T()), kernels::kNone);
+    const auto [weights, rescale] = softmax.step(s);
+    acc = acc * rescale + dot(weights.cast(bf16), load(V(page, slots, all)));
+  }
+  store(O(b, all, all), acc * softmax.normaliser());
+
+  const std::vector<std::int64_t> given{40, 0, 17, 16};
+  const std::vector<std::vector<double>> listed{{5, 2, 6}, {-1, -1, -1}, {0, 3, -1}, {4, -1, -1}};
+  HostTensor q_values = HostTensor::random_normal(bf16, {4, kHeads, kDim}, 1);
+  HostTensor k_values = HostTensor::random_normal(bf16, {kPages, kPage, kDim}, 2);
+  HostTensor v_values = HostTensor::random_normal(bf16, {kPages, kPage, kDim}, 3);
+  HostTensor numbers = HostTensor::zeros(i32, {4, 3}), ends = HostTensor::zeros(i32, {4});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    ends.set({i}, static_cast<double>(given[i]));
+    for (std::int64_t j = 0; j < 3; ++j) numbers.set({i, j}, listed[i][j]);
+    // What lies behind the last key is no number.
+    if (given[i] % kPage == 0) continue;
+    const auto last = static_cast<std::int64_t>(listed[i][given[i] / kPage]);
+    for (std::int64_t slot = given[i] % kPage; slot < kPage; ++slot) {
+      for (std::int64_t d = 0; d < kDim; ++d) k_values.set({last, slot, d}, NAN);
+      for (std::int64_t d = 0; d < kDim; ++d) v_values.set({last, slot, d}, NAN);
+    }
+  }
+  for (const std::string& target : cores()) {
+    SCOPED_TRACE(target);
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (std::uint64_t seed = 0; seed < 2; ++seed) {
+      HostTensor o = HostTensor::poisoned(f32, {4, kHeads, kDim});
+      Arguments arguments;
+      arguments.tensors = {argument("Q", q_values),   argument("K", k_values),
+                           argument("V", v_values),   argument("table", numbers),
+                           argument("lengths", ends), argument("O", o)};
+      MachineOptions options;
+      options.seed = seed;
+      options.multiprocessors = 2;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_TRUE(report.ok()) << report.faults.front().message << report.faults.front().missing;
+      for (std::int64_t i = 0; i < 4; ++i) {
+        for (std::int64_t h = 0; h < kHeads; ++h) {
+          std::vector<double> row(kDim);
+          double sum = 0;
+          for (std::int64_t j = 0; j < given[i]; ++j) {
+            const auto page = static_cast<std::int64_t>(listed[i][j / kPage]);
+            double score = 0;
+            for (std::int64_t d = 0; d < kDim; ++d) {
+              score += q_values.at({i, h, d}) * k_values.at({page, j % kPage, d});
+            }
+            const double weight = std::exp(score / std::sqrt(kDim));
+            sum += weight;
+            for (std::int64_t d = 0; d < kDim; ++d) {
+              row[d] += weight * v_values.at({page, j % kPage, d});
+            }
+          }
+          for (std::int64_t d = 0; d < kDim; ++d) {
+            EXPECT_NEAR(o.at({i, h, d}), sum == 0 ? 0 : row[d] / sum, 1.5e-2) << i << " " << h;
+          }
+        }
+      }
+    }
+  }
+}
+
+// A product whose results other functions take before they are stored, and one that is stored
+// twice.
+TEST(IncoreTiles, ProductsHaveEpilogues) {
+  Kernel kernel("epilogue");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {k, n});
+  const Tensor bias = kernel.in("bias", f32, {n});
+  const Tensor C = kernel.out("C", bf16, {m, n}), S = kernel.out("S", f32, {m});
+  const auto [i] = kernel.grid(ceil_div(m, 32));
+  const Block rows = m.block(i, 32), cols = n.block(0, 48);
+  Var sum{zeros({rows, cols})};
+  for (Block depth : blocks(k, 32)) {
+    sum = sum + dot(load(A(rows, depth)), load(B(depth, cols)));
+  }
+  const Tile biased = max(sum + load(bias(cols)).reshape({1, 48}), 0);
+  store(C(rows, cols), biased.cast(bf16));
+  store(S(rows), reduce_max(biased, 1).reshape({rows.size()}));
+  for (const std::string& target : cores()) {
+    SCOPED_TRACE(target);
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (const auto& [rows_, columns, depth] : {std::tuple{70, 41, 50}, {1, 1, 1}}) {
+      HostTensor a = HostTensor::random_normal(bf16, {rows_, depth}, 1);
+      HostTensor b = HostTensor::random_normal(bf16, {depth, columns}, 2);
+      HostTensor add = HostTensor::random_normal(f32, {columns}, 3);
+      HostTensor c = HostTensor::poisoned(bf16, {rows_, columns});
+      HostTensor s = HostTensor::poisoned(f32, {rows_});
+      Arguments arguments;
+      arguments.tensors = {argument("A", a), argument("B", b), argument("bias", add),
+                           argument("C", c), argument("S", s)};
+      MachineOptions options;
+      options.multiprocessors = 2;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_TRUE(report.ok()) << report.faults.front().message << report.faults.front().missing;
+      for (std::int64_t row = 0; row < rows_; ++row) {
+        double most = 0;
+        for (std::int64_t column = 0; column < columns; ++column) {
+          double wanted = add.at({column});
+          for (std::int64_t d = 0; d < depth; ++d) wanted += a.at({row, d}) * b.at({d, column});
+          wanted = std::max(wanted, 0.0);
+          most = std::max(most, wanted);
+          EXPECT_NEAR(c.at({row, column}), wanted, 4e-3 * wanted + 1e-4);
+        }
+        EXPECT_NEAR(s.at({row}), most, 1e-4);
+      }
+    }
+  }
+}
+
+// Each barrier, event and move of attention is needed: without it something is found.
+TEST(IncoreTiles, EveryMoveAndWaitOfAttentionIsNeeded) {
+  kernels::Attention attention;
+  attention.dim = attention.dim_v = 16;
+  attention.heads = attention.kv_heads = 1;
+  attention.block_q = 16;
+  attention.block_k = 16;
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernels::attention_forward(attention).finish(), "incore").kernel;
+  const auto is_site = [](const ir::Operation& o) {
+    return o.op == ir::Op::core_load || o.op == ir::Op::core_store || o.op == ir::Op::core_move ||
+           o.op == ir::Op::core_matmul || o.op == ir::Op::event_wait || o.op == ir::Op::event_set;
+  };
+  int sites = 0;
+  ir::for_each(machine.body, [&](const ir::Operation& o) { sites += is_site(o); });
+  for (int site = 0; site < sites; site += 5) {
+    ir::Kernel mutant = machine;
+    int left = site;
+    const std::function<bool(ir::Block&)> drop = [&](ir::Block& block) {
+      for (std::size_t i = 0; i < block.body.size(); ++i) {
+        if (is_site(block.body[i]) && left-- == 0) {
+          block.body.erase(block.body.begin() + static_cast<std::ptrdiff_t>(i));
+          return true;
+        }
+        for (ir::Block& inner : block.body[i].blocks) {
+          if (drop(inner)) return true;
+        }
+      }
+      return false;
+    };
+    ASSERT_TRUE(drop(mutant.body));
+    bool found = false;
+    for (std::uint64_t seed = 0; seed < 4 && !found; ++seed) {
+      Attended attended(20, 70, 1, 1, 16, false);
+      MachineOptions options;
+      options.seed = seed;
+      options.multiprocessors = 1;
+      const MachineReport report = run_machine(mutant, attended.arguments(), options);
+      found = !report.ok() || !(attended.errors().first < 5e-3);
+    }
+    EXPECT_TRUE(found) << "site " << site;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
