@@ -8,6 +8,7 @@
 
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_record.h"
+#include "kernels/attention_backward_sm100.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_backward_summed.h"
 #include "kernels/attention_backward_wide_sm90.h"
@@ -495,6 +496,40 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
       });
 }
 
+// For sm_100a. dQ is summed in memory, and all heads that share keys go through them in one CTA.
+template <typename Sequences>
+void sm100_backward(const Attention& a, Order order, const Caller& caller,
+                    const Recording<Sequences>& to) {
+  const Sm100BackwardPlan plan = sm100_backward_plan(a, order, caller);
+  const std::string& name = to.name;
+  record<Sequences>(
+      a, a.block_q, to,
+      [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
+          const auto& with_offsets) {
+        const Dim blocks = shapes.kept_blocks(a.block_q);
+        const std::vector<Dim> of_sums = sm100_backward_sums(a, blocks);
+        const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
+                                         : program.zeroed("sums" + to.suffix, f32, of_sums);
+        std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
+        std::vector<Part> summed = {sums};
+        if (plan.ordered) {
+          const Buffer turns = program.zeroed("turns" + to.suffix, i32, {blocks});
+          all.push_back(turns);
+          summed.push_back(turns);
+        }
+        summed.push_back(b.dQ);
+        stream.launch(
+            name, [&](const std::string& of) { return gradients_sm100<Sequences>(a, plan, of); },
+            with_offsets(Of::both, all));
+        stream.launch(
+            name + "_queries",
+            [&](const std::string& of) {
+              return query_gradient_of_sums_sm100<Sequences>(a, plan, of);
+            },
+            with_offsets(Of::queries, summed));
+      });
+}
+
 // The program of one rank, whose tensors a caller passes.
 template <typename Sequences>
 Program backward(const Attention& a, bool of_lse, const Caller& caller,
@@ -534,6 +569,13 @@ Program adding_program(const Attention& a, bool of_lse, Order order, KeySums key
                        const Caller& caller) {
   return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
     adding_backward<Sequences>(a, order, keys, caller, to);
+  });
+}
+
+template <typename Sequences>
+Program sm100_program(const Attention& a, bool of_lse, Order order, const Caller& caller) {
+  return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
+    sm100_backward<Sequences>(a, order, caller, to);
   });
 }
 
@@ -577,6 +619,16 @@ Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order or
   return adding_program<Packed>(a, of_lse, order, keys, {"attention_varlen_backward_sm90", where});
 }
 
+Program attention_backward_sm100(const Attention& a, bool of_lse, Order order,
+                                 SourceLocation where) {
+  return sm100_program<Batch>(a, of_lse, order, {"attention_backward_sm100", where});
+}
+
+Program attention_varlen_backward_sm100(const Attention& a, bool of_lse, Order order,
+                                        SourceLocation where) {
+  return sm100_program<Packed>(a, of_lse, order, {"attention_varlen_backward_sm100", where});
+}
+
 Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
   const int dim = std::max(a.dim, a.dim_v);
@@ -590,6 +642,11 @@ Attention with_cpu_backward_blocks(Attention a) {
   // causal mask.
   a.block_k = plan_case("causal", a.causal) ? 128 : 256;
   a.block_q = 128;
+  return a;
+}
+
+Attention with_sm100_backward_blocks(Attention a) {
+  a.block_q = a.block_k = Sm100BackwardPlan::kRows;
   return a;
 }
 

@@ -114,6 +114,7 @@ Kernel turn_over(const Attention& a) {
                   each([&](const Index& b, const Index& h, const Index& block, const Index& round) {
                     const Slot slot = values.consume();
                     const Tile tile = in_registers(turned_over(load(slot)), turned_map(a.dim_v));
+                    fence_proxy_async();  // what was loaded from here TMA overwrites
                     values.release(slot);
                     const SharedView to = result.column_part(round % 2, kTurned);
                     // What was copied from here two rounds before.

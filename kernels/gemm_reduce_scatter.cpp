@@ -266,6 +266,7 @@ class ReduceScatterSm90 : public GemmSm90 {
       const Tile part = load(kernel_.piece(*slot_, number_).rows(group * 64, 64));
       ++number_;
       if (number_ % kernel_.pieces_of_stage() == 0 || number_ == kernel_.pieces()) {
+        fence_proxy_async();  // what was loaded from here TMA overwrites
         kernel_.ring_.release(*slot_);
       }
       return part;

@@ -337,6 +337,7 @@ void GemmSm90::store_met(const Work& w, const std::vector<Tile>& sums, const Ind
                                                                           : std::nullopt);
     });
   }
+  warp_sync();  // no lane still looks at the word, which the last to leave sets back
   const Index before = atomic_add(word(), 1, {Semantics::relaxed, Scope::gpu});
   when(before == 2 * w.parts - 1, [&] {  // the last to leave
     atomic_add(word(), -2 * w.parts, {Semantics::relaxed, Scope::gpu});

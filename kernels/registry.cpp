@@ -443,6 +443,27 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
                Order::blocks, KeySums::apart)};
 }
 
+std::vector<LibrarySchedule> sm100_backward_schedules(Program (*make)(const Attention&, bool, Order,
+                                                                      SourceLocation)) {
+  const auto schedule = [make](const char* name, const char* description, Order order) {
+    LibrarySchedule adding{name, "sm_100a", description, nullptr};
+    adding.build_program = [make, order](const OptionValues& options) {
+      return make(with_sm100_backward_blocks(attention_of(options)),
+                  options.boolean("lse_gradient"), order, {});
+    };
+    return adding;
+  };
+  return {schedule("sm100",
+                   "roles that load, multiply, compute P and dS, and add dQ to memory in the order "
+                   "of the keys; dK and dV in tensor memory; bf16 and f16, dims up to 128 in "
+                   "multiples of 16",
+                   Order::blocks),
+          schedule("sm100_atomic",
+                   "the same, but sums of dQ are added in any order, so that their last bits "
+                   "differ from run to run",
+                   Order::any)};
+}
+
 }  // namespace
 
 double attention_backward_products(const OptionValues& options) {
@@ -457,6 +478,9 @@ LibraryKernel attention_backward_entry() {
   kernel.description =
       "dQ, dK and dV of attention_forward, from dO; by default the same bits in every run";
   kernel.schedules = adding_schedules(attention_backward_sm90);
+  for (LibrarySchedule& schedule : sm100_backward_schedules(attention_backward_sm100)) {
+    kernel.schedules.push_back(std::move(schedule));
+  }
   LibrarySchedule in_parts{"cpu", "cpu",
                            "five products instead of seven: parts of the keys have f32 sums of dQ, "
                            "which are added behind",
@@ -484,6 +508,9 @@ LibraryKernel attention_varlen_backward_entry() {
   kernel.description = "attention_backward of packed sequences, each with its own lengths";
   kernel.rules = schedule_rules(kernel.name);
   kernel.schedules = adding_schedules(attention_varlen_backward_sm90);
+  for (LibrarySchedule& schedule : sm100_backward_schedules(attention_varlen_backward_sm100)) {
+    kernel.schedules.push_back(std::move(schedule));
+  }
   kernel.build_program = [](const OptionValues& options) {
     return attention_varlen_backward(with_backward_blocks(attention_of(options)),
                                      options.boolean("lse_gradient"), {});

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "check/plan_cover.h"
 #include "json_text.h"
@@ -17,13 +20,29 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The plans are those of explicit schedules, which are for it.
-constexpr const char* kTarget = "sm_90a";
+constexpr const char* kUsualTarget = "sm_90a";
 // So many for each schedule find every pair of cases several times over.
 constexpr std::size_t kDraws = 1500;
 
+std::string target_to_cover(const Request& request) {
+  return request.target.empty() ? kUsualTarget : request.target;
+}
+
+// The plans are those of explicit schedules for the target. What has none is compiled as for the
+// usual one, from which it is covered.
+std::vector<LibraryKernel> kernels_for(const std::string& target) {
+  std::vector<LibraryKernel> kernels = kernel_library();
+  if (target == kUsualTarget) return kernels;
+  std::erase_if(kernels, [&](const LibraryKernel& kernel) {
+    return std::none_of(kernel.schedules.begin(), kernel.schedules.end(),
+                        [&](const LibrarySchedule& each) { return each.target == target; });
+  });
+  return kernels;
+}
+
 int list_of_setting(const Request& request, const LibraryKernel& kernel) {
-  const std::set<std::string> cases = checks::plan_cases(kernel, request.settings, kTarget);
+  const std::set<std::string> cases =
+      checks::plan_cases(kernel, request.settings, target_to_cover(request));
   if (request.json) {
     fmt::print(
         "{}\n",
@@ -71,11 +90,13 @@ int list_cases(const Request& request) {
   }
   if (!request.kernel.empty()) find_kernel(request.kernel);  // before a minute's work
   // Kernels share code: what one of them never comes to another one may.
+  const std::string target = target_to_cover(request);
+  const std::vector<LibraryKernel> library = kernels_for(target);
   const std::vector<checks::PlanCover> covers =
-      checks::cover_plans(kernel_library(), kTarget, kDraws, request.seed);
+      checks::cover_plans(library, target, kDraws, request.seed);
   const std::set<std::string> missing = checks::missing_cases(covers);
   const auto is_asked = [&](const checks::PlanCover& cover) {
-    return request.kernel.empty() || cover.kernel == &find_kernel(request.kernel);
+    return request.kernel.empty() || cover.kernel->name == request.kernel;
   };
   Json kernels = Json::array();
   for (const checks::PlanCover& cover : covers) {

@@ -65,6 +65,10 @@ class CommandLine {
     list->add_option("--set", request_.settings, "Of --cases: an option of the kernel, or schedule")
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
+    list->add_option("--target", request_.target,
+                     "Of --cases: sm_90a, or sm_100a, with the kernels that have schedules for it "
+                     "[sm_90a]")
+        ->check(CLI::IsMember({"sm_90a", "sm_100a"}));
     seed(list, "Of the settings that --cases draws");
     json(list);
 

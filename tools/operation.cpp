@@ -97,7 +97,8 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   std::set<std::pair<std::vector<std::string>, std::int64_t>> known;
   const auto add = [&](const std::vector<std::string>& sizes, std::int64_t count) {
     if (!known.emplace(sizes, count).second) return;
-    const bool no_values = wanted == OperationSizes::further || request.control_only;
+    const bool no_values =
+        wanted == OperationSizes::further || request.control_only || request.list_mutants;
     const library::Drawn drawn = no_values ? library::Drawn::zeros : library::Drawn::normal;
     made.cuts.push_back(operation_cut(request, entry, made.recorded, sizes, count, drawn));
     made.cuts.back().one_cluster = count == checks::largest_cluster(made.forms.front());

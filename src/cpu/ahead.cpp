@@ -20,7 +20,8 @@ std::vector<Stream> streams_of(const std::vector<CallOfStrips>& calls, const std
     each.for_places([&](const Call::Place& place) {
       const std::int64_t row = each.shape().columns * place.column_stride;
       const bool is_near = !before(place.data, begin) && before(place.data, end);
-      if (each.is_of_column() || row == 0 || place.row_stride != row || is_near) return;
+      const bool is_needed = !each.is_of_column() && !place.is_far && !is_near;
+      if (!is_needed || row == 0 || place.row_stride != row) return;
       const auto* const data = reinterpret_cast<const char*>(place.data);
       const bool is_known = std::any_of(streams.begin(), streams.end(),
                                         [&](const Stream& known) { return known.data == data; });

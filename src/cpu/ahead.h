@@ -9,7 +9,8 @@
 namespace tilewright::cpu {
 
 // Lets the calls of a strip, of so many rows, ask for what the next strip reads and writes in
-// memory. What lies from `begin` to before `end` is near already.
+// memory, but for what goes past the caches. What lies from `begin` to before `end` is near
+// already.
 void plan_ahead(std::vector<CallOfStrips>& calls, std::int64_t rows, const std::byte* begin,
                 const std::byte* end);
 

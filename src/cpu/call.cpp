@@ -138,6 +138,10 @@ void CallOfStrips::add_step(Step step, const Places& places) {
   places_.push_back(places);
 }
 
+void CallOfStrips::add_store(Element element, const Call::Place& place) {
+  add_step({.kind = StepKind::store, .element = element, .is_far = place.is_far}, {place});
+}
+
 // A function loads its first operand, and finds the others by itself.
 void CallOfStrips::begin_chain() {
   const bool is_function = last_step_.function != Function::count;
@@ -146,7 +150,7 @@ void CallOfStrips::begin_chain() {
     add_step({.kind = StepKind::function, .function = last_step_.function},
              {call_.places[1], call_.places[2]});
   }
-  add_step({.kind = StepKind::store}, {call_.places[kResult]});
+  add_store(Element::f32, call_.places[kResult]);
 }
 
 bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chain) {
@@ -177,9 +181,20 @@ bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chai
               .place = static_cast<std::uint8_t>(takes)},
              {places[takes == 0 ? 1 : 0], places[takes == 2 ? 1 : 2]});
   }
-  add_step({.kind = part.step.sums ? StepKind::sum : StepKind::store, .element = part.step.to},
-           {places[kResult]});
+  if (part.step.sums) {
+    add_step({.kind = StepKind::sum}, {places[kResult]});
+  } else {
+    add_store(part.step.to, places[kResult]);
+  }
   return true;
+}
+
+bool CallOfStrips::stores_far(Chain chain) {
+  if (steps_.empty() && call_.places[kResult].is_far && last_step_.function != Function::count) {
+    chain_ = chain;
+    begin_chain();
+  }
+  return !steps_.empty() && steps_.back().is_far;
 }
 
 }  // namespace tilewright::cpu

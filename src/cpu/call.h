@@ -16,6 +16,7 @@ struct Call {
     std::byte* data = nullptr;
     std::int64_t row_stride = 0, column_stride = 0;
     bool is_of_strip = false;  // the rows of each strip lie where those of the first one do
+    bool is_far = false;       // what is stored there goes past the caches
   };
   using Function = std::variant<Elementwise, Select, Convert, Copy, Fill, Reduce, ReduceProducts>;
 
@@ -62,6 +63,8 @@ class CallOfStrips {
   }
   // Takes the call behind this one as well, which becomes a step of a chain. False if it cannot.
   bool extend(const Call& next, const PartOfStrips& part, Chain chain);
+  // Whether it stores past the caches. That of a single function becomes a chain, which can.
+  bool stores_far(Chain chain);
   bool is_of_column() const { return is_of_column_; }
   std::int64_t weight() const { return is_of_column_ ? 0 : weight_; }
   // What it asks for while the first strip is computed, and how far on that is for each row behind.
@@ -77,6 +80,7 @@ class CallOfStrips {
   void move_on(std::int64_t rows);
   void move_within(std::int64_t rows);
   void begin_chain();
+  void add_store(Element element, const Call::Place& place);
   void add_step(Step step, const Places& places);
 
   Call call_;  // the first, where it is a chain of several

@@ -11,6 +11,7 @@
 #include "cpu/lower.h"
 #include "cpu/pool.h"
 #include "cpu/present.h"
+#include "cpu/processors.h"
 #include "ir/binding.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -20,9 +21,23 @@ namespace {
 
 // Of more blocks than this none is so long that it keeps the others waiting.
 constexpr std::int64_t kMostSorted = 1 << 16;
+// Of the last-level cache. Others use it too.
+constexpr double kShareOfCache = 0.75;
 
 ir::TensorShape shape_of(const TensorArgument& tensor) {
   return {tensor.name, tensor.dtype, tensor.shape, tensor.strides};
+}
+
+// Whether what is written is gone from the caches before somebody reads all of it.
+bool exceeds_caches(const std::vector<ir::TensorShape>& tensors) {
+  static const std::int64_t cache = last_level_cache();
+  double bytes = 0;
+  for (const ir::TensorShape& tensor : tensors) {
+    double elements = static_cast<double>(size_of(tensor.dtype));
+    for (const std::int64_t size : tensor.sizes) elements *= static_cast<double>(size);
+    bytes += elements;
+  }
+  return cache > 0 && bytes > kShareOfCache * static_cast<double>(cache);
 }
 
 ir::Binding bind_dims(const ir::Kernel& kernel, const Arguments& arguments,
@@ -86,6 +101,7 @@ struct CompiledKernel::Bound {
   std::vector<std::int64_t> grid;
   std::int64_t blocks = 1;
   std::vector<Scalar> scalars;
+  bool exceeds_caches = false;
 };
 
 CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numerics,
@@ -100,6 +116,7 @@ CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
   const ir::Binding binding = bind_dims(kernel_, arguments, options);
   Bound made;
   for (const TensorArgument& tensor : arguments.tensors) made.tensors.push_back(shape_of(tensor));
+  made.exceeds_caches = exceeds_caches(made.tensors);
   made.dims = options.dims;
   made.ranks = arguments.ranks;
   made.scalars = program_.scalars;
@@ -165,6 +182,7 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   launch.where = kernel_.where;
   launch.grid = bound->grid;
   launch.scalars = bound->scalars;
+  launch.stores_far = bound->exceeds_caches;
   set_parameters(program_, arguments, launch.scalars);
   return bound->blocks;
 }

@@ -22,7 +22,9 @@ struct Launch {
   std::vector<std::int64_t> grid;  // blocks on each axis, x first
   Turns* turns = nullptr;          // null: blocks come one after the other
   Profile* profile = nullptr;      // null: nothing is timed
-  SourceLocation where;            // of the kernel
+  // Its tensors do not stay in the caches: what nobody reads in it is stored past them.
+  bool stores_far = false;
+  SourceLocation where;  // of the kernel
 };
 
 // Runs blocks of a program, one after the other.
@@ -41,6 +43,7 @@ class Engine {
     std::byte* data = nullptr;
     Index extents = {}, strides = {};
     bool is_of_strip = false;
+    bool is_far = false;  // in a tensor that is written past the caches
   };
   struct Tensor {
     const TensorArgument* argument = nullptr;
@@ -94,6 +97,7 @@ class Engine {
   bool are_rows(const Region& region, const Index& extents, const Walk& walk, TileId tile) const;
   void view(const Region* region, TileId tile);
   void place_in_tensor(const Apply& operation);
+  bool lies_by_lines(const Region& region, const Walk& walk) const;
   // Copies what lies inside between the tensor and the tile.
   void transfer(const Region& region, const Index& extents, const Walk& walk, TileId tile,
                 bool stores);

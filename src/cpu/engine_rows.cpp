@@ -52,7 +52,7 @@ void Engine::clear(const Load& operation) {
 
 Call::Place Engine::place(const State& state, const Walk& walk, const Index& at) {
   return {state.data + offset(at, state.strides, walk.outer), stride_of(state.strides, walk.rows),
-          stride_of(state.strides, walk.columns), state.is_of_strip};
+          stride_of(state.strides, walk.columns), state.is_of_strip, state.is_far};
 }
 
 void Engine::call(const Call& call, const Walk& walk, PartOfStrips part) {
@@ -113,6 +113,7 @@ void Engine::view(const Region* region, TileId id) {
   state.data = region ? region->data : arena_ + tile.offset;
   state.strides = tile.strides;
   state.is_of_strip = tile.is_of_strip && region == nullptr;
+  state.is_far = false;
   for (std::size_t axis = 0; region && axis < tile.rank; ++axis) {
     if (tile.strides[axis] != 0) state.strides[axis] = region->strides[axis];
   }
@@ -123,6 +124,17 @@ void Engine::place_in_tensor(const Apply& operation) {
   const bool fits = region.exists && are_rows(region, tiles_[operation.result].extents,
                                               operation.walk, operation.result);
   view(fits ? &region : nullptr, operation.result);
+  tiles_[operation.result].is_far =
+      fits && launch_.stores_far && lies_by_lines(region, operation.walk);
+}
+
+// Whether all rows begin with a line of memory.
+bool Engine::lies_by_lines(const Region& region, const Walk& walk) const {
+  constexpr std::int64_t kLine = 64;
+  bool all = reinterpret_cast<std::uintptr_t>(region.data) % kLine == 0 &&
+             stride_of(region.strides, walk.rows) % kLine == 0;
+  for (const std::size_t axis : walk.outer) all = all && region.strides[axis] % kLine == 0;
+  return all;
 }
 
 void Engine::run(const Apply& operation) {
@@ -206,6 +218,8 @@ void Engine::run(const Strips& strips) {
     std::visit([this](const auto& each) { run(each); }, operation);
   }
   records_ = false;
+  bool stores_far = false;
+  for (CallOfStrips& each : calls_) stores_far = each.stores_far(kernels_.chain) || stores_far;
   plan_ahead(calls_, strips.rows, arena_, scratch_);
   for (std::int64_t begin = 0; begin < strips.all; begin += strips.rows) {
     const std::int64_t end = std::min(begin + strips.rows, strips.all);
@@ -217,6 +231,7 @@ void Engine::run(const Strips& strips) {
       }
     }
   }
+  if (stores_far) kernels_.end_far_stores();
 }
 
 }  // namespace tilewright::cpu

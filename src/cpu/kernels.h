@@ -111,6 +111,9 @@ struct Step {
   Element element = Element::f32;     // in memory, of loads and stores: f32, f16 or bf16
   Function function = Function::add;  // one that asks for memory (Ahead)
   std::uint8_t place = 0;             // of the value among the function's operands
+  // Of a store: nobody reads the rows soon. They go past the caches, where the machine can, and
+  // begin at multiples of 64 bytes. Others see them behind end_far_stores.
+  bool is_far = false;
   // The other operands in their order, as an Operand has them. Of loads, stores and sums the first.
   bool repeats[2] = {};
   const void* operands[2] = {};
@@ -133,6 +136,7 @@ struct Kernels {
 
   // Gives the bits that the functions give one by one.
   Chain chain;
+  void (*end_far_stores)();
 
   // By the elements' bytes: 1, 2, 4 and 8 at 0 to 3.
   Select select[4];

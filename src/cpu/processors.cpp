@@ -84,4 +84,20 @@ unsigned quota_processors() {
   return quota_processors(groups.str(), "/sys/fs/cgroup");
 }
 
+std::int64_t last_level_cache(const std::string& folder) {
+  std::int64_t highest = 0, kilobytes = 0;
+  for (int i = 0;; ++i) {
+    const std::string cache = folder + "/index" + std::to_string(i);
+    std::ifstream level(cache + "/level"), size(cache + "/size");
+    std::int64_t number = 0, count = 0;
+    if (!(level >> number && size >> count)) break;  // "1024K"
+    if (number < highest) continue;
+    highest = number;
+    kilobytes = count;
+  }
+  return kilobytes << 10;
+}
+
+std::int64_t last_level_cache() { return last_level_cache("/sys/devices/system/cpu/cpu0/cache"); }
+
 }  // namespace tilewright::cpu

@@ -249,5 +249,34 @@ TEST(CpuKernelsChain, LinearRowsAreWhatTheFunctionsGive) {
   }
 }
 
+// Whole lines and what is behind them, in a loop of its own and from step to step.
+template <typename T>
+void expect_far_as_near(Element element) {
+  const Inputs in;
+  const Shape shape{kRows, kColumns};
+  for (const Kernels* const set : sets_here()) {
+    for (const Function last : {Function::mul, Function::erf}) {
+      TestTile<T> x(kRows, kColumns), near(kRows, kColumns), far(kRows, kColumns);
+      const auto narrow = set->convert[static_cast<int>(Element::f32)][static_cast<int>(element)];
+      narrow(shape, in.a.operand(), x.result());
+      const Operand operands[3] = {{}, in.b.operand(), {}};
+      for (TestTile<T>* const made : {&near, &far}) {
+        Step steps[] = {load(x.operand(), element), step(last, 0, operands),
+                        store(made->result(), element)};
+        steps[2].is_far = made == &far;
+        set->chain(shape, steps, 3);
+        set->end_far_stores();
+      }
+      expect_same_bits(far, near, std::string(set->name) + " bytes " + std::to_string(sizeof(T)));
+    }
+  }
+}
+
+TEST(CpuKernelsChain, StoresPastTheCachesGiveTheSameBits) {
+  expect_far_as_near<float>(Element::f32);
+  expect_far_as_near<std::uint16_t>(Element::bf16);
+  expect_far_as_near<std::uint16_t>(Element::f16);
+}
+
 }  // namespace
 }  // namespace tilewright::cpu

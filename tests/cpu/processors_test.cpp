@@ -65,6 +65,17 @@ TEST_F(ProcessorsTest, WhatIsNoQuotaCountsForNothing) {
   EXPECT_EQ(quota("nothing of this kind\n:\n"), 0u);
 }
 
+TEST_F(ProcessorsTest, TakesTheCacheOfTheHighestLevel) {
+  write("caches/index0/level", "1");
+  write("caches/index0/size", "32K");
+  write("caches/index1/level", "3");
+  write("caches/index1/size", "32768K");
+  write("caches/index2/level", "2");
+  write("caches/index2/size", "1024K");
+  EXPECT_EQ(last_level_cache(folder_ / "caches"), std::int64_t{32} << 20);
+  EXPECT_EQ(last_level_cache(folder_ / "nothing"), 0);
+}
+
 // Also when it changes between two launches.
 TEST_F(ProcessorsTest, ThreadsFollowTheAffinity) {
   cpu_set_t before, one;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "common/error_text.h"
@@ -37,7 +38,18 @@ TEST_P(SimulatedGradients, AgreeWithFloat64) {
   call.check(tensors, library::Executed::by_simulator);
 }
 
-INSTANTIATE_TEST_SUITE_P(Calls, SimulatedGradients, testing::ValuesIn(test::gradient_calls()),
+// Of the pairs of dims, one in three. `scripts/prove` and GPUs have all of them.
+std::vector<test::GradientCall> simulated_calls() {
+  std::vector<test::GradientCall> calls;
+  std::size_t pairs = 0;
+  for (test::GradientCall& call : test::gradient_calls()) {
+    const bool is_pair_of_dims = call.name.find("And") != std::string::npos;
+    if (!is_pair_of_dims || pairs++ % 3 == 0) calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, SimulatedGradients, testing::ValuesIn(simulated_calls()),
                          [](const auto& info) { return info.param.name; });
 
 // The kernels for Hopper as callers use them: what the forward pass has written, the backward pass
@@ -182,7 +194,7 @@ class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
 
 // Of so many elements some would differ in f16 if f32 sums did.
 TEST_P(SimulatedGradientsDefault, EveryScheduleGivesTheSameBits) {
-  simulate({"batch=2", "queries=200", "keys=700", "heads=4", "kv_heads=2"}, 3, false,
+  simulate({"batch=1", "queries=200", "keys=700", "heads=4", "kv_heads=2"}, 3, false,
            [](const library::ProgramTensors& first, const library::ProgramTensors& after) {
              for (std::size_t i = 0; i < first[0].size(); ++i) {
                EXPECT_TRUE(after[0][i] == first[0][i]) << "buffer " << i;

@@ -383,7 +383,7 @@ std::vector<BackwardCase> backward_cases() {
   });
   // More than two blocks of keys for each: one part. In groups of a head each, which go through the
   // rows down and up in no order.
-  add_explicit("HeadsInOnePart", 130, 8600, 64, [](BackwardCase& c) {
+  add_explicit("HeadsInOnePart", 66, 8600, 64, [](BackwardCase& c) {
     c.batch = 4;
     c.attention.causal = true;
     c.attention.l2_bytes = 4000;

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "compiler/cpu_kernel.h"
+#include "cpu/processors.h"
 #include "kernels/execution.h"
 #include "library/accuracy.h"
 #include "runtime/runtime_test.h"
@@ -188,6 +192,63 @@ TEST_P(RowsOnCpu, StrictStripsAreTheInterpreter) {
 }
 // Whole vectors, which are read and written where they lie, and others.
 INSTANTIATE_TEST_SUITE_P(Columns, RowsOnCpu, testing::Values(640, 605));
+
+Kernel kernel_of_large_rows() {
+  Kernel kernel("large_rows");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 1024});
+  const Tensor Y = kernel.out("Y", f32, {rows, 1024});
+  const Tensor Z = kernel.out("Z", bf16, {rows, 1024});
+  const auto [number] = kernel.grid(ceil_div(rows, 64));
+  const Block block = rows.block(number, 64);
+  const Tile x = load(X(block, all));
+  store(Y(block, all), x * (1 / reduce_sum(abs(x), 1)));
+  store(Z(block, all), ((x - reduce_max(x, 1)) * 2.0).cast(bf16));
+  return kernel;
+}
+
+// Launches of more bytes than the caches hold store past them. Of few rows they do not, and give
+// the same bits. Nor do they where rows begin within lines of memory.
+TEST(KernelsOnCpuTest, LargeOutputsAreWhatSmallOnesAre) {
+  const std::int64_t cache = cpu::last_level_cache();
+  if (cache == 0 || cache > std::int64_t{64} << 20) GTEST_SKIP() << "a cache of " << cache;
+  constexpr std::int64_t kColumns = 1024, kPart = 64;
+  const std::int64_t rows = cache / (kColumns * 10) + 65;
+  const auto count = static_cast<std::size_t>(rows * kColumns);
+  std::vector<float> x(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i * 2654435761u % 1999) - 900;
+  const Executable executable = compile(kernel_of_large_rows(), "cpu");
+  struct Outputs {
+    explicit Outputs(std::size_t count) : y(count + 64, NAN), z(count + 64, 0x7fff) {}
+    std::vector<float> y;
+    std::vector<std::uint16_t> z;
+  };
+  // So many elements past a line.
+  const auto past_line = [](auto& data, std::size_t past) {
+    const auto at = reinterpret_cast<std::uintptr_t>(data.data());
+    return data.data() + (64 - at % 64) % 64 / sizeof(data[0]) + past;
+  };
+  const auto launch = [&](Outputs& to, std::size_t past, std::int64_t first, std::int64_t part) {
+    const std::vector<std::int64_t> shape = {part, kColumns};
+    const std::int64_t element = first * kColumns;
+    executable.run({TensorRef{x.data() + element, f32, shape, {}},
+                    TensorRef{past_line(to.y, past) + element, f32, shape, {}},
+                    TensorRef{past_line(to.z, past) + element, bf16, shape, {}}});
+  };
+  for (const std::size_t past : {0, 1}) {
+    Outputs whole(count), parts(count);
+    launch(whole, past, 0, rows);
+    for (std::int64_t first = 0; first < rows; first += kPart) {
+      launch(parts, past, first, std::min(kPart, rows - first));
+    }
+    const auto same = [&](auto& a, auto& b) {  // and a few elements behind them
+      const std::size_t bytes = (count + 16) * sizeof(a[0]);
+      return std::memcmp(past_line(a, past), past_line(b, past), bytes) == 0;
+    };
+    EXPECT_TRUE(same(whole.y, parts.y)) << past;
+    EXPECT_TRUE(same(whole.z, parts.z)) << past;
+  }
+}
 
 }  // namespace
 }  // namespace tilewright

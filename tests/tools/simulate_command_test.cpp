@@ -252,9 +252,9 @@ TEST(CommandTest, FollowsWhereOperandsComeFrom) {
         "gemm --set m=300 --set n=200 --set k=520 --set schedule=64x64x128_a2_b2_split4",
         "gemm_fp8 --set m=200 --set n=136 --set k=256"}) {
     const Answer answer = tilewright("simulate " + kernel +
-                                     " --target sm_90a --provenance --control-only --schedules 10");
+                                     " --target sm_90a --provenance --control-only --schedules 3");
     EXPECT_EQ(answer.status, 0) << answer.output;
-    EXPECT_THAT(answer.output, HasSubstr("10 schedules"));
+    EXPECT_THAT(answer.output, HasSubstr("3 schedules"));
     EXPECT_THAT(answer.output, HasSubstr(" 0 faults"));
   }
   expect_failure("simulate gemm --target sm_90a --provenance --faults", 2, {"--faults"});

@@ -109,6 +109,15 @@ Program attention_varlen_backward_sm90(const Attention& attention, bool of_lse =
                                        Order order = Order::blocks, KeySums keys = KeySums::in_turn,
                                        SourceLocation where = here());
 
+// The same for sm_100a: dK and dV of a block of keys lie in tensor memory, beside S^T, P^T, dP^T
+// and dS^T. One CTA goes through all heads that share the keys. dim and dim_v are multiples of 16
+// up to 128. Scratch: f32 of dQ's shape and 8 bytes for each row of each head, for queries in whole
+// blocks; in order, 4 bytes for each block. No such GPU has run it.
+Program attention_backward_sm100(const Attention& attention, bool of_lse = false,
+                                 Order order = Order::blocks, SourceLocation where = here());
+Program attention_varlen_backward_sm100(const Attention& attention, bool of_lse = false,
+                                        Order order = Order::blocks, SourceLocation where = here());
+
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
 // dtype is f16 or bf16. Raises where the blocks do not fit a CTA's shared memory.
@@ -155,7 +164,8 @@ Attention with_backward_blocks(Attention attention);
 // The same for a processor, where tiles lie in its second-level cache.
 Attention with_cpu_blocks(Attention attention);
 Attention with_cpu_backward_blocks(Attention attention);
-// The same for attention_backward_sm90.
+// The same for attention_backward_sm100, and for attention_backward_sm90.
+Attention with_sm100_backward_blocks(Attention attention);
 Attention with_sm90_backward_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

@@ -112,13 +112,13 @@ void take_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step, st
 }
 
 // The last step of a chain has none behind it; others go on with the value.
-template <typename T, int vectors>
+template <typename T, int vectors, bool far = false>
 void store_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step,
                 std::int64_t column) {
   auto* const to = static_cast<T*>(const_cast<void*>(step->operands[0])) + column;
   if constexpr (vectors == 4) {
     const Floats values[] = {a, b, c, d};
-    store_floats(to, values);
+    store_floats<far>(to, values);
   } else {
     const Floats values[] = {a};
     store_floats(to, values);
@@ -154,8 +154,8 @@ TW_INLINE float end_sum(const SumOfRow* sum) {
 
 template <typename F>
 constexpr StepCode kStep = {take_step<F, 4>, take_step<F, 1>};
-template <typename T>
-constexpr StepCode kStore = {store_step<T, 4>, store_step<T, 1>};
+template <typename T, bool far>
+constexpr StepCode kStore = {store_step<T, 4, far>, store_step<T, 1>};
 constexpr StepCode kSum = {sum_step<4>, sum_step<1>};
 
 // By the value's place and by which of the others repeat.
@@ -190,7 +190,7 @@ constexpr CodesOfFunction three_operands() {
 
 struct Steps {
   CodesOfFunction functions[static_cast<int>(Function::count)];
-  StepCode loads[static_cast<int>(Element::count)][2], stores[static_cast<int>(Element::count)];
+  StepCode loads[static_cast<int>(Element::count)][2], stores[static_cast<int>(Element::count)][2];
 };
 
 template <typename T>
@@ -198,7 +198,9 @@ constexpr void list_memory(Steps& steps, Element element) {
   StepCode* const loads = steps.loads[static_cast<int>(element)];
   loads[0] = kStep<Begin<T, false>>;
   loads[1] = kStep<Begin<T, true>>;
-  steps.stores[static_cast<int>(element)] = kStore<T>;
+  StepCode* const stores = steps.stores[static_cast<int>(element)];
+  stores[0] = kStore<T, false>;
+  stores[1] = kStore<T, !__is_same(T, F16)>;
 }
 
 constexpr Steps list_steps() {
@@ -245,7 +247,7 @@ TW_INLINE StepCode code_of(const Step& step) {
     case StepKind::load:
       return kSteps.loads[static_cast<int>(step.element)][step.repeats[0]];
     case StepKind::store:
-      return kSteps.stores[static_cast<int>(step.element)];
+      return kSteps.stores[static_cast<int>(step.element)][step.is_far];
     case StepKind::square:
       return kStep<Square>;
     case StepKind::sum:
@@ -256,6 +258,8 @@ TW_INLINE StepCode code_of(const Step& step) {
   return kSteps.functions[static_cast<int>(step.function)]
       .codes[step.place][step.repeats[0]][step.repeats[1]];
 }
+
+void end_far_stores() { wait_for_far_stores(); }
 
 void chain(Shape shape, const Step* steps, int count) {
   if (compute_if_linear(shape, steps, count)) return;

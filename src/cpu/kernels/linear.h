@@ -26,7 +26,8 @@ TW_INLINE Floats load_as_floats(const Bf16* from) {
   return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
 }
 
-template <typename T, int count>
+// `far`: past the caches, where elements are f32 or bf16.
+template <bool far = false, typename T, int count>
 TW_INLINE void store_floats(T* to, const Floats (&values)[count]) {
   for (int i = 0; i < count; ++i) {
     alignas(TW_VECTOR_BYTES) float wide[kLanes];
@@ -34,9 +35,11 @@ TW_INLINE void store_floats(T* to, const Floats (&values)[count]) {
     convert_row(wide, to + i * kLanes, kLanes);
   }
 }
-template <int count>
+template <bool far = false, int count>
 TW_INLINE void store_floats(float* to, const Floats (&values)[count]) {
-  for (int i = 0; i < count; ++i) store(to + i * kLanes, values[i]);
+  for (int i = 0; i < count; ++i) {
+    far ? store_far(to + i * kLanes, values[i]) : store(to + i * kLanes, values[i]);
+  }
 }
 TW_INLINE HalfWords rounded_to_bf16(Floats value) {
   const Words bits = reinterpret_cast<Words>(value);
@@ -51,22 +54,24 @@ TW_INLINE __mmask16 rounds_otherwise(Floats value) {
   return _mm512_fpclass_ps_mask(value, kOthers);
 }
 #endif
-template <int count>
+template <bool far>
+TW_INLINE void store_half_words(Bf16* to, HalfWords values) {
+  far ? store_far(to, values) : static_cast<void>(__builtin_memcpy(to, &values, sizeof(values)));
+}
+template <bool far = false, int count>
 TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
 #if defined(__AVX512BF16__)
   __mmask16 others = 0;
   for (int i = 0; i < count; ++i) others |= rounds_otherwise(values[i]);
   if (__builtin_expect(others == 0, 1)) {
     for (int i = 0; i < count; ++i) {
-      const __m256bh converted = _mm512_cvtneps_pbh(values[i]);
-      __builtin_memcpy(to + i * kLanes, &converted, sizeof(converted));
+      store_half_words<far>(to + i * kLanes, (HalfWords)_mm512_cvtneps_pbh(values[i]));
     }
     return;
   }
 #endif
   for (int i = 0; i < count; ++i) {
-    const HalfWords narrow = rounded_to_bf16(values[i]);
-    __builtin_memcpy(to + i * kLanes, &narrow, sizeof(narrow));
+    store_half_words<far>(to + i * kLanes, rounded_to_bf16(values[i]));
   }
 }
 
@@ -80,7 +85,7 @@ struct Linear {
   void* to = nullptr;
   std::int64_t less_stride = 0, factor_stride = 0, weights_stride = 0, added_stride = 0,
                to_stride = 0;
-  bool squares = false;
+  bool squares = false, is_far = false;
 };
 
 template <typename T>
@@ -92,7 +97,7 @@ TW_INLINE T* moved(T* p, std::int64_t bytes) {
 // Which rows follow behind the factor.
 enum class Rows { none, weights, weights_and_added };
 
-template <typename T, Rows rows, int count>
+template <typename T, Rows rows, int count, bool far = false>
 TW_INLINE void store_vectors(const T* x, Floats less, Floats factor, const float* weights,
                              const float* added, T* to, std::int64_t column) {
   Floats values[count];
@@ -105,10 +110,10 @@ TW_INLINE void store_vectors(const T* x, Floats less, Floats factor, const float
     }
     values[i.value] = value;
   });
-  store_floats(to + column, values);
+  store_floats<far>(to + column, values);
 }
 
-template <typename T, Rows rows>
+template <typename T, Rows rows, bool far>
 void store_linear(Shape shape, const Linear& of) {
   Asking asking(shape.ahead);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
@@ -121,7 +126,7 @@ void store_linear(Shape shape, const Linear& of) {
     std::int64_t column = 0;
     for (; column + Asking::kRound <= shape.columns; column += Asking::kRound) {
       asking.next();
-      store_vectors<T, rows, 4>(x, less, factor, weights, added, to, column);
+      store_vectors<T, rows, 4, far>(x, less, factor, weights, added, to, column);
     }
     for (; column < shape.columns; column += kLanes) {
       store_vectors<T, rows, 1>(x, less, factor, weights, added, to, column);
@@ -155,13 +160,18 @@ void sum_linear(Shape shape, const Linear& of) {
   results.end();
 }
 
+template <typename T, bool far>
+void store_linear(Shape shape, const Linear& of) {
+  if (of.added != nullptr) return store_linear<T, Rows::weights_and_added, far>(shape, of);
+  if (of.weights != nullptr) return store_linear<T, Rows::weights, far>(shape, of);
+  store_linear<T, Rows::none, far>(shape, of);
+}
+
 template <typename T>
 void compute_linear(Shape shape, const Linear& of, bool sums) {
   if (sums && of.squares) return sum_linear<T, true>(shape, of);
   if (sums) return sum_linear<T, false>(shape, of);
-  if (of.added != nullptr) return store_linear<T, Rows::weights_and_added>(shape, of);
-  if (of.weights != nullptr) return store_linear<T, Rows::weights>(shape, of);
-  store_linear<T, Rows::none>(shape, of);
+  of.is_far ? store_linear<T, true>(shape, of) : store_linear<T, false>(shape, of);
 }
 
 // Whether the steps are one, which is computed then.
@@ -197,6 +207,7 @@ TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
   if (!fits) return false;
   of.to = const_cast<void*>(last->operands[0]);
   of.to_stride = last->row_strides[0];
+  of.is_far = last->is_far;
   const bool is_bf16 = steps[0].element == Element::bf16;
   if (!is_bf16 && steps[0].element != Element::f32) return false;
   is_bf16 ? compute_linear<Bf16>(shape, of, sums) : compute_linear<float>(shape, of, sums);

@@ -124,6 +124,7 @@ constexpr Kernels table(const char* name) {
   list_elementwise(k);
   list_conversions(k);
   k.chain = chain;
+  k.end_far_stores = end_far_stores;
   list_moves<std::uint8_t>(0, k);
   list_moves<std::uint16_t>(1, k);
   list_moves<std::uint32_t>(2, k);

@@ -70,6 +70,36 @@ TW_INLINE void store(float* p, Floats x) { *reinterpret_cast<StoredFloats*>(p) =
 TW_INLINE Floats4 load4(const float* p) { return *reinterpret_cast<const StoredFloats4*>(p); }
 TW_INLINE void store4(float* p, Floats4 x) { *reinterpret_cast<StoredFloats4*>(p) = x; }
 
+// The same past the caches, for a multiple of the vector's bytes. No line is read to be written.
+TW_INLINE void store_far(float* p, Floats x) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(p, x);
+#elif defined(__AVX2__)
+  _mm256_stream_ps(p, x);
+#elif defined(__x86_64__)
+  _mm_stream_ps(p, x);
+#else
+  store(p, x);
+#endif
+}
+TW_INLINE void store_far(void* p, HalfWords x) {
+#if defined(__AVX512F__)
+  _mm256_stream_si256(static_cast<__m256i*>(p), (__m256i)x);
+#elif defined(__AVX2__)
+  _mm_stream_si128(static_cast<__m128i*>(p), (__m128i)x);
+#elif defined(__x86_64__)
+  _mm_stream_si64(static_cast<long long*>(p), (long long)x);
+#else
+  __builtin_memcpy(p, &x, sizeof(x));
+#endif
+}
+// Others see what was stored so.
+TW_INLINE void wait_for_far_stores() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
 TW_INLINE Floats splat(float x) { return x - Floats{}; }  // -0 - 0 is -0
 TW_INLINE Ints splat_int(std::int32_t x) { return x + Ints{}; }
 TW_INLINE Ints bits_of(Floats x) { return reinterpret_cast<Ints>(x); }

@@ -1,0 +1,99 @@
+#include "kernels/attention_backward_sm100.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "codegen/print.h"
+#include "common/error_text.h"
+#include "compiler/compile_to_machine.h"
+#include "kernels/attention_backward_places.h"
+#include "kernels/library_case.h"
+#include "runtime/nvrtc_available.h"
+#include "tilewright/kernels/attention.h"
+
+// The gradients of attention for sm_100a, on the virtual GPU and up to their cubin. No such GPU has
+// run them.
+namespace tilewright::kernels {
+namespace {
+
+using testing::HasSubstr;
+
+void expect_gradients(std::vector<std::string> settings, const char* schedule = "sm100") {
+  settings.push_back(std::string("schedule=") + schedule);
+  test::expect_right({"attention_backward", settings}, "sim:sm_100a");
+}
+
+TEST(AttentionBackwardSm100Test, OfAllLengths) {
+  for (const char* length : {"0", "1", "130"}) {
+    expect_gradients({"heads=1", std::string("queries=") + length, "keys=140"});
+    expect_gradients({"heads=1", "causal=true", "queries=140", std::string("keys=") + length});
+  }
+}
+
+// P^T and dQ in columns of their own and in those of S^T and dP^T, and rows that are padded.
+TEST(AttentionBackwardSm100Test, OfAllDims) {
+  struct Dims {
+    const char *dim, *dim_v, *dtype;
+  };
+  for (const Dims& d : std::vector<Dims>{{"128", "128", "bf16"}, {"80", "48", "f16"}}) {
+    expect_gradients({"heads=1", "queries=140", "keys=140", "causal=true",
+                      std::string("dim=") + d.dim, std::string("dim_v=") + d.dim_v,
+                      std::string("dtype=") + d.dtype});
+  }
+}
+
+TEST(AttentionBackwardSm100Test, HeadsWindowsCapsAndSinks) {
+  expect_gradients({"heads=4", "kv_heads=2", "batch=2", "queries=40", "keys=150"});
+  expect_gradients({"heads=2", "kv_heads=1", "queries=150", "keys=150", "causal=true", "window=40",
+                    "softcap=5", "sinks=true", "lse_gradient=true"});
+  expect_gradients({"heads=2", "kv_heads=1", "queries=150", "keys=270"}, "sm100_atomic");
+}
+
+TEST(AttentionBackwardSm100Test, OfPackedSequences) {
+  for (const char* causal : {"causal=false", "causal=true"}) {
+    test::expect_right({"attention_varlen_backward",
+                        {"schedule=sm100", causal, "heads=2", "kv_heads=1", "batch=4",
+                         "lengths_q=130,0,1,60", "lengths_k=140,5,1,0"}},
+                       "sim:sm_100a");
+  }
+}
+
+TEST(AttentionBackwardSm100Test, BecomesACubin) {
+  if (const std::string why = runtime::why_no_nvrtc("sm_100a"); !why.empty()) GTEST_SKIP() << why;
+  Attention a;
+  a.dim = a.dim_v = 128;
+  a.causal = true;
+  a = with_sm100_backward_blocks(a);
+  const Sm100BackwardPlan plan = sm100_backward_plan(a, Order::blocks, {"gradients", {}});
+  const codegen::CudaSource source = codegen::print(
+      compiler::compile_to_machine(gradients_sm100<Batch>(a, plan, "gradients").finish(), "sm_100a")
+          .kernel);
+  runtime::CompileRequest request;
+  request.name = source.entry;
+  request.source = source.text;
+  request.arch = "sm_100a";
+  const runtime::CompiledKernel built = runtime::Nvrtc::get().compile(request);
+  EXPECT_FALSE(built.cubin.empty());
+  const runtime::FunctionResources* resources = built.report.find(source.entry);
+  ASSERT_NE(resources, nullptr);
+  EXPECT_EQ(resources->stack_bytes, 0);
+  EXPECT_EQ(resources->spill_store_bytes, 0);
+}
+
+TEST(AttentionBackwardSm100Test, RefusesWhatItDoesNotTake) {
+  const auto refused = [](const auto& change) {
+    Attention a;
+    change(a);
+    return test::usage_error_of([&] { attention_backward_sm100(a); });
+  };
+  EXPECT_THAT(refused([](Attention& a) { a.dim = 144; }), HasSubstr("dim is 144"));
+  EXPECT_THAT(refused([](Attention& a) { a.dim_v = 72; }), HasSubstr("dim_v is 72"));
+  EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
+  EXPECT_THAT(refused([](Attention& a) { a.block_q = 64; }), HasSubstr("block_q is 64"));
+}
+
+}  // namespace
+}  // namespace tilewright::kernels
