@@ -390,7 +390,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
 
 }  // namespace
 
-void check_core_fields(const ir::Kernel& tile) {
+Scheduled schedule_core_tiles(const ir::Kernel& tile) {
   for (const ir::StatedField& field : ir::stated_fields(tile.schedule)) {
     if (field.name == "stages") continue;
     Diagnostic(field.where, "schedule: " + field.name + " = " + field.value + ": " + tile.target +
@@ -399,10 +399,6 @@ void check_core_fields(const ir::Kernel& tile) {
         .fix("leave it out")
         .raise();
   }
-}
-
-Scheduled schedule_core_tiles(const ir::Kernel& tile) {
-  check_core_fields(tile);
   Recording values(tile);
   CoreTilesRetracing retracing(values);
   Scheduled made{retracing.run(), {}};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "schedules/core_products.h"
 #include "schedules/core_tiles.h"
 #include "schedules/empty_loops.h"
 #include "schedules/rowwise.h"
@@ -28,8 +27,6 @@ struct Automatic {
 };
 constexpr Automatic kSchedules[] = {
     {"warpgroups", has_products, schedule_warpgroups},
-    {"core_product", is_core_product,
-     [](const ir::Kernel& tile, std::int64_t) { return schedule_core_product(tile); }},
     {"core_tiles", [](const ir::Kernel&) { return true; },
      [](const ir::Kernel& tile, std::int64_t) { return schedule_core_tiles(tile); }},
     {"rows", [](const ir::Kernel& tile) { return !has_products(tile); },
