@@ -531,19 +531,17 @@ void sm100_backward(const Attention& a, Order order, const Caller& caller,
   const Sm100BackwardPlan plan = sm100_backward_plan(a, order, caller);
   const std::string& name = to.name;
   record<Sequences>(
-      a, a.block_q, to,
+      a, plan.ordered ? 1 : 0, to,
       [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
-        const Dim blocks = shapes.kept_blocks(a.block_q);
-        const std::vector<Dim> of_sums = sm100_backward_sums(a, blocks);
+        const std::vector<Dim> of_sums = sm100_backward_sums(a, shapes.kept_blocks(a.block_q));
         const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
                                          : program.zeroed("sums" + to.suffix, f32, of_sums);
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
         std::vector<Part> summed = {sums};
-        if (plan.ordered) {
-          const Buffer turns = program.zeroed("turns" + to.suffix, i32, {blocks});
-          all.push_back(turns);
-          summed.push_back(turns);
+        if (b.turns) {
+          all.push_back(*b.turns);
+          summed.push_back(*b.turns);
         }
         summed.push_back(b.dQ);
         stream.launch(
