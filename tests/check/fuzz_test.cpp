@@ -32,8 +32,18 @@ TEST(FuzzTest, RandomKernelsComputeWhatTheySay) {
   EXPECT_GT(report.checked, 1000 * report.agreed);
 }
 
-// The same for a target whose products leave their results in tensor memory. It has none of the
-// explicit level's products.
+// A slice that lies behind what exists has rows and no columns. Reshaped, it has its rows still.
+TEST(FuzzTest, AReshapedTileWithoutColumnsKeepsItsRows) {
+  CampaignOptions options;
+  options.seed = 5550054;
+  options.count = 1;
+  const CampaignReport report = run_campaign(options);
+  EXPECT_EQ(report.failures.size(), 0u);
+  EXPECT_EQ(report.agreed, 1);
+}
+
+// Random kernels for a target whose products leave their results in tensor memory. It has none of
+// the explicit level's products.
 TEST(FuzzTest, RandomKernelsForTensorMemory) {
   CampaignOptions options;
   options.machine = "sm_100a";

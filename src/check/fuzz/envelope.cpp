@@ -428,13 +428,16 @@ class Evaluation {
     for (std::size_t i = 0; i < r.shape.size(); ++i) {
       if (r.shape[i] != 1) extents.push_back(r.extents[i]);
     }
-    const bool empty = std::count(r.extents.begin(), r.extents.end(), 0) != 0;
+    const auto is_empty = [&] { return std::count(r.extents.begin(), r.extents.end(), 0) != 0; };
+    const bool was_empty = is_empty();
     r.shape = r.extents = kernel_.type(o.results[0]).shape;
     std::size_t next = 0;
     for (std::size_t i = 0; i < r.shape.size(); ++i) {
       if (r.shape[i] != 1) r.extents[i] = extents.at(next++);
-      if (empty) r.extents[i] = 0;
     }
+    // The axis that did not exist is gone. Else each keeps what exists of it: the maximum of no
+    // columns is -inf in every row.
+    if (was_empty && !is_empty()) std::fill(r.extents.begin(), r.extents.end(), 0);
     return r;
   }
 
