@@ -10,6 +10,7 @@
 #include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
 #include "kernels/attention_backward_places.h"
+#include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
 #include "runtime/nvrtc_available.h"
 #include "tilewright/kernels/attention.h"
@@ -71,16 +72,7 @@ TEST(AttentionBackwardSm100Test, BecomesACubin) {
   const codegen::CudaSource source = codegen::print(
       compiler::compile_to_machine(gradients_sm100<Batch>(a, plan, "gradients").finish(), "sm_100a")
           .kernel);
-  runtime::CompileRequest request;
-  request.name = source.entry;
-  request.source = source.text;
-  request.arch = "sm_100a";
-  const runtime::CompiledKernel built = runtime::Nvrtc::get().compile(request);
-  EXPECT_FALSE(built.cubin.empty());
-  const runtime::FunctionResources* resources = built.report.find(source.entry);
-  ASSERT_NE(resources, nullptr);
-  EXPECT_EQ(resources->stack_bytes, 0);
-  EXPECT_EQ(resources->spill_store_bytes, 0);
+  test::expect_no_stack(source, "sm_100a");
 }
 
 TEST(AttentionBackwardSm100Test, RefusesWhatItDoesNotTake) {

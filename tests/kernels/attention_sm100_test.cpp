@@ -9,6 +9,7 @@
 #include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
 #include "kernels/attention_case.h"
+#include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
 #include "runtime/nvrtc_available.h"
 #include "tilewright/kernels/attention.h"
@@ -169,16 +170,7 @@ TEST_P(AttentionSm100, BecomesACubin) {
   a.dim = a.dim_v = 128;
   a.causal = true;
   const codegen::CudaSource source = codegen::print(machine_of(with_sm100_blocks(a, GetParam())));
-  runtime::CompileRequest request;
-  request.name = source.entry;
-  request.source = source.text;
-  request.arch = "sm_100a";
-  const runtime::CompiledKernel built = runtime::Nvrtc::get().compile(request);
-  EXPECT_FALSE(built.cubin.empty());
-  const runtime::FunctionResources* resources = built.report.find(source.entry);
-  ASSERT_NE(resources, nullptr);
-  EXPECT_EQ(resources->stack_bytes, 0);
-  EXPECT_EQ(resources->spill_store_bytes, 0);
+  test::expect_no_stack(source, "sm_100a");
 }
 
 TEST_P(AttentionSm100, RefusesWhatItDoesNotTake) {
