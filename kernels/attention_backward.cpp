@@ -423,6 +423,23 @@ void backward_in_parts(const Attention& a, const Recording<Batch>& to) {
                 });
 }
 
+// What the kernels take that sum dQ in memory, and that convert the sums.
+struct SummedParts {
+  std::vector<Part> all, summed;
+};
+SummedParts parts_of_sums(Program& program, const std::string& name, const std::vector<Dim>& shape,
+                          bool ordered, const BackwardBuffers& b) {
+  const Buffer sums =
+      ordered ? program.scratch(name, f32, shape) : program.zeroed(name, f32, shape);
+  SummedParts parts{{b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV}, {sums}};
+  if (b.turns) {
+    parts.all.push_back(*b.turns);
+    parts.summed.push_back(*b.turns);
+  }
+  parts.summed.push_back(b.dQ);
+  return parts;
+}
+
 // dQ is summed in memory. dK and dV of heads that share keys may be summed there too.
 template <typename Sequences>
 void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& caller,
@@ -436,15 +453,7 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
         const std::vector<Dim> of_sums = wide_backward_sums(a, blocks);
-        const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
-                                         : program.zeroed("sums" + to.suffix, f32, of_sums);
-        std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
-        std::vector<Part> summed = {sums};
-        if (b.turns) {
-          all.push_back(*b.turns);
-          summed.push_back(*b.turns);
-        }
-        summed.push_back(b.dQ);
+        auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered, b);
         // Parts for the order gain with a mask alone, and lose without one (docs/log).
         const Order for_parts = a.causal ? order : Order::any;
         const Dim parts = HeadParts::wanted(a, shapes, for_parts, wide_backward_ctas(a));
@@ -535,15 +544,7 @@ void sm100_backward(const Attention& a, Order order, const Caller& caller,
       [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const std::vector<Dim> of_sums = sm100_backward_sums(a, shapes.kept_blocks(a.block_q));
-        const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
-                                         : program.zeroed("sums" + to.suffix, f32, of_sums);
-        std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV};
-        std::vector<Part> summed = {sums};
-        if (b.turns) {
-          all.push_back(*b.turns);
-          summed.push_back(*b.turns);
-        }
-        summed.push_back(b.dQ);
+        auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered, b);
         stream.launch(
             name, [&](const std::string& of) { return gradients_sm100<Sequences>(a, plan, of); },
             with_offsets(Of::both, all));
