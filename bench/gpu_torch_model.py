@@ -6,7 +6,8 @@
 Two layers, hidden size 4096, 32 heads on 8 of keys, an MLP of 14336, bf16, causal: forward and
 backward of one sequence. All but attention is PyTorch's in every row. The gradients are compared
 first; all run in the same rounds, each with a cold L2 cache. `x` is the other's time over ours, and
-`share` what attention alone takes of the step.
+`share` what attention alone takes of the step. PyTorch's run in both layouts in which models call
+them: tokens before heads, as ours, and heads first.
 """
 
 import argparse
@@ -43,10 +44,15 @@ class Layer(torch.nn.Module):
         self.gate, self.up = (linear(HIDDEN, MLP) for _ in range(2))
         self.down = linear(MLP, HIDDEN)
 
-    def forward(self, x, cos, sin, attend):
+    def forward(self, x, cos, sin, attend, heads_first):
         y = self.norms[0](x)
         q, k, v = (each(y).unflatten(-1, (-1, DIM)) for each in (self.q, self.k, self.v))
-        x = x + self.o(attend(rotated(q, cos, sin), rotated(k, cos, sin), v).flatten(-2))
+        if heads_first:
+            q, k, v = (each.transpose(1, 2) for each in (q, k, v))
+        else:
+            cos, sin = cos[:, None], sin[:, None]
+        out = attend(rotated(q, cos, sin), rotated(k, cos, sin), v)
+        x = x + self.o((out.transpose(1, 2) if heads_first else out).flatten(-2))
         y = self.norms[1](x)
         return x + self.down(functional.silu(self.gate(y)) * self.up(y))
 
@@ -57,25 +63,33 @@ def rotated(x, cos, sin):
 
 
 def sdpa(q, k, v):
-    out = functional.scaled_dot_product_attention(
-        *(t.transpose(1, 2) for t in (q, k, v)), is_causal=True, enable_gqa=True)
-    return out.transpose(1, 2)
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
+def sdpa_of_tokens(q, k, v):
+    return sdpa(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2)
 
 
 def ways():
-    """How each attends, and the context that it runs in."""
+    """How each attends, the context that it runs in, and whether the heads stand before the tokens
+    while positions are turned in."""
     from tilewright.torch import attention
 
-    found = {OURS: (lambda q, k, v: attention(q, k, v, causal=True), contextlib.nullcontext)}
+    found = {OURS: (lambda q, k, v: attention(q, k, v, causal=True), contextlib.nullcontext,
+                    False)}
     for name, backend in PEERS.items():
-        found[name] = (sdpa, functools.partial(sdpa_kernel, backend))
+        context = functools.partial(sdpa_kernel, backend)
+        found[name] = (sdpa_of_tokens, context, False)
+        found[f"{name}, heads first"] = (sdpa, context, True)
     return found
 
 
-def step_of(layers, attend, context, x, cos, sin, d_out):
+def step_of(layers, way, x, cos, sin, d_out):
+    attend, context, heads_first = way
+
     def model(x):
         for layer in layers:
-            x = layer(x, cos, sin, attend)
+            x = layer(x, cos, sin, attend, heads_first)
         return x
 
     torch._dynamo.reset()
@@ -90,9 +104,14 @@ def step_of(layers, attend, context, x, cos, sin, d_out):
     return step
 
 
-def attention_alone(attend, context, length):
-    given = [torch.randn(1, length, heads, DIM, device="cuda", dtype=torch.bfloat16,
-                         requires_grad=True) for heads in (HEADS, KV_HEADS, KV_HEADS)]
+def attention_alone(way, length):
+    attend, context, heads_first = way
+    given = [torch.randn(1, length, heads, DIM, device="cuda", dtype=torch.bfloat16)
+             for heads in (HEADS, KV_HEADS, KV_HEADS)]
+    if heads_first:
+        given = [each.transpose(1, 2) for each in given]
+    for each in given:
+        each.requires_grad_()
     d_out = torch.randn_like(given[0])
 
     def run():
@@ -106,20 +125,20 @@ def print_length(layers, length, arguments):
     x = torch.randn(1, length, HIDDEN, device="cuda", dtype=torch.bfloat16, requires_grad=True)
     d_out = torch.randn_like(x)
     angles = torch.outer(torch.arange(length), 500000.0 ** -(torch.arange(DIM // 2) / (DIM // 2)))
-    cos, sin = (f(angles).to("cuda", torch.bfloat16)[:, None] for f in (torch.cos, torch.sin))
+    cos, sin = (f(angles).to("cuda", torch.bfloat16) for f in (torch.cos, torch.sin))
     steps, alone, wanted = {}, {}, None
-    for name, (attend, context) in ways().items():
-        step = step_of(layers, attend, context, x, cos, sin, d_out)
+    for name, way in ways().items():
+        step = step_of(layers, way, x, cos, sin, d_out)
         try:
             results = step()
         except RuntimeError as error:
-            print(f"  {name:18} cannot: {str(error).splitlines()[0]}")
+            print(f"  {name:28} cannot: {str(error).splitlines()[0]}")
             continue
         wanted = wanted or results
         errors = [measure.relative_rms(a, b.double()) for a, b in zip(results, wanted)]
         if not max(errors) <= SAME:
             sys.exit(f"{name} and ours differ by {max(errors):.1e}, and {SAME:.0e} is allowed")
-        steps[name], alone[name] = step, attention_alone(attend, context, length)
+        steps[name], alone[name] = step, attention_alone(way, length)
         del results
     del wanted
     seconds = measure.time_rounds(steps, arguments.rounds)
@@ -128,7 +147,7 @@ def print_length(layers, length, arguments):
     for name in steps:
         ratios = sorted(b / a for a, b in zip(seconds[OURS], seconds[name]))
         whole, part = (statistics.median(each[name]) for each in (seconds, of_attention))
-        print(f"  {name:18} {whole * 1e3:8.3f} ms   x {statistics.median(ratios):.3f} "
+        print(f"  {name:28} {whole * 1e3:8.3f} ms   x {statistics.median(ratios):.3f} "
               f"({ratios[0]:.3f}..{ratios[-1]:.3f})   share {LAYERS * part / whole:.3f}",
               flush=True)
 

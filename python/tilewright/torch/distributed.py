@@ -19,14 +19,15 @@ from ._over_ranks import (
     all_reduce,
     all_to_all,
     all_to_all_back,
+    broadcast,
     gemm_reduce_scatter,
     reduce_scatter,
     sequence_parallel_attention,
 )
 from ._ranks import copies_of, empty
 
-__all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back", "empty",
-           "explain", "gemm_reduce_scatter", "join", "reduce_scatter",
+__all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back",
+           "broadcast", "empty", "explain", "gemm_reduce_scatter", "join", "reduce_scatter",
            "sequence_parallel_attention", "shard", "unshard"]
 
 _SHARDS = ("contiguous", "zig_zag")
