@@ -286,8 +286,8 @@ def require_offsets(name, offsets, rows, longest):
         refuse(f"{name} is {offsets.tolist()}, of {rows} rows",
                f"let them ascend from at least 0 to at most {rows}")
     if longest and lengths.max() > longest:
-        refuse(f"{name} has a sequence of {lengths.max().item()} rows, and max_lengths says "
-               f"{longest}", "set max_lengths to the longest length")
+        refuse(f"{name} has a sequence of {lengths.max().item()} rows, and max_lengths (or "
+               f"max_seqlen) says {longest}", "set it to the longest length")
 
 
 def kernel_options(q, k, v, sinks, masked, **others):
