@@ -50,10 +50,10 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   plan.reads_l_early = a.softcap == 0;
   plan.reads_d_early = is_short && a.softcap == 0;
   if (plan.reads_d_early && plan.by_columns) {
-    // Offsets of sequences and the ends of a window take registers too; so do parts of shared heads
-    // beside conversions.
+    // Offsets of sequences and the ends of a window take registers too; so do a mask (some versions
+    // of ptxas spill beside 80) and parts of shared heads beside conversions.
     const bool has_parts = order == Order::blocks && a.heads > a.kv_heads;
-    const int most = is_packed ? 48 : a.window > 0 || has_parts ? 64 : 80;
+    const int most = is_packed ? 48 : a.causal || has_parts ? 64 : 80;
     plan.held_columns = std::min(a.dim_v, most);
   }
   plan_case("columns of V in registers", plan.held_columns > 0);
