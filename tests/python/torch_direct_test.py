@@ -6,6 +6,7 @@ from unittest import mock
 
 import torch
 from tilewright.torch import _attention, attention
+from tilewright.torch._run import is_usable
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_reference import leaves, normal
 
@@ -128,6 +129,31 @@ class Direct(unittest.TestCase):
                 except RuntimeError:
                     pass  # what the operator has no rule for
         self.assertEqual(seen, [])
+
+    def test_on_a_gpu_rows_begin_at_multiples_of_16_bytes(self):
+        given = operands()
+        with mock.patch.object(torch.Tensor, "is_cuda", True), \
+                mock.patch.object(_attention, "call_of"):
+            made = _attention._Direct(*given, (False, 0, 0.0, 0.0), "bshd", None)
+        self.assertIsNotNone(made.run(*given))
+        for number, tensor in enumerate(given):
+            moved = list(given)
+            moved[number] = tensor.new_empty(tensor.numel() + 1)[1:].view(tensor.shape)
+            self.assertIsNone(made.run(*moved))
+        made._device = 1
+        with mock.patch.object(torch._C, "_cuda_getDevice", create=True, return_value=0):
+            self.assertIsNone(made.run(*given))
+
+    def test_what_a_kernel_takes_in_place(self):
+        rows = normal(4, 24)
+        for tensor, host, gpu in ((rows, True, True), (rows[:, :8], True, True),
+                                  (rows.view(-1)[1:17], True, False),
+                                  (normal(4, 25)[:, :8], True, False),
+                                  (rows[:, ::2], False, False), (rows.t(), False, False),
+                                  (rows[:1].expand(4, 24), False, False)):
+            self.assertEqual(is_usable(tensor), host)
+            with mock.patch.object(torch.Tensor, "is_cuda", True):
+                self.assertEqual(is_usable(tensor), gpu)
 
     def test_what_is_no_tensor(self):
         q, k, v = operands()
