@@ -359,6 +359,37 @@ TEST(IncoreSimulation, CoresHandOnThroughGlobalMemory) {
   }
 }
 
+// Blocks run in no order: what two of them store has no value.
+TEST(IncoreSimulation, BlocksThatStoreOneElementAreFound) {
+  for (const bool apart : {true, false}) {
+    Kernel kernel("stored");
+    kernel.target("incore");
+    const Dim m = kernel.dim("m");
+    const Tensor X = kernel.in("X", f32, {m, 48}), Y = kernel.out("Y", f32, {m, 48});
+    kernel.ctas(2);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 48);
+    CoreEvent taken(kernel, "VMTE2", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& instance) {
+      const Block rows = m.block(apart ? cta_index() * 2 + instance : instance, 16);
+      move(x, X(rows, all));
+      taken.set();
+      taken.wait();
+      move(Y(rows, all), x);
+    })});
+    std::vector<float> from(64 * 48, 1.0F), to(64 * 48, NAN);
+    Arguments arguments;
+    for (const auto& [name, values] : {std::pair{"X", &from}, {"Y", &to}}) {
+      arguments.tensors.push_back(
+          {name, f32, {64, 48}, {}, reinterpret_cast<std::byte*>(values->data()), {}});
+    }
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), apart);
+    if (apart) continue;
+    EXPECT_EQ(report.faults.front().kind, "race");
+    EXPECT_THAT(report.faults.front().message, HasSubstr("touch one element of Y"));
+  }
+}
+
 // ---- Seeded faults.
 
 using Change = std::function<bool(Operation&)>;  // whether it is a site, and is changed
