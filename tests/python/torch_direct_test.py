@@ -17,6 +17,7 @@ from tilewright.torch import (
     layer_norm,
     rms_norm,
     rotary,
+    softmax,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_reference import leaves, normal
@@ -177,10 +178,23 @@ class Direct(unittest.TestCase):
 class Settings(unittest.TestCase):
     """A kernel is made once for what a call sets, and for tensors that lie so."""
 
+    def setUp(self):
+        made, call_of = {}, _run.call_of
+
+        def told_apart(name, settings, options, target, device, tensors):
+            call = call_of(name, settings, options, target, device, tensors)
+            asked = (name, options(), target, [tensor.stride() for tensor in tensors])
+            self.assertEqual(made.setdefault(call, asked), asked)
+            return call
+
+        watched = mock.patch.object(_run, "call_of", told_apart)
+        watched.start()
+        self.addCleanup(watched.stop)
+
     def results(self, function, given, settings):
-        inputs = [t.clone().requires_grad_(t.requires_grad) for t in given]
+        inputs = [t.detach().clone().requires_grad_() if t.requires_grad else t for t in given]
         outs = function(*inputs, **settings)
-        outs = [out for out in (outs if isinstance(outs, tuple) else (outs,))]
+        outs = list(outs) if isinstance(outs, tuple) else [outs]
         wants = [t for t in inputs if t.requires_grad]
         if not wants:
             return outs
@@ -210,7 +224,9 @@ class Settings(unittest.TestCase):
                  [{"activation": name} for name in ("relu", "silu", "gelu", "gelu_tanh")] +
                  [{"activation": "silu", "bias": b.detach()}]),
                 (gemm, (x, normal(8, 8, seed=3)), [{"activation": n} for n in ("relu", "silu")]),
-                (rotary, turned, [{}, {"interleaved": True}]),
+                (rotary, turned, [{}, {"interleaved": True}, {"target": "interpreter"}]),
+                (softmax, (normal(3, 8),), [{}, {"dim": 0}]),
+                (softmax, (normal(3, 16)[:, 4:12],), [{}]),
                 (attention, (q, k, v), [{**mask, "sinks": normal(4, seed=5)} for mask in masks]),
                 (attention, (q, k, v), masks),
                 (attention_fp8, fp8, [{}, {"causal": True}, {"scale": 0.7},
