@@ -12,7 +12,8 @@ namespace {
 using test::Ran;
 using test::run_body;
 
-constexpr const char* kDeclarations = ".shared .align 16 .b32 place;\n.shared .align 1024 .b8 b[512];";
+constexpr const char* kDeclarations =
+    ".shared .align 16 .b32 place;\n.shared .align 1024 .b8 b[512];";
 
 // %r3 becomes the address of so many columns.
 std::string allocated(int columns) {
@@ -32,8 +33,9 @@ std::string registers(int first, int count) {
 std::string access(const char* operation, const std::string& shape, int count, const char* at) {
   const std::string list = registers(12, count), place = fmt::format("[{}]", at);
   const bool loads = operation[0] == 'l';
-  return fmt::format("tcgen05.{0}.sync.aligned.{1}.b32 {2}, {3};\ntcgen05.wait::{0}.sync.aligned;\n",
-                     operation, shape, loads ? list : place, loads ? place : list);
+  return fmt::format(
+      "tcgen05.{0}.sync.aligned.{1}.b32 {2}, {3};\ntcgen05.wait::{0}.sync.aligned;\n", operation,
+      shape, loads ? list : place, loads ? place : list);
 }
 
 // Lane l has 100 l + i in column i of 16.
@@ -55,11 +57,11 @@ TEST(PtxTensorMemory, EachShapeHasItsPlaces) {
     std::uint32_t lane, column;
   };
   const Case cases[] = {
-      {"32x32b.x8", 8, 5, 7, 7, 5},      {"16x128b.x2", 4, 0, 1, 0, 1},
-      {"16x128b.x2", 4, 0, 4, 1, 0},     {"16x128b.x2", 4, 1, 6, 9, 2},
-      {"16x128b.x2", 4, 2, 31, 7, 7},    {"16x256b.x2", 8, 0, 1, 0, 2},
-      {"16x256b.x2", 8, 1, 4, 1, 1},     {"16x256b.x2", 8, 2, 31, 15, 6},
-      {"16x256b.x2", 8, 5, 2, 0, 13},    {"16x256b.x2", 8, 7, 8, 10, 9},
+      {"32x32b.x8", 8, 5, 7, 7, 5},   {"16x128b.x2", 4, 0, 1, 0, 1},
+      {"16x128b.x2", 4, 0, 4, 1, 0},  {"16x128b.x2", 4, 1, 6, 9, 2},
+      {"16x128b.x2", 4, 2, 31, 7, 7}, {"16x256b.x2", 8, 0, 1, 0, 2},
+      {"16x256b.x2", 8, 1, 4, 1, 1},  {"16x256b.x2", 8, 2, 31, 15, 6},
+      {"16x256b.x2", 8, 5, 2, 0, 13}, {"16x256b.x2", 8, 7, 8, 10, 9},
   };
   for (const Case& each : cases) {
     const Ran ran = run_of(filled() + access("ld", each.shape, each.count, "%r3") +
@@ -70,7 +72,8 @@ TEST(PtxTensorMemory, EachShapeHasItsPlaces) {
   }
   // The second half of a warp's lanes, which windows of 32 have not.
   const std::string half = filled() + "add.u32 %r5, %r3, 0x100000;\n";
-  EXPECT_EQ(run_of(half + access("ld", "16x128b.x1", 2, "%r5") + "mov.u32 %r1, %r12;").out[4], 1700u);
+  EXPECT_EQ(run_of(half + access("ld", "16x128b.x1", 2, "%r5") + "mov.u32 %r1, %r12;").out[4],
+            1700u);
   EXPECT_EQ(run_of(half + access("ld", "32x32b.x1", 1, "%r5")).fault(), "tensor_memory");
 }
 
@@ -87,13 +90,14 @@ TEST(PtxTensorMemory, WhatIsNotThereIsFound) {
   EXPECT_EQ(run_of(allocated(32) + behind + access("st", "16x256b.x2", 8, "%r5")).fault(),
             "tensor_memory");
   // Lanes of another warp.
-  EXPECT_EQ(run_of(allocated(32) + "add.u32 %r5, %r3, 0x200000;\n" +
-                   access("st", "32x32b.x1", 1, "%r5"))
-                .fault(),
-            "tensor_memory");
+  EXPECT_EQ(
+      run_of(allocated(32) + "add.u32 %r5, %r3, 0x200000;\n" + access("st", "32x32b.x1", 1, "%r5"))
+          .fault(),
+      "tensor_memory");
   // What was there before.
-  const std::string again = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;\n"
-                            "ld.shared.u32 %r3, [%r2];\n";
+  const std::string again =
+      "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r2], 32;\n"
+      "ld.shared.u32 %r3, [%r2];\n";
   EXPECT_EQ(run_of(filled() + ended(32) + again + access("ld", "32x32b.x1", 1, "%r3")).fault(),
             "uninitialised");
 }
@@ -103,19 +107,22 @@ TEST(PtxTensorMemory, WhatIsNotThereIsFound) {
 std::string product(int rows, bool accumulates) {
   std::string text = allocated(64);
   // b[n][k] of f16 in core matrices of 8 rows of 16 bytes.
-  text += "shl.b32 %r4, %r0, 2;\nmov.u32 %r5, b;\nadd.u32 %r4, %r4, %r5;\nmov.u32 %r6, 0;\n"
-          "st.shared.u32 [%r4], %r6;\nbar.sync 0;\n";
-  text += "setp.lt.u32 %p2, %r0, 16;\nshr.u32 %r6, %r0, 3;\nand.b32 %r7, %r0, 7;\n"
-          "mul.lo.u32 %r8, %r6, 384;\nmad.lo.u32 %r8, %r7, 18, %r8;\nadd.u32 %r8, %r8, %r5;\n"
-          "mov.b16 %h1, 0x3c00;\n@%p2 st.shared.b16 [%r8], %h1;\n";
+  text +=
+      "shl.b32 %r4, %r0, 2;\nmov.u32 %r5, b;\nadd.u32 %r4, %r4, %r5;\nmov.u32 %r6, 0;\n"
+      "st.shared.u32 [%r4], %r6;\nbar.sync 0;\n";
+  text +=
+      "setp.lt.u32 %p2, %r0, 16;\nshr.u32 %r6, %r0, 3;\nand.b32 %r7, %r0, 7;\n"
+      "mul.lo.u32 %r8, %r6, 384;\nmad.lo.u32 %r8, %r7, 18, %r8;\nadd.u32 %r8, %r8, %r5;\n"
+      "mov.b16 %h1, 0x3c00;\n@%p2 st.shared.b16 [%r8], %h1;\n";
   // a[row][2 i + 1] = 1 in column i, where i is the row's number modulo 8; 2 in all even columns.
   text += "and.b32 %r9, %r0, 7;\n";
   for (int i = 0; i < 8; ++i) {
     text += fmt::format("setp.eq.u32 %p3, %r9, {0};\nselp.b32 %r{1}, 0x3c004000, 0x4000, %p3;\n", i,
                         12 + i);
   }
-  text += "and.b32 %r10, %r0, 0x60;\nshl.b32 %r10, %r10, 16;\nadd.u32 %r10, %r10, %r3;\n"
-          "add.u32 %r11, %r10, 32;\n";
+  text +=
+      "and.b32 %r10, %r0, 0x60;\nshl.b32 %r10, %r10, 16;\nadd.u32 %r10, %r10, %r3;\n"
+      "add.u32 %r11, %r10, 32;\n";
   text += access("st", "32x32b.x8", 8, "%r11");
   text += fmt::format(
       "bar.sync 0;\nadd.u32 %r11, %r3, 32;\nshr.u32 %r4, %r5, 4;\nand.b32 %r4, %r4, 0x3fff;\n"
