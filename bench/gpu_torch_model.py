@@ -11,7 +11,6 @@ them: tokens before heads, as ours, and heads first.
 """
 
 import argparse
-import contextlib
 import functools
 import os
 import pathlib
@@ -19,6 +18,7 @@ import statistics
 import sys
 
 import torch
+import torch._functorch.config
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -29,8 +29,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"
 
 HIDDEN, HEADS, KV_HEADS, DIM, MLP, LAYERS = 4096, 32, 8, 128, 14336, 2
 OURS = "tilewright.torch"
-PEERS = {"PyTorch, flash": SDPBackend.FLASH_ATTENTION,
-         "PyTorch, cuDNN": SDPBackend.CUDNN_ATTENTION}
+PEERS = {"PyTorch, flash": (SDPBackend.FLASH_ATTENTION, "flash_fwd"),
+         "PyTorch, cuDNN": (SDPBackend.CUDNN_ATTENTION, "cudnn")}
 SAME = 2e-2  # of gradients behind two layers that round to bf16
 
 
@@ -62,30 +62,35 @@ def rotated(x, cos, sin):
     return torch.cat([left * cos - right * sin, right * cos + left * sin], -1)
 
 
-def sdpa(q, k, v):
-    return functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+def by_pytorch(backend):
+    """Two functions, of heads first and of tokens first. They are this backend's alone: a compiled
+    graph is told from others by the functions that it calls, and not by what was enabled then."""
+    def heads_first(q, k, v):
+        with sdpa_kernel(backend):
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                                           enable_gqa=True)
 
+    def tokens_first(q, k, v):
+        return heads_first(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2)
 
-def sdpa_of_tokens(q, k, v):
-    return sdpa(*(t.transpose(1, 2) for t in (q, k, v))).transpose(1, 2)
+    return heads_first, tokens_first
 
 
 def ways():
-    """How each attends, the context that it runs in, and whether the heads stand before the tokens
-    while positions are turned in."""
+    """How each attends, whether the heads stand before the tokens while positions are turned in,
+    and a part of the name of its kernels."""
     from tilewright.torch import attention
 
-    found = {OURS: (lambda q, k, v: attention(q, k, v, causal=True), contextlib.nullcontext,
-                    False)}
-    for name, backend in PEERS.items():
-        context = functools.partial(sdpa_kernel, backend)
-        found[name] = (sdpa_of_tokens, context, False)
-        found[f"{name}, heads first"] = (sdpa, context, True)
+    found = {OURS: (lambda q, k, v: attention(q, k, v, causal=True), False, "attention_forward")}
+    for name, (backend, kernel) in PEERS.items():
+        heads_first, tokens_first = by_pytorch(backend)
+        found[name] = (tokens_first, False, kernel)
+        found[f"{name}, heads first"] = (heads_first, True, kernel)
     return found
 
 
 def step_of(layers, way, x, cos, sin, d_out):
-    attend, context, heads_first = way
+    attend, heads_first, _ = way
 
     def model(x):
         for layer in layers:
@@ -97,15 +102,14 @@ def step_of(layers, way, x, cos, sin, d_out):
     wanted = [x, *layers.parameters()]
 
     def step():
-        with context():
-            out = compiled(x)
-            return (out, *torch.autograd.grad(out, wanted, d_out))
+        out = compiled(x)
+        return (out, *torch.autograd.grad(out, wanted, d_out))
 
     return step
 
 
 def attention_alone(way, length):
-    attend, context, heads_first = way
+    attend, heads_first, _ = way
     given = [torch.randn(1, length, heads, DIM, device="cuda", dtype=torch.bfloat16)
              for heads in (HEADS, KV_HEADS, KV_HEADS)]
     if heads_first:
@@ -114,11 +118,16 @@ def attention_alone(way, length):
         each.requires_grad_()
     d_out = torch.randn_like(given[0])
 
-    def run():
-        with context():
-            return torch.autograd.grad(attend(*given), given, d_out)
+    return lambda: torch.autograd.grad(attend(*given), given, d_out)
 
-    return run
+
+def require_kernel(name, step, kernel):
+    """Whether the step runs what it is called by."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        step()
+        torch.cuda.synchronize()
+    if not any(kernel in event.key for event in profile.key_averages()):
+        sys.exit(f"{name} runs no kernel of {kernel}")
 
 
 def print_length(layers, length, arguments):
@@ -138,6 +147,7 @@ def print_length(layers, length, arguments):
         errors = [measure.relative_rms(a, b.double()) for a, b in zip(results, wanted)]
         if not max(errors) <= SAME:
             sys.exit(f"{name} and ours differ by {max(errors):.1e}, and {SAME:.0e} is allowed")
+        require_kernel(name, step, way[-1])
         steps[name], alone[name] = step, attention_alone(way, length)
         del results
     del wanted
@@ -159,6 +169,8 @@ def main():
     parser.add_argument("--lengths", type=int, nargs="+", default=[4096, 16384])
     arguments = parser.parse_args()
     os.environ["TILEWRIGHT_LIBRARY"] = str(pathlib.Path(arguments.library).resolve())
+    # Its keys do not tell which of PyTorch's kernels were enabled.
+    torch._functorch.config.enable_autograd_cache = False
     torch.manual_seed(arguments.seed)
     measure.print_versions(tilewright_c.Library(arguments.library))
     layers = torch.nn.ModuleList(Layer() for _ in range(LAYERS)).to("cuda", torch.bfloat16)
