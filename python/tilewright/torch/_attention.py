@@ -100,7 +100,7 @@ class _Direct:
             "attention_forward", masked, lambda: kernel_options(q, k, v, None, masked),
             "cuda" if q.is_cuda else target or "cpu", max(self._device, 0), (q, k, v, out, lse))
 
-    def run(self, q, k, v, wants_lse):
+    def run(self, q, k, v, wants_lse=True):
         """The results, or None where these tensors lie elsewhere."""
         if (q.data_ptr() | k.data_ptr() | v.data_ptr()) & self._misaligned:
             return None
