@@ -11,6 +11,7 @@
 #include "kernels/attention_backward_sm100.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_backward_summed.h"
+#include "kernels/attention_backward_weights.h"
 #include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
@@ -42,9 +43,7 @@ struct StatisticsPlan {
   int turns;     // words of each block of so many rows, which it sets to 0
 };
 
-// LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
-// scores are -inf, and its weights must be 0. Behind the last query both are 0, by this kernel or
-// before it.
+// LSE in powers of two, and D. Behind the last query both are 0, by this kernel or before it.
 template <typename Sequences>
 Kernel statistics(const Attention& a, const StatisticsPlan& plan, const std::string& name) {
   Kernel kernel(name);
@@ -72,8 +71,7 @@ Kernel statistics(const Attention& a, const StatisticsPlan& plan, const std::str
   };
   const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({rows.size()});
   store(at.kept(D, rows, at.head), dLSE ? sum - numbers(*dLSE) : sum);
-  const Tile lse = numbers(LSE);
-  store(at.kept(L, rows, at.head), where(lse == kNone, 0, lse * kLog2e));
+  store(at.kept(L, rows, at.head), in_powers_of_two(numbers(LSE)));
   if (plan.turns > 0) {
     const Dim words = sequences.kept_blocks(kStatisticRows) * plan.turns;
     const Index first = sequences.kept_number(at, at.head, at.number, kStatisticRows) * plan.turns;
@@ -81,27 +79,6 @@ Kernel statistics(const Attention& a, const StatisticsPlan& plan, const std::str
           zeros({plan.turns}, i32));
   }
   return kernel;
-}
-
-// Of a block of scores, in either orientation.
-struct Weights {
-  Tile capped, weights;  // the scores, capped but not masked, and P
-};
-
-// `hide` masks scores; `l` are the rows' sums, along the axis of queries.
-template <typename Hide>
-Weights weights_of(const AttentionScores& scores, const Tile& products, const Tile& l,
-                   const Hide& hide) {
-  const Tile capped = scores.capped(products);
-  return {capped, exp2(hide(capped) * (scores.scale * kLog2e) - l)};
-}
-
-// dS without the scale.
-Tile gradient_of(const AttentionScores& scores, const Weights& of, const Tile& value_products,
-                 const Tile& d) {
-  const Tile gradient = of.weights * (value_products - d);
-  // Of the score itself: what is hidden is no number that one may square.
-  return scores.is_capped() ? gradient * (1 - of.capped * of.capped) : gradient;
 }
 
 // `multiple`: of the rows that statistics have.
