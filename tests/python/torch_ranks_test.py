@@ -162,9 +162,12 @@ def attends(group):
     for options, shards, sunk in (
             ({}, "contiguous", False), ({"causal": True}, "zig_zag", False),
             ({"causal": True, "window": 3, "softcap": 2.0}, "contiguous", True),
-            ({"scale": 0.3}, "zig_zag", True)):
+            ({"scale": 0.3}, "zig_zag", True), ({"causal": True, "ring": True}, "zig_zag", True)):
         length, dim = (4, 16) if DEVICE.type == "cpu" else (192, 64)
-        inputs = whole((2, length * size, 2 * size, dim), *[(2, length * size, size, dim)] * 2)
+        ring = options.pop("ring", False)
+        kv_heads = 1 if ring else size  # the others have heads of their own
+        inputs = whole((2, length * size, 2 * size, dim),
+                       *[(2, length * size, kv_heads, dim)] * 2)
         sinks = leaves(normal(2 * size, seed=3).double()) if sunk else []
         out, lse = attention(*inputs, sinks=sinks[0] if sunk else None, **options)
         seeds = whole(out.shape, lse.shape, seed=5)
@@ -176,7 +179,7 @@ def attends(group):
         own = given(*map(mine, inputs))
         own_sinks = leaves(*(tensor.float().to(DEVICE) for tensor in sinks))
         o, own_lse = ranks_of.sequence_parallel_attention(
-            *own, group=group, shards=shards, sinks=own_sinks[0] if sunk else None,
+            *own, group=group, shards=shards, sinks=own_sinks[0] if sunk else None, ring=ring,
             return_lse=True, **options)
         require(f"attention {options}", o, mine(out))
         require(f"its log-sum-exp {options}", own_lse, mine(lse, 2), times=4)
@@ -189,6 +192,33 @@ def attends(group):
             exact = DTYPE == torch.float32
             require(f"gradient of sinks {options}", found[3] if exact else found[3].to(DTYPE),
                     wanted[3])
+
+
+def attends_packed(group):
+    """Sequences that begin anywhere, tokens of none behind them; heads that do not divide."""
+    size, length = group.size, 12 if DEVICE.type == "cpu" else 160
+    dim, kv_heads = (16, 1) if DEVICE.type == "cpu" else (64, 1)
+    total = length * size
+    offsets = torch.tensor([2, 5, 5, total - 3], dtype=torch.int32)
+    inputs = whole((total, 2, dim), *[(total, kv_heads, dim)] * 2)
+    runs = list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
+    out = torch.cat([torch.zeros(2, 2, dim, dtype=torch.float64),
+                     *(attention(*(each[None, begin:end] for each in inputs), causal=True)[0][0]
+                       for begin, end in runs), torch.zeros(3, 2, dim, dtype=torch.float64)])
+    seed, = whole(out.shape, seed=5)
+    wanted = torch.autograd.grad(out, inputs, seed)
+    for shards, ring in (("contiguous", False), ("zig_zag", True)):
+        def mine(tensor, how=shards):
+            return shard(tensor, 0, size, how)[group.rank]
+
+        own = given(*map(mine, inputs))
+        o = ranks_of.sequence_parallel_attention(
+            *own, group=group, shards=shards, causal=True, ring=ring,
+            cu_seqlens=offsets.to(DEVICE))
+        require(f"packed attention, ring={ring}", o, mine(out))
+        found = torch.autograd.grad(o, own, given(mine(seed))[0])
+        for name, d, of_whole in zip("qkv", found, wanted):
+            require(f"its gradient of {name}, ring={ring}", d, mine(of_whole))
 
 
 def trains(group):
@@ -213,10 +243,14 @@ def compiled(group):
     size = group.size
     counter = CompileCounterWithBackend("aot_eager")
 
+    offsets = torch.tensor([1, 3, 3 * size], dtype=torch.int32)
+
     def layer(x, up, down):
         hidden = ranks_of.all_gather_gemm(x, up.t(), group=group)
         q = hidden.view(1, x.shape[0] * size, 2, 16)
         o = ranks_of.sequence_parallel_attention(q, q, q, group=group, causal=True)
+        o = o + ranks_of.sequence_parallel_attention(q[0], q[0], q[0], group=group, ring=True,
+                                                     cu_seqlens=offsets)
         q, k, v = ranks_of.all_to_all(o, o, o, group=group)
         o = ranks_of.all_to_all_back(q + k * v, group=group)
         y = ranks_of.gemm_reduce_scatter(o.reshape(x.shape[0] * size, 32), down.t(), group=group)
@@ -244,16 +278,21 @@ def operators(group):
     size = group.size
     x, b, bias, scale = normal(2 * size, 6), normal(6, 5), normal(5), torch.tensor([0.5])
     q, k, v = normal(1, size, 4, 8), normal(1, size, 2, 8, seed=1), normal(1, size, 2, 8, seed=2)
-    how, masked = (group.name, ""), (True, 0, 0.0, 0.0, "contiguous")
-    out, lse = ops.sequence_parallel_attention(q, k, v, None, *masked, *how)
+    how, masked = (group.name, ""), (True, 0, 0.0, 0.0, "contiguous", False)
+    offsets = [torch.tensor([0, 1, size * size], dtype=torch.int32)] * 2
+    dense, packed = (q, k, v, None, None, None), (q[0], k[0], v[0], None, *offsets)
     cases = {"all_gather": (x,), "reduce_scatter": (x,), "all_reduce": (x,), "broadcast": (x, 0),
              "gemm_reduce_scatter": (x, b, bias, scale), "all_gather_gemm": (x, b),
              "all_to_all": (q, k, v), "all_to_all_back": (q,),
-             "sequence_parallel_attention": (q, k, v, None, *masked),
-             "sequence_parallel_attention_backward": (q, None, q, k, v, None, out, lse, *masked)}
-    for name, passed in cases.items():
+             "sequence_parallel_attention": (*dense, *masked)}
+    cases = list(cases.items()) + [("sequence_parallel_attention", (*packed, *masked))]
+    for passed in (dense, packed):
+        out, lse = ops.sequence_parallel_attention(*passed, *masked, *how)
+        cases.append(("sequence_parallel_attention_backward",
+                      (passed[0], None, *passed, out, lse, *masked)))
+    for name, passed in cases:
         own = [t.clone().requires_grad_(t is not scale and not name.endswith("backward"))
-               if isinstance(t, torch.Tensor) else t for t in passed]
+               if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in passed]
         torch.library.opcheck(getattr(ops, name).default, (*own, *how))
 
 
@@ -277,6 +316,16 @@ def refusals(group):
             "number of heads of q is 3")
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          shards="random"), "'random'", "zig_zag")
+    packed = [normal(4, 2, 4)] * 3
+    refused(lambda: ranks_of.sequence_parallel_attention(
+        *packed, group=group, cu_seqlens=torch.tensor([0, 3 + group.rank], dtype=torch.int32)),
+        "rank 1 passes cu_seqlens [0, 4] and [0, 4], and rank 0 passes [0, 3] and [0, 3]")
+    refused(lambda: ranks_of.sequence_parallel_attention(
+        *packed, group=group, cu_seqlens=torch.tensor([0, 99], dtype=torch.int32)),
+        "[0, 99], of 8 rows")
+    refused(lambda: ranks_of.sequence_parallel_attention(*packed, group=group), "q")
+    refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
+                                                         ring="yes"), "ring is 'yes'")
     refused(lambda: ranks_of.all_gather(leaves(x)[0], group=group, out=x), "out is given")
     refused(lambda: ranks_of.broadcast(x, root=2, group=group), "root is 2", "below 2")
     for name, said in (("bias", "the n of bias"), ("scale", "scale is {3}")):
@@ -313,8 +362,9 @@ def said_by_ranks(size, names, on_gpus=False):
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends", "trains",
-                                      "compiled", "operators", "refusals"])
+        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends",
+                                      "attends_packed", "trains", "compiled", "operators",
+                                      "refusals"])
 
     def test_collectives(self):
         self.assertEqual(self.wrong["collectives"], [])
@@ -327,6 +377,9 @@ class TwoRanks(unittest.TestCase):
 
     def test_attention(self):
         self.assertEqual(self.wrong["attends"], [])
+
+    def test_packed_attention(self):
+        self.assertEqual(self.wrong["attends_packed"], [])
 
     def test_a_layer_in_training(self):
         self.assertEqual(self.wrong["trains"], [])
@@ -345,13 +398,13 @@ class MoreRanks(unittest.TestCase):
     maxDiff = None
 
     def test_three(self):
-        names = ["collectives", "products", "exchanges"]
+        names = ["collectives", "products", "exchanges", "attends_packed"]
         self.assertEqual(said_by_ranks(3, names), {name: [] for name in names})
 
     def test_on_gpus(self):
         if torch.cuda.device_count() < 2:
             self.skipTest("there are no two GPUs")
-        names = ["collectives", "products", "exchanges", "attends", "trains"]
+        names = ["collectives", "products", "exchanges", "attends", "attends_packed", "trains"]
         for size in {2, min(torch.cuda.device_count(), 4)}:
             with self.subTest(ranks=size):
                 self.assertEqual(said_by_ranks(size, names, on_gpus=True),

@@ -7,7 +7,14 @@ import functools
 import torch
 
 from ..group import Group
-from ._attention import check_masked, check_shapes, kernel_options
+from ._attention import (
+    PACKED,
+    check_masked,
+    check_shapes,
+    checked_offsets,
+    kernel_options,
+    require_offsets,
+)
 from ._checks import (
     DTYPES,
     check_alike,
@@ -22,6 +29,7 @@ from ._checks import (
 from ._gemm import gemm
 from ._ranks import run_over
 from ._run import define, differentiate, refuse_second_gradients
+from ._shards import shard
 
 _TOKENS = ("batch", "length", "heads", "dim")
 
@@ -392,43 +400,88 @@ differentiate(_all_to_all_back, 1, _keep_how, _gradient_of_return)
 
 @_over
 def sequence_parallel_attention(q, k, v, *, group, shards="contiguous", causal=False, window=None,
-                                softcap=0.0, sinks=None, scale=None, return_lse=False,
-                                target=None):
+                                softcap=0.0, sinks=None, scale=None, cu_seqlens=None, ring=False,
+                                return_lse=False, target=None):
     """`attention` of sequences whose tokens are divided among the ranks, as shard() divides them:
     q {batch, length, heads, dim}, k and v are this rank's tokens, and so is the result. The rest is
     as `attention` has it, of the whole sequences.
 
-    shards  contiguous, or zig_zag: under a causal mask every rank then has as much to do
-    sinks   the same in every rank; each gets the whole of their gradient
+    shards      contiguous, or zig_zag: under a causal mask every rank then has as much to do
+    sinks       the same in every rank; each gets the whole of their gradient
+    cu_seqlens  as `attention` has it, of the whole and the same in every rank: the ranks divide the
+                packed tokens, wherever sequences begin. q, k and v have no axis of a batch
+    ring        keys go round, and a rank has memory for those of two others alone
     """
+    packed = cu_seqlens is not None
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, tensor, _TOKENS)
+        check_tensor(name, tensor, PACKED if packed else _TOKENS)
     if shards not in ("contiguous", "zig_zag"):
         refuse(f"shards is {shards!r}", "write contiguous or zig_zag")
+    if not isinstance(ring, bool):
+        refuse(f"ring is {short(ring)}", "set it to True or False")
     q, k, v = under_autocast(q, k, v)
     check_shapes(q, k, v)
+    offsets = checked_offsets(cu_seqlens, q) if packed else (None, None)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
-    out, lse = _attention(q, k, v, sinks, *masked, shards, group.name, target or "")
+    out, lse = _attention(q, k, v, sinks, *offsets, *masked, shards, ring, group.name,
+                          target or "")
     return (out, lse) if return_lse else out
 
 
-_MASKED = ("bool causal, SymInt window, float scale, float softcap, str shards, str group, "
-           "str target")
+_MASKED = ("Tensor? sinks, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, bool causal, SymInt window, "
+           "float scale, float softcap, str shards, bool ring, str group, str target")
+
+
+def _require_same_offsets(group, offsets, q, k):
+    """Of the host, where they can be read without waiting."""
+    for name, own, tokens in zip(("queries", "keys"), offsets, (q, k)):
+        require_offsets(f"cu_seqlens of {name}", own, group.size * tokens.shape[0], 0)
+    own = " and ".join(str(each.tolist()) for each in offsets)
+    said = group.all_gather(own.encode(), "cu_seqlens")
+    for rank, other in enumerate(said):
+        if other != said[0]:
+            refuse(f"rank {rank} passes cu_seqlens {other.decode()}, and rank 0 passes "
+                   f"{said[0].decode()}", "pass those of the whole, the same in all ranks")
+
+
+def _of_a_sequence(offsets, tokens, shards, group):
+    """Which of this rank's tokens are: others have no result."""
+    size = group.size
+    places = shard(torch.arange(tokens.shape[0] * size, device=tokens.device), 0, size,
+                   shards)[group.rank]
+    return (places >= offsets[0]) & (places < offsets[-1])
+
+
+def _attention_name(ring, packed):
+    return ("ring_" if ring else "sequence_parallel_") + \
+        ("varlen_attention" if packed else "attention")
+
+
+def _shapes_of_attention(q, v):
+    *batch, length, heads, _ = q.shape
+    return (*batch, length, heads, v.shape[-1]), (*batch, heads, length)
 
 
 def _results_of_attention(q, k, v, *_):
-    batch, length, heads, _ = q.shape
-    return (q.new_empty((batch, length, heads, v.shape[-1])),
-            q.new_empty((batch, heads, length), dtype=torch.float32))
+    out, lse = _shapes_of_attention(q, v)
+    return q.new_empty(out), q.new_empty(lse, dtype=torch.float32)
 
 
-def _attend(q, k, v, sinks, causal, window, scale, softcap, shards, group, target):
-    batch, length, heads, _ = q.shape
-    tensors = {"Q": q.contiguous(), "K": k.contiguous(), "V": v.contiguous(), "sinks": sinks}
+def _attend(q, k, v, sinks, offsets_q, offsets_k, causal, window, scale, softcap, shards, ring,
+            group, target):
+    packed, ranks = offsets_q is not None, Group.named(group)
+    if packed and not q.is_cuda:
+        _require_same_offsets(ranks, (offsets_q, offsets_k), q, k)
+    tensors = {"Q": q.contiguous(), "K": k.contiguous(), "V": v.contiguous(),
+               "cu_seqlens_q": offsets_q, "cu_seqlens_k": offsets_k, "sinks": sinks}
     options = kernel_options(q, k, v, sinks, (causal, window, scale, softcap), shards=shards)
-    return _run(group, "sequence_parallel_attention", options, target, tensors,
-                {"O": ((batch, length, heads, v.shape[-1]), q.dtype),
-                 "LSE": ((batch, heads, length), torch.float32)})
+    of_out, of_lse = _shapes_of_attention(q, v)
+    out, lse = _run(group, _attention_name(ring, packed), options, target, tensors,
+                    {"O": (of_out, q.dtype), "LSE": (of_lse, torch.float32)})
+    if packed:
+        inside = _of_a_sequence(offsets_q, q, shards, ranks)
+        out, lse = out.where(inside[:, None, None], 0), lse.where(inside, -torch.inf)
+    return out, lse
 
 
 def _empty_gradients(d_out, d_lse, q, k, v, sinks, *_):
@@ -436,44 +489,50 @@ def _empty_gradients(d_out, d_lse, q, k, v, sinks, *_):
     return (*(tensor.new_empty(tensor.shape) for tensor in (q, k, v)), d_sinks)
 
 
-def _attend_back(d_out, d_lse, q, k, v, sinks, out, lse, causal, window, scale, softcap, shards,
-                 group, target):
-    tensors = {"Q": q, "K": k, "V": v, "sinks": sinks, "O": out, "LSE": lse, "dO": d_out,
-               "dLSE": d_lse}
+def _attend_back(d_out, d_lse, q, k, v, sinks, offsets_q, offsets_k, out, lse, causal, window,
+                 scale, softcap, shards, ring, group, target):
+    packed, ranks = offsets_q is not None, Group.named(group)
+    tensors = {"Q": q, "K": k, "V": v, "cu_seqlens_q": offsets_q, "cu_seqlens_k": offsets_k,
+               "sinks": sinks, "O": out, "LSE": lse, "dO": d_out, "dLSE": d_lse}
     outputs = {"dQ": (q.shape, q.dtype), "dK": (k.shape, k.dtype), "dV": (v.shape, v.dtype)}
     if sinks is not None:
         outputs["dsinks"] = (sinks.shape, torch.float32)
     options = kernel_options(q, k, v, sinks, (causal, window, scale, softcap), shards=shards,
                              lse_gradient=d_lse is not None)
     d_q, d_k, d_v, *d_sinks = _run(
-        group, "sequence_parallel_attention_backward", options, target,
+        group, _attention_name(ring, packed) + "_backward", options, target,
         {name: None if tensor is None else tensor.contiguous()
          for name, tensor in tensors.items()}, outputs)
+    if packed:
+        inside = _of_a_sequence(offsets_q, q, shards, ranks)[:, None, None]
+        d_q = d_q.where(inside, 0)
+        inside = _of_a_sequence(offsets_k, k, shards, ranks)[:, None, None]
+        d_k, d_v = d_k.where(inside, 0), d_v.where(inside, 0)
     return d_q, d_k, d_v, d_sinks[0] if d_sinks else q.new_empty(0, dtype=torch.float32)
 
 
 def _keep_attention(ctx, arguments, results):
-    ctx.save_for_backward(*arguments[:4], *results)
-    ctx.settings = arguments[4:]
+    ctx.save_for_backward(*arguments[:6], *results)
+    ctx.settings = arguments[6:]
     ctx.set_materialize_grads(False)
 
 
 def _gradients_of_attention(ctx, d_out, d_lse):
-    rest = (None,) * len(ctx.settings)
-    q, k, v, sinks, out, lse = ctx.saved_tensors
+    rest = (None,) * (2 + len(ctx.settings))
+    q, k, v, sinks, *offsets, out, lse = ctx.saved_tensors
     if d_out is None:
         d_out = torch.zeros_like(out)
-    *gradients, d_sinks = _attention_backward(d_out, d_lse, q, k, v, sinks, out, lse,
+    *gradients, d_sinks = _attention_backward(d_out, d_lse, q, k, v, sinks, *offsets, out, lse,
                                               *ctx.settings)
     return (*gradients, None if sinks is None else d_sinks, *rest)
 
 
 _attention = define(
-    f"sequence_parallel_attention(Tensor q, Tensor k, Tensor v, Tensor? sinks, {_MASKED}) -> "
+    f"sequence_parallel_attention(Tensor q, Tensor k, Tensor v, {_MASKED}) -> "
     "(Tensor out, Tensor lse)", _attend, _results_of_attention)
 differentiate(_attention, 4, _keep_attention, _gradients_of_attention)
 _attention_backward = define(
     "sequence_parallel_attention_backward(Tensor d_out, Tensor? d_lse, Tensor q, Tensor k, "
-    f"Tensor v, Tensor? sinks, Tensor out, Tensor lse, {_MASKED}) -> "
+    f"Tensor v, {_MASKED.replace('bool causal', 'Tensor out, Tensor lse, bool causal')}) -> "
     "(Tensor d_q, Tensor d_k, Tensor d_v, Tensor d_sinks)", _attend_back, _empty_gradients)
-refuse_second_gradients(_attention_backward, 8, "sequence_parallel_attention")
+refuse_second_gradients(_attention_backward, 10, "sequence_parallel_attention")
