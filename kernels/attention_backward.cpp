@@ -8,6 +8,7 @@
 #include "kernels/attention_backward_record.h"
 #include "kernels/attention_backward_recording.h"
 #include "kernels/attention_backward_sequences.h"
+#include "kernels/attention_backward_weights.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/softmax.h"
@@ -48,8 +49,7 @@ Kernel statistics_of_rows(const Attention& a, const StatisticsPlan& plan, const 
   };
   const Tile sum = reduce_sum(part(O) * part(dO), 1).reshape({rows.size()});
   store(at.kept(D, rows, at.head), dLSE ? sum - numbers(*dLSE) : sum);
-  const Tile lse = numbers(LSE);
-  store(at.kept(L, rows, at.head), where(lse == kNone, 0, lse * kLog2e));
+  store(at.kept(L, rows, at.head), in_powers_of_two(numbers(LSE)));
   if (plan.turns > 0) {
     const Dim words = sequences.kept_blocks(kStatisticRows) * plan.turns;
     const Index first = sequences.kept_number(at, at.head, at.number, kStatisticRows) * plan.turns;
@@ -64,27 +64,6 @@ template Kernel statistics_of_rows<Packed>(const Attention&, const StatisticsPla
                                            const std::string&);
 
 namespace {
-
-// Of a block of scores, in either orientation.
-struct Weights {
-  Tile capped, weights;  // the scores, capped but not masked, and P
-};
-
-// `hide` masks scores; `l` are the rows' sums, along the axis of queries.
-template <typename Hide>
-Weights weights_of(const AttentionScores& scores, const Tile& products, const Tile& l,
-                   const Hide& hide) {
-  const Tile capped = scores.capped(products);
-  return {capped, exp2(hide(capped) * (scores.scale * kLog2e) - l)};
-}
-
-// dS without the scale.
-Tile gradient_of(const AttentionScores& scores, const Weights& of, const Tile& value_products,
-                 const Tile& d) {
-  const Tile gradient = of.weights * (value_products - d);
-  // Of the score itself: what is hidden is no number that one may square.
-  return scores.is_capped() ? gradient * (1 - of.capped * of.capped) : gradient;
-}
 
 // `multiple`: of the rows that statistics have.
 template <typename Sequences>

@@ -31,9 +31,7 @@ struct StatisticsPlan {
   int turns;     // words of each block of so many rows, which it sets to 0
 };
 
-// LSE in powers of two, and D. Of a row that sees nothing LSE is -inf, and 0 stands for it: its
-// scores are -inf, and its weights must be 0. Behind the last query both are 0, by this kernel or
-// before it.
+// LSE in powers of two, and D. Behind the last query both are 0, by this kernel or before it.
 template <typename Sequences>
 Kernel statistics_of_rows(const Attention& attention, const StatisticsPlan& plan,
                           const std::string& name);
