@@ -316,6 +316,10 @@ def refusals(group):
             "number of heads of q is 3")
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          shards="random"), "'random'", "zig_zag")
+    dense = [normal(1, 4, 2, 4)] * 3
+    refused(lambda: ranks_of.sequence_parallel_attention(*dense, group=group,
+                                                         causal=group.rank == 0),
+            "rank 1 passes causal=False, and rank 0 passes causal=True")
     packed = [normal(4, 2, 4)] * 3
     refused(lambda: ranks_of.sequence_parallel_attention(
         *packed, group=group, cu_seqlens=torch.tensor([0, 3 + group.rank], dtype=torch.int32)),
