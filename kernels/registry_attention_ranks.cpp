@@ -86,6 +86,7 @@ LibrarySchedule gathering(std::function<Program(const OptionValues&)> build) {
 LibraryKernel sequence_parallel_attention_entry() {
   LibraryKernel kernel = attention_forward_entry();
   kernel.name = "sequence_parallel_attention";
+  kernel.blocks.clear();
   kernel.description =
       "attention_forward of sequences whose rows are divided among ranks: each has its rows of Q, "
       "K and V, and gets those of O and LSE";

@@ -14,6 +14,7 @@
 #include "check/gradients.h"
 #include "compiler/target.h"
 #include "library/length_sources.h"
+#include "library/library_build.h"
 #include "library/schedule_choice.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
@@ -130,7 +131,8 @@ struct LibraryExecutable::State {
     return ready == nullptr ? built(number) : *ready;
   }
 
-  BuiltOperation build(const ScheduleChoice& choice) const {
+  BuiltOperation build(const ScheduleChoice& chosen) const {
+    const ScheduleChoice choice = library::fitting(kernel, chosen, target);
     if (!kernel.is_program()) return {compile(build_choice(kernel, choice), target.name, how)};
     const Program program = build_program(kernel, choice);
     if (group) return {compile(program, target.name, *group, how)};
