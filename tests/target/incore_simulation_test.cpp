@@ -8,17 +8,26 @@
 #include <string>
 #include <vector>
 
+#include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
-#include "incore_kernels.h"
 #include "ir/text.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
 #include "target/target.h"
 #include "target/verify.h"
+#include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
+#include "tilewright/incore.h"
 
 // Cores with explicit memories, simulated: what is right under every schedule gives the result, and
 // each thing that is left out is a fault with its line.
+// Behind the headers, in a namespace of its own.
+#define main run_example
+namespace incore_gemm {
+#include "examples/incore_gemm.cpp"
+}  // namespace incore_gemm
+#undef main
+
 namespace tilewright::simulator {
 namespace {
 
@@ -59,6 +68,72 @@ struct Product {
   bool is_right() const { return error() < 3e-3; }
 };
 
+// C = A B^T in blocks of 32 x 48, k in steps of 64, double buffered, by units that have sequencers
+// of their own, and memories of partitions: A and B are transposed as they are loaded. Of the other
+// cores examples/incore_gemm.cpp has it.
+Kernel partitions_product() {
+  Kernel kernel("product");
+  kernel.target("incore_partitions");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
+  const Tensor C = kernel.out("C", bf16, {m, n});
+  CoreMemory a(kernel, "SBUF", "a", bf16, 64, 32, stages(2));
+  CoreMemory b(kernel, "SBUF", "b", bf16, 64, 48, stages(2));
+  CoreMemory c(kernel, "SBUF", "c", bf16, 32, 48, stages(2));
+  CoreMemory sums(kernel, "PSUM", "sums", f32, 32, 48, stages(2));
+  CoreRing loaded(kernel, "load", "tensor", stages(2));
+  CoreRing summed(kernel, "tensor", "vector", stages(2));
+  CoreRing copied(kernel, "vector", "store", stages(2));
+  const Dim columns = ceil_div(n, 48), tiles = ceil_div(m, 32) * columns;
+  kernel.ctas(min(multiprocessors(), tiles));
+  const auto each_block = [&](const std::function<void(const Block&, const Block&)>& body) {
+    for (Index number : range(cta_index(), tiles, cta_count())) {
+      body(m.block(number / columns, 32), n.block(number % columns, 48));
+    }
+  };
+  kernel.roles({sequencer("load",
+                          [&] {
+                            each_block([&](const Block& rows, const Block& cols) {
+                              for (Block depth : blocks(k, 64)) {
+                                loaded.produce([&](const Index& stage) {
+                                  move(a[stage].T(), A(rows, depth));
+                                  move(b[stage].T(), B(cols, depth));
+                                });
+                              }
+                            });
+                          }),
+                sequencer("tensor",
+                          [&] {
+                            each_block([&](const Block&, const Block&) {
+                              summed.produce([&](const Index& sum) {
+                                for (Index step : range(ceil_div(k, 64))) {
+                                  loaded.consume([&](const Index& stage) {
+                                    matmul(sums[sum], a[stage].T(), b[stage], step > 0,
+                                           min(Index(k) - step * 64, 64));
+                                  });
+                                }
+                              });
+                            });
+                          }),
+                sequencer("vector",
+                          [&] {
+                            each_block([&](const Block&, const Block&) {
+                              summed.consume([&](const Index& sum) {
+                                copied.produce(
+                                    [&](const Index& slot) { move(c[slot], sums[sum]); });
+                              });
+                            });
+                          }),
+                sequencer("store", [&] {
+                  each_block([&](const Block& rows, const Block& cols) {
+                    copied.consume([&](const Index& slot) { move(C(rows, cols), c[slot]); });
+                  });
+                })});
+  return kernel;
+}
+
+constexpr incore_gemm::Blocks kBlocks{32, 48, 64};
+
 ir::Kernel machine_form(const Kernel& kernel) {
   const ir::Kernel& traced = kernel.finish();
   return compiler::compile_to_machine(traced, traced.target).kernel;
@@ -66,8 +141,8 @@ ir::Kernel machine_form(const Kernel& kernel) {
 
 std::vector<ir::Kernel> products() {
   std::vector<ir::Kernel> all;
-  all.push_back(machine_form(incore_product("incore", "cube")));
-  all.push_back(machine_form(incore_product("incore_unified", "core")));
+  all.push_back(machine_form(incore_gemm::gemm("incore", "cube", kBlocks)));
+  all.push_back(machine_form(incore_gemm::gemm("incore_unified", "core", kBlocks)));
   all.push_back(machine_form(partitions_product()));
   return all;
 }
@@ -229,7 +304,7 @@ TEST(IncoreSimulation, TheTextParsesBack) {
 }
 
 TEST(IncoreSimulation, UnitsWorkBesideEachOther) {
-  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const ir::Kernel machine = machine_form(incore_gemm::gemm("incore", "cube", kBlocks));
   Product product(128, 96, 512);
   const MachineReport report = run(machine, product, 1);
   ASSERT_TRUE(report.ok());
@@ -361,102 +436,44 @@ TEST(IncoreSimulation, CoresHandOnThroughGlobalMemory) {
 
 // ---- Seeded faults.
 
-using Change = std::function<bool(Operation&)>;  // whether it is a site, and is changed
-
-// The kernel with one site changed; nothing where there is none of that number.
-bool change_site(ir::Kernel& kernel, const Change& change, int site) {
-  bool done = false;
-  ir::for_each(kernel.body, [&](Operation& o) {
-    if (done) return;
-    Operation changed = o;
-    if (!change(changed)) return;
-    if (site-- > 0) return;
-    o = std::move(changed);
-    done = true;
-  });
-  return done;
-}
-
-struct Found {
-  bool shows = false;
-  std::set<std::string> kinds;
-};
-
-// Several sizes and schedules. What is not well formed is refused before it runs.
-Found find(const ir::Kernel& mutant) {
-  Found found;
-  try {
-    target::verify(mutant, ErrorKind::usage);
-  } catch (const Error&) {
-    return {true, {"refused"}};
-  }
-  for (const auto& [m, n, k] : {std::tuple{40, 50, 136}, {34, 50, 200}}) {
-    for (std::uint64_t seed = 0; seed < 2; ++seed) {
-      Product product(m, n, k);
-      const MachineReport report = run(mutant, product, seed, 1);
-      for (const Fault& fault : report.faults) {
-        found.kinds.insert(fault.kind);
-        EXPECT_NE(fault.first.file, nullptr) << fault.message;
-      }
-      if (report.ok() && !product.is_right()) found.kinds.insert("mismatch");
-      if (!found.kinds.empty()) return {true, found.kinds};
-    }
-  }
-  found.shows = !found.kinds.empty();
-  return found;
-}
-
-// Each site's mutant; how many there were.
-int prove(const std::string& what, const ir::Kernel& machine,
-          const std::function<bool(ir::Kernel&, int site)>& seed) {
-  int site = 0;
-  for (;; ++site) {
-    ir::Kernel mutant = machine;
-    if (!seed(mutant, site)) break;
-    EXPECT_TRUE(find(mutant).shows) << what << " at site " << site << " of " << machine.target;
-  }
-  return site;
-}
-
 TEST(IncoreFaults, AreFoundAtEverySite) {
+  // The last piece of k has one element: else it would be summed with one less, too.
+  std::vector<checks::CoreCase> cases;
+  for (const auto& [m, n, k] : {std::tuple{34, 50, 209}, {40, 50, 136}}) {
+    cases.push_back(
+        [m = m, n = n, k = k](const std::vector<ir::Kernel>& kernels, MachineOptions options) {
+          Product product(m, n, k);
+          options.multiprocessors = 1;
+          checks::CoreRun made;
+          made.report = run_machine(kernels.front(), product.arguments(), options);
+          made.bits = checks::bits_of({product.C});
+          if (!product.is_right()) made.mismatch = "C";
+          return made;
+        });
+  }
+  checks::ProofOptions how;
+  how.schedules = 1;  // each finds the same
+  how.threads = 1;
+  using Verdict = checks::MutantResult::Verdict;
+  // A third of each kernel's. `simulate --faults` makes all of them.
+  how.parts = 3;
   for (const ir::Kernel& machine : products()) {
-    SCOPED_TRACE(machine.target);
-    const auto is = [](Op op) { return [op](const Operation& o) { return o.op == op; }; };
-    const auto changed = [&](const char* what, const Change& change) {
-      return prove(what, machine,
-                   [&](ir::Kernel& kernel, int site) { return change_site(kernel, change, site); });
-    };
-    int sites = 0;
-    for (const Op op : {Op::event_wait, Op::event_set, Op::core_load, Op::core_move,
-                        Op::core_matmul, Op::core_store}) {
-      sites += prove("without " + std::string(ir::info(op).name), machine,
-                     [&](ir::Kernel& kernel, int site) { return drop(kernel, site, is(op)); });
+    int caught = 0;
+    for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, how)) {
+      SCOPED_TRACE(machine.target + ": " + std::string(result.kind->name) + ": " +
+                   result.mutant.operation + " " + result.mutant.change);
+      EXPECT_NE(result.verdict, Verdict::undecided) << result.reason;
+      EXPECT_NE(result.verdict, Verdict::unreached);
+      // Ends that tensors have by themselves.
+      if (result.kind->number != 55) {
+        EXPECT_NE(result.verdict, Verdict::equivalent);
+      }
+      caught += result.verdict == Verdict::caught;
+      if (result.verdict != Verdict::caught || result.fault.kind == "mismatch") continue;
+      EXPECT_NE(result.fault.first.file, nullptr) << result.fault.message;
     }
-    // An event of another pair of units.
-    sites += changed("the event the other way", [](Operation& o) {
-      if (o.op != Op::event_set) return false;
-      const std::string from = o.attributes.text(Key::from);
-      o.attributes.set(Key::from, o.attributes.text(Key::to));
-      o.attributes.set(Key::to, from);
-      return true;
-    });
-    // Two memories in one place.
-    sites += changed("an overlap", [](Operation& o) {
-      if (o.op != Op::memory || o.attributes.integer(Key::offset) == 0) return false;
-      o.attributes.set(Key::offset, std::int64_t{0});
-      return true;
-    });
-    sites += changed("a window turned", [](Operation& o) {
-      if (o.op != Op::window) return false;
-      o.attributes.set(Key::transposed, 1 - o.attributes.integer_or(Key::transposed, 0));
-      return true;
-    });
-    sites += changed("the slot not rotated", [](Operation& o) {
-      if (o.op != Op::window || o.operands[1] == o.operands[2]) return false;
-      o.operands[1] = o.operands[2];
-      return true;
-    });
-    EXPECT_GE(sites, 40);
+    EXPECT_GE(caught, 25) << machine.target;
+    ++how.part;
   }
 }
 
@@ -474,7 +491,7 @@ std::map<std::string, std::string> messages(const ir::Kernel& mutant) {
 
 // What a fault is called, and which lines and fix it names.
 TEST(IncoreFaults, AreNamed) {
-  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const ir::Kernel machine = machine_form(incore_gemm::gemm("incore", "cube", kBlocks));
   const auto is_of = [](const Operation& o, const char* from, const char* to) {
     return ir::info(o.op).family == ir::Family::core_event && o.op != Op::unit_barrier &&
            o.attributes.text(Key::from) == from && o.attributes.text(Key::to) == to;
@@ -493,9 +510,9 @@ TEST(IncoreFaults, AreNamed) {
   };
   // Nothing says that what is read has been loaded.
   std::string message = without_any("MTE2", "MTE1")["race"];
-  EXPECT_THAT(message, HasSubstr("incore_kernels.h:36 (MTE1) may read a[stage 0] (Mat) before "
+  EXPECT_THAT(message, HasSubstr("(MTE1) may read a[stage 0] (Mat) before "
                                  "core_load at "));
-  EXPECT_THAT(message, HasSubstr("incore_kernels.h:30 (MTE2) is over"));
+  EXPECT_THAT(message, HasSubstr("incore_gemm.cpp:44 (MTE2) is over"));
   EXPECT_THAT(message, HasSubstr("an event from MTE2, set behind the first, to MTE1"));
   // Nothing says that a stage is free again: one buffer late.
   message = without_any("MTE1", "MTE2")["race"];
