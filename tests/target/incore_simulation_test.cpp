@@ -10,6 +10,7 @@
 
 #include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
+#include "incore_kernels.h"
 #include "ir/text.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
@@ -67,70 +68,6 @@ struct Product {
   }
   bool is_right() const { return error() < 3e-3; }
 };
-
-// C = A B^T in blocks of 32 x 48, k in steps of 64, double buffered, by units that have sequencers
-// of their own, and memories of partitions: A and B are transposed as they are loaded. Of the other
-// cores examples/incore_gemm.cpp has it.
-Kernel partitions_product() {
-  Kernel kernel("product");
-  kernel.target("incore_partitions");
-  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
-  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
-  const Tensor C = kernel.out("C", bf16, {m, n});
-  CoreMemory a(kernel, "SBUF", "a", bf16, 64, 32, stages(2));
-  CoreMemory b(kernel, "SBUF", "b", bf16, 64, 48, stages(2));
-  CoreMemory c(kernel, "SBUF", "c", bf16, 32, 48, stages(2));
-  CoreMemory sums(kernel, "PSUM", "sums", f32, 32, 48, stages(2));
-  CoreRing loaded(kernel, "load", "tensor", stages(2));
-  CoreRing summed(kernel, "tensor", "vector", stages(2));
-  CoreRing copied(kernel, "vector", "store", stages(2));
-  const Dim columns = ceil_div(n, 48), tiles = ceil_div(m, 32) * columns;
-  kernel.ctas(min(multiprocessors(), tiles));
-  const auto each_block = [&](const std::function<void(const Block&, const Block&)>& body) {
-    for (Index number : range(cta_index(), tiles, cta_count())) {
-      body(m.block(number / columns, 32), n.block(number % columns, 48));
-    }
-  };
-  kernel.roles({sequencer("load",
-                          [&] {
-                            each_block([&](const Block& rows, const Block& cols) {
-                              for (Block depth : blocks(k, 64)) {
-                                loaded.produce([&](const Index& stage) {
-                                  move(a[stage].T(), A(rows, depth));
-                                  move(b[stage].T(), B(cols, depth));
-                                });
-                              }
-                            });
-                          }),
-                sequencer("tensor",
-                          [&] {
-                            each_block([&](const Block&, const Block&) {
-                              summed.produce([&](const Index& sum) {
-                                for (Index step : range(ceil_div(k, 64))) {
-                                  loaded.consume([&](const Index& stage) {
-                                    matmul(sums[sum], a[stage].T(), b[stage], step > 0,
-                                           min(Index(k) - step * 64, 64));
-                                  });
-                                }
-                              });
-                            });
-                          }),
-                sequencer("vector",
-                          [&] {
-                            each_block([&](const Block&, const Block&) {
-                              summed.consume([&](const Index& sum) {
-                                copied.produce(
-                                    [&](const Index& slot) { move(c[slot], sums[sum]); });
-                              });
-                            });
-                          }),
-                sequencer("store", [&] {
-                  each_block([&](const Block& rows, const Block& cols) {
-                    copied.consume([&](const Index& slot) { move(C(rows, cols), c[slot]); });
-                  });
-                })});
-  return kernel;
-}
 
 constexpr incore_gemm::Blocks kBlocks{32, 48, 64};
 
@@ -431,6 +368,106 @@ TEST(IncoreSimulation, CoresHandOnThroughGlobalMemory) {
     ASSERT_FALSE(report.ok());
     const std::string& kind = report.faults.front().kind;
     EXPECT_TRUE(waits ? kind == "deadlock" : kind == "race" || kind == "uninitialised") << kind;
+  }
+}
+
+// Blocks run in no order: what two of them store has no value.
+TEST(IncoreSimulation, BlocksThatStoreOneElementAreFound) {
+  for (const bool apart : {true, false}) {
+    Kernel kernel("stored");
+    kernel.target("incore");
+    const Dim m = kernel.dim("m");
+    const Tensor X = kernel.in("X", f32, {m, 48}), Y = kernel.out("Y", f32, {m, 48});
+    kernel.ctas(2);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 48);
+    CoreEvent taken(kernel, "VMTE2", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& instance) {
+      const Block rows = m.block(apart ? cta_index() * 2 + instance : instance, 16);
+      move(x, X(rows, all));
+      taken.set();
+      taken.wait();
+      move(Y(rows, all), x);
+    })});
+    std::vector<float> from(64 * 48, 1.0F), to(64 * 48, NAN);
+    Arguments arguments;
+    for (const auto& [name, values] : {std::pair{"X", &from}, {"Y", &to}}) {
+      arguments.tensors.push_back(
+          {name, f32, {64, 48}, {}, reinterpret_cast<std::byte*>(values->data()), {}});
+    }
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), apart);
+    if (apart) continue;
+    EXPECT_EQ(report.faults.front().kind, "race");
+    EXPECT_THAT(report.faults.front().message, HasSubstr("touch one element of Y"));
+  }
+}
+
+// What has been read is written over by another unit.
+TEST(IncoreSimulation, ReadersOfGlobalMemoryAreOverBeforeItIsWritten) {
+  for (const bool waits : {true, false}) {
+    Kernel kernel("overwritten");
+    kernel.target("incore");
+    const Tensor X = kernel.inout("X", f32, {16, 48});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 48), y(kernel, "Vec", "y", f32, 16, 48);
+    CoreEvent taken(kernel, "VMTE2", "VMTE3"), made(kernel, "V", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& instance) {
+      when(instance == 0, [&] {
+        move(x, X(all, all));
+        if (waits) taken.set();
+        fill(y, 1);
+        made.set();
+        made.wait();
+        if (waits) taken.wait();
+        move(X(all, all), y);
+      });
+    })});
+    std::vector<float> values(16 * 48, 0.0F);
+    Arguments arguments;
+    arguments.tensors = {{"X", f32, {16, 48}, {}, reinterpret_cast<std::byte*>(values.data()), {}}};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), waits);
+    if (waits) continue;
+    EXPECT_EQ(report.faults.front().kind, "race");
+  }
+}
+
+// A text that somebody has changed is refused, not executed.
+TEST(IncoreSimulation, ChangedFormsAreRefused) {
+  const ir::Kernel machine = machine_form(incore_gemm::gemm("incore", "cube", kBlocks));
+  const auto is_refused =
+      [&](const std::function<bool(ir::Kernel & kernel, Operation & o)>& change) {
+        ir::Kernel changed = machine;
+        bool done = false;
+        ir::for_each(changed.body, [&](Operation& o) { done = done || change(changed, o); });
+        EXPECT_TRUE(done);
+        try {
+          target::verify(changed, ErrorKind::usage);
+        } catch (const Error&) {
+          return true;
+        }
+        return false;
+      };
+  EXPECT_FALSE(is_refused([](ir::Kernel&, Operation& o) { return o.op == Op::window; }));
+  // A memory of a row or a column less than its windows have, of fewer stages.
+  for (const std::size_t axis : {1U, 2U}) {
+    EXPECT_TRUE(is_refused([&](ir::Kernel& kernel, Operation& o) {
+      if (o.op != Op::memory) return false;
+      --kernel.types[o.results[0]].shape[axis];
+      return true;
+    }));
+  }
+  // Other parts of a tensor than their windows.
+  for (const Op op : {Op::core_load, Op::core_store}) {
+    for (const std::size_t axis : {0U, 1U}) {
+      EXPECT_TRUE(is_refused([&](ir::Kernel&, Operation& o) {
+        if (o.op != op) return false;
+        std::vector<std::int64_t> sizes = o.attributes.integers(Key::sizes);
+        --sizes[axis];
+        o.attributes.set(Key::sizes, sizes);
+        return true;
+      }));
+    }
   }
 }
 
