@@ -283,6 +283,7 @@ class Backward {
     };
     when(steps > 0, has_rows, [&] {
       to.read(key_place(kv));
+      if (held) fence_proxy_async();  // V was read, and no step has a fence behind it
       kv_ring_.release(kv);
       await_copies(group);
       if (!shared_) outputs_->put_values(group, to, before.stage, dv);

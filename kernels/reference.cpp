@@ -20,6 +20,21 @@ std::vector<double> numbers_of(const HostTensor& tensor) {
   }
   return numbers;
 }
+
+// Independent sums, so that a term need not wait for the one before it.
+double product_of_rows(const double* a, const double* b, std::int64_t count) {
+  constexpr std::int64_t kSums = 32;
+  double sums[kSums] = {};
+  std::int64_t i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (std::int64_t j = 0; j < kSums; ++j) sums[j] += a[i + j] * b[i + j];
+  }
+  for (; i < count; ++i) sums[0] += a[i] * b[i];
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return sum;
+}
+
 namespace {
 
 // Calls `body` with every number below `count`, from all processors.
@@ -34,20 +49,6 @@ void for_all(std::int64_t count, const std::function<void(std::int64_t)>& body) 
   for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
   work();
   for (std::thread& thread : others) thread.join();
-}
-
-// Independent sums, so that a term need not wait for the one before it.
-double dot(const double* a, const double* b, std::int64_t count) {
-  constexpr std::int64_t kSums = 32;
-  double sums[kSums] = {};
-  std::int64_t i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (std::int64_t j = 0; j < kSums; ++j) sums[j] += a[i + j] * b[i + j];
-  }
-  for (; i < count; ++i) sums[0] += a[i] * b[i];
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
 }
 
 // The rows of one sequence in packed tensors.
@@ -80,7 +81,7 @@ void attend(const AttentionSizes& s, const Rows& sequence,
                                       : sinks[static_cast<std::size_t>(h)];
     double maximum = sink;
     for (std::int64_t j = first; j <= last; ++j) {
-      const double score = s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim);
+      const double score = s.scale * product_of_rows(query, k.data() + key_row(j) * s.dim, s.dim);
       weights.push_back(s.softcap > 0 ? s.softcap * std::tanh(score / s.softcap) : score);
       maximum = std::max(maximum, weights.back());
     }
@@ -246,7 +247,7 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
   double maximum =
       sinks.empty() ? -std::numeric_limits<double>::infinity() : sinks[static_cast<std::size_t>(h)];
   for (std::int64_t j = first; j <= last; ++j) {
-    const double score = s.scale * dot(query, k.data() + key_row(j) * s.dim, s.dim);
+    const double score = s.scale * product_of_rows(query, k.data() + key_row(j) * s.dim, s.dim);
     const double share = s.softcap > 0 ? std::tanh(score / s.softcap) : 0;
     weights.push_back(s.softcap > 0 ? s.softcap * share : score);
     slopes.push_back(1 - share * share);
@@ -261,10 +262,10 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
   double mean = 0;
   for (std::int64_t j = first; j <= last; ++j) {
     const double weight = weights[static_cast<std::size_t>(j - first)] /= sum;
-    products.push_back(dot(out, v.data() + key_row(j) * s.dim_v, s.dim_v));
+    products.push_back(product_of_rows(out, v.data() + key_row(j) * s.dim_v, s.dim_v));
     mean += weight * products.back();
   }
-  if (!output.empty()) mean = dot(out, output.data() + query_row * s.dim_v, s.dim_v);
+  if (!output.empty()) mean = product_of_rows(out, output.data() + query_row * s.dim_v, s.dim_v);
   for (std::int64_t j = first; j <= last; ++j) {
     const auto at = static_cast<std::size_t>(j - first);
     const double score = weights[at] * (products[at] - mean + lse_gradient) * slopes[at] * s.scale;
@@ -363,7 +364,8 @@ std::vector<std::vector<double>> gemm_reference(const std::vector<HostTensor>& i
   std::vector<double> c(static_cast<std::size_t>(m * n));
   for_all(m, [&](std::int64_t i) {
     for (std::int64_t j = 0; j < n; ++j) {
-      c[static_cast<std::size_t>(i * n + j)] = scale * dot(a.data() + i * k, b.data() + j * k, k);
+      c[static_cast<std::size_t>(i * n + j)] =
+          scale * product_of_rows(a.data() + i * k, b.data() + j * k, k);
     }
   });
   return {std::move(c)};
@@ -388,7 +390,7 @@ std::vector<std::vector<double>> reduce_scatter_reference(std::int64_t ranks, bo
       for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0;
         for (std::size_t from = 0; from < a.size(); ++from) {
-          sum += dot(a[from].data() + (rank * m + i) * k, b[from].data() + j * k, k);
+          sum += product_of_rows(a[from].data() + (rank * m + i) * k, b[from].data() + j * k, k);
         }
         c[static_cast<std::size_t>(i * n + j)] = scale * sum + (has_bias ? more->flat(j) : 0);
       }

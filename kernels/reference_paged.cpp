@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/reference.h"
 #include "kernels/reference_offsets.h"
 
 namespace tilewright::kernels {
@@ -16,23 +17,24 @@ class PagedReference {
   PagedReference(const AttentionSizes& sizes, const PagedCache& cache,
                  const std::vector<HostTensor>& inputs)
       : s_(sizes),
-        Q_(inputs[0]),
+        queries_(inputs[0].shape()[0]),
+        page_(inputs[4].shape()[1]),
+        dim_of_values_(inputs[cache.latent ? 4 : 5].shape().back()),
+        Q_(numbers_of(inputs[0])),
+        K_(scaled(inputs[4], cache.quantised ? &inputs[6] : nullptr)),
+        V_(cache.latent ? K_ : scaled(inputs[5], cache.quantised ? &inputs[7] : nullptr)),
         cu_seqlens_q_(inputs[1]),
         lengths_(inputs[2]),
         block_table_(inputs[3]),
-        K_(inputs[4]),
-        V_(inputs[cache.latent ? 4 : 5]),
-        K_scale_(cache.quantised ? &inputs[6] : nullptr),
-        V_scale_(cache.quantised ? &inputs[7] : nullptr),
         sinks_(inputs.size() > after(cache) ? &inputs[after(cache)] : nullptr),
-        outputs_(static_cast<std::size_t>(Q_.shape()[0] * s_.heads * s_.dim_v), std::nan("")),
-        sums_(static_cast<std::size_t>(Q_.shape()[0] * s_.heads), std::nan("")) {}
+        outputs_(static_cast<std::size_t>(queries_ * s_.heads * s_.dim_v), std::nan("")),
+        sums_(static_cast<std::size_t>(queries_ * s_.heads), std::nan("")) {}
 
   std::vector<std::vector<double>> all() {
     for (std::int64_t b = 0; b < lengths_.elements(); ++b) {
       const std::int64_t first = integer(cu_seqlens_q_, b);
       const std::int64_t end =
-          first + rows_between("cu_seqlens_q", first, integer(cu_seqlens_q_, b + 1), Q_.shape()[0]);
+          first + rows_between("cu_seqlens_q", first, integer(cu_seqlens_q_, b + 1), queries_);
       for (std::int64_t query = first; query < end; ++query) {
         for (std::int64_t h = 0; h < s_.heads; ++h) {
           attend(b, query, integer(lengths_, b) - (end - query), h);
@@ -49,6 +51,17 @@ class PagedReference {
   }
   static std::int64_t integer(const HostTensor& tensor, std::int64_t at) {
     return static_cast<std::int64_t>(tensor.flat(at));
+  }
+
+  // Each row of a head of keys times its scale.
+  std::vector<double> scaled(const HostTensor& cache, const HostTensor* scale) const {
+    std::vector<double> numbers = numbers_of(cache);
+    const std::int64_t dim = cache.shape().back();
+    for (std::size_t i = 0; scale && i < numbers.size(); ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(i) / dim;
+      numbers[i] *= scale->flat(row % s_.kv_heads % scale->elements());
+    }
+    return numbers;
   }
 
   // A head of one query, which sees the keys up to `diagonal` of a causal mask.
@@ -71,43 +84,36 @@ class PagedReference {
     if (sinks_) sum = std::exp(sink - maximum);
     for (double& score : scores) sum += score = std::exp(score - maximum);
     const std::int64_t row = query * s_.heads + h;
-    for (std::int64_t d = 0; d < s_.dim_v; ++d) {
-      double output = 0;
-      for (std::size_t i = 0; i < slots.size(); ++i) {
-        output += scores[i] / sum * element(V_, V_scale_, row_of(slots[i], h), d);
-      }
-      outputs_[static_cast<std::size_t>(row * s_.dim_v + d)] = output;
+    double* const outputs = outputs_.data() + row * s_.dim_v;
+    std::fill_n(outputs, s_.dim_v, 0.0);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const double* const value = V_.data() + row_of(slots[i], h) * dim_of_values_;
+      const double weight = scores[i] / sum;
+      for (std::int64_t d = 0; d < s_.dim_v; ++d) outputs[d] += weight * value[d];
     }
     sums_[static_cast<std::size_t>(row)] = sum > 0 ? maximum + std::log(sum) : kNothing;
   }
 
   // -1 where the table has no page.
   std::int64_t slot_of(std::int64_t b, std::int64_t key) const {
-    const std::int64_t size = K_.shape()[1];
-    const std::int64_t page = integer(block_table_, b * block_table_.shape()[1] + key / size);
-    return page < 0 ? -1 : page * size + key % size;
+    const std::int64_t page = integer(block_table_, b * block_table_.shape()[1] + key / page_);
+    return page < 0 ? -1 : page * page_ + key % page_;
   }
   std::int64_t row_of(std::int64_t slot, std::int64_t h) const {
     return slot * s_.kv_heads + h / (s_.heads / s_.kv_heads);
   }
-  double element(const HostTensor& cache, const HostTensor* scale, std::int64_t row,
-                 std::int64_t d) const {
-    const double stored = cache.flat(row * cache.shape().back() + d);
-    return scale ? stored * scale->flat(row % s_.kv_heads % scale->elements()) : stored;
-  }
   double score(std::int64_t query, std::int64_t h, std::int64_t slot) const {
-    double product = 0;
-    for (std::int64_t d = 0; d < s_.dim; ++d) {
-      product +=
-          Q_.flat((query * s_.heads + h) * s_.dim + d) * element(K_, K_scale_, row_of(slot, h), d);
-    }
+    double product = product_of_rows(Q_.data() + (query * s_.heads + h) * s_.dim,
+                                     K_.data() + row_of(slot, h) * s_.dim, s_.dim);
     product *= s_.scale;
     return s_.softcap > 0 ? s_.softcap * std::tanh(product / s_.softcap) : product;
   }
 
   const AttentionSizes& s_;
-  const HostTensor &Q_, &cu_seqlens_q_, &lengths_, &block_table_, &K_, &V_;
-  const HostTensor *K_scale_, *V_scale_, *sinks_;
+  const std::int64_t queries_, page_, dim_of_values_;
+  const std::vector<double> Q_, K_, V_;
+  const HostTensor &cu_seqlens_q_, &lengths_, &block_table_;
+  const HostTensor* sinks_;
   std::vector<double> outputs_, sums_;
 };
 

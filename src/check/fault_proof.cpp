@@ -7,6 +7,7 @@
 
 #include "check/mutant_runner.h"
 #include "ir/text.h"
+#include "simulator/faults/sites.h"
 #include "support/parallel.h"
 #include "target/verify.h"
 
@@ -237,8 +238,9 @@ bool is_off_by_one(const simulator::Mutant& mutant) {
 
 std::vector<MutantResult> list_mutants(const ir::Kernel& machine) {
   std::vector<MutantResult> all;
+  const simulator::Sites sites(machine);
   for (const simulator::FaultKind& kind : simulator::fault_kinds()) {
-    for (simulator::Mutant& mutant : simulator::mutants_of(kind, machine)) {
+    for (simulator::Mutant& mutant : simulator::mutants_of(kind, sites)) {
       MutantResult& result = all.emplace_back();
       result.kind = &kind;
       result.mutant = std::move(mutant);

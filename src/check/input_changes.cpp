@@ -22,6 +22,11 @@ constexpr double kApart = 8;
 // What such operands are, or sums of products of two of them along the last axis: functions such as
 // tanh and sigmoid are neither 0 nor 1 there, and hang on all of their terms.
 constexpr double kSum = 3;
+// exp(-kFarSum / sqrt(256)) is 0 in f32.
+constexpr double kFarSum = 3072;
+constexpr double kSteep = 8;
+constexpr double kSmall = 1.0 / 16;
+constexpr std::size_t kFew = 4;  // inputs of which every two are changed
 
 void add_shifts(const std::vector<std::size_t>& inputs, std::vector<InputChange>& changes) {
   for (const double by : {-kFar, kFar}) changes.push_back({Kind::shift, inputs, by});
@@ -42,11 +47,48 @@ void add_changes(const HostTensor& tensor, std::size_t input, std::vector<InputC
 }
 
 // About as large as the others, and no two alike.
-double of_one_sign(double drawn, bool is_negative, bool is_summed, std::int64_t extent) {
+double of_one_sign(double drawn, bool is_negative, double sum, std::int64_t extent) {
   const double usual =
-      is_summed ? std::sqrt(kSum / static_cast<double>(std::max<std::int64_t>(extent, 1))) : kSum;
+      sum > 0 ? std::sqrt(sum / static_cast<double>(std::max<std::int64_t>(extent, 1))) : kSum;
   const double size = usual * (1 + std::clamp(drawn, -1.0, 1.0) / 8);
   return is_negative ? -size : size;
+}
+
+// Whether the element's coordinates but the last add up to an odd number, so that rows alternate
+// along each axis.
+bool is_in_odd_row(const std::vector<std::int64_t>& shape, std::int64_t element) {
+  std::int64_t sum = 0;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    if (axis + 1 < shape.size()) sum += element % shape[axis];
+    element /= shape[axis];
+  }
+  return sum % 2 != 0;
+}
+
+double in_rows(double value, bool has_small_rows, const std::vector<std::int64_t>& shape,
+               std::int64_t element, std::int64_t elements) {
+  if (has_small_rows) return is_in_odd_row(shape, element) ? value * kSmall : value;
+  const std::int64_t row = element / shape.back(), rows = elements / shape.back();
+  const double part =
+      static_cast<double>(row) / static_cast<double>(std::max<std::int64_t>(rows - 1, 1));
+  return value * (1 + kSteep * part);
+}
+
+// Of what all or every two of the inputs are.
+void add_together(const std::vector<std::size_t>& inputs, std::vector<InputChange>& changes) {
+  for (const double sum : {kSum, 0.0, kFarSum}) {
+    for (const std::size_t other : inputs) changes.push_back({Kind::sign, inputs, sum, 0, other});
+  }
+  if (inputs.size() > kFew) return;
+  for (const std::size_t first : inputs) {
+    for (const std::size_t second : inputs) {
+      if (first == second) continue;
+      changes.push_back({Kind::rows, {first, second}, kSteep, 0, second});
+      for (const double sum : {kSum, 0.0}) {
+        changes.push_back({Kind::sign, inputs, sum, 0, first, second});
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -61,10 +103,9 @@ std::vector<InputChange> changes_of_inputs(
     (tensor->dtype() == DType::f32 ? single : narrow).push_back(number);
   }
   if (single.size() > 1) add_shifts(single, changes);
-  for (const std::size_t negative : narrow) {
-    for (const double summed : {1, 0}) {
-      changes.push_back({Kind::sign, narrow, summed, 0, negative});
-    }
+  add_together(narrow, changes);
+  for (const std::vector<std::size_t>* all : {&narrow, &single}) {
+    for (const std::size_t input : *all) changes.push_back({Kind::zero, {input}});
   }
   return changes;
 }
@@ -80,10 +121,15 @@ void apply(const InputChange& change, std::size_t input, HostTensor& tensor) {
     const double value = tensor.flat(i);
     const double part =
         static_cast<double>(at) / static_cast<double>(std::max<std::int64_t>(extent - 1, 1));
-    if (change.kind == Kind::sign) {
-      const bool is_negative = input == change.negative;
-      tensor.set_flat(
-          i, of_one_sign(value, is_negative, change.by != 0, shape.empty() ? 1 : shape.back()));
+    if (change.kind == Kind::zero || (change.zero && *change.zero == input)) {
+      tensor.set_flat(i, 0);
+    } else if (change.kind == Kind::sign) {
+      tensor.set_flat(i, of_one_sign(value, input == change.other, change.by,
+                                     shape.empty() ? 1 : shape.back()));
+    } else if (change.kind == Kind::rows) {
+      tensor.set_flat(i, shape.empty()
+                             ? value
+                             : in_rows(value, input == change.other, shape, i, tensor.elements()));
     } else if (change.kind == Kind::growth) {
       tensor.set_flat(i, value * (1 + change.by * part));
     } else if (change.kind == Kind::shift || at + 1 == extent) {
@@ -102,9 +148,15 @@ std::string describe(const InputChange& change, const std::vector<std::string>& 
     case Kind::end:
       return fmt::format("the end of axis {} of {} lies {} apart", change.axis, name, change.by);
     case Kind::sign:
-      return fmt::format("{} are about {}, {} negative", name,
-                         change.by != 0 ? "as large as sums of some size want" : "3",
-                         names[change.negative]);
+      return fmt::format(
+          "{} are {}, {} negative{}", name,
+          change.by != 0 ? fmt::format("as large as sums of about {} want", change.by) : "about 3",
+          names[change.other], change.zero ? fmt::format(" and {} zero", names[*change.zero]) : "");
+    case Kind::zero:
+      return fmt::format("{} is zero", name);
+    case Kind::rows:
+      return fmt::format("{} grows from row to row, and every other row of {} is small",
+                         names[change.inputs.front()], names[change.other]);
     case Kind::shift:
       break;
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,14 +16,17 @@ namespace tilewright::checks {
 // has larger elements. Or those at the end of an axis lie apart from all others, so that one
 // element outweighs a block before it, which still counts. Or all operands of products have one
 // sign, but for one operand: sums then cancel nowhere, and an error of all their terms is one of
-// the result.
+// the result. One more may be zero then, which would hide it. Or one alone is zero: weights that
+// follow from it are equal, and round to nothing. Or one grows from row to row while every other
+// row of another one is small: what some rows need is done to their neighbours, too.
 struct InputChange {
-  enum class Kind : std::uint8_t { shift, growth, end, sign };
+  enum class Kind : std::uint8_t { shift, growth, end, sign, zero, rows };
   Kind kind = Kind::shift;
   std::vector<std::size_t> inputs;  // their numbers among all tensors
-  double by = 0;                    // of `sign`: whether products are summed along the last axis
+  double by = 0;  // of `sign`: the sum of products along the last axis; 0: there is none
   std::size_t axis = 0;
-  std::size_t negative = 0;  // the input of the other sign
+  std::size_t other = 0;                 // the input of the other sign, or with small rows
+  std::optional<std::size_t> zero = {};  // beside the sign
 };
 
 // Of inputs, by their numbers among all tensors: of each one alone, and of those of f32 together.

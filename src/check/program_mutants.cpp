@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "check/program_proof.h"
+#include "simulator/faults/sites.h"
 
 namespace tilewright::checks {
 
@@ -12,9 +13,12 @@ using simulator::FaultKind;
 ProgramMutants program_mutants_of(const ir::Program& program,
                                   const std::vector<ir::Kernel>& kernels, bool all_of_kernels) {
   ProgramMutants all;
+  std::vector<simulator::Sites> sites;
+  sites.reserve(kernels.size());
+  for (const ir::Kernel& kernel : kernels) sites.emplace_back(kernel);
   for (const FaultKind* kind : proof_kinds(all_of_kernels)) {
     for (std::size_t i = 0; i < kernels.size(); ++i) {
-      for (simulator::Mutant& mutant : simulator::mutants_of(*kind, kernels[i])) {
+      for (simulator::Mutant& mutant : simulator::mutants_of(*kind, sites[i])) {
         MutantResult& result = all.results.emplace_back();
         result.kind = kind;
         result.mutant = std::move(mutant);

@@ -148,6 +148,42 @@ Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launch
 // A launch refuses tensor maps with other strides (CUDA driver API, cuTensorMapEncodeTiled).
 constexpr std::int64_t kMapStrideBytes = 16;
 
+bool is_symbol(const Dim& dim, const std::string& name) {
+  return dim.kind() == Dim::Kind::symbol && dim.name() == name;
+}
+
+// What rows of the option must be a multiple of, so that TMA can copy them. A store has another way
+// for such rows, but where there are several of them the launch refuses their stride.
+std::int64_t multiple_of_rows(const SizedKernel& launched, const std::string& option,
+                              bool of_loads_alone = false) {
+  const ir::Kernel& machine = *launched.machine;
+  std::set<ir::ValueId> loaded;
+  std::map<ir::ValueId, ir::ValueId> chosen_from;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    if (operation.op == ir::Op::ragged_map) {
+      chosen_from[operation.results[0]] = operation.operands[0];
+    }
+    if (operation.op != ir::Op::tma_load) return;
+    const auto pair = chosen_from.find(operation.operands[0]);
+    loaded.insert(pair == chosen_from.end() ? operation.operands[0] : pair->second);
+  });
+  std::int64_t multiple = 1;
+  ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    if (operation.op != ir::Op::tensor_map) return;
+    const ir::Parameter& tensor = *machine.parameter_of(operation.operands[0]);
+    if (tensor.shape.size() < 2 || !is_symbol(tensor.shape.back(), option)) return;
+    const bool has_several_rows =
+        !of_loads_alone &&
+        std::any_of(tensor.shape.begin(), tensor.shape.end() - 1, [&](const Dim& axis) {
+          return axis.kind() == Dim::Kind::symbol && axis.name() != option &&
+                 multiple_of_rows(launched, axis.name(), /*of_loads_alone=*/true) > 1;
+        });
+    if (loaded.count(operation.results[0]) == 0 && !has_several_rows) return;
+    multiple = std::lcm(multiple, kMapStrideBytes / size_of(tensor.dtype));
+  });
+  return multiple;
+}
+
 // The next size that the option takes, and whose rows TMA can copy.
 std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOption& option,
                      std::int64_t size) {
@@ -162,25 +198,7 @@ std::int64_t allowed(const std::vector<SizedKernel>& launched, const KernelOptio
       multiple = std::lcm(multiple, dim.facts().multiple);
       most = std::min(most, dim.facts().maximum);
     }
-    // A store has another way for such rows.
-    std::set<ir::ValueId> loaded;
-    std::map<ir::ValueId, ir::ValueId> chosen_from;
-    ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
-      if (operation.op == ir::Op::ragged_map) {
-        chosen_from[operation.results[0]] = operation.operands[0];
-      }
-      if (operation.op != ir::Op::tma_load) return;
-      const auto pair = chosen_from.find(operation.operands[0]);
-      loaded.insert(pair == chosen_from.end() ? operation.operands[0] : pair->second);
-    });
-    ir::for_each(each.machine->body, [&](const ir::Operation& operation) {
-      if (operation.op != ir::Op::tensor_map || loaded.count(operation.results[0]) == 0) return;
-      const ir::Parameter& tensor = *each.machine->parameter_of(operation.operands[0]);
-      const Dim& row = tensor.shape.back();
-      if (tensor.shape.size() > 1 && row.kind() == Dim::Kind::symbol && row.name() == option.name) {
-        multiple = std::lcm(multiple, kMapStrideBytes / size_of(tensor.dtype));
-      }
-    });
+    multiple = std::lcm(multiple, multiple_of_rows(each, option.name));
   }
   const std::int64_t rounded_up = (size + multiple - 1) / multiple * multiple;
   return std::min(rounded_up, most / multiple * multiple);

@@ -108,10 +108,12 @@ struct Execution {
     a.randomise(1);
     b.randomise(2);
   }
-  explicit Execution(const std::string& text, std::uint64_t seed = 0) : Execution() {
+  explicit Execution(const std::string& text, std::uint64_t seed = 0, bool timing = false)
+      : Execution() {
     ir::verify(ir::parse_text(text, "kernel.tw"));
     MachineOptions options;
     options.seed = seed;
+    options.timing = timing;
     report = run(text, {&a, &b, &y}, options);
   }
 };

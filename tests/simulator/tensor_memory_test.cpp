@@ -201,6 +201,22 @@ TEST(TensorMemoryTest, ACommitIsOfItsOwnThreadsProducts) {
 }
 
 // L10: a fresh barrier passes a wait for the phase before, and holds one for its own.
+// Two are for the phase that is waited for, as far as their thread knows, and so would a third be.
+TEST(TensorMemoryTest, ACommitCountsForThePhaseThatItsThreadKnowsOf) {
+  std::string text = changed(kernel(), "\"done\", arrivals = 1", "\"done\", arrivals = 2");
+  text = changed(text, "mbarrier_init %24 {arrivals = 1", "mbarrier_init %24 {arrivals = 2");
+  const std::string twice = changed(text, kCommit, kCommit + kCommit);
+  const std::string thrice = changed(twice, kCommit, kCommit + kCommit);
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const MachineReport sure = Execution(twice, seed, /*timing=*/true).report;
+    ASSERT_TRUE(sure.ok()) << first_message(sure);
+    EXPECT_EQ(sure.timing + sure.words, "");
+    const MachineReport unsure = Execution(thrice, seed, /*timing=*/true).report;
+    ASSERT_TRUE(unsure.ok()) << first_message(unsure);
+    EXPECT_THAT(unsure.timing, testing::HasSubstr("the phase of done[0] that an arrival counts"));
+  }
+}
+
 TEST(TensorMemoryTest, AFreshBarrierIsNotPrimed) {
   const std::string before = "    mbarrier_wait %24, %7, %7\n";
   EXPECT_TRUE(Execution(changed(kernel(), kAlloc, kAlloc + before)).report.ok());

@@ -261,6 +261,7 @@ MachineReport ask(const std::string& text, MachineTensor& x, std::uint64_t seed)
   MachineOptions options;
   options.seed = seed;
   options.multiprocessors = 2;
+  options.timing = true;
   return run(text, {&x}, options);
 }
 
@@ -269,6 +270,7 @@ TEST(LaunchControlTest, EachPlaceIsWorkedOnOnce) {
     MachineTensor x("X", DType::i32, {8});  // -1 each
     const MachineReport report = ask(asking_kernel(kAnswered), x, seed);
     ASSERT_TRUE(report.ok()) << first_message(report);
+    EXPECT_THAT(report.words, testing::HasSubstr("whose place a cluster of asks takes over at"));
     for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(x.integer(i), 0) << "place " << i;
   }
 }

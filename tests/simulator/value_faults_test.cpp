@@ -233,6 +233,27 @@ TEST(ValueFaults, WeightThatIsZeroWhateverHappens) {
   EXPECT_EQ(count.equivalent, 2);
 }
 
+// As where the first block of a softmax rescales sums of nothing.
+TEST(ValueFaults, WeightThatMeetsZerosAlone) {
+  const auto count = [](const std::function<Tile(const Tile& nothing, const Tile& weight)>& of) {
+    XToC made("rescaled", kSize, kSize);
+    made.kernel.roles({role("math", warpgroups(1), registers(240), [&] {
+      const Tile x = load(made.X(all, all)).cast(f32);
+      const Var nothing{zeros({kSize, kSize})};
+      store(made.C(all, all), of(nothing, exp2(x)).cast(bf16));
+    })});
+    return expect_found(33, made.subject(5));
+  };
+  const Count alone =
+      count([](const Tile& nothing, const Tile& weight) { return nothing * weight; });
+  EXPECT_EQ(alone.mutants, 2);
+  EXPECT_EQ(alone.equivalent, 2);
+  const Count elsewhere =
+      count([](const Tile& nothing, const Tile& weight) { return nothing * weight + weight; });
+  EXPECT_EQ(elsewhere.caught, 1);
+  EXPECT_EQ(elsewhere.equivalent, 0);
+}
+
 TEST(ValueFaults, PagesTakenForNeighbours) {
   EXPECT_EQ(expect_found(25, pages({3, 6, 0, 5})).caught, 1);
   // Where they are neighbours the page that lies behind the first one's is the right one.

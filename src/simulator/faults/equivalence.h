@@ -57,6 +57,9 @@ std::string below_divisor(const Sites& sites, const Site& division);
 // Each of the masks puts zeros where there are zeros (masked_zeros.cpp).
 std::string hides_zeros(const Sites& sites, const std::vector<std::size_t>& selects);
 
+// Whatever the computation makes is multiplied by zeros (masked_zeros.cpp).
+std::string meets_zeros(const Sites& sites, const Site& computation);
+
 // What the computations on registers can make at all, from the constants that arrays are filled
 // with.
 class SpecialValues {

@@ -242,8 +242,11 @@ const std::vector<FaultKind>& fault_kinds() {
 }
 
 std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine) {
+  return mutants_of(kind, Sites(machine));
+}
+
+std::vector<Mutant> mutants_of(const FaultKind& kind, const Sites& sites) {
   if (!kind.seed) return {};
-  const Sites sites(machine);
   std::vector<Mutant> mutants = kind.seed(sites);
   for (Mutant& mutant : mutants) {
     const Site& site = sites.at(mutant.site);

@@ -68,5 +68,7 @@ const std::vector<FaultKind>& fault_kinds();
 // The mutants of a kernel in the machine form, in the order of their sites. Each is as well formed
 // as the verifier says: it may refuse some.
 std::vector<Mutant> mutants_of(const FaultKind& kind, const ir::Kernel& machine);
+// Of several kinds faster: what is known of a kernel is found out once.
+std::vector<Mutant> mutants_of(const FaultKind& kind, const Sites& sites);
 
 }  // namespace tilewright::simulator

@@ -52,6 +52,27 @@ class MaskedZeros {
     return is_zero(operands[2], select, through(maps[1], all), kDepth);
   }
 
+  // Whether all that takes the computation's results multiplies them by zero.
+  bool meets_zeros(const Site& computation) {
+    const ValueId result = computation.operation->operands[0];
+    for (const Use& use : sites_.uses(result)) {
+      const Site& site = sites_.at(use.site);
+      if (use.operand == 0 && writes_first_alone(site.op())) continue;
+      const Site* from = written_before(result, site);
+      if (from && from->number != computation.number) continue;
+      const ir::Operation& operation = *site.operation;
+      if (operation.op != Op::compute || operation.attributes.function() != Op::mul) return false;
+      const std::size_t other = 3 - use.operand;
+      Elements all(static_cast<std::size_t>(sites_.kernel().type(operation.operands[0]).shape[0]));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+      const Elements own = is_array(operation.operands[other])
+                               ? through(operation.attributes.maps()[other - 1], all)
+                               : Elements();
+      if (!is_zero(operation.operands[other], site, own, kDepth)) return false;
+    }
+    return true;
+  }
+
  private:
   bool is_array(ValueId value) const {
     return sites_.kernel().type(value).is(ir::Type::Kind::registers);
@@ -65,6 +86,10 @@ class MaskedZeros {
     return sites_.is_constant(value, 0);
   }
 
+  static bool writes_first_alone(Op op) {
+    return op == Op::compute || op == Op::copy || op == Op::fill || op == Op::coordinate ||
+           op == Op::reduce_registers;
+  }
   bool writes(const Site& site, ValueId array) const {
     const ir::Operation& operation = *site.operation;
     const ir::OpInfo& record = ir::info(operation.op);
@@ -72,10 +97,7 @@ class MaskedZeros {
     const bool is_named = std::count(operation.operands.begin(), operation.operands.end(), array) ||
                           std::count(operation.results.begin(), operation.results.end(), array);
     if (!is_named) return false;
-    const bool first_alone = operation.op == Op::compute || operation.op == Op::copy ||
-                             operation.op == Op::fill || operation.op == Op::coordinate ||
-                             operation.op == Op::reduce_registers;
-    if (first_alone) return operation.operands[0] == array;
+    if (writes_first_alone(operation.op)) return operation.operands[0] == array;
     return record.writes(ir::Memory::registers) || record.completion == ir::Completion::products ||
            operation.op == Op::wgmma_wait;
   }
@@ -122,6 +144,7 @@ class MaskedZeros {
 
   // Whether the load finds nothing at all of these elements that are hidden.
   bool is_outside(const ir::Operation& load, const Elements& elements) const {
+    if (!hidden_.coordinate) return false;
     const std::vector<std::int64_t>& sizes = load.attributes.integers(Key::sizes);
     const ir::RegisterLayout& layout = load.attributes.register_layout();
     const ir::RegisterLayout& of_mask = hidden_.coordinate->attributes.register_layout();
@@ -264,6 +287,11 @@ class MaskedZeros {
 };
 
 }  // namespace
+
+std::string meets_zeros(const Sites& sites, const Site& computation) {
+  if (!MaskedZeros(sites).meets_zeros(computation)) return {};
+  return "all that takes its result multiplies it by zero, as far as all numbers are finite";
+}
 
 std::string hides_zeros(const Sites& sites, const std::vector<std::size_t>& selects) {
   MaskedZeros zeros(sites);

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,10 @@ class Sites {
   }
   // Whether the scalar plus the constant is provably never less than the other one.
   bool not_less(ir::ValueId a, ir::ValueId b, std::int64_t more = 0) const {
-    return not_less_.proves(a, b, more);
+    // A kernel has few such questions, and each of its mutants asks them.
+    const auto [known, is_new] = not_less_known_.try_emplace({a, b, more});
+    if (is_new) known->second = not_less_.proves(a, b, more);
+    return known->second;
   }
   // Of a place: "k_full".
   std::string name(ir::ValueId place) const;
@@ -89,6 +94,7 @@ class Sites {
   };
   std::vector<Argument> arguments_;  // of a value
   mutable analysis::NotLess not_less_;
+  mutable std::map<std::tuple<ir::ValueId, ir::ValueId, std::int64_t>, bool> not_less_known_;
 };
 
 // Changes to a kernel. Operations are named by their numbers in the kernel as it is when called.

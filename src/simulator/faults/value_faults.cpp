@@ -230,6 +230,9 @@ std::vector<Mutant> seed_wrong_weights(const Sites& sites) {
     }
     mutants.push_back(mutant_at(sites, *site, "its result times 1.005"));
     mutants.back().equivalent = values.never_finite(*site);
+    if (mutants.back().equivalent.empty()) {
+      mutants.back().equivalent = meets_zeros(sites, *site);
+    }
     mutants.back().computations = {site->number};
     mutants.back().edit = [number = site->number, result = operands[0],
                            count = type.shape[0]](ir::Kernel& kernel) {

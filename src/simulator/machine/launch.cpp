@@ -72,9 +72,6 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       max_operations_(options.max_operations),
       to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
   if (options.provenance) provenance.emplace(*this);
-  if (options.timing && !kernel.tensor_memories.empty() && report.timing.empty()) {
-    report.timing = "commits of products in tensor memory, whose order is not followed";
-  }
 }
 
 void Launch::raise_too_long() const {
@@ -163,6 +160,7 @@ void Launch::happen(std::size_t index) {
 std::int64_t Launch::take_over() {
   // Hardware may also say that there is none where there are some.
   constexpr std::uint64_t kOneOf = 8;
+  timing.take_over();
   if (to_start_.count() == 0 || random.below(kOneOf) == 0) return -1;
   return to_start_.draw() * kernel.cluster;
 }
@@ -231,7 +229,11 @@ void Launch::finish(Warp& warp) {
   cta.left.join(warp.elected);
   if (--cta.live > 0) return;
   if (cta.left.beyond) left_.join_beyond(cta.left.beyond);
-  for (const Warp& each : cta.warps) check_issues(*this, each);
+  for (Warp& each : cta.warps) {
+    check_issues(*this, each);
+    // What is committed is over before the CTA is gone.
+    run_tensor_work(*this, each, each.tensor_sequence);
+  }
   timing.end(cta);
   check_exit(cta);
   check_tensor_memory(*this, cta);

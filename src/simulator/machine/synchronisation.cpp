@@ -355,6 +355,7 @@ void arrive_by_commit(Launch& launch, Warp& warp, const TensorWork& work, Cta& r
     over.passed.join(work.known.passed);
     receiver.barriers[work.barrier].accumulated.join(over);
   }
+  launch.timing.commit(work.known.timed, *work.instruction, receiver, work.barrier);
   if (&receiver != warp.cta) receiver.barriers[work.barrier].has_remote_arrivals = true;
   count_arrival(launch, warp, *work.instruction, receiver, work.barrier);
 }

@@ -115,9 +115,8 @@ void allocate(Launch& launch, const std::vector<Taking>& all) {
         fmt::format("{} takes {} columns, which nobody gives back", memory.name, memory.columns),
         "a tcgen05_dealloc before it", memory.where);
   }
-  // Another CTA may hold the first columns.
-  const int first = places[launch.random.below(places.size())];
-  for (const Taking& each : all) take(launch, *each.warp, *each.instruction, first);
+  // Another CTA may hold the first columns: who takes them for granted is always wrong here.
+  for (const Taking& each : all) take(launch, *each.warp, *each.instruction, places.back());
 }
 
 // Faults where somebody may still use columns that a CTA gives back, as far as each of the warps

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "simulator/machine/shadow.h"
@@ -49,6 +50,18 @@ class TensorMemory {
     bits_[column * kLanes + lane] = bits;
     written_[column][lane / 64] |= std::uint64_t{1} << lane % 64;
   }
+  // All lanes of a column.
+  bool is_written(int column) const {
+    return (written_[column][0] & written_[column][1]) == ~std::uint64_t{0};
+  }
+  void read(int column, float* lanes) const {
+    std::memcpy(lanes, bits_.data() + column * kLanes, kLanes * sizeof(float));
+  }
+  void write(int column, const float* lanes) {
+    std::memcpy(bits_.data() + column * kLanes, lanes, kLanes * sizeof(float));
+    mark_written(column);
+  }
+  void mark_written(int column) { written_[column].fill(~std::uint64_t{0}); }
   // Adds columns `first` ... of `lanes` from `lane` on to what an access touches.
   static void add(ByteSet& touched, int first, int count, int lane, int lanes);
 

@@ -245,23 +245,40 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
   if (!tensor.find(at.column, shape.n)) return;  // given back meanwhile, which was a fault
   const std::vector<float> a = read_a(launch, warp, cta, work, product, shape);
   const int m = Share(launch, shape).m;
+  const bool whole = m == TensorMemory::kLanes, valued = launch.kernel.valued;
   bool written = true;
   std::vector<float> sums(m);
-  for (int column = 0; column < shape.n; ++column) {
-    for (int row = 0; row < m; ++row) {
-      const int lane = at.lane + lane_of(row, m);
-      written = written && (!work.accumulate || tensor.is_written(lane, at.column + column));
-      sums[row] = work.accumulate ? std::bit_cast<float>(tensor.bits(lane, at.column + column)) : 0;
+  const auto take_sums = [&](int column) {
+    if (whole && work.accumulate) {
+      written = written && tensor.is_written(column);
+      return tensor.read(column, sums.data());
     }
-    for (int i = 0; i < product.k; ++i) {
+    std::fill(sums.begin(), sums.end(), 0.0F);
+    for (int row = 0; row < m && work.accumulate; ++row) {
+      const int lane = at.lane + lane_of(row, m);
+      written = written && tensor.is_written(lane, column);
+      sums[row] = std::bit_cast<float>(tensor.bits(lane, column));
+    }
+  };
+  const auto put_sums = [&](int column) {
+    if (whole) return tensor.write(column, sums.data());
+    for (int row = 0; row < m; ++row) {
+      tensor.write(at.lane + lane_of(row, m), column, std::bit_cast<std::uint32_t>(sums[row]));
+    }
+  };
+  for (int column = 0; column < shape.n; ++column) {
+    if (whole && !valued) {
+      written = written && (!work.accumulate || tensor.is_written(at.column + column));
+      tensor.mark_written(at.column + column);
+      continue;
+    }
+    take_sums(at.column + column);
+    for (int i = 0; i < product.k && valued; ++i) {
       const float factor = b[static_cast<std::size_t>(i) * shape.n + column];
       const float* const rows = a.data() + static_cast<std::size_t>(i) * m;
       for (int row = 0; row < m; ++row) sums[row] += rows[row] * factor;
     }
-    for (int row = 0; row < m; ++row) {
-      tensor.write(at.lane + lane_of(row, m), at.column + column,
-                   std::bit_cast<std::uint32_t>(sums[row]));
-    }
+    put_sums(at.column + column);
   }
   if (!written) {
     report_unwritten(launch, warp, *work.instruction, product.memory, "all that it adds to");

@@ -50,11 +50,9 @@ void Timing::start(Warp& warp) const {
   warp.lanes.timed = warp.elected.timed = Clock(launch_.order.agents().count());
 }
 
-void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
-                    std::int64_t expected) const {
-  if (!enabled_) return;
+void Timing::count(const Clock& known, const Instruction& instruction, Cta& cta,
+                   int barrier) const {
   Mbarrier& state = cta.barriers[barrier];
-  Clock& known = warp.view(instruction.elected).timed;
   PhasesInTime& in_time = state.in_time;
   const bool aware = std::all_of(in_time.waits.begin(), in_time.waits.end(), [&](const auto& wait) {
     return known[wait.first] >= wait.second;
@@ -67,9 +65,21 @@ void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int ba
     in_time.arrival = &instruction;
   }
   in_time.note(instruction, state.phase, is_unsure);
+}
+
+void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
+                    std::int64_t expected) const {
+  if (!enabled_) return;
+  Clock& known = warp.view(instruction.elected).timed;
+  count(known, instruction, cta, barrier);
   if (expected == 0) return;
   const int own = own_agent(warp, instruction.elected);
-  state.expects.push_back({own, ++known[own], expected});
+  cta.barriers[barrier].expects.push_back({own, ++known[own], expected});
+}
+
+void Timing::commit(const Clock& known, const Instruction& instruction, Cta& cta,
+                    int barrier) const {
+  if (enabled_) count(known, instruction, cta, barrier);
 }
 
 Clock Timing::issue(const Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
@@ -284,6 +294,14 @@ void Timing::tell_of_words(SourceLocation where) const {
   if (!launch_.report.words.empty()) return;
   launch_.report.words =
       fmt::format("what a word of global memory holds at {}", format_location(where));
+}
+
+void Timing::take_over() const {
+  if (!enabled_ || launch_.kernel.ctas <= launch_.kernel.cluster) return;
+  if (!launch_.report.words.empty()) return;
+  launch_.report.words =
+      fmt::format("whose place a cluster of {} takes over at {}", launch_.kernel.name,
+                  format_location(launch_.kernel.source->where));
 }
 
 void Timing::registers(const Warp& warp, const Instruction& instruction) const {

@@ -26,12 +26,17 @@
 //   one of them, and no arrival for them may come before a wait for an earlier one: behind the last
 //   turn of a ring. That is so in this launch. Of one with more turns it says nothing, unless
 //   some launch waits for a phase that the same instruction arrives for (ArrivalsInTime).
+// - So it is with a commit of products in tensor memory, which arrives once these are over: what
+// its
+//   thread knew when it committed is what counts. Its products come before it in any order, and
+//   what is committed is over before the CTA ends.
 // - A wait for phase p finds that phase: the order's own checks hold it to the phase, and phase
 //   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait. A warp's
 //   instructions come one behind the other, also where one lane executes the later ones. So who
 //   knows of what that lane did behind a wait of all lanes knows, in time, that the wait is over.
 // - A barrier of warps has the same warps at each use, since each of them knows that the use before
-//   is over. Registers are only ever given back before others ask for more.
+//   is over. Registers are only ever given back before others ask for more. Columns of tensor
+//   memory are the last free ones, whichever CTA asks.
 //
 // So each step has here and there the same steps before it, and the clocks of all views are the
 // same. A race, a missing fence and a use of what is in flight follow from these clocks and from
@@ -48,9 +53,9 @@ struct Warp;
 class Launch;
 
 // Words that CTAs change at the same time, such as a counter from which each takes the number of
-// its next tile, stand in the report by themselves: given what each access finds, the argument
-// holds. A wait until a word that only grows is large enough is none of them, nor is who comes last
-// to a word that counts (word_history.h).
+// its next tile, stand in the report by themselves, and so do places that clusters take over: given
+// what each access finds, the argument holds. A wait until a word that only grows is large enough
+// is none of them, nor is who comes last to a word that counts (word_history.h).
 //
 // Keeps clocks of what has happened in time: also by way of copies, which order nothing but what
 // they write. Says in the report what hangs on the order, the first such thing alone.
@@ -63,6 +68,8 @@ class Timing {
   // Before an arrival on the mbarrier of a CTA, which may expect bytes.
   void arrive(Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
               std::int64_t expected) const;
+  // Before a commit of products in tensor memory arrives, of which the thread knew so much.
+  void commit(const Clock& known, const Instruction& instruction, Cta& cta, int barrier) const;
   // Before a copy to the CTA; what its issuer knows, for the barrier.
   Clock issue(const Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
               std::int64_t bytes, bool multicast) const;
@@ -79,10 +86,14 @@ class Timing {
   void end();
   // Before the access to a word, which others may read or change at the same time.
   void word(Warp& warp, const Access& access, const std::byte* word);
+  // A cluster asks for the place of one that has not started: which one it gets is drawn.
+  void take_over() const;
   // Asks for registers, or gives some back, once more.
   void registers(const Warp& warp, const Instruction& instruction) const;
 
  private:
+  // Notes for which phase it counts, and whether it may count for another.
+  void count(const Clock& known, const Instruction& instruction, Cta& cta, int barrier) const;
   // Whether it matters that an arrival may count for another phase of the barrier.
   void find_unsure(const Mbarrier& state, int barrier) const;
   void note_arrivals(const Mbarrier& state, int barrier);

@@ -1,0 +1,63 @@
+#include "check/input_changes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace tilewright::checks {
+namespace {
+
+using Kind = InputChange::Kind;
+
+struct Inputs {
+  HostTensor q = HostTensor::random_normal(bf16, {1, 4, 2, 16}, 1);
+  HostTensor k = HostTensor::random_normal(bf16, {1, 6, 2, 16}, 2);
+  std::vector<InputChange> changes = changes_of_inputs({{0, &q}, {1, &k}});
+
+  // Of the first change that is so described.
+  Inputs& changed(const std::string& description) {
+    const auto found = std::find_if(changes.begin(), changes.end(), [&](const InputChange& change) {
+      return describe(change, {"Q", "K"}) == description;
+    });
+    EXPECT_NE(found, changes.end()) << description;
+    for (const std::size_t input : found->inputs) apply(*found, input, input == 0 ? q : k);
+    return *this;
+  }
+};
+
+TEST(InputChanges, OneIsZero) {
+  Inputs inputs;
+  const HostTensor k = inputs.k;
+  inputs.changed("Q is zero");
+  for (std::int64_t i = 0; i < inputs.q.elements(); ++i) EXPECT_EQ(inputs.q.flat(i), 0);
+  EXPECT_EQ(inputs.k, k);
+}
+
+TEST(InputChanges, SumsOfOneSignAreFarFromZero) {
+  Inputs inputs;
+  inputs.changed("Q and K are as large as sums of about 3072 want, K negative");
+  double sum = 0;
+  for (std::int64_t i = 0; i < 16; ++i) sum += inputs.q.flat(i) * inputs.k.flat(i);
+  EXPECT_NEAR(sum, -3072, 400);
+}
+
+// Rows alternate along each axis, and those of the other input grow.
+TEST(InputChanges, SmallRowsBesideLargeOnes) {
+  Inputs inputs;
+  const HostTensor q = inputs.q, k = inputs.k;
+  inputs.changed("K grows from row to row, and every other row of Q is small");
+  for (std::int64_t query = 0; query < 4; ++query) {
+    for (std::int64_t head = 0; head < 2; ++head) {
+      const double factor = (query + head) % 2 == 0 ? 1 : 1.0 / 16;
+      EXPECT_EQ(inputs.q.at({0, query, head, 3}), q.at({0, query, head, 3}) * factor);
+    }
+  }
+  EXPECT_EQ(inputs.k.flat(0), k.flat(0));
+  const std::int64_t last = k.elements() - 1;
+  EXPECT_NEAR(inputs.k.flat(last), 9 * k.flat(last), std::abs(k.flat(last)) / 16);
+}
+
+}  // namespace
+}  // namespace tilewright::checks
