@@ -476,7 +476,7 @@ TEST(GemmSm100Test, BarriersHandOverWhatIsNoRing) {
                 const Barrier barrier(kernel, "barrier", 1);
                 kernel.roles({role("commit", warps(2), registers(64), [&] { barrier.commit(); })});
               }),
-              HasSubstr("commit: each of the 2 warps of the role \"commit\" would do it"));
+              HasSubstr("commit: every one of the 2 warps of the role \"commit\" would do it"));
 }
 
 // As error_in_role, with tensor memory and a ring of pairs.
