@@ -21,8 +21,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"
 import tilewright  # noqa: E402
 
 SIDES = {"gemm_reduce_scatter": ProductSide, "all_gather_gemm": ProductSide,
-         "sequence_parallel_attention": AttentionSide,
-         "sequence_parallel_attention_backward": GradientSide}
+         "sequence_parallel_attention": AttentionSide, "ring_attention": AttentionSide,
+         "sequence_parallel_attention_backward": GradientSide,
+         "ring_attention_backward": GradientSide}
 SLEEP_CYCLES = 20_000_000  # the GPU waits while the host queues a round
 
 

@@ -4,6 +4,7 @@
     bench/gpu_attention_ranks.py --library build/release/lib/libtilewright.so
     bench/gpu_attention_ranks.py --gpus 4 --no-peers 1x16384x32/8
     bench/gpu_attention_ranks.py --gradients
+    bench/gpu_attention_ranks.py --ring --no-peers
 
 A row is batch x length x heads/kv_heads, of all ranks together, with dim 128. Each GPU has a
 process. `alone` is the faster of ours and FlashAttention-3 on so many heads as there are for a
@@ -11,7 +12,8 @@ rank, of whole sequences, on all GPUs at once: the same arithmetic, and nothing 
 `in turn` gathers K and V by NCCL and then attends; `ring` sends them around under the attention.
 Causal rows have zig-zag shards. All have tensors of the same sizes that are allocated before, and
 many runs follow each other. `error` is that of eight rows of each rank against float64.
-With --gradients all is the backward pass, which has no peers over ranks.
+With --gradients all is the backward pass, which has no peers over ranks. With --ring ours is in a
+ring too.
 """
 
 import argparse
@@ -23,7 +25,6 @@ import measure
 import tilewright_c
 from distributed_ranks import Ranks, medians, text_of
 
-ATTENTION = "sequence_parallel_attention"
 SIZES = "1x16384x32/8 2x8192x64/8 1x65536x32/8".split()
 DIM = 128
 
@@ -32,7 +33,8 @@ def measure_row(ranks, text, causal, arguments, variants):
     """The best ratio to attention alone, and whether a result was wrong."""
     batch, length, heads = text.split("x")
     heads, kv_heads = map(int, heads.split("/"))
-    operation = ATTENTION + "_backward" if arguments.gradients else ATTENTION
+    operation = ("ring_attention" if arguments.ring else "sequence_parallel_attention") + \
+        ("_backward" if arguments.gradients else "")
     row = operation, int(batch), int(length), heads, kv_heads, DIM, causal
     checked = {options: ranks.check(row, options, arguments.repeats) for options in variants}
     # Two products of heads x length^2 x dim, or five, half of it under the mask.
@@ -71,6 +73,7 @@ def main():
     parser.add_argument("--library", default="build/release/lib/libtilewright.so")
     parser.add_argument("--gpus", type=int, default=torch.cuda.device_count())
     parser.add_argument("--gradients", action="store_true")
+    parser.add_argument("--ring", action="store_true")
     parser.add_argument("--schedules", nargs="+", help="of ours; else what is chosen")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=5, help="runs whose bits are compared")

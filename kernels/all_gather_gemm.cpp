@@ -49,10 +49,12 @@ Parts parts_of(const AllGatherGemm& o) {
   return o.ranks == 2 ? Parts{4, 4} : Parts{2, 1};
 }
 // Beside wide tiles, which need four stages of their own, shared memory has room for few pieces.
-// Of few rows fewer fences save more than pieces that are told one by one.
+// These are smaller: the link then waits less for the next one (docs/log). Of few rows fewer fences
+// save more than pieces that are told one by one.
 RowPush::Plan push_plan(const AllGatherGemm& o) {
   return {.ranks = o.ranks,
           .dtype = o.gemm.dtype,
+          .rows = is_wide(o) ? 32 : 64,
           .depths = parts_of(o).depths,
           .stages = is_wide(o) ? 2 : 4,
           .block_k = o.gemm.block_k,

@@ -129,14 +129,8 @@ struct PairWork {
   void load_pairs() {
     pairs.hand_out([&](const Index& number) {
       const KeyPlace at = sequences.place(number);
-      const Sequence sequence = sequences.of(at.sequence);
-      const Block cols = sequence.keys.block(at.block, 2 * kRows);
-      const auto load = [&] { load_pair(at, sequence, cols); };
-      if constexpr (Keys::kOneLength) {
-        load();
-      } else {
-        when(cols.start() < cols.limit(), load);
-      }
+      load_at(sequences, at, 2 * kRows,
+              [&](const Sequence& sequence, const Block& cols) { load_pair(at, sequence, cols); });
     });
     key_ring.produce(no_keys(kEndOfKeys, 0));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <utility>
 
 #include "kernels/attention_backward_sequences.h"
@@ -356,6 +357,21 @@ class PackedKeys : public Packed {
   HeadParts parts_;
   HeadGroups groups_;
 };
+
+// What a persistent kernel has of the block of keys at `at`, of `size` keys: `load` with its
+// sequence and keys. Packed sequences have places without keys: there `none`.
+template <typename Keys, typename Load>
+void load_at(const Keys& sequences, const KeyPlace& at, int size, const Load& load,
+             const std::function<void()>& none = {}) {
+  const typename Keys::One sequence = sequences.of(at.sequence);
+  const Block keys = sequence.keys.block(at.block, size);
+  if constexpr (Keys::kOneLength) {
+    load(sequence, keys);
+  } else {
+    when(
+        keys.start() < keys.limit(), [&] { load(sequence, keys); }, none);
+  }
+}
 
 // Numbers below `count`, to whichever CTA of a persistent kernel is the first to ask. `next` is a
 // word of a workspace, which is 0 behind the last of them. `end` runs in each CTA when none is

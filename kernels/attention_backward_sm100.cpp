@@ -124,14 +124,8 @@ class BackwardSm100 {
   }
 
   void load_block(const KeyPlace& at) {
-    const Sequence sequence = sequences_.of(at.sequence);
-    const Block cols = keys_of(sequence, at.block);
-    const auto load = [&] { load_keys(at, sequence, cols); };
-    if constexpr (Keys::kOneLength) {
-      load();
-    } else {
-      when(cols.start() < cols.limit(), load);
-    }
+    load_at(sequences_, at, kRows,
+            [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols); });
   }
 
   // All heads that share the keys go through them.

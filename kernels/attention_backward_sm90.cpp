@@ -22,9 +22,8 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kTileRows = 64;  // of a warpgroup's tile of dQ; and columns, of dQ^T
-constexpr int kLine = 128;     // f32 that a warp adds at a time
-constexpr int kStages = 2;     // of a block of queries
+constexpr int kTileRows = BackwardPlan::kTileRows, kLine = BackwardPlan::kLine;
+constexpr int kStages = 2;  // of a block of queries
 // Added to the number of a tile of dQ by who is last to come to it.
 constexpr int kLast = 1 << 28;
 
@@ -124,16 +123,12 @@ class Backward {
   // follow: those of all heads that share the keys. Without turns and without a mask each block of
   // keys begins at another row, so that not all add to the same one.
   void load_block(const KeyPlace& at) {
-    const Sequence sequence = sequences_.of(at.sequence);
-    const Block cols = keys_of(sequence, at.block);
-    const auto load = [&] { load_keys(at, sequence, cols); };
-    if constexpr (Keys::kOneLength) {
-      load();
-    } else {
-      when(cols.start() < cols.limit(), load, [&] {
-        if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.number));
-      });
-    }
+    load_at(
+        sequences_, at, a_.block_k,
+        [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols); },
+        [&] {
+          if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.number));
+        });
   }
 
   void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
@@ -500,75 +495,6 @@ class Backward {
 };
 
 }  // namespace
-
-std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& blocks) const {
-  return {blocks * (tiles(a) * tile_lines(a)), kLine};
-}
-
-int BackwardPlan::tiles(const Attention& a) const {
-  return a.block_q * a.dim / (tile_lines(a) * kLine);
-}
-
-int BackwardPlan::tile_lines(const Attention& a) const {
-  return kTileRows * (transposed ? kTileRows : a.dim) / kLine;
-}
-
-int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
-
-BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool is_packed,
-                           const Caller& caller) {
-  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
-    if (dim > 0 && dim % 16 == 0 && dim <= 128) continue;
-    caller.refuse(std::string(name) + " is " + std::to_string(dim),
-                  std::string("take a multiple of 16 up to 256") + kOtherTarget);
-  }
-  if (size_of(a.dtype) != 2) {
-    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
-                  std::string("take bf16 or f16") + kOtherTarget);
-  }
-  if (a.block_q != backward_rows(a) || a.block_k != kGroups * kGroupRows) {
-    caller.refuse(
-        "block_q is " + std::to_string(a.block_q) + " and block_k " + std::to_string(a.block_k),
-        "take with_sm90_backward_blocks(attention): " + std::to_string(backward_rows(a)) +
-            " queries and " + std::to_string(kGroups * kGroupRows) + " keys");
-  }
-  BackwardPlan plan;
-  plan.transposed = plan_case("dQ^T", a.dim % kTileRows == 0);
-  plan.by_columns = plan_case("dQ by columns", plan.transposed && a.dim > kTileRows);
-  plan_case("padded rows of Q", shared_columns(a.dim) > a.dim);
-  plan_case("padded rows of V", shared_columns(a.dim_v) > a.dim_v);
-  const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);
-  plan.alternates = plan_case("dQ in turn", is_short && !plan.by_columns);
-  plan.reads_l_early = a.softcap == 0;
-  plan.reads_d_early = is_short && a.softcap == 0;
-  if (plan.reads_d_early && plan.by_columns) {
-    // Offsets of sequences and the ends of a window take registers too; so do parts of shared heads
-    // beside conversions.
-    const bool has_parts = order == Order::blocks && a.heads > a.kv_heads;
-    const int most = is_packed ? 48 : a.window > 0 || has_parts ? 64 : 80;
-    plan.held_columns = std::min(a.dim_v, most);
-  }
-  plan_case("columns of V in registers", plan.held_columns > 0);
-  plan.meets_early = !is_short;
-  plan.ordered = plan_case("dQ in order", order == Order::blocks);
-  plan.shares = plan_case("heads share keys", a.heads > a.kv_heads);
-  plan.keys = keys;
-  plan_case("sums of keys apart", plan.sums_keys_apart());
-  plan.rotates = plan_case("rows rotated", !plan.ordered && !a.causal);
-  plan.adds_together =
-      plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
-  plan.key_stages = is_short ? 1 : 2;
-  plan.values_apart = is_short;
-  // It needs a place in shared memory apart from dS, as dV has. Beside padded rows the offsets of
-  // sequences leave too few registers for it.
-  const bool is_padded = shared_columns(a.dim) > a.dim || shared_columns(a.dim_v) > a.dim_v;
-  plan.last_converts = plan_case("who adds last converts dQ",
-                                 plan.ordered && plan.values_apart && !(is_packed && is_padded));
-  plan.staggers = plan_case("second warpgroup behind the first", is_short && !plan.ordered);
-  plan.load_registers = 24;
-  plan.math_registers = 240;
-  return plan;
-}
 
 template <typename Sequences>
 Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::string& name) {

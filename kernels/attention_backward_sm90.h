@@ -19,6 +19,8 @@ constexpr int kScoreStages = 2;  // of dS
 
 // How dQ is divided, and in which order a warpgroup works.
 struct BackwardPlan {
+  static constexpr int kTileRows = 64;  // of a warpgroup's tile of dQ; and columns, of dQ^T
+  static constexpr int kLine = 128;     // f32 that a warp adds at a time
   // A warpgroup adds a tile: half of dQ's columns, or of its rows; or there is one tile, which the
   // warpgroups add in turn. It is 64 x 64 of dQ^T, or 64 rows of dQ.
   bool by_columns, alternates, transposed;

@@ -87,14 +87,8 @@ class WideBackward {
   }
 
   void load_block(const KeyPlace& at) {
-    const Sequence sequence = sequences_.of(at.sequence);
-    const Block cols = keys_of(sequence, at.block);
-    const auto load = [&] { load_keys(at, sequence, cols); };
-    if constexpr (Keys::kOneLength) {
-      load();
-    } else {
-      when(cols.start() < cols.limit(), load);
-    }
+    load_at(sequences_, at, kRows,
+            [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols); });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows

@@ -46,18 +46,8 @@ struct PulledTile {
     const Tile column = cols.as_row();
     const Tile seen = column < cols.limit();
     if (!a.causal) return seen;
-    const Tile key = column + ahead, last = tile.rows.as_column() + tile.diagonal;
-    const Tile below = seen && key <= last;
-    return a.window > 0 ? below && key > last - a.window : below;
+    return seen && under_mask(a, column + ahead, tile.rows.as_column() + tile.diagonal);
   }
-};
-
-// Whether a tile of so many is of the rank's second piece, and its number in its piece.
-struct TileOfPiece {
-  TileOfPiece(const Index& number, const Dim& early)
-      : is_late(number >= early), number(select(is_late, max(number - early, 0), number)) {}
-  Condition is_late;
-  Index number;
 };
 
 Kernel pulled_attention(const SequenceParallelAttention& o) {

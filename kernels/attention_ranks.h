@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kernels/attention_parameters.h"
+#include "kernels/caller.h"
 #include "tilewright/kernels/attention_ranks.h"
 
 // What attentions over ranks share.
@@ -8,7 +9,12 @@ namespace tilewright::kernels {
 
 // Raises for what fits no attention over ranks.
 void check_attention_ranks(const SequenceParallelAttention& o, const Caller& caller);
-void check_attention_ranks_backward(const SequenceParallelAttention& o, const Caller& caller);
+// Whether each rank can have heads of its own, with all of their keys' gradients.
+bool divides_heads(const SequenceParallelAttention& o);
+
+// Gradients by keys that go round, of any heads.
+Program gradients_in_ring(const SequenceParallelAttention& o, bool of_lse, bool is_packed,
+                          const Caller& caller);
 
 // An axis that is divided among ranks. A rank's rows are one run of those of the whole, or two; a
 // run of a rank is called a piece here, and pieces are numbered in the order of the whole. Numbers
@@ -63,6 +69,20 @@ class DividedAxis {
   Dim rows_, ranks_;
   bool zig_zag_;
 };
+
+// Whether a tile of so many is of the rank's second piece, and its number in its piece.
+struct TileOfPiece {
+  TileOfPiece(const Index& number, const Dim& early)
+      : is_late(number >= early), number(select(is_late, max(number - early, 0), number)) {}
+  Condition is_late;
+  Index number;
+};
+
+// Of keys and of the last ones that queries see, both as rows of the whole.
+inline Tile under_mask(const Attention& a, const Tile& keys, const Tile& last) {
+  const Tile below = keys <= last;
+  return a.window > 0 ? below && keys > last - a.window : below;
+}
 
 // One past the last key that queries see whose last row is before `end` of the whole.
 template <typename Number>

@@ -6,6 +6,7 @@
 #include "kernels/attention_backward_record.h"
 #include "kernels/attention_ranks.h"
 #include "kernels/heads_exchange_sm90.h"
+#include "tilewright/plan_case.h"
 
 // The gradients of attention over ranks, by heads: each rank gets all rows of its own heads, makes
 // their gradients as one GPU does, and gives those of the others' rows back. What they take of O
@@ -13,16 +14,9 @@
 // travel.
 namespace tilewright::kernels {
 
-void check_attention_ranks_backward(const SequenceParallelAttention& o, const Caller& caller) {
-  check_attention_ranks(o, caller);
-  const Attention& a = o.attention;
-  const auto refuse = [&](const std::string& what, const std::string& fix) {
-    caller.refuse(what + ", for " + std::to_string(o.ranks) + " ranks", fix);
-  };
-  // Of a head of keys that ranks share each would have a part of the gradients.
-  if (a.kv_heads % o.ranks != 0) {
-    refuse("kv_heads is " + std::to_string(a.kv_heads), "take a multiple of the ranks");
-  }
+bool divides_heads(const SequenceParallelAttention& o) {
+  return plan_case("keys' heads are a multiple of the ranks",
+                   o.attention.kv_heads % std::max(o.ranks, 1) == 0);
 }
 
 namespace {
@@ -326,7 +320,9 @@ class GradientsByHeads {
 
 Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
                   const Caller& caller) {
-  check_attention_ranks_backward(o, caller);
+  check_attention_ranks(o, caller);
+  // Of a head of keys that ranks share each would have a part of the gradients.
+  if (!divides_heads(o)) return gradients_in_ring(o, of_lse, /*is_packed=*/false, caller);
   Program program(caller.function, o.ranks, caller.where);
   GradientsByHeads(program, o, of_lse).record(is_sm90, caller);
   return program;
@@ -337,6 +333,12 @@ Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
 Program sequence_parallel_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                              SourceLocation where) {
   return gradients(o, of_lse, false, {"sequence_parallel_attention_backward", where});
+}
+
+Program sequence_parallel_varlen_attention_backward(const SequenceParallelAttention& o, bool of_lse,
+                                                    SourceLocation where) {
+  return gradients_in_ring(o, of_lse, /*is_packed=*/true,
+                           {"sequence_parallel_varlen_attention_backward", where});
 }
 
 Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& o, bool of_lse,

@@ -320,21 +320,30 @@ std::vector<std::vector<double>> attention_backward_reference(
 
 std::vector<std::vector<double>> sequence_parallel_attention_backward_reference(
     const AttentionSizes& s, int ranks, Shards shards, bool has_sinks,
-    const std::vector<HostTensor>& inputs) {
+    const std::vector<HostTensor>& inputs, bool is_packed) {
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(ranks);
-  const auto whole = [&](std::size_t place) { return whole_of(inputs, place, of_rank, 1, shards); };
+  const int axis = is_packed ? 0 : 1;
+  const auto whole = [&](std::size_t place) {
+    return whole_of(inputs, place, of_rank, axis, shards);
+  };
   const HostTensor none = HostTensor::zeros(f32, {0});
-  const std::size_t at = has_sinks ? 4 : 3;  // of O, LSE, dO and perhaps dLSE
-  const HostTensor dLSE = of_rank > at + 3 ? whole_of(inputs, at + 3, of_rank, 2, shards) : none;
-  const std::vector<std::vector<double>> gradients = attention_backward_reference(
-      of_all_ranks(s, ranks),
-      {whole(0), whole(1), whole(2), whole(at + 2), dLSE, has_sinks ? inputs[3] : none, whole(at)});
+  const std::size_t first = is_packed ? 5 : 3;         // behind V, or where sequences begin
+  const std::size_t at = first + (has_sinks ? 1 : 0);  // of O, LSE, dO and perhaps dLSE
+  const HostTensor dLSE =
+      of_rank > at + 3 ? whole_of(inputs, at + 3, of_rank, axis + 1, shards) : none;
+  const std::vector<HostTensor> offsets(inputs.begin() + 3,
+                                        inputs.begin() + static_cast<std::ptrdiff_t>(first));
+  const std::vector<std::vector<double>> gradients =
+      attention_backward_reference(of_all_ranks(s, ranks),
+                                   {whole(0), whole(1), whole(2), whole(at + 2), dLSE,
+                                    has_sinks ? inputs[first] : none, whole(at)},
+                                   offsets);
   std::vector<std::vector<double>> outputs;
   for (int rank = 0; rank < ranks; ++rank) {
     const auto take = [&](const std::vector<double>& gradient, std::int64_t of_row,
                           std::int64_t rows) {
-      outputs.push_back(
-          take_rows(gradient, s.batch, of_row, rows_of_rank(rank, ranks, rows, shards)));
+      outputs.push_back(take_rows(gradient, is_packed ? 1 : s.batch, of_row,
+                                  rows_of_rank(rank, ranks, rows, shards)));
     };
     take(gradients[0], s.heads * s.dim, s.queries);
     take(gradients[1], s.kv_heads * s.dim, s.keys);

@@ -32,11 +32,12 @@ std::vector<std::vector<double>> sequence_parallel_attention_reference(
     const AttentionSizes& sizes, int ranks, Shards shards, const std::vector<HostTensor>& inputs,
     bool is_packed = false);
 
-// The gradients of each rank's rows: of each rank its rows of Q, K, V, with sinks these, and its
-// rows of O, LSE, dO and perhaps dLSE; those of dQ, dK and dV, and all of the sinks'.
+// The gradients of each rank's rows: of each rank its rows of Q, K, V, of packed sequences where
+// they begin, with sinks these, and its rows of O, LSE, dO and perhaps dLSE; those of dQ, dK and
+// dV, and all of the sinks'.
 std::vector<std::vector<double>> sequence_parallel_attention_backward_reference(
     const AttentionSizes& sizes, int ranks, Shards shards, bool has_sinks,
-    const std::vector<HostTensor>& inputs);
+    const std::vector<HostTensor>& inputs, bool is_packed = false);
 
 // attention_reference of packed sequences: Q {queries, heads, dim}, K {keys, kv_heads, dim}, V
 // {keys, kv_heads, dim_v} and the first rows of the sequences, {batch + 1} each; sums {heads,

@@ -500,8 +500,6 @@ LibraryKernel attention_backward_entry() {
   return kernel;
 }
 
-namespace {
-
 LibraryKernel attention_varlen_backward_entry() {
   LibraryKernel kernel = backward_of(attention_varlen_forward_entry(), true);
   kernel.name = "attention_varlen_backward";
@@ -521,7 +519,6 @@ LibraryKernel attention_varlen_backward_entry() {
   return kernel;
 }
 
-}  // namespace
 }  // namespace tilewright::kernels
 
 namespace tilewright {
@@ -538,7 +535,9 @@ const std::vector<LibraryKernel>& kernel_library() {
                                       kernels::all_gather_gemm_entry(),
                                       kernels::sequence_parallel_attention_entry(),
                                       kernels::sequence_parallel_varlen_attention_entry(),
-                                      kernels::sequence_parallel_attention_backward_entry()};
+                                      kernels::sequence_parallel_attention_backward_entry(),
+                                      kernels::sequence_parallel_varlen_attention_backward_entry()};
+    for (LibraryKernel& entry : kernels::ring_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::gemm_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::paged_entries()) all.push_back(std::move(entry));
     for (LibraryKernel& entry : kernels::serving_entries()) all.push_back(std::move(entry));

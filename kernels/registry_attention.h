@@ -11,6 +11,7 @@ LibraryKernel attention_forward_entry();
 LibraryKernel attention_forward_fp8_entry();
 LibraryKernel attention_varlen_forward_entry();
 LibraryKernel attention_backward_entry();
+LibraryKernel attention_varlen_backward_entry();
 // What scores are multiplied by, with 0 for a default, and what caps them.
 KernelOption scale_option();
 KernelOption softcap_option();

@@ -53,16 +53,20 @@ void describe(LibraryKernel& kernel, const std::string& option, const char* desc
   }
 }
 
-// An input that is what the forward pass makes of Q, K, V and the sinks, the first tensors of all
-// ranks.
+// An input that is what the forward pass makes of Q, K, V, of packed sequences where they begin,
+// and the sinks, the first tensors of all ranks.
 void fit_forward(LibraryTensor& tensor, const LibraryKernel& forward, std::size_t output) {
   tensor.values = nullptr;
-  tensor.values_of_ranks = [tensor, reference = forward.reference, output](
+  const auto first_output =
+      std::find_if(forward.tensors.begin(), forward.tensors.end(),
+                   [](const LibraryTensor& each) { return each.name == "O"; });
+  const auto inputs_of = static_cast<std::size_t>(first_output - forward.tensors.begin());
+  tensor.values_of_ranks = [tensor, reference = forward.reference, output, inputs_of](
                                const OptionValues& o, const std::vector<HostTensor>& before) {
     const auto ranks = static_cast<std::size_t>(o.integer("ranks"));
     const std::size_t of_rank = before.size() / ranks;
     std::vector<HostTensor> inputs, values;
-    const std::size_t count = o.boolean("sinks") ? 4 : 3;
+    const std::size_t count = inputs_of + (o.boolean("sinks") ? 1 : 0);
     for (std::size_t i = 0; i < before.size(); ++i) {
       if (i % of_rank < count) inputs.push_back(before[i]);
     }
@@ -79,6 +83,85 @@ LibrarySchedule gathering(std::function<Program(const OptionValues&)> build) {
   return {"sm90", "sm_90a",
           "the kernel of one GPU's sm90, its own keys first, while warps of it push them to others",
           nullptr, std::move(build)};
+}
+
+// `forward`: that of the same sequences over ranks.
+LibraryKernel gradients_over_ranks(const char* name, LibraryKernel kernel,
+                                   const LibraryKernel& forward, bool is_packed) {
+  kernel.name = name;
+  kernel.description = "gradients of " + forward.name +
+                       ": each rank has its rows of what the forward pass took and gave, and of "
+                       "dO, and gets those of dQ, dK and dV";
+  kernel.backward_of = {};  // whose gradients are checked on one GPU
+  kernel.schedules.clear();
+  divide_among_ranks(kernel);
+  for (KernelOption& option : kernel.options) {
+    for (const KernelOption& each : forward.options) {
+      if (each.name == option.name) option.description = each.description;
+    }
+  }
+  for (LibraryTensor& tensor : kernel.tensors) {
+    if (tensor.name == "O") fit_forward(tensor, forward, 0);
+    if (tensor.name == "LSE") fit_forward(tensor, forward, 1);
+    for (const LibraryTensor& each : forward.tensors) {
+      if (each.name == tensor.name && is_packed && each.dtype == i32) tensor = each;
+    }
+    if (tensor.name == "sinks") {  // the same in every rank
+      tensor.values = [](const OptionValues& o, std::uint64_t seed, const auto&) {
+        return HostTensor::random_normal(f32, {o.integer("heads")}, seed);
+      };
+    }
+  }
+  kernel.check = [name](const OptionValues& options) {
+    check_attention_ranks(operation_of(options), {name, {}});
+  };
+  kernel.reference = [is_packed](const OptionValues& options,
+                                 const std::vector<HostTensor>& inputs) {
+    const SequenceParallelAttention o = operation_of(options);
+    return sequence_parallel_attention_backward_reference(
+        attention_sizes_of(options), o.ranks, o.shards, o.attention.sinks, inputs, is_packed);
+  };
+  const auto operations = forward.floating_operations;
+  kernel.floating_operations = [operations](const OptionValues& o,
+                                            const std::vector<HostTensor>& inputs) {
+    return operations(o, inputs) * attention_backward_products(o);
+  };
+  return kernel;
+}
+
+// Programs of the tile level alone.
+using OfRing = Program (*)(const SequenceParallelAttention&, SourceLocation);
+using GradientsOfRing = Program (*)(const SequenceParallelAttention&, bool, SourceLocation);
+std::function<Program(const OptionValues&)> built_by(GradientsOfRing make) {
+  return [make](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_backward_blocks(o.attention);
+    return make(o, options.boolean("lse_gradient"), {});
+  };
+}
+
+LibraryKernel in_ring(LibraryKernel kernel, const char* name) {
+  kernel.description = kernel.name + " with memory for the keys of two ranks: they go round";
+  kernel.name = name;
+  kernel.schedules.clear();
+  kernel.check = [name](const OptionValues& options) {
+    check_attention_ranks(operation_of(options), {name, {}});
+  };
+  return kernel;
+}
+LibraryKernel in_ring(LibraryKernel kernel, const char* name, OfRing make) {
+  kernel = in_ring(std::move(kernel), name);
+  kernel.build_program = [make](const OptionValues& options) {
+    SequenceParallelAttention o = operation_of(options);
+    o.attention = with_tile_blocks(o.attention);
+    return make(o, {});
+  };
+  return kernel;
+}
+LibraryKernel in_ring(LibraryKernel kernel, const char* name, GradientsOfRing make) {
+  kernel = in_ring(std::move(kernel), name);
+  kernel.build_program = built_by(make);
+  return kernel;
 }
 
 }  // namespace
@@ -122,58 +205,6 @@ LibraryKernel sequence_parallel_attention_entry() {
   };
   kernel.floating_operations = [](const OptionValues& o, const std::vector<HostTensor>&) {
     return attention_operations(o, scores_of_ranks(o) * static_cast<double>(o.integer("batch")));
-  };
-  return kernel;
-}
-
-LibraryKernel sequence_parallel_attention_backward_entry() {
-  LibraryKernel kernel = attention_backward_entry();
-  kernel.name = "sequence_parallel_attention_backward";
-  kernel.description =
-      "gradients of sequence_parallel_attention: each rank has its rows of what the forward pass "
-      "took and gave, and of dO, and gets those of dQ, dK and dV";
-  kernel.backward_of = {};  // whose gradients are checked on one GPU
-  divide_among_ranks(kernel);
-  describe(kernel, "queries", "query rows of a sequence that a rank has");
-  describe(kernel, "keys", "key rows of a sequence that a rank has");
-  describe(kernel, "causal", "query i of all sees keys up to i + all keys - all queries");
-  const LibraryKernel forward = sequence_parallel_attention_entry();
-  for (LibraryTensor& tensor : kernel.tensors) {
-    if (tensor.name == "O") fit_forward(tensor, forward, 0);
-    if (tensor.name == "LSE") fit_forward(tensor, forward, 1);
-    if (tensor.name == "sinks") {  // the same in every rank
-      tensor.values = [](const OptionValues& o, std::uint64_t seed, const auto&) {
-        return HostTensor::random_normal(f32, {o.integer("heads")}, seed);
-      };
-    }
-  }
-  kernel.schedules = {
-      {"sm90", "sm_90a",
-       "the kernels of one GPU's ordered schedule on each rank's own heads, between two exchanges; "
-       "kv_heads a multiple of ranks",
-       nullptr, [](const OptionValues& options) {
-         SequenceParallelAttention o = operation_of(options);
-         o.attention = with_sm90_backward_blocks(o.attention);
-         return sequence_parallel_attention_backward_sm90(o, options.boolean("lse_gradient"), {});
-       }}};
-  kernel.build_program = [](const OptionValues& options) {
-    SequenceParallelAttention o = operation_of(options);
-    o.attention = with_backward_blocks(o.attention);
-    return sequence_parallel_attention_backward(o, options.boolean("lse_gradient"), {});
-  };
-  kernel.check = [](const OptionValues& options) {
-    check_attention_ranks_backward(operation_of(options),
-                                   {"sequence_parallel_attention_backward", {}});
-  };
-  kernel.reference = [](const OptionValues& options, const std::vector<HostTensor>& inputs) {
-    const SequenceParallelAttention o = operation_of(options);
-    return sequence_parallel_attention_backward_reference(attention_sizes_of(options), o.ranks,
-                                                          o.shards, o.attention.sinks, inputs);
-  };
-  const auto operations = forward.floating_operations;
-  kernel.floating_operations = [operations](const OptionValues& o,
-                                            const std::vector<HostTensor>& inputs) {
-    return operations(o, inputs) * attention_backward_products(o);
   };
   return kernel;
 }
@@ -228,6 +259,47 @@ LibraryKernel sequence_parallel_varlen_attention_entry() {
     return attention_operations(o, scores);
   };
   return kernel;
+}
+
+LibraryKernel sequence_parallel_attention_backward_entry() {
+  LibraryKernel kernel =
+      gradients_over_ranks("sequence_parallel_attention_backward", attention_backward_entry(),
+                           sequence_parallel_attention_entry(), false);
+  kernel.schedules = {
+      {"sm90", "sm_90a",
+       "the kernels of one GPU's ordered schedule on each rank's own heads, between two exchanges; "
+       "in a ring where kv_heads is no multiple of ranks",
+       nullptr, [](const OptionValues& options) {
+         SequenceParallelAttention o = operation_of(options);
+         o.attention = divides_heads(o) ? with_sm90_backward_blocks(o.attention)
+                                        : with_backward_blocks(o.attention);
+         return sequence_parallel_attention_backward_sm90(o, options.boolean("lse_gradient"), {});
+       }}};
+  kernel.build_program = built_by(sequence_parallel_attention_backward);
+  return kernel;
+}
+
+LibraryKernel sequence_parallel_varlen_attention_backward_entry() {
+  LibraryKernel kernel = gradients_over_ranks("sequence_parallel_varlen_attention_backward",
+                                              attention_varlen_backward_entry(),
+                                              sequence_parallel_varlen_attention_entry(), true);
+  // The sum of the sequences' lengths is that of all ranks' rows.
+  kernel.options.erase(
+      std::remove_if(kernel.options.begin(), kernel.options.end(),
+                     [](const KernelOption& each) { return each.name.rfind("lengths", 0) == 0; }),
+      kernel.options.end());
+  kernel.build_program = built_by(sequence_parallel_varlen_attention_backward);
+  return kernel;
+}
+
+std::vector<LibraryKernel> ring_entries() {
+  return {in_ring(sequence_parallel_attention_entry(), "ring_attention", ring_attention),
+          in_ring(sequence_parallel_varlen_attention_entry(), "ring_varlen_attention",
+                  ring_varlen_attention),
+          in_ring(sequence_parallel_attention_backward_entry(), "ring_attention_backward",
+                  ring_attention_backward),
+          in_ring(sequence_parallel_varlen_attention_backward_entry(),
+                  "ring_varlen_attention_backward", ring_varlen_attention_backward)};
 }
 
 }  // namespace tilewright::kernels

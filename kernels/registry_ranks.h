@@ -21,5 +21,8 @@ std::vector<LibraryKernel> node_entries();
 LibraryKernel sequence_parallel_attention_entry();
 LibraryKernel sequence_parallel_varlen_attention_entry();
 LibraryKernel sequence_parallel_attention_backward_entry();
+LibraryKernel sequence_parallel_varlen_attention_backward_entry();
+// The same four in a ring.
+std::vector<LibraryKernel> ring_entries();
 
 }  // namespace tilewright::kernels

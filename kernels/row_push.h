@@ -17,19 +17,19 @@ namespace tilewright::kernels {
 // pushed when they had ended run r - 1: they read what two runs push and no more.
 class RowPush {
  public:
-  // Rows and columns that a warp pushes at a time.
-  static constexpr int kPushed = 64;
+  static constexpr int kColumns = 64;  // of a piece, which a warp pushes at a time
   struct Plan {
     int ranks;
     DType dtype;
+    int rows;     // of a piece
     int depths;   // parts of the depth, each of which has a word of each rank
     int stages;   // pieces that shared memory has room for
     int block_k;  // of the product, in whole blocks of which parts are
     int told;     // pieces behind one fence, which waits for all that is on its way
-    int shared_bytes() const { return stages * kPushed * kPushed * size_of(dtype); }
+    int shared_bytes() const { return stages * rows * kColumns * size_of(dtype); }
     // Columns of a part.
     Dim part_depth(const Dim& k) const {
-      const int unit = std::max(kPushed, block_k);
+      const int unit = std::max(kColumns, block_k);
       return ceil_div(k, depths * unit) * unit;
     }
   };
@@ -47,7 +47,7 @@ class RowPush {
         gathered_(gathered),
         arrived_(arrived),
         pushed_(kernel, "pushed", stages(plan.stages),
-                std::vector<TileShape>{{plan.dtype, kPushed, kPushed}}, here()),
+                std::vector<TileShape>{{plan.dtype, plan.rows, kColumns}}, here()),
         stored_(kernel, kWarpThreads * 2, 1, here()) {}
 
   // The warps that do it.
@@ -72,12 +72,12 @@ class RowPush {
   // Of a part of the depth.
   Index pieces(const Index& part) const {
     const Dim width = part_depth();
-    const Index columns = ceil_div(min(max(k_ - part * width, 0), width), kPushed);
-    return columns * ceil_div(m_, kPushed);
+    const Index columns = ceil_div(min(max(k_ - part * width, 0), width), kColumns);
+    return columns * ceil_div(m_, plan_.rows);
   }
   // Bundles of pieces that follow each other, part by part of the depth.
   void each_bundle(const std::function<void(const Index& first, const Index& last)>& body) {
-    const Dim pieces = ceil_div(m_, kPushed) * ceil_div(k_, kPushed);
+    const Dim pieces = ceil_div(m_, plan_.rows) * ceil_div(k_, kColumns);
     for (Index bundle : range(cta_index(), ceil_div(pieces, plan_.told), cta_count())) {
       body(bundle * plan_.told, min(bundle * plan_.told + plan_.told, pieces));
     }
@@ -88,8 +88,8 @@ class RowPush {
     });
   }
   std::pair<Block, Block> place(const Index& piece) const {
-    const Dim rows = ceil_div(m_, kPushed);
-    return {m_.block(piece % rows, kPushed), k_.block(piece / rows, kPushed)};
+    const Dim rows = ceil_div(m_, plan_.rows);
+    return {m_.block(piece % rows, plan_.rows), k_.block(piece / rows, kColumns)};
   }
   void fetch() {
     each_piece([&](const Index& piece) {

@@ -130,11 +130,14 @@ struct LibraryExecutable::State {
     return ready == nullptr ? built(number) : *ready;
   }
 
+  // Another assembler than ours may need a stack frame, which is nothing that a caller could mend.
   BuiltOperation build(const ScheduleChoice& choice) const {
-    if (!kernel.is_program()) return {compile(build_choice(kernel, choice), target.name, how)};
+    CompileOptions launched = how;
+    if (target.kind == compiler::Target::Kind::cuda) launched.allow_stack_frame = true;
+    if (!kernel.is_program()) return {compile(build_choice(kernel, choice), target.name, launched)};
     const Program program = build_program(kernel, choice);
-    if (group) return {compile(program, target.name, *group, how)};
-    return {compile(program, target.name, how)};
+    if (group) return {compile(program, target.name, *group, launched)};
+    return {compile(program, target.name, launched)};
   }
 
   BuiltOperation& built(std::size_t number) {

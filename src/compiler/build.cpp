@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -179,6 +180,31 @@ runtime::Build assemble(const GpuProgram& program, const std::string& arch,
   return result;
 }
 
+namespace {
+
+// As assemble, but that a stack frame is no reason not to run: who claims that there is none is
+// told.
+runtime::Build assemble_with_stack_frame(const GpuProgram& program, const std::string& arch,
+                                         const runtime::ResourcePolicy& policy, bool afresh) {
+  runtime::Build result = build(program, arch, afresh);
+  if (program.checked) return result;
+  const auto* resources = result.kernel.report.find(program.source.entry);
+  for (const CheckedClaim& checked : check_claims(program.machine, resources)) {
+    if (checked.holds()) continue;
+    const Diagnostic broken = diagnostic_of(checked, program.machine);
+    const Claim::Figure figure = checked.claim.figure;
+    if (figure != Claim::Figure::stack_bytes && figure != Claim::Figure::spill_bytes) {
+      broken.raise();
+    }
+    fmt::print(stderr, "warning: {}\nIt runs all the same, and may be slower.\n", broken.render());
+  }
+  runtime::check_report(result.kernel.report, policy, build_name(program, arch),
+                        program.machine.where);
+  return result;
+}
+
+}  // namespace
+
 BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
                          const BuildOptions& options) {
   BuiltKernel built{choose_form(traced, arch, options.machine, {}, {}, options.afresh), {}};
@@ -192,8 +218,10 @@ BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
     built.build = build(built.program, arch, options.afresh);
     return built;
   }
-  built.build = assemble(built.program, arch, resource_policy(traced, options.allow_stack_frame),
-                         options.afresh);
+  const runtime::ResourcePolicy policy = resource_policy(traced, options.allow_stack_frame);
+  built.build = options.allow_stack_frame
+                    ? assemble_with_stack_frame(built.program, arch, policy, options.afresh)
+                    : assemble(built.program, arch, policy, options.afresh);
   return built;
 }
 

@@ -143,5 +143,22 @@ TEST(RanksFaults, OfSequenceParallelAttention) {
   EXPECT_LE(caught[kUndecided], 1);
 }
 
+// Of a ring: keys that are read before they have come, or sent on, or overwritten while others read
+// them.
+TEST(RanksFaults, OfAttentionInARing) {
+  kernels::SequenceParallelAttention o;
+  o.attention.heads = o.attention.kv_heads = 1;
+  o.attention.dim = o.attention.dim_v = 16;
+  o.attention.block_q = 64;
+  o.attention.block_k = 16;
+  o.ranks = 3;
+  const ir::Program program =
+      ir::bind_program(kernels::ring_attention(o).finish(),
+                       DimValues{{"batch", 1}, {"queries", 16}, {"keys", 16}}, 2);
+  std::map<int, int> caught = caught_in(program, 2);
+  for (const int kind : {27, 29, 30}) EXPECT_GT(caught[kind], 3) << kind;
+  EXPECT_EQ(caught[kUndecided], 0);
+}
+
 }  // namespace
 }  // namespace tilewright::checks

@@ -30,8 +30,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// "Maximum lengths are declared that the batch exceeds: an overrun". Here none is declared. Rows
-// behind the tensor belong to no sequence, whatever its offsets say.
+// Row 2, "maximum lengths are declared that the batch exceeds: an overrun". Here none is declared.
+// Rows behind the tensor belong to no sequence, whatever its offsets say.
 TEST(ReviewedRankFaults, LengthsBeyondTheTensorAreNoOverrun) {
   constexpr std::int64_t kRows = 40, kBehind = 30;
   kernels::Attention a;
@@ -56,8 +56,8 @@ TEST(ReviewedRankFaults, LengthsBeyondTheTensorAreNoOverrun) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-// "Heads are local in the help, and global in the code". Those that are set are of all ranks, and
-// what a rank has follows from them: its tensors have as many.
+// Row 3, "heads are local in the help, and global in the code". Those that are set are of all
+// ranks, and what a rank has follows from them: its tensors have as many.
 TEST(ReviewedRankFaults, HeadsAreThoseOfAllRanks) {
   kernels::AllToAll exchange;
   exchange.ranks = 4;
@@ -77,9 +77,10 @@ TEST(ReviewedRankFaults, HeadsAreThoseOfAllRanks) {
   EXPECT_EQ(heads.at("K_all"), 1);
 }
 
-// "A tile that straddles the midpoint of a zig-zag shard is sent to the wrong rank", and "a rank
-// computes its part of the attention alone, and nothing brings the parts together": here halves of
-// a shard end inside of a tile, and all ranks' results together are the attention of the whole.
+// Row 5, "a tile that straddles the midpoint of a zig-zag shard is sent to the wrong rank", and row
+// 7, "a rank computes its part of the attention alone, and nothing brings the parts together": here
+// halves of a shard end inside of a tile, and all ranks' results together are the attention of the
+// whole.
 TEST(ReviewedRankFaults, ZigZagShardsGiveTheWholeAttention) {
   constexpr int kOfRanks = 2;
   constexpr std::int64_t kAllRows = 84;  // 42 a rank, in halves of 21
@@ -116,7 +117,7 @@ TEST(ReviewedRankFaults, ZigZagShardsGiveTheWholeAttention) {
   }
 }
 
-// "Heads that are no multiple of the KV heads index past the buffer".
+// Row 4, "heads that are no multiple of the KV heads index past the buffer".
 TEST(ReviewedRankFaults, HeadsThatDoNotDivideAreRefused) {
   kernels::Attention a;
   a.heads = 6;
@@ -126,7 +127,7 @@ TEST(ReviewedRankFaults, HeadsThatDoNotDivideAreRefused) {
                     HasSubstr("heads 6 is not a multiple of kv_heads 4")));
 }
 
-// "Q is packed with K's lengths": rows of one packed axis are no rows of another's tensor.
+// Row 6, "Q is packed with K's lengths": rows of one packed axis are no rows of another's tensor.
 TEST(ReviewedRankFaults, QueriesHaveLengthsOfTheirOwn) {
   Kernel kernel("pack");
   const Dim batch = kernel.dim("batch"), queries = kernel.dim("queries"), keys = kernel.dim("keys");
@@ -147,8 +148,9 @@ std::string verdict_of(const std::string& text) {
   return {};
 }
 
-// "Scope and semantics are spelled four times in four layers". An operation's record is asked by
-// the language, the verifier and the simulator, and the printed instruction has the same words.
+// Row 13, "scope and semantics are spelled four times in four layers". An operation's record is
+// asked by the language, the verifier and the simulator, and the printed instruction has the same
+// words.
 TEST(ReviewedRankFaults, ScopeAndSemanticsAreThoseOfOneRecord) {
   const std::pair<ir::Op, const char*> accesses[] = {
       {ir::Op::load_index, "%30: i32 = load_index %0, %11 {"},
@@ -231,15 +233,15 @@ Program reducing(bool meets) {
   return program;
 }
 
-// "The barrier between scatter and reduce is commented out".
+// Row 14, "the barrier between scatter and reduce is commented out".
 TEST(ReviewedRankFaults, ABarrierIsMissingBetweenScatterAndReduce) {
   test::expect_clean(reducing(true), {4, 3});
   test::expect_fault(reducing(false), {4, 1}, "race",
                      AllOf(HasSubstr("race: global slots of rank"), HasSubstr("load_registers")));
 }
 
-// "Signals are reset by who has waited for them": a word that the sender sets in its next run may
-// be set back behind that. Words that count up have nothing to set back.
+// And "signals are reset by who has waited for them": a word that the sender sets in its next run
+// may be set back behind that. Words that count up have nothing to set back.
 TEST(ReviewedRankFaults, SignalsThatAreResetAreARace) {
   for (const bool resets : {false, true}) {
     Program program("pushes", 2);

@@ -136,6 +136,23 @@ TEST(ClaimsTest, AreHeldAgainstTheAssemblersReport) {
   EXPECT_NO_THROW(compiler::enforce_claims(machine, nullptr));
 }
 
+// So are kernels of the library built that are launched: another assembler may need a few bytes.
+TEST(ClaimsTest, OfAStackAreToldWhereAStackFrameIsAllowed) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  compiler::BuildOptions allowed;
+  allowed.allow_stack_frame = true;
+  Kernel kernel = kernels::gemm_sm90({});
+  kernel.require({stack_bytes >= 8});
+  EXPECT_THROW(compiler::build_kernel(kernel.finish(), "sm_90a"), Error);
+  testing::internal::CaptureStderr();
+  EXPECT_NO_THROW(compiler::build_kernel(kernel.finish(), "sm_90a", allowed));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::HasSubstr("stack_bytes >= 8, and it is 0"));
+  Kernel other = kernels::gemm_sm90({});
+  other.require({registers <= 1});
+  EXPECT_THROW(compiler::build_kernel(other.finish(), "sm_90a", allowed), Error);
+}
+
 TEST(ClaimsTest, RegistersAreCheckedOnceAssembled) {
   try {
     runtime::Nvrtc::get().require_arch("sm_90a");

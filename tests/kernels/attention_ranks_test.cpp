@@ -375,8 +375,8 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
               HasSubstr("heads 4 is not a multiple of kv_heads 3"));
   EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_heads_sm90(small(3, true)); }),
               HasSubstr("heads is 4, for 3 ranks"));
-  EXPECT_THAT(test::usage_error_of([] { sequence_parallel_attention_backward(small(4, true)); }),
-              HasSubstr("kv_heads is 2, for 4 ranks"));
+  EXPECT_THAT(test::usage_error_of([] { ring_attention_backward(small(9, true)); }),
+              HasSubstr("9 ranks"));
 }
 
 // The entry's own meaning, reference and tensors.
@@ -405,8 +405,51 @@ TEST(SequenceParallelAttentionTest, AgreesWithFloat64OnTheInterpreter) {
            {packed, {"ranks=3", "queries=30", "causal=true", "shards=zig_zag", "sinks=true"}},
            {gradients, {"ranks=2", "queries=21", "keys=17", "lse_gradient=true", "sinks=true"}},
            {gradients,
-            {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}}}) {
+            {"ranks=2", "queries=21", "batch=2", "causal=true", "shards=zig_zag", "window=20"}},
+           {gradients, {"ranks=3", "queries=17", "keys=29", "causal=true", "sinks=true"}}}) {
     check_entry(name, settings, "interpreter");
+  }
+}
+
+// Of any heads, with tails, masks, halves of an odd number of rows, and nothing at all.
+TEST(RingAttention, AgreesWithFloat64OnTheInterpreter) {
+  const std::vector<std::string> masked = {"ranks=2",     "queries=21", "keys=17",
+                                           "causal=true", "window=20",  "shards=zig_zag",
+                                           "softcap=15",  "sinks=true", "batch=2"};
+  const std::vector<std::string> of_three = {"ranks=3", "queries=20", "keys=33", "causal=true",
+                                             "batch=3"};
+  for (const char* name : {"ring_attention", "ring_varlen_attention", "ring_attention_backward",
+                           "ring_varlen_attention_backward"}) {
+    SCOPED_TRACE(name);
+    std::vector<std::string> settings = masked;
+    if (std::string(name).find("backward") != std::string::npos) {
+      settings.push_back("lse_gradient=true");
+    }
+    check_entry(name, settings, "interpreter");
+    check_entry(name, of_three, "interpreter");
+  }
+  check_entry("ring_attention_backward", {"ranks=2", "queries=0", "keys=5"}, "interpreter");
+  check_entry("ring_varlen_attention", {"ranks=4", "queries=5", "keys=1", "batch=1"},
+              "interpreter");
+  check_entry("sequence_parallel_varlen_attention_backward",
+              {"ranks=2", "queries=45", "keys=41", "batch=3", "causal=true"}, "interpreter");
+}
+
+// What a rank has at a step comes while it works at the step before, and ranks are a run ahead of
+// each other.
+TEST(RingAttention, IsWithoutFaultsOnSimulatedGpus) {
+  SequenceParallelAttention o = small(3, true);
+  o.attention.heads = o.attention.kv_heads = 1;
+  o.attention.dim = o.attention.dim_v = 16;
+  o.attention.block_q = o.attention.block_k = 64;
+  for (const bool gradients : {false, true}) {
+    const Program program = gradients ? ring_attention_backward(o) : ring_attention(o);
+    ProgramMemory memory(program, {{"batch", 1}, {"queries", 20}, {"keys", 20}}, 7);
+    SimulationOptions options;
+    options.schedules = 4;
+    options.runs = 3;
+    const SimulationReport report = simulate(program, memory, options);
+    EXPECT_TRUE(report.ok()) << report.faults.front().text;
   }
 }
 

@@ -78,6 +78,7 @@ TEST(ScheduleRulesTest, ConditionsComputeWithSizesAndFacts) {
   EXPECT_TRUE(holds("multiprocessors == 132"));
   EXPECT_TRUE(holds("element_bytes == 2"));
   EXPECT_TRUE(holds("9000000000000000000 * a > 0 and 9000000000000000000 * -a < 0"));
+  EXPECT_TRUE(holds("-(-9000000000000000000 - 9000000000000000000) > 0"));
 }
 
 TEST(ScheduleRulesTest, TheFirstRuleThatHoldsNamesTheSchedule) {

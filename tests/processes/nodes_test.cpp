@@ -187,7 +187,8 @@ TEST_F(Nodes, ARankThatDoesNotMeetIsNamed) {
                         "program halves"));
 }
 
-// The library's, on the tensors of each process.
+// The library's, on the tensors of each process. Row 15 of the faults that reviewers found is "the
+// part over several nodes raises NotImplementedError": here it is real.
 TEST_F(Nodes, ExchangeVectorsInTwoLevels) {
   const FileRanks job;
   Processes processes(kRanksOfNodes, [&](int rank, const Voice& voice) {

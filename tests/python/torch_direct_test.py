@@ -1,11 +1,24 @@
 """Calls of tilewright.torch.attention that go to the kernels without PyTorch's dispatcher: the same
-results, and only where nobody else has a part in them."""
+results, and only where nobody else has a part in them. And which kernel a call takes."""
 
 import unittest
 from unittest import mock
 
 import torch
-from tilewright.torch import _attention, attention
+from tilewright.torch import (
+    _attention,
+    _run,
+    attention,
+    attention_fp8,
+    attention_paged,
+    attention_paged_plan,
+    cross_entropy,
+    gemm,
+    layer_norm,
+    rms_norm,
+    rotary,
+    softmax,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_reference import leaves, normal
 
@@ -129,9 +142,123 @@ class Direct(unittest.TestCase):
                     pass  # what the operator has no rule for
         self.assertEqual(seen, [])
 
+    def test_on_a_gpu_rows_begin_at_multiples_of_16_bytes(self):
+        given = operands()
+        with mock.patch.object(torch.Tensor, "is_cuda", True), \
+                mock.patch.object(_attention, "call_of"):
+            made = _attention._Direct(*given, (False, 0, 0.0, 0.0), "bshd", None)
+        self.assertIsNotNone(made.run(*given))
+        for number, tensor in enumerate(given):
+            moved = list(given)
+            moved[number] = tensor.new_empty(tensor.numel() + 1)[1:].view(tensor.shape)
+            self.assertIsNone(made.run(*moved))
+        made._device = 1
+        with mock.patch.object(torch._C, "_cuda_getDevice", create=True, return_value=0):
+            self.assertIsNone(made.run(*given))
+
+    def test_what_a_kernel_takes_in_place(self):
+        rows = normal(4, 24)
+        for tensor, host, gpu in ((rows, True, True), (rows[:, :8], True, True),
+                                  (rows.view(-1)[1:17], True, False),
+                                  (normal(4, 25)[:, :8], True, False),
+                                  (rows[:, ::2], False, False), (rows.t(), False, False),
+                                  (rows[:1].expand(4, 24), False, False)):
+            self.assertEqual(_run.is_usable(tensor), host)
+            with mock.patch.object(torch.Tensor, "is_cuda", True):
+                self.assertEqual(_run.is_usable(tensor), gpu)
+
     def test_what_is_no_tensor(self):
         q, k, v = operands()
         attention(q, k, v)
         for given in ((1, k, v), (q, None, v)):
             with self.assertRaises(RuntimeError):
                 attention(*given)
+
+
+class Settings(unittest.TestCase):
+    """A kernel is made once for what a call sets, and for tensors that lie so."""
+
+    def setUp(self):
+        made, call_of = {}, _run.call_of
+
+        def told_apart(name, settings, options, target, device, tensors):
+            call = call_of(name, settings, options, target, device, tensors)
+            asked = (name, options(), target, [tensor.stride() for tensor in tensors])
+            self.assertEqual(made.setdefault(call, asked), asked)
+            return call
+
+        watched = mock.patch.object(_run, "call_of", told_apart)
+        watched.start()
+        self.addCleanup(watched.stop)
+
+    def results(self, function, given, settings):
+        inputs = [t.detach().clone().requires_grad_(t.requires_grad) for t in given]
+        outs = function(*inputs, **settings)
+        outs = list(outs) if isinstance(outs, tuple) else [outs]
+        wants = [t for t in inputs if t.requires_grad]
+        if not wants:
+            return outs
+        return outs + list(torch.autograd.grad(outs[0].double().square().sum(), wants))
+
+    def test_each_is_told_apart(self):
+        x, w, b = leaves(normal(3, 8), normal(8, seed=1), normal(8, seed=2))
+        logits, labels = leaves(normal(4, 5))[0], torch.tensor([0, 1, 4, 2])
+        q, k, v = leaves(normal(2, 5, 4, 16), normal(2, 6, 2, 16, seed=1),
+                         normal(2, 6, 2, 16, seed=2))
+        halves = normal(2, 5, 2, 16), normal(2, 6, 2, 16), normal(2, 6, 2, 16, seed=2)
+        fp8 = [t.to(torch.float8_e4m3fn) for t in halves] + [torch.tensor(s) for s in (1.0, 2., 3.)]
+        turned = leaves(normal(1, 4, 2, 8))[0], normal(4, 3, seed=1), normal(4, 3, seed=2)
+        pages = normal(3, 2, 4, 16), normal(12, 64, 2, 16, seed=1), normal(12, 64, 2, 16, seed=2)
+        table = torch.arange(12, dtype=torch.int32).view(3, 4)
+        lengths = torch.tensor([200, 7, 0], dtype=torch.int32)
+        paged = (*pages, table, lengths)
+        plan = {"heads": 4, "kv_heads": 2}
+        masks = [{}, {"causal": True}, {"causal": True, "window": 3}, {"scale": 0.7},
+                 {"softcap": 0.9}]
+        for function, given, settings in (
+                (rms_norm, (x, w), [{}, {"eps": 0.5}]),
+                (layer_norm, (x, w, b), [{}, {"eps": 0.5}]),
+                (cross_entropy, (logits, labels),
+                 [{}, {"label_smoothing": 0.4}, {"ignore_index": 1}]),
+                (gemm, (x.detach(), normal(8, 8, seed=3)),
+                 [{"activation": name} for name in ("relu", "silu", "gelu", "gelu_tanh")] +
+                 [{"activation": "silu", "bias": b.detach()}]),
+                (gemm, (x, normal(8, 8, seed=3)), [{"activation": n} for n in ("relu", "silu")]),
+                (rotary, turned, [{}, {"interleaved": True}, {"target": "interpreter"}]),
+                (softmax, (normal(3, 8),), [{}, {"dim": 0}]),
+                (attention, (q, k, v), [{**mask, "sinks": normal(4, seed=5)} for mask in masks]),
+                (attention, (q, k, v), masks),
+                (attention_fp8, fp8, [{}, {"causal": True}, {"scale": 0.7},
+                                      {"out_dtype": torch.float16}]),
+                (attention_paged, paged, masks + [{"fixed_split_size": 64}]),
+                (attention_paged_plan, (lengths,),
+                 [plan, {**plan, "window": 3}, {**plan, "fixed_split_size": 64},
+                  {**plan, "kv_heads": 1}, {**plan, "kv_heads": 1, "latent": True},
+                  {**plan, "queries": 9}])):
+            found = [self.results(function, given, each) for each in settings]
+            for each, ours in zip(settings, found):
+                with self.subTest(function=function.__name__, **each):
+                    _run._calls.__dict__.clear()
+                    _attention._made.__dict__.clear()
+                    with mock.patch.dict(_run._kernels, clear=True):
+                        wanted = self.results(function, given, each)
+                    for mine, right in zip(ours, wanted):
+                        self.assertEqual(mine.dtype, right.dtype)
+                        self.assertTrue(torch.equal(mine, right))
+
+    def test_rows_that_lie_apart(self):
+        x = normal(3, 16)
+        for rows in (x[:, :8], x[:, 4:12].contiguous(), x[:, 8:]):
+            ours, wanted = softmax(rows), rows.softmax(-1)
+            self.assertLess((ours - wanted).abs().max().item(), 1e-6)
+
+    def test_gradients_of_one_alone(self):
+        for function, given in (
+                (gemm, (normal(3, 8), normal(8, 5))), (layer_norm, (normal(3, 8), *normal(2, 8))),
+                (attention, (normal(1, 5, 4, 16), *normal(2, 1, 6, 2, 16)))):
+            _, *wanted = self.results(function, leaves(*given), {})
+            for number, right in enumerate(wanted):
+                alone = list(given)
+                alone[number], = leaves(given[number])
+                _, mine = self.results(function, alone, {})
+                self.assertTrue(torch.equal(mine, right))

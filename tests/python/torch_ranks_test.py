@@ -147,9 +147,12 @@ def attends(group):
     for options, shards, sunk in (
             ({}, "contiguous", False), ({"causal": True}, "zig_zag", False),
             ({"causal": True, "window": 3, "softcap": 2.0}, "contiguous", True),
-            ({"scale": 0.3}, "zig_zag", True)):
+            ({"scale": 0.3}, "zig_zag", True), ({"causal": True, "ring": True}, "zig_zag", True)):
         length, dim = (4, 16) if DEVICE.type == "cpu" else (192, 64)
-        inputs = whole((2, length * size, 2 * size, dim), *[(2, length * size, size, dim)] * 2)
+        ring = options.pop("ring", False)
+        kv_heads = 1 if ring else size  # the others have heads of their own
+        inputs = whole((2, length * size, 2 * size, dim),
+                       *[(2, length * size, kv_heads, dim)] * 2)
         sinks = leaves(normal(2 * size, seed=3).double()) if sunk else []
         out, lse = attention(*inputs, sinks=sinks[0] if sunk else None, **options)
         seeds = whole(out.shape, lse.shape, seed=5)
@@ -161,7 +164,7 @@ def attends(group):
         own = given(*map(mine, inputs))
         own_sinks = leaves(*(tensor.float().to(DEVICE) for tensor in sinks))
         o, own_lse = ranks_of.sequence_parallel_attention(
-            *own, group=group, shards=shards, sinks=own_sinks[0] if sunk else None,
+            *own, group=group, shards=shards, sinks=own_sinks[0] if sunk else None, ring=ring,
             return_lse=True, **options)
         require(f"attention {options}", o, mine(out))
         require(f"its log-sum-exp {options}", own_lse, mine(lse, 2), times=4)
@@ -174,6 +177,33 @@ def attends(group):
             exact = DTYPE == torch.float32
             require(f"gradient of sinks {options}", found[3] if exact else found[3].to(DTYPE),
                     wanted[3])
+
+
+def attends_packed(group):
+    """Sequences that begin anywhere, tokens of none behind them; heads that do not divide."""
+    size, length = group.size, 12 if DEVICE.type == "cpu" else 160
+    dim, kv_heads = (16, 1) if DEVICE.type == "cpu" else (64, 1)
+    total = length * size
+    offsets = torch.tensor([2, 5, 5, total - 3], dtype=torch.int32)
+    inputs = whole((total, 2, dim), *[(total, kv_heads, dim)] * 2)
+    runs = list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
+    out = torch.cat([torch.zeros(2, 2, dim, dtype=torch.float64),
+                     *(attention(*(each[None, begin:end] for each in inputs), causal=True)[0][0]
+                       for begin, end in runs), torch.zeros(3, 2, dim, dtype=torch.float64)])
+    seed, = whole(out.shape, seed=5)
+    wanted = torch.autograd.grad(out, inputs, seed)
+    for shards, ring in (("contiguous", False), ("zig_zag", True)):
+        def mine(tensor, how=shards):
+            return shard(tensor, 0, size, how)[group.rank]
+
+        own = given(*map(mine, inputs))
+        o = ranks_of.sequence_parallel_attention(
+            *own, group=group, shards=shards, causal=True, ring=ring,
+            cu_seqlens=offsets.to(DEVICE))
+        require(f"packed attention, ring={ring}", o, mine(out))
+        found = torch.autograd.grad(o, own, given(mine(seed))[0])
+        for name, d, of_whole in zip("qkv", found, wanted):
+            require(f"its gradient of {name}, ring={ring}", d, mine(of_whole))
 
 
 def trains(group):
@@ -213,6 +243,16 @@ def refusals(group):
             "number of heads of q is 3")
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          shards="random"), "'random'", "zig_zag")
+    packed = [normal(4, 2, 4)] * 3
+    refused(lambda: ranks_of.sequence_parallel_attention(
+        *packed, group=group, cu_seqlens=torch.tensor([0, 3 + group.rank], dtype=torch.int32)),
+        "rank 1 passes cu_seqlens [0, 4] and [0, 4], and rank 0 passes [0, 3] and [0, 3]")
+    refused(lambda: ranks_of.sequence_parallel_attention(
+        *packed, group=group, cu_seqlens=torch.tensor([0, 99], dtype=torch.int32)),
+        "[0, 99], of 8 rows")
+    refused(lambda: ranks_of.sequence_parallel_attention(*packed, group=group), "q")
+    refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
+                                                         ring="yes"), "ring is 'yes'")
     refused(lambda: ranks_of.all_gather(leaves(x)[0], group=group, out=x), "out is given")
     refused(lambda: ranks_of.all_gather(x, group=group, out=normal(4, 4)), "out is {4, 4}",
             "{8, 4}")
@@ -245,8 +285,8 @@ def said_by_ranks(size, names, on_gpus=False):
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends", "trains",
-                                      "refusals"])
+        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends",
+                                      "attends_packed", "trains", "refusals"])
 
     def test_collectives(self):
         self.assertEqual(self.wrong["collectives"], [])
@@ -260,6 +300,9 @@ class TwoRanks(unittest.TestCase):
     def test_attention(self):
         self.assertEqual(self.wrong["attends"], [])
 
+    def test_packed_attention(self):
+        self.assertEqual(self.wrong["attends_packed"], [])
+
     def test_a_layer_in_training(self):
         self.assertEqual(self.wrong["trains"], [])
 
@@ -271,13 +314,13 @@ class MoreRanks(unittest.TestCase):
     maxDiff = None
 
     def test_three(self):
-        names = ["collectives", "products", "exchanges"]
+        names = ["collectives", "products", "exchanges", "attends_packed"]
         self.assertEqual(said_by_ranks(3, names), {name: [] for name in names})
 
     def test_on_gpus(self):
         if torch.cuda.device_count() < 2:
             self.skipTest("there are no two GPUs")
-        names = ["collectives", "products", "exchanges", "attends", "trains"]
+        names = ["collectives", "products", "exchanges", "attends", "attends_packed", "trains"]
         for size in {2, min(torch.cuda.device_count(), 4)}:
             with self.subTest(ranks=size):
                 self.assertEqual(said_by_ranks(size, names, on_gpus=True),

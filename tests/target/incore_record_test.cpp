@@ -256,6 +256,22 @@ TEST(IncoreErrors, WhatDoesNotFitIsListed) {
   EXPECT_THAT(message, HasSubstr("36864 bytes: second (2 stages)"));
 }
 
+// A memory can be filled to its last byte, and not by a granule more.
+TEST(IncoreErrors, AMemoryHasItsBytes) {
+  std::optional<CoreMemory> first, second;
+  const auto filled = [&](int more) {
+    return refused(
+        "cube",
+        [&](Kernel& kernel, const Tensor&) {
+          first.emplace(kernel, "Left", "first", bf16, 128, 128, stages(2));
+          if (more > 0) second.emplace(kernel, "Left", "second", bf16, 16, more);
+        },
+        [] {});
+  };
+  EXPECT_EQ(filled(0), "no error");
+  EXPECT_THAT(filled(16), HasSubstr("66048 bytes of Left are taken with it, and incore has 65536"));
+}
+
 TEST(IncoreErrors, OtherTargetsHaveNoSuchMemories) {
   const std::string message = refusal_of([] {
     Kernel kernel("k");

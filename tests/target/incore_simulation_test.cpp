@@ -359,6 +359,106 @@ TEST(IncoreSimulation, CoresHandOnThroughGlobalMemory) {
   }
 }
 
+// Blocks run in no order: what two of them store has no value.
+TEST(IncoreSimulation, BlocksThatStoreOneElementAreFound) {
+  for (const bool apart : {true, false}) {
+    Kernel kernel("stored");
+    kernel.target("incore");
+    const Dim m = kernel.dim("m");
+    const Tensor X = kernel.in("X", f32, {m, 48}), Y = kernel.out("Y", f32, {m, 48});
+    kernel.ctas(2);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 48);
+    CoreEvent taken(kernel, "VMTE2", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& instance) {
+      const Block rows = m.block(apart ? cta_index() * 2 + instance : instance, 16);
+      move(x, X(rows, all));
+      taken.set();
+      taken.wait();
+      move(Y(rows, all), x);
+    })});
+    std::vector<float> from(64 * 48, 1.0F), to(64 * 48, NAN);
+    Arguments arguments;
+    for (const auto& [name, values] : {std::pair{"X", &from}, {"Y", &to}}) {
+      arguments.tensors.push_back(
+          {name, f32, {64, 48}, {}, reinterpret_cast<std::byte*>(values->data()), {}});
+    }
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), apart);
+    if (apart) continue;
+    EXPECT_EQ(report.faults.front().kind, "race");
+    EXPECT_THAT(report.faults.front().message, HasSubstr("touch one element of Y"));
+  }
+}
+
+// What has been read is written over by another unit.
+TEST(IncoreSimulation, ReadersOfGlobalMemoryAreOverBeforeItIsWritten) {
+  for (const bool waits : {true, false}) {
+    Kernel kernel("overwritten");
+    kernel.target("incore");
+    const Tensor X = kernel.inout("X", f32, {16, 48});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 48), y(kernel, "Vec", "y", f32, 16, 48);
+    CoreEvent taken(kernel, "VMTE2", "VMTE3"), made(kernel, "V", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& instance) {
+      when(instance == 0, [&] {
+        move(x, X(all, all));
+        if (waits) taken.set();
+        fill(y, 1);
+        made.set();
+        made.wait();
+        if (waits) taken.wait();
+        move(X(all, all), y);
+      });
+    })});
+    std::vector<float> values(16 * 48, 0.0F);
+    Arguments arguments;
+    arguments.tensors = {{"X", f32, {16, 48}, {}, reinterpret_cast<std::byte*>(values.data()), {}}};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), waits);
+    if (waits) continue;
+    EXPECT_EQ(report.faults.front().kind, "race");
+  }
+}
+
+// A text that somebody has changed is refused, not executed.
+TEST(IncoreSimulation, ChangedFormsAreRefused) {
+  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const auto is_refused =
+      [&](const std::function<bool(ir::Kernel & kernel, Operation & o)>& change) {
+        ir::Kernel changed = machine;
+        bool done = false;
+        ir::for_each(changed.body, [&](Operation& o) { done = done || change(changed, o); });
+        EXPECT_TRUE(done);
+        try {
+          target::verify(changed, ErrorKind::usage);
+        } catch (const Error&) {
+          return true;
+        }
+        return false;
+      };
+  EXPECT_FALSE(is_refused([](ir::Kernel&, Operation& o) { return o.op == Op::window; }));
+  // A memory of a row or a column less than its windows have, of fewer stages.
+  for (const std::size_t axis : {1U, 2U}) {
+    EXPECT_TRUE(is_refused([&](ir::Kernel& kernel, Operation& o) {
+      if (o.op != Op::memory) return false;
+      --kernel.types[o.results[0]].shape[axis];
+      return true;
+    }));
+  }
+  // Other parts of a tensor than their windows.
+  for (const Op op : {Op::core_load, Op::core_store}) {
+    for (const std::size_t axis : {0U, 1U}) {
+      EXPECT_TRUE(is_refused([&](ir::Kernel&, Operation& o) {
+        if (o.op != op) return false;
+        std::vector<std::int64_t> sizes = o.attributes.integers(Key::sizes);
+        --sizes[axis];
+        o.attributes.set(Key::sizes, sizes);
+        return true;
+      }));
+    }
+  }
+}
+
 // ---- Seeded faults.
 
 using Change = std::function<bool(Operation&)>;  // whether it is a site, and is changed

@@ -36,15 +36,16 @@ TEST(CommandTest, ListsKernels) {
           "attention_forward", "attention_forward_fp8", "attention_varlen_forward",
           "attention_backward", "attention_varlen_backward", "attention_decode",
           "gemm_reduce_scatter", "all_gather_gemm", "sequence_parallel_attention",
-          "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward", "gemm",
-          "gemm_nt", "gemm_nn", "gemm_tn", "gemm_tt", "gemm_fp8", "activation_backward",
-          "column_sums", "attention_paged", "attention_paged_fp8", "attention_paged_mla",
-          "attention_paged_plan", "kv_append", "kv_append_fp8", "kv_append_mla", "merge_states",
-          "rms_norm", "rms_norm_backward", "layer_norm", "layer_norm_backward", "softmax",
-          "softmax_backward", "cross_entropy", "cross_entropy_backward", "rotary", "all_to_all",
-          "all_to_all_back", "all_to_all_varlen", "all_to_all_varlen_back", "all_gather",
-          "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes", "reduce_scatter_nodes",
-          "all_to_all_nodes"));
+          "sequence_parallel_varlen_attention", "sequence_parallel_attention_backward",
+          "sequence_parallel_varlen_attention_backward", "ring_attention", "ring_varlen_attention",
+          "ring_attention_backward", "ring_varlen_attention_backward", "gemm", "gemm_nt", "gemm_nn",
+          "gemm_tn", "gemm_tt", "gemm_fp8", "activation_backward", "column_sums", "attention_paged",
+          "attention_paged_fp8", "attention_paged_mla", "attention_paged_plan", "kv_append",
+          "kv_append_fp8", "kv_append_mla", "merge_states", "rms_norm", "rms_norm_backward",
+          "layer_norm", "layer_norm_backward", "softmax", "softmax_backward", "cross_entropy",
+          "cross_entropy_backward", "rotary", "all_to_all", "all_to_all_back", "all_to_all_varlen",
+          "all_to_all_varlen_back", "all_gather", "reduce_scatter", "all_reduce", "broadcast",
+          "all_gather_nodes", "reduce_scatter_nodes", "all_to_all_nodes"));
   const std::string readme = read_text(TILEWRIGHT_SOURCE_DIR "/README.md");
   for (const std::string& name : names) EXPECT_THAT(readme, HasSubstr("`" + name + "`"));
   EXPECT_THAT(tilewright("list").output,

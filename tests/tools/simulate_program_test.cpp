@@ -323,5 +323,17 @@ INSTANTIATE_TEST_SUITE_P(
                     "all_gather", "reduce_scatter", "all_reduce", "broadcast"),
     [](const auto& info) { return info.param; });
 
+// Of two ranks with one CTA each every schedule with at most two delays.
+TEST(OverTwoRanks, AllSchedulesWithTwoDelaysAreClean) {
+  const Json json = tilewright(
+                        "simulate broadcast --target sm_90a --set ranks=2 --set count=8 "
+                        "--set schedule=one_shot --launches 1 --multiprocessors 1 "
+                        "--control-only --search delays --schedules 100000 --json")
+                        .json();
+  EXPECT_EQ(json["ok"], true);
+  ASSERT_GT(json["cases"][0]["possible"], 5000);
+  EXPECT_EQ(json["schedules"], json["cases"][0]["possible"]);
+}
+
 }  // namespace
 }  // namespace tilewright::test

@@ -50,15 +50,36 @@ Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention&
 Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& operation,
                                                SourceLocation where = here());
 
+// The same in a ring, of any heads, with memory for the keys of two more ranks alone: at each step
+// a rank attends to the keys of one rank, while it hands those of the step before on to the next
+// rank. What a step gives is joined with those before, in f32, and rounded once. Kernels are of the
+// tile level.
+Program ring_attention(const SequenceParallelAttention& operation, SourceLocation where = here());
+Program ring_varlen_attention(const SequenceParallelAttention& operation,
+                              SourceLocation where = here());
+
 // The gradients, from what the forward pass took and gave, and dO, each of them the shards of a
 // rank: Q, K, V, O, LSE, dO, with `of_lse` the gradient of LSE; then dQ, dK and dV. Sinks stand
 // behind V, the same in every rank, and each gets all of their gradients. By heads: all
 // rows of a rank's own heads come to it, kernels of attention_backward make their gradients, and
-// these go back. The same bits in every run. kv_heads is a multiple of ranks.
+// these go back. Where kv_heads is no multiple of ranks they are made in a ring. The same bits in
+// every run.
 Program sequence_parallel_attention_backward(const SequenceParallelAttention& operation,
                                              bool of_lse = false, SourceLocation where = here());
 Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& operation,
                                                   bool of_lse = false,
                                                   SourceLocation where = here());
+
+// In a ring, of any heads: keys go round, and the sums of their gradients with them, in f32 and in
+// an order that is always the same. Of packed sequences cu_seqlens_q and cu_seqlens_k stand behind
+// V, and gradients of rows of no sequence stay as they were.
+Program ring_attention_backward(const SequenceParallelAttention& operation, bool of_lse = false,
+                                SourceLocation where = here());
+Program ring_varlen_attention_backward(const SequenceParallelAttention& operation,
+                                       bool of_lse = false, SourceLocation where = here());
+// The gradients of sequence_parallel_varlen_attention.
+Program sequence_parallel_varlen_attention_backward(const SequenceParallelAttention& operation,
+                                                    bool of_lse = false,
+                                                    SourceLocation where = here());
 
 }  // namespace tilewright::kernels

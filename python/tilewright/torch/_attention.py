@@ -31,7 +31,7 @@ from ._run import (
 
 _LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
             "bhsd": ("batch", "heads", "length", "dim")}
-_PACKED = ("total length", "heads", "dim")
+PACKED = ("total length", "heads", "dim")
 
 
 def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, scale=None,
@@ -63,14 +63,14 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
         refuse(f"layout is {layout!r}", "write bshd or bhsd")
     if packed and layout != "bshd":
         refuse(f"layout is {layout!r}, and cu_seqlens is given",
-               "leave layout out: packed tensors are {" + ", ".join(_PACKED) + "}")
+               "leave layout out: packed tensors are {" + ", ".join(PACKED) + "}")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, tensor, _PACKED if packed else _LAYOUTS[layout], target=target)
+        check_tensor(name, tensor, PACKED if packed else _LAYOUTS[layout], target=target)
     q, k, v = given = under_autocast(q, k, v)
     if layout == "bhsd":
         q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
     check_shapes(q, k, v)
-    offsets = _checked_offsets(cu_seqlens, q) if packed else (None, None)
+    offsets = checked_offsets(cu_seqlens, q) if packed else (None, None)
     longest = _checked_longest(max_lengths, packed)
     settings = (causal, window, scale, softcap, layout, target)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
@@ -208,7 +208,7 @@ def _checked_sinks(sinks, q):
     return sinks.to(f32_beside(q))
 
 
-def _checked_offsets(cu_seqlens, q):
+def checked_offsets(cu_seqlens, q):
     """Those of queries and of keys."""
     pair = cu_seqlens if isinstance(cu_seqlens, (tuple, list)) else (cu_seqlens, cu_seqlens)
     if len(pair) != 2:

@@ -6,7 +6,14 @@ import functools
 import torch
 
 from ..group import Group
-from ._attention import check_masked, check_shapes, kernel_options
+from ._attention import (
+    PACKED,
+    check_masked,
+    check_shapes,
+    checked_offsets,
+    kernel_options,
+    require_offsets,
+)
 from ._checks import (
     DTYPES,
     check_alike,
@@ -19,6 +26,7 @@ from ._checks import (
 )
 from ._gemm import gemm
 from ._ranks import run_over
+from ._shards import shard
 
 _TOKENS = ("batch", "length", "heads", "dim")
 
@@ -300,56 +308,103 @@ class _AllToAllBack(torch.autograd.Function):
 
 @_eager
 def sequence_parallel_attention(q, k, v, *, group, shards="contiguous", causal=False, window=None,
-                                softcap=0.0, sinks=None, scale=None, return_lse=False,
-                                target=None):
+                                softcap=0.0, sinks=None, scale=None, cu_seqlens=None, ring=False,
+                                return_lse=False, target=None):
     """`attention` of sequences whose tokens are divided among the ranks, as shard() divides them:
     q {batch, length, heads, dim}, k and v are this rank's tokens, and so is the result. The rest is
     as `attention` has it, of the whole sequences.
 
-    shards  contiguous, or zig_zag: under a causal mask every rank then has as much to do
-    sinks   the same in every rank; each gets the whole of their gradient
+    shards      contiguous, or zig_zag: under a causal mask every rank then has as much to do
+    sinks       the same in every rank; each gets the whole of their gradient
+    cu_seqlens  as `attention` has it, of the whole and the same in every rank: the ranks divide the
+                packed tokens, wherever sequences begin. q, k and v have no axis of a batch
+    ring        keys go round, and a rank has memory for those of two others alone
     """
+    packed = cu_seqlens is not None
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, tensor, _TOKENS)
+        check_tensor(name, tensor, PACKED if packed else _TOKENS)
     if shards not in ("contiguous", "zig_zag"):
         refuse(f"shards is {shards!r}", "write contiguous or zig_zag")
+    if not isinstance(ring, bool):
+        refuse(f"ring is {short(ring)}", "set it to True or False")
     q, k, v = under_autocast(q, k, v)
     check_shapes(q, k, v)
+    offsets = checked_offsets(cu_seqlens, q) if packed else (None, None)
+    if packed and not q.is_cuda:
+        _require_same_offsets(group, offsets, q, k)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
-    out, lse = _Attention.apply(q, k, v, sinks, tuple(masked), shards, group, target)
+    out, lse = _Attention.apply(q, k, v, sinks, offsets, tuple(masked), shards, group, ring,
+                                target)
     return (out, lse) if return_lse else out
+
+
+def _require_same_offsets(group, offsets, q, k):
+    """Of the host, where they can be read without waiting."""
+    for name, own, tokens in zip(("queries", "keys"), offsets, (q, k)):
+        require_offsets(f"cu_seqlens of {name}", own, group.size * tokens.shape[0], 0)
+    own = " and ".join(str(each.tolist()) for each in offsets)
+    said = group.all_gather(own.encode(), "cu_seqlens")
+    for rank, other in enumerate(said):
+        if other != said[0]:
+            refuse(f"rank {rank} passes cu_seqlens {other.decode()}, and rank 0 passes "
+                   f"{said[0].decode()}", "pass those of the whole, the same in all ranks")
+
+
+def _of_a_sequence(offsets, tokens, shards, group):
+    """Which of this rank's tokens are: others have no result."""
+    size = group.size
+    places = shard(torch.arange(tokens.shape[0] * size, device=tokens.device), 0, size,
+                   shards)[group.rank]
+    return (places >= offsets[0]) & (places < offsets[-1])
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q, k, v, sinks, masked, shards, group, target):
-        ctx.how = (masked, shards, group, target)
+    def forward(ctx, q, k, v, sinks, offsets, masked, shards, group, ring, target):
+        ctx.how = (masked, shards, group, ring, target)
         ctx.set_materialize_grads(False)
-        batch, length, heads, _ = q.shape
-        tensors = {"Q": q.contiguous(), "K": k.contiguous(), "V": v.contiguous(), "sinks": sinks}
+        *batch, length, heads, _ = q.shape
+        packed = offsets[0] is not None
+        tensors = {"Q": q.contiguous(), "K": k.contiguous(), "V": v.contiguous(),
+                   "cu_seqlens_q": offsets[0], "cu_seqlens_k": offsets[1], "sinks": sinks}
         options = kernel_options(q, k, v, sinks, masked, shards=shards)
-        out, lse = run_over(group, "sequence_parallel_attention", options, target, tensors,
-                            {"O": ((batch, length, heads, v.shape[-1]), q.dtype),
-                             "LSE": ((batch, heads, length), torch.float32)})
-        ctx.save_for_backward(q, k, v, sinks, out, lse)
+        out, lse = run_over(group, _attention_name(ring, packed), options, target, tensors,
+                            {"O": ((*batch, length, heads, v.shape[-1]), q.dtype),
+                             "LSE": ((*batch, heads, length), torch.float32)})
+        if packed:
+            inside = _of_a_sequence(offsets[0], q, shards, group)
+            out = out.where(inside[:, None, None], 0)
+            lse = lse.where(inside, -torch.inf)
+        ctx.save_for_backward(q, k, v, sinks, *offsets, out, lse)
         return out, lse
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, d_out, d_lse):
-        q, k, v, sinks, out, lse = ctx.saved_tensors
-        masked, shards, group, target = ctx.how
+        q, k, v, sinks, offsets_q, offsets_k, out, lse = ctx.saved_tensors
+        masked, shards, group, ring, target = ctx.how
+        packed = offsets_q is not None
         if d_out is None:
             d_out = torch.zeros_like(out)
-        tensors = {"Q": q, "K": k, "V": v, "sinks": sinks, "O": out, "LSE": lse, "dO": d_out,
-                   "dLSE": d_lse}
+        tensors = {"Q": q, "K": k, "V": v, "cu_seqlens_q": offsets_q, "cu_seqlens_k": offsets_k,
+                   "sinks": sinks, "O": out, "LSE": lse, "dO": d_out, "dLSE": d_lse}
         outputs = {"dQ": (q.shape, q.dtype), "dK": (k.shape, k.dtype), "dV": (v.shape, v.dtype)}
         if sinks is not None:
             outputs["dsinks"] = (sinks.shape, torch.float32)
         options = kernel_options(q, k, v, sinks, masked, shards=shards,
                                  lse_gradient=d_lse is not None)
         d_q, d_k, d_v, *d_sinks = run_over(
-            group, "sequence_parallel_attention_backward", options, target,
+            group, _attention_name(ring, packed) + "_backward", options, target,
             {name: None if tensor is None else tensor.contiguous()
              for name, tensor in tensors.items()}, outputs)
-        return d_q, d_k, d_v, d_sinks[0] if d_sinks else None, None, None, None, None
+        if packed:
+            inside = _of_a_sequence(offsets_q, q, shards, group)[:, None, None]
+            d_q = d_q.where(inside, 0)
+            inside = _of_a_sequence(offsets_k, k, shards, group)[:, None, None]
+            d_k, d_v = d_k.where(inside, 0), d_v.where(inside, 0)
+        return d_q, d_k, d_v, d_sinks[0] if d_sinks else None, *[None] * 6
+
+
+def _attention_name(ring, packed):
+    return ("ring_" if ring else "sequence_parallel_") + \
+        ("varlen_attention" if packed else "attention")

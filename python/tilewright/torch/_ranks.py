@@ -141,7 +141,7 @@ class _Operation:
 
 
 def _said(shape, dtype):
-    return "{" + ", ".join(map(str, shape)) + "} " + DTYPES[dtype]
+    return "{" + ", ".join(map(str, shape)) + "} " + {**DTYPES, torch.int32: "i32"}[dtype]
 
 
 class _OnHost(_Operation):

@@ -11,9 +11,17 @@ namespace {
 
 constexpr std::int64_t kFewRows = 4;
 // Rows of b that memory is asked for ahead of their use: those of tensors lie pages apart, where
-// the machine foresees nothing. More of them would not fit the first-level cache, where rows that a
-// multiple of 4 KB sets apart are one set.
-constexpr std::int64_t kRowsAhead = 4;
+// the machine foresees nothing. Only some fit the first-level cache, where rows that a multiple of
+// 4 KB sets apart are one set; the second-level cache holds as many as memory takes to answer.
+constexpr std::int64_t kRowsAhead = 4, kRowsFarAhead = 16;
+constexpr int kIntoSecondLevel = 2;
+
+// Before row i of k is used. `at(i)` is where its words begin.
+template <typename At>
+TW_INLINE void prefetch_rows(std::int64_t i, std::int64_t k, At at) {
+  if (i + kRowsAhead < k) __builtin_prefetch(at(i + kRowsAhead));
+  if (i + kRowsFarAhead < k) __builtin_prefetch(at(i + kRowsFarAhead), 0, kIntoSecondLevel);
+}
 
 // As many columns as a vector has lanes, of `terms` words that lie side by side.
 struct Columns {
@@ -27,7 +35,6 @@ struct Columns {
 // Asks for four lines of memory out of those of the columns, on its way through their terms: into
 // the second-level cache, since all of them may be one set of the first.
 TW_INLINE void prefetch_part(const Columns& next, std::int64_t term) {
-  constexpr int kIntoSecondLevel = 2;
   for (std::int64_t line = term; line < term + 4; ++line) {
     const std::int64_t column = line % kBlock;
     if (column >= next.count) continue;

@@ -141,10 +141,8 @@ bool multiply_few_rows(const Product& p, PairRows pairs, float* buffer) {
       [&](std::int64_t pair, std::int64_t column) {
         const auto at = [&](std::int64_t i) { return element<std::uint16_t>(p.b, i, column); };
         const std::int64_t first = 2 * pair;
-        if (first + 1 + kRowsAhead < p.k) {
-          __builtin_prefetch(at(first + kRowsAhead));
-          __builtin_prefetch(at(first + 1 + kRowsAhead));
-        }
+        prefetch_rows(first, p.k, at);
+        prefetch_rows(first + 1, p.k, at);
         return load_pairs(at(first), at(first + 1));
       },
       add);

@@ -103,13 +103,13 @@ bool multiply_few_rows(const Product& p, FloatRows a, float* buffer) {
     return true;
   }
   if (p.b.column_stride != 4 || p.b.row_stride % 4 != 0 || p.n % kLanes != 0) return false;
-  const std::int64_t stride = p.b.row_stride / 4, ahead = kRowsAhead * stride;
+  const std::int64_t stride = p.b.row_stride / 4;
   multiply_rows(
       p, p.k, a,
       [&](std::int64_t i, std::int64_t column) {
-        const float* const from = b + i * stride + column;
-        if (i + kRowsAhead < p.k) __builtin_prefetch(from + ahead);
-        return load(from);
+        const auto at = [&](std::int64_t row) { return b + row * stride + column; };
+        prefetch_rows(i, p.k, at);
+        return load(at(i));
       },
       add);
   return true;
