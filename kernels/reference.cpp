@@ -204,13 +204,16 @@ std::vector<std::vector<double>> sequence_parallel_attention_reference(
   }
   const AttentionSizes all = of_all_ranks(s, ranks);
   const std::int64_t batch = is_packed ? 1 : s.batch;
-  std::vector<std::vector<double>> outputs;
+  std::vector<std::vector<double>> outputs, results;
+  std::vector<HostTensor> seen;
   for (int rank = 0; rank < ranks; ++rank) {
-    std::vector<HostTensor> seen = whole;
+    std::vector<HostTensor> sees = whole;
     const auto own = inputs.begin() + static_cast<std::ptrdiff_t>(rank * of_rank);
-    seen.insert(seen.end(), own + 3, own + static_cast<std::ptrdiff_t>(of_rank));
-    const std::vector<std::vector<double>> results =
-        is_packed ? attention_varlen_reference(all, seen) : attention_reference(all, seen);
+    sees.insert(sees.end(), own + 3, own + static_cast<std::ptrdiff_t>(of_rank));
+    if (sees != seen) {
+      results = is_packed ? attention_varlen_reference(all, sees) : attention_reference(all, sees);
+    }
+    seen = std::move(sees);
     const std::vector<std::int64_t> rows = rows_of_rank(rank, ranks, s.queries, shards);
     outputs.push_back(take_rows(results[0], batch, s.heads * s.dim_v, rows));
     outputs.push_back(take_rows(results[1], batch * s.heads, 1, rows));

@@ -45,6 +45,12 @@ void divide_among_ranks(LibraryKernel& kernel) {
   kernel.rules.clear();
   kernel.build = nullptr;
   kernel.options.insert(kernel.options.begin(), {ranks_option(), shards_option()});
+  for (LibraryTensor& tensor : kernel.tensors) {
+    if (tensor.name != "sinks") continue;  // the same in every rank
+    tensor.values = [](const OptionValues& o, std::uint64_t seed, const auto&) {
+      return HostTensor::random_normal(f32, {o.integer("heads")}, seed);
+    };
+  }
 }
 
 void describe(LibraryKernel& kernel, const std::string& option, const char* description) {
@@ -105,11 +111,6 @@ LibraryKernel gradients_over_ranks(const char* name, LibraryKernel kernel,
     if (tensor.name == "LSE") fit_forward(tensor, forward, 1);
     for (const LibraryTensor& each : forward.tensors) {
       if (each.name == tensor.name && is_packed && each.dtype == i32) tensor = each;
-    }
-    if (tensor.name == "sinks") {  // the same in every rank
-      tensor.values = [](const OptionValues& o, std::uint64_t seed, const auto&) {
-        return HostTensor::random_normal(f32, {o.integer("heads")}, seed);
-      };
     }
   }
   kernel.check = [name](const OptionValues& options) {

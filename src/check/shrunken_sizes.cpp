@@ -152,14 +152,18 @@ bool is_symbol(const Dim& dim, const std::string& name) {
   return dim.kind() == Dim::Kind::symbol && dim.name() == name;
 }
 
-// What rows of the option must be a multiple of, so that TMA can copy them. A store has another way
-// for such rows, but where there are several of them the launch refuses their stride.
+// What rows of the option must be a multiple of, so that TMA can copy them. A store may have
+// another way for such rows, but where there are several of them the launch refuses their stride.
 std::int64_t multiple_of_rows(const SizedKernel& launched, const std::string& option,
                               bool of_loads_alone = false) {
   const ir::Kernel& machine = *launched.machine;
-  std::set<ir::ValueId> loaded;
+  std::set<ir::ValueId> loaded, stored_by_threads;
   std::map<ir::ValueId, ir::ValueId> chosen_from;
   ir::for_each(machine.body, [&](const ir::Operation& operation) {
+    const ir::OpInfo& record = ir::info(operation.op);
+    if (record.family == ir::Family::global_access && record.writes(ir::Memory::global)) {
+      stored_by_threads.insert(operation.operands[0]);
+    }
     if (operation.op == ir::Op::ragged_map) {
       chosen_from[operation.results[0]] = operation.operands[0];
     }
@@ -178,7 +182,12 @@ std::int64_t multiple_of_rows(const SizedKernel& launched, const std::string& op
           return axis.kind() == Dim::Kind::symbol && axis.name() != option &&
                  multiple_of_rows(launched, axis.name(), /*of_loads_alone=*/true) > 1;
         });
-    if (loaded.count(operation.results[0]) == 0 && !has_several_rows) return;
+    const bool has_another_way = loaded.count(operation.results[0]) == 0 &&
+                                 stored_by_threads.count(operation.operands[0]) != 0;
+    if (of_loads_alone ? loaded.count(operation.results[0]) == 0
+                       : has_another_way && !has_several_rows) {
+      return;
+    }
     multiple = std::lcm(multiple, kMapStrideBytes / size_of(tensor.dtype));
   });
   return multiple;

@@ -284,6 +284,18 @@ TEST(Accuracy, EmptyTensorsAreRight) {
   EXPECT_EQ(compare(workload, reference_of(workload)).share(), 0);
 }
 
+TEST(Accuracy, NumbersThatATypeHoldsAsZero) {
+  Workload workload = make_workload(find_kernel("gemm"), {"dtype=f16", "m=1", "n=1", "k=1"}, {}, 0);
+  workload.tensors[0].set_flat(0, 1e-5);
+  workload.tensors[1].set_flat(0, 1e-4);
+  workload.tensors[2].set_flat(0, 0);
+  const Reference reference = reference_of(workload);
+  EXPECT_EQ(reference.values[0][0], 0);
+  EXPECT_LE(compare(workload, reference).share(), 1);
+  workload.tensors[2].set_flat(0, 1e-3);
+  EXPECT_GT(compare(workload, reference).share(), 1);
+}
+
 // One row is a thousand times larger than the others: each is judged by its own size.
 TEST(Accuracy, ErrorsAreRelativeToTheirRow) {
   std::vector<double> wanted(800, 1);
