@@ -136,7 +136,7 @@ class Tasks(unittest.TestCase):
 
     def chosen(self, subjects):
         return {words[words.index("--set") + 1]: words[words.index("--mutants") + 1].split(",")
-                for _, words in prove.fault_tasks(self.arguments, subjects)}
+                for _, words in prove.fault_tasks(self.arguments, subjects, [])}
 
     def test_a_change_is_made_with_some_settings_of_each_sort(self):
         chosen = self.chosen(self.subjects)
@@ -160,16 +160,26 @@ class Tasks(unittest.TestCase):
         chosen = self.chosen([prove.Subject("gemm", [name], True) for name in "abc"])
         self.assertEqual(chosen, {"b": ["1", "2"], "c": ["1", "2"]})
 
+    def test_of_those_that_have_as_much_the_cheaper_come_first(self):
+        def values(name, operations):
+            return {"key": ["gemm", name, "values", 0],
+                    "answer": {"operations": operations, "schedules": 2}}
+        costs = prove.costs_of([values("a", 8000), values("b", 10), values("c", 20)])
+        self.assertEqual(costs, {("gemm", ("a",)): 4000, ("gemm", ("b",)): 5, ("gemm", ("c",)): 10})
+        having = {"a text": [(prove.Subject("gemm", [name], True), places(1)) for name in "abc"]}
+        self.assertEqual(sorted(prove.chosen_mutants(having, costs)),
+                         [("gemm", ("b",)), ("gemm", ("c",))])
+
     def test_each_operation_that_has_a_line_makes_its_mutants(self):
         names = ["gemm", "decode", "prefill"]
         chosen = prove.chosen_mutants({"a text": [(prove.Subject(name, ["a"], True), places(3))
-                                                  for name in names]})
+                                                  for name in names]}, {})
         self.assertEqual({name for name, _ in chosen}, set(names))
 
     def test_kernels_that_differ_in_a_name_are_one(self):
         having = {"a text": [(prove.Subject("gemm", [name], True), places(3, form=form))
                              for name, form in [("a", "1"), ("b", "1"), ("c", "2")]]}
-        chosen = prove.chosen_mutants(having)
+        chosen = prove.chosen_mutants(having, {})
         self.assertEqual(sorted(settings for _, settings in chosen), [("a",), ("c",)])
         self.assertEqual(prove.what_is_the_same(having, chosen)[1:],
                          ["the same machine form but for a name: gemm a; gemm b"])
@@ -184,7 +194,7 @@ class Tasks(unittest.TestCase):
         text = prove.text_of(unreached["answer"]["mutants"][0])
         prove.mutants_of = lambda *_: {text: places(*range(7)), "another": places(7)}
         self.chosen(self.subjects)
-        tasks = list(prove.further_tasks(self.arguments, [unreached]))
+        tasks = list(prove.further_tasks(self.arguments, [], [unreached]))
         self.assertEqual(len(tasks), len(self.subjects))
         for key, words in tasks:
             self.assertNotEqual(key[3], 0)
@@ -192,32 +202,33 @@ class Tasks(unittest.TestCase):
             self.assertEqual(len(numbers), prove.FURTHER_PLACES)
             self.assertNotIn("7", numbers)
         reached = result("b", True, "caught")
-        self.assertEqual(list(prove.further_tasks(self.arguments, [unreached, reached])), [])
+        self.assertEqual(list(prove.further_tasks(self.arguments, [], [unreached, reached])), [])
 
 
 class Schedules(unittest.TestCase):
-    def test_settings_share_the_schedules_of_a_case(self):
+    def test_a_cases_cheapest_settings_have_most_of_its_schedules(self):
         class Arguments:
             schedules, valued = 1000, 8
             all_subjects = [prove.Subject("gemm", ["a"], True, cases=("often", "seldom")),
-                            prove.Subject("gemm", ["b"], True, cases=("often",)),
-                            prove.Subject("gemm", ["c"], True, cases=("often",)),
+                            *(prove.Subject("gemm", [name], True, cases=("often",))
+                              for name in "bcdef"),
                             # Another level's case, and settings that are there for themselves.
                             prove.Subject("gemm", ["schedule=tile"], True, cases=("often",)),
-                            prove.Subject("gemm", ["d"], False, cases=("often",))]
-        wanted = prove.wanted_schedules(Arguments)
-        self.assertEqual([wanted[("gemm", name, "control")] for name in "abcd"],
-                         [1000, 334, 334, 50])
-        self.assertEqual(wanted[("gemm", "schedule=tile", "control")], 1000)
-        self.assertEqual(wanted[("gemm", "b", "values")], 3)
+                            prove.Subject("gemm", ["g"], False, cases=("often",))]
+        costs = {("gemm", (name,)): 1 + (name == "b") for name in "abcdef"}
+        wanted = prove.wanted_schedules(Arguments, "control", costs)
+        # Those of "seldom" are of "often" too.
+        self.assertEqual([wanted[("gemm", (name,))] for name in "abcdefg"],
+                         [1000, 20, 20, 20, 20, 20, 20])
+        self.assertEqual(wanted[("gemm", ("schedule=tile",))], 1000)
+        Arguments.all_subjects[0] = prove.Subject("gemm", ["a"], True, cases=("often",))
+        wanted = prove.wanted_schedules(Arguments, "control", costs)
+        self.assertEqual([wanted[("gemm", (name,))] for name in "abcdefg"],
+                         [240, 20, 240, 240, 240, 20, 20])
+        self.assertEqual(sum(prove.wanted_schedules(Arguments, "values", costs)[("gemm", (name,))]
+                             for name in "abcdef"), 10)
         came_to = {"gemm a": 1000, "gemm b": 300, "gemm c": 10, "gemm schedule=tile": 900}
         self.assertEqual(prove.least_of_a_case(Arguments, came_to), ("gemm", "often", 900))
-
-    def test_no_process_begins_where_enough_have_run(self):
-        done = [{"key": ["gemm", "b", "control", 0], "seconds": 1, "answer": {"schedules": 325}}]
-        left = [(["gemm", "b", "control", 25], [])]
-        self.assertIsNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 250}).take())
-        self.assertIsNotNone(prove.Queue(list(left), done, {("gemm", "b", "control"): 326}).take())
 
     def test_no_more_begin_where_one_schedule_stands_for_all(self):
         def done(*cases):
@@ -225,9 +236,8 @@ class Schedules(unittest.TestCase):
                      "answer": {"schedules": 25, "cases": list(cases)}}]
         left = [(["gemm", "b", "control", 25], [])]
         one, many = {"sizes": "m=1", "one_for_all": True}, {"sizes": "m=2", "schedules": 20}
-        wanted = {("gemm", "b", "control"): 1000}
-        self.assertIsNone(prove.Queue(list(left), done(one), wanted).take())
-        self.assertIsNotNone(prove.Queue(list(left), done(one, many), wanted).take())
+        self.assertIsNone(prove.Queue(list(left), done(one)).take())
+        self.assertIsNotNone(prove.Queue(list(left), done(one, many)).take())
 
     def test_of_what_hangs_on_the_order_as_many_are_executed_as_are_wanted(self):
         def done(several):
@@ -238,22 +248,22 @@ class Schedules(unittest.TestCase):
         self.assertEqual(prove.schedules_of({"answer": {"schedules": 7}}), 7)
         self.assertEqual(prove.schedules_of({"answer": {"cases": [{"agrees": True}]}}), 0)
 
-    def test_processes_have_the_schedules_of_their_case_between_them(self):
+    def test_what_values_leave_no_order_in_is_not_run_without_them(self):
         class Arguments:
-            schedules, valued, strict = 600, 8, False
-            all_subjects = [prove.Subject("gemm", ["a"], True, cases=("often", "seldom")),
-                            prove.Subject("gemm", ["b"], True, cases=("often",)),
-                            prove.Subject("gemm", ["c"], False, cases=("often",))]
-        asked = {}
-        for key, words in prove.clean_tasks(Arguments, Arguments.all_subjects):
-            asked[key[1], key[2], key[3]] = [words[words.index(name) + 1]
-                                             for name in ("--seed", "--schedules")]
-        self.assertEqual(asked, {
-            ("a", "values", 0): ["0", "8"], ("b", "values", 0): ["0", "4"],
-            ("c", "values", 0): ["0", "4"],
-            ("a", "control", 0): ["0", "250"], ("a", "control", 250): ["250", "250"],
-            ("a", "control", 500): ["500", "100"], ("b", "control", 0): ["0", "250"],
-            ("b", "control", 250): ["250", "50"], ("c", "control", 0): ["0", "50"]})
+            schedules, valued = 1600, 8
+            all_subjects = [prove.Subject("gemm", [name], True, cases=(name,)) for name in "abc"]
+
+        def done(name, of_all, **more):
+            return {"key": ["gemm", name, "values", 0],
+                    "answer": {"operations": 8, "schedules": 8, **more,
+                               "cases": [{"sizes": "m=1", "one_for_all": of_all}]}}
+        results = [done("a", True), done("b", False), done("c", True, program="gemm")]
+        self.assertEqual([key for key, _ in prove.value_tasks(Arguments, Arguments.all_subjects, [])],
+                         [["gemm", name, "values", 0] for name in "abc"])
+        asked = {(key[1], key[3]): words[words.index("--schedules") + 1] for key, words in
+                 prove.control_tasks(Arguments, Arguments.all_subjects, results)}
+        self.assertEqual(asked, {("b", 0): "1000", ("b", 1000): "600",
+                                 ("c", 0): "1000", ("c", 1000): "600"})
 
 
 if __name__ == "__main__":
