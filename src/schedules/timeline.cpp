@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schedules/followed_scalars.h"
+#include "schedules/warp_clock.h"
 #include "target/target.h"
 
 namespace tilewright::schedules {
@@ -55,6 +56,7 @@ class Follower {
         ctas_(ctas),
         numbers_(numbers),
         total_(total),
+        clock_(kernel, device, total),
         scalars_(kernel.types.size()) {}
 
   void run(const ir::Block& block) {
@@ -65,45 +67,11 @@ class Follower {
   void control(const Operation& operation);
   void position(const Operation& operation);
 
-  double now() const { return std::max(now_, free_); }
-  double exposed() const { return exposed_; }
-  // Of so many warps, which are in step: whole warpgroups, or fewer.
-  void set_warps(std::int64_t warps) {
-    groups_ = static_cast<double>(std::max<std::int64_t>(1, warps / limits_.group_warps));
-    share_ = static_cast<double>(std::min(warps, limits_.group_warps)) /
-             static_cast<double>(limits_.group_warps);
-  }
-  // Of each of four schedulers.
-  double scheduled() const { return groups_ * share_; }
+  WarpClock& clock() { return clock_; }
   void set(ValueId value, std::int64_t number) { scalars_[value] = {number, true}; }
 
  private:
   FollowedScalar scalar(ValueId value) const { return scalars_[value]; }
-
-  void spend(double cycles) { now_ += cycles; }
-  void wait(double cycles) {
-    now_ += cycles;
-    exposed_ += cycles;
-  }
-  // One instruction that waits for the one before it.
-  void scalar_step() {
-    spend(0.5 * rates_.issue_integer);  // for the most part in the uniform pipe, beside the others
-    exposed_ += reached_.scalar_latency;
-  }
-  // One that another unit executes.
-  void issue() {
-    spend(rates_.issue_integer);
-    exposed_ += rates_.issue_asynchronous;
-  }
-
-  // A unit of each scheduler is busy.
-  void use(double CtaTimeline::*unit, double cycles) { total_.*unit += scheduled() * cycles; }
-  // So many bytes of each warp go through shared memory, one after the other.
-  void pass_shared(double bytes_of_warp) {
-    const double cycles = limits_.group_warps * bytes_of_warp / rates_.shared_bytes;
-    total_.shared += scheduled() * cycles;
-    spend(cycles);
-  }
 
   double elements(ValueId array) const {
     return static_cast<double>(kernel_.type(array).elements());
@@ -157,11 +125,11 @@ class Follower {
     const bool is_innermost = !has_loop(operation.blocks[0]);
     const std::int64_t followed = is_innermost ? std::min(turns, kFollowedTurns) : turns;
     for (std::int64_t turn = 0; turn < followed; ++turn) {
-      const State before = state();
+      const WarpClock::State before = clock_.state();
       std::vector<FollowedScalar> arguments = {{low.value + turn * step.value, known}};
       arguments.insert(arguments.end(), values.begin(), values.end());
       values = enter(operation.blocks[0], arguments);
-      if (turn + 1 == followed) repeat(before, static_cast<double>(turns - followed));
+      if (turn + 1 == followed) clock_.repeat(before, static_cast<double>(turns - followed));
     }
     finish(operation, values);
   }
@@ -186,7 +154,7 @@ class Follower {
   }
 
   void store_number(const Operation& operation) {
-    issue();
+    clock_.issue();
     const FollowedScalar element = scalar(operation.operands[1]);
     if (!element.known) return;
     numbers_[{operation.operands[0], element.value}].push_back(scalar(operation.operands[2]));
@@ -194,7 +162,7 @@ class Follower {
 
   // The number behind the one that was read before this warp last waited for the element's stage.
   void load_number(const Operation& operation) {
-    spend(rates_.barrier);
+    clock_.spend(rates_.barrier);
     const ValueId index = operation.operands[1];
     FollowedScalar& value = scalars_[operation.results[0]];
     value = {};
@@ -228,7 +196,7 @@ class Follower {
 
   // CTAs take tiles in turn; whatever else is counted is not known.
   void count_tile(const Operation& operation) {
-    issue();
+    clock_.issue();
     const FollowedScalar amount = scalar(operation.operands[2]);
     total_.counts_tiles = total_.counts_tiles || (amount.known && amount.value == 1);
     scalars_[operation.results[0]] = amount.known && amount.value == 1
@@ -240,17 +208,19 @@ class Follower {
     const ValueId array = operation.operands[0];
     switch (ir::as<ir::ComputationOp>(operation.op)) {
       case ir::ComputationOp::compute:
-        return apply(operation.attributes.function(), elements(array), array);
+        return clock_.apply(operation.attributes.function(), elements(array), array);
       case ir::ComputationOp::reduce_registers:
-        return apply(operation.attributes.function(), elements(operation.operands[1]), array);
+        return clock_.apply(operation.attributes.function(), elements(operation.operands[1]),
+                            array);
       case ir::ComputationOp::reduce_lanes:
-        return calculate(static_cast<double>(operation.attributes.integers(Key::masks).size()) *
-                         elements(array) * (rates_.issue_shuffle + rates_.issue_integer));
+        return clock_.calculate(
+            static_cast<double>(operation.attributes.integers(Key::masks).size()) *
+            elements(array) * (rates_.issue_shuffle + rates_.issue_integer));
       case ir::ComputationOp::any_register:  // a question that is asked because it is rarely so
         scalars_[operation.results[0]] = {0, true};
-        return calculate(elements(array) * rates_.issue_integer + rates_.barrier);
+        return clock_.calculate(elements(array) * rates_.issue_integer + rates_.barrier);
       case ir::ComputationOp::coordinate:
-        return issue();
+        return clock_.issue();
       case ir::ComputationOp::fill:  // registers are renamed, for the most part
       case ir::ComputationOp::copy:
         return;
@@ -260,8 +230,8 @@ class Follower {
   void store_global(const Operation& operation) {
     const double bytes = elements(operation.operands[1]) * limits_.group_threads() *
                          size_of(kernel_.type(operation.operands[1]).dtype);
-    total_.store_bytes += groups_ * bytes;
-    spend(bytes / reached_.l2_bytes);
+    total_.store_bytes += clock_.groups() * bytes;
+    clock_.spend(bytes / reached_.l2_bytes);
   }
 
   void copy_bulk(const Operation& operation) {
@@ -276,11 +246,12 @@ class Follower {
       receive(bytes * std::popcount(mask));
     } else {
       // Each warp of the group stores its own part.
-      const double bytes = groups_ * limits_.group_warps * stored_bytes(operation.operands[0]);
+      const double bytes =
+          clock_.groups() * limits_.group_warps * stored_bytes(operation.operands[0]);
       total_.store_bytes += bytes;
       total_.shared += bytes / rates_.shared_bytes;
     }
-    issue();
+    clock_.issue();
   }
 
   // Whether rows of what is copied begin elsewhere than on a sector of 32 bytes.
@@ -301,10 +272,10 @@ class Follower {
   void commit(const Operation& operation) {
     switch (ir::as<ir::CommitOp>(operation.op)) {
       case ir::CommitOp::bulk_commit:
-        stores_in_flight_.push_back(now_);
-        return issue();
+        clock_.commit_stores();
+        return clock_.issue();
       case ir::CommitOp::wgmma_commit:
-        groups_in_flight_.push_back(free_);
+        clock_.commit_products();
         return;
     }
   }
@@ -313,10 +284,10 @@ class Follower {
     const std::int64_t count = operation.attributes.integer(Key::count);
     switch (ir::as<ir::GroupWaitOp>(operation.op)) {
       case ir::GroupWaitOp::bulk_wait:
-        wait_for_stores(count, operation.attributes.integer_or(Key::read, 0) != 0);
-        return issue();
+        clock_.wait_for_stores(count, operation.attributes.integer_or(Key::read, 0) != 0);
+        return clock_.issue();
       case ir::GroupWaitOp::wgmma_wait:
-        return wait_for_products(count);
+        return clock_.wait_for_products(count);
     }
   }
 
@@ -326,11 +297,11 @@ class Follower {
         waited_[operation.operands[1]] = operation.operands[0];
         last_wait_ = {operation.operands[0], scalar(operation.operands[1]).value};
         ++waits_[last_wait_];
-        return spend(rates_.barrier);
+        return clock_.spend(rates_.barrier);
       case ir::MbarrierOp::mbarrier_init:
       case ir::MbarrierOp::mbarrier_expect_tx:
       case ir::MbarrierOp::mbarrier_arrive:
-        return issue();
+        return clock_.issue();
     }
   }
 
@@ -342,7 +313,7 @@ class Follower {
       case ir::FenceOp::fence_cluster:
       case ir::FenceOp::fence:
       case ir::FenceOp::fence_barrier_init:
-        return issue();
+        return clock_.issue();
     }
   }
 
@@ -354,7 +325,7 @@ class Follower {
         return unknown(operation);
       case ir::WordOp::store_index:
       case ir::WordOp::reduce_add:
-        return issue();
+        return clock_.issue();
     }
   }
 
@@ -382,104 +353,16 @@ class Follower {
     return bytes;
   }
 
-  struct UnitCycles {
-    double arithmetic, special;
-  };
-  UnitCycles cycles_of(Op function, ValueId destination) const {
-    const auto plain = static_cast<double>(rates_.issue_float);
-    const auto special = static_cast<double>(rates_.issue_special);
-    switch (ir::info(function).pipe) {
-      case ir::Pipe::arithmetic:
-        return {is_float(kernel_.type(destination).dtype)
-                    ? plain
-                    : static_cast<double>(rates_.issue_integer),
-                0};
-      case ir::Pipe::special:
-        return {0, special};
-      case ir::Pipe::reduced_special:
-        return {4 * plain, special};
-      case ir::Pipe::polynomial:
-        return {16 * plain, special};
-      case ir::Pipe::conversion:  // two elements an instruction at half the rate
-        return {plain, 0};
-      case ir::Pipe::integer:
-        break;
-    }
-    return {static_cast<double>(rates_.issue_integer), 0};
-  }
-
-  // By the arithmetic units of each thread.
-  void calculate(double cycles) {
-    use(&CtaTimeline::arithmetic, cycles);
-    spend(cycles);
-  }
-
-  // One instruction an element.
-  void apply(Op function, double count, ValueId destination) {
-    const UnitCycles each = cycles_of(function, destination);
-    calculate(count * each.arithmetic);
-    use(&CtaTimeline::special, count * each.special);
-    spend(count * each.special);
-  }
-
   // All warpgroups of a role ask at the same time.
   void load_remote(ValueId destination) {
     const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) *
-                         limits_.group_threads() * groups_;
+                         limits_.group_threads() * clock_.groups();
     total_.remote_bytes += bytes;
-    wait(bytes / reached_.remote_bytes);
-  }
-
-  // A register of each lane is a column.
-  void access_tensor_memory(const Operation& operation) {
-    const auto columns = static_cast<double>(operation.attributes.integer(Key::count));
-    const double cycles = columns * limits_.tensor_lanes * 4 / reached_.tensor_bytes;
-    total_.tensor_memory += scheduled() * cycles;
-    spend(cycles);
-  }
-
-  // One warpgroup's product: as fast as the tensor cores, or as shared memory feeds them.
-  void product(const Operation& operation) {
-    const bool a_is_shared = operation.op == Op::wgmma_ss || operation.op == Op::tcgen05_mma_ss;
-    const ValueId b = operation.operands[operation.operands.size() - 3];  // offset, accumulate
-    const double n = static_cast<double>(operation.attributes.integer(Key::n));
-    const double k = static_cast<double>(operation.attributes.integer(Key::k));
-    const double size = size_of(kernel_.type(b).dtype);
-    const double ctas = kernel_.cta_pairs ? 2 : 1;  // each has its rows, and its columns of b
-    const double m =
-        static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows)) / ctas;
-    const double reading = (n / ctas + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes;
-    const double cycles =
-        std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size), reading);
-    spend(1);
-    total_.shared += groups_ * reading;
-    if (ir::info(operation.op).writes(ir::Memory::tensor)) {
-      const double sums = m * n * 4, a_bytes = a_is_shared ? 0 : m * k * size;
-      total_.tensor_memory += groups_ * (sums + a_bytes) / reached_.tensor_bytes;
-    }
-    free_ = std::max(free_, now_) + cycles;
-    total_.products += groups_ * cycles;
-    total_.fma += groups_ * m * n * k;
-  }
-
-  // Until shared memory has been read, or all is in global memory.
-  void wait_for_stores(std::int64_t in_flight, bool read) {
-    const double latency = read ? reached_.store_read_latency : rates_.store_latency;
-    while (static_cast<std::int64_t>(stores_in_flight_.size()) > in_flight) {
-      wait(std::max(0.0, stores_in_flight_.front() + latency - now_));
-      stores_in_flight_.pop_front();
-    }
-  }
-
-  void wait_for_products(std::int64_t in_flight) {
-    while (static_cast<std::int64_t>(groups_in_flight_.size()) > in_flight) {
-      now_ = std::max(now_, groups_in_flight_.front());
-      groups_in_flight_.pop_front();
-    }
+    clock_.wait(bytes / reached_.remote_bytes);
   }
 
   void unknown(const Operation& operation) {
-    scalar_step();
+    clock_.scalar_step();
     for (const ValueId operand : operation.operands) {
       const ValueId stage = stage_of(operand);
       if (waited_.count(stage) != 0) stages_[operation.results[0]] = stage;
@@ -504,34 +387,6 @@ class Follower {
     out = known ? evaluate_scalar(operation.op, in[0].value, in[1].value) : FollowedScalar{};
   }
 
-  struct State {
-    double now, exposed, free;
-    CtaTimeline total;
-  };
-  State state() const { return {now_, exposed_, free_, total_}; }
-
-  // As much again as since `before`, so many times.
-  void repeat(const State& before, double times) {
-    const auto add = [times](double& now, double then) { now += times * (now - then); };
-    const double elapsed = std::max(now_ - before.now, free_ - before.free) * times;
-    add(exposed_, before.exposed);
-    add(total_.products, before.total.products);
-    add(total_.loads, before.total.loads);
-    add(total_.load_bytes, before.total.load_bytes);
-    add(total_.store_bytes, before.total.store_bytes);
-    add(total_.fma, before.total.fma);
-    add(total_.arithmetic, before.total.arithmetic);
-    add(total_.special, before.total.special);
-    add(total_.shared, before.total.shared);
-    add(total_.tensor_memory, before.total.tensor_memory);
-    add(total_.received_bytes, before.total.received_bytes);
-    add(total_.remote_bytes, before.total.remote_bytes);
-    now_ += elapsed;
-    free_ += elapsed;
-    for (double& end : groups_in_flight_) end += elapsed;
-    for (double& start : stores_in_flight_) start += elapsed;
-  }
-
   struct Read {
     std::optional<Stage> stage;  // that its reader waits for
     std::size_t next = 0;
@@ -546,6 +401,7 @@ class Follower {
   const std::int64_t cta_, ctas_;
   Numbers& numbers_;
   CtaTimeline& total_;
+  WarpClock clock_;
   std::vector<FollowedScalar> scalars_;
   std::unordered_map<const Operation*, std::int64_t> dims_;
   std::unordered_map<ValueId, const Operation*> maps_;
@@ -554,11 +410,7 @@ class Follower {
   std::unordered_map<ValueId, ValueId> waited_;  // the barriers, by the index that was waited for
   std::unordered_map<ValueId, ValueId> stages_;  // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
-  std::deque<double> groups_in_flight_;  // when each will be complete
-  std::deque<double> stores_in_flight_;  // when each was issued
   std::int64_t tiles_ = 0;
-  double groups_ = 1, share_ = 1;
-  double now_ = 0, exposed_ = 0, free_ = 0;  // free: when the tensor cores have done this warp's
 };
 
 void Follower::control(const Operation& operation) {
@@ -617,17 +469,17 @@ void Follower::execute(const Operation& operation) {
       return word(operation);
     case Family::global_access:
       return record.writes(ir::Memory::global) ? store_global(operation)
-                                               : spend(rates_.issue_integer);
+                                               : clock_.spend(rates_.issue_integer);
     case Family::matrix_access:
-      return pass_shared(512);
+      return clock_.pass_shared(512);
     case Family::fragment_access:
       if (operation.operands.size() > 3) return load_remote(operation.operands[0]);
-      if (!record.reads(ir::Memory::shared)) return issue();
-      return pass_shared(elements(operation.operands[0]) * 4 * limits_.lanes);
+      if (!record.reads(ir::Memory::shared)) return clock_.issue();
+      return clock_.pass_shared(elements(operation.operands[0]) * 4 * limits_.lanes);
     case Family::element_access:
-      return pass_shared(elements(operation.operands[0]) * 4 * limits_.lanes);
+      return clock_.pass_shared(elements(operation.operands[0]) * 4 * limits_.lanes);
     case Family::tensor_access:
-      return access_tensor_memory(operation);
+      return clock_.access_tensor_memory(operation);
     case Family::bulk_copy:
       return copy_bulk(operation);
     case Family::commit:
@@ -636,16 +488,16 @@ void Follower::execute(const Operation& operation) {
       return wait_for_groups(operation);
     case Family::product:
     case Family::tensor_product:
-      return product(operation);
+      return clock_.product(operation);
     case Family::mbarrier:
       return mbarrier(operation);
     case Family::fence:
       return fence(operation);
     case Family::named_barrier:
-      return spend(operation.op == Op::named_sync ? rates_.barrier : rates_.issue_integer);
+      return clock_.spend(operation.op == Op::named_sync ? rates_.barrier : rates_.issue_integer);
     case Family::cta_barrier:
     case Family::cluster_barrier:
-      return spend(rates_.barrier);
+      return clock_.spend(rates_.barrier);
     case Family::word_wait:
     case Family::lane_order:
     case Family::check:
@@ -655,7 +507,7 @@ void Follower::execute(const Operation& operation) {
     case Family::tensor_commit:
     case Family::tensor_fence:
     case Family::launch_control:
-      return issue();
+      return clock_.issue();
     case Family::array:  // these take no time
     case Family::product_fence:
     case Family::register_budget:
@@ -688,16 +540,17 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
   Numbers numbers;
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;
-    role.set_warps(warps);
+    role.clock().set_warps(warps);
     if (!body.arguments.empty()) role.set(body.arguments[0], 0);
     role.run(body);
-    if (role.now() <= total.chain) return;
-    total.chain = role.now();
-    total.exposed = role.exposed();
+    if (role.clock().now() <= total.chain) return;
+    total.chain = role.clock().now();
+    total.exposed = role.clock().exposed();
   };
   // What stands outside the roles is run by all warps, before them or between.
   Follower common(machine, binding, cta, ctas, device, numbers, total);
-  common.set_warps(std::max<std::int64_t>(limits.group_warps, machine.threads / limits.lanes));
+  common.clock().set_warps(
+      std::max<std::int64_t>(limits.group_warps, machine.threads / limits.lanes));
   for (const Operation& operation : machine.body.body) {
     if (operation.op != Op::role) {
       common.execute(operation);
@@ -705,7 +558,7 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
     }
     follow(operation.blocks[0], operation.attributes.integer(Key::warps), common);
   }
-  total.chain = std::max(total.chain, common.now());
+  total.chain = std::max(total.chain, common.clock().now());
   return total;
 }
 

@@ -1,0 +1,147 @@
+#include "schedules/warp_clock.h"
+
+#include <algorithm>
+
+namespace tilewright::schedules {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using ir::ValueId;
+
+WarpClock::WarpClock(const ir::Kernel& kernel, const target::Device& device, CtaTimeline& total)
+    : kernel_(kernel),
+      limits_(target::target_of(kernel).limits),
+      rates_(target::target_of(kernel).rates),
+      reached_(device.reached),
+      total_(total) {}
+
+double WarpClock::now() const { return std::max(now_, free_); }
+void WarpClock::set_warps(std::int64_t warps) {
+  groups_ = static_cast<double>(std::max<std::int64_t>(1, warps / limits_.group_warps));
+  share_ = static_cast<double>(std::min(warps, limits_.group_warps)) /
+           static_cast<double>(limits_.group_warps);
+}
+
+void WarpClock::wait(double cycles) {
+  now_ += cycles;
+  exposed_ += cycles;
+}
+
+void WarpClock::scalar_step() {
+  spend(0.5 * rates_.issue_integer);  // for the most part in the uniform pipe, beside the others
+  exposed_ += reached_.scalar_latency;
+}
+
+void WarpClock::issue() {
+  spend(rates_.issue_integer);
+  exposed_ += rates_.issue_asynchronous;
+}
+
+void WarpClock::pass_shared(double bytes_of_warp) {
+  const double cycles = limits_.group_warps * bytes_of_warp / rates_.shared_bytes;
+  total_.shared += scheduled() * cycles;
+  spend(cycles);
+}
+
+WarpClock::UnitCycles WarpClock::cycles_of(Op function, ValueId destination) const {
+  const auto plain = static_cast<double>(rates_.issue_float);
+  const auto special = static_cast<double>(rates_.issue_special);
+  switch (ir::info(function).pipe) {
+    case ir::Pipe::arithmetic:
+      return {is_float(kernel_.type(destination).dtype) ? plain
+                                                        : static_cast<double>(rates_.issue_integer),
+              0};
+    case ir::Pipe::special:
+      return {0, special};
+    case ir::Pipe::reduced_special:
+      return {4 * plain, special};
+    case ir::Pipe::polynomial:
+      return {16 * plain, special};
+    case ir::Pipe::conversion:  // two elements an instruction at half the rate
+      return {plain, 0};
+    case ir::Pipe::integer:
+      break;
+  }
+  return {static_cast<double>(rates_.issue_integer), 0};
+}
+
+void WarpClock::calculate(double cycles) {
+  use(&CtaTimeline::arithmetic, cycles);
+  spend(cycles);
+}
+
+void WarpClock::apply(Op function, double count, ValueId destination) {
+  const UnitCycles each = cycles_of(function, destination);
+  calculate(count * each.arithmetic);
+  use(&CtaTimeline::special, count * each.special);
+  spend(count * each.special);
+}
+
+void WarpClock::access_tensor_memory(const Operation& operation) {
+  const auto columns = static_cast<double>(operation.attributes.integer(Key::count));
+  const double cycles = columns * limits_.tensor_lanes * 4 / reached_.tensor_bytes;
+  total_.tensor_memory += scheduled() * cycles;
+  spend(cycles);
+}
+
+void WarpClock::product(const Operation& operation) {
+  const bool a_is_shared = operation.op == Op::wgmma_ss || operation.op == Op::tcgen05_mma_ss;
+  const ValueId b = operation.operands[operation.operands.size() - 3];  // offset, accumulate
+  const double n = static_cast<double>(operation.attributes.integer(Key::n));
+  const double k = static_cast<double>(operation.attributes.integer(Key::k));
+  const double size = size_of(kernel_.type(b).dtype);
+  const double ctas = kernel_.cta_pairs ? 2 : 1;  // each has its rows, and its columns of b
+  const double m =
+      static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows)) / ctas;
+  const double reading = (n / ctas + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes;
+  const double cycles =
+      std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size), reading);
+  spend(1);
+  total_.shared += groups_ * reading;
+  if (ir::info(operation.op).writes(ir::Memory::tensor)) {
+    const double sums = m * n * 4, a_bytes = a_is_shared ? 0 : m * k * size;
+    total_.tensor_memory += groups_ * (sums + a_bytes) / reached_.tensor_bytes;
+  }
+  free_ = std::max(free_, now_) + cycles;
+  total_.products += groups_ * cycles;
+  total_.fma += groups_ * m * n * k;
+}
+
+void WarpClock::wait_for_stores(std::int64_t in_flight, bool read) {
+  const double latency = read ? reached_.store_read_latency : rates_.store_latency;
+  while (static_cast<std::int64_t>(stores_in_flight_.size()) > in_flight) {
+    wait(std::max(0.0, stores_in_flight_.front() + latency - now_));
+    stores_in_flight_.pop_front();
+  }
+}
+
+void WarpClock::wait_for_products(std::int64_t in_flight) {
+  while (static_cast<std::int64_t>(groups_in_flight_.size()) > in_flight) {
+    now_ = std::max(now_, groups_in_flight_.front());
+    groups_in_flight_.pop_front();
+  }
+}
+
+void WarpClock::repeat(const State& before, double times) {
+  const auto add = [times](double& now, double then) { now += times * (now - then); };
+  const double elapsed = std::max(now_ - before.now, free_ - before.free) * times;
+  add(exposed_, before.exposed);
+  add(total_.products, before.total.products);
+  add(total_.loads, before.total.loads);
+  add(total_.load_bytes, before.total.load_bytes);
+  add(total_.store_bytes, before.total.store_bytes);
+  add(total_.fma, before.total.fma);
+  add(total_.arithmetic, before.total.arithmetic);
+  add(total_.special, before.total.special);
+  add(total_.shared, before.total.shared);
+  add(total_.tensor_memory, before.total.tensor_memory);
+  add(total_.received_bytes, before.total.received_bytes);
+  add(total_.remote_bytes, before.total.remote_bytes);
+  now_ += elapsed;
+  free_ += elapsed;
+  for (double& end : groups_in_flight_) end += elapsed;
+  for (double& start : stores_in_flight_) start += elapsed;
+}
+
+}  // namespace tilewright::schedules
