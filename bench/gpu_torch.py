@@ -7,6 +7,9 @@ The step is attention forward and backward through autograd: 4 sequences of 4096
 causal, bf16. All run in the same rounds, each with a cold L2 cache; `x` is the peer's time over
 ours. A call's cost is the host's time of one, of a single query, whose kernel takes less than that:
 the least of several rounds of 200 calls. `launch` is that of the C interface with ready arguments.
+
+The first call of attention and of its gradient is that of a new process which has imported PyTorch,
+and used the GPU: with an empty cache, and with the one that this filled.
 """
 
 import argparse
@@ -14,7 +17,9 @@ import math
 import os
 import pathlib
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 import torch
@@ -22,7 +27,8 @@ import torch
 import measure
 import tilewright_c
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
+PACKAGE = pathlib.Path(__file__).resolve().parent.parent / "python"
+sys.path.insert(0, str(PACKAGE))
 
 OURS, FA3, SDPA = "tilewright.torch", "FlashAttention-3", "PyTorch SDPA"
 SAME = 1e-2  # of two implementations that round to bf16
@@ -102,16 +108,48 @@ def print_costs(run, arguments):
               f"{host_microseconds(lambda a=attend: a(*graded)):7.1f}")
 
 
+FIRST_CALL = """
+import time, torch
+q, k, v = (torch.randn(1, 4096, heads, 128, device="cuda", dtype=torch.bfloat16,
+                       requires_grad=True) for heads in (32, 8, 8))
+torch.autograd.grad(q.square(), q, torch.ones_like(q))  # imports a second's worth of PyTorch
+torch.cuda.synchronize()
+def seconds(call):
+    started = time.perf_counter()
+    result = call()
+    torch.cuda.synchronize()
+    return time.perf_counter() - started, result
+imported, attention = seconds(lambda: __import__("tilewright.torch").torch.attention)
+forward, out = seconds(lambda: attention(q, k, v, causal=True))
+backward, _ = seconds(lambda: torch.autograd.grad(out, (q, k, v), out))
+again, _ = seconds(lambda: attention(q, k, v, causal=True))
+print(f"import {imported * 1e3:7.1f}   forward {forward * 1e3:9.1f}   backward "
+      f"{backward * 1e3:9.1f}   second forward {again * 1e3:7.2f}")
+"""
+
+
+def print_first_calls():
+    print("\nfirst calls of a process, 4096 tokens, 32 heads on 8, d128 causal, ms")
+    with tempfile.TemporaryDirectory() as folder:
+        for what in ("empty cache", "full cache", "full cache, again"):
+            said = subprocess.run([sys.executable, "-c", FIRST_CALL], check=True, text=True,
+                                  stdout=subprocess.PIPE, env={
+                                      **os.environ, "TILEWRIGHT_CACHE": folder,
+                                      "PYTHONPATH": str(PACKAGE)}).stdout
+            print(f"  {what:18} {said.strip()}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_arguments(parser)
     parser.add_argument("--fa3", action="store_true", help="where Python finds its interface")
     arguments = parser.parse_args()
-    os.environ["TILEWRIGHT_LIBRARY"] = str(arguments.library)
+    os.environ["TILEWRIGHT_LIBRARY"] = str(pathlib.Path(arguments.library).resolve())
     torch.manual_seed(arguments.seed)
     measure.print_versions(tilewright_c.Library(arguments.library))
     run = implementations(arguments)
+    print_first_calls()
     print_steps(run, arguments)
     print_costs(run, arguments)
 

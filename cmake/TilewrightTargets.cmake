@@ -86,7 +86,10 @@ function(tilewright_layer name)
       target_link_libraries(${target} PUBLIC tilewright_${folder})
     endif()
   endforeach()
-  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tilewright_warnings> ${arg_LINKS})
+  # Whoever installs it gets fmt with it, under no name of fmt's own.
+  list(TRANSFORM arg_LINKS REPLACE "^fmt::fmt$" "$<BUILD_INTERFACE:fmt::fmt>")
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:tilewright_warnings> ${arg_LINKS}
+                                          $<INSTALL_INTERFACE:tilewright::fmt>)
   set_property(GLOBAL APPEND PROPERTY TILEWRIGHT_LIBRARIES ${target})
 endfunction()
 

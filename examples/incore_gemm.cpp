@@ -13,8 +13,13 @@ using namespace tilewright;
 
 namespace {
 
+// Of C, and of k in a step, which the product takes in halves.
+struct Blocks {
+  int m = 64, n = 96, k = 128;
+};
+
 // The steps of one block of C. `cube` is the sequencer that has these units.
-Kernel gemm(const std::string& target, const std::string& cube) {
+Kernel gemm(const std::string& target, const std::string& cube, Blocks block = {}) {
   Kernel kernel("gemm");
   kernel.target(target);
   const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
@@ -22,42 +27,44 @@ Kernel gemm(const std::string& target, const std::string& cube) {
   const Tensor B = kernel.in("B", bf16, {n, k});
   const Tensor C = kernel.out("C", bf16, {m, n});
 
-  // Blocks of 64 x 96 of C, k in steps of 128, which the product takes in halves.
-  CoreMemory a(kernel, "Mat", "a", bf16, 64, 128, stages(2));
-  CoreMemory b(kernel, "Mat", "b", bf16, 96, 128, stages(2));
-  CoreMemory left(kernel, "Left", "left", bf16, 64, 64, stages(2));
-  CoreMemory right(kernel, "Right", "right", bf16, 64, 96, stages(2));
-  CoreMemory sums(kernel, "Acc", "sums", f32, 64, 96, stages(2));
+  const int half = block.k / 2;
+  CoreMemory a(kernel, "Mat", "a", bf16, block.m, block.k, stages(2));
+  CoreMemory b(kernel, "Mat", "b", bf16, block.n, block.k, stages(2));
+  CoreMemory left(kernel, "Left", "left", bf16, block.m, half, stages(2));
+  CoreMemory right(kernel, "Right", "right", bf16, half, block.n, stages(2));
+  CoreMemory sums(kernel, "Acc", "sums", f32, block.m, block.n, stages(2));
   CoreRing loaded(kernel, "MTE2", "MTE1", stages(2));
   CoreRing fed(kernel, "MTE1", "M", stages(2));
   CoreRing summed(kernel, "M", "FIX", stages(2));
 
   const auto product = [&](const Block& rows, const Block& cols, const Index& sum) {
-    for (Index step : range(ceil_div(k, 128))) {
-      const Block depth = k.block(step, 128);
+    for (Index step : range(ceil_div(k, block.k))) {
+      const Block depth = k.block(step, block.k);
       loaded.produce([&](const Index& stage) {  // once MTE1 has read what was there
         move(a[stage], A(rows, depth));
         move(b[stage], B(cols, depth));
       });
       loaded.consume([&](const Index& stage) {  // once MTE2 has written it
-        for (int half = 0; half < 128; half += 64) {
+        for (int first = 0; first < block.k; first += half) {
           fed.produce([&](const Index& slot) {
-            move(left[slot], a[stage].part(0, half, 64, 64));
-            move(right[slot], b[stage].part(0, half, 96, 64).T());
+            move(left[slot], a[stage].part(0, first, block.m, half));
+            move(right[slot], b[stage].part(0, first, block.n, half).T());
           });
           fed.consume([&](const Index& slot) {
-            const Index rest = min(max(Index(k) - step * 128 - half, 0), 64);
-            matmul(sums[sum], left[slot], right[slot], half > 0 ? Condition(true) : step > 0, rest);
+            const Index rest = min(max(Index(k) - step * block.k - first, 0), half);
+            const Condition adds = first > 0 ? Condition(true) : step > 0;
+            matmul(sums[sum], left[slot], right[slot], adds, rest);
           });
         }
       });
     }
   };
-  const Dim columns = ceil_div(n, 96), blocks = ceil_div(m, 64) * columns;
+  const Dim columns = ceil_div(n, block.n), blocks = ceil_div(m, block.m) * columns;
   kernel.ctas(min(multiprocessors(), blocks));
   kernel.roles({sequencer(cube, [&] {
     for (Index number : range(cta_index(), blocks, cta_count())) {
-      const Block rows = m.block(number / columns, 64), cols = n.block(number % columns, 96);
+      const Block rows = m.block(number / columns, block.m);
+      const Block cols = n.block(number % columns, block.n);
       summed.produce([&](const Index& sum) { product(rows, cols, sum); });
       summed.consume([&](const Index& sum) { move(C(rows, cols), sums[sum]); });
     }

@@ -14,7 +14,7 @@ std::vector<Dim> BackwardPlan::sums(const Attention& a, const Dim& blocks) const
 }
 
 int BackwardPlan::tiles(const Attention& a) const {
-  return a.block_q * a.dim / (tile_lines(a) * kLine);
+  return a.block_q * (transposed ? shared_columns(a.dim) : a.dim) / (tile_lines(a) * kLine);
 }
 
 int BackwardPlan::tile_lines(const Attention& a) const {
@@ -41,8 +41,13 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
             " queries and " + std::to_string(kGroups * kGroupRows) + " keys");
   }
   BackwardPlan plan;
-  plan.transposed = plan_case("dQ^T", a.dim % BackwardPlan::kTileRows == 0);
-  plan.by_columns = plan_case("dQ by columns", plan.transposed && a.dim > BackwardPlan::kTileRows);
+  // Columns that fill up the last panel are computed too, as 0. In order an eighth of them costs
+  // less than dQ in turn, for which no other product may be under way.
+  constexpr int kTileRows = BackwardPlan::kTileRows;
+  const int most_missing = order == Order::blocks ? kTileRows / 4 : 0;
+  plan.by_columns = plan_case("dQ by columns",
+                              a.dim > kTileRows && shared_columns(a.dim) - a.dim <= most_missing);
+  plan.transposed = plan_case("dQ^T", plan.by_columns || a.dim % kTileRows == 0);
   plan_case("padded rows of Q", shared_columns(a.dim) > a.dim);
   plan_case("padded rows of V", shared_columns(a.dim_v) > a.dim_v);
   const bool is_short = plan_case("64 rows", a.block_q == kGroupRows);

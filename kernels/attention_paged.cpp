@@ -25,14 +25,16 @@ bool is_wide(const PagedAttention& a) {
 
 // How keys are taken: a run of a page's slots through products, or one by one.
 struct KeySteps {
-  explicit KeySteps(const PagedAttention& a)
-      : by_key(plan_case("key by key", a.page % kProductKeys != 0)),
-        keys(by_key ? 1 : std::gcd(a.page, kProductRows)) {
+  // Products of so many rows, and of no more keys.
+  KeySteps(const PagedAttention& a, int rows)
+      : rows(rows),
+        by_key(plan_case("key by key", a.page % kProductKeys != 0)),
+        keys(by_key ? 1 : std::gcd(a.page, rows)) {
     if (!by_key) plan_case("several steps a page", a.page > keys);
   }
   PagedRows tile(const PagedAttention& a) const {
     if (by_key) return {a, kRowsByKey};
-    return is_wide(a) ? PagedRows::of_one_query(a, kProductRows) : PagedRows(a, kProductRows);
+    return is_wide(a) ? PagedRows::of_one_query(a, rows) : PagedRows(a, rows);
   }
   Tile scores(const Tile& q, const Tile& k) const {
     if (!by_key) return dot(q, k.T());
@@ -43,18 +45,18 @@ struct KeySteps {
     const Tile rounded = weights.cast(v.dtype());
     return by_key ? rounded.cast(f32) * v.cast(f32) : dot(rounded, v);
   }
+  int rows;
   bool by_key;
   int keys;
 };
 
 // One block of the grid has some queries of the heads that share keys, and one part of the keys
-// that these see. A part without keys is 0, with -inf.
-Kernel paged_parts(const PagedAttention& a) {
-  Kernel kernel("attention_paged_parts");
-  const KeySteps steps(a);
+// that these see, or all of them. A part without keys is 0, with -inf.
+Kernel paged_parts(const PagedAttention& a, const KeySteps& steps, KeyParts parts) {
+  Kernel kernel(parts == KeyParts::one ? "attention_paged" : "attention_paged_parts");
   const PagedRows tile = steps.tile(a);
   PagedParameters p(kernel, a);
-  const PagedStores stores(kernel, a, p, KeyParts::several, tile);
+  const PagedStores stores(kernel, a, p, parts, tile);
   const PagedItems items(p, tile, stores.parts());
   const auto [x, part, number] = kernel.grid(items.heads(), items.parts(), items.tiles().count());
   const auto [sequence, block] = items.tiles().tile(number);
@@ -65,7 +67,7 @@ Kernel paged_parts(const PagedAttention& a) {
   // Rows of many elements do not fit registers: products take what is loaded as it is.
   const Tile q = is_wide(a) ? load(work.of_query(p.Q))
                             : load(work.of_queries(p.Q)).reshape({tile.rows, a.dim});
-  OnlineSoftmax softmax(tile.rows, p.scale);
+  OnlineSoftmax softmax(tile.rows, p.scale, stores.sinks(work));
   Var acc{zeros({tile.rows, a.dim_v})};
   for (Block cols : blocks(work.keys, steps.keys, first, last)) {
     const Index listed = p.listed(work.item.sequence, cols.start() / a.page);
@@ -86,8 +88,17 @@ Kernel paged_parts(const PagedAttention& a) {
 
 Program attention_paged(const PagedAttention& a, SourceLocation where) {
   check_paged(a, {"attention_paged", where});
-  return paged_program("attention_paged", a, paged_parts(a),
-                       {KeyParts::several, KeySteps(a).tile(a), multiprocessors()});
+  const KeySteps steps(a, kProductRows);
+  return paged_program("attention_paged", a, paged_parts(a, steps, KeyParts::several),
+                       {KeyParts::several, steps.tile(a), multiprocessors()});
+}
+
+Program attention_paged_undivided(const PagedAttention& a, int rows, SourceLocation where) {
+  check_paged(a, {"attention_paged", where});
+  check_undivided(a, {"attention_paged", where});
+  const KeySteps steps(a, rows);
+  return paged_program("attention_paged", a, paged_parts(a, steps, KeyParts::one),
+                       {KeyParts::one, steps.tile(a), multiprocessors()});
 }
 
 }  // namespace tilewright::kernels

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cstddef>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -27,43 +25,8 @@ struct ChunkParameters : PagedParameters {
   Tensor O, LSE;
 };
 
-// What the table has for the blocks of keys that come next. K of a block comes a block before its
-// V. The table is read a block ahead, so that nobody waits for it.
-class ChunkPages {
- public:
-  template <typename Order>
-  explicit ChunkPages(const Order& order) : copies_(order.copies()) {
-    for (int i = 0; i < copies_.count(); ++i) {
-      k_.push_back(std::make_unique<Cell<Index>>(0));
-      v_.push_back(std::make_unique<Cell<Index>>(0));
-    }
-  }
-  // Block j is the next whose K comes, and the V that comes next is of the block before.
-  void advance(const Work& work, const Index& j) {
-    const Index first_copy = copies_.first_copy(work.mask, work.queries, work.keys);
-    for (int i = 0; i < copies_.count(); ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      *v_[at] = *k_[at];
-      *k_[at] = copies_.listed(*work.table_row, work.keys, first_copy, j, i);
-    }
-  }
-  ListedBlock of_k(const Index& j) const { return listed(k_, j); }
-  ListedBlock of_v(const Index& j) const { return listed(v_, j); }
-
- private:
-  using Numbers = std::vector<std::unique_ptr<Cell<Index>>>;
-  static ListedBlock listed(const Numbers& numbers, const Index& j) {
-    ListedBlock pages{j, {}};
-    for (const auto& number : numbers) pages.listed.push_back(*number);
-    return pages;
-  }
-  const PageCopies& copies_;
-  Numbers k_, v_;
-};
-
 class ChunkOrder : public PackedTiles<ChunkParameters> {
  public:
-  using Arrivals = ChunkPages;
   static constexpr bool kKeysInPages = true;
 
   ChunkOrder(const ChunkParameters& p, const Attention& a, const Sm90Plan& plan)
@@ -75,6 +38,16 @@ class ChunkOrder : public PackedTiles<ChunkParameters> {
   }
   TensorView sums(const Work& work, const Block& rows) const { return p_.LSE(rows, work.heads); }
   const PageCopies& copies() const { return copies_; }
+  // Calls `bring` with the copies of each block that the tile sees, of the last one first.
+  template <typename Bring>
+  void each_block(const Work& work, const KeyBlocks& blocks, const Bring& bring) const {
+    const auto descending = [end = blocks.last - 1 + blocks.first](const Index& j) {
+      return end - j;
+    };
+    copies_.each_block({*work.table_row, work.keys, work.mask, work.queries, blocks.first,
+                        blocks.last, descending},
+                       [&](const CopiedBlock& block) { bring(block.copies, block.missing); });
+  }
 
  private:
   PageCopies copies_;
@@ -97,7 +70,8 @@ Program attention_paged_chunks_sm90(const PagedAttention& attention, SourceLocat
   static_cast<Attention&>(a) = with_sm90_varlen_blocks(a, where);
   // The numbers of a block's pages are in registers of the warp that loads.
   a.block_k = std::min(a.block_k, kMostCopies * std::gcd(a.page, a.block_k));
-  const Sm90Plan plan = sm90_plan(a, ChunkOrder::kHasNeighbours, caller);
+  Sm90Plan plan = sm90_plan(a, ChunkOrder::kHasNeighbours, caller);
+  plan.kv_together = false;  // a warp brings K, and another one V
   Kernel kernel("attention_paged_chunks");
   const Forward<ChunkOrder> forward(kernel, a, plan, a);
   return paged_program(caller.function, a, kernel, {KeyParts::one, PagedRows(a, 64), 1});

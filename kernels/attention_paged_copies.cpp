@@ -15,30 +15,38 @@ PageCopies::PageCopies(const PagedParameters& p, int keys)
   plan_case("neighbouring pages in one copy", most_together() > 1);
 }
 
-void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
-                         const Fill& fill) const {
-  const Index first_of_rows = first_copy(work.mask, work.rows, work.keys);
+void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
+  const Index first_of_rows = first_copy(blocks.mask, blocks.rows, blocks.keys);
   const auto page_of = [&](const Index& j, int i) {
-    return this->listed(work.item.sequence, work.keys, first_of_rows, j, i);
+    return listed(blocks.sequence, blocks.keys, first_of_rows, blocks.block(j), i);
   };
   std::vector<std::unique_ptr<Cell<Index>>> next;
   for (int i = 0; i < count(); ++i) {
-    next.push_back(std::make_unique<Cell<Index>>(page_of(first, i)));
+    next.push_back(std::make_unique<Cell<Index>>(page_of(blocks.first, i)));
   }
-  for (Index j : range(first, last)) {
-    ListedBlock pages{j, {}};
+  for (Index j : range(blocks.first, blocks.last)) {
+    ListedBlock pages{blocks.block(j), {}};
     for (int i = 0; i < count(); ++i) {
       Cell<Index>& ahead = *next[static_cast<std::size_t>(i)];
       pages.listed.push_back(ahead);
-      ahead = page_of(min(j + 1, last - 1), i);
+      ahead = page_of(min(j + 1, blocks.last - 1), i);
     }
-    each_tier(work.keys, {pages}, [&](const Tier& tier) {
-      const std::vector<PageSlots> copies = slots(work.keys, pages, tier);
-      ring.produce(missing(pages.listed), [&](const Slot& stage) {
-        load(copies, [&](const PageSlots& at, int row, int rows) { fill(at, stage, row, rows); });
-      });
+    each_tier(blocks.keys, pages, [&](const Tier& tier) {
+      bring({slots(blocks.keys, pages, tier), missing(pages.listed)});
     });
   }
+}
+
+void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
+                         const Fill& fill) const {
+  const auto ascending = [](const Index& j) { return j; };
+  each_block({work.item.sequence, work.keys, work.mask, work.rows, first, last, ascending},
+             [&](const CopiedBlock& block) {
+               ring.produce(block.missing, [&](const Slot& stage) {
+                 load(block.copies,
+                      [&](const PageSlots& at, int row, int rows) { fill(at, stage, row, rows); });
+               });
+             });
 }
 
 Index PageCopies::first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const {
@@ -64,17 +72,6 @@ Index PageCopies::missing(const std::vector<Index>& listed) const {
 
 int PageCopies::most_together() const { return rows_ == p_.page ? count() : 1; }
 
-namespace {
-
-Condition all_of(const std::vector<ListedBlock>& blocks,
-                 const std::function<Condition(const ListedBlock&)>& holds) {
-  Condition all = true;
-  for (const ListedBlock& pages : blocks) all = all && holds(pages);
-  return all;
-}
-
-}  // namespace
-
 Condition PageCopies::is_whole(const Sequence& keys, const ListedBlock& pages) const {
   Condition whole = first_key(pages.block, 0) + keys_ <= keys.end();
   for (const Index& number : pages.listed) whole = whole && number >= 0;
@@ -94,27 +91,24 @@ Condition PageCopies::are_neighbours(const ListedBlock& pages, int together) con
   return neighbours;
 }
 
-void PageCopies::each_tier(const Sequence& keys, const std::vector<ListedBlock>& blocks,
-                           const Take& take) const {
+void PageCopies::each_tier(const Sequence& keys, const ListedBlock& pages, const Take& take) const {
   when(
-      all_of(blocks, [&](const ListedBlock& pages) { return is_whole(keys, pages); }),
-      [&] { each_whole_tier(blocks, take, most_together()); },
+      is_whole(keys, pages), [&] { each_whole_tier(pages, take, most_together()); },
       [&] {
         take({1, false});
       });
 }
 
-void PageCopies::each_whole_tier(const std::vector<ListedBlock>& blocks, const Take& take,
-                                 int together) const {
+void PageCopies::each_whole_tier(const ListedBlock& pages, const Take& take, int together) const {
   if (together == 1) return take({1, true});
   int fewer = together / 2;
   while (count() % fewer != 0) --fewer;
   when(
-      all_of(blocks, [&](const ListedBlock& pages) { return are_neighbours(pages, together); }),
+      are_neighbours(pages, together),
       [&] {
         take({together, true});
       },
-      [&] { each_whole_tier(blocks, take, fewer); });
+      [&] { each_whole_tier(pages, take, fewer); });
 }
 
 std::vector<PageSlots> PageCopies::slots(const Sequence& keys, const ListedBlock& pages,

@@ -24,6 +24,12 @@ struct ListedBlock {
   std::vector<Index> listed;
 };
 
+// Where the keys of a block's copies lie, and for each copy without a page a bit.
+struct CopiedBlock {
+  std::vector<PageSlots> copies;
+  Index missing;
+};
+
 class PageCopies {
  public:
   // Of a copy's rows in shared memory, which begin at multiples of them.
@@ -32,29 +38,24 @@ class PageCopies {
   PageCopies(const PagedParameters& p, int keys);
   int count() const { return keys_ / rows_; }
 
-  // Of all copies of a sequence the first whose keys some of the rows see: none in front of a
-  // window are read, nor what the table has for them.
-  Index first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const;
-  // The number that the table has for the page that the i-th copy of block j takes keys of.
-  Index listed(const Index& sequence, const Sequence& keys, const Index& first_copy, const Index& j,
-               int i) const;
-  // For each copy without a page a bit.
-  Index missing(const std::vector<Index>& listed) const;
-
-  // Calls `take` once for each tier, under the condition that all of the blocks may be copied so:
-  // as many pages together as a block has, fewer, one.
-  using Take = std::function<void(const Tier& tier)>;
-  void each_tier(const Sequence& keys, const std::vector<ListedBlock>& blocks,
-                 const Take& take) const;
-  // Where the keys of each copy lie; behind the sequence's last page, nothing of that page.
-  std::vector<PageSlots> slots(const Sequence& keys, const ListedBlock& pages,
-                               const Tier& tier) const;
   // Brings slots to rows of a stage.
   using Load = std::function<void(const PageSlots& at, int row, int rows)>;
   void load(const std::vector<PageSlots>& copies, const Load& load) const;
 
-  // Blocks first to last - 1 of the item's keys, each a stage, whose number is what is `missing`.
-  // The table is read a block ahead, so that nobody waits for it.
+  // Calls `bring` for blocks first to last - 1 of a sequence's keys that some of the rows see, in
+  // the given order, once for each tier. The table is read a block ahead, so that nobody waits for
+  // it.
+  struct Blocks {
+    Index sequence;
+    Sequence keys;
+    Mask mask;
+    Block rows;
+    Index first, last;
+    std::function<Index(const Index& step)> block;  // of steps first to last - 1
+  };
+  using Bring = std::function<void(const CopiedBlock& block)>;
+  void each_block(const Blocks& blocks, const Bring& bring) const;
+  // The same of an item's keys, where each block is a stage, whose number is what is `missing`.
   using Fill = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
   void produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                const Fill& fill) const;
@@ -62,12 +63,25 @@ class PageCopies {
   Tile without(const Tile& scores, const Index& missing) const;
 
  private:
+  // Of all copies of a sequence the first whose keys some of the rows see: none in front of a
+  // window are read, nor what the table has for them.
+  Index first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const;
+  // The number that the table has for the page that the i-th copy of block j takes keys of.
+  Index listed(const Index& sequence, const Sequence& keys, const Index& first_copy, const Index& j,
+               int i) const;
+  Index missing(const std::vector<Index>& listed) const;
+  // Calls `take` once for each tier, under the condition that the block may be copied so: as many
+  // pages together as it has, fewer, one.
+  using Take = std::function<void(const Tier& tier)>;
+  void each_tier(const Sequence& keys, const ListedBlock& pages, const Take& take) const;
+  void each_whole_tier(const ListedBlock& pages, const Take& take, int together) const;
+  // Where the keys of each copy lie; behind the sequence's last page, nothing of that page.
+  std::vector<PageSlots> slots(const Sequence& keys, const ListedBlock& pages,
+                               const Tier& tier) const;
   Index first_key(const Index& j, int i) const { return j * keys_ + i * rows_; }
   int most_together() const;
   Condition is_whole(const Sequence& keys, const ListedBlock& pages) const;
   Condition are_neighbours(const ListedBlock& pages, int together) const;
-  void each_whole_tier(const std::vector<ListedBlock>& blocks, const Take& take,
-                       int together) const;
   const PagedParameters& p_;
   int keys_, rows_;  // of a block, of a copy of one page
 };

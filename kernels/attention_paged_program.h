@@ -14,4 +14,8 @@ struct PagedProgram {
 Program paged_program(const char* name, const PagedAttention& a, const Kernel& kernel,
                       const PagedProgram& how);
 
+// attention_paged at the tile level, in tiles of so many rows and no more keys, whose keys nobody
+// divides: one kernel.
+Program attention_paged_undivided(const PagedAttention& a, int rows, SourceLocation where);
+
 }  // namespace tilewright::kernels

@@ -58,6 +58,11 @@ class Forward {
     }
     const RegisterBudget few = registers(plan_.load_registers);
     std::vector<RoleSpec> roles{role("load", warps(1), few, [this] { load(); })};
+    if constexpr (Order::kKeysInPages) {
+      tiles_.emplace(kernel, "tiles", stages(2), std::vector<TileShape>{}, here());
+      tiles_->numbered(3);
+      roles.push_back(role("load_values", warps(1), few, [this] { load_values(); }));
+    }
     if constexpr (requires { p_.of_ranks; }) {
       for (RoleSpec& each : p_.of_ranks.push_roles(few)) roles.push_back(std::move(each));
     }
@@ -138,9 +143,14 @@ class Forward {
         [&](const Index& run, const std::function<void()>& fetch_next) {
           load_run(run, loaded, fetch_next);
         },
-        [&] {
-          q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
-        });
+        [&] { end_tiles(); });
+  }
+  void end_tiles() {
+    if constexpr (Order::kKeysInPages) {
+      tiles_->produce({-1, 0, 0});
+    } else {
+      q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+    }
   }
 
   // Calls `fetch_next` before the run's last tile loads its keys.
@@ -167,13 +177,19 @@ class Forward {
   void load_tile(const Place& place, const Work& work, const std::function<void()>& behind_q) {
     if constexpr (Order::kKeysArrive) arrivals_->await_tile(work);
     const KeyBlocks blocks(work, a_, order_.queries_of_all(work, place));
-    // The only stage of Q comes free late in the tile before, K's earlier.
-    const bool k_first = plan_.q_stages == 1;
-    if (k_first) load_first_k(work, blocks);
-    load_q(place, work, {0, 0});
-    behind_q();
-    if (!k_first) load_first_k(work, blocks);
-    load_keys(work, blocks);
+    if constexpr (Order::kKeysInPages) {
+      tiles_->produce({place.row_block, place.pack, place.sequence});
+      behind_q();
+      load_pages(work, blocks, KeyTensor::K);
+    } else {
+      // The only stage of Q comes free late in the tile before, K's earlier.
+      const bool k_first = plan_.q_stages == 1;
+      if (k_first) load_first_k(work, blocks);
+      load_q(place, work, {0, 0});
+      behind_q();
+      if (!k_first) load_first_k(work, blocks);
+      load_keys(work, blocks);
+    }
   }
 
   // Where neighbouring tiles share their blocks of keys: the position in the rings that block 0
@@ -215,47 +231,12 @@ class Forward {
   void produce_keys(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
     if constexpr (Order::kKeysArrive) {
       produce_arriving(ring, work, j, loads);
-    } else if constexpr (Order::kKeysInPages) {
-      produce_pages(ring, work, j, loads);
     } else {
       ring.produce([&](const Slot& slot) {
         if (loads.k) load_k(work, slot, j - 1);
         if (loads.v) load_v(work, slot, j);
       });
     }
-  }
-  // The same page by page, or several neighbouring pages at a time.
-  void produce_pages(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
-    const auto& copies = order_.copies();
-    const auto k = arrivals_->of_k(j - 1), v = arrivals_->of_v(j);
-    std::vector<std::decay_t<decltype(k)>> loaded;
-    if (loads.k) loaded.push_back(k);
-    if (loads.v) loaded.push_back(v);
-    copies.each_tier(work.keys, loaded, [&](const auto& tier) {
-      const auto slots = [&](const auto& pages) { return copies.slots(work.keys, pages, tier); };
-      std::optional<decltype(slots(k))> of_k, of_v;
-      if (loads.k) of_k = slots(k);
-      if (loads.v) of_v = slots(v);
-      const auto fill = [&](const Slot& slot) {
-        const SharedView& values = slot[plan_.kv_together ? 1 : 0];
-        if (of_k) {
-          copies.load(*of_k, [&](const auto& at, int row, int rows) {
-            tma_load(p_.keys(at, work.kv_head, qk_columns()), slot[0].rows(row, rows));
-          });
-        }
-        if (of_v) {
-          copies.load(*of_v, [&](const auto& at, int row, int rows) {
-            tma_load(p_.values(at, work.kv_head, v_columns()), values.rows(row, rows));
-          });
-        }
-      };
-      if (&ring != &k_ring_) return ring.produce(fill);
-      ring.produce(loads.k ? copies.missing(k.listed) : Index(0), fill);
-    });
-  }
-  // Block j is the next whose K comes.
-  void read_pages(const Work& work, const Index& j) {
-    if constexpr (Order::kKeysInPages) arrivals_->advance(work, j);
   }
   // The same from wherever the blocks are, once they are there.
   void produce_arriving(Ring& ring, const Work& work, const Index& j, const Loads& loads) {
@@ -321,9 +302,7 @@ class Forward {
   // In the order of use: blocks descend, K one block ahead of V.
   void load_first_k(const Work& work, const KeyBlocks& blocks) {
     when(blocks.first < blocks.last, [&] {
-      read_pages(work, blocks.last - 1);
       produce_keys(k_ring_, work, blocks.last, {true, false});
-      read_pages(work, max(blocks.last - 2, blocks.first));
     });
   }
   void load_keys(const Work& work, const KeyBlocks& blocks) {
@@ -332,10 +311,47 @@ class Forward {
         const Index j = blocks.last + blocks.first - i;
         produce_keys(k_ring_, work, j, {true, plan_.kv_together});
         if (!plan_.kv_together) produce_keys(*v_ring_, work, j, {false, true});
-        read_pages(work, max(j - 2, blocks.first));
       }
       produce_keys(v_ring(), work, blocks.first, {false, true});
     });
+  }
+
+  // Keys in pages are many copies, so that a second warp brings Q and V: of the tiles that the
+  // first one takes, whose K it brings.
+  void load_values() {
+    Cell<Condition> more(true);
+    repeat_while(more, [&] {
+      const Slot slot = tiles_->consume();
+      const Place place{slot.number(0), slot.number(1), slot.number(2)};
+      tiles_->release(slot);
+      const Condition is_tile = place.row_block >= 0;
+      more = is_tile;
+      when(
+          is_tile,
+          [&] {
+            const Work work = order_.work(place);
+            load_q(place, work, {0, 0});
+            load_pages(work, KeyBlocks(work, a_, order_.queries_of_all(work, place)), KeyTensor::V);
+          },
+          [&] {
+            q_ring_.produce(numbers({-1, 0, 0}, {0, 0}));
+          });
+    });
+  }
+  // In the order of use: blocks descend. A stage of K has the number of what is missing.
+  void load_pages(const Work& work, const KeyBlocks& blocks, KeyTensor tensor) {
+    const auto bring = [&](const auto& copies, const Index& missing) {
+      const auto fill = [&](const Slot& slot) {
+        order_.copies().load(copies, [&](const auto& at, int row, int rows) {
+          tma_load(tensor == KeyTensor::K ? p_.keys(at, work.kv_head, qk_columns())
+                                          : p_.values(at, work.kv_head, v_columns()),
+                   slot[0].rows(row, rows));
+        });
+      };
+      if (tensor == KeyTensor::K) return k_ring_.produce(missing, fill);
+      v_ring_->produce(fill);
+    };
+    when(blocks.first < blocks.last, [&] { order_.each_block(work, blocks, bring); });
   }
 
   void compute_tiles(const Index& group) {
@@ -560,6 +576,7 @@ class Forward {
   Order order_;
   std::optional<typename Order::Arrivals> arrivals_;  // of the role that loads
   std::optional<RunCounter> counter_;
+  std::optional<Ring> tiles_;  // that the warp which brings V is told of
   Ring q_ring_, k_ring_;
   std::optional<Ring> v_ring_;  // none: V lies in K's stages
   // A sequence's lengths take of the registers, and so do windows and caps.

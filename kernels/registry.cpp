@@ -3,6 +3,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "kernels/attention_parameters.h"
 #include "kernels/reference.h"
@@ -32,9 +33,27 @@ Attention with_few_queries(Attention a) {
   a.block_k = 512;
   return a;
 }
+constexpr std::pair<int, int> kSmallBlocks[] = {{128, 128}, {64, 128}, {64, 64}, {32, 64},
+                                                {32, 32},   {16, 32},  {16, 16}};
 // Panels of shared memory that rows fill, fill in part, and several of them.
 const Values kDims = {"64", "32", "80", "128", "192", "256"};
 const Values kValueDims = {"dim", "32", "80", "128", "256"};
+
+// For machines whose memories are small.
+std::vector<LibrarySchedule> attention_blocks(Kernel (*make)(const Attention&, SourceLocation)) {
+  std::vector<LibrarySchedule> all;
+  for (const auto& [queries, keys] : kSmallBlocks) {
+    const auto name = "tile_" + std::to_string(queries) + "x" + std::to_string(keys);
+    all.push_back({name, "", "the tile level in blocks of so many queries and keys",
+                   [make, queries = queries, keys = keys](const OptionValues& options) {
+                     Attention a = attention_of(options);
+                     a.block_q = queries;
+                     a.block_k = keys;
+                     return make(a, {});
+                   }});
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -176,6 +195,7 @@ LibraryKernel attention_forward_entry() {
   kernel.build = [](const OptionValues& options) {
     return attention_forward(with_tile_blocks(attention_of(options)), {});
   };
+  kernel.blocks = attention_blocks(attention_forward);
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_forward", {}});
   };
@@ -310,6 +330,7 @@ LibraryKernel attention_varlen_forward_entry() {
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };
+  kernel.blocks = attention_blocks(attention_varlen_forward);
   // No pairs, and nothing for few queries: of their lengths only the sum is known.
   kernel.schedules = {kernel.schedules[0], kernel.schedules[2]};
   kernel.rules = schedule_rules(kernel.name);
@@ -356,6 +377,7 @@ namespace {
 // first rows stand behind Q, K and V.
 LibraryKernel backward_of(LibraryKernel kernel, bool packed) {
   kernel.backward_of = kernel.name;
+  kernel.blocks.clear();
   for (KernelOption& option : kernel.options) {
     if (option.name == "l2_bytes") option = l2_option("524288");
   }

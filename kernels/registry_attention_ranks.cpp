@@ -170,6 +170,7 @@ LibraryKernel in_ring(LibraryKernel kernel, const char* name, GradientsOfRing ma
 LibraryKernel sequence_parallel_attention_entry() {
   LibraryKernel kernel = attention_forward_entry();
   kernel.name = "sequence_parallel_attention";
+  kernel.blocks.clear();
   kernel.description =
       "attention_forward of sequences whose rows are divided among ranks: each has its rows of Q, "
       "K and V, and gets those of O and LSE";

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/attention_paged_parameters.h"
+#include "kernels/attention_paged_program.h"
 #include "kernels/reference_paged.h"
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
@@ -427,6 +428,15 @@ LibraryKernel paged_entry(const char* name, const char* description, const Paged
   kernel.build_program = [cache](const OptionValues& options) {
     return attention_paged(paged_of(options, cache), {});
   };
+  for (const int rows : {64, 32, 16}) {
+    LibrarySchedule blocks{"tile_" + std::to_string(rows), "",
+                           "the tile level in tiles of so many rows, whose keys are not divided",
+                           nullptr};
+    blocks.build_program = [cache, rows](const OptionValues& options) {
+      return attention_paged_undivided(paged_of(options, cache), rows, {});
+    };
+    kernel.blocks.push_back(std::move(blocks));
+  }
   kernel.check = [cache, name](const OptionValues& options) {
     check_options(options, cache, {name, {}});
   };

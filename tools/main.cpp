@@ -66,8 +66,8 @@ class CommandLine {
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     list->add_option("--target", request_.target,
-                     "Of --cases: sm_90a, or sm_100a, with the kernels that have schedules for it "
-                     "[sm_90a]")
+                     "The schedules of this target alone. With --cases those of sm_90a, or of "
+                     "sm_100a with the kernels that have schedules for it [sm_90a]")
         ->check(CLI::IsMember({"sm_90a", "sm_100a"}));
     seed(list, "Of the settings that --cases draws");
     json(list);

@@ -95,7 +95,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   return status_of(outcome);
 }
 
-// Files of programs, of kernels of several ranks and of PTX have all of their tensors drawn.
+// Kernels of several ranks and of PTX have all of their tensors drawn.
 void refuse_inputs(const Request& request) {
   if (request.inputs.empty()) return;
   Diagnostic({}, fmt::format("--in {}: {} is no kernel that runs alone", request.inputs.front(),
@@ -116,9 +116,8 @@ void refuse_time(const Request& request) {
 void refuse_for_core(const Request& request, const compiler::Target& target) {
   if (!compiler::has_explicit_memories(target)) return;
   for (const auto& [flag, given] :
-       {std::pair("--time", request.time), std::pair("--faults", request.faults),
-        std::pair("--break", !request.breakage.empty()), std::pair("--shrunken", request.shrunken),
-        std::pair("--strict", request.strict)}) {
+       {std::pair("--time", request.time), std::pair("--break", !request.breakage.empty()),
+        std::pair("--shrunken", request.shrunken), std::pair("--strict", request.strict)}) {
     if (!given) continue;
     Diagnostic({}, fmt::format("{}: {} is a core with explicit memories, and this is of GPUs", flag,
                                target.arch))
@@ -153,7 +152,6 @@ int simulate(const Request& request) {
   };
   if (!request.faults) check_traces(request);
   if (is_program_file(request.kernel)) {
-    refuse_inputs(request);
     refuse_time(request);
     return simulate_program(request, simulated_target());
   }
@@ -161,6 +159,9 @@ int simulate(const Request& request) {
   const compiler::Target target = simulated_target();
   refuse_for_core(request, target);
   if (request.time) return simulate_time(request, source, target);
+  if (request.faults && compiler::has_explicit_memories(target)) {
+    return simulate_core_faults(request, source, target);
+  }
   const bool is_program = source.entry().is_program();
   if (!is_program && !source.reaches_ranks()) return simulate_kernel(request, source, target);
   if (is_program) return simulate_operation(request, source, target);

@@ -55,6 +55,8 @@ void set_part(const std::string& text, checks::ProofOptions& options) {
   options.parts = count;
 }
 
+}  // namespace
+
 checks::ProofOptions proof_options(const Request& request) {
   checks::ProofOptions options;
   options.seed = request.seed;
@@ -66,7 +68,6 @@ checks::ProofOptions proof_options(const Request& request) {
   return options;
 }
 
-// `counts`: how many mutants each form has. Those of --mutants that are `form`'s.
 std::optional<std::set<std::size_t>> wanted_mutants(const Request& request,
                                                     const std::vector<std::size_t>& counts,
                                                     std::size_t form) {
@@ -87,8 +88,6 @@ std::optional<std::set<std::size_t>> wanted_mutants(const Request& request,
   return wanted;
 }
 
-// Of --list-mutants: those of all forms, one form after the other. Each with the kernel that it is
-// of, where it is of one: the same mutant of the same kernel need not be run twice.
 int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms,
                   const std::vector<std::vector<ir::Kernel>>& kernels) {
   Json list = Json::array();
@@ -107,6 +106,8 @@ int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms,
   fmt::print("{}\n", json_text(list));
   return 0;
 }
+
+namespace {
 
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,23 @@ void print_unreached(const Subject& subject);
 // `simulate --faults`.
 int simulate_faults(const Request& request, const library::KernelSource& source,
                     const compiler::Target& target);
+// The same of a core with explicit memories.
+int simulate_core_faults(const Request& request, const library::KernelSource& source,
+                         const compiler::Target& target);
+// Of a bound program; a wrong result is one that differs from that of the program itself.
+int simulate_core_faults(const Request& request, const ir::Program& program,
+                         const library::ProgramTensors& before,
+                         const std::vector<ir::Kernel>& kernels, const compiler::Target& target);
+// What the request says of mutants: how they are run, and which. `counts`: how many mutants each
+// form has; those of --mutants that are `form`'s.
+checks::ProofOptions proof_options(const Request& request);
+std::optional<std::set<std::size_t>> wanted_mutants(const Request& request,
+                                                    const std::vector<std::size_t>& counts,
+                                                    std::size_t form);
+// Of --list-mutants: those of all forms, one form after the other. Each with the kernel that it is
+// of, where it is of one: the same mutant of the same kernel need not be run twice.
+int print_mutants(const std::vector<std::vector<checks::MutantResult>>& of_forms,
+                  const std::vector<std::vector<ir::Kernel>>& kernels);
 // What decides a division that no case does, and its sizes.
 struct Candidates {
   checks::CaseMakers cases;

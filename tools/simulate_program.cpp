@@ -17,6 +17,8 @@
 #include "compiler/rewrites.h"
 #include "library/program_simulation.h"
 #include "library/program_source.h"
+#include "library/stated_input.h"
+#include "library/tensor_file.h"
 #include "operation.h"
 #include "schedules.h"
 #include "simulate_faults.h"
@@ -36,6 +38,7 @@ constexpr std::int64_t kUsualRuns = 2;
 struct Cut {
   ir::Program program;
   std::string sizes;
+  library::ProgramTensors before;
 };
 
 [[noreturn]] void refuse(const std::string& option, const std::string& why,
@@ -101,6 +104,39 @@ ir::Program read_program(const Request& request) {
   return program;
 }
 
+// What the buffers of the program hold before the first run: drawn, unless --in says it.
+library::ProgramTensors tensors_of(const Request& request, const ir::Program& program,
+                                   const DimValues& sizes) {
+  const std::uint64_t seed = request.input_seed.value_or(request.seed) + 1;
+  library::ProgramTensors tensors = ir::initial_tensors(program, sizes, seed);
+  for (const auto& [name, text] : parse_files(request.inputs, "--in")) {
+    const auto buffer = std::find_if(
+        program.buffers.begin(), program.buffers.end(),
+        [&, wanted = name](const auto& each) { return each.is_passed() && each.name == wanted; });
+    if (buffer == program.buffers.end()) {
+      std::vector<std::string> known;
+      for (const ir::ProgramBuffer& each : program.buffers) {
+        if (each.is_passed()) known.push_back(each.name);
+      }
+      refuse("--in " + name, "no buffer that a caller passes",
+             fmt::format("name one of: {}", fmt::join(known, ", ")));
+    }
+    for (std::vector<HostTensor>& of_rank : tensors) {
+      HostTensor& tensor = of_rank[static_cast<std::size_t>(buffer - program.buffers.begin())];
+      const std::vector<std::int64_t> shape = tensor.shape();
+      const auto stated = library::StatedInput::parse(text, name);
+      tensor = stated ? stated->values(tensor.dtype(), shape, seed)
+                      : library::read_tensor(text, name, tensor.dtype());
+      if (tensor.shape() == shape) continue;
+      refuse("--in " + name,
+             fmt::format("{} has the shape {{{}}}, and the buffer {{{}}}", text,
+                         fmt::join(tensor.shape(), ", "), fmt::join(shape, ", ")),
+             "--set the sizes of the file, or give another one");
+    }
+  }
+  return tensors;
+}
+
 std::int64_t runs_of(const Request& request) { return request.launches.value_or(kUsualRuns); }
 
 std::int64_t launches_of(const ir::Program& program) {
@@ -115,8 +151,7 @@ Simulated simulated(const Request& request, const Cut& cut,
                     const std::vector<ir::Kernel>& machine) {
   Simulated made;
   made.sizes = cut.sizes;
-  const auto before = std::make_shared<library::ProgramTensors>(
-      ir::initial_tensors(cut.program, {}, request.input_seed.value_or(request.seed) + 1));
+  const auto before = std::make_shared<library::ProgramTensors>(cut.before);
   const auto after = std::make_shared<library::ProgramTensors>();
   ir::Program program = cut.program;
   ir::add_owned(program, machine);
@@ -142,9 +177,12 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   title.launches = launches_of(program);
   title.runs = runs_of(request);
   const simulator::MachineOptions options = program_machine_options(request);
+  if (request.faults && compiler::has_explicit_memories(target)) {
+    return simulate_core_faults(request, program, cuts.front().before, forms.front(), target);
+  }
   if (request.faults) {
-    return simulate_program_faults(request, {checks::program_case(program, options, request.seed)},
-                                   forms, title);
+    return simulate_program_faults(request, {{program, options, cuts.front().before}}, forms,
+                                   title);
   }
   Outcome outcome;
   outcome.seed = request.seed;
@@ -206,11 +244,12 @@ int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
   const ir::Program program = read_program(request);
   const DimValues sizes = sizes_of(request, program);
-  return simulate_cuts(
-      request,
-      {{ir::bind_program(program, sizes, program_machine_options(request).multiprocessors),
-        ir::values_text(sizes)}},
-      target);
+  library::ProgramTensors before = tensors_of(request, program, sizes);
+  ir::Program bound =
+      ir::bind_program(program, sizes, program_machine_options(request).multiprocessors,
+                       ir::contents_of(before.front()));
+  return simulate_cuts(request, {{std::move(bound), ir::values_text(sizes), std::move(before)}},
+                       target);
 }
 
 int simulate_ranks(const Request& request, const library::KernelSource& source,
@@ -236,8 +275,10 @@ int simulate_ranks(const Request& request, const library::KernelSource& source,
   }
   std::vector<Cut> cuts;
   for (const std::vector<std::string>& each : sizes) {
-    cuts.push_back({library::program_of(kernel, ranks, options_with(each)),
-                    fmt::format("{}", fmt::join(each, " "))});
+    ir::Program program = library::program_of(kernel, ranks, options_with(each));
+    library::ProgramTensors before = tensors_of(request, program, {});
+    cuts.push_back(
+        {std::move(program), fmt::format("{}", fmt::join(each, " ")), std::move(before)});
   }
   return simulate_cuts(request, std::move(cuts), target);
 }

@@ -12,8 +12,9 @@
  *   tilewright_tensor tensors[3] = {{a, "bf16", 2, a_shape, NULL}, ...};
  *   tilewright_kernel_run(kernel, tensors, 3, stream);
  *
- * No function throws, exits or prints. All may be called from any thread; a kernel may be run by
- * several threads at once, and must not be destroyed while it is. */
+ * No function throws or exits, and what one prints can be taken (tilewright_set_log). All may be
+ * called from any thread; a kernel may be run by several threads at once, and must not be destroyed
+ * while it is. */
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,6 +49,11 @@ typedef struct tilewright_tensor {
 /* "0.1.0" */
 TILEWRIGHT_API const char* tilewright_version(void);
 
+/* What the library was built with is a program's TILEWRIGHT_ABI or greater where the program can
+ * call it: functions are added, and keep what they take. */
+#define TILEWRIGHT_ABI 1
+TILEWRIGHT_API int32_t tilewright_abi_version(void);
+
 /* "cuda" where this machine has a GPU that Tilewright compiles for, else "cpu". */
 TILEWRIGHT_API const char* tilewright_default_target(void);
 
@@ -61,6 +67,13 @@ typedef void (*tilewright_parallel_for)(void* context, int32_t parts,
  * for the function: Tilewright's own again. USAGE for less than 1 thread, or more than 4096. */
 TILEWRIGHT_API tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_for,
                                                              void* context, int32_t threads);
+
+/* What the library says while it works, without a newline at the end: which kernel it has compiled,
+ * in what time, or has found where (`is_warning` 0), and what costs time, such as a cache that it
+ * cannot use (1). In any thread, one call at a time; it calls nothing of the library.
+ * NULL: warnings go to standard error, the rest nowhere, as in the beginning. */
+typedef void (*tilewright_log)(void* context, int32_t is_warning, const char* text);
+TILEWRIGHT_API void tilewright_set_log(tilewright_log log, void* context);
 
 /* What the last call of this thread that failed had to say; "" before one has. It is valid until
  * the thread's next call. */
@@ -144,6 +157,13 @@ TILEWRIGHT_API tilewright_status tilewright_kernel_prepare(const tilewright_kern
 TILEWRIGHT_API tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
                                                        const tilewright_tensor* tensors,
                                                        int32_t count, void* stream);
+
+/* tilewright_kernel_run of numbers alone, for callers that would build the structs for each call:
+ * for each tensor its address, the size of each axis, and the stride of each axis in elements.
+ * Dtypes are the kernel's own. `count` is of all numbers. */
+TILEWRIGHT_API tilewright_status tilewright_kernel_run_flat(const tilewright_kernel* kernel,
+                                                            const int64_t* numbers, int32_t count,
+                                                            void* stream);
 
 /* Computes what the kernel means in float64, for checks of its gradients: at the tile level, by the
  * interpreter, with no result rounded. All tensors lie on the host. Those of floats hold doubles,

@@ -115,6 +115,9 @@ struct LibraryKernel {
   // Of gradients: the name of the kernel that they are of. Their tensors are those of its tensors
   // and, named dX, the gradients of X.
   std::string backward_of = {};
+  // The definition in other blocks, the largest first, without a target: the first that fits serves
+  // a machine whose memories have no room for those of `build` or `build_program`.
+  std::vector<LibrarySchedule> blocks = {};
   // In place of build: the operation is a program of one rank and one stream, on tensors that are
   // its in, out and inout buffers.
   std::function<Program(const OptionValues&)> build_program;

@@ -228,6 +228,21 @@ class Program {
                 SourceLocation where = here());
   // i32 words: zeros before the first run, and then what the runs before have left.
   Buffer signals(std::string name, const Dim& count, SourceLocation where = here());
+  // An element of a buffer of integers that Program::in has made, as each run finds it. It stands
+  // for a start, a size, a count or a number, as a dim does, and may be negative. An element
+  // outside of the buffer, and what does not fit by it, raises Error(usage) at its line when a run
+  // finds it. For programs of one rank, as the two below. On a GPU a run first waits for the
+  // stream, to read.
+  Dim read(std::string name, const Buffer& buffer, const std::vector<Dim>& element,
+           SourceLocation where = here());
+  // What the body records is done `count` times in each run, in order; it is given the number of
+  // the turn, from 0. Words are neither written nor waited for in there.
+  void repeat(std::string name, const Dim& count, const std::function<void(const Dim& turn)>& body,
+              SourceLocation where = here());
+  // What the body records is done in the runs in which the numbers compare so, and what `otherwise`
+  // records in the others. What the bodies read is read in these runs alone.
+  void when(const Dim& left, Compare compare, const Dim& right, const std::function<void()>& body,
+            const std::function<void()>& otherwise = {}, SourceLocation where = here());
   // The number of the run, from 1: a word that counts up to it needs no reset.
   RunNumber run() const { return {0, 1}; }
 
@@ -285,6 +300,8 @@ struct SimulationReport {
   std::uint64_t seed = 0;               // of that schedule
   int schedules = 0;                    // executed
   std::int64_t operations = 0;          // executed by warps
+  // Of modelled time, on cores with explicit memories: all runs of the first schedule.
+  std::int64_t cycles = 0;
   bool ok() const { return faults.empty(); }
 };
 

@@ -8,7 +8,7 @@ __dlpack__, a writable buffer, and the symmetric ones of a group. What fails rai
 tilewright.torch has operators of PyTorch.
 """
 
-from .binding import Library, TilewrightError, load_library
+from .binding import Library, TilewrightError, load_library, set_log
 from .group import Group, SymmetricMemory
 from .kernel import Kernel
 from .own import LoadedKernel, load
@@ -16,5 +16,5 @@ from .reports import check_gradients, explain, simulate, time, tune
 from .tensor import DTYPES, Tensor
 
 __all__ = ["DTYPES", "Group", "Kernel", "Library", "LoadedKernel", "SymmetricMemory", "Tensor",
-           "TilewrightError", "check_gradients", "explain", "load", "load_library", "simulate",
-           "time", "tune"]
+           "TilewrightError", "check_gradients", "explain", "load", "load_library", "set_log",
+           "simulate", "time", "tune"]

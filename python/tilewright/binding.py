@@ -1,5 +1,6 @@
 """libtilewright.so: where it is, what its functions take, and what becomes of their errors."""
 
+import atexit
 import ctypes
 import functools
 import os
@@ -54,6 +55,7 @@ SetFunction = ctypes.CFUNCTYPE(_i32, _handle, _text, ctypes.POINTER(ctypes.c_cha
 GetFunction = ctypes.CFUNCTYPE(_i32, _handle, _text, ctypes.POINTER(ctypes.c_char), _i64,
                                ctypes.POINTER(_i64))
 WaitFunction = ctypes.CFUNCTYPE(_i32, _handle, _text, ctypes.c_double)
+LogFunction = ctypes.CFUNCTYPE(None, _handle, _i32, _text)
 
 
 class Store(ctypes.Structure):
@@ -111,12 +113,14 @@ _PARAMETERS = {
     "symmetric_read": [_handle, _i32, _i64, _handle, _i64],
     "last_error": [],
     "version": [],
+    "set_log": [LogFunction, _handle],
     "default_target": [],
 }
 _ANSWERS = {"kernel_tensor_name": _text, "kernel_tensor_dtype": _text,
             "kernel_scalar_name": _text, "last_error": _text, "version": _text,
             "default_target": _text, "symmetric_address": _handle, "symmetric_size": _i64,
-            "kernel_destroy": None, "group_destroy": None, "symmetric_destroy": None}
+            "set_log": None, "kernel_destroy": None, "group_destroy": None,
+            "symmetric_destroy": None}
 # These are no statuses: what they answer is for the caller.
 _COUNTS = {"kernel_tensor_count", "kernel_tensor_is_output", "kernel_tensor_is_input",
            "kernel_tensor_rank", "kernel_scalar_count", "group_rank", "group_size",
@@ -161,6 +165,22 @@ def library_path():
     """Where the library is, or the name by which the system's loader may find it."""
     chosen = os.environ.get("TILEWRIGHT_LIBRARY")
     return chosen or str(next((place for place in _PLACES if place.exists()), "libtilewright.so.0"))
+
+
+_log = LogFunction()  # NULL
+
+
+def set_log(log, library=None):
+    """log(text, is_warning) is told what the library does: which kernel it has compiled, in what
+    time, or has found where, and what costs time. None: warnings go to standard error again."""
+    global _log
+    kept = LogFunction() if log is None else LogFunction(
+        lambda _, is_warning, text: log(text.decode(errors="replace"), bool(is_warning)))
+    (library or load_library()).set_log(kept, None)
+    _log = kept  # only now is the one before called no more
+    atexit.unregister(set_log)
+    if log is not None:
+        atexit.register(set_log, None, library)
 
 
 @functools.lru_cache(maxsize=None)

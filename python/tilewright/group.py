@@ -2,7 +2,9 @@
 
 import ctypes
 import datetime
+import itertools
 import math
+import weakref
 
 from . import binding
 from .binding import TilewrightError
@@ -47,12 +49,25 @@ class _StoreFunctions:
 class Group:
     """Made by one of the class methods, which return when all ranks have come. `rank` and `size`
     may be left out where a launcher or MPI says them, `patience` and `silence` are seconds. Its
-    calls are for one thread at a time, and all ranks do the same ones in the same order."""
+    calls are for one thread at a time, and all ranks do the same ones in the same order. `name` is
+    this object's in this process, where a text must stand for it."""
+
+    _all = weakref.WeakValueDictionary()
+    _numbers = itertools.count()
 
     def __init__(self, library, handle):
+        self.name = f"group {next(self._numbers)}"
+        self._all[self.name] = self
         self._library, self._handle = library, handle
         self.rank = library.group_rank(handle)
         self.size = library.group_size(handle)
+
+    @classmethod
+    def named(cls, name):
+        if name not in cls._all:
+            raise TilewrightError(f"error: {name} is there no more\n  fix: keep the group as long "
+                                  "as what was compiled with it is used")
+        return cls._all[name]
 
     @classmethod
     def by_file(cls, path, **options):

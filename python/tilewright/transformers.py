@@ -4,8 +4,9 @@
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="tilewright")
 
 A batch with padding is taken as packed sequences, on the left, on the right or on both sides, with
-nothing moved. A row of padding attends to its neighbours of padding, and nobody reads it. Masks
-that are more than causal, a sliding window, or padding run by PyTorch's own attention, as `sdpa`.
+nothing moved. A row of padding sees no key, so that it is 0. On the left it is that by `sdpa` too,
+where the loss of the first token reads the row before it. Masks that are more than causal, a
+sliding window, or padding run by PyTorch's own attention, as `sdpa`.
 """
 
 import inspect
@@ -48,13 +49,13 @@ def attention_forward(module, query, key, value, attention_mask, scaling=None, d
     if attention_mask is None:
         return attention(q, k, v, **options), None
     out = attention(*(tensor.flatten(0, 1) for tensor in (q, k, v)),
-                    cu_seqlens=attention_mask.unbind(0), **options)
+                    cu_seqlens=attention_mask[0, 0].unbind(0), **options)
     return out.unflatten(0, q.shape[:2]), None
 
 
 def _is_whole_mask(mask):
-    """Whether it is one of each query and key, and not ours."""
-    return mask is not None and mask.dim() == 4
+    """Whether it is one of each query and key, and not ours: those are bool or of floats."""
+    return mask is not None and mask.dtype != torch.int32
 
 
 def _by_pytorch(module, *tensors, softcap, s_aux, **others):
@@ -69,14 +70,15 @@ def attention_mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0,
                    mask_function=masks.causal_mask_function, attention_mask=None, local_size=None,
                    **others):
     """None where nothing is padded; where the sequences and their padding begin, i32 of queries and
-    of keys, {2, 3 batch + 1}; or PyTorch's mask, of what neither says."""
+    of keys, {1, 1, 2, 5 batch + 1}; or PyTorch's mask, of what neither says. What has four axes is
+    taken for a finished mask where transformers make masks of masks, as for a static cache."""
     kind = _kind_of(mask_function, local_size)
     # So that the last query sees the last key. A static cache has keys that are not there yet.
     ends_alike = (not isinstance(q_offset, torch.Tensor) and
                   q_offset + q_length == kv_offset + kv_length)
     padding = None
     if attention_mask is not None:
-        padding = attention_mask[:, -kv_length:].bool()
+        padding = attention_mask[:, kv_offset:kv_offset + kv_length].bool()
         if padding.all():
             padding = None
     is_ours = (kind == "full" or (kind is not None and ends_alike)) and (
@@ -121,14 +123,17 @@ def _is_one_run(padding):
 
 
 def _offsets(padding, q_length):
-    """Each sequence of the batch is three of packed rows: padding, its own, padding."""
+    """Each sequence of the batch is five of packed rows: queries of padding without keys, their
+    keys without queries, its own rows, and the same two of padding behind them."""
     batch, kv_length = padding.shape
     begin = padding.int().argmax(1)
-    edges = torch.stack([torch.zeros_like(begin), begin, begin + padding.sum(1)], 1)
+    zero, end = torch.zeros_like(begin), begin + padding.sum(1)
+    whole = torch.full_like(begin, kv_length)
 
-    def of_rows(length):
+    def of_rows(length, *edges):
         first = torch.arange(batch, device=padding.device)[:, None] * length
-        starts = first + (edges - (kv_length - length)).clamp(min=0)
+        starts = first + (torch.stack(edges, 1) - (kv_length - length)).clamp(min=0)
         return torch.cat([starts.flatten(), first.new_full((1,), batch * length)])
 
-    return torch.stack([of_rows(q_length), of_rows(kv_length)]).int()
+    return torch.stack([of_rows(q_length, zero, begin, begin, end, whole),
+                        of_rows(kv_length, zero, zero, begin, end, end)])[None, None].int()

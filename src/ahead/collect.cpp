@@ -64,6 +64,10 @@ void check_program(const ir::Program& program) {
     refuse(name, program.streams[1].where, "it has a second stream",
            "queue all of it on one stream");
   }
+  if (!program.scopes.empty()) {
+    refuse(name, program.scopes.front().where, "what it does hangs on numbers that a run reads",
+           "run it from C++");
+  }
   for (const ProgramOperation& operation : program.operations) {
     const bool has_form = operation.kind == ProgramOperation::Kind::launch ||
                           operation.kind == ProgramOperation::Kind::zero;

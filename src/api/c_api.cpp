@@ -17,6 +17,7 @@
 #include "cpu/pool.h"
 #include "library/kernel_source.h"
 #include "library/workload.h"
+#include "support/messages.h"
 #include "tilewright/compile.h"
 #include "tilewright/library_executable.h"
 #include "tilewright/version.h"
@@ -100,6 +101,15 @@ bool has_tensor(const tilewright_kernel* kernel, int32_t index) {
 }  // namespace
 
 const char* tilewright_version(void) { return TILEWRIGHT_VERSION; }
+
+int32_t tilewright_abi_version(void) { return TILEWRIGHT_ABI; }
+
+void tilewright_set_log(tilewright_log log, void* context) {
+  if (log == nullptr) return tilewright::send_messages_to({});
+  tilewright::send_messages_to([=](tilewright::Message kind, const std::string& text) {
+    log(context, kind == tilewright::Message::warning ? 1 : 0, text.c_str());
+  });
+}
 
 tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_for, void* context,
                                               int32_t threads) {
@@ -330,6 +340,34 @@ tilewright_status tilewright_kernel_run(const tilewright_kernel* kernel,
     if (kernel->is_in_group) return kernel->of_library().run_in_group(refs, stream);
     kernel->of_library().run(refs, stream);
   });
+}
+
+tilewright_status tilewright_kernel_run_flat(const tilewright_kernel* kernel,
+                                             const int64_t* numbers, int32_t count, void* stream) {
+  std::vector<tilewright_tensor> tensors;
+  const tilewright_status status = guarded(entry_of(kernel), [&] {
+    require_live(kernel);
+    std::size_t wanted = 0;
+    for (const tilewright::LibraryTensor* each : kernel->parameters) {
+      wanted += 1 + 2 * each->shape.size();
+    }
+    if (numbers == nullptr || count != static_cast<std::int64_t>(wanted)) {
+      fail(fmt::format("{} takes {} numbers, and {} are given", kernel->entry().name, wanted,
+                       numbers == nullptr ? "none" : std::to_string(count)),
+           "pass the address of each tensor, its sizes and its strides, in the order of "
+           "tilewright_kernel_tensor_name");
+    }
+    for (const tilewright::LibraryTensor* each : kernel->parameters) {
+      const std::size_t rank = each->shape.size();
+      const auto address = static_cast<std::uintptr_t>(*numbers);
+      tensors.push_back({reinterpret_cast<void*>(address), nullptr, static_cast<int32_t>(rank),
+                         numbers + 1, numbers + 1 + rank});
+      numbers += 1 + 2 * rank;
+    }
+  });
+  if (status != TILEWRIGHT_OK) return status;
+  return tilewright_kernel_run(kernel, tensors.data(), static_cast<int32_t>(tensors.size()),
+                               stream);
 }
 
 tilewright_status tilewright_kernel_run_in_float64(const tilewright_kernel* kernel,

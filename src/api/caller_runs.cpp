@@ -201,13 +201,15 @@ void CallerRuns::prepare(const std::vector<TensorRef>& tensors, const std::vecto
   }
 }
 
-ir::Program CallerRuns::bound(const Arguments& arguments, std::int64_t multiprocessors) const {
+ir::Program CallerRuns::bound(const Arguments& arguments, std::int64_t multiprocessors,
+                              const ir::ReadBuffer& contents) const {
   std::vector<ir::TensorShape> shapes;
   for (const TensorArgument& tensor : arguments.tensors) {
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
-  ir::Program bound = bind_program(program_, shapes, multiprocessors, arguments.scalars);
   ir::check_memory(signature_, arguments.tensors);
+  ir::Program bound =
+      bind_program(program_, shapes, multiprocessors, arguments.scalars, {}, contents);
   return bound;
 }
 
@@ -217,7 +219,8 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
   simulator::MachineOptions machine;
   // CTAs of ranks wait for those of others: each has its place, as on their GPUs.
   if (program_.ranks > 1) machine.resident = machine.multiprocessors;
-  ir::Program program = bound(arguments, machine.multiprocessors);
+  ir::Program program =
+      bound(arguments, machine.multiprocessors, ir::contents_of(program_, arguments.tensors));
   if (target_.kind == TargetKind::simulator) {
     // Each list of forms on what the tensors hold now; the first one's results stay.
     const compiler::WrittenTensors written(signature_, arguments);
@@ -299,7 +302,12 @@ std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(
   if (found != prepared_.end() && found->second->key == key) return found->second;
 
   const Arguments arguments = compiler::make_arguments(signature_, tensors, scalars);
-  const ir::Program program = bound(arguments, stream.device().info().multiprocessors);
+  const ReadBuffers read = read_buffers(stream, arguments);
+  const ir::Program program =
+      bound(arguments, stream.device().info().multiprocessors, [&](int buffer) {
+        const std::vector<std::byte>& bytes = read.at(buffer);
+        return ir::BufferContents{bytes.data(), static_cast<std::int64_t>(bytes.size())};
+      });
   const ScratchPlaces places = places_of_scratch(program);
   std::byte* const own = scratch(stream, places.bytes);
   std::vector<std::byte*> addresses;
@@ -338,9 +346,28 @@ std::shared_ptr<const CallerRuns::Prepared> CallerRuns::prepared(
     }
     made->steps.push_back(std::move(step));
   }
+  // What it found says what the next run does no longer.
+  if (!read.empty()) return made;
   if (prepared_.size() >= compiler::kMaximumPrepared) prepared_.clear();
   prepared_[hash] = made;
   return made;
+}
+
+// Once the stream has come to its end, since what is queued on it may write them.
+CallerRuns::ReadBuffers CallerRuns::read_buffers(const runtime::Stream& stream,
+                                                 const Arguments& arguments) const {
+  ReadBuffers buffers;
+  for (const ir::ProgramRead& each : program_.reads) {
+    if (buffers.count(each.buffer) != 0) continue;
+    stream.require_no_capture(
+        each.where, fmt::format("{}: the host reads {} in each run", program_.name, each.name));
+    const ir::BufferContents on_device = ir::contents_of(program_, arguments.tensors)(each.buffer);
+    std::vector<std::byte>& bytes = buffers[each.buffer];
+    bytes.resize(static_cast<std::size_t>(on_device.bytes));
+    if (!bytes.empty()) runtime::copy_async(bytes.data(), on_device.data, bytes.size(), stream);
+  }
+  if (!buffers.empty()) stream.synchronize();
+  return buffers;
 }
 
 // Sizes go by powers of two, so that growing lengths leave few behind.

@@ -38,7 +38,11 @@ class CallerRuns {
   struct Prepared;
   struct ScratchPlaces;
   ScratchPlaces places_of_scratch(const ir::Program& program) const;
-  ir::Program bound(const Arguments& arguments, std::int64_t multiprocessors) const;
+  ir::Program bound(const Arguments& arguments, std::int64_t multiprocessors,
+                    const ir::ReadBuffer& contents) const;
+  // What those hold that the program reads elements of, on the host.
+  using ReadBuffers = std::map<int, std::vector<std::byte>>;
+  ReadBuffers read_buffers(const runtime::Stream& stream, const Arguments& arguments) const;
   void run_on_host(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars) const;
   const cpu::CompiledKernel& native(const ir::Kernel& kernel) const;
   // Both with the mutex held.

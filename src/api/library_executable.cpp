@@ -14,6 +14,7 @@
 #include "check/gradients.h"
 #include "compiler/target.h"
 #include "library/length_sources.h"
+#include "library/library_build.h"
 #include "library/schedule_choice.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
@@ -131,7 +132,8 @@ struct LibraryExecutable::State {
   }
 
   // Another assembler than ours may need a stack frame, which is nothing that a caller could mend.
-  BuiltOperation build(const ScheduleChoice& choice) const {
+  BuiltOperation build(const ScheduleChoice& chosen) const {
+    const ScheduleChoice choice = library::fitting(kernel, chosen, target);
     CompileOptions launched = how;
     if (target.kind == compiler::Target::Kind::cuda) launched.allow_stack_frame = true;
     if (!kernel.is_program()) return {compile(build_choice(kernel, choice), target.name, launched)};

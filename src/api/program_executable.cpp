@@ -70,7 +70,7 @@ struct ProgramExecutable::State {
   void build();
   void make_streams();
   void run_on(std::unique_ptr<ProgramRanks> made);
-  void bind(const DimValues& sizes);
+  void bind(const DimValues& sizes, const ir::ReadBuffer& contents = {});
   void bind_passed(const Arguments& arguments);
   void pass(const Arguments& arguments);
   runtime::Stream caller_stream(int rank, const std::vector<void*>& callers) const;
@@ -140,18 +140,12 @@ void ProgramExecutable::State::make_streams() {
     ends.emplace(std::piecewise_construct, std::tuple(i), std::tie(ranks->device(rank), kUntimed));
     begins.try_emplace(rank, ranks->device(rank), kUntimed);
   }
-  for (const ir::ProgramOperation& operation : recorded.operations) {
-    const int rank = recorded.streams[operation.stream].rank;
-    if (operation.kind != Kind::record || !ranks->runs(rank)) continue;
-    events.emplace(std::piecewise_construct, std::tuple(operation.event),
-                   std::tie(ranks->device(rank), kUntimed));
-  }
 }
 
 // Memory of these sizes, and launches that are known to fit it.
-void ProgramExecutable::State::bind(const DimValues& sizes) {
+void ProgramExecutable::State::bind(const DimValues& sizes, const ir::ReadBuffer& contents) {
   const runtime::Device& device = ranks->device(ranks->own().front());
-  ir::Program made = ir::bind_program(recorded, sizes, device.info().multiprocessors);
+  ir::Program made = ir::bind_program(recorded, sizes, device.info().multiprocessors, contents);
   ir::add_owned(made, machine);
   passed.clear();
   passed_sizes.clear();
@@ -285,6 +279,11 @@ void ProgramExecutable::State::clear(const ir::Program& of) const {
 }
 
 void ProgramExecutable::State::prepare_steps() {
+  for (const ir::ProgramOperation& operation : program->operations) {
+    const int rank = program->streams[operation.stream].rank;
+    if (operation.kind != Kind::record || !ranks->runs(rank)) continue;
+    events.try_emplace(operation.event, ranks->device(rank), runtime::Event::Timing::off);
+  }
   if (const auto seconds = compiler::watch_seconds()) {
     watch = std::make_unique<ProgramWatch>(*program, *ranks, *seconds);
   }
@@ -511,8 +510,9 @@ void ProgramExecutable::synchronize() {
 void ProgramExecutable::load(const ProgramMemory& memory) {
   State& state = held(state_, "ProgramExecutable");
   state.require_devices();
-  if (!state.program || !state.passed.empty() || memory.sizes() != state.sizes) {
-    state.bind(memory.sizes());
+  const bool reads = !state.recorded.reads.empty();
+  if (!state.program || !state.passed.empty() || reads || memory.sizes() != state.sizes) {
+    state.bind(memory.sizes(), ir::contents_of(memory.tensors.front()));
     state.sizes = memory.sizes();
   }
   ir::check_tensors(*state.program, memory.tensors);

@@ -13,7 +13,8 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
   ir::check_count(program.finish(), "runs", options.runs);
   ir::check_count(program.finish(), "multiprocessors", options.multiprocessors);
   const ir::Program recorded =
-      ir::bind_program(program.finish(), memory.sizes(), options.multiprocessors);
+      ir::bind_program(program.finish(), memory.sizes(), options.multiprocessors,
+                       ir::contents_of(memory.tensors.front()));
   ir::check_tensors(recorded, memory.tensors);
   const std::vector<std::vector<ir::Kernel>> forms =
       library::machine_forms(recorded, library::target_of(recorded));
@@ -34,6 +35,7 @@ SimulationReport simulate(const Program& program, ProgramMemory& memory,
       const simulator::MachineReport run =
           library::simulate_program(own, *kernels, before, after, machine, options.runs);
       report.operations += run.operations;
+      if (i == 0) report.cycles = run.cycles;
       if (run.ok()) continue;
       report.seed = machine.seed;
       for (const simulator::Fault& fault : run.faults) {

@@ -547,7 +547,8 @@ void GradientPass::run(const Arguments& arguments, const DimValues& sizes, bool 
   for (const TensorArgument& tensor : arguments.tensors) {
     shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
   }
-  ir::Program bound = ir::bind_program(*program_, shapes, 1, arguments.scalars, sizes);
+  ir::Program bound = ir::bind_program(*program_, shapes, 1, arguments.scalars, sizes,
+                                       ir::contents_of(*program_, arguments.tensors));
   if (float64) ir::hold_doubles(bound);
   compiler::for_each_launch(bound, arguments,
                             [&](const ir::Kernel& kernel, const Arguments& given) {

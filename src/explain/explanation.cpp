@@ -8,6 +8,7 @@
 
 #include "compiler/cpu_kernel.h"
 #include "compiler/host_program.h"
+#include "ir/memory_order.h"
 #include "ir/text.h"
 #include "library/program_simulation.h"
 #include "passes/pipeline.h"
@@ -285,7 +286,15 @@ std::string step_text(const ir::Program& program, const ir::ProgramOperation& op
       text += fmt::format(" {}", operation.event);
       break;
   }
-  return text + ", " + name_of(program, program.streams[operation.stream]);
+  text += ", " + name_of(program, program.streams[operation.stream]);
+  for (int i = operation.scope; i >= 0; i = program.scopes[i].parent) {
+    const ir::ProgramScope& scope = program.scopes[i];
+    text += scope.kind == ir::ProgramScope::Kind::repeat
+                ? fmt::format(", for {} below {}", scope.turn, scope.count.to_string())
+                : fmt::format(", when {} {} {}", scope.left.to_string(), ir::sign_of(scope.compare),
+                              scope.right.to_string());
+  }
+  return text;
 }
 
 Explanation explain_traced(const ir::Kernel& traced, double trace_milliseconds,

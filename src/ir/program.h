@@ -73,6 +73,29 @@ struct ProgramOperation {
   int event = 0;                  // by number; each is recorded once
   // The words of the exchange that a copy, write or wait is part of; -1: of none.
   int exchange = -1;
+  int scope = -1;  // the innermost that it stands in
+};
+
+// Operations that a run does several times, or not in each run: those of one are neighbours. A
+// bound program has none.
+struct ProgramScope {
+  enum class Kind : std::uint8_t { repeat, when };
+  Kind kind = Kind::repeat;
+  int parent = -1;  // the scope around it
+  SourceLocation where;
+  std::string turn = {};  // the number of the turn, by this name
+  Dim count = 0;
+  Dim left = 0, right = 0;
+  Compare compare = Compare::ge;
+};
+
+// An element of a buffer that a run finds where its scope begins: a number by a name, as dims are.
+struct ProgramRead {
+  std::string name;
+  int buffer = 0;
+  std::vector<Dim> element;
+  int scope = -1;
+  SourceLocation where;
 };
 
 // As the text has it: "launch", "wait_event".
@@ -96,6 +119,9 @@ struct Program {
   std::vector<std::shared_ptr<const Kernel>> kernels;
   std::vector<std::string> kernel_texts;
   std::vector<ProgramOperation> operations;
+  std::vector<ProgramScope> scopes;
+  std::vector<ProgramRead> reads;
+  int recording = -1;  // the scope that is being recorded
   int events = 0;
   DimValues bound;  // what the dims were, once a run has bound them
 };
@@ -111,16 +137,27 @@ void add_owned(Program& program, const std::vector<Kernel>& machine);
 // they pass: of several ranks all of the first, then all of the second, and so on.
 Kernel signature_of(const Program& program);
 
+// What a buffer holds when a run begins, from its first element on; no bytes where nobody knows.
+struct BufferContents {
+  const std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+using ReadBuffer = std::function<BufferContents(int buffer)>;
+// Of the host's memory that a caller passes, or of a rank's tensors, each buffer's.
+ReadBuffer contents_of(const Program& program, const std::vector<TensorArgument>& passed);
+ReadBuffer contents_of(const std::vector<HostTensor>& tensors);
+
 // The program at one run, on tensors of these shapes: one for each parameter of its signature, in
-// order, and for each scalar. `given` holds the values of the dims that no axis names alone. Raises
-// a usage error where a caller's tensors do not fit, and at an operation's line where it does not
-// fit them.
+// order, and for each scalar. `given` holds the values of the dims that no axis names alone, and
+// `contents` what the program reads elements of. Raises a usage error where a caller's tensors do
+// not fit, and at an operation's line where it does not fit them.
 Program bind_program(const Program& program, const std::vector<TensorShape>& shapes,
                      std::int64_t multiprocessors, const std::vector<double>& scalars = {},
-                     const DimValues& given = {});
+                     const DimValues& given = {}, const ReadBuffer& contents = {});
 
 // The same for the sizes alone. Raises a usage error where a dim has no value.
-Program bind_program(const Program& program, const DimValues& sizes, std::int64_t multiprocessors);
+Program bind_program(const Program& program, const DimValues& sizes, std::int64_t multiprocessors,
+                     const ReadBuffer& contents = {});
 
 // Makes all floating buffers of a bound program hold doubles.
 void hold_doubles(Program& bound);

@@ -3,36 +3,59 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "ir/program.h"
 #include "ir/text_words.h"
 #include "support/diagnostic.h"
+#include "support/number_formats.h"
 
 namespace tilewright::ir {
 namespace {
 
-// What a run is given, in place of dims and scalars.
+// Of a run, which somebody has to hold in memory.
+constexpr std::size_t kMostOperations = 1 << 20;
+
+bool compares(Compare compare, std::int64_t left, std::int64_t right) {
+  switch (compare) {
+    case Compare::eq:
+      return left == right;
+    case Compare::ne:
+      return left != right;
+    case Compare::lt:
+      return left < right;
+    case Compare::le:
+      return left <= right;
+    case Compare::gt:
+      return left > right;
+    case Compare::ge:
+      break;
+  }
+  return left >= right;
+}
+
+// What a run is given, in place of dims and scalars, and the turns of its scopes one after the
+// other.
 class ProgramBinder {
  public:
-  ProgramBinder(const Program& program, DimValues values, std::vector<double> scalars = {})
-      : program_(program), values_(std::move(values)), scalars_(std::move(scalars)) {}
+  ProgramBinder(const Program& program, DimValues values, std::vector<double> scalars = {},
+                ReadBuffer contents = {})
+      : program_(program),
+        values_(std::move(values)),
+        scalars_(std::move(scalars)),
+        contents_(std::move(contents)) {}
 
   Program bind() {
     Program made = program_;
     made.dims.clear();
     made.scalars.clear();
-    made.bound = values_;
+    made.operations.clear();
+    made.scopes.clear();
+    made.reads.clear();
     for (ProgramBuffer& buffer : made.buffers) bind_buffer(buffer);
-    for (ProgramOperation& operation : made.operations) {
-      where_ = operation.where;
-      for (ProgramPart& part : operation.tensors) bind_part(part);
-      bind_part(operation.to);
-      bind_part(operation.from);
-      for (RunNumber& scalar : operation.scalars) bind_number(scalar);
-      bind_number(operation.value);
-      check_operation(made, operation);
-    }
+    scope(made, -1, 0, program_.operations.size());
+    made.bound = values_;
     return made;
   }
 
@@ -48,6 +71,131 @@ class ProgramBinder {
   }
 
  private:
+  // The recorded operations from `first` to `last`, which stand in the scope.
+  void scope(Program& made, int scope, std::size_t first, std::size_t last) {
+    for (const ProgramRead& each : program_.reads) {
+      if (each.scope == scope) values_[each.name] = read(made, each);
+    }
+    while (first < last) {
+      const int inner = child_of(scope, program_.operations[first].scope);
+      if (inner == scope) {
+        operation(made, program_.operations[first++]);
+        continue;
+      }
+      std::size_t end = first;
+      while (end < last && child_of(scope, program_.operations[end].scope) == inner) ++end;
+      enter(made, inner, first, end);
+      first = end;
+    }
+  }
+  // Of `outer` the scope inside of it in which `inner` lies; that itself where they are the same.
+  int child_of(int outer, int inner) const {
+    while (inner != outer && program_.scopes[inner].parent != outer) {
+      inner = program_.scopes[inner].parent;
+    }
+    return inner;
+  }
+  void enter(Program& made, int number, std::size_t first, std::size_t last) {
+    const ProgramScope& entered = program_.scopes[number];
+    where_ = entered.where;
+    if (entered.kind == ProgramScope::Kind::when) {
+      if (compares(entered.compare, value_of(entered.left), value_of(entered.right))) {
+        scope(made, number, first, last);
+      }
+    } else {
+      const std::int64_t count = value_of(entered.count);
+      if (count < 0) {
+        problem(
+            entered.where, "repeat",
+            fmt::format("{} is {}, and nothing is done so often", entered.count.to_string(), count))
+            .fix("a count from 0 on: max(count, 0) where it may be less")
+            .raise();
+      }
+      for (std::int64_t turn = 0; turn < count; ++turn) {
+        if (made.operations.size() > kMostOperations) {
+          problem(entered.where, "repeat",
+                  fmt::format("a run has more than {} operations", kMostOperations))
+              .fix("leave the loop to a kernel's grid, or run less at a time")
+              .raise();
+        }
+        values_[entered.turn] = turn;
+        scope(made, number, first, last);
+      }
+      values_.erase(entered.turn);
+    }
+    for (const ProgramRead& each : program_.reads) {
+      if (each.scope == number) values_.erase(each.name);
+    }
+  }
+
+  Diagnostic problem(SourceLocation where, const std::string& verb, const std::string& text) const {
+    Diagnostic made(where, verb + ": " + text);
+    made.token(verb).note({}, "in this run " + values_text(values_));
+    return made;
+  }
+
+  std::int64_t read(const Program& made, const ProgramRead& read) {
+    where_ = read.where;
+    const ProgramBuffer& buffer = made.buffers[read.buffer];
+    std::vector<Dim> element = read.element;
+    bind_dims(element);
+    std::int64_t place = 0, stride = 1;
+    bool is_inside = true;
+    for (std::size_t axis = element.size(); axis-- > 0;) {
+      const std::int64_t at = constant(element[axis]), extent = constant(buffer.shape[axis]);
+      is_inside = is_inside && at >= 0 && at < extent;
+      place += at * (buffer.strides.empty() ? stride : buffer.strides[axis]);
+      stride *= extent;
+    }
+    if (!is_inside) {
+      problem(read.where, "read",
+              fmt::format("element {} is not inside of {} {}", braced(element), buffer.name,
+                          braced(buffer.shape)))
+          .note(buffer.where, buffer.name + " is made")
+          .fix("keep it inside, or read it in a Program::when that holds where it is")
+          .raise();
+    }
+    const BufferContents contents = contents_ ? contents_(read.buffer) : BufferContents{};
+    if (contents.bytes < (place + 1) * size_of(buffer.dtype)) {
+      problem(read.where, "read", "nobody has given what " + buffer.name + " holds")
+          .note(buffer.where, buffer.name + " is made")
+          .fix("run the program on tensors, or on a ProgramMemory")
+          .raise();
+    }
+    return to_integer(buffer.dtype, contents.data + place * size_of(buffer.dtype));
+  }
+
+  void operation(Program& made, ProgramOperation operation) {
+    where_ = operation.where;
+    for (ProgramPart& part : operation.tensors) bind_part(part);
+    bind_part(operation.to);
+    bind_part(operation.from);
+    for (RunNumber& scalar : operation.scalars) bind_number(scalar);
+    bind_number(operation.value);
+    made.bound = values_;
+    check_operation(made, operation);
+    // Each turn records an event of its own. One that no turn has recorded is not waited for.
+    if (operation.kind == ProgramOperation::Kind::record && operation.scope >= 0) {
+      operation.event = events_[operation.event] = made.events++;
+    } else if (operation.kind == ProgramOperation::Kind::wait_event) {
+      const auto found = events_.find(operation.event);
+      if (found != events_.end()) {
+        operation.event = found->second;
+      } else if (is_recorded_in_scope(operation.event)) {
+        return;
+      }
+    }
+    operation.scope = -1;
+    made.operations.push_back(std::move(operation));
+  }
+  bool is_recorded_in_scope(int event) const {
+    return std::any_of(program_.operations.begin(), program_.operations.end(),
+                       [&](const ProgramOperation& each) {
+                         return each.kind == ProgramOperation::Kind::record &&
+                                each.event == event && each.scope >= 0;
+                       });
+  }
+
   void bind_dims(std::vector<Dim>& dims) const {
     for (Dim& dim : dims) {
       if (!dim.is_constant()) dim = value_of(dim);
@@ -75,9 +223,11 @@ class ProgramBinder {
   }
 
   const Program& program_;
-  const DimValues values_;
+  DimValues values_;
   const std::vector<double> scalars_;
+  const ReadBuffer contents_;
   SourceLocation where_;
+  std::map<int, int> events_;  // that were recorded in scopes: the last of each
 };
 
 // Those of the dims and of what the runtime binds.
@@ -173,7 +323,7 @@ Kernel signature_of(const Program& program) {
 
 Program bind_program(const Program& program, const std::vector<TensorShape>& shapes,
                      std::int64_t multiprocessors, const std::vector<double>& scalars,
-                     const DimValues& given) {
+                     const DimValues& given, const ReadBuffer& contents) {
   const Kernel signature = signature_of(program);
   check_scalars(signature, scalars);
   const Binding binding = ir::bind(signature, shapes, multiprocessors, given);
@@ -183,11 +333,38 @@ Program bind_program(const Program& program, const std::vector<TensorShape>& sha
     if (buffer.is_passed()) buffer.strides = shapes[next++].strides;
   }
   check_alike(program, shapes, next);
-  return ProgramBinder(placed, binding.values(), scalars).bind();
+  return ProgramBinder(placed, binding.values(), scalars, contents).bind();
 }
 
-Program bind_program(const Program& program, const DimValues& sizes, std::int64_t multiprocessors) {
-  return ProgramBinder(program, checked_values(program, sizes, multiprocessors)).bind();
+Program bind_program(const Program& program, const DimValues& sizes, std::int64_t multiprocessors,
+                     const ReadBuffer& contents) {
+  return ProgramBinder(program, checked_values(program, sizes, multiprocessors), {}, contents)
+      .bind();
+}
+
+ReadBuffer contents_of(const Program& program, const std::vector<TensorArgument>& passed) {
+  return [&program, &passed](int buffer) -> BufferContents {
+    const auto number = static_cast<std::size_t>(
+        std::count_if(program.buffers.begin(), program.buffers.begin() + buffer,
+                      [](const ProgramBuffer& each) { return each.is_passed(); }));
+    if (number >= passed.size()) return {};
+    const TensorArgument& tensor = passed[number];
+    std::int64_t last = 0, stride = 1;
+    for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
+      if (tensor.shape[axis] == 0) return {};
+      last += (tensor.shape[axis] - 1) * (tensor.strides.empty() ? stride : tensor.strides[axis]);
+      stride *= tensor.shape[axis];
+    }
+    return {tensor.data, (last + 1) * size_of(tensor.dtype)};
+  };
+}
+
+ReadBuffer contents_of(const std::vector<HostTensor>& tensors) {
+  return [&tensors](int buffer) -> BufferContents {
+    if (buffer >= static_cast<int>(tensors.size())) return {};
+    const HostTensor& tensor = tensors[buffer];
+    return {tensor.data(), static_cast<std::int64_t>(tensor.size_bytes())};
+  };
 }
 
 std::vector<std::vector<HostTensor>> initial_tensors(const Program& program, const DimValues& sizes,

@@ -44,13 +44,47 @@ class ProgramPrinter {
       line(fmt::format("stream {} of {}", quoted(stream.name), stream.rank), stream.where);
     }
     for (const auto& kernel : program_.kernels) text_ += to_text(*kernel);
-    for (const ProgramOperation& operation : program_.operations) this->operation(operation);
+    reads(-1);
+    for (const ProgramOperation& operation : program_.operations) {
+      enter(operation.scope);
+      this->operation(operation);
+    }
+    enter(-1);
     return std::move(text_);
   }
 
  private:
   void line(const std::string& words, SourceLocation where) {
     text_ += words + location_text(where) + '\n';
+  }
+  // What the scope reads where it begins.
+  void reads(int scope) {
+    for (const ProgramRead& each : program_.reads) {
+      if (each.scope != scope) continue;
+      line(fmt::format("read {} of {} [{}]", quoted(each.name),
+                       quoted(program_.buffers[each.buffer].name), dims_text(each.element)),
+           each.where);
+    }
+  }
+  bool is_in(int scope, int outer) const {
+    while (scope != outer && scope >= 0) scope = program_.scopes[scope].parent;
+    return scope == outer;
+  }
+  // Ends the scopes that do not hold the wanted one, and begins those that do.
+  void enter(int wanted) {
+    for (; !is_in(wanted, scope_); scope_ = program_.scopes[scope_].parent) line("end", {});
+    if (wanted == scope_) return;
+    const ProgramScope& scope = program_.scopes[wanted];
+    enter(scope.parent);
+    if (scope.kind == ProgramScope::Kind::repeat) {
+      line(fmt::format("repeat {} [{}]", quoted(scope.turn), scope.count.to_string()), scope.where);
+    } else {
+      line(fmt::format("when [{}] {} [{}]", scope.left.to_string(), name_of(scope.compare),
+                       scope.right.to_string()),
+           scope.where);
+    }
+    scope_ = wanted;
+    reads(wanted);
   }
   std::string part(const ProgramPart& part) const {
     return fmt::format("{} of {} [{}] [{}]", quoted(program_.buffers[part.buffer].name), part.rank,
@@ -107,6 +141,7 @@ class ProgramPrinter {
   }
 
   const Program& program_;
+  int scope_ = -1;  // that is being printed
   std::string text_;
 };
 
@@ -125,6 +160,7 @@ class ProgramParser {
     in_.expect_word("ranks");
     program_.where = in_.location_or(here);
     while (!in_.at_end()) clause();
+    if (program_.recording >= 0) in_.expected("the end of a repeat or when");
     for (std::size_t event = 0; event < recorded_.size(); ++event) {
       if (recorded_[event] < 0) {
         in_.fail(0, fmt::format("event {} is waited for and never recorded", event));
@@ -141,6 +177,10 @@ class ProgramParser {
     if (in_.peek_word() == "kernel") return kernel();
     if (in_.accept_word("stream")) return stream(here);
     if (in_.accept_word("scalar")) return scalar(here);
+    if (in_.accept_word("read")) return read(here);
+    if (in_.accept_word("repeat")) return scope(ProgramScope::Kind::repeat, here);
+    if (in_.accept_word("when")) return scope(ProgramScope::Kind::when, here);
+    if (in_.accept_word("end")) return end_scope(begin);
     if (in_.accept_word("dim")) {
       program_.dims.push_back(read_dim_clause(in_, program_.dims));
       known_.push_back(program_.dims.back());
@@ -156,8 +196,9 @@ class ProgramParser {
       if (in_.accept_word(name_of(kind))) return operation(kind, begin, here);
       known += fmt::format(", {}", name_of(kind));
     }
-    in_.fail(begin, fmt::format("expected dim, scalar, stream, kernel, {}{}",
-                                fmt::join(kBuffers, ", "), known));
+    in_.fail(begin,
+             fmt::format("expected dim, scalar, read, repeat, when, end, stream, kernel, {}{}",
+                         fmt::join(kBuffers, ", "), known));
   }
 
   void kernel() {
@@ -207,6 +248,63 @@ class ProgramParser {
                        [&](const ProgramScalar& each) { return each.name == name; });
   }
 
+  // A number that a run finds, which the dims behind it are expressions of.
+  void name_number(std::size_t begin, const std::string& name, DimFacts facts) {
+    for (const Dim& known : known_) {
+      if (known.name() == name) in_.fail(begin, "there is such a number already");
+    }
+    known_.push_back(Dim::symbol(name, facts));
+  }
+  void read(SourceLocation here) {
+    ProgramRead read;
+    const std::size_t begin = in_.position();
+    read.name = in_.quoted("a name in quotes");
+    in_.expect_word("of");
+    const std::size_t of = in_.position();
+    read.buffer = buffer_number();
+    const ProgramBuffer& buffer = program_.buffers[read.buffer];
+    if (buffer.kind != ProgramBuffer::Kind::in || is_float(buffer.dtype)) {
+      in_.fail(of, "expected integers that are passed to be read");
+    }
+    read.element = numbers();
+    if (read.element.size() != buffer.shape.size()) in_.fail(of, "expected an index for each axis");
+    read.scope = program_.recording;
+    read.where = in_.location_or(here);
+    name_number(begin, read.name, {1, INT32_MIN, INT32_MAX});
+    program_.reads.push_back(std::move(read));
+  }
+  Dim one_number() {
+    const std::size_t begin = in_.position();
+    const std::vector<Dim> list = numbers();
+    if (list.size() != 1) in_.fail(begin, "expected one number");
+    return list.front();
+  }
+  void scope(ProgramScope::Kind kind, SourceLocation here) {
+    ProgramScope scope;
+    scope.kind = kind;
+    scope.parent = program_.recording;
+    known_before_.push_back(known_.size());
+    if (kind == ProgramScope::Kind::repeat) {
+      const std::size_t begin = in_.position();
+      scope.turn = in_.quoted("the turn's name in quotes");
+      scope.count = one_number();
+      name_number(begin, scope.turn, {});
+    } else {
+      scope.left = one_number();
+      scope.compare = compare();
+      scope.right = one_number();
+    }
+    scope.where = in_.location_or(here);
+    program_.recording = static_cast<int>(program_.scopes.size());
+    program_.scopes.push_back(std::move(scope));
+  }
+  void end_scope(std::size_t begin) {
+    if (program_.recording < 0) in_.fail(begin, "no repeat or when begins before it");
+    program_.recording = program_.scopes[program_.recording].parent;
+    known_.resize(known_before_.back(), Dim(0));
+    known_before_.pop_back();
+  }
+
   void stream(SourceLocation here) {
     ProgramStream stream;
     stream.name = in_.quoted("the stream's name in quotes");
@@ -245,6 +343,9 @@ class ProgramParser {
         break;
     }
     if (in_.accept_word("exchange")) operation.exchange = buffer_number();
+    operation.scope = program_.recording;
+    const bool is_word = kind == ProgramKind::write || kind == ProgramKind::wait;
+    if (operation.scope >= 0 && is_word) in_.fail(begin, "words stand in no repeat and no when");
     operation.where = in_.location_or(here);
     in_.within(begin, [&] { check_operation(program_, operation); });
     program_.operations.push_back(std::move(operation));
@@ -367,7 +468,8 @@ class ProgramParser {
   const std::string file_;
   Program program_;
   std::vector<Dim> known_{Dim::symbol(kMultiprocessors, at_least(1))};
-  std::vector<int> recorded_;  // of each event: in which rank; -1: not yet
+  std::vector<std::size_t> known_before_;  // each scope that is open
+  std::vector<int> recorded_;              // of each event: in which rank; -1: not yet
 };
 
 }  // namespace

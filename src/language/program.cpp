@@ -16,7 +16,6 @@
 #include "support/diagnostic.h"
 
 namespace tilewright {
-namespace {
 
 using ir::ProgramBuffer;
 using ir::ProgramOperation;
@@ -24,9 +23,9 @@ using ir::ProgramPart;
 
 // Those of kernels may bear a dim's name: what counts is that the program has declared one.
 void check_dims(const ir::Program& program, const std::vector<Dim>& dims, std::string_view verb,
-                SourceLocation where) {
+                SourceLocation where, bool in_scopes) {
   const auto is_known = [&](const std::string& name) {
-    return name == ir::kMultiprocessors ||
+    return name == ir::kMultiprocessors || (in_scopes && is_of_open_scope(program, name)) ||
            std::any_of(program.dims.begin(), program.dims.end(),
                        [&](const Dim& dim) { return dim.name() == name; });
   };
@@ -37,6 +36,7 @@ void check_dims(const ir::Program& program, const std::vector<Dim>& dims, std::s
       return check(dim.rhs());
     }
     if (is_known(dim.name())) return;
+    refuse_number_of_scope(program, dim.name(), verb, where, in_scopes);
     Diagnostic(where, fmt::format("{}: program {} has no dim {}", verb, program.name, dim.name()))
         .token(verb)
         .fix(fmt::format("declare it: const Dim {} = program.dim(\"{}\")", dim.name(), dim.name()))
@@ -44,8 +44,6 @@ void check_dims(const ir::Program& program, const std::vector<Dim>& dims, std::s
   };
   for (const Dim& dim : dims) check(dim);
 }
-
-}  // namespace
 
 void check_number(const ir::Program& program, const RunNumber& number, std::string_view verb,
                   SourceLocation where) {
@@ -174,7 +172,7 @@ void zero_before_use(ir::Program& program, const ProgramPart& part, const Progra
   zero.stream = user.stream;
   zero.where = user.where;
   zero.to = {part.buffer, part.rank, std::vector<Dim>(buffer.shape.size(), 0), buffer.shape};
-  program.operations.push_back(std::move(zero));
+  program.operations.insert(begin_of_scopes(program), std::move(zero));
 }
 
 // What a run finds in scratch memory, or in an output, is nothing to read. A write may be recorded
@@ -231,6 +229,7 @@ void record_operation(ir::Program& program, ProgramOperation operation) {
   if (operation.kind == ProgramOperation::Kind::copy) {
     zero_before_use(program, operation.from, operation);
   }
+  operation.scope = program.recording;
   program.operations.push_back(std::move(operation));
 }
 
@@ -344,6 +343,7 @@ void Stream::launch(const Kernel& traced, const std::vector<Part>& tensors,
   }
   for (const RunNumber& scalar : scalars) check_number(program, scalar, "launch", where);
   complete(program, kernel, launch);
+  refuse_signals_in_scope(program, launch);
   record_operation(program, std::move(launch));
   count_epoch(program);
 }
@@ -379,6 +379,7 @@ Event Stream::record(SourceLocation where) const {
   record.stream = number_;
   record.where = where;
   record.event = program_->events++;
+  record.scope = program_->recording;
   Event event;
   event.program_ = program_;
   event.number_ = record.event;
@@ -420,6 +421,7 @@ void Stream::wait(const Event& event, SourceLocation where) const {
   wait.stream = number_;
   wait.where = where;
   wait.event = event.number_;
+  wait.scope = program.recording;
   program.operations.push_back(std::move(wait));
 }
 
@@ -487,7 +489,7 @@ int add_buffer(ir::Program& program, ProgramBuffer::Kind kind, std::string name,
         .note(other.where, name + " is made")
         .raise();
   }
-  check_dims(program, shape, name, where);
+  check_dims(program, shape, name, where, /*in_scopes=*/false);
   if (!ir::has_room(dtype, shape)) {
     Diagnostic(where, fmt::format("buffer {}: shape {}", name, ir::braced(shape)))
         .token(name)

@@ -18,6 +18,7 @@ namespace {
 
 ProgramOperation word_operation(const ir::Program& program, int stream, ProgramOperation::Kind kind,
                                 ProgramPart word, const RunNumber& value, SourceLocation where) {
+  refuse_words_in_scope(program, ir::name_of(kind), where);
   check_number(program, value, ir::name_of(kind), where);
   ProgramOperation operation;
   operation.kind = kind;

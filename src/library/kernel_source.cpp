@@ -236,7 +236,7 @@ ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Tar
 
 ir::Program KernelSource::program(const OptionValues& options,
                                   const compiler::Target& target) const {
-  return build_program(*entry_, choose_schedule(*entry_, options, target.scheduled_for())).finish();
+  return trace_program(*entry_, options, target).finish();
 }
 
 }  // namespace tilewright::library

@@ -1,7 +1,11 @@
 #include "passes/place_memories.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <vector>
 
+#include "passes/core_lives.h"
 #include "support/diagnostic.h"
 #include "target/core.h"
 #include "target/target.h"
@@ -30,14 +34,66 @@ bool is_in(const Operation& o, const target::CoreSpace& space) {
   Diagnostic error(last.where, "\"" + name + "\": " + std::to_string(wanted) + " bytes of " +
                                    space.name + per + " are taken with it, and " + target.name +
                                    " has " + std::to_string(space.bytes));
+  std::map<std::int64_t, std::string> at;
   for (const Operation& o : kernel.body.body) {
     if (!is_in(o, space)) continue;
     const std::int64_t stages = o.attributes.integer(Key::stages);
-    error.note(o.where, std::to_string(bytes_of(kernel, space, o)) +
-                            " bytes: " + o.attributes.text(Key::name) +
-                            (stages > 1 ? " (" + std::to_string(stages) + " stages)" : ""));
+    std::string text = std::to_string(bytes_of(kernel, space, o)) +
+                       " bytes: " + o.attributes.text(Key::name) +
+                       (stages > 1 ? " (" + std::to_string(stages) + " stages)" : "");
+    if (o.attributes.has(Key::offset)) {
+      const auto [first, is_first] =
+          at.emplace(o.attributes.integer(Key::offset), o.attributes.text(Key::name));
+      if (!is_first) text += ", in the place of " + first->second;
+    }
+    error.note(o.where, text);
   }
   error.token('"' + name + '"').fix("use smaller matrices or fewer stages").raise();
+}
+
+// One behind the other. The end of all.
+std::int64_t place_apart(ir::Kernel& kernel, const target::CoreSpace& space) {
+  std::int64_t end = 0;
+  for (Operation& o : kernel.body.body) {
+    if (!is_in(o, space)) continue;
+    o.attributes.set(Key::offset, end);
+    end += bytes_of(kernel, space, o);
+  }
+  return end;
+}
+
+// Each as low as those let it whose lives are not over before its own begins, or the other way
+// round.
+void place_by_lives(ir::Kernel& kernel, const target::Target& target,
+                    const target::CoreSpace& space) {
+  struct Placed {
+    const Operation* memory;
+    std::int64_t begin, end;
+  };
+  const CoreLives lives(kernel, *target.core);
+  std::vector<Placed> placed;
+  std::int64_t end = 0;
+  for (Operation& o : kernel.body.body) {
+    if (is_in(o, space)) o.attributes.erase(Key::offset);
+  }
+  for (Operation& o : kernel.body.body) {
+    if (!is_in(o, space)) continue;
+    const std::int64_t bytes = bytes_of(kernel, space, o);
+    std::int64_t at = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Placed& other : placed) {
+        const bool meets = at < other.end && other.begin < at + bytes;
+        if (!meets || lives.may_share(*other.memory, o)) continue;
+        at = other.end;
+        moved = true;
+      }
+    }
+    o.attributes.set(Key::offset, at);
+    placed.push_back({&o, at, at + bytes});
+    end = std::max(end, at + bytes);
+    if (end > space.bytes) refuse(kernel, target, space, o, end);
+  }
 }
 
 }  // namespace
@@ -45,13 +101,7 @@ bool is_in(const Operation& o, const target::CoreSpace& space) {
 void place_memories(ir::Kernel& kernel) {
   const target::Target& target = target::target_of(kernel);
   for (const target::CoreSpace& space : target.core->spaces) {
-    std::int64_t end = 0;
-    for (Operation& o : kernel.body.body) {
-      if (!is_in(o, space)) continue;
-      o.attributes.set(Key::offset, end);
-      end += bytes_of(kernel, space, o);
-      if (end > space.bytes) refuse(kernel, target, space, o, end);
-    }
+    if (place_apart(kernel, space) > space.bytes) place_by_lives(kernel, target, space);
   }
   kernel.form = ir::Form::machine;
 }

@@ -20,6 +20,7 @@
 #include "support/escape.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "support/messages.h"
 
 namespace tilewright::runtime {
 namespace {
@@ -154,12 +155,11 @@ void warn_once(const fs::path& folder, std::string_view why) {
   static std::set<std::string> warned;
   const std::lock_guard lock(mutex);
   if (!warned.insert(folder.string()).second) return;
-  fmt::print(
-      stderr,
-      "warning: the build cache {} cannot be used ({}): every run compiles again\n"
-      "  fix: make the folder yours alone (chown, chmod 700), or set TILEWRIGHT_CACHE to one "
-      "that is, or to off\n",
-      escaped_lines(folder.string()), escaped_lines(why));
+  say(Message::warning,
+      fmt::format("warning: the build cache {} cannot be used ({}): every run compiles again\n"
+                  "  fix: make the folder yours alone (chown, chmod 700), or set TILEWRIGHT_CACHE "
+                  "to one that is, or to off",
+                  escaped_lines(folder.string()), escaped_lines(why)));
 }
 
 const char* environment(const char* name) {

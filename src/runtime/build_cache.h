@@ -15,7 +15,7 @@ namespace tilewright::runtime {
 //
 // What is read runs on the user's GPU. So the folder must be the user's own or root's, and entries
 // are such regular files, that nobody else may write to. A folder that cannot be used only costs
-// time: one warning on stderr for each.
+// time: one warning for each.
 class BuildCache {
  public:
   explicit BuildCache(std::filesystem::path folder) : folder_(std::move(folder)) {}

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "runtime/build_cache.h"
 #include "runtime/dynamic_library.h"
 #include "support/diagnostic.h"
 #include "support/hash.h"
+#include "support/messages.h"
 
 namespace tilewright::runtime {
 namespace {
@@ -63,8 +65,15 @@ Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
     build.kernel.ptx = std::move((*parts)[ptx]);
     build.kernel.log = std::move((*parts)[log]);
     build.kernel.report = make_report(build.kernel.log, build.kernel.cubin);
+    say(Message::information,
+        fmt::format("{} for {}: from {}", request.name, request.arch, cache.folder().string()));
   } else {
+    const auto started = std::chrono::steady_clock::now();
     build.kernel = compiler.compile(request);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
+    say(Message::information,
+        fmt::format("{} for {}: compiled by NVRTC {} in {:.2f} s", request.name, request.arch,
+                    compiler.version(), took.count()));
     cache.store(inputs, {build.kernel.cubin, build.kernel.ptx, build.kernel.log});
   }
   check(build, request, policy);
@@ -88,6 +97,8 @@ std::optional<Build> shipped_cubin(const CompileRequest& request, const Resource
   build.kernel.cubin = std::move((*parts)[cubin]);
   build.kernel.log = std::move((*parts)[log]);
   build.kernel.report = make_report(build.kernel.log, build.kernel.cubin);
+  say(Message::information,
+      fmt::format("{} for {}: from {}", request.name, request.arch, shipped.folder().string()));
   check(build, request, policy);
   return build;
 }

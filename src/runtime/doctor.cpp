@@ -83,7 +83,7 @@ void examine_compilers(DoctorReport& report) {
   }
   if (!usable) {
     report.missing.push_back({"a C++20 compiler (g++ 12 or clang++ 14, or newer)" + found,
-                              "the target cpu", "apt install g++-12"});
+                              "writing kernels of your own", "apt install g++-12"});
   }
 }
 

@@ -26,8 +26,8 @@ CorePlan::CorePlan(const ir::Kernel& tile)
   parts_ = splits(tile_.body) ? instances_ : 1;
   routes(tile_.body);
   stages_ahead(tile_.body);
-  choose_stages();
   plan(tile_.body);
+  choose_stages();
   if (!buffers_.empty()) used_.insert(owner(vector_.unit));
 }
 
@@ -312,6 +312,11 @@ void CorePlan::choose_stages() {
     const auto counts = [&](const CoreStop& stop) { return stop.space == space.name; };
     reduce(counts, [&] {
       std::int64_t sum = -space.bytes;
+      for (const CoreBuffer& buffer : buffers_) {
+        if (space.name != vector_.writes.front()) break;
+        const Extent2 part = part_of(buffer.extent);
+        sum += target::matrix_bytes(space, {part.rows, part.columns, buffer.dtype});
+      }
       for (const CoreRoute& route : routes_) {
         for (const CoreStop& stop : route.stops) {
           if (counts(stop)) sum += stop.stages * bytes(stop);

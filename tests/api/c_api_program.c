@@ -44,6 +44,20 @@ static void multiplies(void) {
   expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
   expect(c[0] == 7 && c[1] == 5 && c[2] == 16 && c[3] == 11, "the product");
 
+  {
+    const int64_t numbers[15] = {(int64_t)(intptr_t)a, 2, 3, 3, 1, (int64_t)(intptr_t)b, 2, 3, 4, 1,
+                                 (int64_t)(intptr_t)c, 2, 2, 2, 1};
+    memset(c, 0, sizeof c);
+    expect(tilewright_kernel_run_flat(kernel, numbers, 15, NULL) == TILEWRIGHT_OK,
+           "run of numbers");
+    expect(c[0] == 7 && c[1] == 5 && c[2] == 16 && c[3] == 11, "the product of numbers");
+    expect_error(tilewright_kernel_run_flat(kernel, numbers, 14, NULL), TILEWRIGHT_ERROR_USAGE,
+                 "gemm takes 15 numbers, and 14 are given");
+    expect_error(tilewright_kernel_run_flat(kernel, NULL, 15, NULL), TILEWRIGHT_ERROR_USAGE,
+                 "gemm takes 15 numbers, and none are given");
+    expect_error(tilewright_kernel_run_flat(NULL, numbers, 15, NULL), TILEWRIGHT_ERROR_USAGE,
+                 "the kernel is NULL");
+  }
   expect_error(tilewright_kernel_run(kernel, tensors, 2, NULL), TILEWRIGHT_ERROR_USAGE,
                "gemm takes 3 tensors, and 2 are given");
   expect_error(tilewright_kernel_run(kernel, NULL, 3, NULL), TILEWRIGHT_ERROR_USAGE,
@@ -252,6 +266,7 @@ static void groups(void) {
 
 int main(void) {
   expect(strcmp(tilewright_last_error(), "") == 0, "no error before a call");
+  expect(tilewright_abi_version() == TILEWRIGHT_ABI, "built with this header");
   expect(tilewright_version()[0] >= '0' && tilewright_version()[0] <= '9', "the version");
   multiplies();
   lends_threads();

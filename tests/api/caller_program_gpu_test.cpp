@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "common/gathered.h"
 #include "compiler/device_tensors.h"
 #include "library/accuracy.h"
 #include "runtime/cuda_api.h"
@@ -65,6 +66,44 @@ TEST(CallerProgramGpuTest, AGraphRunsAgain) {
     const library::Comparison comparison = library::compare(work, library::reference_of(work));
     EXPECT_TRUE(comparison.ok()) << comparison.text();
   }
+}
+
+// What it does hangs on what the tensors hold, which the host reads in each run.
+TEST(CallerProgramGpuTest, ReadsWhatItDoesInEachRun) {
+  try {
+    runtime::Device::get(0);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const test::Gathered of;
+  const ProgramExecutable executable = compile(of.program, "cuda");
+  const runtime::Stream stream(runtime::Device::get(0));
+  for (const auto& lengths : {std::vector<double>{6, 0, 12}, {1, 4, 0}, {0, 0, 0}}) {
+    test::GatheredTensors own;
+    own.table = HostTensor::from_values(i32, {3, 3}, {1, 3, 0, 2, 0, 0, 4, 1, 0});
+    own.lengths = HostTensor::from_values(i32, {3}, lengths);
+    std::vector<HostTensor> all{own.x, own.table, own.lengths, own.y};
+    const compiler::DeviceTensors tensors(all);
+    tensors.synchronize();
+    executable.run(tensors.refs(), {}, stream.handle());
+    stream.synchronize();
+    tensors.download(all);
+    own.y = all[3];
+    EXPECT_EQ(own.wrong(), 0);
+  }
+  // On memory of its own.
+  test::GatheredTensors own;
+  ProgramMemory memory(of.program, {{"batch", 3}, {"slots", 20}, {"most", 3}});
+  memory.at(of.x) = own.x;
+  memory.at(of.table) = own.table;
+  memory.at(of.lengths) = own.lengths;
+  memory.at(of.y) = own.y;
+  ProgramExecutable loaded = compile(of.program, "cuda");
+  loaded.load(memory);
+  loaded.run(2);
+  loaded.store(memory);
+  own.y = memory.at(of.y);
+  EXPECT_EQ(own.wrong(), 0);
 }
 
 }  // namespace

@@ -85,6 +85,7 @@ TEST(AttentionBackwardSm100Test, RefusesWhatItDoesNotTake) {
   EXPECT_THAT(refused([](Attention& a) { a.dim_v = 72; }), HasSubstr("dim_v is 72"));
   EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
   EXPECT_THAT(refused([](Attention& a) { a.block_q = 64; }), HasSubstr("block_q is 64"));
+  EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
 }
 
 }  // namespace

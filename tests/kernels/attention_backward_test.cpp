@@ -393,6 +393,9 @@ std::vector<BackwardCase> backward_cases() {
     c.batch = 4;
     c.attention.causal = true;
   });
+  // More blocks of rows to which nobody adds than there are CTAs.
+  add_in(Order::blocks, "ManyRowsThatSeeNothing", 4500, 66, 128,
+         [](BackwardCase& c) { c.attention.causal = true; });
   // Two heads, and then one: two have no more blocks of keys than there are multiprocessors.
   add_explicit("UnevenGroupsOfHeads", 3, 8300, 64, [](BackwardCase& c) {
     c.batch = 3;

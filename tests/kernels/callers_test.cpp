@@ -34,6 +34,7 @@ TEST(Callers, OfAttentionThatCannotBe) {
   refused({.kv_heads = -1}, "kv_heads is -1");
   refused({.dim = 0}, "dim is 0");
   refused({.block_k = 0}, "block_k is 0");
+  refused({.l2_bytes = 0}, "l2_bytes is 0");
   refused({.causal = true, .window = -1}, "window is -1");
   refused({.window = 4}, "window is 4, and causal is false");
   refused({.dtype = i32}, "dtype is i32");

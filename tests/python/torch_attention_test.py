@@ -155,6 +155,16 @@ class Attention(unittest.TestCase):
                 lambda *given: attention(*given[:3], sinks=given[3], causal=True, return_lse=True),
                 (q, k, v, sinks), eps=1e-2, atol=1e-2, rtol=1e-2))
 
+    def test_two_backward_passes_over_one_graph(self):
+        inputs = leaves(*tensors_of((2, 9, 13, 4, 2, 16, 16), torch.float32))
+        out, lse = attention(*inputs, causal=True, return_lse=True)
+        first, second = (torch.autograd.grad((out, lse), inputs, (2 * out.detach(), lse.detach()),
+                                             retain_graph=again) for again in (True, False))
+        for mine, wanted in zip(second, first):
+            self.assertTrue(torch.equal(mine, wanted))
+        with self.assertRaisesRegex(RuntimeError, "second time"):
+            torch.autograd.grad(out, inputs, out.detach())
+
     def test_autocast(self):
         q, k, v = leaves(*tensors_of((1, 20, 30, 2, 2, 16, 16), torch.float32))
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -198,8 +208,8 @@ class Operators(unittest.TestCase):
                     torch.ops.tilewright.attention_backward.default,
                     (d_out, d_lse, q, k, v, out, lse, None, None, None, False, 0, 0.0, 0.0, ""))
 
-    def test_a_compiled_step_is_the_eager_one(self):
-        """Row 11 of the reviewed faults: compiling broke the autograd of attention. One graph
+    def test_reviewed_fault_11_a_compiled_step_is_the_eager_one(self):
+        """Compiling broke the autograd of attention. One graph
         serves all lengths, forward and backward, bit by bit."""
         from torch._dynamo.testing import CompileCounterWithBackend
         counter = CompileCounterWithBackend("aot_eager")

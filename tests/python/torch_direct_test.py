@@ -63,6 +63,17 @@ class Direct(unittest.TestCase):
                         self.assertTrue(torch.equal(mine, right))
                         self.assertEqual(mine.stride(), right.stride())
 
+    def test_a_log_sum_exp_that_nobody_asks_for_is_not_allocated(self):
+        given = operands()
+        wanted, lse = attention(*given, return_lse=True)
+        for how in ({}, {"return_lse": True}):
+            with mock.patch.object(torch, "empty_like", side_effect=torch.empty_like) as allocated:
+                ours = attention(*given, **how)
+            self.assertEqual(allocated.call_count, 2 if how else 1)
+        self.assertTrue(torch.equal(ours[0], wanted) and torch.equal(ours[1], lse))
+        others = attention(*given, return_lse=True)[1]
+        self.assertNotEqual(others.data_ptr(), ours[1].data_ptr())
+
     def test_other_settings_and_tensors_are_told_apart(self):
         q, k, v = operands()
         attention(q, k, v)

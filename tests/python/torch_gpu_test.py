@@ -77,6 +77,28 @@ class Gpu(unittest.TestCase):
                    lambda *t: reference.packed(*t, ends, ends, causal=True)[0],
                    leaves(*(t[0] for t in given)))
 
+    def test_another_device_than_the_current_one(self):
+        if torch.cuda.device_count() < 2:
+            self.skipTest("there are no two GPUs")
+        found = []
+        for device in ("cuda:0", "cuda:1", "cuda:1"):  # the third call is like an earlier one
+            q, k, v = leaves(*(t.detach().to(device) for t in inputs_of(
+                (2, 200, 200, 4, 2, 128, 128))))
+            weight = normal(4 * 128, dtype=torch.bfloat16).to(device)
+            out = attention(q, k, v, causal=True)
+            x = rms_norm(out.flatten(2), weight)
+            y = gemm(x, normal(4 * 128, 64, dtype=torch.bfloat16, seed=3).to(device))
+            gradients = torch.autograd.grad(y, (q, k, v), y.detach())
+            with torch.no_grad():
+                again = attention(q, k, v, causal=True)
+            for each in (again, y, *gradients):
+                self.assertEqual(each.device, torch.device(device))
+            found.append([each.detach().cpu() for each in (again, y, *gradients)])
+        self.assertEqual(torch.cuda.current_device(), 0)
+        for other in found[1:]:
+            for mine, wanted in zip(other, found[0]):
+                self.assertTrue(torch.equal(mine, wanted))
+
     def test_strides(self):
         q, k, v = (t.detach() for t in inputs_of((2, 70, 90, 4, 2, 64, 64)))
         wanted = attention(q, k, v)

@@ -186,7 +186,7 @@ class Refusals(unittest.TestCase):
                 ("attention_chunk is 4", lambda: three.flash_attn_func(q, k, v, attention_chunk=4)),
                 ("sm_margin is 8", lambda: three.flash_attn_func(q, k, v, sm_margin=8)),
                 ("seqused_k", lambda: three.flash_attn_varlen_func(*varlen, seqused_k=one)),
-                ("5 rows, and max_lengths says 4",
+                ("5 rows, and max_lengths (or max_seqlen) says 4",
                  lambda: three.flash_attn_varlen_func(*varlen[:-2], 4, 4)),
                 ("attn_mask", lambda: scaled_dot_product_attention(*heads_first, one)),
                 ("enable_gqa is False", lambda: scaled_dot_product_attention(*heads_first)),

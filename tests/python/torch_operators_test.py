@@ -58,6 +58,8 @@ def cases(rows):
         "kv_append": ((), (normal(rows, 1, 8), normal(rows, 1, 4), numbers(*[0] * rows),
                            numbers(*range(rows)), table, normal(4, 3, 1, 8),
                            normal(4, 3, 1, 4), normal(6, 2), None, None, "")),
+        "kv_append_mla": ((), (normal(rows, 8), numbers(*[0] * rows), numbers(*range(rows)), table,
+                               normal(4, 3, 8), normal(6, 2), "")),
         "attention_paged": ((normal(rows, 2, 8), pages, pages), paged),
         "attention_paged_fp8": ((normal(rows, 2, 8),), (fp8[2], fp8[2], one, one, *paged)),
         "attention_paged_mla": ((normal(rows, 2, 8), pages[:, :, 0]), (4, *paged)),

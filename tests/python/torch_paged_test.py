@@ -13,6 +13,7 @@ from tilewright.torch import (
     flash_attn,
     flash_attn_interface,
     kv_append,
+    kv_append_mla,
 )
 from torch_reference import normal, require_close, require_refusal
 
@@ -317,6 +318,33 @@ class Appending(unittest.TestCase):
         kv_append(k, v, *narrow, sequences, positions, table, k_scale=scale, v_scale=scale[:1])
         of_k = (k[:-1] / scale[:, None]).to(torch.float8_e4m3fn)
         self.assertTrue(torch.equal(narrow[0].float()[pages, slots], of_k.float()))
+
+    def test_latent(self):
+        rows, (sequences, positions) = normal(7, 48, seed=1), self.places()
+        table = torch.arange(16, dtype=torch.int32).view(4, 4)
+        angles = torch.arange(64)[:, None] * torch.tensor([0.3, 0.05])
+        cos_sin = torch.cat([angles.cos(), angles.sin()], -1)
+        pages = table[sequences[:-1].long(), positions[:-1].long() // PAGE].long()
+        slots = positions[:-1].long() % PAGE
+        plain, rotated = (torch.full((16, PAGE, 48), torch.nan) for _ in range(2))
+        kv_append_mla(rows, plain, sequences, positions, table)
+        self.assertTrue(torch.equal(plain[pages, slots], rows[:-1]))
+        self.assertEqual(plain.isnan().sum(), (16 * PAGE - 6) * 48)
+        kv_append_mla(rows, rotated, sequences, positions, table, cos_sin=cos_sin)
+        rest, low, high = rows[:-1].split([44, 2, 2], -1)
+        cos, sin = cos_sin[positions[:-1].long()].split(2, -1)
+        wanted = torch.cat([rest, low * cos - high * sin, high * cos + low * sin], -1)
+        require_close(self, "rotated", rotated[pages, slots], wanted, torch.float32)
+        for call, said in (
+                (lambda: kv_append_mla(rows, plain[..., :40], sequences, positions, table),
+                 "the dim of kv_cache is 40"),
+                (lambda: kv_append_mla(rows.bfloat16(), plain, sequences, positions, table),
+                 "kv_cache has elements of torch.float32"),
+                (lambda: kv_append_mla(rows, plain, sequences, positions, table,
+                                       cos_sin=normal(64, 50)), "kv has rows of 48"),
+                (lambda: kv_append_mla(rows, plain, sequences, positions, table + 90),
+                 "there are 16 pages")):
+            require_refusal(self, call, said)
 
     def test_refuses(self):
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)

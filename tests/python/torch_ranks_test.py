@@ -13,6 +13,7 @@ import torch.distributed
 from tilewright import TilewrightError
 from tilewright.torch import distributed as ranks_of
 from tilewright.torch.distributed import shard
+from torch._dynamo.testing import CompileCounterWithBackend
 from torch_reference import ALLOWED, attention, leaves, normal
 
 PATIENCE = 60
@@ -69,13 +70,14 @@ def collectives(group):
     xs = of_ranks(group, 2 * group.size, 8)
     wanted = {"all_gather": [torch.cat(xs)] * group.size,
               "reduce_scatter": shard(sum(xs), 0, group.size),
-              "all_reduce": [sum(xs)] * group.size}
+              "all_reduce": [sum(xs)] * group.size, "broadcast": [xs[0]] * group.size}
     for name, of_all in wanted.items():
         x, = given(xs[group.rank])
         y = getattr(ranks_of, name)(x, group=group)
         require(name, y, of_all[group.rank])
         seeds = of_ranks(group, *of_all[0].shape, seed=1)
-        d_xs = torch.autograd.grad(of_all, xs, seeds, retain_graph=True)
+        d_xs = torch.autograd.grad(of_all, xs, seeds, retain_graph=True, allow_unused=True)
+        d_xs = [torch.zeros_like(x) if d_x is None else d_x for x, d_x in zip(xs, d_xs)]
         d_x, = torch.autograd.grad(y, x, given(seeds[group.rank])[0])
         require("gradient of " + name, d_x, d_xs[group.rank])
     shape = (x.shape[0] * group.size, 8)
@@ -105,6 +107,19 @@ def products(group):
         d_x, d_weight = torch.autograd.grad(c, [x, weight], seed)
         require("its gradient of a", d_x, wanted[group.rank])
         require("its gradient of b", d_weight, wanted[size + group.rank])
+
+        summed = shard(sum(x @ y.t() for x, y in zip(a, b)) * 0.5, 0, size)
+        bias, = whole((n,), seed=2)
+        wanted = torch.autograd.grad([each + bias for each in summed], [*a, *b, bias], seeds)
+        own_bias = bias.detach().to(DEVICE, DTYPE).requires_grad_()
+        c = ranks_of.gemm_reduce_scatter(x, weight.t(), bias=own_bias, group=group,
+                                         scale=torch.tensor([0.5], device=DEVICE))
+        require("with scale and bias", c, summed[group.rank] + bias)
+        found = torch.autograd.grad(c, [x, weight, own_bias], seed)
+        for what, d, of_whole in zip(
+                ("a", "b", "bias"), found,
+                (wanted[group.rank], wanted[size + group.rank], wanted[-1])):
+            require(f"with scale and bias, gradient of {what}", d, of_whole)
 
         a = of_ranks(group, rows, k, seed=3)
         gathered = [torch.cat(a) @ y.t() for y in b]
@@ -223,6 +238,64 @@ def trains(group):
         require("gradient of " + name, d, shard(of_whole, axis, size)[group.rank], times=4)
 
 
+def compiled(group):
+    """One graph, whatever the lengths, with the bits of eager calls."""
+    size = group.size
+    counter = CompileCounterWithBackend("aot_eager")
+
+    offsets = torch.tensor([1, 3, 3 * size], dtype=torch.int32)
+
+    def layer(x, up, down):
+        hidden = ranks_of.all_gather_gemm(x, up.t(), group=group)
+        q = hidden.view(1, x.shape[0] * size, 2, 16)
+        o = ranks_of.sequence_parallel_attention(q, q, q, group=group, causal=True)
+        o = o + ranks_of.sequence_parallel_attention(q[0], q[0], q[0], group=group, ring=True,
+                                                     cu_seqlens=offsets)
+        q, k, v = ranks_of.all_to_all(o, o, o, group=group)
+        o = ranks_of.all_to_all_back(q + k * v, group=group)
+        y = ranks_of.gemm_reduce_scatter(o.reshape(x.shape[0] * size, 32), down.t(), group=group)
+        y = ranks_of.all_gather(ranks_of.reduce_scatter(ranks_of.all_gather(y, group=group),
+                                                        group=group), group=group)
+        return ranks_of.broadcast(ranks_of.all_reduce(y, group=group), group=group)
+
+    in_one_graph = torch.compile(layer, fullgraph=True, dynamic=True, backend=counter)
+    first = 0  # how often the first call compiles
+    for rows in (4, 6, 10):
+        own = given(normal(rows, 16, seed=group.rank), normal(32, 16, seed=9 + group.rank),
+                    normal(16, 32, seed=20 + group.rank))
+        results = [f(*own) for f in (layer, in_one_graph)]
+        gradients = [torch.autograd.grad(y.square().sum(), own) for y in results]
+        assert torch.equal(*results), rows
+        for ours, eager in zip(*gradients):
+            assert torch.equal(ours, eager), rows
+        first = first or counter.frame_count
+    assert counter.frame_count == first, (first, counter.frame_count)
+
+
+def operators(group):
+    """PyTorch's own checks, in which all ranks call the same operators in the same order."""
+    ops = torch.ops.tilewright
+    size = group.size
+    x, b, bias, scale = normal(2 * size, 6), normal(6, 5), normal(5), torch.tensor([0.5])
+    q, k, v = normal(1, size, 4, 8), normal(1, size, 2, 8, seed=1), normal(1, size, 2, 8, seed=2)
+    how, masked = (group.name, ""), (True, 0, 0.0, 0.0, "contiguous", False)
+    offsets = [torch.tensor([0, 1, size * size], dtype=torch.int32)] * 2
+    dense, packed = (q, k, v, None, None, None), (q[0], k[0], v[0], None, *offsets)
+    cases = {"all_gather": (x,), "reduce_scatter": (x,), "all_reduce": (x,), "broadcast": (x, 0),
+             "gemm_reduce_scatter": (x, b, bias, scale), "all_gather_gemm": (x, b),
+             "all_to_all": (q, k, v), "all_to_all_back": (q,),
+             "sequence_parallel_attention": (*dense, *masked)}
+    cases = list(cases.items()) + [("sequence_parallel_attention", (*packed, *masked))]
+    for passed in (dense, packed):
+        out, lse = ops.sequence_parallel_attention(*passed, *masked, *how)
+        cases.append(("sequence_parallel_attention_backward",
+                      (passed[0], None, *passed, out, lse, *masked)))
+    for name, passed in cases:
+        own = [t.clone().requires_grad_(t is not scale and not name.endswith("backward"))
+               if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in passed]
+        torch.library.opcheck(getattr(ops, name).default, (*own, *how))
+
+
 def refusals(group):
     def refused(call, *parts):
         try:
@@ -243,6 +316,10 @@ def refusals(group):
             "number of heads of q is 3")
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          shards="random"), "'random'", "zig_zag")
+    dense = [normal(1, 4, 2, 4)] * 3
+    refused(lambda: ranks_of.sequence_parallel_attention(*dense, group=group,
+                                                         causal=group.rank == 0),
+            "rank 1 passes causal=False, and rank 0 passes causal=True")
     packed = [normal(4, 2, 4)] * 3
     refused(lambda: ranks_of.sequence_parallel_attention(
         *packed, group=group, cu_seqlens=torch.tensor([0, 3 + group.rank], dtype=torch.int32)),
@@ -254,6 +331,10 @@ def refusals(group):
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          ring="yes"), "ring is 'yes'")
     refused(lambda: ranks_of.all_gather(leaves(x)[0], group=group, out=x), "out is given")
+    refused(lambda: ranks_of.broadcast(x, root=2, group=group), "root is 2", "below 2")
+    for name, said in (("bias", "the n of bias"), ("scale", "scale is {3}")):
+        given = {name: normal(3)}
+        refused(lambda g=given: ranks_of.gemm_reduce_scatter(x, x, group=group, **g), said)
     refused(lambda: ranks_of.all_gather(x, group=group, out=normal(4, 4)), "out is {4, 4}",
             "{8, 4}")
     refused(lambda: ranks_of.all_reduce(x, group=group, target="sim:sm_1"), "sm_1")
@@ -286,7 +367,8 @@ class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends",
-                                      "attends_packed", "trains", "refusals"])
+                                      "attends_packed", "trains", "compiled", "operators",
+                                      "refusals"])
 
     def test_collectives(self):
         self.assertEqual(self.wrong["collectives"], [])
@@ -305,6 +387,12 @@ class TwoRanks(unittest.TestCase):
 
     def test_a_layer_in_training(self):
         self.assertEqual(self.wrong["trains"], [])
+
+    def test_compiled_in_one_graph(self):
+        self.assertEqual(self.wrong["compiled"], [])
+
+    def test_opcheck(self):
+        self.assertEqual(self.wrong["operators"], [])
 
     def test_what_cannot_be_done(self):
         self.assertEqual(self.wrong["refusals"], [])

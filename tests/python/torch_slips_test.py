@@ -16,6 +16,7 @@ from tilewright.torch import (
     flash_attn,
     gemm,
     gemm_fp8,
+    kv_append,
     layer_norm,
     linear,
     pad,
@@ -107,6 +108,7 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q, K, K, scale="1"), "scale is '1'"),
                 (lambda: attention(Q, K, K, scale=W), "scale is a tensor {8}"),
                 (lambda: attention(Q, K, K, softcap=None), "softcap is None"),
+                (lambda: attention(Q, K, K, scale=float("inf")), "scale is inf"),
                 (lambda: attention(Q, K, K, layout="sbhd"), "layout is 'sbhd'", "bshd"),
                 (lambda: attention(Q, K, K, target="gpu"), "no target 'gpu'"),
                 (lambda: attention(Q, K, K, target="cuda"), "target is cuda", "on cpu"),
@@ -114,6 +116,9 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=[0, 8]), "cu_seqlens is of int"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets.long()), "torch.int64"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets - 1), "[-1, 7], of 8 rows"),
+                (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 5)),
+                 "cu_seqlens of keys has a sequence of 8 rows, and max_lengths says 5"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
                  "max_lengths is '8'"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 8, 8)),
@@ -124,6 +129,7 @@ class Slips(unittest.TestCase):
             self.assertTrue(torch.equal(out, torch.zeros(batch, 8, 4, 16)))
 
     def test_pages(self):
+        rows, at, table = PAGES[:1, 0], zeros(1, dtype=I32), zeros(1, 1, dtype=I32)
         for call, *parts in (
                 (lambda: attention_paged(Q, PAGES, PAGES, [[0]], [1]), "block_table is of list"),
                 (lambda: paged(9), "block_table has 9", "4 pages"),
@@ -132,11 +138,18 @@ class Slips(unittest.TestCase):
                 (lambda: paged(0, (1, -1)), "lengths has -1"),
                 (lambda: paged(fixed_split_size=None), "fixed_split_size is None", "64"),
                 (lambda: paged(fixed_split_size=65), "fixed_split_size is 65", "64"),
+                (lambda: kv_append(rows, rows, PAGES, PAGES[:, :1], at, at, table),
+                 "the page of v_cache is 1, and that of k_cache is"),
                 (lambda: attention_paged_plan([1], heads=4, kv_heads=2), "lengths is of list"),
                 (lambda: attention_paged_plan(zeros(2, dtype=I32), heads=4, kv_heads=3),
                  "heads 4", "kv_heads 3")):
             self.refused(call, *parts)
         paged(9, (0, 0))  # what no key lies in may say anything
+        lengths = torch.tensor([70, 0, 500], dtype=I32)
+        self.assertTrue(torch.equal(
+            attention_paged_plan(lengths, heads=4, kv_heads=2, queries=99),
+            attention_paged_plan(lengths, heads=4, kv_heads=2,
+                                 cu_seqlens=99 * torch.arange(4, dtype=I32))))
 
     def test_products(self):
         narrow = X.to(FP8)

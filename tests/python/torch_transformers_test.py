@@ -1,6 +1,7 @@
 """tilewright.transformers on the target cpu: models with random weights, against `sdpa`."""
 
 import copy
+import itertools
 import unittest
 from unittest import mock
 
@@ -59,11 +60,13 @@ class Versions(unittest.TestCase):
 class Models(unittest.TestCase):
     @never_by_pytorch()
     def test_a_causal_model_trains(self, _):
-        for side in PADDINGS:
-            with self.subTest(side):
+        """Qwen's has biases, by which rows of padding are no zeros."""
+        with_biases = (transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**CAUSAL))
+        for side, make in itertools.product(PADDINGS, (llama, lambda: pair(*with_biases))):
+            with self.subTest(side, make=make):
                 ids, mask = padded(side)
                 losses = []
-                models = llama()
+                models = make()
                 for model in models:
                     labels = ids.masked_fill(mask == 0, -100)
                     loss = model(ids, attention_mask=mask, labels=labels).loss
@@ -81,6 +84,16 @@ class Models(unittest.TestCase):
             answers = [model.generate(ids, attention_mask=mask, max_new_tokens=8, do_sample=False)
                        for model in llama()]
             self.assertTrue(torch.equal(*answers), side)
+
+    def test_it_generates_with_a_static_cache(self):
+        """A sliding window is Tilewright's there too, whose masks transformers then make twice."""
+        ids, mask = padded("left")
+        windowed = pair(transformers.MistralForCausalLM,
+                        transformers.MistralConfig(**CAUSAL, sliding_window=5))
+        for models in (llama(), windowed):
+            answers = [model.generate(ids, attention_mask=mask, max_new_tokens=8, do_sample=False,
+                                      cache_implementation="static") for model in models]
+            self.assertTrue(torch.equal(*answers), type(models[0]).__name__)
 
     @never_by_pytorch()
     def test_a_sliding_window(self, _):

@@ -9,6 +9,7 @@
 #include "runtime/kernels.h"
 #include "runtime/nvrtc_available.h"
 #include "runtime/runtime_test.h"
+#include "support/messages.h"
 
 namespace tilewright::runtime {
 namespace {
@@ -41,6 +42,17 @@ TEST_F(CubinCacheTest, TheSecondBuildIsTheFirst) {
   ASSERT_NE(second.kernel.report.find("scale"), nullptr);
   EXPECT_EQ(second.kernel.report.find("scale")->registers,
             first.kernel.report.find("scale")->registers);
+}
+
+TEST_F(CubinCacheTest, SaysWhatItBuildsAndWhatItFinds) {
+  std::string said;
+  send_messages_to([&](Message, const std::string& text) { said += text + "\n"; });
+  build(request_);
+  EXPECT_THAT(said, testing::HasSubstr("scale for sm_90a: compiled by NVRTC "));
+  said.clear();
+  build(request_);
+  send_messages_to({});
+  EXPECT_EQ(said, "scale for sm_90a: from " + scratch_.path().string() + "\n");
 }
 
 TEST_F(CubinCacheTest, EveryInputIsPartOfTheKey) {

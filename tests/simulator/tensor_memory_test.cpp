@@ -78,7 +78,8 @@ TEST(TensorMemoryTest, AProductIsOverBehindItsCommit) {
                "tcgen05_commit behind the product, and a wait for its barrier");
   expect_fault(without(kAfter), "race", "tcgen05_ld",
                "tcgen05_fence_after behind what orders the two");
-  expect_fault(without(kCommit), "deadlock", "", "");
+  expect_fault(without(kCommit), "deadlock", "",
+               "an arrival on done[0]: nothing in the kernel arrives there");
 }
 
 // L3: columns are given back once they have been read, and registers are there behind the wait.

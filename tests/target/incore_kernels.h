@@ -1,63 +1,14 @@
 #pragma once
 
-#include <string>
+#include <functional>
 
 #include "tilewright/incore.h"
 
-// Kernels for cores with explicit memories, which several tests take.
 namespace tilewright {
 
-// C = A B^T in blocks of 32 x 48, k in steps of 64, double buffered, for cores with Mat, Left,
-// Right and Acc.
-inline Kernel incore_product(const std::string& target, const std::string& cube) {
-  Kernel kernel("product");
-  kernel.target(target);
-  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
-  const Tensor A = kernel.in("A", bf16, {m, k}), B = kernel.in("B", bf16, {n, k});
-  const Tensor C = kernel.out("C", bf16, {m, n});
-  CoreMemory a(kernel, "Mat", "a", bf16, 32, 64, stages(2));
-  CoreMemory b(kernel, "Mat", "b", bf16, 48, 64, stages(2));
-  CoreMemory left(kernel, "Left", "left", bf16, 32, 32, stages(3));
-  CoreMemory right(kernel, "Right", "right", bf16, 32, 48, stages(3));
-  CoreMemory sums(kernel, "Acc", "sums", f32, 32, 48, stages(2));
-  CoreRing loaded(kernel, "MTE2", "MTE1", stages(2));
-  CoreRing fed(kernel, "MTE1", "M", stages(3));
-  CoreRing summed(kernel, "M", "FIX", stages(2));
-  const auto product = [&](const Block& rows, const Block& cols, const Index& sum) {
-    for (Index step : range(ceil_div(k, 64))) {
-      const Block depth = k.block(step, 64);
-      loaded.produce([&](const Index& stage) {
-        move(a[stage], A(rows, depth));
-        move(b[stage], B(cols, depth));
-      });
-      loaded.consume([&](const Index& stage) {
-        for (int half = 0; half < 64; half += 32) {
-          fed.produce([&](const Index& slot) {
-            move(left[slot], a[stage].part(0, half, 32, 32));
-            move(right[slot], b[stage].part(0, half, 48, 32).T());
-          });
-          fed.consume([&](const Index& slot) {
-            const Index rest = min(max(Index(k) - step * 64 - half, 0), 32);
-            matmul(sums[sum], left[slot], right[slot], half > 0 ? Condition(true) : step > 0, rest);
-          });
-        }
-      });
-    }
-  };
-  const Dim columns = ceil_div(n, 48), tiles = ceil_div(m, 32) * columns;
-  kernel.ctas(min(multiprocessors(), tiles));
-  kernel.roles({sequencer(cube, [&] {
-    for (Index number : range(cta_index(), tiles, cta_count())) {
-      const Block rows = m.block(number / columns, 32), cols = n.block(number % columns, 48);
-      summed.produce([&](const Index& sum) { product(rows, cols, sum); });
-      summed.consume([&](const Index& sum) { move(C(rows, cols), sums[sum]); });
-    }
-  })});
-  return kernel;
-}
-
-// The same by units that have sequencers of their own, and memories of partitions: A and B are
-// transposed as they are loaded.
+// C = A B^T in blocks of 32 x 48, k in steps of 64, double buffered, by units that have sequencers
+// of their own, and memories of partitions: A and B are transposed as they are loaded. Of the other
+// cores examples/incore_gemm.cpp has it.
 inline Kernel partitions_product() {
   Kernel kernel("product");
   kernel.target("incore_partitions");

@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
+#include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
 #include "simulator/machine/machine.h"
 #include "target/core.h"
@@ -419,6 +421,89 @@ TEST(IncoreRecord, AnotherMachineIsARecordAlone) {
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults.front().kind, "race");
   EXPECT_EQ(report.faults.front().missing, "unit_barrier(\"V\") between the two");
+}
+
+// Two temporaries of the vector unit in one place: the second is written once the first is used up,
+// which the unit itself, or its barrier, says. `again`: the first is used once more behind.
+Kernel two_lives(bool waits, bool again, bool loops) {
+  Kernel kernel("lives");
+  kernel.target("narrow");
+  const Tensor X = kernel.in("X", f32, {8, 32}), Y = kernel.out("Y", f32, {8, 32});
+  kernel.ctas(1);
+  CoreMemory x(kernel, "Vec", "x", f32, 8, 32), y(kernel, "Vec", "y", f32, 8, 32);
+  CoreMemory first(kernel, "Vec", "first", f32, 8, 32), second(kernel, "Vec", "second", f32, 8, 32);
+  CoreEvent loaded(kernel, "VMTE2", "V"), computed(kernel, "V", "VMTE3");
+  kernel.roles({sequencer("vector", [&](const Index& instance) {
+    const auto work = [&] {
+      vector(VectorFunction::multiply, first, {x, 2});
+      unit_barrier("V");
+      vector(VectorFunction::add, y, {first, 1});
+      if (waits) unit_barrier("V");
+      vector(VectorFunction::multiply, second, {x, 3});
+      unit_barrier("V");
+      vector(VectorFunction::add, y, {y, second});
+      if (again) vector(VectorFunction::add, y, {y, first});
+    };
+    when(instance == 0, [&] {
+      move(x, X(all, all));
+      loaded.set();
+      loaded.wait();
+      if (loops) {
+        for ([[maybe_unused]] Index turn : range(2)) {
+          work();
+          unit_barrier("V");
+        }
+      } else {
+        work();
+      }
+      computed.set();
+      computed.wait();
+      move(Y(all, all), y);
+    });
+  })});
+  return kernel;
+}
+
+TEST(IncoreRecord, MemoriesShareAPlaceOnceOneIsUsedUp) {
+  Target narrow = find_target("incore");
+  narrow.name = "narrow";
+  Core core = *narrow.core;
+  for (CoreSpace& space : core.spaces) space.bytes = 3 * 1024;  // for three of the four
+  narrow.core = std::make_shared<const Core>(core);
+  const AddedTarget added(narrow);
+  for (const bool loops : {false, true}) {
+    const ir::Kernel machine =
+        compiler::compile_to_machine(two_lives(true, false, loops).finish(), "narrow").kernel;
+    std::map<std::string, std::int64_t> offsets;
+    for (const ir::Operation& o : machine.body.body) {
+      if (o.op != ir::Op::memory) continue;
+      offsets[o.attributes.text(ir::Key::name)] = o.attributes.integer(ir::Key::offset);
+    }
+    EXPECT_EQ(offsets["first"], offsets["second"]);
+    EXPECT_NE(offsets["x"], offsets["y"]);
+    std::vector<float> x(8 * 32), y(8 * 32, NAN);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 37);
+    Arguments arguments;
+    arguments.tensors = {{"X", f32, {8, 32}, {}, reinterpret_cast<std::byte*>(x.data()), {}},
+                         {"Y", f32, {8, 32}, {}, reinterpret_cast<std::byte*>(y.data()), {}}};
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      simulator::MachineOptions options;
+      options.seed = seed;
+      const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
+      ASSERT_TRUE(report.ok()) << report.faults.front().message;
+      for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 5 * x[i] + 1);
+    }
+  }
+  // Nothing says that the first is used up, or it is not: all four are listed with their lines.
+  for (const bool waits : {false, true}) {
+    const std::string text = test::usage_error_of([&] {
+      compiler::compile_to_machine(two_lives(waits, /*again=*/waits, false).finish(), "narrow");
+    });
+    EXPECT_THAT(
+        text, testing::AllOf(testing::HasSubstr("\"second\": 4096 bytes of Vec are taken with it"),
+                             testing::HasSubstr("1024 bytes: first at "),
+                             testing::HasSubstr("1024 bytes: x at ")));
+  }
 }
 
 }  // namespace

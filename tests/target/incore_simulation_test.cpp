@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
 #include "incore_kernels.h"
 #include "ir/text.h"
@@ -15,10 +16,19 @@
 #include "support/arguments.h"
 #include "target/target.h"
 #include "target/verify.h"
+#include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
+#include "tilewright/incore.h"
 
 // Cores with explicit memories, simulated: what is right under every schedule gives the result, and
 // each thing that is left out is a fault with its line.
+// Behind the headers, in a namespace of its own.
+#define main run_example
+namespace incore_gemm {
+#include "examples/incore_gemm.cpp"
+}  // namespace incore_gemm
+#undef main
+
 namespace tilewright::simulator {
 namespace {
 
@@ -59,6 +69,8 @@ struct Product {
   bool is_right() const { return error() < 3e-3; }
 };
 
+constexpr incore_gemm::Blocks kBlocks{32, 48, 64};
+
 ir::Kernel machine_form(const Kernel& kernel) {
   const ir::Kernel& traced = kernel.finish();
   return compiler::compile_to_machine(traced, traced.target).kernel;
@@ -66,8 +78,8 @@ ir::Kernel machine_form(const Kernel& kernel) {
 
 std::vector<ir::Kernel> products() {
   std::vector<ir::Kernel> all;
-  all.push_back(machine_form(incore_product("incore", "cube")));
-  all.push_back(machine_form(incore_product("incore_unified", "core")));
+  all.push_back(machine_form(incore_gemm::gemm("incore", "cube", kBlocks)));
+  all.push_back(machine_form(incore_gemm::gemm("incore_unified", "core", kBlocks)));
   all.push_back(machine_form(partitions_product()));
   return all;
 }
@@ -229,7 +241,7 @@ TEST(IncoreSimulation, TheTextParsesBack) {
 }
 
 TEST(IncoreSimulation, UnitsWorkBesideEachOther) {
-  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const ir::Kernel machine = machine_form(incore_gemm::gemm("incore", "cube", kBlocks));
   Product product(128, 96, 512);
   const MachineReport report = run(machine, product, 1);
   ASSERT_TRUE(report.ok());
@@ -422,7 +434,7 @@ TEST(IncoreSimulation, ReadersOfGlobalMemoryAreOverBeforeItIsWritten) {
 
 // A text that somebody has changed is refused, not executed.
 TEST(IncoreSimulation, ChangedFormsAreRefused) {
-  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const ir::Kernel machine = machine_form(incore_gemm::gemm("incore", "cube", kBlocks));
   const auto is_refused =
       [&](const std::function<bool(ir::Kernel & kernel, Operation & o)>& change) {
         ir::Kernel changed = machine;
@@ -461,102 +473,44 @@ TEST(IncoreSimulation, ChangedFormsAreRefused) {
 
 // ---- Seeded faults.
 
-using Change = std::function<bool(Operation&)>;  // whether it is a site, and is changed
-
-// The kernel with one site changed; nothing where there is none of that number.
-bool change_site(ir::Kernel& kernel, const Change& change, int site) {
-  bool done = false;
-  ir::for_each(kernel.body, [&](Operation& o) {
-    if (done) return;
-    Operation changed = o;
-    if (!change(changed)) return;
-    if (site-- > 0) return;
-    o = std::move(changed);
-    done = true;
-  });
-  return done;
-}
-
-struct Found {
-  bool shows = false;
-  std::set<std::string> kinds;
-};
-
-// Several sizes and schedules. What is not well formed is refused before it runs.
-Found find(const ir::Kernel& mutant) {
-  Found found;
-  try {
-    target::verify(mutant, ErrorKind::usage);
-  } catch (const Error&) {
-    return {true, {"refused"}};
-  }
-  for (const auto& [m, n, k] : {std::tuple{40, 50, 136}, {34, 50, 200}}) {
-    for (std::uint64_t seed = 0; seed < 2; ++seed) {
-      Product product(m, n, k);
-      const MachineReport report = run(mutant, product, seed, 1);
-      for (const Fault& fault : report.faults) {
-        found.kinds.insert(fault.kind);
-        EXPECT_NE(fault.first.file, nullptr) << fault.message;
-      }
-      if (report.ok() && !product.is_right()) found.kinds.insert("mismatch");
-      if (!found.kinds.empty()) return {true, found.kinds};
-    }
-  }
-  found.shows = !found.kinds.empty();
-  return found;
-}
-
-// Each site's mutant; how many there were.
-int prove(const std::string& what, const ir::Kernel& machine,
-          const std::function<bool(ir::Kernel&, int site)>& seed) {
-  int site = 0;
-  for (;; ++site) {
-    ir::Kernel mutant = machine;
-    if (!seed(mutant, site)) break;
-    EXPECT_TRUE(find(mutant).shows) << what << " at site " << site << " of " << machine.target;
-  }
-  return site;
-}
-
 TEST(IncoreFaults, AreFoundAtEverySite) {
+  // The last piece of k has one element: else it would be summed with one less, too.
+  std::vector<checks::CoreCase> cases;
+  for (const auto& [m, n, k] : {std::tuple{34, 50, 209}, {40, 50, 136}}) {
+    cases.push_back(
+        [m = m, n = n, k = k](const std::vector<ir::Kernel>& kernels, MachineOptions options) {
+          Product product(m, n, k);
+          options.multiprocessors = 1;
+          checks::CoreRun made;
+          made.report = run_machine(kernels.front(), product.arguments(), options);
+          made.bits = checks::bits_of({product.C});
+          if (!product.is_right()) made.mismatch = "C";
+          return made;
+        });
+  }
+  checks::ProofOptions how;
+  how.schedules = 1;  // each finds the same
+  how.threads = 1;
+  using Verdict = checks::MutantResult::Verdict;
+  // A third of each kernel's. `simulate --faults` makes all of them.
+  how.parts = 3;
   for (const ir::Kernel& machine : products()) {
-    SCOPED_TRACE(machine.target);
-    const auto is = [](Op op) { return [op](const Operation& o) { return o.op == op; }; };
-    const auto changed = [&](const char* what, const Change& change) {
-      return prove(what, machine,
-                   [&](ir::Kernel& kernel, int site) { return change_site(kernel, change, site); });
-    };
-    int sites = 0;
-    for (const Op op : {Op::event_wait, Op::event_set, Op::core_load, Op::core_move,
-                        Op::core_matmul, Op::core_store}) {
-      sites += prove("without " + std::string(ir::info(op).name), machine,
-                     [&](ir::Kernel& kernel, int site) { return drop(kernel, site, is(op)); });
+    int caught = 0;
+    for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, how)) {
+      SCOPED_TRACE(machine.target + ": " + std::string(result.kind->name) + ": " +
+                   result.mutant.operation + " " + result.mutant.change);
+      EXPECT_NE(result.verdict, Verdict::undecided) << result.reason;
+      EXPECT_NE(result.verdict, Verdict::unreached);
+      // Ends that tensors have by themselves.
+      if (result.kind->number != 55) {
+        EXPECT_NE(result.verdict, Verdict::equivalent);
+      }
+      caught += result.verdict == Verdict::caught;
+      if (result.verdict != Verdict::caught || result.fault.kind == "mismatch") continue;
+      EXPECT_NE(result.fault.first.file, nullptr) << result.fault.message;
     }
-    // An event of another pair of units.
-    sites += changed("the event the other way", [](Operation& o) {
-      if (o.op != Op::event_set) return false;
-      const std::string from = o.attributes.text(Key::from);
-      o.attributes.set(Key::from, o.attributes.text(Key::to));
-      o.attributes.set(Key::to, from);
-      return true;
-    });
-    // Two memories in one place.
-    sites += changed("an overlap", [](Operation& o) {
-      if (o.op != Op::memory || o.attributes.integer(Key::offset) == 0) return false;
-      o.attributes.set(Key::offset, std::int64_t{0});
-      return true;
-    });
-    sites += changed("a window turned", [](Operation& o) {
-      if (o.op != Op::window) return false;
-      o.attributes.set(Key::transposed, 1 - o.attributes.integer_or(Key::transposed, 0));
-      return true;
-    });
-    sites += changed("the slot not rotated", [](Operation& o) {
-      if (o.op != Op::window || o.operands[1] == o.operands[2]) return false;
-      o.operands[1] = o.operands[2];
-      return true;
-    });
-    EXPECT_GE(sites, 40);
+    EXPECT_GE(caught, 25) << machine.target;
+    ++how.part;
   }
 }
 
@@ -574,7 +528,7 @@ std::map<std::string, std::string> messages(const ir::Kernel& mutant) {
 
 // What a fault is called, and which lines and fix it names.
 TEST(IncoreFaults, AreNamed) {
-  const ir::Kernel machine = machine_form(incore_product("incore", "cube"));
+  const ir::Kernel machine = machine_form(incore_gemm::gemm("incore", "cube", kBlocks));
   const auto is_of = [](const Operation& o, const char* from, const char* to) {
     return ir::info(o.op).family == ir::Family::core_event && o.op != Op::unit_barrier &&
            o.attributes.text(Key::from) == from && o.attributes.text(Key::to) == to;
@@ -593,9 +547,9 @@ TEST(IncoreFaults, AreNamed) {
   };
   // Nothing says that what is read has been loaded.
   std::string message = without_any("MTE2", "MTE1")["race"];
-  EXPECT_THAT(message, HasSubstr("incore_kernels.h:36 (MTE1) may read a[stage 0] (Mat) before "
+  EXPECT_THAT(message, HasSubstr("(MTE1) may read a[stage 0] (Mat) before "
                                  "core_load at "));
-  EXPECT_THAT(message, HasSubstr("incore_kernels.h:30 (MTE2) is over"));
+  EXPECT_THAT(message, HasSubstr("incore_gemm.cpp:44 (MTE2) is over"));
   EXPECT_THAT(message, HasSubstr("an event from MTE2, set behind the first, to MTE1"));
   // Nothing says that a stage is free again: one buffer late.
   message = without_any("MTE1", "MTE2")["race"];

@@ -2,18 +2,18 @@
 """Stands in for an older C library at a link: what is linked then runs on systems that have it.
 
     older_glibc.py 2.28 FOLDER     FOLDER/libc.so, libm.so, libpthread.so, libdl.so, libloader.so
+    older_glibc.py 2.28 FOLDER --compiler aarch64-linux-gnu-gcc --objdump aarch64-linux-gnu-objdump
 
-The files hold no code. Each has the symbols that this system's C library still offers under
+The files hold no code. Each has the symbols that the compiler's own C library still offers under
 versions up to that one, as the older one had them: threads and dlopen in libraries of their own.
 What came later is missing, so that the linker names it.
 """
 
+import argparse
 import collections
 import pathlib
-import platform
 import re
 import subprocess
-import sys
 import tempfile
 
 ONE_LIBRARY = (2, 34)  # since then libc.so.6 is libpthread and libdl as well
@@ -21,22 +21,19 @@ LOADER = {"x86_64": "ld-linux-x86-64.so.2", "aarch64": "ld-linux-aarch64.so.1"}
 ENTRY = re.compile(r"^[0-9a-f]+ (.{7}) (\S+)\s+[0-9a-f]+\s+\(?GLIBC_([\d.]+)\)? +(\S+)$")
 
 
-def path_of(name):
-    """Where the C compiler finds it."""
-    return subprocess.run(["cc", f"-print-file-name={name}"], check=True, capture_output=True,
-                          text=True).stdout.strip()
+def printed_by(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def number(version):
     return tuple(int(part) for part in version.split("."))
 
 
-def symbols_of(library):
+def symbols_of(library, tools):
     """By name the versions under which it is there, and whether it is data."""
     found = collections.defaultdict(dict)
-    printed = subprocess.run(["objdump", "-T", path_of(library)], check=True, capture_output=True,
-                             text=True).stdout
-    for line in printed.splitlines():
+    path = printed_by(tools.compiler, f"-print-file-name={library}").strip()
+    for line in printed_by(tools.objdump, "-T", path).splitlines():
         entry = ENTRY.match(line)
         if entry and entry[2] not in ("*UND*", "*ABS*"):
             found[entry[4]][entry[3]] = entry[1].endswith("O")
@@ -51,7 +48,7 @@ def home_of(name, versions, newest):
     return "libdl.so.2" if name.startswith("dl") else "libpthread.so.0"
 
 
-def write(folder, library, symbols):
+def write(folder, library, symbols, compiler):
     """A shared library of these symbols: {version: [(name, is_data)]}."""
     code, script = [".text"], []
     for version in sorted(symbols, key=number):
@@ -66,19 +63,27 @@ def write(folder, library, symbols):
         source, versions = pathlib.Path(work, "stub.s"), pathlib.Path(work, "stub.map")
         source.write_text("\n".join(code) + "\n")
         versions.write_text("\n".join(script) + "\n")
-        subprocess.run(["cc", "-shared", "-nostdlib", f"-Wl,-soname,{library}",
+        subprocess.run([compiler, "-shared", "-nostdlib", f"-Wl,-soname,{library}",
                         f"-Wl,--version-script={versions}", str(source), "-o",
                         str(folder / f"{stem}.so")], check=True)
 
 
 def main():
-    newest, folder = number(sys.argv[1]), pathlib.Path(sys.argv[2])
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("newest", type=number)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--compiler", default="cc")
+    parser.add_argument("--objdump", default="objdump")
+    tools = parser.parse_args()
+    newest, folder = tools.newest, tools.folder
     folder.mkdir(parents=True, exist_ok=True)
-    whole = ("libm.so.6", LOADER[platform.machine()])
+    machine = printed_by(tools.compiler, "-dumpmachine").partition("-")[0]
+    whole = ("libm.so.6", LOADER[machine])
     libraries = {name: collections.defaultdict(list)
                  for name in ("libc.so.6", "libpthread.so.0", "libdl.so.2", *whole)}
     for library in ("libc.so.6", *whole):
-        for name, versions in symbols_of(library).items():
+        for name, versions in symbols_of(library, tools).items():
             older = [version for version in versions if number(version) <= newest]
             if not older:
                 continue
@@ -86,7 +91,7 @@ def main():
             version = max(older, key=number)
             libraries[home][version].append((name, versions[version]))
     for library, symbols in libraries.items():
-        write(folder, library, symbols)
+        write(folder, library, symbols, tools.compiler)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ not. docs/pytorch.md says what each function takes. What cannot be done raises T
 which names the argument, what it is, and the fix.
 """
 
-from ._append import kv_append
+from ._append import kv_append, kv_append_mla
 from ._attention import attention
 from ._attention_fp8 import attention_fp8
 from ._gemm import gemm, gemm_fp8, linear
@@ -22,5 +22,5 @@ from ._switch import disable, enable
 
 __all__ = ["attention", "attention_fp8", "attention_paged", "attention_paged_mla",
            "attention_paged_plan", "cross_entropy", "cu_seqlens", "disable", "enable", "gemm",
-           "gemm_fp8", "kv_append", "layer_norm", "linear", "pad", "rms_norm", "rotary",
-           "scaled_dot_product_attention", "softmax", "unpad", "varlen_attn"]
+           "gemm_fp8", "kv_append", "kv_append_mla", "layer_norm", "linear", "pad", "rms_norm",
+           "rotary", "scaled_dot_product_attention", "softmax", "unpad", "varlen_attn"]

@@ -9,6 +9,8 @@ from ._run import define, is_usable, readable, run
 _FP8 = torch.float8_e4m3fn
 _ROWS = ("tokens", "kv_heads", "dim")
 _PAGES = ("pages", "page", "kv_heads", "dim")
+_LATENT_ROWS = ("tokens", "dim")
+_LATENT_PAGES = ("pages", "page", "dim")
 
 
 def kv_append(k, v, k_cache, v_cache, sequences, positions, block_table, *, cos_sin=None,
@@ -34,24 +36,52 @@ def kv_append(k, v, k_cache, v_cache, sequences, positions, block_table, *, cos_
     for axis, what in ((0, "number of pages"), (1, "page")):
         check_size("v_cache", v_cache, axis, what, k_cache.shape[axis], "k_cache")
     check_size("v", v, 0, "number of tokens", k.shape[0], "k")
-    for name, tensor, axes in (("sequences", sequences, 1), ("positions", positions, 1),
-                               ("block_table", block_table, 2)):
-        check_numbers(name, tensor, axes, k)
-    for name, tensor in (("sequences", sequences), ("positions", positions)):
-        check_size(name, tensor, 0, "number of tokens", k.shape[0], "k")
+    _check_places(sequences, positions, block_table, "k", k)
     scales = [check_scale_of_heads(name, scale, k, k_cache, "k_cache")
               for name, scale in (("k_scale", k_scale), ("v_scale", v_scale))]
     scales = [scale if scale is None else scale.expand(k.shape[1]) for scale in scales]
-    if cos_sin is not None:
-        check_tensor("cos_sin", cos_sin, ("positions", "rotary dim"))
-        if cos_sin.dtype != torch.float32 or cos_sin.device != k.device:
-            refuse(f"cos_sin is of {cos_sin.dtype} on {cos_sin.device}, and k is on {k.device}",
-                   f"pass torch.float32 on {k.device}")
-        if cos_sin.shape[1] % 2 != 0 or not 0 < cos_sin.shape[1] <= k.shape[2]:
-            refuse(f"cos_sin is {sizes_text(cos_sin)}, and k has rows of {k.shape[2]}",
-                   "pass an even number of columns, no more than k has")
+    _check_rotary(cos_sin, "k", k)
     torch.ops.tilewright.kv_append.default(k, v, sequences, positions, block_table, k_cache,
                                            v_cache, cos_sin, *scales, target or "")
+
+
+def kv_append_mla(kv, kv_cache, sequences, positions, block_table, *, cos_sin=None, target=None):
+    """Writes latent rows of new tokens {tokens, dim} into a cache in pages {pages, page, dim}, as
+    attention_paged_mla reads it. Nothing waits for the GPU.
+
+    sequences, positions, block_table  as kv_append takes them
+    cos_sin     f32 {positions, rotary dim}: cosines, then sines, of each position's angles, by
+                which the last elements of a row are rotated
+    """
+    check_tensor("kv", kv, _LATENT_ROWS)
+    check_tensor("kv_cache", kv_cache, _LATENT_PAGES)
+    check_alike("kv", kv, "kv_cache", kv_cache)
+    check_size("kv_cache", kv_cache, 2, "dim", kv.shape[1], "kv")
+    _check_in_place("kv_cache", kv_cache)
+    _check_places(sequences, positions, block_table, "kv", kv)
+    _check_rotary(cos_sin, "kv", kv)
+    torch.ops.tilewright.kv_append_mla.default(kv, sequences, positions, block_table, kv_cache,
+                                               cos_sin, target or "")
+
+
+def _check_places(sequences, positions, block_table, of, rows):
+    for name, tensor, axes in (("sequences", sequences, 1), ("positions", positions, 1),
+                               ("block_table", block_table, 2)):
+        check_numbers(name, tensor, axes, rows)
+    for name, tensor in (("sequences", sequences), ("positions", positions)):
+        check_size(name, tensor, 0, "number of tokens", rows.shape[0], of)
+
+
+def _check_rotary(cos_sin, of, rows):
+    if cos_sin is None:
+        return
+    check_tensor("cos_sin", cos_sin, ("positions", "rotary dim"))
+    if cos_sin.dtype != torch.float32 or cos_sin.device != rows.device:
+        refuse(f"cos_sin is of {cos_sin.dtype} on {cos_sin.device}, and {of} is on {rows.device}",
+               f"pass torch.float32 on {rows.device}")
+    if cos_sin.shape[1] % 2 != 0 or not 0 < cos_sin.shape[1] <= rows.shape[-1]:
+        refuse(f"cos_sin is {sizes_text(cos_sin)}, and {of} has rows of {rows.shape[-1]}",
+               f"pass an even number of columns, no more than {of} has")
 
 
 def _check_cache(name, cache, other, new):
@@ -63,6 +93,10 @@ def _check_cache(name, cache, other, new):
                f"move {name} to {new.device}")
     check_size(name, cache, 2, "number of heads", new.shape[1], other)
     check_size(name, cache, 3, "dim", new.shape[2], other)
+    _check_in_place(name, cache)
+
+
+def _check_in_place(name, cache):
     if not is_usable(cache):
         refuse(f"{name} has the strides {tuple(cache.stride())}, and is written in place",
                "pass a cache whose last axis lies side by side, and whose rows begin at multiples "
@@ -78,11 +112,26 @@ def _append(k, v, sequences, positions, block_table, k_cache, v_cache, cos_sin, 
     more = [tensor for tensor in (cos_sin, k_scale, v_scale) if tensor is not None]
     tensors = [readable(tensor) for tensor in (k, v, sequences, positions, block_table, *more)]
     rotary = 0 if cos_sin is None else cos_sin.shape[1]
-    options = {"kv_heads": k.shape[1], "dim": k.shape[2], "dim_v": v.shape[2],
-               "page": k_cache.shape[1], "dtype": DTYPES[k.dtype], "rotary": rotary > 0,
-               **({"rotary_dim": rotary} if rotary else {})}
-    run("kv_append" if k_scale is None else "kv_append_fp8", (rotary,), lambda: options, target,
-        [*tensors, k_cache, v_cache])
+    run("kv_append" if k_scale is None else "kv_append_fp8", (rotary,),
+        lambda: {"kv_heads": k.shape[1], "dim_v": v.shape[2], **_options(k, k_cache, rotary)},
+        target, [*tensors, k_cache, v_cache])
+
+
+def _append_mla(kv, sequences, positions, block_table, kv_cache, cos_sin, target):
+    if kv.shape[0] == 0:
+        return
+    if not kv.is_cuda:
+        _require_places(sequences, positions, block_table, kv_cache, cos_sin)
+    tensors = [readable(tensor) for tensor in (kv, sequences, positions, block_table, cos_sin)
+               if tensor is not None]
+    rotary = 0 if cos_sin is None else cos_sin.shape[1]
+    run("kv_append_mla", (rotary,), lambda: _options(kv, kv_cache, rotary), target,
+        [*tensors, kv_cache])
+
+
+def _options(rows, cache, rotary):
+    return {"dim": rows.shape[-1], "page": cache.shape[1], "dtype": DTYPES[rows.dtype],
+            "rotary": rotary > 0, **({"rotary_dim": rotary} if rotary else {})}
 
 
 def _require_places(sequences, positions, table, cache, cos_sin):
@@ -105,3 +154,5 @@ def _require_places(sequences, positions, table, cache, cos_sin):
 define("kv_append(Tensor k, Tensor v, Tensor sequences, Tensor positions, Tensor block_table, "
        "Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor? cos_sin, Tensor? k_scale, "
        "Tensor? v_scale, str target) -> ()", _append, lambda *_: None)
+define("kv_append_mla(Tensor kv, Tensor sequences, Tensor positions, Tensor block_table, "
+       "Tensor(a!) kv_cache, Tensor? cos_sin, str target) -> ()", _append_mla, lambda *_: None)

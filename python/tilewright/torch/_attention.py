@@ -16,7 +16,7 @@ from ._checks import (
     short,
     under_autocast,
 )
-from ._plain import is_plain
+from ._plain import have_keys, is_plain, nobody_watches, plain_keys
 from ._run import (
     ALIGNMENT,
     MOST_CALLS,
@@ -55,7 +55,7 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     target      interpreter or sim:sm_90a, for tensors of the host
     """
     if sinks is None and cu_seqlens is None and max_lengths is None:
-        results = _direct(q, k, v, (causal, window, scale, softcap, layout, target))
+        results = _direct(q, k, v, (causal, window, scale, softcap, layout, target), return_lse)
         if results is not None:
             return results if return_lse else results[0]
     packed = cu_seqlens is not None
@@ -90,14 +90,17 @@ class _Direct:
     def __init__(self, q, k, v, masked, layout, target):
         self._masked, self._target, self._transposed = masked, target or "", layout == "bhsd"
         out, lse = _empty_results(q, k, v)
-        self._out_shape, self._lse_shape = out.shape, lse.shape
+        # empty_like() costs half of new_empty(). They hold no memory of their size.
+        self._out_like, self._lse_like = (t.new_empty(1).expand(t.shape) for t in (out, lse))
+        self._unread = _unread_like(lse)
+        self.plain_keys = plain_keys(q.device.type)
         self._device = q.get_device()  # -1: the host
         self._misaligned = ALIGNMENT - 1 if q.is_cuda else 0
         self._call = call_of(
             "attention_forward", masked, lambda: kernel_options(q, k, v, None, masked),
             "cuda" if q.is_cuda else target or "cpu", max(self._device, 0), (q, k, v, out, lse))
 
-    def run(self, q, k, v):
+    def run(self, q, k, v, wants_lse=True):
         """The results, or None where these tensors lie elsewhere."""
         if (q.data_ptr() | k.data_ptr() | v.data_ptr()) & self._misaligned:
             return None
@@ -112,13 +115,30 @@ class _Direct:
             out, lse = _with_gradients(q, k, v, None, None, None, *self._masked, 0, 0,
                                        self._target)
         else:
-            out = q.new_empty(self._out_shape)
-            lse = q.new_empty(self._lse_shape, dtype=f32_beside(q))
+            out = torch.empty_like(self._out_like)
+            lse = self._unread
+            if wants_lse or lse is None:
+                lse = torch.empty_like(self._lse_like)
             self._call.run((q, k, v, out, lse), stream)
         return (out.transpose(1, 2) if self._transposed else out), lse
 
 
 _made = threading.local()
+_unread = {}
+_MOST_UNREAD = 1 << 16  # elements
+
+
+def _unread_like(lse):
+    """A place for a log-sum-exp that nobody reads; None for a large one, whose allocation costs
+    little beside its kernel. On a GPU all share one that stays, since CUDA graphs write there."""
+    if lse.numel() > _MOST_UNREAD:
+        return None
+    if not lse.is_cuda:
+        return lse
+    key = lse.device, lse.dtype
+    if key not in _unread:
+        _unread[key] = lse.new_empty(_MOST_UNREAD)
+    return _unread[key][:lse.numel()].view(lse.shape)
 
 
 def _key(q, k, v, settings):
@@ -126,15 +146,17 @@ def _key(q, k, v, settings):
             v.shape, v.stride(), q.get_device(), k.get_device(), v.get_device())
 
 
-def _direct(q, k, v, settings):
+def _direct(q, k, v, settings, wants_lse):
     """Of a call like an earlier one that needs no dispatcher; None for others."""
-    if not is_plain(q, k, v):
+    if not nobody_watches(q, k, v):
         return None
     try:
         made = _made.__dict__.get(_key(q, k, v, settings))
     except TypeError:  # a setting that is none
         return None
-    return made and made.run(q, k, v)
+    if made is None or not have_keys(made.plain_keys, q, k, v):
+        return None
+    return made.run(q, k, v, wants_lse)
 
 
 def _remember(given, settings, q, k, v, masked):
@@ -264,8 +286,8 @@ def require_offsets(name, offsets, rows, longest):
         refuse(f"{name} is {offsets.tolist()}, of {rows} rows",
                f"let them ascend from at least 0 to at most {rows}")
     if longest and lengths.max() > longest:
-        refuse(f"{name} has a sequence of {lengths.max().item()} rows, and max_lengths says "
-               f"{longest}", "set max_lengths to the longest length")
+        refuse(f"{name} has a sequence of {lengths.max().item()} rows, and max_lengths (or "
+               f"max_seqlen) says {longest}", "set it to the longest length")
 
 
 def kernel_options(q, k, v, sinks, masked, **others):

@@ -38,7 +38,7 @@ def _plain_states():
 
 
 @functools.lru_cache(maxsize=None)
-def _plain_keys(device):
+def plain_keys(device):
     """The keys of tensors there that are no views of another kind: not of a batch of vmap, not
     negated, not functional."""
     def look():
@@ -50,16 +50,25 @@ def _plain_keys(device):
     return frozenset(_in_new_thread(look))
 
 
-def is_plain(*tensors):
-    """Whether a call on these tensors, all on one kind of device, is seen by no tracer, transform,
-    mode or autocast."""
+def nobody_watches(*tensors):
+    """Whether no tracer, transform, mode or autocast is on, and these are no subclass's."""
     if _is_compiling() or _functions_watched() or _state() not in _plain_states():
         return False
     for tensor in tensors:
         if type(tensor) not in _TYPES:
             return False
-    keys = _plain_keys(tensors[0].device.type)
+    return True
+
+
+def have_keys(keys, *tensors):
+    """Whether all are of these, which plain_keys() gives."""
     for tensor in tensors:
         if _keys_of(tensor).raw_repr() not in keys:
             return False
     return True
+
+
+def is_plain(*tensors):
+    """Whether a call on these tensors, all on one kind of device, is seen by no tracer, transform,
+    mode or autocast."""
+    return nobody_watches(*tensors) and have_keys(plain_keys(tensors[0].device.type), *tensors)

@@ -117,22 +117,25 @@ def copies_of(group):
 class _Operation:
     """Of tensors by name: `inputs` of the caller, and `outputs` that are made."""
 
-    def __init__(self, group, how, tensors, outputs):
+    def __init__(self, group, how, options, tensors, outputs):
         self.group, self.name, self.calls = group, how[0], 0
         self.inputs = {each: (tuple(tensor.shape), tensor.dtype)
                        for each, tensor in tensors.items()}
         self.outputs = outputs
         self.all = {**self.inputs, **outputs}
-        self._require_alike()
+        self._require_alike(options)
 
-    def _require_alike(self):
-        """Whether all ranks have tensors of these sizes."""
-        own = ", ".join(f"{name} {_said(*each)}" for name, each in self.inputs.items())
-        said = self.group.all_gather(own.encode(), f"the tensors of {self.name}")
+    def _require_alike(self, options):
+        """Whether all ranks have tensors of these sizes, and the same options."""
+        own = [", ".join(f"{name} {_said(*each)}" for name, each in self.inputs.items()),
+               *(f"{name}={value}" for name, value in options.items())]
+        said = [each.decode().split("\n") for each in
+                self.group.all_gather("\n".join(own).encode(), f"the tensors of {self.name}")]
         for rank, other in enumerate(said):
-            if other != said[0]:
-                refuse(f"{self.name}: rank {rank} passes {other.decode()}, and rank 0 passes "
-                       f"{said[0].decode()}", "pass tensors of the same sizes in all ranks")
+            for theirs, first in zip(other, said[0]):
+                if theirs != first:
+                    refuse(f"{self.name}: rank {rank} passes {theirs}, and rank 0 passes {first}",
+                           "pass tensors of the same sizes, and the same options, in all ranks")
 
     def told(self):
         return {"name": self.name, "where": self.where, "calls": self.calls,
@@ -148,7 +151,7 @@ class _OnHost(_Operation):
     where = "on the host, by rank 0"
 
     def __init__(self, group, how, options, tensors, outputs):
-        super().__init__(group, how, tensors, outputs)
+        super().__init__(group, how, options, tensors, outputs)
         self._how, self._options = how, options
         self._places = {
             each: empty(group, shape, dtype, f"{each} of {self.name}")
@@ -188,7 +191,7 @@ class _OnGpus(_Operation):
     where = "on GPUs"
 
     def __init__(self, group, how, options, tensors, outputs):
-        super().__init__(group, how, tensors, outputs)
+        super().__init__(group, how, options, tensors, outputs)
         device = how[2]
         self._kernel = _kernel_of(group, how, lambda: Kernel(
             self.name, group=group, device=device.index, **options))

@@ -19,6 +19,7 @@ from ._over_ranks import (
     all_reduce,
     all_to_all,
     all_to_all_back,
+    broadcast,
     gemm_reduce_scatter,
     reduce_scatter,
     sequence_parallel_attention,
@@ -26,9 +27,10 @@ from ._over_ranks import (
 from ._ranks import copies_of, empty
 from ._shards import shard, unshard
 
-__all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back", "empty",
-           "explain", "gemm_reduce_scatter", "join", "reduce_scatter",
+__all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back",
+           "broadcast", "empty", "explain", "gemm_reduce_scatter", "join", "reduce_scatter",
            "sequence_parallel_attention", "shard", "unshard"]
+
 
 def join(process_group=None, *, name="tilewright", **options):
     """The Group of a process group's ranks, which meet at its store. By all of them: it returns

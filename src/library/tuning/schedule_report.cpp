@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "library/library_build.h"
 #include "library/schedule_choice.h"
 #include "library/tuning/family.h"
 #include "support/counted.h"
@@ -46,7 +47,8 @@ std::string units_text(const schedules::Estimate& e) {
 ScheduleReport report_schedule(const LibraryKernel& kernel, const OptionValues& options,
                                const compiler::Target& target) {
   ScheduleReport report;
-  const ScheduleChoice choice = choose_schedule(kernel, options, target.scheduled_for());
+  const ScheduleChoice choice =
+      fitting(kernel, choose_schedule(kernel, options, target.scheduled_for()), target);
   report.chosen = name_of(choice);
   report.why = choice.why;
   if (target.arch.empty()) {

@@ -27,7 +27,13 @@ ir::ValueId tensor_value(const CoreItem& item) {
 
 }  // namespace
 
-CoreGlobal::CoreGlobal(const CoreLaunch& launch) : launch_(launch) {
+CoreGlobal::CoreGlobal(const CoreLaunch& launch, CoreTouched* touched)
+    : launch_(launch), touched_(touched) {
+  if (touched_ != nullptr) {
+    for (const TensorArgument& tensor : launch.arguments.tensors) {
+      touched_->emplace_back(static_cast<std::size_t>(extent_in_elements(tensor)));
+    }
+  }
   for (const ir::Parameter& parameter : launch.kernel.parameters) {
     if (!parameter.is_tensor() || parameter.kind == ir::Parameter::Kind::in) continue;
     const TensorArgument& tensor = *launch.tensor_of[parameter.value];
@@ -91,6 +97,12 @@ std::vector<std::int64_t> CoreGlobal::elements(const CoreItem& item) const {
 void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
                        std::int64_t block, const CoreAgent& by, const CoreClock& known,
                        FaultLog& log) {
+  if (touched_ != nullptr) {
+    const auto number = &tensor_of(item) - launch_.arguments.tensors.data();
+    for (const std::int64_t element : elements) {
+      if (element >= 0) (*touched_)[static_cast<std::size_t>(number)][element] |= writes ? 2 : 1;
+    }
+  }
   Written* written = written_of(item);
   if (written == nullptr) return;
   const auto conflicts = [&](const Access& access) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
@@ -7,11 +8,15 @@
 
 namespace tilewright::simulator {
 
+// Of each tensor of a launch, of each element from its first to its last: whether it was read (bit
+// 0), and written (bit 1).
+using CoreTouched = std::vector<std::vector<std::uint8_t>>;
+
 // Global memory that the kernel may write: who has accessed it. Cores order nothing among each
 // other, so that what two of them do to one element is in no order.
 class CoreGlobal {
  public:
-  explicit CoreGlobal(const CoreLaunch& launch);
+  explicit CoreGlobal(const CoreLaunch& launch, CoreTouched* touched = nullptr);
 
   // Elements of the part of a tensor that an instruction names: where they lie, row-major in the
   // part, and -1 for those that do not exist. Raises a fault for one that is indexed away outside.
@@ -38,6 +43,7 @@ class CoreGlobal {
   Written* written_of(const CoreItem& item);
 
   const CoreLaunch& launch_;
+  CoreTouched* const touched_;  // null: nobody asks
   std::map<const TensorArgument*, Written> written_;
 };
 

@@ -12,7 +12,6 @@
 #include "simulator/core/core_work.h"
 #include "simulator/machine/recorder.h"
 #include "support/diagnostic.h"
-#include "support/random.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -475,11 +474,7 @@ class BlockRun {
   }
 
  public:
-  struct Span {
-    int unit;
-    std::int64_t from, to;
-  };
-  const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<CoreDevice::Span>& spans() const { return spans_; }
 
  private:
   const CoreLaunch& launch_;
@@ -499,67 +494,83 @@ class BlockRun {
   // By the event, its number, and the instances of the two sequencers.
   std::map<std::tuple<int, std::int64_t, std::int64_t, std::int64_t>, Channel> channels_;
   std::vector<int> weights_;  // of queues, then of issuers
-  std::vector<Span> spans_;
+  std::vector<CoreDevice::Span> spans_;
 };
 
 constexpr std::int64_t kParts = 20;  // of the time, in a report
 
-void add_use(const Core& core, std::size_t cores, const std::vector<BlockRun::Span>& spans,
-             MachineReport& report) {
-  for (std::size_t u = 0; u < core.units.size(); ++u) {
-    UnitUse use;
-    use.name = core.units[u].name;
-    use.instances =
-        static_cast<std::int64_t>(cores) * core.sequencer(core.units[u].sequencer)->count;
-    use.over_time.resize(kParts);
-    for (const BlockRun::Span& span : spans) {
-      if (span.unit != static_cast<int>(u)) continue;
-      ++use.instructions;
-      use.busy += span.to - span.from;
-      for (std::int64_t part = 0; part < kParts; ++part) {
-        const std::int64_t from = report.cycles * part / kParts;
-        const std::int64_t to = report.cycles * (part + 1) / kParts;
-        use.over_time[part] +=
-            std::max<std::int64_t>(0, std::min(to, span.to) - std::max(from, span.from));
-      }
+UnitUse use_of(const Core& core, int number, std::size_t cores, std::int64_t cycles,
+               const std::vector<CoreDevice::Span>& spans) {
+  const CoreUnit& unit = core.units[static_cast<std::size_t>(number)];
+  UnitUse use;
+  use.name = unit.name;
+  use.instances = static_cast<std::int64_t>(cores) * core.sequencer(unit.sequencer)->count;
+  use.over_time.resize(kParts);
+  for (const CoreDevice::Span& span : spans) {
+    if (span.unit != number) continue;
+    ++use.instructions;
+    use.busy += span.to - span.from;
+    for (std::int64_t part = 0; part < kParts; ++part) {
+      const std::int64_t from = cycles * part / kParts, to = cycles * (part + 1) / kParts;
+      use.over_time[part] +=
+          std::max<std::int64_t>(0, std::min(to, span.to) - std::max(from, span.from));
     }
-    report.units.push_back(std::move(use));
   }
+  return use;
 }
 
 }  // namespace
 
+// Each block goes to the core that takes it first, a fresh one where there still are.
+std::int64_t CoreDevice::launch(const ir::Kernel& kernel, const Arguments& arguments,
+                                std::int64_t begins, CoreTouched* touched) {
+  const CoreLaunch launch(kernel, arguments, options_.multiprocessors);
+  core_ = &launch.core;
+  CoreGlobal global(launch, touched);
+  const auto most = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.multiprocessors));
+  std::int64_t end = begins;
+  for (std::int64_t block = 0; block < launch.blocks; ++block) {
+    auto core = std::min_element(free_from_.begin(), free_from_.end());
+    if ((core == free_from_.end() || *core > begins) && free_from_.size() < most) {
+      core = free_from_.insert(free_from_.end(), 0);
+    }
+    BlockRun run(launch, global, block, options_, random_, log_, report_, std::max(*core, begins),
+                 static_cast<std::size_t>(core - free_from_.begin()));
+    *core = run.run();
+    end = std::max(end, *core);
+    spans_.insert(spans_.end(), run.spans().begin(), run.spans().end());
+  }
+  return end;
+}
+
+void CoreDevice::count() const {
+  if (core_ == nullptr) return;
+  for (const std::int64_t end : free_from_) report_.cycles = std::max(report_.cycles, end);
+  for (int unit = 0; unit < static_cast<int>(core_->units.size()); ++unit) {
+    report_.units.push_back(use_of(*core_, unit, free_from_.size(), report_.cycles, spans_));
+  }
+}
+
 void run_core(const ir::Kernel& kernel, const Arguments& arguments, const MachineOptions& options,
               MachineReport& report) {
-  if (options.search != Search::random || options.provenance) {
-    Diagnostic(kernel.where,
-               kernel.name + ": " + kernel.target + " has schedules that a seed draws")
-        .fix("leave --search and --provenance out; --schedules says how many are tried")
-        .raise();
-  }
+  check_core_options(kernel, options);
   // A seed's order decides whether an event may be raised twice: no run stands for all.
   if (options.timing) report.timing = "the order in which units work";
-  const CoreLaunch launch(kernel, arguments, options.multiprocessors);
   FaultLog log(report, options.stop_at_first);
-  CoreGlobal global(launch);
   Random random(options.seed * 1000003 + options.launch);
-  // Each core takes the next block when it is done with one.
-  std::vector<std::int64_t> free_from(static_cast<std::size_t>(std::max<std::int64_t>(
-                                          1, std::min(launch.blocks, options.multiprocessors))),
-                                      0);
-  std::vector<BlockRun::Span> spans;
+  CoreDevice device(options, random, log, report);
   try {
-    for (std::int64_t block = 0; block < launch.blocks; ++block) {
-      const auto core = std::min_element(free_from.begin(), free_from.end());
-      BlockRun run(launch, global, block, options, random, log, report, *core,
-                   static_cast<std::size_t>(core - free_from.begin()));
-      *core = run.run();
-      spans.insert(spans.end(), run.spans().begin(), run.spans().end());
-    }
+    device.launch(kernel, arguments, 0);
   } catch (const Stopped&) {
   }
-  report.cycles = *std::max_element(free_from.begin(), free_from.end());
-  add_use(launch.core, free_from.size(), spans, report);
+  device.count();
+}
+
+void check_core_options(const ir::Kernel& kernel, const MachineOptions& options) {
+  if (options.search == Search::random && !options.provenance) return;
+  Diagnostic(kernel.where, kernel.name + ": " + kernel.target + " has schedules that a seed draws")
+      .fix("leave --search and --provenance out; --schedules says how many are tried")
+      .raise();
 }
 
 }  // namespace tilewright::simulator

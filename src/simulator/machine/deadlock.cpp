@@ -199,11 +199,15 @@ std::string missing_for(const Warp& warp) {
     return fmt::format("copies of {} bytes onto {}: its expect_tx announces more than is copied",
                        barrier.tx, name);
   }
+  const std::string nobody =
+      array.signallers.empty()
+          ? fmt::format("an arrival on {}: nothing in the kernel arrives there; or ", name)
+          : std::string();
   if (barrier.phase == 0 && barrier.pending == barrier.expected && !array.transactions) {
     return fmt::format(
-        "a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "
+        "{}a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "
         "and parity 0 only after a phase",
-        name);
+        nobody, name);
   }
   if (barrier.pending < barrier.expected) {
     return fmt::format("{} of the {} arrivals of {} phase {}", barrier.pending, barrier.expected,

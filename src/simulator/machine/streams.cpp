@@ -9,6 +9,7 @@
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -124,9 +125,14 @@ void Streams::begin_runs(int rank) {
     return streams_[i].state == State::run_over && streams_[i].run < runs_;
   });
   if (!can_begin) return;
-  for (const int i : own) learn(streams_[own.front()], streams_[i].known);
+  std::int64_t ended = 0;
+  for (const int i : own) {
+    learn(streams_[own.front()], streams_[i].known);
+    ended = std::max(ended, streams_[i].time);
+  }
   for (const int i : own) {
     streams_[i].known = streams_[own.front()].known;
+    streams_[i].time = ended;
     streams_[i].missed.clear();
     ++streams_[i].run;
     streams_[i].next = 0;
@@ -214,6 +220,10 @@ bool Streams::step(Stream& stream) {
   const int number = operation.stream;
   switch (operation.kind) {
     case Kind::launch:
+      if (target::target_of(kernels_[operation.kernel]).core) {
+        launch_on_core(stream);
+        return true;
+      }
       launch(stream);
       return false;
     case Kind::copy:
@@ -231,10 +241,11 @@ bool Streams::step(Stream& stream) {
       enter(number);
       return false;
     case Kind::record:
-      events_[operation.event] = {stream.run, stream.known};
+      events_[operation.event] = {stream.run, stream.known, stream.time};
       return true;
     case Kind::wait_event:
       learn(stream, events_[operation.event].known);
+      stream.time = std::max(stream.time, events_[operation.event].time);
       return true;
   }
   return false;
@@ -338,6 +349,40 @@ void Streams::launch(Stream& stream) {
   place.known = std::move(known);
   stream.state = State::launched;
   world_.launch(prepared.kernel, prepared.arguments, std::move(place));
+}
+
+void Streams::launch_on_core(Stream& stream) {
+  const ir::ProgramOperation& operation = *stream.current->source;
+  const ir::Kernel& kernel = kernels_[operation.kernel];
+  check_core_options(kernel, options_);
+  if (options_.timing) world_.report.timing = "the order in which units work";
+  CoreDevice& device =
+      cores_.try_emplace(named(operation).rank, options_, world_.random, world_.log, world_.report)
+          .first->second;
+  const Arguments arguments = arguments_of(program_, operation, stream.run, address_);
+  CoreTouched touched;
+  stream.time = device.launch(kernel, arguments, stream.time, &touched);
+  for (std::size_t i = 0; i < touched.size(); ++i) {
+    const TensorArgument& tensor = arguments.tensors[i];
+    const std::vector<std::uint8_t>& of = touched[i];
+    const std::int64_t bytes = size_of(tensor.dtype);
+    for (const bool write : {false, true}) {
+      const std::uint8_t bit = write ? 2 : 1;
+      for (std::size_t first = 0, end = 0; first < of.size(); first = end + 1) {
+        for (end = first; end < of.size() && (of[end] & bit) != 0;) ++end;
+        if (end == first) continue;
+        std::byte* const begin = tensor.data + static_cast<std::int64_t>(first) * bytes;
+        const std::int64_t size = static_cast<std::int64_t>(end - first) * bytes;
+        access(stream, begin, size, write, /*atomic=*/false);
+        if (write) world_.changed(begin, size);
+      }
+    }
+  }
+  check_workspaces(stream);
+}
+
+void Streams::count() const {
+  for (const auto& [rank, device] : cores_) device.count();
 }
 
 void Streams::launch_over(const Launch& launch) {
@@ -465,6 +510,7 @@ MachineReport run_program(const ir::Program& program, const std::vector<ir::Kern
   } catch (const Stopped&) {
   }
   if (options.recorder) options.recorder->end(report.faults);
+  streams.count();
   world.count();
   return report;
 }

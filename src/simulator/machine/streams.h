@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/program.h"
+#include "simulator/core/core_machine.h"
 #include "simulator/machine/cta.h"
 #include "simulator/machine/machine.h"
 
@@ -40,6 +41,8 @@ class Streams {
   // The stream's next operation, or the next step of it, takes place.
   void happen(int stream);
   void launch_over(const Launch& launch);
+  // Of cores with explicit memories: what their units did, into the report.
+  void count() const;
   // Words of global memory have changed.
   void look_again();
   bool done() const;
@@ -65,7 +68,8 @@ class Streams {
     std::shared_ptr<const Beyond> known;
     // By waits, of this run: what was not released to streams.
     std::vector<Handed> missed;
-    StreamOperation* current = nullptr;                               // once it has begun
+    std::int64_t time = 0;               // modelled, of launches on cores with explicit memories
+    StreamOperation* current = nullptr;  // once it has begun
     std::vector<std::pair<std::byte*, std::vector<std::byte>>> read;  // by a copy
   };
   // What a launch needs while shadow memory remembers it.
@@ -98,6 +102,9 @@ class Streams {
   void write(Stream& stream);
   bool wait(Stream& stream);
   void launch(Stream& stream);
+  // On a core with explicit memories, at one instant: what its blocks do is in no order with others
+  // but by the stream's.
+  void launch_on_core(Stream& stream);
   void check_workspaces(const Stream& stream);
   // Faults when the stream's operation is not ordered behind earlier accesses.
   void access(const Stream& stream, const std::byte* first, std::int64_t bytes, bool write,
@@ -119,8 +126,10 @@ class Streams {
   struct Recorded {
     std::int64_t run = 0;  // the last one in which it was; 0: none
     std::shared_ptr<const Beyond> known;
+    std::int64_t time = 0;
   };
   std::vector<Recorded> events_;
+  std::map<int, CoreDevice> cores_;  // by rank
 };
 
 // Runs the program so many times in a row. `kernels` are the machine forms of the program's.

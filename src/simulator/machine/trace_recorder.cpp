@@ -7,6 +7,7 @@
 #include "simulator/core/core_machine.h"
 #include "support/diagnostic.h"
 #include "target/devices.h"
+#include "target/target.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -28,8 +29,10 @@ std::int64_t bytes_of(const ir::Program& program, const ir::ProgramPart& part) {
 void TraceRecorder::begin(const ir::Program& program, const std::vector<ir::Kernel>& kernels,
                           const ir::BufferAddress& address, std::int64_t runs) {
   program_ = &program;
-  context_.links.begin(kernels.empty() ? ir::default_target() : kernels.front().target,
-                       program.ranks);
+  // Of what streams do beside launches a core with explicit memories has no figures of its own.
+  of_cores_ = !kernels.empty() && target::target_of(kernels.front()).core != nullptr;
+  const bool has_figures = !kernels.empty() && !of_cores_;
+  context_.links.begin(has_figures ? kernels.front().target : ir::default_target(), program.ranks);
   for (int rank = 0; rank < program.ranks; ++rank) {
     for (int buffer = 0; buffer < static_cast<int>(program.buffers.size()); ++buffer) {
       context_.links.add_memory(address(buffer, rank), program.buffers[buffer].bytes(), rank);
@@ -49,6 +52,8 @@ void TraceRecorder::begin(const ir::Program& program, const std::vector<ir::Kern
 void TraceRecorder::starts(const StreamOperation& operation) {
   current_stream_ = &operation;
   current_launch_ = nullptr;
+  core_begin_ = INT64_MAX;
+  core_end_ = 0;
   // A run begins when all streams of the rank have ended the one before.
   StreamState& stream = state_of(operation);
   const int rank = program_->streams[operation.source->stream].rank;
@@ -56,7 +61,8 @@ void TraceRecorder::starts(const StreamOperation& operation) {
   if (before != run_ends_.end()) stream.clock = std::max(stream.clock, before->second);
   if (operation.source->kind == ProgramKind::copy && stream.copy != &operation) {
     stream.copy = &operation;
-    stream.copy_end = copy_end(*operation.source, stream.clock);
+    stream.copy_end =
+        of_cores_ ? stream.clock + kStreamOperation : copy_end(*operation.source, stream.clock);
   }
 }
 
@@ -107,8 +113,17 @@ void TraceRecorder::wait_until(const StreamOperation& operation, const TraceSign
 void TraceRecorder::executed(const StreamOperation& operation, bool over) {
   current_stream_ = nullptr;
   if (!over) return;
-  finish(operation);
   StreamState& stream = state_of(operation);
+  const std::int64_t before = stream.clock;
+  finish(operation);
+  const ProgramKind kind = operation.source->kind;
+  if (of_cores_ && kind != ProgramKind::launch) {
+    // They are drawn, and take no time.
+    if (kind == ProgramKind::record) events_[operation.source->event].time = before;
+    stream.clock = kind == ProgramKind::wait_event
+                       ? std::max(before, events_[operation.source->event].time)
+                       : before;
+  }
   ++stream.over;
   const int rank = program_->streams[operation.source->stream].rank;
   std::int64_t& end = run_ends_[{rank, operation.run}];
@@ -127,6 +142,11 @@ void TraceRecorder::finish(const StreamOperation& operation) {
   };
   switch (source.kind) {
     case ProgramKind::launch:
+      if (stream.launch == nullptr) {  // of a core with explicit memories
+        stream.clock = std::max(core_begin_ == INT64_MAX ? 0 : core_begin_, stream.clock);
+        slice(operation, Kind::compute, program_->kernels[source.kernel]->name, 0, core_end_);
+        return;
+      }
       slice(operation, Kind::compute, program_->kernels[source.kernel]->name, 0,
             stream.launch->end());
       return;
@@ -262,6 +282,8 @@ void TraceRecorder::end_open_wait(std::size_t number, std::int64_t end) {
 
 // A unit of a core is drawn as a stream is.
 void TraceRecorder::executed(const CoreSpan& span) {
+  core_begin_ = std::min(core_begin_, span.start);
+  core_end_ = std::max(core_end_, span.end);
   if (!context_.draws) return;
   std::vector<TraceStream>& streams = context_.trace.streams;
   auto stream = std::find_if(streams.begin(), streams.end(),

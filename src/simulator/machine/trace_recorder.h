@@ -85,6 +85,8 @@ class TraceRecorder : public Recorder, public Timekeeper {
   std::int64_t runs_ = 0;
   std::vector<StreamState> streams_;
   std::vector<TraceSignal> events_;
+  bool of_cores_ = false;
+  std::int64_t core_begin_ = 0, core_end_ = 0;  // of the operation's instructions on a core
   std::map<std::pair<int, std::int64_t>, std::int64_t> run_ends_;  // of a rank and run
   // What is being executed, of either at most one.
   const StreamOperation* current_stream_ = nullptr;

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "check/fault_proof.h"
+#include "ir/ir.h"
+#include "simulator/machine/machine.h"
+
+// Whether the simulator finds the faults that are seeded into kernels for cores with explicit
+// memories.
+namespace tilewright::checks {
+
+// What one run of the kernels made.
+struct CoreRun {
+  simulator::MachineReport report;
+  std::string mismatch;  // of its results; empty: they are right
+  std::size_t bits = 0;  // a number that stands for all bits of them
+};
+// Runs them on one case's inputs, from any thread.
+using CoreCase = std::function<CoreRun(const std::vector<ir::Kernel>& kernels,
+                                       const simulator::MachineOptions& options)>;
+
+// What is seeded, in the order of the kinds' numbers.
+std::vector<const simulator::FaultKind*> core_kinds();
+
+// All of the kernels, by kernel, kind and place: none is run. `subject` is the kernel's number.
+std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kernels);
+
+// Runs every mutant on one case after the other, each under `options.schedules` seeds, until a
+// fault shows. What is in order is told by events alone, whatever the seed, so that clean runs
+// leave no order in which something is found: where the results are the kernel's own bit for bit
+// too, a mutant of events is equivalent. Raises where the kernels themselves are not clean.
+std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
+                                      const std::vector<CoreCase>& cases,
+                                      const ProofOptions& options,
+                                      const std::function<void(std::int64_t)>& begin = {},
+                                      const std::function<void()>& advance = {});
+
+// Of outputs, for CoreRun.
+std::size_t bits_of(const std::vector<HostTensor>& tensors);
+
+}  // namespace tilewright::checks

@@ -1,0 +1,63 @@
+#include "explain/tensor_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compiler/compile_to_machine.h"
+#include "tilewright/kernels/attention.h"
+#include "tilewright/kernels/gemm.h"
+
+namespace tilewright::explanations {
+namespace {
+
+using testing::HasSubstr;
+
+ir::Kernel machine_of(const Kernel& kernel, const char* target) {
+  return compiler::compile_to_machine(kernel.finish(), target).kernel;
+}
+
+// The sums of two tiles, one of which is stored while the other one is made.
+TEST(TensorMemoryMap, SaysWhoUsesWhichColumns) {
+  const ir::Kernel machine = machine_of(kernels::gemm_sm100({}), "sm_100a");
+  const std::vector<TensorUse> uses = tensor_uses(machine);
+  ASSERT_EQ(uses.size(), 2u);
+  EXPECT_EQ(uses[0].role, "multiply");
+  EXPECT_EQ(uses[0].operation, "tcgen05_mma_ss");
+  EXPECT_EQ(uses[0].count, 4) << "steps of a depth of 64";
+  EXPECT_EQ(uses[1].role, "store");
+  EXPECT_EQ(uses[1].operation, "tcgen05_ld");
+  for (const TensorUse& use : uses) {
+    EXPECT_EQ(use.first, 0);
+    EXPECT_EQ(use.columns, 256);
+    EXPECT_THAT(use.beyond, HasSubstr("an index"));
+    EXPECT_EQ(use.writes, use.role == "multiply");
+    EXPECT_THAT(use.where.file, HasSubstr("gemm_sm100.cpp"));
+  }
+  const std::string text = tensor_memory_text(machine);
+  EXPECT_THAT(text, HasSubstr("tensor_memory  columns 0 to 511\n"));
+  EXPECT_THAT(text, HasSubstr("multiply   tcgen05_mma_ss " + std::string(32, 'w') +
+                              std::string(32, '.') + " 0 to 255 and an index, 4 times"));
+}
+
+// Two tiles, each with its scores, weights and sums.
+TEST(TensorMemoryMap, HasOperandsToo) {
+  const std::vector<TensorUse> uses = tensor_uses(
+      machine_of(kernels::attention_forward_sm100(kernels::with_sm100_blocks({})), "sm_100a"));
+  std::int64_t last = 0, weights = 0;
+  for (const TensorUse& use : uses) {
+    last = std::max(last, use.first + use.columns);
+    weights += use.operation == "tcgen05_mma_ts" && use.reads ? 1 : 0;
+  }
+  EXPECT_LE(last, 512);
+  EXPECT_GT(last, 256);
+  EXPECT_GE(weights, 2);
+}
+
+TEST(TensorMemoryMap, IsEmptyWithoutTensorMemory) {
+  EXPECT_EQ(tensor_memory_text(machine_of(kernels::gemm_sm90({}), "sm_90a")), "");
+}
+
+}  // namespace
+}  // namespace tilewright::explanations
