@@ -258,8 +258,9 @@ class Schedules(unittest.TestCase):
                     "answer": {"operations": 8, "schedules": 8, **more,
                                "cases": [{"sizes": "m=1", "one_for_all": of_all}]}}
         results = [done("a", True), done("b", False), done("c", True, program="gemm")]
-        tasks = prove.value_tasks(Arguments, Arguments.all_subjects, [])
-        self.assertEqual([key for key, _ in tasks], [["gemm", name, "values", 0] for name in "abc"])
+        of_values = prove.value_tasks(Arguments, Arguments.all_subjects, [])
+        self.assertEqual([key for key, _ in of_values],
+                         [["gemm", name, "values", 0] for name in "abc"])
         asked = {(key[1], key[3]): words[words.index("--schedules") + 1] for key, words in
                  prove.control_tasks(Arguments, Arguments.all_subjects, results)}
         self.assertEqual(asked, {("b", 0): "1000", ("b", 1000): "600",
