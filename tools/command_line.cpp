@@ -1,10 +1,13 @@
 #include "command_line.h"
 
+#include <CLI/CLI.hpp>
+
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/diagnostic.h"
@@ -35,9 +38,10 @@ std::string problem_of_target(const std::string& word) {
   return word.empty() ? "no target is named" : "";
 }
 
-CommandLine::CommandLine() : app_("GPU kernels as operations on tiles", "tilewright") {
-  app_.set_version_flag("--version", TILEWRIGHT_VERSION);
-  app_.footer(
+CommandLine::CommandLine()
+    : app_(std::make_unique<CLI::App>("GPU kernels as operations on tiles", "tilewright")) {
+  app_->set_version_flag("--version", TILEWRIGHT_VERSION);
+  app_->footer(
       "Exit status: 0 as asked; 1 a result falls short; 2 bad usage or input; 3 the target is "
       "not\n"
       "available here (tilewright doctor says what is missing); 4 a bug of Tilewright.");
@@ -130,16 +134,18 @@ CommandLine::CommandLine() : app_("GPU kernels as operations on tiles", "tilewri
   json(cache);
 }
 
+CommandLine::~CommandLine() = default;
+
 int CommandLine::execute(int count, char** words) {
   if (count > 1 && words[1][0] != '-') check_command(words[1]);
   try {
-    app_.parse(count, words);
+    app_->parse(count, words);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app_.exit(error);  // --help
+    if (error.get_exit_code() == 0) return app_->exit(error);  // --help
     refuse(error);
   }
   if (command_ == nullptr) {
-    std::fputs(app_.help().c_str(), stderr);
+    std::fputs(app_->help().c_str(), stderr);
     return static_cast<int>(ErrorKind::usage);
   }
   if (request_.timeout > 0) tools::end_after(request_.timeout);
@@ -149,7 +155,7 @@ int CommandLine::execute(int count, char** words) {
 // CLI11 would name all the words behind it too.
 void CommandLine::check_command(const std::string& word) {
   std::string known;
-  for (const CLI::App* command : app_.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* command : app_->get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == word) return;
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
@@ -159,9 +165,9 @@ void CommandLine::check_command(const std::string& word) {
 // CLI11 would say what is missing rather than what it does not know, often the same word
 // misspelt.
 void CommandLine::refuse(const CLI::ParseError& error) const {
-  const std::vector<const CLI::App*> named =
-      app_.get_subcommands([](const CLI::App* command) { return command->parsed(); });
-  const CLI::App& command = named.empty() ? app_ : *named.front();
+  const std::vector<const CLI::App*> named = std::as_const(*app_).get_subcommands(
+      [](const CLI::App* command) { return command->parsed(); });
+  const CLI::App& command = named.empty() ? *app_ : *named.front();
   const std::string name = named.empty() ? "tilewright" : "tilewright " + command.get_name();
   const std::vector<std::string> unknown = command.remaining();
   std::string problem = error.what();
@@ -175,7 +181,7 @@ void CommandLine::refuse(const CLI::ParseError& error) const {
 
 CLI::App* CommandLine::add(const char* name, const char* description,
                            int (*command)(const Request&)) {
-  CLI::App* app = app_.add_subcommand(name, description);
+  CLI::App* app = app_->add_subcommand(name, description);
   app->callback([this, command] { command_ = command; });
   return app;
 }

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "command.h"
+
+namespace CLI {
+class App;
+class Option;
+class ParseError;
+}  // namespace CLI
 
 namespace tilewright::tools {
 
@@ -16,6 +21,9 @@ inline constexpr const char* kKernelFile =
 class CommandLine {
  public:
   CommandLine();
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
   // The exit status.
   int execute(int count, char** words);
 
@@ -45,7 +53,7 @@ class CommandLine {
   CLI::Option* checked(CLI::App* app);
   void json(CLI::App* app);
 
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
   Request request_;
   int (*command_)(const Request&) = nullptr;
 };

@@ -89,7 +89,8 @@ TEST(ProgramText, NamesTheLineOfWhatIsWrong) {
       {"grid (1)", "grid (1, 1)", "layer.twp:7", "the body has 1 arguments"},
       {"epochs 1 of 1", "epochs 2 of 1", "layer.twp:15", "number among those of a run"},
       {"i32[2]", "i32[2, 1]", "layer.twp:4", "one axis"},
-      {"record", "recite", "layer.twp:19", "expected dim, scalar, stream, kernel, tensor"},
+      {"record", "recite", "layer.twp:19",
+       "expected dim, scalar, read, repeat, when, end, stream, kernel, tensor"},
   };
   for (const auto& each : cases) {
     SCOPED_TRACE(each.to);

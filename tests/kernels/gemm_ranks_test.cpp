@@ -306,10 +306,11 @@ TEST(GemmReduceScatterTest, RanksWhoseTensorsDiffer) {
       compile(build_program(entry, {nullptr, resolve_options(entry, {}), {}}), "interpreter");
   HostTensor A = HostTensor::zeros(bf16, {2, 4, 8}), B = HostTensor::zeros(bf16, {16, 8});
   HostTensor C = HostTensor::zeros(bf16, {4, 16}), longer = HostTensor::zeros(bf16, {24, 8});
+  HostTensor C_of_one = HostTensor::zeros(bf16, {4, 16});
   const auto refused = [&](const std::vector<TensorRef>& tensors) {
     return test::usage_error_of([&] { executable.run(tensors); });
   };
-  EXPECT_THAT(refused({ref(A), ref(B), ref(C), ref(A), ref(longer), ref(C)}),
+  EXPECT_THAT(refused({ref(A), ref(B), ref(C), ref(A), ref(longer), ref(C_of_one)}),
               HasSubstr("the dim n is 16 by axis 0 of B of rank 0, but 24 by axis 0 of B of rank "
                         "1"));
   EXPECT_THAT(refused({ref(A), ref(B), ref(C)}), HasSubstr("A of rank 1"));

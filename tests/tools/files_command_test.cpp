@@ -129,8 +129,7 @@ TEST_F(FilesCommandTest, GivesInoutTensorsAndScalars) {
   EXPECT_EQ(program.status, 0) << program.output;
   expect_failure("simulate all_gather --target sm_90a --in X=x.npy", 2,
                  {"x.npy: X is there in each rank of all_gather", "--in X=uniform:-1:1"});
-  expect_failure("simulate layer.twp --target sm_90a --in X=zeros", 2,
-                 {"--in X=zeros: layer.twp is no kernel that runs alone"});
+  expect_failure("simulate layer.twp --target sm_90a --in X=zeros", 2, {"layer.twp: cannot read"});
   expect_failure("run " + file + " --target interpreter --set scale=nan", 2,
                  {"scale = 'nan' is no finite number", "fix: --set scale=0.5"});
   expect_failure("run " + file + " --target interpreter --set skip=1.5", 2,
