@@ -77,7 +77,7 @@ class Backward {
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};
     if (plan.ordered) {
-      turns_.emplace(kernel, "turn", *words_, kGroups * 128,
+      turns_.emplace(kernel, "turn", *words_, plan.alternates ? 128 : kGroups * 128,
                      plan.last_converts ? LastAdditions<Keys>::kNumbers : 0);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
       roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
@@ -271,6 +271,7 @@ class Backward {
         fence_proxy_async();
         ds_full_.arrive();
         if (dq) add(group, before.tile, *dq);
+        if (has_before && plan_.alternates) pass_over(group, before);
         dv = wait(sum_v);
         dk = wait(sum_k);
         before.stage = slot.stage();
@@ -310,6 +311,7 @@ class Backward {
       dq = wait(*sum_q);
     } else {
       add_alone(group, kv, before);
+      pass_over(group, before);
     }
     kv_ring_.release(kv);
     ds_full_.arrive();
@@ -408,15 +410,22 @@ class Backward {
     if (plan_.adds_together) own_math_.sync(group);
     when_due(tile, [&](const Due& due) { add_tile(due, group, group, dq); });
   }
-  // The tile of one of them. There are as many stages as warpgroups.
+  // The tile of one of them. There are as many stages as warpgroups. The product comes before the
+  // turn, which others wait for.
   void add_alone(const Index& group, const Slot& kv, const Before& before) {
     const Index stage = before.stage;
-    when_due(before.tile, [&](const Due& due) {
-      when(
-          group == stage, [&] { add_tile(due, group, 0, wait(query_gradient(group, kv, stage))); },
-          [&] {
-            if (last_) when(due.place >= kLast, [&] { last_->pass_over(); });
-          });
+    when(group == stage, [&] {
+      const Tile dq = wait(query_gradient(group, kv, stage));
+      when_due(before.tile, [&](const Due& due) { add_tile(due, group, 0, dq); });
+    });
+  }
+  // By the other one, which waits for the turn beside its products.
+  void pass_over(const Index& group, const Before& before) {
+    if (!turns_) return;
+    when(group != before.stage, [&] {
+      const Turns::Turn turn = turns_->begin();
+      if (last_) when(before.tile >= kLast, [&] { last_->pass_over(); });
+      turns_->pass_over(turn);
     });
   }
   // `place` is the tile, or what it is for who is first or last to come to it.

@@ -117,6 +117,9 @@ class Turns {
     added_.arrive(turn.slot.stage());
   }
 
+  // By warps that add nothing in this turn.
+  void pass_over(const Turn& turn) { ring_.release(turn.slot); }
+
   // Hands the sum on. By a warp apart from both, since a release waits until all additions are in
   // memory. The stage is released behind the barrier: before it no warp comes to this barrier
   // again.

@@ -63,7 +63,12 @@ struct ProgramExecutable::State {
   std::unique_ptr<RunNumbers> numbers;          // of `program`, with these
 
   std::byte* at(int buffer, int rank) const {
-    if (!passed.empty() && passed[rank][buffer]) return passed[rank][buffer];
+    if (!passed.empty()) {
+      // Of those that the program has as recorded: what its kernels own comes behind them.
+      const std::vector<std::byte*>& own = passed[static_cast<std::size_t>(rank)];
+      const auto number = static_cast<std::size_t>(buffer);
+      if (number < own.size() && own[number] != nullptr) return own[number];
+    }
     return ranks->at(buffer, rank);
   }
   const CallerRuns& callers();
