@@ -8,6 +8,7 @@
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
 #include "kernels/execution.h"
+#include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
 #include "runtime/nvrtc_available.h"
 #include "target/target.h"
@@ -250,17 +251,7 @@ TEST_P(GemmSm100, IsTracedAndFollowedWithoutValues) {
 TEST_P(GemmSm100, BecomesACubin) {
   const char* const target = GetParam() == GemmRoles::one_tile ? "sm_110a" : "sm_100a";
   if (const std::string why = runtime::why_no_nvrtc(target); !why.empty()) GTEST_SKIP() << why;
-  const codegen::CudaSource source = codegen::print(machine_of(gemm_sm100({}, GetParam())));
-  runtime::CompileRequest request;
-  request.name = source.entry;
-  request.source = source.text;
-  request.arch = target;
-  const runtime::CompiledKernel built = runtime::Nvrtc::get().compile(request);
-  EXPECT_FALSE(built.cubin.empty());
-  const runtime::FunctionResources* resources = built.report.find(source.entry);
-  ASSERT_NE(resources, nullptr);
-  EXPECT_EQ(resources->stack_bytes, 0);
-  EXPECT_EQ(resources->spill_store_bytes, 0);
+  test::expect_no_stack(codegen::print(machine_of(gemm_sm100({}, GetParam()))), target);
 }
 
 std::string error_of(const std::function<void()>& run) {
