@@ -158,9 +158,9 @@ static void texts(void) {
       "kernel \"nothing\" machine\nin X: f32[4] = %0\ngrid (1)\ncluster 1\nthreads 32\n"
       "resident 1\nshared_bytes 0\nbody () {\n}\n";
   tilewright_kernel* kernel = (tilewright_kernel*)1;
-  expect_error(tilewright_kernel_create_from_text(machine, "nothing.tw", NULL, "interpreter", 0,
-                                                  &kernel),
-               TILEWRIGHT_ERROR_USAGE, "nothing is in the machine form");
+  expect_error(
+      tilewright_kernel_create_from_text(machine, "nothing.tw", NULL, "interpreter", 0, &kernel),
+      TILEWRIGHT_ERROR_USAGE, "nothing is in the machine form");
   expect(kernel == NULL, "the kernel is NULL after a failure");
 }
 

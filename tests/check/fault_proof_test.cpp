@@ -552,8 +552,8 @@ TEST(FaultProof, ShrinksPackedLengthsOfTwoSequences) {
 // Pages of 16 rows, so many of a sequence that the ring of its keys wraps around.
 TEST(FaultProof, ShrinksACacheToThePagesOfARing) {
   const LibraryKernel& entry = find_kernel("attention_paged");
-  const std::vector<std::string> settings = {"schedule=sm90", "page=16",    "dim=64",
-                                             "dim_v=64",      "heads=2",    "kv_heads=1"};
+  const std::vector<std::string> settings = {"schedule=sm90", "page=16", "dim=64",
+                                             "dim_v=64",      "heads=2", "kv_heads=1"};
   const OptionValues options = resolve_options(entry, settings);
   const library::KernelSource source(entry);
   const ir::Program program = source.program(options, compiler::parse_target("sm_90a"));
@@ -563,9 +563,8 @@ TEST(FaultProof, ShrinksACacheToThePagesOfARing) {
   }
   const auto sizes = shrunken_sizes(entry, settings, options,
                                     sized_kernels(entry, program, machine), Sizes::usual);
-  EXPECT_THAT(sizes.front(),
-              testing::UnorderedElementsAre("batch=2", "queries=168", "pages=62", "max_pages=31",
-                                            "entries=62"));
+  EXPECT_THAT(sizes.front(), testing::UnorderedElementsAre("batch=2", "queries=168", "pages=62",
+                                                           "max_pages=31", "entries=62"));
 }
 
 // Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where
