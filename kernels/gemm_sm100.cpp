@@ -23,8 +23,8 @@ int stages_of(const Gemm& g, int columns) {
 }
 
 void check_sm100(const Gemm& g, const Caller& caller) {
-  if (g.dtype != bf16 && g.dtype != f16) {
-    caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16 or f16");
+  if (g.dtype != bf16 && g.dtype != f16 && g.dtype != f8e4m3) {
+    caller.refuse("dtype is " + std::string(name_of(g.dtype)), "take bf16, f16 or f8e4m3");
   }
   if (g.block_m != kRows) {
     caller.refuse("block_m is " + std::to_string(g.block_m),
@@ -147,11 +147,13 @@ class GemmSm100 {
   void store_tiles() {
     allocated_.sync();
     const TensorColumns all = memory_.attach();
+    const std::optional<Tile> scale = p_.scale();
     each_tile([&](const Block& rows, const Index& number) {
       const Block cols = p_.n.block(number, g_.block_n);
       const Slot sum = sums_.consume();
       for (int first = 0; first < g_.block_n; first += kStored) {
-        const Tile part = sums_of(all.columns(sum.stage() * g_.block_n + first, kStored));
+        const Tile sums = sums_of(all.columns(sum.stage() * g_.block_n + first, kStored));
+        const Tile part = scale ? sums * *scale : sums;
         if (first + kStored == g_.block_n) sums_.release(sum);
         const Block columns{cols.start() + first, kStored, cols.limit()};
         store_part(rows, columns, p_.finished(part, rows, columns));

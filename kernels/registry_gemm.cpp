@@ -75,17 +75,23 @@ void add_gemm_schedules(LibraryKernel& kernel, const std::vector<GemmVariant>& v
 
 void add_sm100_schedules(LibraryKernel& kernel,
                          const std::function<Gemm(const OptionValues&)>& of) {
-  const auto add = [&](const char* name, const char* description, GemmRoles roles) {
+  const auto add = [&](const char* name, const char* description, GemmRoles roles,
+                       int columns = 256) {
     kernel.schedules.push_back(
-        {name, "sm_100a", description,
-         [of, roles](const OptionValues& options) { return gemm_sm100(of(options), roles, {}); }});
+        {name, "sm_100a", description, [of, roles, columns](const OptionValues& options) {
+           Gemm g = of(options);
+           g.block_n = columns;
+           return gemm_sm100(g, roles, {});
+         }});
   };
-  add("sm100", "persistent, with roles that load, multiply and store; bf16 and f16",
-      GemmRoles::persistent);
-  add("sm100_pairs", "the same by products of pairs of CTAs", GemmRoles::pairs);
-  add("sm100_handed_out", "the same with tiles handed out by cluster launch control",
+  add("sm100", "persistent, with roles that load, multiply and store", GemmRoles::persistent);
+  add("sm100_128", "the same in tiles of 128 columns instead of 256", GemmRoles::persistent, 128);
+  add("sm100_64", "the same in tiles of 64 columns", GemmRoles::persistent, 64);
+  add("sm100_pairs", "sm100 by products of pairs of CTAs", GemmRoles::pairs);
+  add("sm100_pairs_128", "the same in tiles of 128 columns", GemmRoles::pairs, 128);
+  add("sm100_handed_out", "sm100_pairs with tiles handed out by cluster launch control",
       GemmRoles::handed_out);
-  add("sm100_one_tile", "the same with one tile of each CTA", GemmRoles::one_tile);
+  add("sm100_one_tile", "sm100 with one tile of each CTA", GemmRoles::one_tile);
 }
 
 std::vector<KernelOption> gemm_lengths() {
@@ -135,14 +141,15 @@ LibraryKernel gemm_fp8_entry() {
                     {"scale_b", {"1"}, false, f32},
                     {"C", {"m", "n"}, true, bf16}};
   kernel.schedules.clear();
+  const auto product_of = [](const OptionValues&) {
+    Gemm g;
+    g.dtype = f8e4m3;
+    g.block_k = 128;
+    return g;
+  };
   add_gemm_schedules(kernel, gemm_variants(),
-                     "persistent, in such tiles; n a multiple of 8, k of 16",
-                     [](const OptionValues&) {
-                       Gemm g;
-                       g.dtype = f8e4m3;
-                       g.block_k = 128;
-                       return g;
-                     });
+                     "persistent, in such tiles; n a multiple of 8, k of 16", product_of);
+  add_sm100_schedules(kernel, product_of);
   return kernel;
 }
 

@@ -8,6 +8,7 @@
 #include "explain/report/explanation_json.h"
 #include "explain/report/layout_svg.h"
 #include "explain/report/page.h"
+#include "explain/tensor_memory.h"
 #include "library/kernel_source.h"
 #include "library/library_build.h"
 #include "support/diagnostic.h"
@@ -42,7 +43,8 @@ void print_resources(const explanations::Explanation& explanation) {
     fmt::print("  {:<14} {}\n", use.name, use.bytes);
   }
   if (resources.tensor_columns >= 0) {
-    fmt::print("tensor memory {} columns\n", resources.tensor_columns);
+    fmt::print("tensor memory {} columns\n{}", resources.tensor_columns,
+               explanations::tensor_memory_text(explanation.last));
   }
   for (const explanations::MemoryUse& use : explanation.memories) {
     fmt::print("memory {:<8} {:<14} {:<16} x {:<3} {:>8} of {} bytes\n", use.space, use.name,

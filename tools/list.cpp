@@ -8,6 +8,7 @@
 #include "library/schedule_choice.h"
 #include "list_cases.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
@@ -33,7 +34,12 @@ const char* kind_name(const KernelOption& option) {
   return "choice";
 }
 
-Json json_of(const LibraryKernel& kernel) {
+// Of one target alone, where one is named.
+bool is_listed(const std::string& asked, std::string_view target) {
+  return asked.empty() || target::takes_kernels(asked, target);
+}
+
+Json json_of(const LibraryKernel& kernel, const std::string& asked) {
   Json options = Json::array();
   for (const KernelOption& option : kernel.options) {
     Json entry = {{"name", option.name},
@@ -57,12 +63,14 @@ Json json_of(const LibraryKernel& kernel) {
   }
   Json schedules = Json::array();
   for (const LibrarySchedule& schedule : kernel.schedules) {
+    if (!is_listed(asked, schedule.target)) continue;
     schedules.push_back({{"name", schedule.name},
                          {"target", schedule.target},
                          {"description", schedule.description}});
   }
   Json variants = Json::object();
   for (const ScheduleRules& rules : kernel.rules) {
+    if (!is_listed(asked, rules.target)) continue;
     variants[rules.target] =
         library::variant_names(kernel, resolve_options(kernel, {}), rules.target);
   }
@@ -77,7 +85,7 @@ Json json_of(const LibraryKernel& kernel) {
           {"variants", variants}};
 }
 
-void print(const LibraryKernel& kernel) {
+void print(const LibraryKernel& kernel, const std::string& asked) {
   fmt::print("{}: {}\n", kernel.name, kernel.description);
   if (!kernel.backward_of.empty()) fmt::print("  gradients of {}\n", kernel.backward_of);
   for (const LibraryTensor& tensor : kernel.tensors) {
@@ -91,6 +99,7 @@ void print(const LibraryKernel& kernel) {
                option.description, choices);
   }
   for (const ScheduleRules& rules : kernel.rules) {
+    if (!is_listed(asked, rules.target)) continue;
     const std::size_t variants =
         library::variant_names(kernel, resolve_options(kernel, {}), rules.target).size();
     fmt::print("  {:<21} {}\n", "variants: " + std::to_string(variants),
@@ -103,6 +112,7 @@ void print(const LibraryKernel& kernel) {
                  ? "the tile-level kernels of the program, one behind the other on a stream"
                  : "the tile-level definition; for a GPU the compiler makes the schedule");
   for (const LibrarySchedule& schedule : kernel.schedules) {
+    if (!is_listed(asked, schedule.target)) continue;
     fmt::print("  {:<21} {}: {}\n", "schedule=" + schedule.name, schedule.target,
                schedule.description);
   }
@@ -124,13 +134,13 @@ int list(const Request& request) {
   if (request.json) {
     Json kernels = Json::array();
     for (const LibraryKernel& kernel : kernel_library()) {
-      if (is_asked(kernel)) kernels.push_back(json_of(kernel));
+      if (is_asked(kernel)) kernels.push_back(json_of(kernel, request.target));
     }
     fmt::print("{}\n", json_text(Json{{"kernels", kernels}}));
     return 0;
   }
   for (const LibraryKernel& kernel : kernel_library()) {
-    if (is_asked(kernel)) print(kernel);
+    if (is_asked(kernel)) print(kernel, request.target);
   }
   return 0;
 }

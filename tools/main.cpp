@@ -66,8 +66,8 @@ class CommandLine {
         ->type_name("NAME=VALUE")
         ->allow_extra_args(false);
     list->add_option("--target", request_.target,
-                     "Of --cases: sm_90a, or sm_100a, with the kernels that have schedules for it "
-                     "[sm_90a]")
+                     "The schedules of this target alone. With --cases those of sm_90a, or of "
+                     "sm_100a with the kernels that have schedules for it [sm_90a]")
         ->check(CLI::IsMember({"sm_90a", "sm_100a"}));
     seed(list, "Of the settings that --cases draws");
     json(list);
@@ -281,6 +281,12 @@ class CommandLine {
                    "One schedule alone of each size in which nothing hangs on the order of the "
                    "work: it stands for all (docs/debugging.md). Other sizes share the "
                    "schedules: each has one, and small ones have most")
+        ->excludes("--faults")
+        ->excludes("--time");
+    simulate
+        ->add_flag("--issue-order", request_.issue_order,
+                   "Products in tensor memory of one thread follow each other, as programs of "
+                   "others suppose. PTX orders only those of one shape on one result")
         ->excludes("--faults")
         ->excludes("--time");
     simulate

@@ -90,6 +90,29 @@ class ProductBarrier {
   std::shared_ptr<State> state_;
 };
 
+// Which phase a role's first wait is for: the barrier's own first one, or the one before, which is
+// over as the kernel begins. The latter is for who fills what is empty at first.
+enum class FirstPhase { own, before };
+
+// A hand-over that is no ring. Its phases follow each other, and each is over behind so many
+// arrivals. Every wait of a role is for the phase behind that of its last one.
+class Barrier {
+ public:
+  // `arrivals`: of each phase, by all who arrive.
+  Barrier(Kernel& kernel, std::string name, int arrivals, SourceLocation where = here());
+  // One for each warp that comes here.
+  void arrive(SourceLocation where = here()) const;
+  // One, when all products are over that the thread has issued. By a role of one warp.
+  void commit(SourceLocation where = here()) const;
+  // One, and the phase is not over before what `loads` copies (tma_load) is there. By one warp.
+  void load(const std::function<void()>& loads, SourceLocation where = here()) const;
+  void wait(FirstPhase first = FirstPhase::own, SourceLocation where = here()) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
 // Between tensor memory and the registers of a warpgroup: of an f32 tile of as many rows as the
 // columns have, as a product's result lies. What is loaded is there at once, and the columns may
 // then be written again.

@@ -150,4 +150,7 @@ class ExplicitTracing {
   }
 };
 
+// Raises where every warp of a role of several would do what one does.
+void require_one_warp(const Tracer& tracer, const char* what, SourceLocation where);
+
 }  // namespace tilewright

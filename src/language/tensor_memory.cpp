@@ -21,10 +21,6 @@ class TensorTracing {
   }
 };
 
-namespace {
-
-constexpr int kAllRows = 128, kHalfRows = 64;  // of products
-
 void require_one_warp(const Tracer& tracer, const char* what, SourceLocation where) {
   const Tracer::Role& role = *tracer.role();
   if (role.warps == 1 || tracer.in_condition()) return;
@@ -34,6 +30,10 @@ void require_one_warp(const Tracer& tracer, const char* what, SourceLocation whe
       .fix("give the role warps(1), or let one warp do it: when(warp_index() == 0, ...)")
       .raise();
 }
+
+namespace {
+
+constexpr int kAllRows = 128, kHalfRows = 64;  // of products
 
 constexpr std::int64_t kPair = 2;  // CTAs
 

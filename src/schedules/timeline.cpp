@@ -400,6 +400,8 @@ class Follower {
         return {4 * plain, special};
       case ir::Pipe::polynomial:
         return {16 * plain, special};
+      case ir::Pipe::split_exponent:
+        return {7 * plain + 3 * static_cast<double>(rates_.issue_integer), 0};
       case ir::Pipe::conversion:  // two elements an instruction at half the rate
         return {plain, 0};
       case ir::Pipe::integer:
@@ -652,6 +654,7 @@ void Follower::execute(const Operation& operation) {
     case Family::prefetch:
     case Family::tensor_allocation:
     case Family::tensor_wait:
+    case Family::tensor_copy:
     case Family::tensor_commit:
     case Family::tensor_fence:
     case Family::launch_control:

@@ -74,6 +74,10 @@ struct Target {
   std::vector<Move> moves;
   std::vector<DType> product_dtypes;  // of operands
   RegisterLayoutOf accumulator = nullptr, product_operand = nullptr;
+  bool float_pairs = false;  // an instruction multiplies or adds two f32 of a thread
+  // Of another record, of which this one lacks nothing that kernels are written with: those for it
+  // are compiled here too.
+  std::string takes_kernels_of;
   std::vector<Unit> units;
   std::vector<ir::Family> operations;  // of the scheduled and the machine form, that it has
   std::vector<ir::Op> without;         // of these, single ones that it lacks
@@ -115,6 +119,9 @@ class AddedTarget {
 std::vector<const Target*> targets();
 // The host's among them. A usage error for an unknown name, which lists the known ones.
 const Target& find_target(std::string_view name, SourceLocation where = {});
+// Whether what is written for the one target is compiled for the other: the same, or one that takes
+// its kernels. Either may be no target's name.
+bool takes_kernels(std::string_view target, std::string_view written_for);
 // Of the kernel, which is past the tile form.
 const Target& target_of(const ir::Kernel& kernel);
 

@@ -8,6 +8,7 @@
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
 #include "kernels/execution.h"
+#include "kernels/library_case.h"
 #include "runtime/nvrtc_available.h"
 #include "target/target.h"
 #include "tilewright/blackwell.h"
@@ -141,6 +142,22 @@ TEST(GemmSm100Test, WhatFollowsTheSums) {
   }
   EXPECT_LT(test::relative_error(z, sums), test::kTolerance);
   EXPECT_LT(test::relative_error(c, results), test::kTolerance);
+}
+
+// In narrower tiles, which a rule of the library takes for few of them.
+TEST(GemmSm100Test, TilesOfFewerColumns) {
+  for (const char* schedule :
+       {"schedule=sm100_128", "schedule=sm100_64", "schedule=sm100_pairs_128"}) {
+    test::expect_right({"gemm", {schedule, "m=130", "n=200", "k=72"}}, "sim:sm_100a");
+  }
+}
+
+// Operands of 8 bits, whose products take twice as many of them, and one factor of all sums.
+TEST(GemmSm100Test, OperandsOfEightBits) {
+  for (const char* schedule :
+       {"schedule=sm100", "schedule=sm100_pairs", "schedule=sm100_one_tile"}) {
+    test::expect_right({"gemm_fp8", {schedule, "m=130", "n=72", "k=144"}}, "sim:sm_100a");
+  }
 }
 
 class GemmSm100 : public testing::TestWithParam<GemmRoles> {};
@@ -313,14 +330,153 @@ TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
                                    const SharedTile&) { mma(all, a, a.T(), false); }),
               HasSubstr("the result takes 128 columns, and 64 are given"));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
-                                   const SharedTile& b) { mma(all, a, b, false); }),
-              testing::AnyOf(HasSubstr("inner dimensions differ"), HasSubstr("no error")));
+                                   const SharedTile& b) { mma(all, a.columns(0, 32), b, false); }),
+              HasSubstr("inner dimensions differ: a bf16 {128, 32} x b bf16 {64, 64}"));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile& a,
                                    const SharedTile& b) { mma(all, a.rows(0, 64), b.T(), false); }),
               HasSubstr("the result has 128 rows: a bf16 {64, 64}"));
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
                                    const SharedTile&) { all.columns(32, 64); }),
               HasSubstr("columns: 64 from 32 of 64"));
+}
+
+// Products of one line on columns beside each other, none of which waits for another one.
+TEST(GemmSm100Test, ProductsOfOneLineOnSeveralColumns) {
+  Kernel kernel("beside");
+  kernel.target("sm_100a");
+  const Tensor A = kernel.in("A", bf16, {128, 64}), B = kernel.in("B", bf16, {128, 64}),
+               C = kernel.out("C", f32, {128, 128});
+  kernel.ctas(1);
+  Ring ring(kernel, "ab", stages(1), {{bf16, 128, 64}, {bf16, 128, 64}});
+  Ring sums(kernel, "sums", stages(1), {});
+  const TensorMemory memory(kernel, "memory", 128);
+  NamedBarrier allocated(kernel, 160), freed(kernel, 160);
+  kernel.roles({role("load", warps(1), registers(64),
+                     [&] {
+                       ring.produce([&](const Slot& slot) {
+                         tma_load(A(all, all), slot[0]);
+                         tma_load(B(all, all), slot[1]);
+                       });
+                     }),
+                role("multiply", warps(1), registers(64),
+                     [&] {
+                       memory.allocate();
+                       allocated.sync();
+                       const TensorColumns to = memory.attach();
+                       const Slot sum = sums.reserve(), slot = ring.consume();
+                       for (const int first : {0, 64}) {
+                         mma(to.columns(first, 64), slot[0], slot[1].rows(first, 64).T(), false);
+                       }
+                       sums.commit(sum);
+                       ring.release_behind_products(slot);
+                       freed.sync();
+                       memory.free();
+                     }),
+                role("store", warpgroups(1), registers(200), [&] {
+                  allocated.sync();
+                  const Slot sum = sums.consume();
+                  store(C(all, all), load(memory.attach()));
+                  sums.release(sum);
+                  freed.sync();
+                })});
+  Padded a = Padded::normal(bf16, {128, 64}, 1), b = Padded::normal(bf16, {128, 64}, 2),
+         c(f32, {128, 128});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  const simulator::MachineReport report = simulator::run_machine(machine_of(kernel), arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
+  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+}
+
+// Hand-overs that are no rings: each CTA loads, multiplies and stores twice, by one place of each.
+struct HandOver {
+  int arrivals = 1;  // of a phase of what has been loaded
+  FirstPhase first = FirstPhase::before;
+  bool commits = true;
+};
+Kernel handed_over(const HandOver& how) {
+  Kernel kernel("handed_over");
+  kernel.target("sm_100a");
+  const Tensor A = kernel.in("A", bf16, {256, 64}), B = kernel.in("B", bf16, {64, 64}),
+               C = kernel.out("C", f32, {256, 64});
+  kernel.ctas(1);
+  const SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+  const TensorMemory memory(kernel, "memory", 64);
+  const Barrier loaded(kernel, "loaded", how.arrivals), multiplied(kernel, "multiplied", 1),
+      stored(kernel, "stored", 4);
+  NamedBarrier allocated(kernel, 160), freed(kernel, 160);
+  kernel.roles({role("load", warps(1), registers(64),
+                     [=] {
+                       for (const Block rows : blocks(Dim(256), 128)) {
+                         multiplied.wait(how.first);  // nobody reads a and b
+                         loaded.load([&] {
+                           tma_load(A(rows, all), a);
+                           tma_load(B(all, all), b);
+                         });
+                       }
+                     }),
+                role("multiply", warps(1), registers(64),
+                     [&] {
+                       memory.allocate();
+                       allocated.sync();
+                       for ([[maybe_unused]] Index i : range(2)) {
+                         loaded.wait();
+                         stored.wait(FirstPhase::before);
+                         mma(memory.attach(), a, b.T(), false);
+                         how.commits ? multiplied.commit() : multiplied.arrive();
+                       }
+                       freed.sync();
+                       memory.free();
+                     }),
+                role("store", warpgroups(1), registers(128), [&] {
+                  allocated.sync();
+                  for (const Block rows : blocks(Dim(256), 128)) {
+                    multiplied.wait();
+                    store(C(rows, all), load(memory.attach()));
+                    stored.arrive();
+                  }
+                  freed.sync();
+                })});
+  return kernel;
+}
+
+TEST(GemmSm100Test, BarriersHandOverWhatIsNoRing) {
+  const auto fault = [](const HandOver& how, std::uint64_t seed) {
+    test::Padded a = test::Padded::normal(bf16, {256, 64}, 1),
+                 b = test::Padded::normal(bf16, {64, 64}, 2), c(f32, {256, 64});
+    Arguments arguments;
+    arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+    simulator::MachineOptions options;
+    options.seed = seed;
+    const auto report = simulator::run_machine(machine_of(handed_over(how)), arguments, options);
+    if (!report.ok()) return report.faults[0].kind;
+    EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+    return std::string();
+  };
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    EXPECT_EQ(fault({}, seed), "");
+    EXPECT_EQ(fault({.arrivals = 2}, seed), "deadlock");
+    EXPECT_EQ(fault({.first = FirstPhase::own}, seed), "deadlock");
+    EXPECT_EQ(fault({.commits = false}, seed), "race");
+  }
+  EXPECT_THAT(error_of([] { handed_over({.arrivals = 0}); }), HasSubstr("\"loaded\": 0 arrivals"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                const Barrier barrier(kernel, "barrier", 1);
+                kernel.roles({role("wait", warps(1), registers(64), [&] {
+                  barrier.wait();
+                  barrier.wait(FirstPhase::before);
+                })});
+              }),
+              HasSubstr("the role \"wait\" has begun with the other phase"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                const Barrier barrier(kernel, "barrier", 1);
+                kernel.roles({role("commit", warps(2), registers(64), [&] { barrier.commit(); })});
+              }),
+              HasSubstr("commit: each of the 2 warps of the role \"commit\" would do it"));
 }
 
 // As error_in_role, with tensor memory and a ring of pairs.

@@ -63,7 +63,7 @@ TEST(TargetTest, RecordsAgreeWithThemselves) {
       for (const ir::Family family : unit.families) EXPECT_TRUE(families.insert(family).second);
       for (const ir::Pipe pipe : unit.pipes) EXPECT_TRUE(pipes.insert(pipe).second);
     }
-    EXPECT_EQ(pipes.size(), static_cast<std::size_t>(ir::Pipe::polynomial) + 1);
+    EXPECT_EQ(pipes.size(), static_cast<std::size_t>(ir::Pipe::split_exponent) + 1);
     for (std::size_t i = 0; i < ir::kOperationCount; ++i) {
       const ir::OpInfo& record = ir::info(static_cast<ir::Op>(i));
       const bool beside = record.completion != ir::Completion::now && record.in(ir::Form::machine);

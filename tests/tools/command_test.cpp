@@ -22,6 +22,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 constexpr const char* kSmallGemm = "run gemm --target interpreter --set m=5 --set n=6 --set k=7 ";
@@ -49,6 +50,8 @@ TEST(CommandTest, ListsKernels) {
   for (const std::string& name : names) EXPECT_THAT(readme, HasSubstr("`" + name + "`"));
   EXPECT_THAT(tilewright("list").output,
               AllOf(HasSubstr("kv_heads"), HasSubstr("schedule=tile"), HasSubstr("schedule=sm90")));
+  EXPECT_THAT(tilewright("list attention_forward --target sm_100a").output,
+              AllOf(HasSubstr("schedule=sm100_ts"), Not(HasSubstr("schedule=sm90 "))));
 }
 
 TEST(CommandTest, RunsAndChecks) {

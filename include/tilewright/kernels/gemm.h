@@ -42,7 +42,8 @@ Kernel gemm_sm90(const Gemm& gemm, SourceLocation where = here());
 
 // The same for sm_100a and sm_110a, whose sums are in tensor memory: a warp loads, another one
 // multiplies, and a warpgroup stores. block_m is 128, of a pair of CTAs for each of the two;
-// block_n is 64, 128 or 256. n and k are multiples as for gemm_sm90. No such GPU has run it.
+// block_n is 64, 128 or 256, the dtype bf16, f16 or f8e4m3. n and k are multiples as for gemm_sm90.
+// No such GPU has run it.
 enum class GemmRoles {
   one_tile,    // of each CTA
   persistent,  // the sums of a tile are stored while the next one is multiplied

@@ -68,6 +68,7 @@ OperationPrinter printer_of(Family family) {
     case Family::group_wait:
     case Family::tensor_allocation:
     case Family::tensor_access:
+    case Family::tensor_copy:
     case Family::tensor_wait:
     case Family::tensor_fence:
     case Family::launch_control:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "explain/tensor_memory.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::explanations {
@@ -195,6 +196,21 @@ std::string explanation_json(const Explanation& explanation) {
                         {"bytes", use.bytes},
                         {"of", use.of}});
   }
+  Json tensor_memory = Json::array();
+  if (resources.tensor_columns > 0) {
+    for (const TensorUse& use : tensor_uses(explanation.last)) {
+      tensor_memory.push_back({{"role", use.role},
+                               {"operation", use.operation},
+                               {"memory", use.memory},
+                               {"reads", use.reads},
+                               {"writes", use.writes},
+                               {"first", use.first},
+                               {"columns", use.columns},
+                               {"beyond", use.beyond},
+                               {"count", use.count},
+                               {"where", format_location(use.where)}});
+    }
+  }
   const Json json = {{"kernel", explanation.kernel},
                      {"target", explanation.target},
                      {"stages", stages_of(explanation)},
@@ -209,6 +225,7 @@ std::string explanation_json(const Explanation& explanation) {
                        {"tensor_columns", known(resources.tensor_columns)}}},
                      {"shared", shared},
                      {"memories", memories},
+                     {"tensor_memory", tensor_memory},
                      {"instructions", explanation.instructions},
                      {"units", explanation.units},
                      {"sass_instructions", explanation.sass.instructions},

@@ -199,6 +199,9 @@ std::string missing_for(const Warp& warp) {
     return fmt::format("copies of {} bytes onto {}: its expect_tx announces more than is copied",
                        barrier.tx, name);
   }
+  if (array.signallers.empty()) {
+    return fmt::format("an arrival on {}: nothing in the kernel arrives there", name);
+  }
   if (barrier.phase == 0 && barrier.pending == barrier.expected && !array.transactions) {
     return fmt::format(
         "a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "

@@ -18,6 +18,8 @@ bool same_place(const Instruction* a, const Instruction* b) {
 bool same_work(const Record& record, const Access& access) {
   return record.agent == access.agent && record.epoch == access.epoch &&
          record.cluster == access.cluster && record.iteration == access.iteration &&
+         // Products are in order by it.
+         record.accumulator == access.accumulator &&
          same_place(record.instruction, access.instruction);
 }
 
