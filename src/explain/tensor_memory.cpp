@@ -108,6 +108,10 @@ class Uses {
       add(o, 0, a.integer(ir::Key::n), false, true);
       if (o.op == Op::tcgen05_mma_ts) add(o, 2, kStep, true, false);
     }
+    if (record.family == ir::Family::tensor_copy) {
+      const std::int64_t columns = a.integer_or(ir::Key::row_bytes, 4 * kStep) / 4;
+      add(o, 0, columns, o.op == Op::tcgen05_shift, true);
+    }
   }
 
   const ir::Kernel& kernel_;
@@ -120,7 +124,7 @@ class Uses {
 std::string bar(const TensorUse& use, std::int64_t begin, std::int64_t columns,
                 std::int64_t of_letter) {
   std::string text(static_cast<std::size_t>((columns + of_letter - 1) / of_letter), '.');
-  const char letter = use.writes ? 'w' : 'r';
+  const char letter = !use.writes ? 'r' : !use.reads ? 'w' : 'b';
   for (std::int64_t column = begin + use.first; column < begin + use.first + use.columns;
        ++column) {
     const auto at = static_cast<std::size_t>(std::max<std::int64_t>(column, 0) / of_letter);
@@ -148,7 +152,7 @@ std::string tensor_memory_text(const ir::Kernel& machine) {
   if (columns == 0) return {};
   constexpr std::int64_t kMostLetters = 64;
   const std::int64_t of_letter = std::max<std::int64_t>(columns / kMostLetters, 1);
-  text += fmt::format("  in the order of each role, r read, w written, a letter {} columns:\n",
+  text += fmt::format("  in the order of each role, r read, w written, b both, a letter {} columns:\n",
                       of_letter);
   for (const TensorUse& use : tensor_uses(machine)) {
     const std::int64_t begin = begins[use.memory];

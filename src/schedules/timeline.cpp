@@ -504,6 +504,7 @@ void Follower::execute(const Operation& operation) {
     case Family::prefetch:
     case Family::tensor_allocation:
     case Family::tensor_wait:
+    case Family::tensor_copy:
     case Family::tensor_commit:
     case Family::tensor_fence:
     case Family::launch_control:

@@ -58,6 +58,8 @@ WarpClock::UnitCycles WarpClock::cycles_of(Op function, ValueId destination) con
       return {4 * plain, special};
     case ir::Pipe::polynomial:
       return {16 * plain, special};
+    case ir::Pipe::split_exponent:
+      return {7 * plain + 3 * static_cast<double>(rates_.issue_integer), 0};
     case ir::Pipe::conversion:  // two elements an instruction at half the rate
       return {plain, 0};
     case ir::Pipe::integer:
