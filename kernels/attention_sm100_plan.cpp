@@ -15,9 +15,9 @@ namespace {
 // Of a block: a thread has a row of scores in registers, beside what a mask takes, and more.
 constexpr int kMostKeys = 128, kMaskedKeys = 112, kFewKeys = 96;
 constexpr int kSm100BarrierBytes = 2048;  // barriers, tile numbers and what aligns the tiles
-// Of a block's keys so many have their exponentials by a polynomial, of 128: the model of costs has
-// the least cycles there (docs/log/2026-11-27-attention-sm100-polynomial.md).
-constexpr int kPolynomialKeys = 48;
+// Of a block's keys so many have their exponentials by a polynomial. By the model of costs more of
+// them take longer (docs/log/2026-11-27-attention-sm100-polynomial.md).
+constexpr int kPolynomialKeys = 16;
 constexpr int kLeastStages = 2, kMostStages = 3;
 
 TargetLimits limits() { return target_limits("sm_100a"); }
@@ -96,8 +96,7 @@ void check_options_sm100(const Attention& a, AttentionRoles roles, const Caller&
 }
 
 int polynomial_keys(const Attention& a, AttentionRoles roles) {
-  if (roles == AttentionRoles::one_tile_shared) return 0;
-  return kPolynomialKeys * a.block_k / kMostKeys / 16 * 16;
+  return roles == AttentionRoles::one_tile_shared ? 0 : std::min(kPolynomialKeys, a.block_k);
 }
 
 }  // namespace

@@ -50,8 +50,9 @@ TW_INLINE float exp2_polynomial_of(float x) {
   const float limited = x < -127.0f ? -127.0f : x > 128.0f ? 128.0f : x;  // a NaN stays
   const float whole = std::floor(limited);
   const float rest = limited - whole;
-  float sum = std::fma(rest, 0x1.3be13ap-4f, 0x1.d20d48p-3f);
-  sum = std::fma(sum, rest, 0x1.63ea32p-1f);
+  float sum = std::fma(rest, 0x1.b7f834p-7f, 0x1.abf8p-5f);
+  sum = std::fma(sum, rest, 0x1.ee245ep-3f);
+  sum = std::fma(sum, rest, 0x1.62d6c6p-1f);
   sum = std::fma(sum, rest, 1.0f);
   // -127 becomes 0, and 128 infinity.
   const auto exponent = static_cast<std::uint32_t>(whole == whole ? whole + 127 : 0);

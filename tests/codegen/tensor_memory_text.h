@@ -79,6 +79,10 @@ tcgen05_ld %31, %6, %37 {count = 32, register = 0}
 tcgen05_ld %31, %6, %40 {count = 32, register = 32}
 tcgen05_ld %42, %6, %37 {count = 32, register = 0, row_bytes = 32}
 tcgen05_wait_ld %31, %42
+compute %31, %31, %31 {function = add, maps = maps[[1:64:1], [1:64:1]]}
+compute %31, %31, %31 {function = mul, maps = maps[[1:64:1], [1:64:1]]}
+compute %31, %31, %31, %31 {function = fma, maps = maps[[1:64:1], [1:64:1], [1:64:1]]}
+compute %31, %31, %31 {function = sub, maps = maps[[1:64:1], [1:64:1]]}
 tcgen05_fence_before
 store_registers %0, %31, %10, %10, %12, %13 {sizes = [128, 64], layout = register_layout[128x64|r:64@1:1|l:32@0:1|w:4@0:32]}
 named_sync %10 {first = 3, threads = 160}

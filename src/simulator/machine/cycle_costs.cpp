@@ -16,7 +16,7 @@ std::int64_t element_cycles(const target::Rates& rates, ir::Op function, DType t
     case ir::Pipe::polynomial:
       return rates.issue_special + 16 * rates.issue_float;
     case ir::Pipe::split_exponent:
-      return 7 * rates.issue_float + 3 * rates.issue_integer;
+      return 8 * rates.issue_float + 3 * rates.issue_integer;
     case ir::Pipe::integer:
     case ir::Pipe::conversion:
       break;
