@@ -518,6 +518,19 @@ TEST(GemmSm100Test, MisuseOfPairsIsAnErrorAtItsLine) {
               }),
               HasSubstr("the ring \"ring\" is of pairs of CTAs, and the kernel's tensor memory is "
                         "not"));
+  EXPECT_THAT(
+      error_of([] {
+        Kernel kernel("k");
+        kernel.target("sm_100a");
+        kernel.ctas(2, 2);
+        const TensorMemory memory(kernel, "sums", 64, CtaGroup::pair);
+        Ring ring(kernel, "ring", stages(1), {});
+        kernel.roles({role("multiply", warps(1), registers(64), [&] {
+          memory.allocate();
+          ring.commit(ring.reserve());
+        })});
+      }),
+      HasSubstr("commit: the ring \"ring\" is of this CTA, and the products are of a pair"));
   EXPECT_THAT(error_of([] {
                 Kernel kernel("k");
                 kernel.target("sm_100a");
