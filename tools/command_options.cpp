@@ -168,7 +168,8 @@ void CommandLine::add_tune() {
           "--set schedule=tile, and of a .tw file: try what --schedule may state, and print "
           "what is fastest",
           tools::tune);
-  kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a or sm_100a", Named::always, "");
+  kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a or sm_100a", Named::always,
+         "");
   tune->add_option("--sizes", request_.sizes,
                    "Sizes of a length, or of several that change together: m=16,64,128 or "
                    "m=n=k=512,1024; all combinations of several --sizes")

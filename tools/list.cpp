@@ -8,7 +8,6 @@
 #include "library/schedule_choice.h"
 #include "list_cases.h"
 #include "support/diagnostic.h"
-#include "target/target.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
@@ -36,7 +35,7 @@ const char* kind_name(const KernelOption& option) {
 
 // Of one target alone, where one is named.
 bool is_listed(const std::string& asked, std::string_view target) {
-  return asked.empty() || target::takes_kernels(asked, target);
+  return asked.empty() || asked == target;
 }
 
 Json json_of(const LibraryKernel& kernel, const std::string& asked) {

@@ -89,8 +89,7 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
                             &schedules::Estimate::special, &schedules::Estimate::arithmetic,
                             &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
                             &schedules::Estimate::loads, &schedules::Estimate::stages,
-                            &schedules::Estimate::memory,
-                            &schedules::Estimate::exposed}) {
+                            &schedules::Estimate::memory, &schedules::Estimate::exposed}) {
       sum.*part += each.*part;
     }
     if (each.seconds < slowest) return;
