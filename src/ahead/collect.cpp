@@ -75,8 +75,7 @@ void check_program(const ir::Program& program) {
   }
   for (const Dim& dim : program.dims) {
     if (is_said(dim, tensors)) continue;
-    refuse(name, program.where,
-           fmt::format("no axis of a tensor says what {} is", dim.name()),
+    refuse(name, program.where, fmt::format("no axis of a tensor says what {} is", dim.name()),
            fmt::format("make {0} the size of an axis, or {0} plus a number", dim.name()));
   }
   for (const ProgramOperation& operation : program.operations) {

@@ -334,13 +334,13 @@ TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {
   }
   // Names of files that were asked for.
   const std::string out = folder_.path().string() + "/\x1b[2J";
-  for (const std::string& line :
-       {"run rms_norm --target interpreter --out Y=" + out + ".npy",
-        "golden rms_norm --set rows=2 --set columns=8 --out " + out,
-        "explain rms_norm --target cpu --html " + out + ".html"}) {
+  for (const std::string& line : {"run rms_norm --target interpreter --out Y=" + out + ".npy",
+                                  "golden rms_norm --set rows=2 --set columns=8 --out " + out,
+                                  "explain rms_norm --target cpu --html " + out + ".html"}) {
     const Answer answer = tilewright(line);
     EXPECT_EQ(answer.status, 0) << answer.output;
-    EXPECT_THAT(answer.output, testing::AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b")))) << line;
+    EXPECT_THAT(answer.output, testing::AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b"))))
+        << line;
   }
 }
 
