@@ -43,5 +43,7 @@ Buffer backward_statistic(Program& program, const std::string& name, const Atten
 
 void record_backward(const Attention& attention, const BackwardRecording<BatchShapes>& to,
                      bool is_sm90, const Caller& caller);
+void record_backward(const Attention& attention, const BackwardRecording<PackedShapes>& to,
+                     bool is_sm90, const Caller& caller);
 
 }  // namespace tilewright::kernels
