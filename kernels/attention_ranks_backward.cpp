@@ -203,9 +203,9 @@ class GradientsByHeads {
     return each.of_queries ? query_rows(own) : key_rows(own);
   }
   std::vector<Dim> shape(const Exchanged& each, const Dim& rows, int heads) const {
-    return in_sequences(each.dim == 0 ? std::vector<Dim>{heads, rows}
-                                      : std::vector<Dim>{rows, heads, each.dim},
-                        s_.batch);
+    return in_sequences(
+        each.dim == 0 ? std::vector<Dim>{heads, rows} : std::vector<Dim>{rows, heads, each.dim},
+        s_.batch);
   }
   static std::vector<Dim> starts(const Exchanged& each, const Dim& row, int head) {
     return in_sequences(

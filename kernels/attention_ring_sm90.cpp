@@ -133,8 +133,7 @@ class RingOrder : public BatchOrder {
       Tile value = Tile(acc).slice({0, first}, {64, width}) * Tile(factor);
       if (p_.O_before) value = value + load(outputs(*p_.O_before, columns)) * Tile(factor_before);
       warp_sync();  // all of its rows have been read
-      store(outputs(p_.O, columns),
-            p_.pass == RingPass::last ? value.cast(a_.dtype) : value);
+      store(outputs(p_.O, columns), p_.pass == RingPass::last ? value.cast(a_.dtype) : value);
     }
     store(sums(p_.LSE), Tile(sum).reshape({64}));
   }

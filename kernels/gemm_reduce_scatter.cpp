@@ -19,9 +19,10 @@ void check_sm90_tiles(const GemmReduceScatter& o, const Caller& caller) {
   check_reduce_scatter(o, caller);
   if (o.parts_by != PartsBy::tma &&
       (o.join_ranks || o.share_ranks || o.gemm.share_a > 1 || o.gemm.share_b > 1)) {
-    caller.refuse("CTAs share tiles, or tiles have rows of all ranks, whose parts are not sent by "
-                  "TMA alone",
-                  "take parts_by = PartsBy::tma, or tiles of one CTA and one rank");
+    caller.refuse(
+        "CTAs share tiles, or tiles have rows of all ranks, whose parts are not sent by "
+        "TMA alone",
+        "take parts_by = PartsBy::tma, or tiles of one CTA and one rank");
   }
   if (o.join_ranks) {
     check_joined_sm90(o.gemm, o.ranks, caller);
@@ -249,8 +250,9 @@ class ReduceScatterSm90 : public GemmSm90 {
   }
   int held_runs() const {
     const bool alike = runs().front().width == runs().back().width;
-    return alike && !o_.share_ranks && !threads_add(o_) ? std::min(2, static_cast<int>(runs().size()) - staged_runs())
-                                    : 0;
+    return alike && !o_.share_ranks && !threads_add(o_)
+               ? std::min(2, static_cast<int>(runs().size()) - staged_runs())
+               : 0;
   }
   int sent_at_once() const { return static_cast<int>(runs().size()) - held_runs(); }
 
@@ -347,8 +349,7 @@ class ReduceScatterSm90 : public GemmSm90 {
       ring_.produce([&](const Slot& slot) {
         for (int i = first; i < std::min(first + pieces_of_stage(), pieces()); ++i) {
           const Run& run = runs()[i / (o_.ranks - 1)];
-          tma_load(slot_of(sender(i % (o_.ranks - 1)), w.rows, whole_part(w, run)),
-                   piece(slot, i));
+          tma_load(slot_of(sender(i % (o_.ranks - 1)), w.rows, whole_part(w, run)), piece(slot, i));
         }
       });
     }

@@ -69,8 +69,7 @@ Kernel pulled_projection(const ProjectionAllToAll& projection, const ExchangedHe
   if (o.packed) first_rows.emplace(kernel.in("cu_seqlens", i32, shapes.first_rows()));
   const Tensor Y = kernel.out("Y", o.dtype, shapes.all(part));
   const TokenPlaces places(o.ranks, shapes.batch, shapes.tokens, first_rows);
-  const auto [tile, own_head, other] =
-      kernel.grid(places.tiles(kProjectedRows), part.own, o.ranks);
+  const auto [tile, own_head, other] = kernel.grid(places.tiles(kProjectedRows), part.own, o.ranks);
   const auto [sequence, own, everywhere] = places.place(other, tile, kProjectedRows);
   const Index head = part.first(kernel.rank()) + own_head + first;
   const Block columns(head * o.dim, o.dim, (head + 1) * o.dim);
@@ -93,8 +92,8 @@ Gemm projection_tiles(const AllToAll& o) {
   g.block_m = 128;
   g.warpgroups = 2;
   const int panel = 128 / size_of(o.dtype);
-  g.block_n = plan_case("heads of whole panels", o.dim % panel == 0) ? kWidestTile / o.dim * o.dim
-                                                                     : o.dim;
+  g.block_n =
+      plan_case("heads of whole panels", o.dim % panel == 0) ? kWidestTile / o.dim * o.dim : o.dim;
   return g;
 }
 
@@ -125,9 +124,13 @@ class ProjectionSm90 : public GemmSm90 {
     std::optional<Tensor> bias, first_rows;
     if (projection.bias) bias.emplace(kernel.in("bias", o.dtype, shapes.bias()));
     if (o.packed) first_rows.emplace(kernel.in("cu_seqlens", i32, shapes.first_rows()));
-    Tensors tensors{shapes, X, W, bias,
+    Tensors tensors{shapes,
+                    X,
+                    W,
+                    bias,
                     TokenPlaces(o.ranks, shapes.batch, shapes.tokens, first_rows),
-                    exchanged(o, Direction::to_heads), {}};
+                    exchanged(o, Direction::to_heads),
+                    {}};
     for (const ExchangedHeads& part : tensors.parts) {
       tensors.results.push_back(
           kernel.symmetric(part.name + std::string("_all"), o.dtype, shapes.all(part)));
@@ -201,9 +204,9 @@ class ProjectionSm90 : public GemmSm90 {
     for (std::size_t i = 0; i < tensors_.parts.size(); ++i) {
       const ExchangedHeads& part = tensors_.parts[i];
       const auto send = [&](const Index& rank, const Index& own_head) {
-        tma_store(tensors_.places.at(tensors_.results[i].at(rank), *sequence_, rows, own_head,
-                                     columns),
-                  from);
+        tma_store(
+            tensors_.places.at(tensors_.results[i].at(rank), *sequence_, rows, own_head, columns),
+            from);
       };
       const Index of = head - first;
       when(of >= 0 && of < part.heads, [&] {
@@ -221,7 +224,7 @@ class ProjectionSm90 : public GemmSm90 {
   const Tensors tensors_;
   RanksBegin begun_;
   RanksArrive arrived_;
-  NamedBarrier sent_;               // of each warpgroup and the warp that tells
+  NamedBarrier sent_;              // of each warpgroup and the warp that tells
   std::optional<Index> sequence_;  // of the tile that is stored
 };
 

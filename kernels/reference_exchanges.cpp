@@ -121,9 +121,9 @@ Numbers projected(const Numbers& x, const Numbers& w, const Numbers& bias, std::
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t column = first; column < first + count; ++column) {
       const auto from = x.begin() + row * k;
-      result.push_back(std::inner_product(
-          from, from + k, w.begin() + column * k,
-          bias.empty() ? 0.0 : bias[static_cast<std::size_t>(column)]));
+      result.push_back(
+          std::inner_product(from, from + k, w.begin() + column * k,
+                             bias.empty() ? 0.0 : bias[static_cast<std::size_t>(column)]));
     }
   }
   return result;
@@ -142,8 +142,7 @@ Numbers sum_of(const std::vector<HostTensor>& inputs, std::int64_t first, std::i
 }  // namespace
 
 std::vector<std::vector<double>> projection_all_to_all_reference(
-    const HeadsOfRanks& h, std::int64_t dim, bool has_bias,
-    const std::vector<HostTensor>& inputs) {
+    const HeadsOfRanks& h, std::int64_t dim, bool has_bias, const std::vector<HostTensor>& inputs) {
   const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(h.ranks);
   std::vector<HostTensor> exchanged;
   for (std::size_t at = 0; at < inputs.size(); at += of_rank) {

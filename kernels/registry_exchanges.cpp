@@ -285,7 +285,7 @@ double additions(const OptionValues& options, const std::vector<HostTensor>&) {
 
 std::vector<LibraryKernel> exchange_entries() {
   return {exchange_entry(false, false), exchange_entry(false, true), exchange_entry(true, false),
-          exchange_entry(true, true), projection_entry(false), projection_entry(true)};
+          exchange_entry(true, true),   projection_entry(false),     projection_entry(true)};
 }
 
 LibraryKernel all_gather_entry() {

@@ -293,8 +293,8 @@ double projection_error(const ProjectionAllToAll& o, const ProgramMemory& memory
 
 ProgramMemory projection_memory(const Program& program, const ProjectionAllToAll& o,
                                 const ProjectionSizes& sizes) {
-  ProgramMemory memory(program,
-                       {{"batch", sizes.batch}, {"tokens", sizes.tokens}, {"k", sizes.k}}, 5);
+  ProgramMemory memory(program, {{"batch", sizes.batch}, {"tokens", sizes.tokens}, {"k", sizes.k}},
+                       5);
   if (!o.heads.packed) return memory;
   for (auto& of_rank : memory.tensors) of_rank[o.bias ? 3 : 2] = first_rows_of(sizes.lengths);
   return memory;
@@ -382,8 +382,7 @@ TEST(ProjectionAllToAllTest, WhatItDoesNotTake) {
   };
   EXPECT_THAT(refused([](auto& o) { o.heads.dim_v = 32; }),
               HasSubstr("dim_v is 32 beside a dim of 64"));
-  EXPECT_THAT(refused([](auto& o) { o.heads.dim = o.heads.dim_v = 264; }),
-              HasSubstr("dim is 264"));
+  EXPECT_THAT(refused([](auto& o) { o.heads.dim = o.heads.dim_v = 264; }), HasSubstr("dim is 264"));
   EXPECT_THAT(refused([](auto& o) { o.heads.dim = o.heads.dim_v = 12; }),
               HasSubstr("rows of 24 bytes"));
   EXPECT_THAT(refused([](auto& o) { o.heads.dtype = f32; }), HasSubstr("no product of f32"));

@@ -55,8 +55,8 @@ Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& 
 // rank. What a step gives is joined with those before, in f32, and rounded once. Kernels are of the
 // tile level.
 Program ring_attention(const SequenceParallelAttention& operation, SourceLocation where = here());
-// For sm_90a: a step is the kernel of attention_forward_sm90. Without a window; with a causal mask a
-// rank has as many queries as keys.
+// For sm_90a: a step is the kernel of attention_forward_sm90. Without a window; with a causal mask
+// a rank has as many queries as keys.
 Program ring_attention_sm90(const SequenceParallelAttention& operation,
                             SourceLocation where = here());
 Program ring_varlen_attention(const SequenceParallelAttention& operation,
