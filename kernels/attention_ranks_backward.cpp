@@ -95,7 +95,7 @@ class GradientsByHeads {
         for (int from = 0; from < o_.ranks; ++from) {
           math.back().wait(arrived_[word(group, from)], program_.run());
         }
-        if constexpr (!kPacked) fill_statistics(group, math.back());
+        if constexpr (!kPacked) end_statistics(group, math.back());
         if (own_.sinks) {
           math.back().copy(*tensors_[static_cast<std::size_t>(group)].sinks,
                            of_heads(*own_.sinks, group, rank.number()));
@@ -169,25 +169,30 @@ class GradientsByHeads {
     exchanged_.push_back(each);
     return each.own;
   }
-  // Kernels read statistics with rows of zeros behind the last: they are copied there once more.
+  // Kernels read statistics with rows of zeros behind the last, to a whole block.
   Buffer exchange_statistic(const char* name, std::optional<Buffer> BackwardTensors::*place) {
     Exchanged each{
         name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
     for (int group = 0; group < groups_; ++group) {
-      each.all.push_back(program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows()));
-      tensors_[static_cast<std::size_t>(group)].*place =
-          backward_statistic(program_, name + suffix(group), of_group_, shapes_of_group_);
+      each.all.push_back(
+          program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows(of_group_.block_q)));
+      tensors_[static_cast<std::size_t>(group)].*place = each.all.back();
     }
-    statistics_.push_back({exchanged_.size(), place});
+    statistics_.push_back(exchanged_.size());
     exchanged_.push_back(each);
     return each.own;
   }
-  void fill_statistics(int group, const Stream& stream) const {
-    for (const Statistic& each : statistics_) {
-      const Buffer& filled = *(tensors_[static_cast<std::size_t>(group)].*each.place);
-      stream.copy(Part(filled).box({0, 0, 0}, shapes_of_group_.of_rows()),
-                  exchanged_[each.exchanged].all[static_cast<std::size_t>(group)]);
+  void end_statistics(int group, const Stream& stream) const {
+    const Dim rows = rows_of_all();
+    const std::vector<Dim> kept = shapes_of_group_.of_rows(of_group_.block_q);
+    for (const std::size_t each : statistics_) {
+      const Part all = exchanged_[each].all[static_cast<std::size_t>(group)];
+      stream.zero(all.box({0, 0, rows}, {kept[0], kept[1], kept[2] - rows}));
     }
+  }
+  Dim rows_of_all() const {
+    Shapes all = shapes_of_group_;
+    return query_rows(all);
   }
   static std::string suffix(int group) { return "_" + std::to_string(group); }
   static std::string all_of(const std::string& name, int group) {
@@ -278,7 +283,8 @@ class GradientsByHeads {
     for (const Exchanged& each : exchanged_) {
       if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
       tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
-                         each.of_queries ? s_.heads : s_.kv_heads, each.heads, each.dim});
+                         each.of_queries ? s_.heads : s_.kv_heads, each.heads, each.dim,
+                         each.way == Way::made ? of_group_.block_q : 1});
     }
     const char* const which = way == ExchangeWay::back ? "_last" : "_first";
     return heads_exchange_sm90(o_, kPacked, group, groups_, way, tensors,
@@ -349,11 +355,7 @@ class GradientsByHeads {
   Shapes shapes_of_group_;  // of that
   Buffer arrived_, done_;
   std::vector<Exchanged> exchanged_;
-  struct Statistic {
-    std::size_t exchanged;  // which of these
-    std::optional<Buffer> BackwardTensors::*place;
-  };
-  std::vector<Statistic> statistics_;
+  std::vector<std::size_t> statistics_;  // which of these
   std::vector<Event> sent_;  // of each rank: what multiprocessors send at once has left it
   BackwardTensors own_;      // of a rank: what its statistics are made of
   std::vector<BackwardTensors> tensors_;  // of each group

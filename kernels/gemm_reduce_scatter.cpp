@@ -24,6 +24,11 @@ void check_sm90_tiles(const GemmReduceScatter& o, const Caller& caller) {
         "TMA alone",
         "take parts_by = PartsBy::tma, or tiles of one CTA and one rank");
   }
+  if (o.parts_by == PartsBy::reduction && o.ranks > 2) {
+    caller.refuse("parts of " + std::to_string(o.ranks) + " ranks are added where the sum is",
+                  "take two ranks: PTX's additions by TMA are for the threads of one GPU, and here "
+                  "several GPUs would add to one element");
+  }
   if (o.join_ranks) {
     check_joined_sm90(o.gemm, o.ranks, caller);
     if (o.gemm.share_b == 1 && !o.gemm.grid_split) return;
@@ -115,12 +120,6 @@ std::vector<Dim> shape_of_parts(const GemmReduceScatter& o, const Dim& m, const 
   }
   return {};
 }
-// Additions by TMA are for the threads of one GPU: of two ranks no two meet. Of more ranks threads
-// add, in f32, so that each addition rounds no more than sums in registers.
-bool threads_add(const GemmReduceScatter& o) {
-  return o.parts_by == PartsBy::reduction && o.ranks > 2;
-}
-DType dtype_of_parts(const GemmReduceScatter& o) { return threads_add(o) ? f32 : o.parts; }
 Dim arrival_words(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
   return o.parts_by == PartsBy::copies ? words_of_copies(o) : words_of(o, m, n);
 }
@@ -143,7 +142,7 @@ class ReduceScatterSm90 : public GemmSm90 {
         ranks_(kernel.ranks()),
         epilogue_(kernel, o, n),
         C_(kernel.out("C", o.gemm.dtype, {m, n})),
-        parts_(kernel.symmetric("parts", dtype_of_parts(o), shape_of_parts(o, m, n))),
+        parts_(kernel.symmetric("parts", o.parts, shape_of_parts(o, m, n))),
         arrived_(kernel.symmetric("arrived", i32, {arrival_words(o, m, n)})),
         blocks_(o.gemm, m, n),
         sent_(kernel, kGroupThreads + kWarpThreads, o.gemm.warpgroups) {
@@ -185,6 +184,7 @@ class ReduceScatterSm90 : public GemmSm90 {
     const Condition is_own = tile >= own_from;
     const Index group = o_.share_ranks ? tile : select(is_own, tile - own_from, tile / others);
     const Index distance = o_.share_ranks ? below() : select(is_own, others, tile % others);
+    if (made_) return work_by_ranks(tile);
     Work w = GemmSm90::work(group);
     w.rank = (kernel_.rank() + 1 + distance) % ranks_;
     w.number = group;
@@ -193,6 +193,13 @@ class ReduceScatterSm90 : public GemmSm90 {
     if (tiles_together() > 1) {
       w.number = group * tiles_together() + (o_.share_ranks ? across() : shared_rank());
     }
+    return w;
+  }
+  // Rank by rank where copy engines take whole blocks: those of one leave under the next one's.
+  Work work_by_ranks(const Index& tile) const {
+    Work w = GemmSm90::work(tile % tile_groups());
+    w.rank = (kernel_.rank() + 1 + tile / tile_groups()) % ranks_;
+    w.number = tile % tile_groups();
     return w;
   }
   // Of a group, those of one rank.
@@ -250,9 +257,8 @@ class ReduceScatterSm90 : public GemmSm90 {
   }
   int held_runs() const {
     const bool alike = runs().front().width == runs().back().width;
-    return alike && !o_.share_ranks && !threads_add(o_)
-               ? std::min(2, static_cast<int>(runs().size()) - staged_runs())
-               : 0;
+    return alike && !o_.share_ranks ? std::min(2, static_cast<int>(runs().size()) - staged_runs())
+                                    : 0;
   }
   int sent_at_once() const { return static_cast<int>(runs().size()) - held_runs(); }
 
@@ -298,15 +304,8 @@ class ReduceScatterSm90 : public GemmSm90 {
       begun_->wait();  // the sum there is zero
       fence_proxy_async_global();
     }
-    const auto values = [&](const Run& run) { return part_of(sums, run); };
-    if (threads_add(o_)) {
-      for (const Run& run : runs()) {
-        red(slot_in(w.rank)(divided_part(w, run, group), whole_part(w, run)),
-            rounded(values(run), o_.parts), {Semantics::relaxed, Scope::system});
-      }
-    } else {
-      store_parts(w, w.rank, group, values, 0, sent_at_once());
-    }
+    store_parts(
+        w, w.rank, group, [&](const Run& run) { return part_of(sums, run); }, 0, sent_at_once());
     for (int i = 0; i < held_runs(); ++i) {
       held_[i] = part_of(sums, runs()[sent_at_once() + i]).cast(o_.parts);
     }
@@ -526,14 +525,15 @@ void record_copied_scatter(const GemmReduceScatter& o, ReduceScatterProgram& mad
       streams.push_back(rank.stream("push" + std::to_string(i)));
     }
     for (int number = 0; number < CopiedBlocks::kCount * others; ++number) {
-      const int block = number / others, to = rank.next(1 + number % others);
+      const int block = number % CopiedBlocks::kCount;
+      const int to = rank.next(1 + number / CopiedBlocks::kCount);
       const int word = to * CopiedBlocks::kCount + block;
       const Stream& stream = streams[static_cast<std::size_t>(number) % streams.size()];
       const CopiedBlocks::Place at = blocks.place(block);
       const std::vector<Dim> sizes{1, at.rows, at.columns};
       stream.wait(counts[word], blocks.tiles(block));
       stream.write(counts[word], 0);  // the next run's kernel begins when this run has ended
-      if (block == 0) stream.wait(taken[to], program.run() - 1);
+      stream.wait(taken[to], program.run() - 1);
       stream.copy(slots.on(to).box({rank.number(), at.row, at.column}, sizes),
                   Part(parts).box({to, at.row, at.column}, sizes));
       stream.write(arrived.on(to)[rank.number() * CopiedBlocks::kCount + block], program.run());
@@ -560,8 +560,8 @@ Program gemm_reduce_scatter_sm90(const GemmReduceScatter& o, SourceLocation wher
   Program& program = made.program;
   const bool adds = o.parts_by == PartsBy::reduction;
   const std::vector<Dim> shape = shape_of_parts(o, made.m, made.n);
-  const Buffer parts = adds ? program.zeroed("parts", dtype_of_parts(o), shape)
-                            : program.scratch("parts", dtype_of_parts(o), shape);
+  const Buffer parts =
+      adds ? program.zeroed("parts", o.parts, shape) : program.scratch("parts", o.parts, shape);
   const Buffer arrived = program.signals("arrived", arrival_words(o, made.m, made.n));
   made.parts.insert(made.parts.end(), {parts, arrived});
   if (o.parts_by == PartsBy::copies) {

@@ -31,7 +31,8 @@ class HeadsExchange {
     for (const DividedTensor& each : tensors) {
       const Dim& rows = each.of_queries ? queries_ : keys_;
       const std::vector<Dim> own = shape(each, rows, each.heads);
-      const std::vector<Dim> all = shape(each, rows * ranks_, each.exchanged);
+      const Dim all_rows = ceil_div(rows * ranks_, each.multiple) * each.multiple;
+      const std::vector<Dim> all = shape(each, all_rows, each.exchanged);
       const std::string name_of_all = each.name + "_all";
       moved_.push_back({each,
                         back_ ? kernel.symmetric(each.name, each.dtype, own)

@@ -16,6 +16,7 @@ struct DividedTensor {
   int heads;      // of all
   int exchanged;  // of a rank
   int dim;        // 0 of statistics
+  int multiple;   // of the rows that all heads' memory has
 };
 
 enum class ExchangeWay { to_heads, back };

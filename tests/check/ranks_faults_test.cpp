@@ -127,7 +127,7 @@ TEST(RanksFaults, OfAnAllGatherWithGemm) {
 }
 
 // The same of parts that copy engines take from where the kernel has left them, and of parts that
-// are added to a sum that is zero when its owner has begun.
+// TMA adds to a sum that is zero when its owner has begun.
 TEST(RanksFaults, OfPartsThatAreCopiedOrAdded) {
   kernels::GemmReduceScatter o;
   o.gemm.block_m = 64;

@@ -13,7 +13,7 @@ namespace tilewright::kernels {
 enum class PartsBy : std::uint8_t {
   tma,        // from shared memory into a slot for each rank
   copies,     // by copy engines, some of a rank's tiles together
-  reduction,  // added where the sum is, in any order: of three ranks and more the bits may differ
+  reduction,  // added by TMA where the sum is: between two ranks
 };
 
 // A product whose depth is divided among ranks. Each rank has its columns of the operands, A
@@ -50,10 +50,9 @@ Program gemm_reduce_scatter(const GemmReduceScatter& operation, SourceLocation w
 // for two runs, since a rank may be a run ahead. n and k are multiples of 8.
 //
 // With PartsBy::copies the parts are stored here, and copy engines take them to their owner, in
-// four blocks for each rank, while the next ones are computed. With PartsBy::reduction they are
-// added in their owner's memory as they come: there is one sum of all other ranks, zero at first.
-// TMA adds those of two ranks. Of more ranks threads do, in f32, since PTX's additions by TMA are
-// for the threads of one GPU.
+// four blocks for each rank, while the next ones are computed. With PartsBy::reduction TMA adds
+// them to a sum in their owner's memory, which is zero at first: between two ranks alone, since
+// PTX's additions by TMA are for the threads of one GPU.
 Program gemm_reduce_scatter_sm90(const GemmReduceScatter& operation, SourceLocation where = here());
 
 // A product whose rows are divided among ranks. Each rank has its own rows A {m, k}, and B {n, k},
