@@ -525,15 +525,15 @@ void record_copied_scatter(const GemmReduceScatter& o, ReduceScatterProgram& mad
       streams.push_back(rank.stream("push" + std::to_string(i)));
     }
     for (int number = 0; number < CopiedBlocks::kCount * others; ++number) {
-      const int block = number % CopiedBlocks::kCount;
-      const int to = rank.next(1 + number / CopiedBlocks::kCount);
+      const int block = number % CopiedBlocks::kCount, distance = number / CopiedBlocks::kCount;
+      const int to = rank.next(1 + distance);
       const int word = to * CopiedBlocks::kCount + block;
-      const Stream& stream = streams[static_cast<std::size_t>(number) % streams.size()];
+      const Stream& stream = streams[static_cast<std::size_t>(distance) % streams.size()];
       const CopiedBlocks::Place at = blocks.place(block);
       const std::vector<Dim> sizes{1, at.rows, at.columns};
       stream.wait(counts[word], blocks.tiles(block));
       stream.write(counts[word], 0);  // the next run's kernel begins when this run has ended
-      stream.wait(taken[to], program.run() - 1);
+      if (block == 0) stream.wait(taken[to], program.run() - 1);
       stream.copy(slots.on(to).box({rank.number(), at.row, at.column}, sizes),
                   Part(parts).box({to, at.row, at.column}, sizes));
       stream.write(arrived.on(to)[rank.number() * CopiedBlocks::kCount + block], program.run());
