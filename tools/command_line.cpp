@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "support/diagnostic.h"
-#include "target/target.h"
 #include "tilewright/error.h"
 #include "tilewright/version.h"
 #include "timeout.h"
@@ -30,15 +29,6 @@ std::string problem_of_seed(const std::string& word) {
 // A NaN lies inside of every CLI::Range.
 std::string problem_of_seconds(const std::string& word) {
   return std::isnan(std::strtod(word.c_str(), nullptr)) ? word + " is no number" : "";
-}
-
-// Those that `list` tells apart: two have schedules of their own, and cores the tile level alone.
-std::vector<std::string> listed_targets() {
-  std::vector<std::string> names{"sm_90a", "sm_100a"};
-  for (const target::Target* each : target::targets()) {
-    if (each->core) names.push_back(each->name);
-  }
-  return names;
 }
 
 }  // namespace
@@ -66,11 +56,10 @@ CommandLine::CommandLine()
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
   list->add_option(
-          "--target", request_.target,
-          "The schedules of this target alone. With --cases those of sm_90a, of sm_100a with "
-          "the kernels that have schedules for it, or of incore, incore_unified or "
-          "incore_partitions with the kernels that compile for it [sm_90a]")
-      ->check(CLI::IsMember(listed_targets()));
+      "--target", request_.target,
+      "The schedules of this target alone. With --cases those of sm_90a, of sm_100a with "
+      "the kernels that have schedules for it, or of a core with explicit memories with "
+      "the kernels that compile for it [sm_90a]");
   seed(list, "Of the settings that --cases draws");
   json(list);
 

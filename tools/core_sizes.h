@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "command.h"
-#include "ir/ir.h"
+#include "library/kernel_source.h"
 #include "tilewright/library.h"
 
 namespace tilewright::tools {
