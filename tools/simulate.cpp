@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
 #include "compiler/target.h"
+#include "core_sizes.h"
 #include "library/kernel_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
@@ -30,8 +32,23 @@ std::int64_t launches_of(const Request& request) { return request.launches.value
 // What is run: one workload as the command says, or shrunken ones.
 Subject simulated_subject(const Request& request, const library::KernelSource& source,
                           const compiler::Target& target) {
-  if (request.shrunken) return subject_of(request, source, target);
   Subject subject;
+  if (request.shrunken && compiler::has_explicit_memories(target)) {
+    const LibraryKernel& entry = source.entry();
+    CoreSizes sizes = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
+      return compiler::simulated_forms(source.traced(resolve_options(entry, settings), target),
+                                       target.arch, compilation_of(request));
+    });
+    subject.forms = std::move(sizes.kernels);
+    for (const std::vector<std::string>& choice : sizes.choices) {
+      Request sized = request;
+      sized.settings = joined(request.settings, choice);
+      subject.workloads.push_back(workload_of(sized, entry));
+      subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
+    }
+    return subject;
+  }
+  if (request.shrunken) return subject_of(request, source, target);
   subject.workloads.push_back(workload_of(request, source.entry()));
   subject.sizes.emplace_back();
   const ir::Kernel kernel = source.traced(subject.workloads.front().options, target);
@@ -74,7 +91,9 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   for (ir::Kernel& form : subject.forms) {
     if (!request.breakage.empty()) breakage = checks::break_kernel(form, request.breakage);
     for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
-      if (request.shrunken) {
+      if (request.shrunken && compiler::has_explicit_memories(target)) {
+        options.multiprocessors = kCoresOfSizes;
+      } else if (request.shrunken) {
         options.multiprocessors = checks::shrunken_multiprocessors(form, i >= subject.usual);
       }
       if (request.multiprocessors) options.multiprocessors = *request.multiprocessors;
@@ -117,8 +136,7 @@ void refuse_for_core(const Request& request, const compiler::Target& target) {
   if (!compiler::has_explicit_memories(target)) return;
   for (const auto& [flag, given] :
        {std::pair("--time", request.time), std::pair("--break", !request.breakage.empty()),
-        std::pair("--shrunken", request.shrunken), std::pair("--strict", request.strict),
-        std::pair("--issue-order", request.issue_order)}) {
+        std::pair("--strict", request.strict), std::pair("--issue-order", request.issue_order)}) {
     if (!given) continue;
     Diagnostic({}, fmt::format("{}: {} is a core with explicit memories, and this is of GPUs", flag,
                                target.arch))
@@ -155,6 +173,12 @@ int simulate(const Request& request) {
   if (is_program_file(request.kernel)) {
     refuse_time(request);
     return simulate_program(request, simulated_target());
+  }
+  if (request.faults && !request.inputs.empty()) {
+    Diagnostic({}, fmt::format("--faults excludes --in {}: {} runs in sizes of its own",
+                               request.inputs.front(), request.kernel))
+        .fix("leave it out: a program's file alone, NAME.twp, has its sizes by --set")
+        .raise();
   }
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();

@@ -42,7 +42,7 @@ bool waits_in_streams(const ir::Program& program) {
 }
 
 // What a mutant makes of the program, whatever its sizes.
-using Change = std::function<ir::Program(const ir::Program&)>;
+using Change = std::function<ir::Program(const ProgramCase&)>;
 
 class Prover {
  public:
@@ -90,7 +90,7 @@ class Prover {
           hangs(cases.size(), draws(its_kernels)),
           stands_for_all(cases.size(), false) {
       for (const ProgramCase& each : cases) {
-        programs.push_back(executed(each, change(each.program)));
+        programs.push_back(executed(each, change(each)));
       }
     }
     void note(std::size_t number, const Found& found) {
@@ -121,8 +121,7 @@ class Prover {
       Found found = seeded.program ? run_program(seeded) : run_kernel(seeded, result);
       if (found) return catch_mutant(result, std::move(found));
       if (result.verdict != Verdict::undecided) return;
-      // Waits and words show in the order as well; what zeros are for does not.
-      const bool is_order = seeded.program && result.kind->classes.size() > 1;
+      const bool is_order = seeded.program && is_of_order(*seeded.program);
       if (!is_order && shows_in_values(*result.kind)) {
         if (result.reason.empty()) {
           result.reason = "no result is wrong on these inputs, and no rule says that none can be";
@@ -148,16 +147,24 @@ class Prover {
     return std::any_of(kernels.begin(), kernels.end(),
                        [](const ir::Kernel& kernel) { return draws_conditions(kernel); });
   }
-  static ir::Program unchanged(const ir::Program& program) { return program; }
+  static ir::Program unchanged(const ProgramCase& each) { return each.program; }
   static ir::Program executed(const ProgramCase& each, ir::Program program) {
     return each.has_callers ? library::with_callers(std::move(program)) : program;
   }
 
   Found run_program(const Seeded& seeded) const {
-    const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
-    Runs runs(cases_, change, kernels_);
-    if (Found found = run_order(runs, affordable())) return found;
-    return run_on(runs, affordable(), false, /*by_one_cluster=*/false);
+    const auto change = [&](const ProgramCase& each) {
+      return seeded.program->apply(each.program, each.rebind);
+    };
+    std::optional<Runs> runs;
+    try {
+      runs.emplace(cases_, change, kernels_);
+    } catch (const Error& error) {
+      if (!seeded.program->is_of_recorded()) throw;
+      return {refusal_of(error), 0, options_.seed};
+    }
+    if (Found found = run_order(*runs, affordable())) return found;
+    return run_on(*runs, affordable(), false, /*by_one_cluster=*/false);
   }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
@@ -591,7 +598,8 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const CaseMakers& candidates) {
   Prover prover(cases, kernels, options, candidates);
   prover.require_clean();
-  ProgramMutants all = program_mutants_of(cases.front().program, kernels, all_of_kernels);
+  ProgramMutants all =
+      program_mutants_of(cases.front().program, cases.front().recorded, kernels, all_of_kernels);
   keep_part(options, all);
   if (begin) begin(static_cast<std::int64_t>(all.results.size()));
   in_parallel(thread_count(options.threads), all.results.size(), [&](std::size_t i, unsigned) {

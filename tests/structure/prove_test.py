@@ -79,6 +79,23 @@ class Lines(unittest.TestCase):
         self.assertEqual(refusing, [3, 4, 5])
 
 
+class Cores(unittest.TestCase):
+    def test_files_are_of_gpus_or_of_the_core_that_they_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("a.tw", 'kernel "a"\n'),
+                               ("b.tw", 'kernel "b"\ntarget "incore_unified"\n')):
+                pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            of_gpus, of_cores = prove.files_of(folder), prove.files_of(folder, of_cores=True)
+        self.assertEqual([(s.target, s.is_of_core) for s in of_gpus], [("sm_90a", False)])
+        self.assertEqual([(s.target, s.is_of_core) for s in of_cores], [("incore_unified", True)])
+        self.assertEqual(of_cores[0].set, [])
+
+    def test_a_program_that_reads_is_told_what(self):
+        self.assertIn("lengths=uniform:0:150",
+                      prove.Subject("x/paged_attention_incore.twp", [], True).set)
+        self.assertEqual(prove.Subject("x/other.twp", [], True).set, [])
+
+
 class Text(unittest.TestCase):
     def test_has_no_name_of_a_kernel(self):
         mutant = {"kind": 4, "where": "kernels/attention.cpp:7", "change": "left out",
