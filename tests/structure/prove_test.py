@@ -130,9 +130,11 @@ class Tasks(unittest.TestCase):
                 texts["here alone"] = places(7)
             return texts
         prove.mutants_of = mutants_of
+        # Of each sort another number, so that none is taken for the other.
+        self.of_prove, prove.SETTINGS = prove.SETTINGS, 2
 
     def tearDown(self):
-        prove.mutants_of = self.of_list
+        prove.mutants_of, prove.SETTINGS = self.of_list, self.of_prove
 
     def chosen(self, subjects):
         return {words[words.index("--set") + 1]: words[words.index("--mutants") + 1].split(",")
@@ -250,8 +252,12 @@ class Schedules(unittest.TestCase):
         wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects[1:], costs)
         self.assertEqual([wanted[("gemm", (name,))] for name in "bcdefg"],
                          [20, 900, 20, 20, 20, 20])
-        wanted = prove.wanted_schedules(Arguments, "values", Arguments.all_subjects, {})
-        self.assertEqual(sum(wanted[("gemm", (name,))] for name in "abcdefg"), 8)
+        done = [{"key": ["gemm", "f", "values", 0], "answer": {"schedules": 1, "operations": 1,
+                 "cases": [{"one_for_all": True}]}}]
+        more = {key[1]: (key[3], words[words.index("--schedules") + 1]) for key, words in
+                prove.more_value_tasks(Arguments, Arguments.all_subjects, done)}
+        # Of "f" one schedule stands for all, so that it counts as none of the 8.
+        self.assertEqual(more, {"a": (1, "2"), "schedule=tile": (1, "7")})
         came_to = {"gemm a": 1000, "gemm b": 300, "gemm c": 10, "gemm schedule=tile": 900}
         self.assertEqual(prove.least_of_a_case(Arguments, came_to), ("gemm", "often", 900))
 
