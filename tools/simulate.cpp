@@ -56,8 +56,9 @@ Subject simulated_subject(const Request& request, const library::KernelSource& s
   return subject;
 }
 
+// `reference` is the workload's, of which all machine forms have one.
 Simulated simulated(const Request& request, const ir::Kernel& machine, library::Workload& workload,
-                    const std::string& sizes) {
+                    library::Reference& reference, const std::string& sizes) {
   Simulated made;
   made.sizes = sizes;
   made.launches = launches_of(request);
@@ -69,7 +70,7 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, library::
   if (request.control_only) return made;
   // The reference of a file in the explicit level is an execution too, and what that one finds is
   // not to stand before what the schedules find.
-  made.compare = [&workload, reference = library::Reference()]() mutable {
+  made.compare = [&workload, &reference] {
     if (reference.values.empty()) reference = library::reference_of(workload);
     return library::compare(workload, reference);
   };
@@ -88,6 +89,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   Outcome outcome;
   outcome.seed = request.seed;
   std::vector<Execution> all;
+  std::vector<library::Reference> references(subject.workloads.size());
   for (ir::Kernel& form : subject.forms) {
     if (!request.breakage.empty()) breakage = checks::break_kernel(form, request.breakage);
     for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
@@ -97,7 +99,9 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
         options.multiprocessors = checks::shrunken_multiprocessors(form, i >= subject.usual);
       }
       if (request.multiprocessors) options.multiprocessors = *request.multiprocessors;
-      all.push_back({simulated(request, form, subject.workloads[i], subject.sizes[i]), options});
+      all.push_back(
+          {simulated(request, form, subject.workloads[i], references[i], subject.sizes[i]),
+           options});
     }
   }
   execute(request, all, outcome);

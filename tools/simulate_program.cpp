@@ -214,9 +214,11 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   return status_of(outcome);
 }
 
-// The results are held against float64.
+// The results are held against float64: `reference` is the cut's, of which all machine forms have
+// one.
 Simulated simulated(const Request& request, OperationCut& cut,
-                    const std::vector<ir::Kernel>& machine, std::int64_t runs) {
+                    const std::vector<ir::Kernel>& machine, library::Reference& reference,
+                    std::int64_t runs) {
   Simulated made;
   made.sizes = cut.sizes;
   library::Workload& workload = cut.made.workload;
@@ -230,7 +232,8 @@ Simulated simulated(const Request& request, OperationCut& cut,
   made.draws =
       request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
   if (request.control_only) return made;
-  made.compare = [&cut, after, reference = library::reference_of(workload)] {
+  made.compare = [&cut, &workload, &reference, after] {
+    if (reference.values.empty()) reference = library::reference_of(workload);
     cut.made.take(*after);
     return library::compare(cut.made.workload, reference);
   };
@@ -374,10 +377,12 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
   outcome.seed = request.seed;
   title.forms = operation.forms.size();
   std::vector<Execution> all;
+  std::vector<library::Reference> references(operation.cuts.size());
   for (std::vector<ir::Kernel>& machine : operation.forms) {
     if (!request.breakage.empty()) breakage = checks::break_one_of(machine, request.breakage);
-    for (OperationCut& cut : operation.cuts) {
-      all.push_back({simulated(request, cut, machine, title.runs), cut.options});
+    for (std::size_t i = 0; i < operation.cuts.size(); ++i) {
+      OperationCut& cut = operation.cuts[i];
+      all.push_back({simulated(request, cut, machine, references[i], title.runs), cut.options});
     }
   }
   execute(request, all, outcome);

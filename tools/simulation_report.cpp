@@ -186,7 +186,8 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   Json faults = Json::array(), cases = Json::array();
   for (const simulator::Fault& fault : outcome.faults) faults.push_back(json_of(fault));
   for (const Case& each : outcome.cases) {
-    Json json = {{"sizes", each.sizes}, {"schedules", each.schedules}};
+    Json json = {
+        {"sizes", each.sizes}, {"schedules", each.schedules}, {"operations", each.operations}};
     if (each.possible > 0) json["possible"] = each.possible;
     if (each.one_for_all) json["one_for_all"] = true;
     cases.push_back(std::move(json));

@@ -63,11 +63,10 @@ struct ProgramExecutable::State {
   std::unique_ptr<RunNumbers> numbers;          // of `program`, with these
 
   std::byte* at(int buffer, int rank) const {
-    if (!passed.empty()) {
-      // Of those that the program has as recorded: what its kernels own comes behind them.
-      const std::vector<std::byte*>& own = passed[static_cast<std::size_t>(rank)];
-      const auto number = static_cast<std::size_t>(buffer);
-      if (number < own.size() && own[number] != nullptr) return own[number];
+    // What its kernels own comes behind the buffers that the program has as recorded.
+    if (!passed.empty() && static_cast<std::size_t>(buffer) < recorded.buffers.size()) {
+      std::byte* const own = passed.at(static_cast<std::size_t>(rank)).at(buffer);
+      if (own != nullptr) return own;
     }
     return ranks->at(buffer, rank);
   }

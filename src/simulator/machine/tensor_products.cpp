@@ -8,6 +8,7 @@
 
 #include "simulator/machine/instruction_descriptor.h"
 #include "simulator/machine/matrix_reader.h"
+#include "simulator/vector_clones.h"
 
 // tcgen05.mma: the descriptors say what is multiplied, and where operands in shared memory lie.
 namespace tilewright::simulator {
@@ -236,6 +237,30 @@ std::vector<float> read_b(Launch& launch, Warp& warp, const TensorWork& work,
   return values;
 }
 
+// Adds to each row's sum its k products with the column's factors, one after the other. `rows` are
+// a's, [k][m]; `factors` begins in b's column, whose elements are `stride` apart.
+TW_VECTOR_CLONES void add_column(int k, int m, const float* rows, const float* factors, int stride,
+                                 float* sums) {
+  constexpr int kRun = 64;  // of sums that stay in registers
+  int first = 0;
+  for (; first + kRun <= m; first += kRun) {
+    float run[kRun];
+    std::copy_n(sums + first, kRun, run);
+    for (int i = 0; i < k; ++i) {
+      const float factor = factors[static_cast<std::size_t>(i) * stride];
+      const float* const row = rows + static_cast<std::size_t>(i) * m + first;
+      for (int r = 0; r < kRun; ++r) run[r] += row[r] * factor;
+    }
+    std::copy_n(run, kRun, sums + first);
+  }
+  for (; first < m; ++first) {
+    for (int i = 0; i < k; ++i) {
+      sums[first] += rows[static_cast<std::size_t>(i) * m + first] *
+                     factors[static_cast<std::size_t>(i) * stride];
+    }
+  }
+}
+
 // The CTA's rows.
 void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
               const std::vector<float>& b) {
@@ -274,11 +299,7 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
       continue;
     }
     take_sums(at.column + column);
-    for (int i = 0; i < product.k && valued; ++i) {
-      const float factor = b[static_cast<std::size_t>(i) * shape.n + column];
-      const float* const rows = a.data() + static_cast<std::size_t>(i) * m;
-      for (int row = 0; row < m; ++row) sums[row] += rows[row] * factor;
-    }
+    if (valued) add_column(product.k, m, a.data(), b.data() + column, shape.n, sums.data());
     put_sums(at.column + column);
   }
   if (!written) {
