@@ -12,7 +12,7 @@ import weakref
 from . import binding, reports
 from .binding import TilewrightError
 from .reports import Check, Difference
-from .tensor import arguments_of, describe, is_on_gpu, on_host
+from .tensor import arguments_of, describe, is_on_gpu, on_host, require_place
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 _NO_SUCH_KERNEL = -1
@@ -244,7 +244,10 @@ class LoadedKernel:
         """On the tensors' own device; on a GPU it is queued."""
         of_inputs, of_outputs = iter(inputs), iter(outputs)
         tensors = [next(of_inputs if each.is_input else of_outputs) for each in self._parameters]
-        handle = self._handle(self._target or ("cuda" if on_gpu else "cpu"))
+        target = self._target or ("cuda" if on_gpu else "cpu")
+        require_place(self.name, [each.name for each in self._parameters], tensors,
+                      target == "cuda")
+        handle = self._handle(target)
         numbers = (ctypes.c_double * len(scalars))(*scalars)
         self._library.kernel_run_with_scalars(handle, arguments_of(tensors), len(tensors), numbers,
                                               len(scalars), stream)

@@ -50,6 +50,11 @@ def paged(table=0, lengths=(1, 2), **options):
                            torch.tensor(lengths, dtype=I32), **options)
 
 
+class OnGpu:
+    __cuda_array_interface__ = {"data": (64, False), "shape": (4, 4), "strides": None,
+                                "typestr": "<f4", "version": 3}
+
+
 class Slips(unittest.TestCase):
     def refused(self, call, *parts):
         with self.subTest(parts[0]):
@@ -73,6 +78,9 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(X, normal(4, 7), X), "k is 8", "7 by axis 1 of B"),
                 (lambda: multiply(X.to("meta"), X, normal(4, 4)), "A has no data"),
                 (lambda: multiply(b"12345678", X, X), "gemm: A: bytes"),
+                (lambda: multiply(X, X.clone().requires_grad_(), X),
+                 "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),
+                (lambda: multiply(X, X, OnGpu()), "gemm: C lies on a GPU", "target cuda"),
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
                 (lambda: tilewright.load(__file__), "is no plug-in"),
@@ -118,7 +126,7 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets - 1), "[-1, 7], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 5)),
-                 "cu_seqlens of keys has a sequence of 8 rows, and max_lengths says 5"),
+                 "cu_seqlens of keys has a sequence of 8 rows", "(or max_seqlen) says 5"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
                  "max_lengths is '8'"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 8, 8)),

@@ -5,10 +5,12 @@ is kept from call to call, and gradients have an autograd.Function of their own:
 torch.library.register_autograd would cost several times as much.
 """
 
+import os
 import threading
 
 import torch
 
+from ..binding import TilewrightError, load_library
 from ..kernel import Kernel
 from ..tensor import arguments_of, describe
 from ._checks import refuse
@@ -18,8 +20,8 @@ MOST_CALLS = 1024  # that a thread keeps
 
 # All operators, whose implementations are in Python.
 _LIBRARY = torch.library.Library("tilewright", "DEF")
-_kernels = {}
-_making = threading.Lock()
+_kernels, _making = {}, {}  # by what they are made of; and a lock for each
+_ahead = set()  # what was begun before its call
 _calls = threading.local()
 
 
@@ -33,10 +35,11 @@ def define(schema, implementation, fake):
     return getattr(torch.ops.tilewright, name).default
 
 
-def differentiate(operator, tensors, keep, backward, implementation=None):
+def differentiate(operator, tensors, keep, backward, implementation=None, expect=None):
     """Gives an operator gradients. The first so many arguments are tensors or None;
-    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs. Returns the operator
-    with gradients as a function for calls that is_plain() says need no dispatcher."""
+    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs, and expect(*arguments)
+    is told before that it is to come. Returns the operator with gradients as a function for calls
+    that is_plain() says need no dispatcher."""
     below_autograd = torch._C._AutoDispatchBelowAutograd
 
     class Function(torch.autograd.Function):
@@ -60,6 +63,8 @@ def differentiate(operator, tensors, keep, backward, implementation=None):
         if torch.is_grad_enabled():
             for tensor in arguments[:tensors]:
                 if tensor is not None and tensor.requires_grad:
+                    if expect is not None:
+                        expect(*arguments)
                     return Function.apply(*arguments)
         with below_autograd():
             return operator(*arguments)
@@ -171,7 +176,32 @@ def _kernel(name, options, target, device):
     if target == "cuda" and key not in _kernels and torch.cuda.is_current_stream_capturing():
         refuse(f"{name} is not built, and a CUDA graph is being captured",
                "call it once with these sizes on the capture's stream before the capture")
-    with _making:
+    with _making.setdefault(key, threading.Lock()):
         if key not in _kernels:
             _kernels[key] = Kernel(name, target=target, device=device, **options)
         return _kernels[key]
+
+
+def build_ahead(name, options, device):
+    """Begins to build a kernel that will be called soon, where nothing waits for it. Its call finds
+    it in the cache: a graph may be captured meanwhile, when nothing can be loaded."""
+    key = (name, "cuda", device, *options.values())
+    if key in _ahead or key in _kernels or os.environ.get("TILEWRIGHT_CACHE") == "off":
+        return
+    _ahead.add(key)
+    library, lock = load_library(), _making.setdefault(key, threading.Lock())
+    major, minor = torch.cuda.get_device_capability(device)
+
+    def build():
+        try:
+            Kernel(name, target=f"sm_{major}{minor}a", library=library, **options)
+        except TilewrightError:
+            pass  # its call says so, if there is one
+        finally:
+            lock.release()
+
+    if lock.acquire(blocking=False):  # here, so that the call waits from now on
+        try:
+            threading.Thread(target=build, name=f"tilewright builds {name}").start()
+        except RuntimeError:  # there can be no more threads
+            lock.release()
