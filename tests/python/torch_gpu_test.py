@@ -22,7 +22,7 @@ from tilewright.torch import (
 )
 from tilewright.torch.flash_attn import flash_attn_with_kvcache
 from torch.nn import functional
-from torch_reference import leaves, normal, require_close, require_refusal
+from torch_reference import leaves, normal, opcheck, require_close, require_refusal
 
 # Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
 CASES = {
@@ -167,12 +167,12 @@ class Gpu(unittest.TestCase):
                       halves(wanted), torch.bfloat16)
 
     def test_opcheck(self):
-        torch.library.opcheck(
+        opcheck(
             torch.ops.tilewright.attention.default,
             (*inputs_of((2, 70, 90, 4, 2, 64, 64)), None, None, None, True, 0, 0.0, 0.0, 0, 0, ""),
-            rtol=1e-2, atol=1e-2)
+            error=1e-2)
         a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
-        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
+        opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), error=1e-2)
 
     def test_a_cache(self):
         """Whole, and in pages; two new keys of each sequence join it."""
