@@ -195,7 +195,6 @@ class Ahead(unittest.TestCase):
     def setUp(self):
         self.made, self.begun, self.go_on = [], threading.Event(), threading.Event()
         for patch in (mock.patch.object(_run, "Kernel", self.make),
-                      mock.patch.object(torch.cuda, "get_device_capability", lambda _: (9, 0)),
                       mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: False),
                       mock.patch.dict(_run._kernels, clear=True),
                       mock.patch.dict(_run._making, clear=True),
@@ -203,40 +202,40 @@ class Ahead(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def make(self, name, target, library=None, device=0, **options):
-        self.made.append((name, target, options))
-        if target == "sm_90a":
+    def make(self, name, target, device, **options):
+        self.made.append((name, target, device, options))
+        if name == "attention_backward" and not self.begun.is_set():
             self.begun.set()
             self.go_on.wait(10)
-            raise TilewrightError("error: there is no NVRTC")
+            if self.fails:
+                raise TilewrightError("error: there is no NVRTC")
         return self
 
-    def expect(self, window=0):
+    def expect(self):
         q, k = (types.SimpleNamespace(shape=(1, 8, heads, 64), dtype=torch.bfloat16, is_cuda=True,
                                       get_device=lambda: 1) for heads in (4, 2))
-        masked = (True, window, 0.0, 0.0)
+        masked = (True, 0, 0.0, 0.0)
         _attention._expect_gradients(q, k, k, None, None, None, *masked, 0, 0, "")
         return _attention.kernel_options(q, k, k, None, masked, lse_gradient=False)
 
     def test_a_call_waits_for_it_and_builds_what_it_could_not(self):
-        options = self.expect()
-        self.assertTrue(self.begun.wait(10))
-        self.expect()
-        call = threading.Thread(target=lambda: _run._kernel("attention_backward", options, "cuda",
-                                                            1))
-        call.start()
-        _run._kernel("attention_forward", options, "cuda", 1)  # which nothing holds up
-        self.assertEqual([(name, target) for name, target, _ in self.made],
-                         [("attention_backward", "sm_90a"), ("attention_forward", "cuda")])
-        self.go_on.set()
-        call.join(10)
-        self.assertEqual(self.made[2], ("attention_backward", "cuda", options))
-        self.assertEqual(self.made[0][2], options)
-
-    def test_there_is_nothing_to_keep_it_in(self):
-        with mock.patch.dict("os.environ", TILEWRIGHT_CACHE="off"):
-            self.expect(window=5)
-        self.assertEqual(self.made, [])
+        for self.fails in (False, True):
+            self.made.clear(), self.begun.clear(), self.go_on.clear()
+            _run._kernels.clear(), _run._making.clear(), _run._ahead.clear()
+            options = self.expect()
+            self.assertTrue(self.begun.wait(10))
+            self.expect()
+            call = threading.Thread(target=_run._kernel,
+                                    args=("attention_backward", options, "cuda", 1))
+            call.start()
+            # Which nothing holds up.
+            _run._kernel("attention_forward", options, "cuda", 1)
+            backward, forward = [(f"attention_{which}", "cuda", 1, options)
+                                 for which in ("backward", "forward")]
+            self.assertEqual(self.made, [backward, forward])
+            self.go_on.set()
+            call.join(10)
+            self.assertEqual(self.made, [backward, forward] + [backward] * self.fails)
 
 
 class Settings(unittest.TestCase):

@@ -5,12 +5,11 @@ is kept from call to call, and gradients have an autograd.Function of their own:
 torch.library.register_autograd would cost several times as much.
 """
 
-import os
 import threading
 
 import torch
 
-from ..binding import TilewrightError, load_library
+from ..binding import TilewrightError
 from ..kernel import Kernel
 from ..tensor import arguments_of, describe
 from ._checks import refuse
@@ -183,18 +182,16 @@ def _kernel(name, options, target, device):
 
 
 def build_ahead(name, options, device):
-    """Begins to build a kernel that will be called soon, where nothing waits for it. Its call finds
-    it in the cache: a graph may be captured meanwhile, when nothing can be loaded."""
+    """Begins to build a kernel that will be called soon. The call waits for what is left of it."""
     key = (name, "cuda", device, *options.values())
-    if key in _ahead or key in _kernels or os.environ.get("TILEWRIGHT_CACHE") == "off":
+    if key in _ahead or key in _kernels:
         return
     _ahead.add(key)
-    library, lock = load_library(), _making.setdefault(key, threading.Lock())
-    major, minor = torch.cuda.get_device_capability(device)
+    lock = _making.setdefault(key, threading.Lock())
 
     def build():
         try:
-            Kernel(name, target=f"sm_{major}{minor}a", library=library, **options)
+            _kernels[key] = Kernel(name, target="cuda", device=device, **options)
         except TilewrightError:
             pass  # its call says so, if there is one
         finally:
