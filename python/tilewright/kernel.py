@@ -31,6 +31,7 @@ class Kernel:
             create = self._library.kernel_create_in_group
             made = (name.encode(), text, group._handle, device)
         self._handle = self._library.make(create, *made)
+        self._made_of = name, target, device, options
         self._is_on_gpu = (target or self._library.default_target().decode()) == "cuda"
 
     def close(self):
@@ -39,7 +40,15 @@ class Kernel:
             self._handle = None
 
     def __del__(self):
-        self.close()
+        if "_handle" in self.__dict__:
+            self.close()
+
+    def __reduce__(self):
+        """A copy is made anew, also one by pickle."""
+        if self._group:
+            raise TilewrightError(f"error: {self._name} of a group of processes cannot be copied\n"
+                                  "  fix: make it in each of them, by its name and options")
+        return _again, self._made_of
 
     @property
     def tensors(self):
@@ -106,3 +115,7 @@ class Kernel:
         """Of an operation over the ranks of a group, by all of them: returns when all have ended
         its runs, and raises for a rank that has died, for which a stream would wait for ever."""
         self._library.kernel_synchronize(self._handle)
+
+
+def _again(name, target, device, options):
+    return Kernel(name, target, device, **options)

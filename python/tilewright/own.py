@@ -116,6 +116,7 @@ class LoadedKernel:
     def __init__(self, text, file, target, device, schedule):
         self._library = binding.load_library()
         self._text, self._file, self._target, self._device = text, file, target, device
+        self._made_of = text, file, target, device, schedule
         self._schedule = ",".join(f"{field}={reports.setting(value)}"
                                   for field, value in (schedule or {}).items())
         self._handles = {}
@@ -135,6 +136,10 @@ class LoadedKernel:
     def __del__(self):
         for handle in self.__dict__.get("_handles", {}).values():
             self._library.kernel_destroy(handle)
+
+    def __reduce__(self):
+        """A copy is made anew, also one by pickle."""
+        return _again, (self._made_of, self.gradient, self.gradients)
 
     def __repr__(self):
         scalars = [f"{name}=" for name in self.scalars]
@@ -307,6 +312,12 @@ class LoadedKernel:
         fields = filter(None, self._schedule.split(","))
         return {"schedule." + name: value
                 for name, value in (field.split("=") for field in fields)}
+
+
+def _again(made_of, gradient, gradients):
+    made = LoadedKernel(*made_of)
+    made.gradient, made.gradients = gradient, gradients
+    return made
 
 
 def _allocate(like, dtype, shape):

@@ -1,6 +1,8 @@
 """What a newcomer gets wrong: each call is an error of Python's that names the argument, its value
 and the fix."""
 
+import copy
+import pickle
 import unittest
 
 import tilewright
@@ -27,6 +29,7 @@ from tilewright.torch import (
     unpad,
     varlen_attn,
 )
+from torch.autograd import forward_ad
 from torch_reference import normal, require_refusal
 
 I32, FP8 = torch.int32, torch.float8_e4m3fn
@@ -95,6 +98,27 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.tune("gemm", sizes={"q": 1}, model_only=True),
                  "no length 'q'")):
             self.refused(call, *parts)
+
+    def test_ways_to_differentiate(self):
+        def tangent():
+            with forward_ad.dual_level():
+                return attention(forward_ad.make_dual(Q, Q), K, K)
+
+        attention(Q, K, K)  # later calls are like an earlier one
+        for call in (tangent, lambda: torch.func.jvp(lambda q: attention(q, K, K), (Q,), (Q,)),
+                     lambda: torch.func.jvp(softmax, (X,), (X,))):
+            self.refused(call, "in forward mode", "torch.autograd.grad")
+        for function in (lambda q: attention(q, K, K).sum(), lambda q: softmax(q).sum()):
+            self.refused(lambda f=function: torch.func.grad(f)(Q), "torch.func differentiates",
+                         "torch.autograd.grad")
+        with forward_ad.dual_level():  # of others alone
+            self.assertEqual(attention(Q, K, K).shape, Q.shape)
+
+    def test_copies_of_kernels(self):
+        for again in (copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+            product = zeros(4, 4, dtype=torch.float32)
+            again(kernel())(X, X, product)
+            self.assertTrue(torch.allclose(product, X @ X.t()))
 
     def test_attention(self):
         offsets = torch.tensor([0, 8], dtype=I32)

@@ -8,6 +8,7 @@ torch.library.register_autograd would cost several times as much.
 import threading
 
 import torch
+from torch.autograd import forward_ad
 
 from ..binding import TilewrightError
 from ..kernel import Kernel
@@ -22,6 +23,7 @@ _LIBRARY = torch.library.Library("tilewright", "DEF")
 _kernels, _making = {}, {}  # by what they are made of; and a lock for each
 _ahead = set()  # what was begun before its call
 _calls = threading.local()
+_under_transforms = torch._C._are_functorch_transforms_active
 
 
 def define(schema, implementation, fake):
@@ -59,9 +61,14 @@ def differentiate(operator, tensors, keep, backward, implementation=None, expect
             return results
 
     def call(*arguments):
+        if forward_ad._current_level >= 0:
+            _refuse_tangents(operator, arguments[:tensors])
         if torch.is_grad_enabled():
             for tensor in arguments[:tensors]:
                 if tensor is not None and tensor.requires_grad:
+                    if _under_transforms():
+                        refuse(f"torch.func differentiates {operator.name()}, which it cannot",
+                               "use torch.autograd.grad, or PyTorch's own function there")
                     if expect is not None:
                         expect(*arguments)
                     return Function.apply(*arguments)
@@ -70,6 +77,13 @@ def differentiate(operator, tensors, keep, backward, implementation=None, expect
 
     _LIBRARY.impl(operator.name(), call, "Autograd")
     return Direct.apply
+
+
+def _refuse_tangents(operator, tensors):
+    for tensor in tensors:
+        if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
+            refuse(f"{operator.name()} is differentiated in forward mode, and has no such gradient",
+                   "use torch.autograd.grad, or PyTorch's own function there")
 
 
 def refuse_gradients(operator, tensors, said, fix):
