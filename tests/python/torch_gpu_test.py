@@ -1,5 +1,6 @@
 """tilewright.torch on a GPU: results and gradients, streams, CUDA graphs, and compiled code."""
 
+import threading
 import unittest
 
 import torch
@@ -190,6 +191,19 @@ class Gpu(unittest.TestCase):
             out = flash_attn_with_kvcache(q, cache.clone(), cache.clone(), new, new,
                                           cache_seqlens=seqlens, causal=True, **options)
             require_close(self, what, out, torch.cat(wanted), dtype)
+
+    def test_a_gradient_is_built_while_a_graph_is_captured(self):
+        inputs, x = inputs_of((1, 64, 64, 2, 2, 64, 64)), torch.zeros(8, device="cuda")
+        attention(*(tensor.detach() for tensor in inputs), scale=0.37)
+        out, graph = attention(*inputs, scale=0.37), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for thread in threading.enumerate():
+                if thread.name.startswith("tilewright builds"):
+                    thread.join()
+            x += 1
+        graph.replay()
+        self.assertEqual(x.tolist(), [1.0] * 8)
+        torch.autograd.grad(out, inputs, out)
 
     def test_pytorchs_own_attention(self):
         enable()
