@@ -27,6 +27,7 @@
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
+#include "support/parallel.h"
 #include "tilewright/program.h"
 
 namespace tilewright {
@@ -116,13 +117,16 @@ const CallerRuns& ProgramExecutable::State::callers() {
 }
 
 void ProgramExecutable::State::build() {
-  for (const auto& kernel : recorded.kernels) {
-    const compiler::BuiltKernel built =
-        compiler::build_kernel(*kernel, target.arch, build_options(options));
-    machine.push_back(built.program.machine);
+  // The assembler takes seconds for a large one.
+  std::vector<std::optional<compiler::BuiltKernel>> built(recorded.kernels.size());
+  in_parallel(thread_count(0), built.size(), [&](std::size_t i, unsigned) {
+    built[i] = compiler::build_kernel(*recorded.kernels[i], target.arch, build_options(options));
+  });
+  for (const auto& each : built) {
+    machine.push_back(each->program.machine);
     if (!ranks) continue;
     for (const int rank : ranks->own()) {
-      kernels[rank].push_back(std::make_unique<compiler::CompiledKernel>(built.program, built.build,
+      kernels[rank].push_back(std::make_unique<compiler::CompiledKernel>(each->program, each->build,
                                                                          ranks->device(rank)));
     }
   }
