@@ -283,6 +283,11 @@ void deterministic_backward(const Attention& a, const Recording<Sequences>& to) 
         // Its sums are of queries, as the others' are of keys: so are its blocks.
         Attention turned = a;
         std::swap(turned.block_q, turned.block_k);
+        // Four warpgroups have the registers for it where rows are short.
+        if (plan_case("256 queries", std::max(a.dim, a.dim_v) <= 64)) {
+          turned.block_q = 256;
+          turned.block_k = 64;
+        }
         run("_queries",
             [&](const std::string& of) { return query_gradient<Sequences>(turned, a.block_q, of); },
             {b.Q, b.K, b.V, b.dO, b.L, b.D, b.dQ});
@@ -324,9 +329,8 @@ Kernel backward_statistics(const Attention& a, bool of_lse, const std::string& n
 
 Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
-  const int dim = std::max(a.dim, a.dim_v);
-  a.block_k = plan_case("128 keys", dim <= 128) ? 128 : 64;
-  a.block_q = plan_case("128 queries", dim <= 64) ? 128 : 64;
+  a.block_k = 128;
+  a.block_q = plan_case("128 queries", std::max(a.dim, a.dim_v) <= 64) ? 128 : 64;
   return a;
 }
 

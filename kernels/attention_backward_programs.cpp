@@ -35,6 +35,15 @@ SummedParts parts_of_sums(Program& program, const std::string& name, const std::
   return parts;
 }
 
+// Of heads that share keys, where all of them have been summed.
+template <typename Sequences>
+void convert_key_sums(const Attention& a, const std::string& name, const Launches& stream,
+                      const std::vector<Part>& parts) {
+  stream.launch(
+      name + "_keys",
+      [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, of); }, parts);
+}
+
 // dQ is summed in memory. dK and dV of heads that share keys may be summed there too.
 template <typename Sequences>
 void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& caller,
@@ -64,10 +73,8 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
             [&](const std::string& of) { return wide_gradients_sm90<Sequences>(a, plan, of); },
             with_offsets(Of::both, all));
         if (plan.sums_keys_apart()) {
-          stream.launch(
-              name + "_keys",
-              [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, of); },
-              with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+          convert_key_sums<Sequences>(a, name, stream,
+                                      with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
         }
         stream.launch(
             name + "_queries",
@@ -114,10 +121,8 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
             name, [&](const std::string& of) { return gradients_sm90<Sequences>(a, plan, of); },
             with_offsets(Of::both, all));
         if (plan.sums_keys_apart()) {
-          stream.launch(
-              name + "_keys",
-              [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, of); },
-              with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+          convert_key_sums<Sequences>(a, name, stream,
+                                      with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
         }
         if (!plan.ordered) {
           stream.launch(

@@ -105,10 +105,10 @@ enum class Order : std::uint8_t {
   blocks,  // that of their numbers, x fastest: the same bits in every launch
   any,     // as they come: the last bits of sums may differ from launch to launch
 };
-// Adds the tile to a view of an inout tensor of f32, at the tile level: of the view's shape, and
-// only elements that exist. Several blocks of the grid may add to one place. The kernel neither
-// loads nor stores what it adds to. With Order::blocks a block waits, at its first addition, until
-// those before it have done all of theirs. Raises Error(usage) for another tensor or tile.
+// Adds the tile to a view of an inout tensor of f32, bf16 or f16, at the tile level: of the view's
+// shape and dtype, and only elements that exist. Each addition rounds to the dtype. Several blocks
+// of the grid may add to one place. The kernel neither loads nor stores it. With Order::blocks a
+// block waits, at its first addition, until those before it have done all of theirs. Raises Error.
 void add(const TensorView& view, const Tile& tile, Order order = Order::blocks,
          SourceLocation where = here());
 // An i32 element in global memory: one index an axis. Outside the tensor there is none: a fault.

@@ -16,6 +16,9 @@ std::string instruction_of(const ir::Operation& operation, DType dtype) {
     return fmt::format("cp.reduce.async.bulk.tensor.add of {}", name_of(dtype));
   }
   const int width = analysis::elements_at_once(operation, dtype);
+  if (size_of(dtype) == 2) {  // pairs, however many lie side by side
+    return fmt::format("red.global.add.{}{}", name_of(dtype), width > 1 ? "x2" : "");
+  }
   return fmt::format("red.global.add{}.{}", width > 1 ? fmt::format(".v{}", width) : "",
                      name_of(dtype));
 }

@@ -157,7 +157,8 @@ void verify_element_order(const VerifierContext& context, const Parameter& tenso
                   "adds in the order of the blocks, and in one of PTX");
   if (!attributes.has(Key::function)) return;
   verify_combined(context, tensor.dtype);
-  context.require(in_order || tensor.dtype == DType::f32, "adds {} in no order, expected f32",
+  const bool has_own = is_float(tensor.dtype) && size_of(tensor.dtype) > 1;
+  context.require(in_order || has_own, "adds {} in no order, expected f32, bf16 or f16",
                   name_of(tensor.dtype));
 }
 

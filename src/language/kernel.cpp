@@ -193,10 +193,11 @@ void record_addition(Tracer& tracer, const ResolvedView& to, const Tile& tile, b
         .raise();
   }
   // Other dtypes are added in an order that the author says (ordered_tiles.cpp).
-  if (to.parameter->dtype != f32) {
+  const DType dtype = to.parameter->dtype;
+  if (!is_float(dtype) || size_of(dtype) == 1) {
     const bool is_explicit = tracer.kernel().form == ir::Form::scheduled;
-    Diagnostic(where, call + ": there is no add of " + std::string(name_of(to.parameter->dtype)) +
-                          ", but add of f32")
+    Diagnostic(where, call + ": there is no add of " + std::string(name_of(dtype)) +
+                          ", but add of f32, bf16 and f16")
         .token(call)
         .note(to.parameter->where, name + " is declared")
         .fix(std::string("add to a tensor of f32") +

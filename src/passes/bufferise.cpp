@@ -300,6 +300,7 @@ class RoleLowering {
     block.body.pop_back();
     yield.operands = yielded;
     std::vector<Operation> outer = code_.begin_block();
+    products_.begin_block(block);
     for (Operation& operation : block.body) visit(operation);
     code_.copy_all(moves, yield.where);
     products_.end_block();

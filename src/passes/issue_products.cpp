@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "analysis/definitions.h"
-#include "passes/tile_registers.h"
+#include "analysis/tile_registers.h"
 
 namespace tilewright::passes {
 namespace {
@@ -179,7 +179,7 @@ class Live {
     const ir::Type& type = kernel_.type(value);
     const bool has_rows = type.is_tile() && type.shape.size() == 2 && type.shape[0] == rows_;
     if (!has_rows || analysis::is_loaded(definitions_, value)) return 0;
-    return tile_registers(kernel_, type);
+    return analysis::tile_registers(kernel_, type);
   }
 
   const ir::Kernel& kernel_;
@@ -226,7 +226,7 @@ class Issuing {
     for (const Later later : {Later::as_early_as_possible, Later::as_written}) {
       Order order = Issue(body, later).order();
       const bool asked = kernel_.schedule.overlap.value_or(false);
-      if (!asked && live.most(order) > registers_for_tiles(kernel_, rows_)) continue;
+      if (!asked && live.most(order) > analysis::registers_for_tiles(kernel_, rows_)) continue;
       if (!std::is_sorted(order.begin(), order.end()))
         orders_.emplace_back(&loop, std::move(order));
       return;

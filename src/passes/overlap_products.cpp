@@ -6,9 +6,9 @@
 #include <string>
 
 #include "analysis/definitions.h"
+#include "analysis/tile_registers.h"
 #include "ir/builder.h"
 #include "ir/cloner.h"
-#include "passes/tile_registers.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::passes {
@@ -185,7 +185,8 @@ class Rotation {
     if (front_.empty()) return "no other product begins an iteration by itself";
     return "tiles of " + std::to_string(live_registers().live) +
            " registers of a thread would be live, and there are " +
-           std::to_string(registers_for_tiles(kernel_, live_registers().rows)) + " for them";
+           std::to_string(analysis::registers_for_tiles(kernel_, live_registers().rows)) +
+           " for them";
   }
   std::string why_not_repeatable(ValueId value) const {
     const std::set<const Operation*> needed = slice({value});
@@ -225,7 +226,7 @@ class Rotation {
       const ir::Type& type = kernel_.type(value);
       if (!type.is_tile() || type.shape.size() != 2) return;
       all.rows = std::max(all.rows, type.shape[0]);
-      all.live += tile_registers(kernel_, type);
+      all.live += analysis::tile_registers(kernel_, type);
     };
     for (const Operation* o : front_) add(o->results[0]);
     for (const ValueId value : loop_.results) add(value);
@@ -234,7 +235,7 @@ class Rotation {
   }
   bool fits() const {
     const auto [live, rows] = live_registers();
-    return live <= registers_for_tiles(kernel_, rows);
+    return live <= analysis::registers_for_tiles(kernel_, rows);
   }
 
   std::vector<ValueId> prologue(Builder& builder, ValueId low,

@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
+#include "passes/begin_sums.h"
 #include "passes/bufferise.h"
 #include "passes/check_accesses.h"
 #include "passes/check_divergence.h"
@@ -79,6 +80,7 @@ constexpr Pass kPasses[] = {
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
     {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
+    {"begin_sums", begin_sums, &Numerics::fold_accumulators},
     {"overlap_products", overlap_products, &Rewrites::overlap_products},
     {"issue_products", issue_products, &Rewrites::overlap_products},
     {"peel_masks", peel_masks},

@@ -24,10 +24,11 @@ std::int64_t shared_bytes_of_cta(const TargetLimits& limits, int ctas) {
 constexpr std::int64_t kBarrierBytes = 1024;  // and what else is small
 constexpr int kMostStages = 4;                // more bring nothing: docs/log
 constexpr std::int64_t kVectorRows = 8;       // of shared memory, for one
+constexpr std::int64_t kCopyAlignment = 128;  // bytes, of where a copy begins in shared memory
 
 // Columns of a piece, and through how many buffers pieces go in turn. The best first: as many as a
-// 128-byte swizzle spans.
-constexpr SharedPlan::StagingSize kStagingSizes[] = {{64, 2}, {64, 1}, {32, 1}, {16, 1}};
+// 128-byte swizzle spans. Without any, registers are stored as they lie.
+constexpr SharedPlan::StagingSize kStagingSizes[] = {{64, 2}, {64, 1}, {32, 1}, {16, 1}, {0, 0}};
 
 }  // namespace
 
@@ -70,12 +71,17 @@ SharedPlan::SharedPlan(const Placement& placement, std::int64_t reserved)
     plan_staging(size);
     return choose_stages();
   };
-  // Staging gives way to a second stage of what loops load, and to a first one of everything.
-  const auto loads_ahead = [&](const StagingSize& size) {
-    return choose(size) && this->loads_ahead();
-  };
-  if (std::any_of(std::begin(kStagingSizes), std::end(kStagingSizes), loads_ahead) ||
-      std::any_of(std::begin(kStagingSizes), std::end(kStagingSizes), choose)) {
+  // Staging gives way to a second stage of what loops load, of as many rings as that helps, and to
+  // a first one of everything.
+  const StagingSize* best = nullptr;
+  std::int64_t most = -1;
+  for (const StagingSize& size : kStagingSizes) {
+    if (!choose(size) || loaded_ahead() <= most) continue;
+    most = loaded_ahead();
+    best = &size;
+  }
+  if (best != nullptr) {
+    choose(*best);
     return;
   }
   // What is left behind is the smallest plan. The others may take less than was left to them.
@@ -98,7 +104,9 @@ void SharedPlan::plan_rings(const ir::Block& block, int loops) {
         RingPlan ring;
         ring.name = placement_.kernel.parameter_of(o.operands[0])->name;
         ring.dtype = type.dtype;
-        ring.rows = static_cast<int>(placement_.row_in_ring(o) ? kVectorRows : type.shape[0]);
+        const bool begins_anywhere = type.shape[1] * size_of(type.dtype) % kCopyAlignment == 0;
+        const bool fills_up = placement_.row_in_ring(o) && !begins_anywhere;
+        ring.rows = static_cast<int>(fills_up ? kVectorRows : type.shape[0]);
         ring.columns = static_cast<int>(type.shape[1]);
         ring.where = o.where;
         rings_.push_back(ring);
@@ -183,7 +191,7 @@ bool SharedPlan::declared(ir::ValueId value) const {
 
 void SharedPlan::plan_staging(const StagingSize& size) {
   staging_.clear();
-  if (placement_.turns()) return;
+  if (placement_.turns() || size.buffers == 0) return;
   const std::size_t first = buffers_.size();
   bool in_turn = true;  // the buffers, from store to store
   ir::for_each(placement_.kernel.body, [&](const Operation& o) {
@@ -227,10 +235,11 @@ const SharedPlan::Staging* SharedPlan::staging_of(const Operation& store) const 
   return at == staging_.end() ? nullptr : &at->second;
 }
 
-// Whether all that loops read is loaded while what came before it is read.
-bool SharedPlan::loads_ahead() const {
-  return std::all_of(rings_.begin(), rings_.end(),
-                     [](const RingPlan& ring) { return !ring.in_loop || ring.stages > ring.held; });
+// How many of the loops' rings are loaded while what came before is read.
+std::int64_t SharedPlan::loaded_ahead() const {
+  return std::count_if(rings_.begin(), rings_.end(), [](const RingPlan& ring) {
+    return ring.in_loop && ring.stages > ring.held;
+  });
 }
 
 std::int64_t SharedPlan::bytes() const {

@@ -74,7 +74,7 @@ class SharedPlan {
   void plan_staging(const StagingSize& size);
   // The first buffer of the kind that is not taken.
   std::size_t buffer(const Buffer& kind, const std::set<std::size_t>& taken);
-  bool loads_ahead() const;
+  std::int64_t loaded_ahead() const;
   bool choose_stages();
   void check_stages() const;
   [[noreturn]] void refuse() const;

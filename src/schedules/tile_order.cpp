@@ -26,6 +26,35 @@ void for_each_loop_load(const Placement& placement, const ir::Block& block, bool
   }
 }
 
+// Which way a number goes while an index rises, as far as its operations say.
+struct Trend {
+  bool rises = false, falls = false;
+  Trend& operator+=(const Trend& other) {
+    rises |= other.rises;
+    falls |= other.falls;
+    return *this;
+  }
+  Trend operator-() const { return {falls, rises}; }
+};
+
+// What a number is multiplied with or divided by is taken not to be negative. A condition says
+// whether there is anything, not how much.
+Trend trend_of(const Placement& placement, ir::ValueId value, ir::ValueId index) {
+  if (value == index) return {true, false};
+  if (!placement.depends(value, index)) return {};
+  const Operation& o = *placement.definitions[value];
+  const auto of = [&](std::size_t i) { return trend_of(placement, o.operands[i], index); };
+  Trend trend = of(o.op == Op::select ? 1 : 0);
+  if (o.op == Op::sub) return trend += -of(1);
+  if (o.op == Op::select) return trend += of(2);
+  if (o.op == Op::add || o.op == Op::max || o.op == Op::min) return trend += of(1);
+  const bool scaled = (o.op == Op::mul || o.op == Op::div) &&
+                      (!placement.depends(o.operands[1], index) ||
+                       (o.op == Op::mul && !placement.depends(o.operands[0], index)));
+  if (scaled) return trend += o.op == Op::mul ? of(1) : Trend();
+  return {true, true};
+}
+
 bool address_depends(const Placement& placement, const Operation& load, ir::ValueId argument) {
   const std::size_t rank = load.attributes.integers(Key::sizes).size();
   return std::any_of(load.operands.begin() + 1, load.operands.begin() + 1 + rank,
@@ -49,13 +78,15 @@ TileOrder::TileOrder(const Placement& placement) : counted_(placement.groups >= 
     const ir::ValueId argument = kernel.body.arguments[i];
     Axis axis{kernel.grid[i]};
     ir::for_each(kernel.body, [&](const Operation& o) {
-      axis.lengthens |= o.op == Op::for_loop && placement.depends(o.operands[1], argument) &&
-                        of_tile(o.operands[1]);
+      if (o.op != Op::for_loop || !of_tile(o.operands[1])) return;
+      counted_ |= placement.depends(o.operands[1], argument);
+      Trend length = trend_of(placement, o.operands[1], argument);
+      if (of_tile(o.operands[0])) length += -trend_of(placement, o.operands[0], argument);
+      axis.lengthens |= length.rises;
     });
     for_each_loop_load(placement, kernel.body, false, [&](const Operation& load) {
       axis.shared |= !address_depends(placement, load, argument);
     });
-    counted_ |= axis.lengthens;
     axes_.push_back(axis);
   }
   Dim others = 1;

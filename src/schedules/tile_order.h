@@ -23,7 +23,7 @@ class TileOrder {
   struct Axis {
     Dim extent;
     bool shared = false;     // what some loop loads does not depend on it
-    bool lengthens = false;  // the end of a loop does
+    bool lengthens = false;  // a loop is longer where it is greater
   };
   Dim shared_bytes(const Placement& placement, std::size_t axis) const;
   std::vector<Index> rows_of_groups(const Index& number, std::size_t shared) const;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/tile_registers.h"
 #include "schedules/block_turns.h"
 #include "schedules/declared_maps.h"
 #include "schedules/group_exchange.h"
@@ -111,7 +112,12 @@ class LoadAndMath final : public Retracer {
     std::map<const Operation*, std::vector<ValueId>> ends;
     for (const auto& [load, reader] : last_readers(block)) ends[reader].push_back(load);
     const std::size_t before = products_->count();
-    const std::vector<bool> first = early(block, [&](const Operation& o) { return may_lead(o); });
+    const std::vector<ValueId> begin = rows_that_begin(block);
+    const bool rows_lead =
+        !placement_.in_tensor_memory() && analysis::rows_fit(tile_, block, begin);
+    const std::vector<bool> first = early(block, [&](const Operation& o) {
+      return may_lead(o) || (rows_lead && is_row_before(block, o));
+    });
     for (std::size_t i = 0; i < first.size(); ++i) {
       if (first[i]) operation(block.body[i]);
     }
@@ -161,6 +167,37 @@ class LoadAndMath final : public Retracer {
     return ir::info(o.op).pure() && !o.results.empty() && values_.scalar(o.results[0]) &&
            std::all_of(o.operands.begin(), o.operands.end(),
                        [&](ValueId v) { return values_.scalar(v); });
+  }
+
+  // Of what a block computes: what the sum of one of its products begins with.
+  static bool begins(const ir::Block& block, const Operation& o) {
+    return ir::info(o.op).elementwise() &&
+           std::any_of(block.body.begin(), block.body.end(), [&](const Operation& reader) {
+             return reader.op == Op::dot && reader.operands.size() > 2 &&
+                    reader.operands[2] == o.results[0];
+           });
+  }
+
+  // Of the values that the block loads those that no more than that is computed from.
+  static std::vector<ValueId> rows_that_begin(const ir::Block& block) {
+    std::vector<ValueId> rows;
+    for (const Operation& load : block.body) {
+      if (load.op != Op::load) continue;
+      const bool all =
+          std::all_of(block.body.begin(), block.body.end(), [&](const Operation& reader) {
+            const auto& read = reader.operands;
+            return std::count(read.begin(), read.end(), load.results[0]) == 0 ||
+                   begins(block, reader);
+          });
+      if (all) rows.push_back(load.results[0]);
+    }
+    return rows;
+  }
+
+  // Rows of numbers from shared memory, and what sums begin with of them: beside products that read
+  // both operands there, loads are starved.
+  bool is_row_before(const ir::Block& block, const Operation& o) const {
+    return (o.op == Op::load && placement_.row_in_ring(o)) || begins(block, o);
   }
 
   void operation(const Operation& o) {

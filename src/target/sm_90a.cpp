@@ -119,9 +119,9 @@ Target sm_90a() {
   t.preparation = {// Of the kernel's own starts: later passes shift them.
                    "check_starts", "materialise_extents", "drop_selects", "fold_accumulators",
                    // The passes behind it count who reads a value.
-                   "eliminate_folded", "skip_hidden", "skip_identities", "overlap_products",
-                   "issue_products", "peel_masks", "simplify_loops", "eliminate_common_loops",
-                   "hoist_loops", "eliminate_loops",
+                   "eliminate_folded", "skip_hidden", "skip_identities", "begin_sums",
+                   "overlap_products", "issue_products", "peel_masks", "simplify_loops",
+                   "eliminate_common_loops", "hoist_loops", "eliminate_loops",
                    // Nothing may merge again what it makes twice.
                    "separate_columns"};
   t.schedules = {"warpgroups", "rows"};

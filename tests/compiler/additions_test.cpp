@@ -31,7 +31,7 @@ std::vector<std::string> additions_of(const Kernel& kernel) {
   return texts;
 }
 
-enum class As { product, fragments, columns_apart };
+enum class As { product, fragments, columns_apart, pairs, halves_apart };
 
 // A product's result of two parts of columns, added to memory part by part.
 Kernel add_product(As how) {
@@ -39,10 +39,14 @@ Kernel add_product(As how) {
   const Tensor A = kernel.in("A", bf16, {64, 64}), B = kernel.in("B", bf16, {64, 64});
   const Tensor sums = kernel.inout("sums", f32, {32, 128}), C = kernel.inout("C", f32, {64, 64});
   const Tensor apart = kernel.inout("apart", f32, {64, 64});
+  const Tensor pairs = kernel.inout("pairs", bf16, {64, 64});
+  const Tensor halves = kernel.inout("halves", f16, {64, 64});
   kernel.ctas(2);
   test::multiply_once(kernel, A, B, 64, 64, [&](const Tile& product) {
     if (how == As::product) atomic_add(C(all, all), product);
     if (how == As::columns_apart) atomic_add(apart(all, all), product.T());
+    if (how == As::pairs) atomic_add(pairs(all, all), product.cast(bf16));
+    if (how == As::halves_apart) atomic_add(halves(all, all), product.cast(f16).T());
     if (how != As::fragments) return;
     for (int part = 0; part < 2; ++part) {
       const Tile half = product.slice({0, 32 * part}, {64, 32});
@@ -59,6 +63,10 @@ TEST(Additions, AsWideAsTheLayoutAllows) {
               ElementsAre("2 red.global.add.v4.f32 to sums"));
   EXPECT_THAT(additions_of(add_product(As::columns_apart)),
               ElementsAre("1 red.global.add.f32 to apart"));
+  EXPECT_THAT(additions_of(add_product(As::pairs)),
+              ElementsAre("1 red.global.add.bf16x2 to pairs"));
+  EXPECT_THAT(additions_of(add_product(As::halves_apart)),
+              ElementsAre("1 red.global.add.f16 to halves"));
 }
 
 TEST(Additions, ByTmaToo) {

@@ -17,7 +17,7 @@ struct TracedSums {
   Tensor In = kernel.in("In", f32, {rows, 64});
   Tensor Out = kernel.out("Out", f32, {rows, 64});
   Tensor Sums = kernel.inout("Sums", f32, {rows, 64});
-  Tensor Rounded = kernel.inout("Rounded", bf16, {rows, 64});
+  Tensor Counted = kernel.inout("Counted", i32, {rows, 64});
   Block block = rows.block(0, 64);
 };
 
@@ -48,11 +48,11 @@ TEST(AtomicAddErrors, WhatIsNotReadAndWritten) {
 
 TEST(AtomicAddErrors, DTypesAndShapes) {
   in_math("atomic_add(",
-          {"atomic_add: there is no add of bf16, but add of f32", "Rounded is declared at",
-           "fix: add to a tensor of f32"},
+          {"atomic_add: there is no add of i32, but add of f32, bf16 and f16",
+           "Counted is declared at", "fix: add to a tensor of f32"},
           [](TracedSums& t) {
-            const Tile tile = zeros({64, 64}, bf16);
-            atomic_add(t.Rounded(t.block, all), tile);
+            const Tile tile = zeros({64, 64}, i32);
+            atomic_add(t.Counted(t.block, all), tile);
           });
   in_math("atomic_add(",
           {"the tile is tile<bf16, 64x64>, the place in Sums is tile<f32, 64x64>",
@@ -118,10 +118,10 @@ TEST(AddErrors, WhatIsNotReadAndWritten) {
 
 TEST(AddErrors, DTypesAndShapes) {
   in_block("add(",
-           {"add: there is no add of bf16, but add of f32", "Rounded is declared at",
+           {"add: there is no add of i32, but add of f32, bf16 and f16", "Counted is declared at",
             "fix: add to a tensor of f32"},
            [](TracedSums& t) {
-             add(t.Rounded(t.block, all), zeros({64, 64}, bf16));
+             add(t.Counted(t.block, all), zeros({64, 64}, i32));
            });
   in_block("add(",
            {"the tile is tile<bf16, 64x64>, the place in Sums is tile<f32, 64x64>",

@@ -1,3 +1,4 @@
+#include "passes/begin_sums.h"
 #include "passes/contract_fma.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
@@ -280,6 +281,41 @@ TEST(FoldAccumulatorsTest, OnlyWhereTheProductHasNoOtherUse) {
                                              "  %10: tile<f32, 64x64> = max %8, %9\n",
                                              "%10"));
   expect_unchanged(fold_accumulators, folded("  %9: tile<f32, 64x64> = sub %7, %8\n", "%9"));
+}
+
+// With a column or a row in place of X.
+std::string less(const std::string& shape, const std::string& operations) {
+  std::string text = folded(operations, "%9");
+  const std::string whole = "  %7: tile<f32, 64x64> = load %1, %4, %4, %5, %5 {sizes = [64, 64]}";
+  const std::string sizes = shape == "64x1" ? "[64, 1]" : "[1, 64]";
+  return text.replace(
+      text.find(whole), whole.size(),
+      "  %7: tile<f32, " + shape + "> = load %1, %4, %4, %5, %5 {sizes = " + sizes + "}");
+}
+
+TEST(BeginSumsTest, ProductsBeginWithWhatIsTakenFromThem) {
+  for (const char* shape : {"64x1", "1x64"}) {
+    SCOPED_TRACE(shape);
+    ir::Kernel kernel =
+        test::parsed(test::planned(less(shape, "  %9: tile<f32, 64x64> = sub %8, %7\n")));
+    EXPECT_EQ(begin_sums(kernel), 1);
+    ir::canonicalise(kernel);
+    ir::verify(kernel);
+    const std::string text = ir::to_text(kernel, {.locations = false});
+    EXPECT_NE(text.find("dot %6, %6, "), std::string::npos) << text;
+    EXPECT_EQ(text.find("dot %6, %6\n"), std::string::npos) << text;
+  }
+}
+
+TEST(BeginSumsTest, NotWithAWholeTileNorWhereTheProductIsReadAgain) {
+  const std::string again =
+      "  %10: tile<f32, 64x64> = sub %8, %7\n  %9: tile<f32, 64x64> = max %8, %10\n";
+  for (const std::string& text :
+       {folded("  %9: tile<f32, 64x64> = sub %8, %7\n", "%9"), less("64x1", again),
+        less("64x1", "  %9: tile<f32, 64x64> = sub %7, %8\n")}) {
+    ir::Kernel kernel = test::parsed(test::planned(text));
+    EXPECT_EQ(begin_sums(kernel), 0);
+  }
 }
 
 }  // namespace

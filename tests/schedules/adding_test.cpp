@@ -41,7 +41,7 @@ class Adding : public testing::TestWithParam<AddingCase> {
       error += difference * difference;
       size += wanted[i] * wanted[i];
     }
-    EXPECT_LE(std::sqrt(error), 2e-6 * std::sqrt(size));
+    EXPECT_LE(std::sqrt(error), GetParam().bound * std::sqrt(size));
   }
   static ir::Kernel machine_of(Order order) {
     const ir::Kernel tile = GetParam().kernel(order).finish();

@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 
 #include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
+#include "ir/program.h"
 #include "schedules/two_ways.h"
 #include "target/target.h"
 #include "tilewright/kernel.h"
+#include "tilewright/kernels/attention.h"
 
 // What the automatic schedule keeps in shared memory fits, whatever else turns out to lie there.
 namespace tilewright {
@@ -85,6 +88,28 @@ TEST(SharedRoom, AScanThatHasToShortenItsRingsIsRight) {
                         {random({200, 1, 32}, 1), decays, random({200, 128}, 2),
                          random({200, 128}, 3), HostTensor::poisoned(f32, {200, 1, 32})},
                         4, 2e-2);
+}
+
+// Of dQ and dK of 256 columns nothing is left for staging beside a second stage of one ring. dV has
+// room for both.
+TEST(SharedRoom, StoresLeaveItToTheStagesOfLoops) {
+  kernels::Attention a;
+  a.dim = a.dim_v = 256;
+  const ir::Program program =
+      kernels::attention_backward(kernels::with_backward_blocks(a)).finish();
+  const auto compiled = [&](std::size_t kernel) {
+    const compiler::MachineForm form =
+        compiler::compile_to_machine(*program.kernels[kernel], "sm_90a");
+    int copies = 0;
+    ir::for_each(form.kernel.body,
+                 [&](const ir::Operation& o) { copies += o.op == ir::Op::tma_store; });
+    const auto stages = std::find_if(form.schedule.begin(), form.schedule.end(),
+                                     [](const auto& field) { return field.name == "stages"; });
+    return stages->value + (copies > 0 ? ", stored by TMA" : "");
+  };
+  EXPECT_EQ(compiled(1), "K 2, V 1");
+  EXPECT_EQ(compiled(2), "Q 2, dO 1, D 4, L 4");
+  EXPECT_EQ(compiled(3), "Q 2, L 4, dO 2, stored by TMA");
 }
 
 // Tiles of one stage each fit, and what a reduction takes beside them does not: the list has all of

@@ -321,7 +321,7 @@ void refused_schedule(const char* caret, const std::vector<std::string>& parts,
 TEST(StatedSchedule, StagesThatDoNotFitListWhatTakesTheRoom) {
   refused_schedule("stages",
                    {"schedule: stages = 16: tiles of", "a CTA has 231424 bytes of shared memory",
-                    "\"A\": 16 x 16384 bytes", "\"B\": 16 x 16384 bytes", "fix: state at most 6"},
+                    "\"A\": 16 x 16384 bytes", "\"B\": 16 x 16384 bytes", "fix: state at most 7"},
                    test::stated_gemm(128, 128), {.stages = 16});
   EXPECT_NO_THROW(check_schedule(test::stated_gemm(128, 128), {.stages = 6}));
   refused_schedule("stages", {"\"A\": 6 x 16384 bytes", "fix: state at most 4", "or fewer CTAs"},

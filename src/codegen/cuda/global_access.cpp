@@ -42,6 +42,8 @@ class GlobalAccess {
         axis > static_cast<int>(layout_.shape.size())) {
       cannot_print(operation, "operands, sizes and layout disagree");
     }
+    // Sums of 16 bits are by pairs whatever their order is.
+    ordered_ |= adds_ && size_of(parameter_.dtype) == 2;
   }
 
   void print() {

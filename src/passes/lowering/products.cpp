@@ -1,6 +1,7 @@
 #include "passes/lowering/products.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "passes/lowering/operand_side.h"
 
@@ -11,6 +12,21 @@ using ir::Op;
 using ir::Operation;
 using ir::Type;
 using ir::ValueId;
+
+void ProductLowering::begin_block(const ir::Block& block) {
+  std::map<ValueId, ValueId> next;  // of what a function computes here, the product behind it
+  std::vector<ValueId> waiting;
+  for (const Operation& o : block.body) {
+    if (ir::info(o.op).elementwise() && code_.in_registers(o.results[0])) {
+      waiting.push_back(o.results[0]);
+    }
+    if (ir::info(o.op).completion != ir::Completion::products) continue;
+    for (const ValueId value : std::exchange(waiting, {})) next[value] = o.results[0];
+    const auto before = o.operands.size() > 2 ? next.find(o.operands[2]) : next.end();
+    if (before == next.end() || before->second == o.results[0]) continue;
+    ready_[before->second].push_back(o.operands[2]);
+  }
+}
 
 void ProductLowering::product(const Operation& o) {
   const ValueId result = o.results[0], accumulator = code_.array(result);
@@ -30,6 +46,8 @@ void ProductLowering::product(const Operation& o) {
   if (const auto copy = copied_.find(accumulator); copy != copied_.end()) {
     pinned.insert(pinned.begin(), copy->second);
   }
+  // Computed while this one is under way, they would wait for it: ptxas takes them for its results.
+  for (const ValueId value : ready_[result]) pinned.push_back(code_.array(value));
   const auto side = [&](const View& view, int k_axis) {
     return operand_side(code_, views_, view, k_axis, depth_bytes_, ir::wgmma_operand, o);
   };

@@ -1,16 +1,18 @@
-#include "passes/tile_registers.h"
+#include "analysis/tile_registers.h"
 
 #include <algorithm>
 
 #include "target/target.h"
 
-namespace tilewright::passes {
+namespace tilewright::analysis {
 namespace {
 
 constexpr std::int64_t kRegisterBytes = 4;
 // Addresses, stages, what masks compare and what is on its way from scores to weights: 160
 // registers hold 130 of tiles without spills, and 240 hold 178.
 constexpr std::int64_t kOtherRegisters = 30;
+// Each of four lanes has two of eight columns of a product's result.
+constexpr std::int64_t kColumnsOfThread = 4;
 
 }  // namespace
 
@@ -29,4 +31,21 @@ std::int64_t registers_for_tiles(const ir::Kernel& kernel, std::int64_t rows) {
   return share.computing - kOtherRegisters;
 }
 
-}  // namespace tilewright::passes
+bool rows_fit(const ir::Kernel& kernel, const ir::Block& block,
+              const std::vector<ir::ValueId>& begin) {
+  std::int64_t taken = 0, rows = 0;
+  for (const ir::Operation& o : block.body) {
+    if (o.op == ir::Op::dot) {
+      rows = std::max(rows, kernel.type(o.results[0]).shape[0]);
+      taken += tile_registers(kernel, kernel.type(o.results[0]));
+    }
+    if (o.op != ir::Op::load) continue;
+    const ir::Type& type = kernel.type(o.results[0]);
+    const bool is_row = type.shape.size() == 2 && type.shape[0] == 1;
+    if (!is_row || std::count(begin.begin(), begin.end(), o.results[0]) != 0) continue;
+    taken += type.shape[1] / kColumnsOfThread;
+  }
+  return rows > 0 && taken <= registers_for_tiles(kernel, rows);
+}
+
+}  // namespace tilewright::analysis
