@@ -68,7 +68,7 @@ struct PagedForm {
 constexpr PagedForm kPagedForms[] = {{"interpreter", "tile"},      {"cpu", "tile"},
                                      {"sim:sm_90a", "tile"},       {"sim:sm_90a", "sm90"},
                                      {"sim:sm_90a", "sm90_split"}, {"sim:sm_90a", "sm90_planned"},
-                                     {"sim:sm_90a", "sm90_chunks"}};
+                                     {"sim:sm_90a", "sm90_keys"},  {"sim:sm_90a", "sm90_chunks"}};
 std::ostream& operator<<(std::ostream& out, const PagedForm& form) {
   return out << form.target << " schedule=" << form.schedule;
 }
@@ -122,6 +122,9 @@ std::vector<Paged> paged_cases() {
     list.push_back({{"sim:sm_90a", "sm90_planned"}, settings});
   }
   list.push_back({{"sim:sm_90a", "sm90_split"}, chunks});
+  list.push_back({{"sim:sm_90a", "sm90_keys"}, many_heads});
+  list.push_back({{"sim:sm_90a", "sm90_keys_split"}, odd_pages});
+  list.push_back({{"sim:sm_90a", "sm90_keys_planned"}, everything});
   for (const PagedSettings& settings : {chunks, everything, odd_pages}) {
     list.push_back({{"sim:sm_90a", "sm90_chunks"}, settings});
   }
@@ -220,7 +223,7 @@ TEST(AttentionPagedTest, WithoutKeysTheResultIsZero) {
 
 // A few multiprocessors have many items each, one after the other, and begin anew in each run.
 TEST(AttentionPagedTest, SeveralItemsOfALane) {
-  for (const char* schedule : {"sm90", "sm90_split", "sm90_planned"}) {
+  for (const char* schedule : {"sm90", "sm90_split", "sm90_planned", "sm90_keys"}) {
     SCOPED_TRACE(schedule);
     library::ProgramWorkload work;
     work.workload = paged_workload(kSmallCache, schedule);
