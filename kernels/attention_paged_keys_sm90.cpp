@@ -13,8 +13,8 @@
 
 // Decoding, whose keys are the rows of the first product, and values' columns those of the second:
 // a product has 64 rows at least, and 8 columns are enough. Eight heads then have an eighth of the
-// scores and sums that they have as rows, of 64. Keys of e4m3 become the products' first operand in
-// registers.
+// scores and sums that they have as rows, of 64. Keys of e4m3, and those that threads gather, are
+// the products' first operand in registers.
 namespace tilewright::kernels {
 namespace {
 
@@ -30,22 +30,22 @@ PagedRows columns_of(const PagedAttention& a) {
 // Elements of e4m3 are exact in f16, which products take beside more bits of the weights.
 DType dtype_of_products(const PagedAttention& a) { return a.quantised ? f16 : a.dtype; }
 
-// Keys of bytes as an operand in registers. A thread has two columns side by side, and two more 8
+// Keys as an operand in registers. A thread has two columns side by side, and two more 8
 // columns on, of each 16. Of 64 columns these are 16 side by side here, which it loads at once. A
 // product's columns may come in any order that is the same for both operands.
 RegisterMap map_of_keys(int columns) {
   return {{{16, 1, 1}, {columns / 64, 1, 64}, {2, 0, 8}}, {{4, 1, 16}, {8, 0, 1}}, {{4, 0, 16}}};
 }
-Tile in_order_of_bytes(const Tile& rows) {
+Tile in_order_of_loads(const Tile& rows) {
   const std::int64_t count = rows.shape()[0], columns = rows.shape()[1];
   return rows.reshape({count, columns / kRowsOfValues, 4, 4, 2, 2})
       .permute({0, 1, 3, 4, 2, 5})
       .reshape({count, columns});
 }
 
-// Values of bytes, {keys, columns}, as operands of several products {columns, keys}. A thread has
-// two rows of each of these, which are columns side by side here: it loads as many bytes at once.
-// So row (warp, i, g) of product n is column (warp, g, n, i).
+// Values, {keys, columns}, as operands in registers of several products {columns, keys}. A thread
+// has two rows of each of these, which are columns side by side here: it loads them at once. So row
+// (warp, i, g) of product n is column (warp, g, n, i).
 RegisterMap map_of_values(int products) {
   return {{{2 * products, 1, 1}, {2, 0, 1}, {PagedLanes::kKeys / 8, 0, 8}},
           {{4, 0, 2}, {8, 1, 2 * products}},
@@ -89,14 +89,15 @@ class KeysAsRows {
       : a_(a),
         tile_(columns_of(a)),
         dtype_(dtype_of_products(a)),
-        lanes_(kernel, a, keys, tile_, Own::bytes(a, tile_)) {
+        lanes_(kernel, a, keys, tile_, Own::bytes(a, tile_)),
+        in_registers_(a.quantised || lanes_.copies.are_gathered()) {
     for (int i = 0; i < lanes_.count(); ++i) {
       own_.push_back(std::make_unique<Own>(kernel, a, tile_, std::to_string(i)));
     }
     lanes_.run(kernel, [this](int lane, Ring& keys, const PagedWork& work) {
       compute(*own_[static_cast<std::size_t>(lane)], keys, work);
     });
-    kernel.require({a.quantised ? wgmma_rs : wgmma_ss, no_stack, no_spills});
+    kernel.require({in_registers_ ? wgmma_rs : wgmma_ss, no_stack, no_spills});
   }
 
  private:
@@ -142,11 +143,12 @@ class KeysAsRows {
       sums.emplace_back(zeros({kRowsOfValues, tile_.rows}));
     for (Index j : range(first, last)) {
       const Slot slot = keys.consume();
-      const Index missing = slot.number();
+      const std::vector<Index> missing = lanes_.copies.missing_of(slot);
       const Pending products = of_keys(slot[0], own.queries);
-      std::vector<Tile> values = in_registers_of(slot[1]);
-      if (a_.quantised) {
-        fence_proxy_async();  // what was loaded from here TMA overwrites
+      const std::vector<Tile> values = values_in_registers(slot[1]);
+      if (in_registers_) {
+        // What was loaded from here TMA overwrites.
+        if (!lanes_.copies.are_gathered()) fence_proxy_async();
         keys.release(slot);
       }
       Var scores{p.capped(key_scale(of_rows(wait(products).T())))};
@@ -154,7 +156,7 @@ class KeysAsRows {
         const Tile s = scores;
         scores = work.mask.apply(s, work.rows, work.keys.block(j, PagedLanes::kKeys));
       });
-      when(missing != 0, [&] {
+      when(PageCopies::any(missing), [&] {
         const Tile s = scores;
         scores = lanes_.copies.without(s, missing);
       });
@@ -165,18 +167,18 @@ class KeysAsRows {
       for (std::size_t i = 0; i < sums.size(); ++i) {
         const Tile sum = sums[i] * rescale;
         pending.push_back(
-            a_.quantised
+            in_registers_
                 ? wgmma(values[i], own.weights.T(), sum)
                 : wgmma(slot[1].columns(static_cast<int>(i) * kRowsOfValues, kRowsOfValues).T(),
                         own.weights.T(), sum));
       }
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = wait(pending[i]);
-      if (!a_.quantised) keys.release(slot);
+      if (!in_registers_) keys.release(slot);
     }
     const Tile normaliser = softmax.normaliser().T();
     std::vector<Tile> outputs;
     for (const Var& sum : sums) outputs.push_back(value_scale(sum * normaliser));
-    if (a_.quantised) {
+    if (in_registers_) {
       lanes_.stores.store_outputs(work, all, in_order_of_values(outputs));
     } else {
       for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
@@ -195,34 +197,39 @@ class KeysAsRows {
       store(*own.factors, factor.T());
       q = (wide / factor).cast(f16);
     }
-    store(own.queries, a_.quantised ? in_order_of_bytes(q) : q);
+    store(own.queries, in_registers_ ? in_order_of_loads(q) : q);
   }
 
   // {keys, rows}
   Pending of_keys(const SharedView& stored, const SharedView& queries) const {
-    if (!a_.quantised) return wgmma(stored, queries.T());
-    const Tile keys = in_registers(load(stored), map_of_keys(a_.dim)).cast(f16);
-    return wgmma(in_registers(in_order_of_bytes(keys), RegisterMap::product(a_.dim)), queries.T());
+    if (!in_registers_) return wgmma(stored, queries.T());
+    const Tile keys = in_order_of_loads(loaded(stored, map_of_keys(a_.dim)));
+    return wgmma(in_registers(keys, RegisterMap::product(a_.dim)), queries.T());
   }
 
-  // Of bytes, {columns, keys} for each product; none of others, which products read where they are.
-  std::vector<Tile> in_registers_of(const SharedView& stored) const {
-    if (!a_.quantised) return {};
-    return rows_of_products(
-        in_registers(load(stored), map_of_values(a_.dim_v / kRowsOfValues)).cast(f16));
+  // For each product, unless these read values where they are.
+  std::vector<Tile> values_in_registers(const SharedView& stored) const {
+    if (!in_registers_) return {};
+    return rows_of_products(loaded(stored, map_of_values(a_.dim_v / kRowsOfValues)));
+  }
+
+  Tile loaded(const SharedView& stored, const RegisterMap& map) const {
+    const Tile tile = in_registers(load(stored), map);
+    return a_.quantised ? tile.cast(dtype_) : tile;
   }
 
   const PagedAttention& a_;
   PagedRows tile_;
   DType dtype_;
   PagedLanes lanes_;
+  bool in_registers_;  // keys and values, as products take them
   std::vector<std::unique_ptr<Own>> own_;
 };
 
 }  // namespace
 
 Program attention_paged_keys_sm90(const PagedAttention& a, KeyParts keys, SourceLocation where) {
-  check_lanes(a, keys, {"attention_paged_keys_sm90", where});
+  check_lanes(a, keys, true, {"attention_paged_keys_sm90", where});
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   const KeysAsRows forward(kernel, a, keys);
   return paged_program("attention_paged_keys_sm90", a, kernel,

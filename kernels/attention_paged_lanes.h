@@ -14,8 +14,8 @@
 // on.
 namespace tilewright::kernels {
 
-// Raises for what lanes do not take.
-void check_lanes(const PagedAttention& a, KeyParts keys, const Caller& caller);
+// Raises for what lanes do not take. `gathers`: pages may be too small for copies.
+void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Caller& caller);
 
 class PagedLanes {
  public:
@@ -25,7 +25,8 @@ class PagedLanes {
   PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys, const PagedRows& tile,
              int kept);
   int count() const { return static_cast<int>(rings_.size()); }
-  // A stage of the ring has keys, {64, dim}, and values. Its number: see PageCopies.
+  // A stage of the ring has keys, {64, dim}, and values, and what is missing as numbers. Of pages
+  // that are gathered no product reads a stage, whose rows follow each other.
   using Compute = std::function<void(int lane, Ring& keys, const PagedWork& work)>;
   void run(Kernel& kernel, const Compute& compute) const;
 
@@ -44,13 +45,15 @@ class PagedLanes {
 
  private:
   struct Rings {
-    Rings(Kernel& kernel, const PagedAttention& a, const std::string& number, int stages);
+    Rings(Kernel& kernel, const PagedAttention& a, const PageCopies& copies,
+          const std::string& number, int kept);
     mutable Ring items;  // what is computed next; sequence -1 ends the work
     mutable Ring keys;
   };
   void load_items(const Rings& rings, int number) const;
   void load_item(const Rings& rings, const PagedItem& item) const;
   void load_tile(const Rings& rings, const PagedWork& work) const;
+  void gather(const std::vector<PageSlots>& slots, const Index& kv_head, const Slot& stage) const;
   void compute_items(int lane, const Compute& compute) const;
   PagedItems items_;
   Tensor next_item_;

@@ -73,7 +73,7 @@ class PagedForward {
     Var acc{zeros({kRowsOfPlan, a_.dim_v})};
     for (Index j : range(first, last)) {
       const Slot slot = keys.consume();
-      const Index missing = slot.number();
+      const std::vector<Index> missing = lanes_.copies.missing_of(slot);
       const Pending products = wgmma(q, (wide ? wide->keys(slot[0]) : slot[0]).T());
       const SharedView values = wide ? wide->values(slot[1]) : slot[1];
       if (wide) keys.release(slot);
@@ -82,7 +82,7 @@ class PagedForward {
         const Tile s = scores;
         scores = work.mask.apply(s, work.rows, work.keys.block(j, PagedLanes::kKeys));
       });
-      when(missing != 0, [&] {
+      when(PageCopies::any(missing), [&] {
         const Tile s = scores;
         scores = lanes_.copies.without(s, missing);
       });
@@ -106,7 +106,7 @@ class PagedForward {
 }  // namespace
 
 Program attention_paged_sm90(const PagedAttention& a, KeyParts keys, SourceLocation where) {
-  check_lanes(a, keys, {"attention_paged_sm90", where});
+  check_lanes(a, keys, false, {"attention_paged_sm90", where});
   Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
   const PagedForward forward(kernel, a, keys);
   return paged_program("attention_paged_sm90", a, kernel,

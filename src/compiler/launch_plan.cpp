@@ -292,6 +292,10 @@ class Planner {
     spec.type = tensor_map_type(argument.dtype);
     spec.swizzle = tensor_map_swizzle(operation.attributes.integer(ir::Key::swizzle));
     spec.rank = rank;
+    // Of rows of 128 bytes L2 fetches no more: where a tile is several boxes beside each other,
+    // each would fetch its neighbour's.
+    constexpr std::int64_t kNarrow = 128;
+    if (box.back() * element <= kNarrow) spec.promotion = runtime::TensorMapPromotion::bytes128;
     spec.base = is_empty(argument) ? address_of_another() : data;
     std::int64_t dense = element;
     for (int i = 0; i < rank && i < 5; ++i) {  // innermost first

@@ -123,6 +123,9 @@ std::vector<Paged> paged_cases() {
   }
   list.push_back({{"sim:sm_90a", "sm90_split"}, chunks});
   list.push_back({{"sim:sm_90a", "sm90_keys"}, many_heads});
+  // Pages too small for copies.
+  list.push_back({{"sim:sm_90a", "sm90_keys"}, kPagedCases[0]});
+  list.push_back({{"sim:sm_90a", "sm90_keys_planned"}, kPagedCases[1]});
   list.push_back({{"sim:sm_90a", "sm90_keys_split"}, odd_pages});
   list.push_back({{"sim:sm_90a", "sm90_keys_planned"}, everything});
   for (const PagedSettings& settings : {chunks, everything, odd_pages}) {
@@ -182,6 +185,24 @@ TEST(AttentionPagedTest, HolesInTheTable) {
     expect_right_paged(work);
     EXPECT_EQ(work.tensors[kO].at({3, 1, 5}), 0);
     EXPECT_EQ(work.tensors[kLSE].at({3, 1}), -std::numeric_limits<double>::infinity());
+  }
+}
+
+// As many of a stage as a number has bits, and more.
+TEST(AttentionPagedTest, HolesAmongGatheredPages) {
+  for (const char* page : {"page=1", "page=4"}) {
+    SCOPED_TRACE(page);
+    library::Workload work = paged_workload(
+        {page, "heads=4", "kv_heads=2", "batch=2", "max_pages=70", "pages=140", "keys=67"},
+        "sm90_keys");
+    for (const std::int64_t column : {0, 2, 31, 32, 40, 63, 66}) {
+      work.tensors[kBlockTable].set({0, column % (page[5] == '1' ? 67 : 17)}, -1);
+    }
+    run_paged(work, "sim:sm_90a");
+    expect_right_paged(work);
+    work.tensors[kBlockTable].set({1, 5}, 140);
+    EXPECT_THAT(paged_error_of([&] { run_paged(work, "sim:sm_90a"); }),
+                HasSubstr("index 140 on axis 0 of K"));
   }
 }
 
