@@ -166,7 +166,8 @@ Tile PageCopies::without(const Tile& scores, const std::vector<Index>& missing) 
   for (std::size_t i = 1; i < missing.size(); ++i) {
     bits = where(copy < static_cast<int>(i) * kBitsOfNumber, bits, Tile({1, keys_}, missing[i]));
   }
-  return where(((bits >> copy % kBitsOfNumber) & 1) != 0, kNone, scores);
+  const Tile bit = missing.size() > 1 ? copy % kBitsOfNumber : copy;
+  return where(((bits >> bit) & 1) != 0, kNone, scores);
 }
 
 }  // namespace tilewright::kernels
