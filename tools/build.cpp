@@ -15,6 +15,7 @@
 #include "size_axes.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "support/folder.h"
 #include "support/progress.h"
@@ -100,7 +101,7 @@ int build(const Request& request) {
     return 0;
   }
   fmt::print("{} for {}, {}: {}.c, .h, .json, .cmake and .pc are in {}\n", name, request.target,
-             counted(variants, "variant"), name, request.folder);
+             counted(variants, "variant"), name, escaped_lines(request.folder));
   return 0;
 }
 

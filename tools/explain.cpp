@@ -12,6 +12,7 @@
 #include "library/kernel_source.h"
 #include "library/library_build.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "tilewright/error.h"
 #include "workload.h"
@@ -161,9 +162,11 @@ void print(const explanations::Explanation& explanation, bool with_diffs) {
 }
 
 void print_places(const Request& request) {
-  if (!request.dump.empty()) fmt::print("stages and source are in {}\n", request.dump);
-  if (!request.html.empty()) fmt::print("the page is {}\n", request.html);
-  if (!request.layouts.empty()) fmt::print("layouts are in {}\n", request.layouts);
+  if (!request.dump.empty()) {
+    fmt::print("stages and source are in {}\n", escaped_lines(request.dump));
+  }
+  if (!request.html.empty()) fmt::print("the page is {}\n", escaped_lines(request.html));
+  if (!request.layouts.empty()) fmt::print("layouts are in {}\n", escaped_lines(request.layouts));
 }
 
 // What ends the command.

@@ -15,6 +15,7 @@
 #include "library/stated_input.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -79,8 +80,9 @@ int golden(const Request& request) {
                                       {"folder", request.folder},
                                       {"cases", cases}}));
   } else {
+    const std::string folder = escaped_lines(request.folder);
     fmt::print("{} of {} in {}; tilewright check {} holds outputs against {}\n",
-               counted(all.size(), "case"), source.entry().name, request.folder, request.folder,
+               counted(all.size(), "case"), source.entry().name, folder, folder,
                all.size() == 1 ? "it" : "them");
   }
   return 0;

@@ -16,6 +16,7 @@
 #include "library/kernel_source.h"
 #include "library/tensor_file.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 #include "workload.h"
 
 namespace tilewright::tools {
@@ -119,7 +120,9 @@ int run(const Request& request) {
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
   fmt::print("{} on {}: {:.3f} ms\n", entry.name, target.name, seconds * 1e3);
-  for (const auto& [name, path] : outputs) fmt::print("{} is in {}\n", name, path);
+  for (const auto& [name, path] : outputs) {
+    fmt::print("{} is in {}\n", name, escaped_lines(path));
+  }
   if (!request.check) return 0;
   print_comparison(comparison);
   return ok ? 0 : static_cast<int>(ErrorKind::result);

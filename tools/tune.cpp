@@ -20,6 +20,7 @@
 #include "size_axes.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
+#include "support/escape.h"
 #include "support/file.h"
 #include "support/progress.h"
 #include "tilewright/compile.h"
@@ -128,7 +129,7 @@ std::optional<library::FittedRules> refit(const Request& request, const LibraryK
 void write_rules(const Request& request, const std::string& text) {
   if (request.rules_file.empty()) return;
   write_text(request.rules_file, text);
-  if (!request.json) fmt::print("written to {}\n", request.rules_file);
+  if (!request.json) fmt::print("written to {}\n", escaped_lines(request.rules_file));
 }
 
 void report_fitted(const Request& request, const library::FittedRules& fitted, Json report) {

@@ -85,6 +85,15 @@ std::string axes_text(const std::vector<Dim>& shape) {
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
+bool is_said(const Dim& dim, const std::vector<DimSource>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const DimSource& tensor) {
+    return std::any_of(tensor.shape.begin(), tensor.shape.end(), [&](const Dim& axis) {
+      const auto said = said_by(axis);
+      return said && said->symbol == dim.name();
+    });
+  });
+}
+
 std::string c_binding(const std::vector<DimSource>& tensors, const std::vector<Dim>& dims,
                       const std::string& tensor, const std::string& prefix,
                       const std::string& indent, DimNames& names) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "ahead/c_dims.h"
 #include "ahead/exported.h"
 #include "library/schedule_choice.h"
 #include "support/diagnostic.h"
@@ -67,6 +68,15 @@ void check_program(const ir::Program& program) {
   if (!program.scopes.empty()) {
     refuse(name, program.scopes.front().where, "what it does hangs on numbers that a run reads",
            "run it from C++");
+  }
+  std::vector<DimSource> tensors;
+  for (const ir::ProgramBuffer& buffer : program.buffers) {
+    if (buffer.is_passed()) tensors.push_back({buffer.name, buffer.shape});
+  }
+  for (const Dim& dim : program.dims) {
+    if (is_said(dim, tensors)) continue;
+    refuse(name, program.where, fmt::format("no axis of a tensor says what {} is", dim.name()),
+           fmt::format("make {0} the size of an axis, or {0} plus a number", dim.name()));
   }
   for (const ProgramOperation& operation : program.operations) {
     const bool has_form = operation.kind == ProgramOperation::Kind::launch ||

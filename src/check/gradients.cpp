@@ -412,14 +412,7 @@ class GradientChecker {
                           : HostTensor::poisoned(part.parameter->dtype, own_[part.of].shape()));
     }
     const std::vector<double> scalars = scalars_of(backward_.signature());
-    if (run_backward_) {
-      run_backward_(given, scalars);
-    } else {
-      arguments = {};
-      for (std::size_t i = 0; i < given.size(); ++i) pass(*parts_[i].parameter, given[i]);
-      arguments.scalars = scalars;
-      backward_.run(arguments, known_dims(backward_.signature()));
-    }
+    run_backward_(given, scalars);
     std::vector<Numbers> gradients(parts_.size());
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       if (parts_[i].role == Role::of_input) gradients[i] = numbers_of(given[i]);
@@ -504,7 +497,7 @@ class GradientChecker {
   const GradientPass& forward_;
   const GradientPass& backward_;
   const GradientOptions& options_;
-  const RunBackward& run_backward_;              // null: the interpreter
+  const RunBackward& run_backward_;
   const std::vector<const Parameter*> tensors_;  // of the forward pass
   std::vector<HostTensor> own_;                  // of each of them
   std::vector<Part> parts_;                      // of the backward pass

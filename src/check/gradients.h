@@ -43,9 +43,8 @@ class GradientPass {
 using RunBackward =
     std::function<void(std::vector<HostTensor>& tensors, const std::vector<double>& scalars)>;
 
-// `run_backward`: null for the interpreter. GradientOptions::target is the caller's.
+// GradientOptions::target is the caller's, who runs on it.
 GradientReport check_gradients(const GradientPass& forward, const GradientPass& backward,
-                               const GradientOptions& options,
-                               const RunBackward& run_backward = nullptr);
+                               const GradientOptions& options, const RunBackward& run_backward);
 
 }  // namespace tilewright::checks

@@ -13,6 +13,7 @@
 #include "compiler/claims.h"
 #include "compiler/stopwatch.h"
 #include "support/diagnostic.h"
+#include "support/messages.h"
 #include "target/target.h"
 
 namespace tilewright::compiler {
@@ -196,7 +197,7 @@ runtime::Build assemble_with_stack_frame(const GpuProgram& program, const std::s
     if (figure != Claim::Figure::stack_bytes && figure != Claim::Figure::spill_bytes) {
       broken.raise();
     }
-    fmt::print(stderr, "warning: {}\nIt runs all the same, and may be slower.\n", broken.render());
+    say(Message::warning, broken.render() + "\nIt runs all the same, and may be slower.");
   }
   runtime::check_report(result.kernel.report, policy, build_name(program, arch),
                         program.machine.where);

@@ -88,6 +88,7 @@ class Engine {
   static Call::Place place(const State& state, const Walk& walk, const Index& at);
   // Performs a product, or leaves it waiting for the terms of the next iteration.
   void multiply(const Product& product, bool joins);
+  Matrix needed(const Multiply& operation, std::int64_t m, std::int64_t n) const;
   bool continues(const Product& next) const;
   void flush();
   bool lies_in_arena(const void* data) const;

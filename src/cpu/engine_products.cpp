@@ -36,8 +36,18 @@ void Engine::run(const Multiply& operation) {
             {c.data, c.strides[rows]},
             operation.accumulates,
             operation.rounding,
-            scratch_},
+            scratch_,
+            needed(operation, m, n),
+            operation.skips_zeros && lies_in_arena(a.data)},
            operation.joins);
+}
+
+// Where its result {m, n} is needed.
+Matrix Engine::needed(const Multiply& operation, std::int64_t m, std::int64_t n) const {
+  if (operation.needed == kNone) return {};
+  const State& condition = tiles_[operation.needed];
+  if (condition.extents[0] < m || condition.extents[1] < n) return {};
+  return {condition.data, condition.strides[0], condition.strides[1]};
 }
 
 void Engine::multiply(const Product& product, bool joins) {

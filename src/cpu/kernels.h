@@ -92,6 +92,11 @@ struct Product {
   bool accumulates;
   Rounding rounding;
   void* scratch;  // product_scratch bytes, 64-byte aligned
+  // Booleans {m, n}, side by side along n: only where they are true is c needed, and may hold
+  // anything elsewhere. Without data all of c is needed.
+  Matrix needed = {};
+  // Terms whose factors of a are 0 may be left out, whatever b holds there.
+  bool skips_zeros = false;
 };
 
 using Elementwise = void (*)(Shape shape, const Operand* operands, Result result);

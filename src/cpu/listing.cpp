@@ -152,7 +152,8 @@ class Listing {
     };
     const bool apart = product.rounding == Rounding::apart && product.element == Element::f32;
     add("dot " + factor(a, product.a_transposed) + " x " + factor(b, product.b_transposed) +
-            (product.rounding == Rounding::pairs ? ", in pairs" : ""),
+            (product.rounding == Rounding::pairs ? ", in pairs" : "") +
+            (product.needed != kNone ? ", as far as the mask asks" : ""),
         product.where, bytes_of(a) + bytes_of(b) + bytes_of(c) * (product.accumulates ? 2 : 1),
         flops, apart ? Slow::rounded_apart : Slow::no)
         .product = &product;

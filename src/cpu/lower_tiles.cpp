@@ -327,6 +327,25 @@ Rounding Lowering::rounding(DType element) const {
   return numerics_.contract_fma ? Rounding::fused : Rounding::apart;
 }
 
+// The condition under which somebody needs an element of the product: that of a choice, which takes
+// what functions of single elements make of it. kNone where all are needed, or where the condition
+// is not known before.
+TileId Lowering::needed_of(ValueId product) const {
+  ValueId value = product;
+  while (uses_[value].size() == 1) {
+    const ir::Operation& use = *uses_[value][0];
+    if (!ir::info(use.op).elementwise() || type(use.results[0]).shape != type(product).shape) break;
+    const ValueId condition = use.operands[0];
+    if (use.op == Op::select && use.operands[1] == value && use.operands[2] != value) {
+      const bool is_known = !type(condition).is_scalar() && tiles_[condition] != kNone &&
+                            !is_stretched(program_.tiles[tiles_[condition]]);
+      return is_known ? tiles_[condition] : kNone;
+    }
+    value = use.results[0];
+  }
+  return kNone;
+}
+
 // A result of one column is computed as the row that it lies as: (a b)^T = b^T a^T.
 void Lowering::product(const ir::Operation& operation) {
   const ValueId value = operation.results[0];
@@ -342,7 +361,8 @@ void Lowering::product(const ir::Operation& operation) {
     b.transposed = !b.transposed;
   }
   append(Multiply{a.tile, b.tile, result, a.transposed, b.transposed, flipped,
-                  addend != ir::kNoValue, element_of(element), rounding(element)});
+                  addend != ir::kNoValue, element_of(element), rounding(element),
+                  flipped ? kNone : needed_of(value), numerics_.skip_hidden});
 }
 
 }  // namespace tilewright::cpu

@@ -89,6 +89,7 @@ class Lowering {
   void reshape(const ir::Operation& operation);
   void product(const ir::Operation& operation);
   Factor factor(ir::ValueId value) const;
+  TileId needed_of(ir::ValueId product) const;
   Rounding rounding(DType element) const;
   // Whether products alone read the tile, or a transposition of it.
   bool is_factor_alone(ir::ValueId value) const;

@@ -207,6 +207,8 @@ struct Multiply {
   bool accumulates;
   Element element;
   Rounding rounding;
+  TileId needed = kNone;     // where this condition is false, nobody needs the result
+  bool skips_zeros = false;  // of a, where that is computed
   // The loop around does nothing else: iterations may become one product of all their terms.
   bool joins = false;
   SourceLocation where = {};

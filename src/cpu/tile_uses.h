@@ -38,6 +38,7 @@ struct TileUses {
   void operator()(const Multiply& o) const {
     read(o.a);
     read(o.b);
+    if (o.needed != kNone) read(o.needed);
     if (o.accumulates) read(o.result);
     write(o.result);
   }

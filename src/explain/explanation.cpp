@@ -233,6 +233,7 @@ void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
     const bool rounds_once = each.product->rounding == cpu::Rounding::fused &&
                              each.product->element == cpu::Element::f32;
     if (in_pairs) ++applied["bf16_pairs"];
+    if (each.product->skips_zeros) ++applied["skip_hidden"];
     if (rounds_once) ++applied["contract_fma"];
   }
   for (const compiler::Rewrite& rewrite : compiler::all_rewrites()) {

@@ -371,15 +371,20 @@ TEST_F(CFiles, SeveralArchitectures) {
 }
 
 TEST_F(CFiles, RefusesWhatHasNoFormInC) {
-  const auto refusal = [](const LibraryKernel& entry) -> std::string {
+  const auto refusal = [](const library::KernelSource& source) -> std::string {
     try {
-      exported(library::KernelSource(entry));
+      exported(source);
     } catch (const Error& error) {
       return error.what();
     }
     return "";
   };
-  EXPECT_THAT(refusal(find_kernel("gemm_reduce_scatter")), HasSubstr("it runs on several ranks"));
+  EXPECT_THAT(refusal(library::KernelSource(find_kernel("gemm_reduce_scatter"))),
+              HasSubstr("it runs on several ranks"));
+  const char* const doubled =
+      "kernel \"x\" tile\ndim n\nin X: f32[(n + n)] = %1\ngrid (1)\nbody (%0: i32) {\n}\n";
+  EXPECT_THAT(refusal(library::KernelSource::of_text(doubled, "x.tw")),
+              HasSubstr("no axis of a tensor says what n is"));
   Kernel kernel("default");
   const Dim rows = kernel.dim("rows");
   store(kernel.out("Y", f32, {rows})(rows.block(kernel.grid(ceil_div(rows, 32))[0], 32)),

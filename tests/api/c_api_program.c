@@ -39,6 +39,8 @@ static void multiplies(void) {
     expect(!tilewright_kernel_tensor_is_output(kernel, no_tensor), "none is an output");
     expect(tilewright_kernel_scalar_name(kernel, no_tensor) == NULL, "none is a scalar");
   }
+  expect(tilewright_kernel_scalar_name(kernel, tilewright_kernel_scalar_count(kernel)) == NULL,
+         "none behind the last scalar");
   expect(!tilewright_kernel_tensor_is_output(kernel, 0), "A is an input");
   expect(tilewright_kernel_tensor_is_output(kernel, 2), "C is an output");
   expect(tilewright_kernel_run(kernel, tensors, 3, NULL) == TILEWRIGHT_OK, "run");
@@ -148,6 +150,18 @@ static void refuses(void) {
   expect_error(tilewright_kernel_create("gemm", NULL, "interpreter", 0, NULL),
                TILEWRIGHT_ERROR_USAGE, "the place for the kernel is NULL");
   tilewright_kernel_destroy(NULL);
+}
+
+/* Of a text: a kernel that was compiled is simulated alone. */
+static void texts(void) {
+  static const char machine[] =
+      "kernel \"nothing\" machine\nin X: f32[4] = %0\ngrid (1)\ncluster 1\nthreads 32\n"
+      "resident 1\nshared_bytes 0\nbody () {\n}\n";
+  tilewright_kernel* kernel = (tilewright_kernel*)1;
+  expect_error(
+      tilewright_kernel_create_from_text(machine, "nothing.tw", NULL, "interpreter", 0, &kernel),
+      TILEWRIGHT_ERROR_USAGE, "nothing is in the machine form");
+  expect(kernel == NULL, "the kernel is NULL after a failure");
 }
 
 /* What is destroyed is known to be, until another kernel takes its place. */
@@ -272,6 +286,7 @@ int main(void) {
   lends_threads();
   default_target();
   refuses();
+  texts();
   destroyed_kernels();
   stores();
   groups();

@@ -341,6 +341,10 @@ TEST_F(CallerProgramOnFake, CopiesBetweenGpusAreNotInTheDefaultStream) {
   executable.run_on_gpus(tensors);
   EXPECT_EQ(state_->copies, 2);
   EXPECT_EQ(state_->copies_on_default, 0);
+  std::vector<TensorRef> gone = tensors;
+  gone.back().data = nullptr;
+  EXPECT_THAT(test::usage_error_of([&] { executable.run_on_gpus(gone); }),
+              HasSubstr("has no data: its address is null"));
 }
 
 // Two sums that begin as zeros, each used behind another launch, and one that is written first.

@@ -92,15 +92,17 @@ TEST_F(CoverageTest, TellsDivisionsWithARemainderFromThoseWithout) {
 }
 
 // A kernel of two warps that computes one function of two numbers.
-Coverage of_function(const char* function, std::int64_t a, std::int64_t b) {
-  const ir::Kernel machine = ir::parse_text(
+ir::Kernel kernel_of_function(const char* function, std::int64_t a, std::int64_t b) {
+  return ir::parse_text(
       fmt::format("kernel \"edges\" machine\ngrid (1)\ncluster 1\nthreads 64\nresident 1\n"
                   "shared_bytes 0\nbody () {{\n  %0: i32 = constant {{value = {}}}\n"
                   "  %1: i32 = constant {{value = {}}}\n  %2: {} = {} %0, %1\n}}\n",
                   a, b, std::string_view(function) == "lt" ? "bool" : "i32", function),
       "");
+}
+Coverage of_function(const char* function, std::int64_t a, std::int64_t b) {
   std::int64_t operations = 0;
-  return coverage_of(machine, {}, 1, 0, operations);
+  return coverage_of(kernel_of_function(function, a, b), {}, 1, 0, operations);
 }
 
 TEST(Coverage, KnowsTheEdgesOfFunctions) {
@@ -149,6 +151,19 @@ TEST(Coverage, KnowsWhichNumbersTell) {
   EXPECT_TRUE(remainder_tells(13 + 7, 8)) << "13 are two parts, and one whole one";
   EXPECT_FALSE(remainder_tells(16 + 7, 8)) << "16 are two parts either way";
   EXPECT_TRUE(remainder_tells(3, 8)) << "less than a whole one";
+}
+
+// What no run executes as such is not missed.
+TEST(Coverage, MissesWhatIsExecutable) {
+  const ir::Kernel machine = kernel_of_function("add", 1, 2);
+  Coverage coverage = of_function("add", 1, 2);
+  ASSERT_EQ(coverage.turns.size(), 3u);
+  EXPECT_THAT(coverage.missing(machine), testing::IsEmpty());
+  coverage.turns = {0, 0, 0};
+  coverage.executable = {true, false, true};
+  const std::vector<const ir::Operation*> missing = coverage.missing(machine);
+  ASSERT_EQ(missing.size(), 2u);
+  EXPECT_EQ(missing[1]->op, ir::Op::add);
 }
 
 // Each warp comes to it once. Another run adds what it has more of.

@@ -539,6 +539,34 @@ TEST(FaultProof, ShrinksOpenSizesToAFewBlocks) {
   EXPECT_EQ(sizes[5], (std::vector<std::string>{"queries=824", "keys=496"}));
 }
 
+// Sequences of a packed batch are two at least, and share the lengths.
+TEST(FaultProof, ShrinksPackedLengthsOfTwoSequences) {
+  const LibraryKernel& entry = find_kernel("attention_varlen_forward");
+  const std::vector<std::string> settings = {"schedule=sm90", "dim=64"};
+  EXPECT_THAT(shrunken_sizes(entry, settings, resolve_options(entry, settings),
+                             machine_of(entry, settings), Sizes::usual)
+                  .front(),
+              testing::UnorderedElementsAre("batch=2", "heads=2", "queries=1128", "keys=1264"));
+}
+
+// Pages of 16 rows, so many of a sequence that the ring of its keys wraps around.
+TEST(FaultProof, ShrinksACacheToThePagesOfARing) {
+  const LibraryKernel& entry = find_kernel("attention_paged");
+  const std::vector<std::string> settings = {"schedule=sm90", "page=16", "dim=64",
+                                             "dim_v=64",      "heads=2", "kv_heads=1"};
+  const OptionValues options = resolve_options(entry, settings);
+  const library::KernelSource source(entry);
+  const ir::Program program = source.program(options, compiler::parse_target("sm_90a"));
+  std::vector<ir::Kernel> machine;
+  for (const auto& kernel : program.kernels) {
+    machine.push_back(compiler::compile_to_machine(*kernel, "sm_90a").kernel);
+  }
+  const auto sizes = shrunken_sizes(entry, settings, options,
+                                    sized_kernels(entry, program, machine), Sizes::usual);
+  EXPECT_THAT(sizes.front(), testing::UnorderedElementsAre("batch=2", "queries=168", "pages=62",
+                                                           "max_pages=31", "entries=62"));
+}
+
 // Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where
 // lengths are read from memory.
 TEST(FaultProof, ProvesThatALoopOfAWindowHasOneTurnAtMost) {

@@ -43,6 +43,39 @@ TEST(InputChanges, SumsOfOneSignAreFarFromZero) {
   EXPECT_NEAR(sum, -3072, 400);
 }
 
+// Along which axis something grows, and where its ends are.
+TEST(InputChanges, GrowAlongTheirAxis) {
+  const std::vector<std::int64_t> shape = {2, 5, 3};
+  const HostTensor before = HostTensor::random_normal(f32, shape, 1);
+  const auto changed = [&](Kind kind, std::size_t axis) {
+    HostTensor tensor = before;
+    apply({kind, {0}, 2, axis}, 0, tensor);
+    return tensor;
+  };
+  const HostTensor grown = changed(Kind::growth, 1), ends = changed(Kind::end, 1);
+  for (std::int64_t i = 0; i < 2; ++i) {
+    for (std::int64_t j = 0; j < 5; ++j) {
+      for (std::int64_t k = 0; k < 3; ++k) {
+        const double value = before.at({i, j, k}), part = static_cast<double>(j) / 4;
+        EXPECT_NEAR(grown.at({i, j, k}), value * (1 + 2 * part), 1e-5) << i << j << k;
+        EXPECT_NEAR(ends.at({i, j, k}), j == 4 ? value + 2 : value, 1e-5) << i << j << k;
+      }
+    }
+  }
+  // Ends of the longest axis but the last, and of the last.
+  std::vector<std::size_t> axes;
+  for (const InputChange& change : changes_of_inputs({{0, &before}})) {
+    if (change.kind == Kind::end) axes.push_back(change.axis);
+  }
+  EXPECT_EQ(axes, (std::vector<std::size_t>{1, 2}));
+  const HostTensor wide = HostTensor::zeros(f32, {3, 2, 9});
+  axes.clear();
+  for (const InputChange& change : changes_of_inputs({{0, &wide}})) {
+    if (change.kind == Kind::end) axes.push_back(change.axis);
+  }
+  EXPECT_EQ(axes, (std::vector<std::size_t>{0, 2}));
+}
+
 // Rows alternate along each axis, and those of the other input grow.
 TEST(InputChanges, SmallRowsBesideLargeOnes) {
   Inputs inputs;

@@ -77,12 +77,13 @@ struct Scratch {
 
 // The product on one set, onto `start` or onto nothing.
 TestTile<float> run_product(const Kernels& set, const Case& c, Element element, Rounding rounding,
-                            const Placed& a, const Placed& b, const TestTile<float>* start) {
+                            const Placed& a, const Placed& b, const TestTile<float>* start,
+                            Matrix needed = {}, bool skips_zeros = false) {
   TestTile<float> result(c.m, c.n);
   if (start) result = *start;
   Scratch scratch(set, c, element);
   set.product({c.m, c.n, c.k, a.matrix, b.matrix, element, result.result(), start != nullptr,
-               rounding, scratch.aligned()});
+               rounding, scratch.aligned(), needed, skips_zeros});
   EXPECT_TRUE(result.is_closed()) << set.name;
   EXPECT_TRUE(scratch.is_closed()) << set.name;
   return result;
@@ -142,6 +143,7 @@ const Case kCases[] = {
     {3, 64, 40},
     {2, 50, 300, Order::rows, Order::columns},
     {130, 20, 35, Order::columns, Order::rows},  // a lies the other way round
+    {520, 3, 6, Order::columns, Order::rows},    // and its terms more than 2 KB apart
 };
 
 TEST(CpuKernelsProduct, OfF32InAscendingOrder) {
@@ -250,6 +252,81 @@ TEST(CpuKernelsProduct, InfinityAndNaNArrive) {
         for (std::int64_t j = 0; j < c.n; ++j) {
           ASSERT_EQ(std::isnan(got.at(i, j)), j == 5) << set->name;
           ASSERT_EQ(std::isinf(got.at(i, j)), i == 0 && j != 5) << set->name;
+        }
+      }
+    }
+  }
+}
+
+// What a mask asks for: columns first(row) to last(row), of which a block may have any.
+TEST(CpuKernelsProduct, IsRightWhereItIsNeeded) {
+  const Case c = {130, 150, 9};
+  std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Placed a = place(x, c.m, c.k, dtype, c.a), b = place(y, c.k, c.n, dtype, c.b);
+    const Element element = dtype == DType::f32 ? Element::f32 : Element::bf16;
+    for (const std::int64_t width : {0, 1, 40, 200}) {
+      const auto is_needed = [&](std::int64_t i, std::int64_t j) {
+        return i % 7 != 3 && j <= i && j > i - width;
+      };
+      std::vector<std::uint8_t> mask(static_cast<std::size_t>(c.m * 160));
+      for (std::int64_t i = 0; i < c.m; ++i) {
+        for (std::int64_t j = 0; j < c.n; ++j) {
+          mask[static_cast<std::size_t>(i * 160 + j)] = is_needed(i, j) ? 1 : 0;
+        }
+      }
+      for (const Kernels* const set : sets_here()) {
+        const Rounding rounding = element == Element::bf16 ? Rounding::pairs : Rounding::fused;
+        const TestTile<float> all = run_product(*set, c, element, rounding, a, b, nullptr);
+        const TestTile<float> some =
+            run_product(*set, c, element, rounding, a, b, nullptr, {mask.data(), 160, 1});
+        for (std::int64_t i = 0; i < c.m; ++i) {
+          for (std::int64_t j = 0; j < c.n; ++j) {
+            if (!is_needed(i, j)) continue;
+            ASSERT_EQ(some.at(i, j), all.at(i, j)) << set->name << ' ' << i << ' ' << j;
+          }
+        }
+        // A block of columns that no row of its 32 needs is left out.
+        const bool is_left_out = std::memcmp(&some.at(0, 149), &all.at(0, 149), 4) != 0;
+        EXPECT_TRUE(is_left_out) << set->name;
+      }
+    }
+  }
+}
+
+// b holds infinities where all rows that are multiplied at once have zeros, on both sides.
+TEST(CpuKernelsProduct, ZerosAreSkippedWhereThatIsAllowed) {
+  for (const Order order : {Order::rows, Order::columns}) {
+    const Case c = {32, 21, 300, order};
+    std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
+    std::vector<float> finite = y;
+    const auto begin_of = [](std::int64_t i) { return i == 30 ? 64 : 80 + i; };
+    for (std::int64_t i = 0; i < c.m; ++i) {
+      for (std::int64_t t = 0; t < c.k; ++t) {
+        const bool is_zero = t < begin_of(i) || t >= 224 - (i + 5) % 32;
+        if (is_zero) x[static_cast<std::size_t>(i * c.k + t)] = t % 2 ? 0.0f : -0.0f;
+      }
+    }
+    for (std::int64_t t = 0; t < c.k; ++t) {
+      if (t >= 64 && t < 224) continue;
+      for (std::int64_t j = 0; j < c.n; ++j) y[static_cast<std::size_t>(t * c.n + j)] = INFINITY;
+    }
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      if (dtype == DType::bf16 && order == Order::columns) continue;
+      const Element element = dtype == DType::f32 ? Element::f32 : Element::bf16;
+      const Placed a = place(x, c.m, c.k, dtype, c.a), b = place(y, c.k, c.n, dtype, c.b);
+      const Placed right = place(finite, c.k, c.n, dtype, c.b);
+      for (const Kernels* const set : sets_here()) {
+        const Rounding rounding = element == Element::bf16 ? Rounding::pairs : Rounding::fused;
+        const TestTile<float> wanted = run_product(*set, c, element, rounding, a, right, nullptr);
+        const TestTile<float> got =
+            run_product(*set, c, element, rounding, a, b, nullptr, {}, /*skips_zeros=*/true);
+        const TestTile<float> strict = run_product(*set, c, element, rounding, a, b, nullptr);
+        for (std::int64_t i = 0; i < c.m; ++i) {
+          for (std::int64_t j = 0; j < c.n; ++j) {
+            ASSERT_EQ(got.at(i, j), wanted.at(i, j)) << set->name << " " << i << " " << j;
+            ASSERT_TRUE(std::isnan(strict.at(i, j))) << set->name;
+          }
         }
       }
     }

@@ -276,5 +276,23 @@ TEST(PageTest, OfTheCpuListsOperations) {
   EXPECT_THAT(page(explanation), HasSubstr("id=\"cpu-list\""));
 }
 
+// Scores are computed as far as the mask asks in the blocks that it cuts, of which the loop over
+// the others is peeled.
+TEST(PageTest, OfTheCpuSaysWhichProductsAMaskBounds) {
+  kernels::Attention attention;
+  attention.dtype = f32;
+  attention.causal = true;
+  const Explanation explanation =
+      explain([&] { return kernels::attention_forward(attention); }, compiler::parse_target("cpu"));
+  const Json list = Json::parse(page_data(explanation))["summary"]["cpu"]["operations"];
+  const auto count = [&](std::string_view text) {
+    return std::count_if(list.begin(), list.end(), [&](const Json& each) {
+      return each["text"].get<std::string>().find(text) != std::string::npos;
+    });
+  };
+  EXPECT_EQ(count("dot "), 4);
+  EXPECT_EQ(count("as far as the mask asks"), 1);
+}
+
 }  // namespace
 }  // namespace tilewright::explanations

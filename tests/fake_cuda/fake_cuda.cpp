@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -50,6 +51,14 @@ int free_handle(void* handle) {
   std::free(handle);
   --fake_cuda_state.live_handles;
   return 0;
+}
+
+// What it holds is nothing to rely on.
+void* fresh_memory(size_t bytes) {
+  constexpr size_t kMost = size_t{1} << 20;
+  void* const memory = std::malloc(bytes);
+  if (memory != nullptr) std::memset(memory, 0xa5, std::min(bytes, kMost));
+  return memory;
 }
 
 // The GPU of that number, as CUDA_VISIBLE_DEVICES would choose it.
@@ -235,7 +244,7 @@ int cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
   if (const int failed = take_result()) return failed;
   *pointer = fake_cuda_state.without_descriptors != 0
                  ? fake_cuda::new_shared(bytes)
-                 : reinterpret_cast<uint64_t>(std::malloc(bytes));
+                 : reinterpret_cast<uint64_t>(fresh_memory(bytes));
   ++fake_cuda_state.live_allocations;
   return 0;
 }
@@ -245,7 +254,7 @@ int cuMemFree_v2(uint64_t pointer) {
   return 0;
 }
 int cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
-  *pointer = std::malloc(bytes);
+  *pointer = fresh_memory(bytes);
   ++fake_cuda_state.live_allocations;
   return 0;
 }

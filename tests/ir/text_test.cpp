@@ -332,6 +332,15 @@ TEST(ParseError, NamesPlaceAndExpectation) {
   }
 }
 
+TEST(ParseError, SaysThatTheTextEnds) {
+  try {
+    (void)parse_text("kernel", "cut.tw");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), "expected the kernel's name in quotes, found the end of the text");
+  }
+}
+
 TEST(ParseError, DeepNestingIsRefused) {
   const std::string header = "kernel \"deep\" tile\ngrid (1)\nbody (%0: i32) {\n";
   std::string blocks = header;

@@ -329,6 +329,9 @@ TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
                                    const SharedTile&) { all.columns(32, 64); }),
               HasSubstr("columns: 64 from 32 of 64"));
+  EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
+                                   const SharedTile&) { all.half(2); }),
+              HasSubstr("half: 2 of columns of 128 rows"));
 }
 
 // Products of one line on columns beside each other, none of which waits for another one.
@@ -517,6 +520,22 @@ TEST(GemmSm100Test, MisuseOfPairsIsAnErrorAtItsLine) {
               }),
               HasSubstr("the ring \"ring\" is of pairs of CTAs, and the kernel's tensor memory is "
                         "not"));
+  EXPECT_THAT(error_of([] {
+                Kernel kernel("k");
+                kernel.target("sm_100a");
+                kernel.ctas(2, 2);
+                const Tensor X = kernel.in("X", bf16, {128, 64});
+                const TensorMemory memory(kernel, "sums", 64, CtaGroup::pair);
+                Ring ring(kernel, "ring", stages(1), {{bf16, 128, 64}});
+                ring.pairs();
+                const auto load = [&] {
+                  ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot[0]); });
+                };
+                const auto read = [&] { ring.release(ring.consume()); };
+                kernel.roles({role("load", warps(1), registers(64), load),
+                              role("read", warps(1), registers(64), read)});
+              }),
+              HasSubstr("release: threads release what is loaded into the ring \"ring\""));
   EXPECT_THAT(error_of([] {
                 Kernel kernel("k");
                 kernel.target("sm_100a");

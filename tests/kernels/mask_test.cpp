@@ -75,6 +75,17 @@ TEST(Mask, OneEndOfABlockIsAskedFor) {
   }
 }
 
+TEST(Mask, WithoutAWindowTheFirstKeysAreSeen) {
+  Kernel kernel("first_keys");
+  const Dim rows = kernel.dim("rows"), keys = kernel.dim("keys");
+  const Tensor S = kernel.in("S", f32, {rows, keys}), O = kernel.out("O", f32, {rows, keys});
+  kernel.grid(1);
+  const Block own = rows.block(Index(0), kRows), cols = keys.block(Index(0), kColumns);
+  store(O(own, cols), causal(rows, keys).apply(load(S(own, cols)), own, cols, Hides::first_keys));
+  HostTensor s = HostTensor::random_normal(f32, {kRows, kColumns}, 5);
+  EXPECT_EQ(run(kernel, s), s);
+}
+
 // The same by columns: blocks of rows that see something of one block of columns, of S transposed.
 Kernel masked_by_columns(int window) {
   Kernel kernel("masked_by_columns");

@@ -118,7 +118,7 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets - 1), "[-1, 7], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 5)),
-                 "cu_seqlens of keys has a sequence of 8 rows, and max_lengths says 5"),
+                 "keys has a sequence of 8 rows, and max_lengths (or max_seqlen) says 5"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
                  "max_lengths is '8'"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 8, 8)),

@@ -50,6 +50,11 @@ TEST(InstructionDescriptorTest, WhatNoProductHasIsSaid) {
   EXPECT_THAT(problem(0x08000490), HasSubstr("n = 0"));
   EXPECT_THAT(problem(0x08060490), HasSubstr("n = 24"));
   EXPECT_EQ(problem(0x04060490), "") << "m = 64 takes n in steps of 8";
+  // Of two CTAs each has a half of the columns.
+  const auto of_pair = [](std::uint32_t bits) { return decode_instruction(bits, 2, 2).problem; };
+  EXPECT_EQ(of_pair(0x10100490), "");
+  EXPECT_THAT(of_pair(0x100c0490), HasSubstr("n = 48"));
+  EXPECT_THAT(of_pair(0x10040490), HasSubstr("n = 16"));
 }
 
 TEST(InstructionDescriptorTest, OfOperandsInSharedMemory) {

@@ -1,4 +1,5 @@
 #include "passes/pipeline.h"
+#include "simulator/machine/fault_log.h"
 #include "simulator/machine_kernels.h"
 #include "tilewright/hopper.h"
 
@@ -17,6 +18,24 @@ MachineOptions checked(std::uint64_t seed) {
   options.provenance = true;
   options.stop_at_first = false;
   return options;
+}
+
+// A fault is known by both of its places.
+TEST(FaultLog, KeepsWhatIsNotTheSameOnce) {
+  MachineReport report;
+  FaultLog log(report, false);
+  const auto at = [](int line) {
+    SourceLocation where = here();
+    where.line = line;
+    return where;
+  };
+  log.add({"race", at(1), at(2), "first", ""});
+  log.add({"race", at(1), at(2), "again", ""});
+  log.add({"race", at(1), at(3), "another second place", ""});
+  log.add({"race", at(4), at(2), "another first place", ""});
+  log.add({"proxy", at(1), at(2), "another kind", ""});
+  ASSERT_EQ(report.faults.size(), 4u);
+  EXPECT_EQ(report.faults[1].message, "another second place");
 }
 
 // The first fault of the kind; empty when there is none.

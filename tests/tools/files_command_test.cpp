@@ -332,6 +332,16 @@ TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {
     EXPECT_EQ(answer.status, 2);
     EXPECT_THAT(answer.output, Not(HasSubstr("\x1b"))) << line;
   }
+  // Names of files that were asked for.
+  const std::string out = folder_.path().string() + "/\x1b[2J";
+  for (const std::string& line : {"run rms_norm --target interpreter --out Y=" + out + ".npy",
+                                  "golden rms_norm --set rows=2 --set columns=8 --out " + out,
+                                  "explain rms_norm --target cpu --html " + out + ".html"}) {
+    const Answer answer = tilewright(line);
+    EXPECT_EQ(answer.status, 0) << answer.output;
+    EXPECT_THAT(answer.output, testing::AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b"))))
+        << line;
+  }
 }
 
 TEST_F(FilesCommandTest, AVerifiersErrorNamesTheFilesLine) {

@@ -166,13 +166,23 @@ void product_in_pairs(const Product& p) {
   if (p.m <= kFewRows && multiply_few_rows(p, a, scratch.columns)) return;
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   const auto pack = [&](const PackedPart& part) { pack_part_in_pairs(p, part, scratch); };
+  const auto at = [&](const PackedPart& part, std::int64_t row, std::int64_t pair) {
+    return a.data + row * a.stride + part.first_term * 2 + pair * 4;
+  };
   for_parts(
       p, pack,
-      [&](const PackedPart& part, std::int64_t row, std::int64_t column, auto rows, auto vectors) {
+      [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
         const std::int64_t pairs = pairs_of(part.terms);
+        if (!p.skips_zeros) return Span{0, pairs};
+        return not_zero(rows, pairs, [&](std::int64_t row, std::int64_t pair) {
+          return is_zero(at(part, top + row, pair), kOfPair);
+        });
+      },
+      [&](const PackedPart& part, Span pairs, std::int64_t row, std::int64_t column, auto rows,
+          auto vectors) {
         multiply_pairs<decltype(rows)::value, decltype(vectors)::value>(
-            pairs, {a.data + row * a.stride + part.first_term * 2, a.stride},
-            packed_column(scratch.panels, pairs, column),
+            pairs.end - pairs.begin, {at(part, row, pairs.begin), a.stride},
+            packed_column(scratch.panels, pairs_of(part.terms), column) + pairs.begin * kPanel,
             {c.data + row * c.stride + part.first_column + column, c.stride},
             !p.accumulates && part.first_term == 0);
       });

@@ -67,11 +67,60 @@ TW_INLINE void in_parts(std::int64_t count, Visit visit) {
 }
 
 TW_INLINE std::int64_t smaller_of(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+TW_INLINE std::int64_t larger_of(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 
 // A part of a product that is packed at once.
 struct PackedPart {
   std::int64_t first_term, terms, first_column, columns;
 };
+
+// [begin, end)
+struct Span {
+  std::int64_t begin, end;
+};
+
+// What of `count` elements lies outside of the span is looked at in blocks of kBlock, as long as
+// is_zero(first) says that they are 0: the span grows to the others.
+template <typename IsZero>
+TW_INLINE Span widened(Span span, std::int64_t count, IsZero is_zero) {
+  std::int64_t begin = 0, end = count;
+  while (begin + kBlock <= span.begin && is_zero(begin)) begin += kBlock;
+  while (end - kBlock >= span.end && is_zero(end - kBlock)) end -= kBlock;
+  return {smaller_of(begin, span.begin), larger_of(end, span.end)};
+}
+// Outside of which so many rows have zeros alone. The last row goes first: under a causal mask it
+// has the most.
+template <typename IsZero>
+TW_INLINE Span not_zero(std::int64_t rows, std::int64_t count, IsZero is_zero) {
+  Span span = {count, 0};
+  for (std::int64_t row = rows; row-- > 0 && (span.begin > 0 || span.end < count);) {
+    span = widened(span, count, [&](std::int64_t first) { return is_zero(row, first); });
+  }
+  return span.end > span.begin ? span : Span{0, 0};
+}
+
+// Whether kBlock words are 0 in these bits: all but signs.
+constexpr std::int32_t kOfFloat = 0x7fffffff, kOfPair = 0x7fff7fff;
+TW_INLINE bool is_zero(const void* words, std::int32_t bits) {
+  Ints found = {};
+  for (int i = 0; i < kVectors; ++i) {
+    found |= bits_of(load(static_cast<const float*>(words) + i * kLanes)) & bits;
+  }
+  return is_zero(found);
+}
+
+// The columns of a part that some of the rows need.
+TW_INLINE Span needed_columns(const Product& p, const PackedPart& part, std::int64_t top,
+                              std::int64_t rows) {
+  if (!p.needed.data) return {0, part.columns};
+  return not_zero(rows, part.columns, [&](std::int64_t row, std::int64_t first) {
+    std::uint64_t booleans[2];
+    static_assert(sizeof(booleans) == kBlock);
+    __builtin_memcpy(booleans, element<char>(p.needed, top + row, part.first_column + first),
+                     kBlock);
+    return (booleans[0] | booleans[1]) == 0;
+  });
+}
 
 // Calls pack(part) and multiply(part) for each part, in ascending order of terms.
 template <typename Pack, typename Multiply>
@@ -87,19 +136,23 @@ TW_INLINE void for_packed_parts(const Product& p, Pack pack, Multiply multiply) 
   }
 }
 
-// The same, where multiply(part, row, column, Count rows, Count vectors) is called for all blocks
-// of sums that fit into registers, columns counted from that of the part.
-template <typename Pack, typename Multiply>
-TW_INLINE void for_parts(const Product& p, Pack pack, Multiply multiply) {
+// The same, where multiply(part, terms, row, column, Count rows, Count vectors) is called for all
+// blocks of sums that fit into registers and are needed, columns counted from that of the part.
+// `terms` are those that terms_of(part, row, rows) gives, where zeros are skipped.
+template <typename Pack, typename TermsOf, typename Multiply>
+TW_INLINE void for_parts(const Product& p, Pack pack, TermsOf terms_of, Multiply multiply) {
   for_packed_parts(p, pack, [&](const PackedPart& part) {
     for (std::int64_t top = 0; top < p.m; top += kRows) {
-      for (std::int64_t left = 0; left < part.columns; left += kPanel) {
-        const std::int64_t columns = smaller_of(part.columns - left, kPanel);
-        in_parts<kSumRows>(smaller_of(p.m - top, kRows), [&](std::int64_t row, auto rows) {
-          in_parts<kSumVectors>((columns + kLanes - 1) / kLanes,
-                                [&](std::int64_t vector, auto vectors) {
-                                  multiply(part, top + row, left + vector * kLanes, rows, vectors);
-                                });
+      const std::int64_t all_rows = smaller_of(p.m - top, kRows);
+      const Span needed = needed_columns(p, part, top, all_rows);
+      const Span terms = terms_of(part, top, all_rows);
+      for (std::int64_t left = needed.begin / kPanel * kPanel; left < needed.end; left += kPanel) {
+        const std::int64_t columns = smaller_of(needed.end - left, kPanel);
+        in_parts<kSumRows>(all_rows, [&](std::int64_t row, auto rows) {
+          in_parts<kSumVectors>(
+              (columns + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
+                multiply(part, terms, top + row, left + vector * kLanes, rows, vectors);
+              });
         });
       }
     }

@@ -14,16 +14,57 @@ TW_INLINE Floats add_product(Floats a, Floats b, Floats sum) {
   return rounding == Rounding::apart ? sum + a * b : fused(a, b, sum);
 }
 
+// a {m, k} with the terms of a row side by side.
+struct ByRows {
+  FloatRows rows;
+  TW_INLINE ByRows from(std::int64_t row, std::int64_t term) const {
+    return {{rows.data + row * rows.stride + term, rows.stride}};
+  }
+  TW_INLINE float at(int row, std::int64_t term) const {
+    return rows.data[row * rows.stride + term];
+  }
+  TW_INLINE Span terms_not_zero(std::int64_t count, std::int64_t terms) const {
+    return not_zero(count, terms, [&](std::int64_t row, std::int64_t term) {
+      return is_zero(rows.data + row * rows.stride + term, kOfFloat);
+    });
+  }
+};
+
+// The same with the rows of a term side by side: of a transposed tile, which needs no copy.
+struct ByTerms {
+  const float* data;
+  std::int64_t stride;  // to the next term
+  TW_INLINE ByTerms from(std::int64_t row, std::int64_t term) const {
+    return {data + row + term * stride, stride};
+  }
+  TW_INLINE float at(int row, std::int64_t term) const { return data[term * stride + row]; }
+  TW_INLINE Span terms_not_zero(std::int64_t count, std::int64_t terms) const {
+    const auto is_zero_in_all_rows = [&](std::int64_t term) {
+      for (std::int64_t row = 0; row < count; row += kBlock) {
+        if (!is_zero(from(row, term).data, kOfFloat)) return false;
+      }
+      return true;
+    };
+    Span span = {0, terms};
+    while (span.end > 0 && is_zero_in_all_rows(span.end - 1)) --span.end;
+    while (span.begin < span.end && is_zero_in_all_rows(span.begin)) ++span.begin;
+    return span;
+  }
+};
+// Terms that lie further apart, as those of tensors do, would be of too many pages and too few sets
+// of the caches.
+constexpr std::int64_t kBytesToNextTerm = 2048;
+
 // c {rows, vectors} += a {rows, k} panel {k, vectors}; or c = that.
-template <Rounding rounding, int rows, int vectors>
-void multiply(std::int64_t k, FloatRows a, const float* panel, FloatRows c, bool from_zero) {
+template <Rounding rounding, int rows, int vectors, typename A>
+void multiply(std::int64_t k, A a, const float* panel, FloatRows c, bool from_zero) {
   Sums<rows, vectors> sums;
   sums.start(c, from_zero);
   for (std::int64_t i = 0; i < k; ++i) {
     Floats b[vectors];
     unrolled<vectors>([&](auto v) { b[v.value] = load(panel + i * kPanel + v.value * kLanes); });
     unrolled<rows>([&](auto r) {
-      const Floats factor = splat(a.data[r.value * a.stride + i]);
+      const Floats factor = splat(a.at(r.value, i));
       unrolled<vectors>([&](auto v) {
         Floats& sum = sums.at[r.value][v.value];
         sum = add_product<rounding>(factor, b[v.value], sum);
@@ -115,13 +156,8 @@ bool multiply_few_rows(const Product& p, FloatRows a, float* buffer) {
   return true;
 }
 
-template <typename T, Rounding rounding>
-void product_in_order(const Product& p) {
-  const ProductScratch scratch = scratch_of(p);
-  const FloatRows a = a_as_floats<T>(p, scratch.a);
-  if constexpr (__is_same(T, float)) {
-    if (p.m <= kFewRows && multiply_few_rows<rounding>(p, a, scratch.columns)) return;
-  }
+template <typename T, Rounding rounding, typename A>
+void product_in_order(const Product& p, const ProductScratch& scratch, A a) {
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   const auto pack = [&](const PackedPart& part) {
     for (std::int64_t left = 0; left < part.columns; left += kPanel) {
@@ -133,13 +169,36 @@ void product_in_order(const Product& p) {
   };
   for_parts(
       p, pack,
-      [&](const PackedPart& part, std::int64_t row, std::int64_t column, auto rows, auto vectors) {
+      [&](const PackedPart& part, std::int64_t top, std::int64_t rows) {
+        if (!p.skips_zeros) return Span{0, part.terms};
+        return a.from(top, part.first_term).terms_not_zero(rows, part.terms);
+      },
+      [&](const PackedPart& part, Span terms, std::int64_t row, std::int64_t column, auto rows,
+          auto vectors) {
         multiply<rounding, decltype(rows)::value, decltype(vectors)::value>(
-            part.terms, {a.data + row * a.stride + part.first_term, a.stride},
-            packed_column(scratch.panels, part.terms, column),
+            terms.end - terms.begin, a.from(row, part.first_term + terms.begin),
+            packed_column(scratch.panels, part.terms, column) + terms.begin * kPanel,
             {c.data + row * c.stride + part.first_column + column, c.stride},
             !p.accumulates && part.first_term == 0);
       });
+}
+
+template <typename T, Rounding rounding>
+void product_in_order(const Product& p) {
+  const ProductScratch scratch = scratch_of(p);
+  if constexpr (__is_same(T, float)) {
+    const bool is_transposed =
+        p.a.row_stride == 4 && p.a.column_stride % 4 == 0 && p.a.column_stride <= kBytesToNextTerm;
+    if (is_transposed && p.m > kFewRows) {
+      const ByTerms a = {static_cast<const float*>(p.a.data), p.a.column_stride / 4};
+      return product_in_order<T, rounding>(p, scratch, a);
+    }
+  }
+  const FloatRows a = a_as_floats<T>(p, scratch.a);
+  if constexpr (__is_same(T, float)) {
+    if (p.m <= kFewRows && multiply_few_rows<rounding>(p, a, scratch.columns)) return;
+  }
+  product_in_order<T, rounding>(p, scratch, ByRows{a});
 }
 
 template <typename T>

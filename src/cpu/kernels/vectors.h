@@ -112,6 +112,22 @@ TW_INLINE Ints lane_numbers() {
   return result;
 }
 
+TW_INLINE bool is_zero(Ints x) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) == 0;
+#elif defined(__AVX2__)
+  return _mm256_testz_si256((__m256i)x, (__m256i)x) != 0;
+#elif defined(__x86_64__)
+  return _mm_testz_si128((__m128i)x, (__m128i)x) != 0;
+#elif defined(__aarch64__)
+  return vmaxvq_u32((uint32x4_t)x) == 0;
+#else
+  std::int32_t any = 0;
+  for (int i = 0; i < kLanes; ++i) any |= x[i];
+  return any == 0;
+#endif
+}
+
 // A condition's lanes are 0 or all ones.
 TW_INLINE Floats choose(Ints condition, Floats yes, Floats no) { return condition ? yes : no; }
 
