@@ -3,8 +3,8 @@
 
     bench/gpu_kv_append.py --library build/release/lib/libtilewright.so
 
-TB/s count what is read, and what is written. `copy` is PyTorch's copy of the keys and values to
-memory that lies side by side.
+TB/s count what is read, and what is written. `copy` is PyTorch's copy of the keys and values, or of
+the latent rows (kv_append_mla), to memory that lies side by side.
 """
 
 import argparse
@@ -17,25 +17,27 @@ import measure
 import tilewright_c
 
 HEADS, DIM, PAGE = 8, 128, 16
+LATENT = 576
 
 
 class Problem:
     """Tokens of 16 sequences, in order, whose pages are in any order."""
 
-    def __init__(self, tokens, quantised):
-        self.quantised = quantised
+    def __init__(self, tokens, cache):
+        self.quantised, self.latent = cache == "e4m3", cache == "latent"
         batch = 16
         each = tokens // batch
         columns = -(-each // PAGE)
-        dtype = torch.float8_e4m3fn if quantised else torch.bfloat16
+        dtype = torch.float8_e4m3fn if self.quantised else torch.bfloat16
+        row = (LATENT,) if self.latent else (HEADS, DIM)
         self.table = torch.randperm(batch * columns, device="cuda").view(batch, columns).int()
         number = torch.arange(tokens, device="cuda", dtype=torch.int32)
         self.sequences, self.positions = number // each, number % each
-        self.new = [torch.randn((tokens, HEADS, DIM), device="cuda", dtype=torch.bfloat16)
-                    for _ in range(2)]
+        self.new = [torch.randn((tokens, *row), device="cuda", dtype=torch.bfloat16)
+                    for _ in range(1 if self.latent else 2)]
         self.scales = [torch.full((HEADS,), 0.02, device="cuda") for _ in range(2)]
-        self.caches = [torch.zeros((batch * columns, PAGE, HEADS, DIM), device="cuda").to(dtype)
-                       for _ in range(2)]
+        self.caches = [torch.zeros((batch * columns, PAGE, *row), device="cuda").to(dtype)
+                       for _ in self.new]
         self.copies = [torch.empty_like(new, dtype=dtype) for new in self.new]
 
     def bytes(self):
@@ -43,8 +45,11 @@ class Problem:
                    for new, cache in zip(self.new, self.caches))
 
     def launch(self, library):
-        kernel = library.kernel("kv_append_fp8" if self.quantised else "kv_append", kv_heads=HEADS,
-                                dim=DIM, page=PAGE)
+        if self.latent:
+            kernel = library.kernel("kv_append_mla", dim=LATENT, page=PAGE)
+        else:
+            kernel = library.kernel("kv_append_fp8" if self.quantised else "kv_append",
+                                    kv_heads=HEADS, dim=DIM, page=PAGE)
         return kernel.bind(*self.new, self.sequences, self.positions, self.table,
                            *(self.scales if self.quantised else ()), *self.caches)
 
@@ -74,8 +79,8 @@ def main():
     measure.print_versions(library)
     failures = 0
     for tokens in arguments.tokens:
-        for quantised in (False, True):
-            problem = Problem(tokens, quantised)
+        for cache in ("bf16", "e4m3", "latent"):
+            problem = Problem(tokens, cache)
             launches = {"ours": problem.launch(library), "copy": problem.copy}
             launches["ours"]()
             torch.cuda.synchronize()
@@ -85,7 +90,7 @@ def main():
             cells = [f"{name} {problem.bytes() / statistics.median(times) * 1e-12:5.3f} TB/s "
                      f"{statistics.median(times) * 1e6:7.1f} us" for name, times in seconds.items()]
             share = statistics.median(seconds["copy"]) / statistics.median(seconds["ours"])
-            print(f"{tokens:7} tokens {'e4m3' if quantised else 'bf16'}  {' | '.join(cells)}  "
+            print(f"{tokens:7} tokens {cache:6}  {' | '.join(cells)}  "
                   f"{share:.2f} of the copy{'' if is_right else '  wrong'}", flush=True)
     print(f"device: {measure.device_state()}")
     return 1 if failures else 0

@@ -46,7 +46,7 @@ class ChunkOrder : public PackedTiles<ChunkParameters> {
     };
     copies_.each_block({*work.table_row, work.keys, work.mask, work.queries, blocks.first,
                         blocks.last, descending},
-                       [&](const CopiedBlock& block) { bring(block.copies, block.missing); });
+                       [&](const CopiedBlock& block) { bring(block.copies, block.missing[0]); });
   }
 
  private:

@@ -13,6 +13,7 @@ PageCopies::PageCopies(const PagedParameters& p, int keys)
     : p_(p), keys_(keys), rows_(std::gcd(p.page, keys)) {
   plan_case("several pages a stage", count() > 1);
   plan_case("neighbouring pages in one copy", most_together() > 1);
+  plan_case("pages gathered by threads", are_gathered());
 }
 
 void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
@@ -20,6 +21,14 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
   const auto page_of = [&](const Index& j, int i) {
     return listed(blocks.sequence, blocks.keys, first_of_rows, blocks.block(j), i);
   };
+  if (are_gathered()) {
+    for (Index j : range(blocks.first, blocks.last)) {
+      ListedBlock pages{blocks.block(j), {}};
+      for (int i = 0; i < count(); ++i) pages.listed.push_back(page_of(j, i));
+      bring({slots(blocks.keys, pages, {1, false}), missing(pages.listed)});
+    }
+    return;
+  }
   std::vector<std::unique_ptr<Cell<Index>>> next;
   for (int i = 0; i < count(); ++i) {
     next.push_back(std::make_unique<Cell<Index>>(page_of(blocks.first, i)));
@@ -37,16 +46,20 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
   }
 }
 
+void PageCopies::each_block(const PagedWork& work, const Index& first, const Index& last,
+                            const Bring& bring) const {
+  const auto ascending = [](const Index& j) { return j; };
+  each_block({work.item.sequence, work.keys, work.mask, work.rows, first, last, ascending}, bring);
+}
+
 void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                          const Fill& fill) const {
-  const auto ascending = [](const Index& j) { return j; };
-  each_block({work.item.sequence, work.keys, work.mask, work.rows, first, last, ascending},
-             [&](const CopiedBlock& block) {
-               ring.produce(block.missing, [&](const Slot& stage) {
-                 load(block.copies,
-                      [&](const PageSlots& at, int row, int rows) { fill(at, stage, row, rows); });
-               });
-             });
+  each_block(work, first, last, [&](const CopiedBlock& block) {
+    ring.produce(block.missing[0], [&](const Slot& stage) {
+      load(block.copies,
+           [&](const PageSlots& at, int row, int rows) { fill(at, stage, row, rows); });
+    });
+  });
 }
 
 Index PageCopies::first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const {
@@ -62,10 +75,12 @@ Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Inde
   return p_.window() > 0 ? select(copy < first_copy, -1, listed) : listed;
 }
 
-Index PageCopies::missing(const std::vector<Index>& listed) const {
-  Index missing = 0;
-  for (std::size_t i = 0; i < listed.size(); ++i) {
-    missing = missing + select(listed[i] == -1, 1 << i, 0);
+std::vector<Index> PageCopies::missing(const std::vector<Index>& listed) const {
+  std::vector<Index> missing(static_cast<std::size_t>(numbers()), Index(0));
+  for (int i = 0; i < count(); ++i) {
+    Index& number = missing[static_cast<std::size_t>(i / kBitsOfNumber)];
+    const auto bit = static_cast<std::int32_t>(1u << i % kBitsOfNumber);
+    number = number + select(listed[static_cast<std::size_t>(i)] == -1, bit, 0);
   }
   return missing;
 }
@@ -133,9 +148,26 @@ void PageCopies::load(const std::vector<PageSlots>& copies, const Load& load) co
   for (std::size_t i = 0; i < copies.size(); ++i) load(copies[i], static_cast<int>(i) * rows, rows);
 }
 
-Tile PageCopies::without(const Tile& scores, const Index& missing) const {
+std::vector<Index> PageCopies::missing_of(const Slot& stage) const {
+  std::vector<Index> missing;
+  for (int i = 0; i < numbers(); ++i) missing.push_back(stage.number(i));
+  return missing;
+}
+
+Condition PageCopies::any(const std::vector<Index>& missing) {
+  Condition any = missing[0] != 0;
+  for (std::size_t i = 1; i < missing.size(); ++i) any = any || missing[i] != 0;
+  return any;
+}
+
+Tile PageCopies::without(const Tile& scores, const std::vector<Index>& missing) const {
   const Tile copy = iota({1, keys_}, 1) / rows_;
-  return where(((Tile({1, keys_}, missing) >> copy) & 1) != 0, kNone, scores);
+  Tile bits({1, keys_}, missing[0]);
+  for (std::size_t i = 1; i < missing.size(); ++i) {
+    bits = where(copy < static_cast<int>(i) * kBitsOfNumber, bits, Tile({1, keys_}, missing[i]));
+  }
+  const Tile bit = missing.size() > 1 ? copy % kBitsOfNumber : copy;
+  return where(((bits >> bit) & 1) != 0, kNone, scores);
 }
 
 }  // namespace tilewright::kernels

@@ -24,10 +24,10 @@ struct ListedBlock {
   std::vector<Index> listed;
 };
 
-// Where the keys of a block's copies lie, and for each copy without a page a bit.
+// Where the keys of a block's copies lie, and for each copy without a page a bit, 32 a number.
 struct CopiedBlock {
   std::vector<PageSlots> copies;
-  Index missing;
+  std::vector<Index> missing;
 };
 
 class PageCopies {
@@ -37,6 +37,10 @@ class PageCopies {
   // Blocks of so many keys.
   PageCopies(const PagedParameters& p, int keys);
   int count() const { return keys_ / rows_; }
+  int rows() const { return rows_; }
+  int numbers() const { return (count() + kBitsOfNumber - 1) / kBitsOfNumber; }
+  // Pages are too small for copies: threads gather their slots.
+  bool are_gathered() const { return rows_ % kRowUnit != 0; }
 
   // Brings slots to rows of a stage.
   using Load = std::function<void(const PageSlots& at, int row, int rows)>;
@@ -44,7 +48,7 @@ class PageCopies {
 
   // Calls `bring` for blocks first to last - 1 of a sequence's keys that some of the rows see, in
   // the given order, once for each tier. The table is read a block ahead, so that nobody waits for
-  // it.
+  // it. Pages that are gathered have one tier, and more numbers than there are registers for.
   struct Blocks {
     Index sequence;
     Sequence keys;
@@ -55,21 +59,27 @@ class PageCopies {
   };
   using Bring = std::function<void(const CopiedBlock& block)>;
   void each_block(const Blocks& blocks, const Bring& bring) const;
-  // The same of an item's keys, where each block is a stage, whose number is what is `missing`.
+  void each_block(const PagedWork& work, const Index& first, const Index& last,
+                  const Bring& bring) const;
+  // The same of an item's keys, where each block is a stage, whose numbers are what is `missing`.
   using Fill = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
   void produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                const Fill& fill) const;
-  // Scores of keys that have a page, of a stage of this number.
-  Tile without(const Tile& scores, const Index& missing) const;
+  // What of a stage has no page, and whether anything has none.
+  std::vector<Index> missing_of(const Slot& stage) const;
+  static Condition any(const std::vector<Index>& missing);
+  // Scores of keys that have a page.
+  Tile without(const Tile& scores, const std::vector<Index>& missing) const;
 
  private:
+  static constexpr int kBitsOfNumber = 32;
   // Of all copies of a sequence the first whose keys some of the rows see: none in front of a
   // window are read, nor what the table has for them.
   Index first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const;
   // The number that the table has for the page that the i-th copy of block j takes keys of.
   Index listed(const Index& sequence, const Sequence& keys, const Index& first_copy, const Index& j,
                int i) const;
-  Index missing(const std::vector<Index>& listed) const;
+  std::vector<Index> missing(const std::vector<Index>& listed) const;
   // Calls `take` once for each tier, under the condition that the block may be copied so: as many
   // pages together as it has, fewer, one.
   using Take = std::function<void(const Tier& tier)>;

@@ -1,5 +1,6 @@
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/attention_paged_copies.h"
 #include "kernels/attention_paged_plan.h"
@@ -168,8 +169,8 @@ class LatentForward {
         const Tile s = scores;
         scores = work.mask.apply(s, work.rows, work.keys.block(j, kLatentKeys));
       });
-      const Index missing = stage.number();
-      when(missing != 0, [&] {
+      const std::vector<Index> missing = copies_.missing_of(stage);
+      when(PageCopies::any(missing), [&] {
         const Tile s = scores;
         scores = copies_.without(s, missing);
       });

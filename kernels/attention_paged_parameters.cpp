@@ -237,15 +237,19 @@ Kept kept(const PagedAttention& a, KeyParts keys) {
 }
 
 PagedStores::PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
-                         const PagedRows& tile)
-    : kept_(kernels::kept(a, keys)), p_(p), tile_(tile), parts_(1) {
+                         const PagedRows& item, const PagedRows& tile)
+    : kept_(kernels::kept(a, keys)),
+      p_(p),
+      tile_(tile),
+      tiles_(item.queries() / tile.queries()),
+      parts_(1) {
   std::vector<Dim> rows = p.of_rows();
   if (kept_ == Kept::by_query) {
     parts_ = kernel.dim("parts", at_least(1));
     rows = {p.total_queries, parts_, a.heads};
   } else if (kept_ == Kept::by_item) {
     parts_ = kernel.dim("items", at_least(1));
-    rows = {parts_, tile.queries(), a.heads};
+    rows = {parts_, item.queries(), a.heads};
   }
   if (kept_ != Kept::whole) {
     std::vector<Dim> outputs = rows;
@@ -272,10 +276,11 @@ void PagedStores::each_rows(
     const PagedWork& work,
     const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const {
   const Index first = work.rows.start(), count = work.rows.limit() - first;
+  const Index place = tiles_ > 1 ? work.item.block % tiles_ * tile_.queries() : Index(0);
   if (plan_case("a tile of one query", tile_.queries() == 1)) {
-    when(count > 0, [&] { put({first, 0}, {tile_.heads}); });
+    when(count > 0, [&] { put({first, place}, {tile_.heads}); });
   } else {
-    put({work.rows, Block(0, tile_.queries(), count)}, {tile_.queries(), tile_.heads});
+    put({work.rows, Block(place, tile_.queries(), place + count)}, {tile_.queries(), tile_.heads});
   }
 }
 

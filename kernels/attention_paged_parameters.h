@@ -204,8 +204,13 @@ struct PagedWork {
 
 class PagedStores {
  public:
+  // Of items of such rows, of which tiles of so many are stored at a time: all of them, or those of
+  // some queries.
   PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
-              const PagedRows& tile);
+              const PagedRows& item, const PagedRows& tile);
+  PagedStores(Kernel& kernel, const PagedAttention& a, PagedParameters& p, KeyParts keys,
+              const PagedRows& tile)
+      : PagedStores(kernel, a, p, keys, tile, tile) {}
   Kept kept() const { return kept_; }
   // Of each query, or of all items together.
   const Dim& parts() const { return parts_; }
@@ -229,7 +234,8 @@ class PagedStores {
                  const std::function<void(const Rows&, std::vector<std::int64_t>)>& put) const;
   Kept kept_;
   const PagedParameters& p_;
-  const PagedRows& tile_;
+  PagedRows tile_;
+  int tiles_;  // of an item
   Dim parts_;
   std::optional<Tensor> P_, L_, O_, LSE_;
 };

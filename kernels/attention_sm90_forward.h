@@ -479,10 +479,10 @@ class Forward {
       return scores;
     } else {
       Var left{scores};
-      const Index missing = k.number();
+      const Index missing = k.number();  // of whole pages, fewer than a number's bits
       when(missing != 0, [&] {
         const Tile s = left;
-        left = order_.copies().without(s, missing);
+        left = order_.copies().without(s, {missing});
       });
       return left;
     }

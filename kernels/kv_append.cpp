@@ -44,6 +44,14 @@ class Appended {
   std::optional<Tensor> scale_;
 };
 
+// Blocks of the grid have as many tokens as make a few KB: of short rows one is too little to wait
+// for.
+int tokens_of_block(const KvAppend& a, int heads) {
+  constexpr int kBytes = 4 << 10, kMostTokens = 8;
+  const int row = heads * (a.latent ? a.dim : a.dim + a.dim_v) * size_of(a.dtype);
+  return std::clamp(kBytes / row, 1, kMostTokens);
+}
+
 }  // namespace
 
 void check_append(const KvAppend& a, const Caller& caller) {
@@ -102,34 +110,47 @@ Kernel kv_append(const KvAppend& options, SourceLocation where) {
   }
 
   const int size = heads_of_block(a.kv_heads, a.latent ? a.dim : std::max(a.dim, a.dim_v));
-  const auto [x, t] = kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), tokens);
+  const int together = tokens_of_block(a, size);
+  const auto [x, t] =
+      kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), ceil_div(tokens, Dim(together)));
   const Block heads = Dim(a.kv_heads).block(x, size);
-  const Index token = t, position = load_index(positions(token));
-  const auto append = [&](const Index& page, const Index& slot) {
-    if (values) {
-      const Block all_values = columns_of(0, a.dim_v);
-      values->append(page, slot, heads, all_values, values->row(token, heads, all_values));
-    }
-    if (a.rotary_dim < a.dim) {
-      const Block rest = columns_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim);
-      keys.append(page, slot, heads, rest, keys.row(token, heads, rest));
-    }
+  const int half = a.rotary_dim / 2, first = a.latent ? a.dim - a.rotary_dim : 0;
+  const Block rest = columns_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim);
+  const Block low = columns_of(first, half), high = columns_of(first + half, half);
+  const Block all_values = columns_of(0, a.dim_v);
+  // All rows are on their way before anyone knows where the first goes.
+  struct Row {
+    Index token, position;
+    Condition is_token;
+    std::optional<Tile> values, rest, low, high;
+  };
+  std::vector<Row> rows;
+  for (int i = 0; i < together; ++i) {
+    const Index number = t * together + i, token = together > 1 ? min(number, tokens - 1) : t;
+    Row row{token, load_index(positions(token)), number < tokens, {}, {}, {}, {}};
+    if (values) row.values = values->row(token, heads, all_values);
+    if (a.rotary_dim < a.dim) row.rest = keys.row(token, heads, rest);
+    if (cos_sin) row.low = keys.row(token, heads, low), row.high = keys.row(token, heads, high);
+    rows.push_back(row);
+  }
+  const auto append = [&](const Row& row, const Index& page) {
+    const Index slot = row.position % a.page;
+    if (values) values->append(page, slot, heads, all_values, *row.values);
+    if (row.rest) keys.append(page, slot, heads, rest, *row.rest);
     if (!cos_sin) return;
-    const int half = a.rotary_dim / 2;
-    const Tile cosine = load((*cos_sin)(position, columns_of(0, half))).reshape({1, half});
-    const Tile sine = load((*cos_sin)(position, columns_of(half, half))).reshape({1, half});
-    const int first = a.latent ? a.dim - a.rotary_dim : 0;
-    const Block low = columns_of(first, half), high = columns_of(first + half, half);
-    const Tile left = keys.row(token, heads, low).cast(f32);
-    const Tile right = keys.row(token, heads, high).cast(f32);
+    const Tile cosine = load((*cos_sin)(row.position, columns_of(0, half))).reshape({1, half});
+    const Tile sine = load((*cos_sin)(row.position, columns_of(half, half))).reshape({1, half});
+    const Tile left = row.low->cast(f32), right = row.high->cast(f32);
     keys.append(page, slot, heads, low, left * cosine - right * sine);
     keys.append(page, slot, heads, high, right * cosine + left * sine);
   };
-  when(position >= 0, [&] {
-    const Index sequence = load_index(sequences(token));
-    const Index page = load_index(block_table(sequence, position / a.page));
-    when(page >= 0, [&] { append(page, position % a.page); });
-  });
+  for (const Row& row : rows) {
+    when(together > 1 ? row.is_token && row.position >= 0 : row.position >= 0, [&] {
+      const Index sequence = load_index(sequences(row.token));
+      const Index page = load_index(block_table(sequence, row.position / a.page));
+      when(page >= 0, [&] { append(row, page); });
+    });
+  }
   return kernel;
 }
 

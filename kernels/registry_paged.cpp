@@ -462,6 +462,24 @@ LibraryKernel with_schedules(LibraryKernel kernel, const PagedCache& cache, cons
           "sm90_planned", cache, KeyParts::planned,
           "sm90, where keys are divided as a plan says, which a kernel before it makes of "
           "the sequences' lengths")};
+  if (!cache.latent) {
+    const struct {
+      const char *name, *description;
+      KeyParts keys;
+    } variants[] = {
+        {"sm90_keys", "sm90, with keys as the rows of products, for few queries", KeyParts::one},
+        {"sm90_keys_split", "sm90_keys, where keys are divided as sm90_split does",
+         KeyParts::several},
+        {"sm90_keys_planned", "sm90_keys, where keys are divided as sm90_planned does",
+         KeyParts::planned}};
+    for (const auto& variant : variants) {
+      LibrarySchedule made{variant.name, "sm_90a", variant.description, nullptr};
+      made.build_program = [cache, keys = variant.keys](const OptionValues& options) {
+        return attention_paged_keys_sm90(paged_of(options, cache), keys, {});
+      };
+      kernel.schedules.push_back(std::move(made));
+    }
+  }
   if (!cache.quantised && !cache.latent) {
     LibrarySchedule chunks{"sm90_chunks", "sm_90a",
                            "for many queries a sequence: tiles of attention_varlen_forward, whose "

@@ -168,7 +168,7 @@ class Ring {
   Ring& numbered(int count = 1);
   ~Ring();
   // Waits until the next stage is empty, then runs `fill`, whose tma_loads complete its full
-  // barrier.
+  // barrier; or whose stores the warp does itself, all of them, before it arrives there.
   void produce(const std::function<void(const Slot&)>& fill, SourceLocation where = here());
   // The same with numbers that travel with the stage, or numbers alone. In a ring with numbers
   // every stage has all of them.

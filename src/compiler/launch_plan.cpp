@@ -292,6 +292,12 @@ class Planner {
     spec.type = tensor_map_type(argument.dtype);
     spec.swizzle = tensor_map_swizzle(operation.attributes.integer(ir::Key::swizzle));
     spec.rank = rank;
+    // Of short rows a tile has all boxes at once, each of which would fetch its neighbour's 128
+    // bytes into L2 as well.
+    constexpr std::int64_t kNarrow = 128, kShort = 256;
+    if (box.back() * element <= kNarrow && argument.shape.back() * element <= kShort) {
+      spec.promotion = runtime::TensorMapPromotion::bytes128;
+    }
     spec.base = is_empty(argument) ? address_of_another() : data;
     std::int64_t dense = element;
     for (int i = 0; i < rank && i < 5; ++i) {  // innermost first

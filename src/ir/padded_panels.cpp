@@ -23,4 +23,8 @@ std::optional<Panels> padded_panels(const SharedLayout& layout) {
   return panels;
 }
 
+std::int64_t rows_of_views(const SharedLayout& layout) {
+  return layout.swizzle.bits == 0 && !layout.as_panels() ? 1 : 8;
+}
+
 }  // namespace tilewright::ir

@@ -11,4 +11,8 @@ namespace tilewright::ir {
 // by side, as as_panels() has them.
 std::optional<Panels> padded_panels(const SharedLayout& layout);
 
+// Views have whole groups of so many rows, which products and swizzles take; any where threads
+// alone read and write rows that lie apart.
+std::int64_t rows_of_views(const SharedLayout& layout);
+
 }  // namespace tilewright::ir

@@ -193,11 +193,12 @@ void verify_view(const VerifierContext& context) {
   context.require(!stage || (*stage >= 0 && *stage < shared.shape[0]), "stage {} of the {} of {}",
                   stage.value_or(0), shared.shape[0], name);
   const std::int64_t row = context.constant_operand(2).value_or(0);
-  context.require(row >= 0 && row % 8 == 0 && row <= shared.shape[1] - view.shape[0],
-                  "{} rows from {} of the {} of {}, expected a multiple of 8 inside", view.shape[0],
-                  row, shared.shape[1], name);
-  if (context.operand_count() < 4) return;
   const Operation* place = context.defined_by(context.operation().operands[0]);
+  const std::int64_t unit = place ? rows_of_views(place->attributes.shared_layout()) : 8;
+  context.require(row >= 0 && row % unit == 0 && row <= shared.shape[1] - view.shape[0],
+                  "{} rows from {} of the {} of {}, expected a multiple of {} inside",
+                  view.shape[0], row, shared.shape[1], name, unit);
+  if (context.operand_count() < 4) return;
   const auto panels = padded_panels(place->attributes.shared_layout());
   context.require(panels.has_value(), "{} has no panels", name);
   const std::int64_t panel = context.constant_operand(3).value_or(0);

@@ -72,19 +72,25 @@ class ExplicitTracing {
   static ir::ValueId shared(const SharedView& view) { return view.shared_.id(); }
   static SharedView rows(const SharedView& from, const IndexOperand& start, int count) {
     Tracer& tracer = Tracer::get("rows", start.where);
+    const std::int64_t unit =
+        ir::rows_of_views(tracer.place_operation(tracer.use(from.shared_, "rows", start.where))
+                              .attributes.shared_layout());
     const auto fail = [&](const std::string& problem) {
+      const std::string units = "a multiple of " + std::to_string(unit);
       Diagnostic(start.where, "rows: " + problem)
           .token("rows")
-          .fix("take a multiple of 8 rows that lies inside, from a multiple of 8, before .T()")
+          .fix("take " + units + " rows that lies inside, from " + units + ", before .T()")
           .raise();
     };
     const std::string of = " of a view of " + std::to_string(from.row_count_) +
                            (from.transposed_ ? " (transposed)" : "");
-    if (from.transposed_ || count <= 0 || count > from.row_count_ || count % 8 != 0) {
+    if (from.transposed_ || count <= 0 || count > from.row_count_ || count % unit != 0) {
       fail(std::to_string(count) + " rows" + of);
     }
     if (const auto first = tracer.known(tracer.use(start.index.handle(), "rows", start.where))) {
-      if (*first % 8 != 0) fail("from row " + std::to_string(*first) + ", no multiple of 8");
+      if (*first % unit != 0) {
+        fail("from row " + std::to_string(*first) + ", no multiple of " + std::to_string(unit));
+      }
       if (*first < 0 || *first + count > from.row_count_) {
         fail("[" + std::to_string(*first) + ", " + std::to_string(*first + count) + ")" + of);
       }

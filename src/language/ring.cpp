@@ -300,10 +300,21 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
   if (bytes == 0) {
-    Diagnostic(where, "produce: nothing is loaded into the ring \"" + state_->name + "\"")
-        .token("produce")
-        .fix("call tma_load inside")
-        .raise();
+    bool stores = false;
+    std::vector<ir::Operation>& body = tracer.body();
+    for (std::size_t i = expected; i < body.size(); ++i) {
+      stores = stores || body[i].op == Op::store_tile;
+    }
+    if (!stores || state_->pairs) {
+      Diagnostic(where, "produce: nothing is loaded into the ring \"" + state_->name + "\"")
+          .token("produce")
+          .fix("call tma_load inside, or store(stage, tile)")
+          .raise();
+    }
+    // Full when the warp has stored it.
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(expected));
+    require_one_warp(tracer, state_->name, where);
+    return plain(tracer, Op::mbarrier_arrive, {state_->full, stage}, {}, where);
   }
   ir::Operation& before = tracer.body()[expected];
   if (state_->pairs) {

@@ -292,8 +292,9 @@ void Tracer::check_place(ir::Op op, SourceLocation where) const {
         .raise();
   }
   check_record(op, where);
+  // A warp stores by itself what lies as no product's result does.
   if (in_role_ && role_.warps % target::target_of(kernel_).limits.group_warps != 0 &&
-      info.agent == ir::Agent::warpgroup) {
+      info.agent == ir::Agent::warpgroup && op != ir::Op::store_tile) {
     Diagnostic(where, name + ": the role \"" + role_.name + "\" has " +
                           std::to_string(role_.warps) + " warps, and whole warpgroups do this")
         .token(name)

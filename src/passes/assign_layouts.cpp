@@ -115,7 +115,10 @@ class LayoutAssignment {
 
   void seed() {
     ir::for_each(kernel_.body, [this](const Operation& o) {
-      if (o.op == Op::load_tile) from_shared_.insert(o.results[0]);
+      const bool is_moved = o.op == Op::reshape || o.op == Op::transpose || o.op == Op::cast;
+      if (o.op == Op::load_tile || (is_moved && from_shared_.count(o.operands[0]) != 0)) {
+        from_shared_.insert(o.results[0]);
+      }
       if (o.op == Op::load || o.op == Op::splat || o.op == Op::iota || o.op == Op::convert) {
         if (o.attributes.has(Key::layout)) {
           set(o.results[0], o.attributes.register_layout(), result(o));
@@ -548,7 +551,7 @@ class LayoutAssignment {
 
   // Whole registers are cut out: the slice must begin and end where the fastest digits repeat.
   void slice(const Operation& o) {
-    if (!known(o.operands[0])) return;
+    if (!known(o.operands[0])) return slice_back(o);
     RegisterLayout cut = layout(o.operands[0]).canonical();
     const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
     const std::vector<std::int64_t>& sizes = kernel_.type(o.results[0]).shape;
@@ -571,6 +574,22 @@ class LayoutAssignment {
     set(o.results[0], cut, result(o));
   }
 
+  // What is loaded from shared memory as a whole lies as each of its parts is wanted.
+  void slice_back(const Operation& o) {
+    const ValueId from = o.operands[0], to = o.results[0];
+    if (!known(to) || from_shared_.count(from) == 0) return;
+    const std::vector<std::int64_t>&offsets = o.attributes.integers(Key::offsets),
+          &all = kernel_.type(from).shape;
+    RegisterLayout whole = layout(to);
+    for (std::size_t axis = 0; axis < all.size(); ++axis) {
+      const std::int64_t size = whole.shape[axis];
+      if (all[axis] % size != 0 || offsets[axis] % size != 0) return;
+      whole.registers.push_back(ir::Mode{all[axis] / size, static_cast<int>(axis), size});
+    }
+    whole.shape = all;
+    set(from, whole.canonical(), operand(o, 0));
+  }
+
   static constexpr int kWidestAccess = 16;  // bytes
   static constexpr int kFewCopies = 8;
 
@@ -578,7 +597,7 @@ class LayoutAssignment {
   const target::Target& target_;
   bool changed_ = false;
   bool products_ = false;
-  std::set<ValueId> from_shared_;                  // results of load_tile
+  std::set<ValueId> from_shared_;                  // results of load_tile, moved or cast
   std::map<std::string, RegisterLayout> sources_;  // of partial sums, by how these lie
   std::map<ValueId, const Operation*> partial_;    // what makes them
   std::optional<LayoutConflict> conflict_;

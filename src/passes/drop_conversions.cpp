@@ -38,7 +38,8 @@ bool moves_nothing(const ir::Kernel& kernel, const Operation& o) {
 bool stays_in_lanes(const ir::Kernel& kernel, const Operation& o) {
   if (o.op != ir::Op::convert || o.attributes.has(Key::offsets)) return false;
   const ir::Type &from = kernel.type(o.operands[0]), &to = kernel.type(o.results[0]);
-  return size_of(from.dtype) == 4 && from.shape == to.shape &&
+  const int bytes = size_of(from.dtype);
+  return (bytes == 4 || bytes == 2) && from.shape == to.shape &&
          ir::register_map(to.layout, from.layout).ok();
 }
 

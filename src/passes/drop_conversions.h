@@ -8,7 +8,7 @@ namespace tilewright::passes {
 // lies as its result does.
 bool moves_nothing(const ir::Kernel& kernel, const ir::Operation& operation);
 // Whether each lane of its result has what the same lane of its operand has, in other registers:
-// copies of registers do it. Of packed elements they do not.
+// copies of registers, or of their halves, do it. Of bytes they do not.
 bool stays_in_lanes(const ir::Kernel& kernel, const ir::Operation& operation);
 // Drops the first ones, or of them only those whose layout nobody has chosen: what lies as
 // they do would else no longer have to.

@@ -29,7 +29,7 @@ bool uses_warpgroups(const Operation& operation) {
   bool found = false;
   for (const ir::Block& block : operation.blocks) {
     ir::for_each(block, [&found](const Operation& inner) {
-      found |= ir::info(inner.op).agent == ir::Agent::warpgroup;
+      found |= ir::info(inner.op).agent == ir::Agent::warpgroup && inner.op != ir::Op::store_tile;
     });
   }
   return found;

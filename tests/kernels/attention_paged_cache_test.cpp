@@ -90,6 +90,11 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90", "attention_paged_fp8", quantised[0]);
   add("sim:sm_90a", "sm90_planned", "attention_paged_fp8", quantised[1]);
   add("sim:sm_90a", "sm90_split", "attention_paged_fp8", quantised[0]);
+  add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
+      {"dim=128", "heads=5", "kv_heads=1", "max_pages=7"});
+  add("sim:sm_90a", "sm90_keys_planned", "attention_paged_fp8", quantised[1]);
+  add("sim:sm_90a", "sm90_keys_split", "attention_paged_fp8",
+      {"dim=64", "dim_v=128", "page=2", "heads=4", "kv_heads=2", "max_pages=40", "pages=160"});
   add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);
   // More blocks than stages.
   add("sim:sm_90a", "sm90", "attention_paged_mla",

@@ -68,7 +68,7 @@ struct PagedForm {
 constexpr PagedForm kPagedForms[] = {{"interpreter", "tile"},      {"cpu", "tile"},
                                      {"sim:sm_90a", "tile"},       {"sim:sm_90a", "sm90"},
                                      {"sim:sm_90a", "sm90_split"}, {"sim:sm_90a", "sm90_planned"},
-                                     {"sim:sm_90a", "sm90_chunks"}};
+                                     {"sim:sm_90a", "sm90_keys"},  {"sim:sm_90a", "sm90_chunks"}};
 std::ostream& operator<<(std::ostream& out, const PagedForm& form) {
   return out << form.target << " schedule=" << form.schedule;
 }
@@ -122,6 +122,12 @@ std::vector<Paged> paged_cases() {
     list.push_back({{"sim:sm_90a", "sm90_planned"}, settings});
   }
   list.push_back({{"sim:sm_90a", "sm90_split"}, chunks});
+  list.push_back({{"sim:sm_90a", "sm90_keys"}, many_heads});
+  // Pages too small for copies.
+  list.push_back({{"sim:sm_90a", "sm90_keys"}, kPagedCases[0]});
+  list.push_back({{"sim:sm_90a", "sm90_keys_planned"}, kPagedCases[1]});
+  list.push_back({{"sim:sm_90a", "sm90_keys_split"}, odd_pages});
+  list.push_back({{"sim:sm_90a", "sm90_keys_planned"}, everything});
   for (const PagedSettings& settings : {chunks, everything, odd_pages}) {
     list.push_back({{"sim:sm_90a", "sm90_chunks"}, settings});
   }
@@ -182,6 +188,24 @@ TEST(AttentionPagedTest, HolesInTheTable) {
   }
 }
 
+// As many of a stage as a number has bits, and more.
+TEST(AttentionPagedTest, HolesAmongGatheredPages) {
+  for (const char* page : {"page=1", "page=4"}) {
+    SCOPED_TRACE(page);
+    library::Workload work = paged_workload(
+        {page, "heads=4", "kv_heads=2", "batch=2", "max_pages=70", "pages=140", "keys=67"},
+        "sm90_keys");
+    for (const std::int64_t column : {0, 2, 31, 32, 40, 63, 66}) {
+      work.tensors[kBlockTable].set({0, column % (page[5] == '1' ? 67 : 17)}, -1);
+    }
+    run_paged(work, "sim:sm_90a");
+    expect_right_paged(work);
+    work.tensors[kBlockTable].set({1, 5}, 140);
+    EXPECT_THAT(paged_error_of([&] { run_paged(work, "sim:sm_90a"); }),
+                HasSubstr("index 140 on axis 0 of K"));
+  }
+}
+
 // Servers give pages in front of a window to others, and leave their numbers in the table.
 TEST(AttentionPagedTest, PagesInFrontOfAWindowAreNotRead) {
   for (const PagedForm& form : kPagedForms) {
@@ -220,7 +244,7 @@ TEST(AttentionPagedTest, WithoutKeysTheResultIsZero) {
 
 // A few multiprocessors have many items each, one after the other, and begin anew in each run.
 TEST(AttentionPagedTest, SeveralItemsOfALane) {
-  for (const char* schedule : {"sm90", "sm90_split", "sm90_planned"}) {
+  for (const char* schedule : {"sm90", "sm90_split", "sm90_planned", "sm90_keys"}) {
     SCOPED_TRACE(schedule);
     library::ProgramWorkload work;
     work.workload = paged_workload(kSmallCache, schedule);

@@ -69,6 +69,10 @@ enum class KeyParts : std::uint8_t { one, several, planned };
 // dtype is f16 or bf16, and pages have whole 8 slots.
 Program attention_paged_sm90(const PagedAttention& attention, KeyParts keys,
                              SourceLocation where = here());
+// The same for few queries, whose rows, the heads of a query that share keys, fill no 64: keys are
+// the rows of products in their place, 8 heads or more their columns.
+Program attention_paged_keys_sm90(const PagedAttention& attention, KeyParts keys,
+                                  SourceLocation where = here());
 // The same of latent keys, 576 of 512 at most: two warpgroups have the two halves of the output's
 // columns. dim is a multiple of 64, dim_v one of 128.
 Program attention_paged_mla_sm90(const PagedAttention& attention, KeyParts keys,

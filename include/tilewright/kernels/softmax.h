@@ -137,6 +137,19 @@ class OnlineSoftmax {
   std::optional<Tile> factor_;  // times scale_log2_
 };
 
+// The same, whose maximum never lags: for scores whose rows several warps share, none of which
+// knows alone whether one has risen.
+class EagerSoftmax : public OnlineSoftmax {
+ public:
+  using OnlineSoftmax::OnlineSoftmax;
+  // rescale() is then what sums of earlier weights are multiplied by.
+  Tile weights(const Tile& scores, SourceLocation where = here()) {
+    const CalledFrom called(where);
+    rescale_ = lift(reduce_max(scores, 1), 0);
+    return OnlineSoftmax::weights(scores);
+  }
+};
+
 // The same, where a block's weights are computed before anyone knows its maximum: by the maximum of
 // before, and again only where they come out too large. Most blocks then look for no maximum. Their
 // scores must last until the weights are there: for kernels that have registers for both.

@@ -110,6 +110,38 @@ bool print_pairs(Emitter& emitter, const Operation& operation) {
   return true;
 }
 
+// Halves change places within a lane: by whole registers where pairs stay together.
+bool print_moved_halves(Emitter& emitter, const Operation& operation) {
+  const ValueId to = operation.operands[0], from = operation.operands[1];
+  const ir::Type &moved = emitter.type(to), &halves = emitter.type(from);
+  const std::int64_t count = moved.elements();
+  if (operation.attributes.function() != Op::cast || halves.is_scalar() || to == from ||
+      halves.dtype != moved.dtype || size_of(moved.dtype) != 2 || count % 2 != 0) {
+    return false;
+  }
+  const ir::IndexMap& map = operation.attributes.maps().at(0);
+  bool in_pairs = true;
+  for (std::int64_t i = 0; i < count; i += 2) {
+    const std::int64_t first = ir::evaluate(map, i);
+    in_pairs = in_pairs && first % 2 == 0 && ir::evaluate(map, i + 1) == first + 1;
+  }
+  const std::string source = emitter.name(from), first = index_text(map, "i", count);
+  emitter.line("#pragma unroll");
+  emitter.line(fmt::format("for (int i = 0; i < {}; i += 2) {{", count));
+  emitter.line(fmt::format("  const int first = {};", first));
+  if (in_pairs) {
+    emitter.line(fmt::format("  {}[i / 2] = {}[first / 2];", emitter.name(to), source));
+  } else {
+    emitter.line(fmt::format("  const int second = {};", index_text(map, "(i + 1)", count)));
+    emitter.line(
+        fmt::format("  {}[i / 2] = __byte_perm({}[first / 2], {}[second / 2], "
+                    "(first % 2 == 0 ? 0x10 : 0x32) | (second % 2 == 0 ? 0x5400 : 0x7600));",
+                    emitter.name(to), source, source));
+  }
+  emitter.line("}");
+  return true;
+}
+
 // A copy of the array under another name, for an operation that reads it after writing it.
 std::string copied(Emitter& emitter, ValueId array) {
   const std::string copy = emitter.name(array) + "_before";
@@ -154,7 +186,10 @@ void print_copy(Emitter& emitter, const Operation& operation) {
 }
 
 void print_compute(Emitter& emitter, const Operation& operation) {
-  if (print_halves_of_bytes(emitter, operation) || print_pairs(emitter, operation)) return;
+  if (print_halves_of_bytes(emitter, operation) || print_moved_halves(emitter, operation) ||
+      print_pairs(emitter, operation)) {
+    return;
+  }
   const ValueId destination = operation.operands[0];
   const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
   const Op function = operation.attributes.function();

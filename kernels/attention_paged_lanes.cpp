@@ -1,0 +1,208 @@
+#include "kernels/attention_paged_lanes.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "tilewright/plan_case.h"
+#include "tilewright/target.h"
+
+namespace tilewright::kernels {
+namespace {
+
+constexpr int kPanelOfLanes = 64;  // columns of 2 bytes, which shared memory swizzles together
+constexpr int kMostColumnsOfLanes = 128;  // Q and the sums of more take too many registers
+constexpr int kBarrierBytesOfLanes = 1 << 10;
+
+constexpr int kRegistersOfGathering = 80;  // that a thread of each lane's products leaves
+constexpr int kKeysGathered = 16;          // at once, and as many values
+constexpr int kPadding = 16;  // bytes behind rows that threads store, against conflicts of banks
+
+// Of one lane's ring.
+std::vector<TileShape> tiles_of_stage(const PagedAttention& a, bool gathered) {
+  std::vector<TileShape> tiles;
+  for (const int columns : {a.dim, a.dim_v}) {
+    TileShape tile{dtype_of_keys(a), PagedLanes::kKeys, columns};
+    if (gathered) tile.map = SharedMap{0, kPadding / size_of(tile.dtype), 0};
+    tiles.push_back(tile);
+  }
+  return tiles;
+}
+
+int stages_of_lanes(const std::vector<TileShape>& tiles, int kept) {
+  int stage = 0;
+  for (const TileShape& tile : tiles) {
+    stage += tile.rows * (tile.columns * size_of(tile.dtype) + (tile.map ? kPadding : 0));
+  }
+  const int all = static_cast<int>(target_limits("sm_90a").shared_bytes) - kBarrierBytesOfLanes;
+  return (all / kLanesOfPages - kept) / stage;
+}
+
+// Rows of a warp that loads them: as many elements side by side as all lanes have, up to 16 bytes.
+RegisterMap map_of_rows(DType dtype, int rows, int columns) {
+  const int vector = std::min(16 / size_of(dtype), rows * columns / 32), across = columns / vector;
+  return {{{vector, 1, 1}, {rows * across / 32, 0, 32 / across}},
+          {{across, 1, vector}, {32 / across, 0, 1}},
+          {}};
+}
+
+}  // namespace
+
+void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Caller& caller) {
+  check_paged(a, caller);
+  if (keys == KeyParts::one) check_undivided(a, caller);
+  if (a.latent) caller.refuse("latent is set", "take attention_paged_mla_sm90");
+  if (size_of(a.dtype) != 2) {
+    caller.refuse("dtype is " + std::string(name_of(a.dtype)),
+                  std::string("take bf16 or f16") + kOtherTarget);
+  }
+  for (const auto& [name, dim] : {std::pair("dim", a.dim), {"dim_v", a.dim_v}}) {
+    if (dim % kPanelOfLanes == 0 && dim <= kMostColumnsOfLanes) continue;
+    caller.refuse(std::string(name) + " is " + std::to_string(dim),
+                  "take 64 or 128, or attention_paged");
+  }
+  if (!gathers && a.page % PageCopies::kRowUnit != 0) {
+    caller.refuse("page is " + std::to_string(a.page),
+                  "take a multiple of 8 slots, or attention_paged_keys_sm90, which gathers others");
+  }
+}
+
+PagedLanes::Rings::Rings(Kernel& kernel, const PagedAttention& a, const PageCopies& copies,
+                         const std::string& number, int kept)
+    : items(kernel, "items" + number, stages(2), {}, here()),
+      keys(kernel, "keys" + number,
+           stages(stages_of_lanes(tiles_of_stage(a, copies.are_gathered()), kept)),
+           tiles_of_stage(a, copies.are_gathered()), here()) {
+  items.numbered(PagedItem::kNumbers);
+  keys.numbered(copies.numbers());
+}
+
+PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
+                       const PagedRows& tile, int kept)
+    : a_(a),
+      item_(rows_of_plan(a)),
+      tile_(tile),
+      p(kernel, a),
+      plan_(PagedPlan::declared(kernel, p, item_, keys)),
+      stores(kernel, a, p, keys, item_, tile_),
+      items_(p, item_, stores, plan_),
+      next_item_(kernel.workspace("next_item", 1)),
+      copies(p, kKeys) {
+  for (int i = 0; i < kLanesOfPages; ++i) {
+    rings_.push_back(std::make_unique<Rings>(kernel, a, copies, std::to_string(i), kept));
+  }
+}
+
+void PagedLanes::run(Kernel& kernel, const Compute& compute) const {
+  const RoleRegisters share = role_registers(target_limits("sm_90a"), count());
+  // What the warp that loads has in registers: the numbers of a stage's pages, and of the next
+  // one's, or the rows that it gathers.
+  const int more = copies.are_gathered()                                  ? kRegistersOfGathering
+                   : plan_case("many copies a stage", copies.count() > 4) ? 16
+                                                                          : 0;
+  std::vector<RoleSpec> roles;
+  for (int i = 0; i < count(); ++i) {
+    roles.push_back(role("load" + std::to_string(i), warps(1),
+                         registers(share.loading + count() * more),
+                         [this, i] { load_items(*rings_[static_cast<std::size_t>(i)], i); }));
+  }
+  for (int i = 0; i < count(); ++i) {
+    roles.push_back(role("math" + std::to_string(i), warpgroups(1),
+                         registers(share.computing - more),
+                         [this, &compute, i] { compute_items(i, compute); }));
+  }
+  kernel.ctas(multiprocessors());
+  kernel.roles(roles);
+}
+
+// Items are handed out as lanes become free, since sequences have any length.
+void PagedLanes::load_items(const Rings& rings, int number) const {
+  const Index all = items_.count();
+  Cell<Index> item(cta_index() * count() + number);
+  Cell<Condition> more(true);
+  repeat_while(more, [&] {
+    const Index now = item;
+    more = now < all;
+    when(
+        now < all,
+        [&] {
+          load_item(rings, items_.item(now));
+          // Not before its copies are on their way: who fetches early keeps an item from a lane
+          // that is free. The last fetch of all sets the counter back for the next launch.
+          const Index fetched = atomic_add(next_item_(0), 1);
+          when(fetched == all - 1, [&] { atomic_add(next_item_(0), 0 - all); });
+          item = fetched + cta_count() * count();
+        },
+        [&] {
+          rings.items.produce(PagedItem{-1, 0, 0, 0, 0, 0}.numbers());
+        });
+  });
+}
+
+// An item's rows may be several tiles, of which those without queries are left out.
+void PagedLanes::load_item(const Rings& rings, const PagedItem& item) const {
+  const PagedWork whole(p, item_, item);
+  if (item_.rows == tile_.rows) return load_tile(rings, whole);
+  const int each = tile_.queries(), most = item_.queries() / each;
+  const Index queries = min(whole.rows.limit() - whole.rows.start(), item_.queries());
+  for (Index part : range(ceil_div(max(queries, 0), each))) {
+    PagedItem own = item;
+    own.block = item.block * most + part;
+    load_tile(rings, PagedWork(p, tile_, own));
+  }
+}
+
+void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
+  const auto [first, last] = work.blocks_of_part(kKeys);
+  when(work.rows.start() < work.rows.limit(), [&, first = first, last = last] {
+    rings.items.produce(work.item.numbers());
+    when(first < last, [&] {
+      if (copies.are_gathered()) {
+        return copies.each_block(work, first, last, [&](const CopiedBlock& block) {
+          const std::vector<IndexOperand> missing(block.missing.begin(), block.missing.end());
+          rings.keys.produce(missing,
+                             [&](const Slot& stage) { gather(block.copies, work.kv_head, stage); });
+        });
+      }
+      copies.produce(rings.keys, work, first, last,
+                     [&](const PageSlots& at, const Slot& stage, int row, int rows) {
+                       tma_load(p.keys(at, work.kv_head), stage[0].rows(row, rows));
+                       tma_load(p.values(at, work.kv_head), stage[1].rows(row, rows));
+                     });
+    });
+  });
+}
+
+// Many rows are on their way before the first is stored.
+void PagedLanes::gather(const std::vector<PageSlots>& slots, const Index& kv_head,
+                        const Slot& stage) const {
+  const int rows = copies.rows(), together = kKeysGathered / rows;
+  const DType dtype = dtype_of_keys(a_);
+  for (int first = 0; first < static_cast<int>(slots.size()); first += together) {
+    std::vector<Tile> keys, values;
+    for (int i = first; i < first + together; ++i) {
+      const PageSlots& at = slots[static_cast<std::size_t>(i)];
+      keys.push_back(tilewright::load(p.keys(at, kv_head), map_of_rows(dtype, rows, a_.dim)));
+      values.push_back(tilewright::load(p.values(at, kv_head), map_of_rows(dtype, rows, a_.dim_v)));
+    }
+    for (int i = 0; i < together; ++i) {
+      store(stage[0].rows((first + i) * rows, rows), keys[static_cast<std::size_t>(i)]);
+      store(stage[1].rows((first + i) * rows, rows), values[static_cast<std::size_t>(i)]);
+    }
+  }
+}
+
+void PagedLanes::compute_items(int lane, const Compute& compute) const {
+  const Rings& rings = *rings_[static_cast<std::size_t>(lane)];
+  Cell<Condition> more(true);
+  repeat_while(more, [&] {
+    const Slot slot = rings.items.consume();
+    const PagedItem item = PagedItem::of(slot);
+    rings.items.release(slot);
+    const Condition is_item = item.sequence >= 0;
+    more = is_item;
+    when(is_item, [&] { compute(lane, rings.keys, PagedWork(p, tile_, item)); });
+  });
+}
+
+}  // namespace tilewright::kernels
