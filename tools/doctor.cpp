@@ -12,6 +12,7 @@
 #include "runtime/doctor.h"
 #include "runtime/topology.h"
 #include "support/counted.h"
+#include "support/escape.h"
 #include "tilewright/compile.h"
 
 namespace tilewright::tools {
@@ -108,7 +109,9 @@ void print_processor() {
              counted(processor.affinity, "processor"),
              processor.quota == 0 ? "no quota" : fmt::format("{} by quota", processor.quota),
              counted(processor.threads, "thread"));
-  for (const std::string& problem : processor.problems) fmt::print("{}\n", problem);
+  for (const std::string& problem : processor.problems) {
+    fmt::print("{}\n", escaped_lines(problem));
+  }
 }
 
 Json json_of(const runtime::DoctorReport& report) {
@@ -161,14 +164,15 @@ int doctor(const Request& request) {
              fmt::join(report.cpu.features, ", "));
   print_processor();
   for (const runtime::CompilerInfo& compiler : report.compilers) {
-    fmt::print("compiler   {} {} ({})\n", compiler.name, compiler.version, compiler.path);
+    fmt::print("compiler   {} {} ({})\n", compiler.name, compiler.version,
+               escaped_lines(compiler.path));
   }
   if (report.driver_cuda_version) {
     fmt::print("driver     {} (CUDA {})\n", report.driver_version.value_or("unknown"),
                *report.driver_cuda_version);
   }
   if (report.nvrtc) {
-    fmt::print("NVRTC      {} ({})\n", report.nvrtc->version, report.nvrtc->path);
+    fmt::print("NVRTC      {} ({})\n", report.nvrtc->version, escaped_lines(report.nvrtc->path));
   }
   for (const runtime::DeviceInfo& gpu : report.gpus) {
     fmt::print("GPU        {} ({}), {} multiprocessors, {:.0f} GB\n", gpu.name, gpu.arch(),
@@ -178,10 +182,10 @@ int doctor(const Request& request) {
   fmt::print("target     {}, where none is named\n", default_target());
   fmt::print("cache      {}\n", report.cache_folder.empty()
                                     ? "none: TILEWRIGHT_CACHE and HOME are not set"
-                                    : report.cache_folder);
+                                    : escaped_lines(report.cache_folder));
   for (const runtime::MissingPart& part : report.missing) {
-    fmt::print("missing    {}\n           for {}\n           fix: {}\n", part.what, part.needed_for,
-               part.how_to_get_it);
+    fmt::print("missing    {}\n           for {}\n           fix: {}\n", escaped_lines(part.what),
+               part.needed_for, escaped_lines(part.how_to_get_it));
   }
   return 0;
 }

@@ -172,6 +172,7 @@ simulator::MachineOptions machine_options(const Request& request) {
   simulator::MachineOptions options;
   options.control_only = request.control_only;
   options.strict = request.strict;
+  options.issue_order = request.issue_order;
   options.provenance = request.provenance;
   options.timing = request.one_for_all;
   options.max_operations = request.max_operations;

@@ -136,7 +136,7 @@ void refuse_for_core(const Request& request, const compiler::Target& target) {
   if (!compiler::has_explicit_memories(target)) return;
   for (const auto& [flag, given] :
        {std::pair("--time", request.time), std::pair("--break", !request.breakage.empty()),
-        std::pair("--strict", request.strict)}) {
+        std::pair("--strict", request.strict), std::pair("--issue-order", request.issue_order)}) {
     if (!given) continue;
     Diagnostic({}, fmt::format("{}: {} is a core with explicit memories, and this is of GPUs", flag,
                                target.arch))

@@ -143,6 +143,7 @@ void write_traces(const Request& request, const Outcome& outcome, const Title& t
   for (const auto& [flag, given] :
        {std::pair(" --control-only", request.control_only),
         std::pair(" --shrunken", request.shrunken), std::pair(" --strict", request.strict),
+        std::pair(" --issue-order", request.issue_order),
         std::pair(" --provenance", request.provenance)}) {
     if (given) origin.command += flag;
   }
@@ -200,6 +201,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
                {"operations", outcome.operations},
                {"control_only", request.control_only},
                {"strict", request.strict},
+               {"issue_order", request.issue_order},
                {"faults", faults}};
   if (title.ranks > 0) {
     json["ranks"] = title.ranks;

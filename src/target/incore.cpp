@@ -48,7 +48,7 @@ CoreProduct fractal_product() {
 
 std::vector<CoreFunctions> vector_functions(std::vector<CoreFunctions> units) {
   for (CoreFunctions& each : units) {
-    if (!each.only_fills) each.lacks = {"log1p", "expm1", "erf", "sin", "cos"};
+    if (!each.only_fills) each.lacks = {"exp2_polynomial", "log1p", "expm1", "erf", "sin", "cos"};
   }
   return units;
 }

@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "common/error_text.h"
 #include "kernels/attention_case.h"
+#include "kernels/attention_sm90_plan.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -332,6 +335,49 @@ TEST(AttentionTest, NeighboursShareTheirKeys) {
                 .multiprocessors = 1 + static_cast<std::int64_t>(seed % 3)});
     }
   }
+}
+
+// Where they do: by counting the blocks that two tiles see, wherever the second one's keys begin.
+TEST(AttentionTest, NeighboursShareWhatTheStagesHold) {
+  int slide = 0;
+  for (const auto& [window, block_k, heads] :
+       std::vector<std::tuple<int, int, int>>{{2, 16, 2},
+                                              {17, 16, 2},
+                                              {18, 16, 2},
+                                              {64, 64, 2},
+                                              {65, 64, 4},
+                                              {66, 64, 2},
+                                              {128, 128, 4},
+                                              {193, 64, 2},
+                                              {194, 64, 4},
+                                              {255, 64, 2},
+                                              {321, 64, 2}}) {
+    Problem p = problem(600, 600, true, window);
+    p.options.heads = heads;
+    p.options.kv_heads = 2;
+    p.options.dim = 16;
+    p.options.dim_v = 80;
+    p.options.block_q = 192;
+    p.options.block_k = block_k;
+    const kernels::Sm90Plan plan = kernels::sm90_plan(p.options, true, {"attention", here()});
+    const auto most_at = [&](int step) {
+      int most = 0;
+      for (int own = 4096; own < 4096 + block_k; own += step) {
+        int both = 0;  // blocks with one of the window - 1 keys below the second tile's own
+        for (int first = 0; first < own; first += block_k)
+          both += first + block_k > own - window + 1;
+        most = std::max(most, both);
+      }
+      return most;
+    };
+    const int step = std::gcd(p.options.block_q / plan.packed_heads, block_k);
+    const int multiple = most_at(1) <= plan.kv_stages ? 1 : step;
+    EXPECT_EQ(plan.slide_multiple, multiple) << window << " in blocks of " << block_k;
+    EXPECT_EQ(plan.slides, most_at(step) > 1 && most_at(multiple) <= plan.kv_stages)
+        << window << " in blocks of " << block_k;
+    slide += plan.slides;
+  }
+  EXPECT_GT(slide, 2);
 }
 
 // The same with the blocks that ship, and heads that share their keys.

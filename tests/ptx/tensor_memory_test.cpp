@@ -153,5 +153,62 @@ TEST(PtxTensorMemory, ProductsTakeTheirLeftOperandFromIt) {
       << few.report.faults[0].message;
 }
 
+// A commit of CTA 0 of four arrives at the CTAs of the mask, each of which waits for its own.
+Ran committed(int mask) {
+  const std::string body = fmt::format(R"(
+mov.u32 %r2, place;
+mov.u32 %r4, %cluster_ctarank;
+setp.eq.u32 %p1, %r0, 0;
+@%p1 mbarrier.init.shared.b64 [%r2], 1;
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;
+setp.ne.u32 %p2, %r4, 0;
+@%p2 bra committed;
+mov.b16 %h1, {};
+@%p1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r2], %h1;
+committed:
+again: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r2], 0;
+@%p3 bra over;
+bra again;
+over:
+barrier.cluster.arrive.release.aligned;
+barrier.cluster.wait.acquire.aligned;)",
+                                       mask);
+  LaunchInput input;
+  input.grid = {4, 1, 1};
+  input.cluster = 4;
+  return run_body(body, 32, kDeclarations, input);
+}
+
+TEST(PtxTensorMemory, ACommitArrivesAtEachCtaOfItsMask) {
+  EXPECT_EQ(committed(0b1111).fault(), "");
+  for (int cta = 0; cta < 4; ++cta) EXPECT_NE(committed(0b1111 & ~(1 << cta)).fault(), "") << cta;
+}
+
+// Of each pair of a cluster the first CTA alone multiplies.
+TEST(PtxTensorMemory, TheSecondCtaOfAPairIssuesNoProduct) {
+  for (const int rank : {1, 3}) {
+    LaunchInput input;
+    input.grid = {4, 1, 1};
+    input.cluster = 4;
+    const Ran ran = run_body(fmt::format(R"(
+mov.u32 %r4, %cluster_ctarank;
+setp.ne.u32 %p1, %r4, {};
+@%p1 bra end;
+mov.u32 %r3, 0;
+mov.u64 %rd3, 0x4000404000010000;
+mov.u32 %r6, 0x10100490;
+setp.ne.u32 %p4, %r0, %r0;
+setp.eq.u32 %p5, %r0, 0;
+@%p5 tcgen05.mma.cta_group::2.kind::f16 [%r3], %rd3, %rd3, %r6, %p4;
+end:)",
+                                         rank),
+                             32, kDeclarations, input);
+    ASSERT_EQ(ran.fault(), "tensor_memory") << rank;
+    EXPECT_NE(ran.report.faults[0].message.find("by the second CTA of a pair"), std::string::npos)
+        << ran.report.faults[0].message;
+  }
+}
+
 }  // namespace
 }  // namespace tilewright::ptx

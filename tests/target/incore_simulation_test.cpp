@@ -14,6 +14,7 @@
 #include "ir/text.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
+#include "target/core.h"
 #include "target/target.h"
 #include "target/verify.h"
 #include "tilewright/compile.h"
@@ -399,6 +400,63 @@ TEST(IncoreSimulation, BlocksThatStoreOneElementAreFound) {
     if (apart) continue;
     EXPECT_EQ(report.faults.front().kind, "race");
     EXPECT_THAT(report.faults.front().message, HasSubstr("touch one element of Y"));
+  }
+}
+
+// Y = X[n], one vector core's, in parts of four rows: in each loop one more of where they begin.
+// The number of the event is a scalar too.
+Kernel taken_apart() {
+  Kernel kernel("taken_apart");
+  kernel.target("incore");
+  const Tensor X = kernel.in("X", f32, {3, 16, 48}), Y = kernel.out("Y", f32, {16, 48});
+  const Index n(kernel.scalar("n", i32)), event(kernel.scalar("event", i32));
+  kernel.ctas(1);
+  CoreMemory x(kernel, "Vec", "x", f32, 16, 48);
+  CoreEvent taken(kernel, "VMTE2", "VMTE3");
+  kernel.roles({sequencer("vector", [&](const Index& instance) {
+    when(instance == 0, [&] {
+      move(x, X(n, all, all));
+      taken.set(event);
+      taken.wait(event);
+      for (Index half : range(2)) {
+        for (Index part : range(2)) {
+          const Index first = half * 8 + part * 4;
+          move(Y(Dim(16).block(first / 4, 4), all),
+               CoreWindow(x).part(half * 8, 0, 8, 48).part(part * 4, 0, 4, 48));
+        }
+      }
+    });
+  })});
+  return kernel;
+}
+
+TEST(IncoreSimulation, NumbersThatARunSays) {
+  const ir::Kernel machine = machine_form(taken_apart());
+  std::vector<float> x(4 * 16 * 48), y;
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const auto run_with = [&](int n, int event) {
+    y.assign(16 * 48, NAN);
+    Arguments arguments;
+    // A fourth one lies behind those that the tensor has.
+    arguments.tensors = {{"X", f32, {3, 16, 48}, {}, reinterpret_cast<std::byte*>(x.data()), {}},
+                         {"Y", f32, {16, 48}, {}, reinterpret_cast<std::byte*>(y.data()), {}}};
+    arguments.scalars = {static_cast<double>(n), static_cast<double>(event)};
+    return run_machine(machine, arguments, {});
+  };
+  const MachineReport report = run_with(2, 0);
+  ASSERT_TRUE(report.ok()) << report.faults.front().message;
+  for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], x[2 * 16 * 48 + i]) << i;
+  for (const int n : {-1, 3}) {
+    const MachineReport outside = run_with(n, 0);
+    if (!outside.ok()) continue;
+    for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(y[i], 0) << n << ", " << i;
+  }
+  const int ids = target::find_target("incore").core->event("VMTE2", "VMTE3")->ids;
+  EXPECT_TRUE(run_with(1, ids - 1).ok());
+  for (const int event : {-1, ids}) {
+    const MachineReport none = run_with(1, event);
+    ASSERT_FALSE(none.ok()) << event;
+    EXPECT_EQ(none.faults.front().kind, "out_of_bounds") << none.faults.front().message;
   }
 }
 

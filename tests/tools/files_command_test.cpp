@@ -332,6 +332,12 @@ TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {
     EXPECT_EQ(answer.status, 2);
     EXPECT_THAT(answer.output, Not(HasSubstr("\x1b"))) << line;
   }
+  // What the environment says.
+  setenv("TILEWRIGHT_CACHE", "\x1b[2J", 1);
+  const Answer machine = tilewright("doctor");
+  unsetenv("TILEWRIGHT_CACHE");
+  EXPECT_EQ(machine.status, 0) << machine.output;
+  EXPECT_THAT(machine.output, testing::AllOf(HasSubstr("\\x1b[2J"), Not(HasSubstr("\x1b"))));
   // Names of files that were asked for.
   const std::string out = folder_.path().string() + "/\x1b[2J";
   for (const std::string& line : {"run rms_norm --target interpreter --out Y=" + out + ".npy",

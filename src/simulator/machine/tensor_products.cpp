@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -291,6 +292,48 @@ void multiply(Launch& launch, Warp& warp, const TensorWork& work) {
   for (Cta* cta : multiplying(launch, warp)) multiply(launch, warp, *cta, work, b);
 }
 
+// Of 32 rows each window gets all.
+void copy_rows(Launch& launch, Warp& warp, const TensorWork& work, const TensorCopy& copy) {
+  MatrixReader reader(launch, warp, *warp.cta, *work.instruction, copy.from);
+  const SharedMatrix matrix = matrix_of(copy.from, work.b, /*is_mn_major=*/false);
+  TensorMemory& tensor = *warp.cta->tensor;
+  const TensorAddress at(work.address);
+  constexpr int kChunk = 16, kWords = kChunk / 4;
+  for (int lane = 0; lane < TensorMemory::kLanes; ++lane) {
+    for (int chunk = 0; chunk * kChunk < copy.row_bytes; ++chunk) {
+      const std::byte* const from = reader.chunk(matrix.k_major(lane % copy.rows, chunk));
+      for (int i = 0; i < kWords; ++i) {
+        std::uint32_t bits = 0;
+        if (from) std::memcpy(&bits, from + 4 * i, 4);
+        tensor.write(lane, at.column + kWords * chunk + i, bits);
+      }
+    }
+  }
+}
+
+// Each lane but the first gets what the one before it has.
+void shift_lanes(Launch& launch, Warp& warp, const TensorWork& work, const TensorCopy& copy) {
+  TensorMemory& tensor = *warp.cta->tensor;
+  const TensorAddress at(work.address);
+  bool written = true;
+  for (int column = at.column; column < at.column + copy.columns(); ++column) {
+    for (int lane = TensorMemory::kLanes - 1; lane > 0; --lane) {
+      written = written && tensor.is_written(lane - 1, column);
+      tensor.write(lane, column, tensor.bits(lane - 1, column));
+    }
+  }
+  if (!written)
+    report_unwritten(launch, warp, *work.instruction, copy.memory, "all that it shifts");
+}
+
+void copy(Launch& launch, Warp& warp, const TensorWork& work) {
+  const TensorCopy& copy = launch.kernel.tensor_copies[work.instruction->detail];
+  const TensorAddress at(work.address);
+  if (!warp.cta->tensor->find(at.column, copy.columns())) return;  // given back: a fault
+  return copy.rows == 0 ? shift_lanes(launch, warp, work, copy)
+                        : copy_rows(launch, warp, work, copy);
+}
+
 void enqueue(Launch& launch, Warp& warp, TensorWork work) {
   work.sequence = ++warp.tensor_sequence;
   warp.tensor_work.push_back(std::move(work));
@@ -338,6 +381,28 @@ void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruc
                  /*write=*/true, work.address);
   }
   use_peer(launch, warp, access_of(launch, warp, instruction, false, 0));
+  warp.uncommitted = &instruction;
+  enqueue(launch, warp, std::move(work));
+}
+
+void issue_tensor_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const TensorCopy& copy = launch.kernel.tensor_copies[instruction.detail];
+  TensorWork work;
+  work.instruction = &instruction;
+  work.address = warp.integer(copy.address);
+  if (copy.rows > 0) {
+    const std::string problem = problem_of_descriptor(copy.from.descriptor);
+    if (!problem.empty()) {
+      return refuse(launch, warp, instruction,
+                    fmt::format("descriptor_a {:#x}: {}", copy.from.descriptor, problem));
+    }
+    work.b = launch.kernel.allocations[copy.from.allocation].offset +
+             warp.integer(copy.from.offset) + copy.from.step;
+    read_shared(launch, warp, *warp.cta, instruction, copy.from,
+                matrix_of(copy.from, work.b, /*is_mn_major=*/false), copy.rows, copy.row_bytes, 1);
+  }
+  touch_tensor(launch, warp, *warp.cta, instruction, copy.memory, work.address,
+               TensorMemory::kLanes, copy.columns(), /*write=*/true, work.address);
   warp.uncommitted = &instruction;
   enqueue(launch, warp, std::move(work));
 }
@@ -400,7 +465,8 @@ void run_tensor_work(Launch& launch, Warp& warp, std::uint64_t last) {
     const TensorWork work = std::move(warp.tensor_work.front());
     warp.tensor_work.pop_front();
     if (work.receivers == 0) {
-      multiply(launch, warp, work);
+      work.instruction->code == Code::tensor_copy ? copy(launch, warp, work)
+                                                  : multiply(launch, warp, work);
       continue;
     }
     for (const auto& cta : warp.cta->cluster->ctas) {
