@@ -10,6 +10,7 @@
 namespace tilewright::schedules {
 namespace {
 
+using ir::Extent2;
 using ir::Key;
 using ir::Op;
 using ir::Operation;
@@ -133,6 +134,17 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     end_write(stop);
     advance(route);
   }
+  // A row that was reshaped to a column lies as a row all the same.
+  void check_extents(const Operation& o) const {
+    const Extent2 result = tiles_.extent(o.results[0]);
+    for (const ValueId operand : o.operands) {
+      if (!tiles_.is_tile(operand)) continue;
+      const Extent2 own = tiles_.extent(operand);
+      const bool fits = (own.rows == result.rows || own.rows == 1) &&
+                        (own.columns == result.columns || own.columns == 1);
+      if (!fits) refuse(o, "vector work on a reshaped tile, whose elements would have to move");
+    }
+  }
   void vector_operation(const Operation& o) {
     make(o, o.results[0], [&](const Taken& to) {
       std::vector<Taken> of;
@@ -155,6 +167,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       if (!ir::info(o.op).elementwise()) {
         refuse(o, vector_.unit + " has no " + std::string(ir::info(o.op).name));
       }
+      check_extents(o);
       emit_vector(o, Op::core_vector, to, of, {{Key::function, o.op}});
     });
   }

@@ -129,6 +129,25 @@ TEST(IncoreTiles, NormsOfRowsAreRightOnEveryCore) {
   }
 }
 
+// What was computed as a row does not become a column by another shape.
+TEST(IncoreTiles, AComputedRowIsNoColumn) {
+  Kernel kernel("column");
+  const Tensor X = kernel.in("X", f32, {16}), Z = kernel.in("Z", f32, {16, 32});
+  const Tensor Y = kernel.out("Y", f32, {16, 32});
+  kernel.grid(1);
+  const Tile column = (load(X(all)) * 2).reshape({16, 1});
+  store(Y(all, all), load(Z(all, all)) * column);
+  for (const std::string& target : cores()) {
+    try {
+      compiler::compile_to_machine(kernel.finish(), target);
+      FAIL() << target;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(), testing::HasSubstr("whose elements would have to move"));
+    }
+  }
+}
+
 TEST(IncoreTiles, AttentionIsRightOnEveryCore) {
   for (const bool causal : {false, true}) {
     kernels::Attention attention;
