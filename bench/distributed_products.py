@@ -80,3 +80,61 @@ class ProductSide:
                 torch.ops.symm_mem.fused_all_gather_matmul(self.a, [self.b.T], 0, group)
 
         return {"gemm": gemm, "collective": collective, "in turn": in_turn, "fused": fused}
+
+
+class ProjectionSide:
+    """Heads of 128 columns, two of Q for each of K and of V. NCCL exchanges parts that lie in one
+    piece: what the product gives is packed by a copy before it."""
+
+    def __init__(self, _, m, n, k, ranks, device, symmetric):
+        def normal(*shape):
+            return torch.randn(*shape, device=device, dtype=torch.bfloat16)
+
+        self.ranks, self.rank = ranks, dist.get_rank()
+        self.heads, self.kv_heads = n // 256, n // 512
+        tokens = m // ranks
+        self.x, self.w = normal(1, tokens, k), normal(n, k)
+        self.results = [symmetric(1, m, heads // ranks, 128)
+                        for heads in (self.heads, self.kv_heads, self.kv_heads)]
+        self.product = torch.empty(tokens, n, device=device, dtype=torch.bfloat16)
+        self.packed = torch.empty(ranks, tokens, n // ranks, device=device, dtype=torch.bfloat16)
+        self.other = torch.empty_like(self.packed)
+
+    def options(self):
+        return {"heads": self.heads, "kv_heads": self.kv_heads, "dim": 128}
+
+    def tensors(self):
+        """Of ours."""
+        return self.x, self.w, *self.results
+
+    def outputs(self):
+        return self.results
+
+    def alone(self):
+        return "gemm", {}, (self.x.flatten(0, 1), self.w, self.product)
+
+    def error(self):
+        """Against f32, the worst of the three."""
+        worst, first = 0, 0
+        parts = [gathered(each, self.ranks) for each in (self.x.flatten(0, 1), self.w)]
+        for heads, result in zip((self.heads, self.kv_heads, self.kv_heads), self.results):
+            of_rank = slice(first + self.rank * heads // self.ranks * 128,
+                            first + (self.rank + 1) * heads // self.ranks * 128)
+            wanted = torch.cat([x.float() @ w[of_rank].float().T for x, w in zip(*parts)])
+            worst = max(worst, measure.relative_rms(result.view(wanted.shape), wanted.double()))
+            first += heads * 128
+        return worst
+
+    def launches(self, _):
+        def gemm():
+            torch.mm(self.x.flatten(0, 1), self.w.T, out=self.product)
+
+        def collective():
+            dist.all_to_all_single(self.other, self.packed)
+
+        def in_turn():
+            gemm()
+            self.packed.copy_(self.product.unflatten(1, (self.ranks, -1)).transpose(0, 1))
+            collective()
+
+        return {"gemm": gemm, "collective": collective, "in turn": in_turn}

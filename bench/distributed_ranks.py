@@ -15,12 +15,13 @@ import torch.multiprocessing as processes
 import measure
 from attention_ranks import AttentionSide, GradientSide
 from distributed_exchanges import ExchangeSide
-from distributed_products import ProductSide
+from distributed_products import ProductSide, ProjectionSide
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "python"))
 import tilewright  # noqa: E402
 
 SIDES = {"gemm_reduce_scatter": ProductSide, "all_gather_gemm": ProductSide,
+         "projection_all_to_all": ProjectionSide,
          "sequence_parallel_attention": AttentionSide, "ring_attention": AttentionSide,
          "sequence_parallel_attention_backward": GradientSide,
          "ring_attention_backward": GradientSide}

@@ -8,7 +8,8 @@ and collectives beside NCCL.
     bench/gpu_distributed.py --operations all_to_all all_reduce --mib 1 38 256
 
 Sizes are those of the whole product: gemm_reduce_scatter divides k among the ranks, all_gather_gemm
-n. Each GPU has a process, in which ours and the peers run on the same tensors, many runs in a row.
+n, and projection_all_to_all the rows before it and the columns behind it. Each GPU has a process,
+in which ours and the peers run on the same tensors, many runs in a row.
 The bound is the longer of the faster product alone (ours or cuBLAS, on all GPUs at once) and of the
 bytes that leave a GPU at the rate of copies from each to all others at once. Of exchanges the table
 says which part of that rate they reach, beside NCCL alone, and NCCL with the copy that packs heads
@@ -29,7 +30,7 @@ from distributed_exchanges import SIZES as EXCHANGE_SIZES
 from distributed_ranks import SLEEP_CYCLES, Ranks, medians, text_of
 from gemm_shapes import parse_size
 
-PRODUCTS = ("gemm_reduce_scatter", "all_gather_gemm")
+PRODUCTS = ("gemm_reduce_scatter", "all_gather_gemm", "projection_all_to_all")
 SIZES = "8192x8192x8192 8192x8192x28672 4096x4096x14336 2048x8192x8192 128x8192x8192 512x8192x8192"
 DTYPES = {"bf16": 2, "f32": 4}
 
@@ -86,12 +87,14 @@ def measure_product(ranks, operation, size, arguments, rate):
     variants = list(variants_of(arguments, operation))
     checked = {options: ranks.check(row, options, arguments.repeats) for _, _, options in variants}
     peers = () if arguments.no_peers else ("gemm", "collective", "in turn", "fused")
+    if operation == "projection_all_to_all":
+        peers = peers[:3]  # PyTorch has none
     times = medians(ranks, row, ["ours alone", *(options for _, _, options in variants), *peers],
                     max(10, min(48, int(2e13 / (m * n * k)))), arguments.rounds)
     alone = min(times[name] for name in ("ours alone", "gemm")
                 if isinstance(times.get(name), float))
     leaving = (arguments.gpus - 1) * (m // arguments.gpus)
-    leaving *= n if operation == "gemm_reduce_scatter" else k
+    leaving *= {"gemm_reduce_scatter": n, "all_gather_gemm": k}.get(operation, n // arguments.gpus)
     best, wrong = float("inf"), False
     for text, element_size, options in variants:
         bound = max(alone, leaving * element_size / rate)
@@ -164,7 +167,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", default="build/release/lib/libtilewright.so")
-    parser.add_argument("--operations", nargs="+", default=PRODUCTS, choices=PRODUCTS + EXCHANGES)
+    parser.add_argument("--operations", nargs="+", default=PRODUCTS[:2],
+                        choices=PRODUCTS + EXCHANGES)
     parser.add_argument("--mib", nargs="+", default=EXCHANGE_SIZES,
                         help="sizes of exchanges and collectives")
     parser.add_argument("--gpus", type=int, default=2)

@@ -322,11 +322,6 @@ Kernel backward_statistics(const Attention& a, bool of_lse, const std::string& n
   return statistics_of_rows<Batch>(a, {of_lse, /*multiple=*/1, /*turns=*/0}, name);
 }
 
-Buffer backward_statistic(Program& program, const std::string& name, const Attention& a,
-                          const BatchShapes& shapes) {
-  return program.zeroed(name, f32, shapes.of_rows(a.block_q));
-}
-
 Attention with_backward_blocks(Attention a) {
   // Scores, their gradients and two sums of the keys' rows lie in the registers of two warpgroups.
   const int dim = std::max(a.dim, a.dim_v);

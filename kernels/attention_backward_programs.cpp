@@ -208,6 +208,11 @@ void record_backward(const Attention& a, const BackwardRecording<BatchShapes>& t
   if (is_sm90) return adding_backward<Batch>(a, Order::blocks, KeySums::in_turn, caller, to);
   deterministic_backward<Batch>(a, to);
 }
+void record_backward(const Attention& a, const BackwardRecording<PackedShapes>& to, bool is_sm90,
+                     const Caller& caller) {
+  if (is_sm90) return adding_backward<Packed>(a, Order::blocks, KeySums::in_turn, caller, to);
+  deterministic_backward<Packed>(a, to);
+}
 
 Program attention_backward(const Attention& a, bool of_lse, SourceLocation where) {
   return deterministic_program<Batch>(a, of_lse, {"attention_backward", where});

@@ -36,12 +36,13 @@ struct BackwardRecording {
   std::string suffix = {};      // of its scratch
 };
 
-// The statistics of rows, and memory for one of them as record_backward reads it.
+// The statistics of rows. record_backward reads them with rows of zeros behind the last, to a whole
+// block of queries.
 Kernel backward_statistics(const Attention& attention, bool of_lse, const std::string& name);
-Buffer backward_statistic(Program& program, const std::string& name, const Attention& attention,
-                          const BatchShapes& shapes);
 
 void record_backward(const Attention& attention, const BackwardRecording<BatchShapes>& to,
+                     bool is_sm90, const Caller& caller);
+void record_backward(const Attention& attention, const BackwardRecording<PackedShapes>& to,
                      bool is_sm90, const Caller& caller);
 
 }  // namespace tilewright::kernels

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/attention_backward_record.h"
@@ -11,7 +12,8 @@
 // The gradients of attention over ranks, by heads: each rank gets all rows of its own heads, makes
 // their gradients as one GPU does, and gives those of the others' rows back. What they take of O
 // and LSE, and of the gradient of LSE, are two numbers a row: its owner makes them, and these
-// travel.
+// travel. Of packed sequences O, LSE and its gradient travel themselves: kernels read the numbers
+// of each sequence from a whole block on.
 namespace tilewright::kernels {
 
 bool divides_heads(const SequenceParallelAttention& o) {
@@ -24,6 +26,7 @@ namespace {
 // A rank's heads come and go in groups: while the kernels of one work, the next one comes and the
 // one before goes. Two of them work at once, so that the second one takes the multiprocessors that
 // the end of the first leaves free.
+template <typename Shapes>
 class GradientsByHeads {
  public:
   GradientsByHeads(Program& program, const SequenceParallelAttention& o, bool of_lse)
@@ -39,20 +42,28 @@ class GradientsByHeads {
     const Attention& a = o.attention;
     of_group_.heads /= o.ranks * groups_;
     of_group_.kv_heads /= o.ranks * groups_;
-    shapes_of_group_.queries = s_.queries * o.ranks;
-    shapes_of_group_.keys = s_.keys * o.ranks;
+    query_rows(shapes_of_group_) = query_rows(s_) * o.ranks;
+    key_rows(shapes_of_group_) = key_rows(s_) * o.ranks;
     shapes_of_group_.heads = of_group_.heads;
     shapes_of_group_.kv_heads = of_group_.kv_heads;
     exchange("Q", Way::in, true, a.dim, &BackwardTensors::Q);
     exchange("K", Way::in, false, a.dim, &BackwardTensors::K);
     exchange("V", Way::in, false, a.dim_v, &BackwardTensors::V);
+    declare_offsets();
     if (a.sinks) own_.sinks = program.in("sinks", f32, {a.heads});
-    own_.O = program.in("O", a.dtype, s_.of_queries(a.dim_v));
-    own_.LSE = program.in("LSE", f32, s_.of_rows());
-    own_.dO = exchange("dO", Way::in, true, a.dim_v, &BackwardTensors::dO);
-    if (of_lse) own_.dLSE = program.in("dLSE", f32, s_.of_rows());
-    own_.L = exchange_statistic("L", &BackwardTensors::L);
-    own_.D = exchange_statistic("D", &BackwardTensors::D);
+    if constexpr (kPacked) {
+      exchange("O", Way::in, true, a.dim_v, &BackwardTensors::O);
+      exchange("LSE", Way::in, true, 0, &BackwardTensors::LSE);
+      exchange("dO", Way::in, true, a.dim_v, &BackwardTensors::dO);
+      if (of_lse) exchange("dLSE", Way::in, true, 0, &BackwardTensors::dLSE);
+    } else {
+      own_.O = program.in("O", a.dtype, s_.of_queries(a.dim_v));
+      own_.LSE = program.in("LSE", f32, s_.of_rows());
+      own_.dO = exchange("dO", Way::in, true, a.dim_v, &BackwardTensors::dO);
+      if (of_lse) own_.dLSE = program.in("dLSE", f32, s_.of_rows());
+      own_.L = exchange_statistic("L", &BackwardTensors::L);
+      own_.D = exchange_statistic("D", &BackwardTensors::D);
+    }
     exchange("dQ", Way::out, true, a.dim, &BackwardTensors::dQ);
     exchange("dK", Way::out, false, a.dim, &BackwardTensors::dK);
     exchange("dV", Way::out, false, a.dim_v, &BackwardTensors::dV);
@@ -67,7 +78,8 @@ class GradientsByHeads {
 
   void record(bool is_sm90, const Caller& caller) {
     BackwardKernels kernels;
-    const std::vector<Event> made = make_statistics(caller);
+    std::vector<Event> made;
+    if constexpr (!kPacked) made = make_statistics(caller);
     for (int group = 0; group < groups_; ++group) {
       if (is_sm90 && group == 0) {
         send_at_once(caller);
@@ -83,7 +95,7 @@ class GradientsByHeads {
         for (int from = 0; from < o_.ranks; ++from) {
           math.back().wait(arrived_[word(group, from)], program_.run());
         }
-        fill_statistics(group, math.back());
+        if constexpr (!kPacked) end_statistics(group, math.back());
         if (own_.sinks) {
           math.back().copy(*tensors_[static_cast<std::size_t>(group)].sinks,
                            of_heads(*own_.sinks, group, rank.number()));
@@ -110,6 +122,12 @@ class GradientsByHeads {
   }
 
  private:
+  static constexpr bool kPacked = key_axis(static_cast<const Shapes*>(nullptr)) == 0;
+  static Dim& query_rows(BatchShapes& s) { return s.queries; }
+  static Dim& query_rows(PackedShapes& s) { return s.total_queries; }
+  static Dim& key_rows(BatchShapes& s) { return s.keys; }
+  static Dim& key_rows(PackedShapes& s) { return s.total_keys; }
+
   enum class Way { in, made, out };  // made: from what comes in
   // What a rank has, and of each group all rows of own heads. Statistics have no columns, and their
   // rows last.
@@ -121,40 +139,60 @@ class GradientsByHeads {
     bool of_queries;
     int heads, dim;  // heads of a group
   };
-  Buffer exchange(const char* name, Way way, bool of_queries, int dim,
-                  Buffer BackwardTensors::*place) {
+  // Where sequences begin is the same in all ranks and groups.
+  void declare_offsets() {
+    if constexpr (kPacked) {
+      for (const char* name : {"cu_seqlens_q", "cu_seqlens_k"}) {
+        const Buffer first_rows = program_.in(name, i32, s_.of_first_rows());
+        for (BackwardTensors& of_group : tensors_) of_group.offsets.push_back(first_rows);
+      }
+    }
+  }
+  // Of rows of no sequence there are gradients too, which nothing computes: zeros.
+  Buffer memory_of_group(Way way, const std::string& name, DType dtype,
+                         const std::vector<Dim>& shape) {
+    return kPacked && way == Way::out ? program_.zeroed(name, dtype, shape)
+                                      : program_.scratch(name, dtype, shape);
+  }
+  template <typename Place>
+  Buffer exchange(const char* name, Way way, bool of_queries, int dim, Place place) {
     const int heads = of_queries ? s_.heads : s_.kv_heads;
-    const DType dtype = o_.attention.dtype;
+    const DType dtype = dim == 0 ? f32 : o_.attention.dtype;
     Exchanged each{name, {}, {}, way, of_queries, heads / (o_.ranks * groups_), dim};
     const std::vector<Dim> own = shape(each, rows(each), heads);
     each.own = way == Way::in ? program_.in(name, dtype, own) : program_.out(name, dtype, own);
     for (int group = 0; group < groups_; ++group) {
-      each.all.push_back(program_.scratch(all_of(name, group), dtype,
-                                          shape(each, rows(each) * o_.ranks, each.heads)));
+      each.all.push_back(memory_of_group(way, all_of(name, group), dtype,
+                                         shape(each, rows(each) * o_.ranks, each.heads)));
       tensors_[static_cast<std::size_t>(group)].*place = each.all.back();
     }
     exchanged_.push_back(each);
     return each.own;
   }
-  // Kernels read statistics with rows of zeros behind the last: they are copied there once more.
+  // Kernels read statistics with rows of zeros behind the last, to a whole block.
   Buffer exchange_statistic(const char* name, std::optional<Buffer> BackwardTensors::*place) {
     Exchanged each{
         name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
     for (int group = 0; group < groups_; ++group) {
-      each.all.push_back(program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows()));
-      tensors_[static_cast<std::size_t>(group)].*place =
-          backward_statistic(program_, name + suffix(group), of_group_, shapes_of_group_);
+      each.all.push_back(
+          program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows(of_group_.block_q)));
+      tensors_[static_cast<std::size_t>(group)].*place = each.all.back();
     }
-    statistics_.push_back({exchanged_.size(), place});
+    statistics_.push_back(exchanged_.size());
     exchanged_.push_back(each);
     return each.own;
   }
-  void fill_statistics(int group, const Stream& stream) const {
-    for (const Statistic& each : statistics_) {
-      const Buffer& filled = *(tensors_[static_cast<std::size_t>(group)].*each.place);
-      stream.copy(Part(filled).box({0, 0, 0}, shapes_of_group_.of_rows()),
-                  exchanged_[each.exchanged].all[static_cast<std::size_t>(group)]);
+  void end_statistics(int group, const Stream& stream) const {
+    const Dim rows = rows_of_all();
+    const std::vector<Dim> kept = shapes_of_group_.of_rows(of_group_.block_q);
+    for (const std::size_t each : statistics_) {
+      const Part all = exchanged_[each].all[static_cast<std::size_t>(group)];
+      stream.zero(all.box({0, 0, rows}, {kept[0], kept[1], kept[2] - rows}));
     }
+  }
+  Dim rows_of_all() const {
+    Shapes all = shapes_of_group_;
+    return query_rows(all);
   }
   static std::string suffix(int group) { return "_" + std::to_string(group); }
   static std::string all_of(const std::string& name, int group) {
@@ -165,14 +203,22 @@ class GradientsByHeads {
     return all.rows((rank * groups_ + group) * of_group_.heads, of_group_.heads);
   }
   int word(int group, int rank) const { return group * o_.ranks + rank; }
-  const Dim& rows(const Exchanged& each) const { return each.of_queries ? s_.queries : s_.keys; }
-  std::vector<Dim> shape(const Exchanged& each, const Dim& rows, int heads) const {
-    if (each.dim == 0) return {s_.batch, heads, rows};
-    return {s_.batch, rows, heads, each.dim};
+  Dim rows(const Exchanged& each) const {
+    Shapes own = s_;
+    return each.of_queries ? query_rows(own) : key_rows(own);
   }
-  std::vector<Dim> starts(const Exchanged& each, const Dim& row, int head) const {
-    if (each.dim == 0) return {0, head, row};
-    return {0, row, head, 0};
+  std::vector<Dim> shape(const Exchanged& each, const Dim& rows, int heads) const {
+    return in_sequences(
+        each.dim == 0 ? std::vector<Dim>{heads, rows} : std::vector<Dim>{rows, heads, each.dim},
+        s_.batch);
+  }
+  static std::vector<Dim> starts(const Exchanged& each, const Dim& row, int head) {
+    return in_sequences(
+        each.dim == 0 ? std::vector<Dim>{head, row} : std::vector<Dim>{row, head, 0}, 0);
+  }
+  static std::vector<Dim> in_sequences(std::vector<Dim> numbers, const Dim& of_sequences) {
+    if (!kPacked) numbers.insert(numbers.begin(), of_sequences);
+    return numbers;
   }
 
   // Of each rank's own rows, all heads: what is behind that.
@@ -224,7 +270,7 @@ class GradientsByHeads {
           stream.wait(sent_[static_cast<std::size_t>(rank.number())]);
         }
         copy_all(Way::in);
-        if (group == 0) stream.wait(made[static_cast<std::size_t>(rank.number())]);
+        if (group == 0 && !made.empty()) stream.wait(made[static_cast<std::size_t>(rank.number())]);
         copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
       }
@@ -237,10 +283,11 @@ class GradientsByHeads {
     for (const Exchanged& each : exchanged_) {
       if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
       tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
-                         each.of_queries ? s_.heads : s_.kv_heads, each.heads, each.dim});
+                         each.of_queries ? s_.heads : s_.kv_heads, each.heads, each.dim,
+                         each.way == Way::made ? of_group_.block_q : 1});
     }
     const char* const which = way == ExchangeWay::back ? "_last" : "_first";
-    return heads_exchange_sm90(o_, group, groups_, way, tensors,
+    return heads_exchange_sm90(o_, kPacked, group, groups_, way, tensors,
                                std::string(caller.function) + which);
   }
   std::vector<Part> exchanged_parts(ExchangeWay way, int group) const {
@@ -302,29 +349,27 @@ class GradientsByHeads {
 
   const SequenceParallelAttention& o_;
   Program& program_;
-  BatchShapes s_;
+  Shapes s_;
   int groups_;
-  Attention of_group_;           // of one group, all rows
-  BatchShapes shapes_of_group_;  // of that
+  Attention of_group_;      // of one group, all rows
+  Shapes shapes_of_group_;  // of that
   Buffer arrived_, done_;
   std::vector<Exchanged> exchanged_;
-  struct Statistic {
-    std::size_t exchanged;  // which of these
-    std::optional<Buffer> BackwardTensors::*place;
-  };
-  std::vector<Statistic> statistics_;
+  std::vector<std::size_t> statistics_;  // which of these
   std::vector<Event> sent_;  // of each rank: what multiprocessors send at once has left it
   BackwardTensors own_;      // of a rank: what its statistics are made of
   std::vector<BackwardTensors> tensors_;  // of each group
 };
 
+template <typename Shapes>
 Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
                   const Caller& caller) {
   check_attention_ranks(o, caller);
   // Of a head of keys that ranks share each would have a part of the gradients.
-  if (!divides_heads(o)) return gradients_in_ring(o, of_lse, /*is_packed=*/false, caller);
+  const bool is_packed = std::is_same_v<Shapes, PackedShapes>;
+  if (!divides_heads(o)) return gradients_in_ring(o, of_lse, is_packed, caller);
   Program program(caller.function, o.ranks, caller.where);
-  GradientsByHeads(program, o, of_lse).record(is_sm90, caller);
+  GradientsByHeads<Shapes>(program, o, of_lse).record(is_sm90, caller);
   return program;
 }
 
@@ -332,18 +377,25 @@ Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
 
 Program sequence_parallel_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                              SourceLocation where) {
-  return gradients(o, of_lse, false, {"sequence_parallel_attention_backward", where});
+  return gradients<BatchShapes>(o, of_lse, false, {"sequence_parallel_attention_backward", where});
 }
 
 Program sequence_parallel_varlen_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                                     SourceLocation where) {
-  return gradients_in_ring(o, of_lse, /*is_packed=*/true,
-                           {"sequence_parallel_varlen_attention_backward", where});
+  return gradients<PackedShapes>(o, of_lse, false,
+                                 {"sequence_parallel_varlen_attention_backward", where});
+}
+
+Program sequence_parallel_varlen_attention_backward_sm90(const SequenceParallelAttention& o,
+                                                         bool of_lse, SourceLocation where) {
+  return gradients<PackedShapes>(o, of_lse, true,
+                                 {"sequence_parallel_varlen_attention_backward_sm90", where});
 }
 
 Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& o, bool of_lse,
                                                   SourceLocation where) {
-  return gradients(o, of_lse, true, {"sequence_parallel_attention_backward_sm90", where});
+  return gradients<BatchShapes>(o, of_lse, true,
+                                {"sequence_parallel_attention_backward_sm90", where});
 }
 
 }  // namespace tilewright::kernels

@@ -1,5 +1,6 @@
 #include "kernels/attention_ring.h"
 
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -79,8 +80,11 @@ Kernel attention_to_one(const SequenceParallelAttention& o, RingPass pass,
   return kernel;
 }
 
+using MakeStep = std::function<Kernel(RingPass pass, const std::string& name)>;
+
 template <typename Ring>
-Program attention_in_ring(const SequenceParallelAttention& o, const Caller& caller) {
+Program attention_in_ring(const SequenceParallelAttention& o, const Caller& caller,
+                          const MakeStep& make) {
   check_attention_ranks(o, caller);
   const Attention& a = o.attention;
   Program program(caller.function, o.ranks, caller.where);
@@ -97,7 +101,7 @@ Program attention_in_ring(const SequenceParallelAttention& o, const Caller& call
     const std::vector<Part> here = step == 0 ? std::vector<Part>{own.K, own.V} : keys.parts(step);
     if (step + 1 < o.ranks) keys.send(step + 1, here);
     if (kernels.count(pass) == 0) {
-      kernels.emplace(pass, attention_to_one<Ring>(o, pass, caller.function + pass));
+      kernels.emplace(pass, make(pass, caller.function + pass));
     }
     std::vector<Part> parts(own.first_rows.begin(), own.first_rows.end());
     parts.push_back(own.Q);
@@ -214,11 +218,24 @@ void RingSlots::give_back(int step, const std::vector<Event>& done) const {
 }
 
 Program ring_attention(const SequenceParallelAttention& o, SourceLocation where) {
-  return attention_in_ring<BatchRing>(o, {"ring_attention", where});
+  return attention_in_ring<BatchRing>(o, {"ring_attention", where},
+                                      [&](RingPass pass, const std::string& name) {
+                                        return attention_to_one<BatchRing>(o, pass, name);
+                                      });
+}
+
+Program ring_attention_sm90(const SequenceParallelAttention& o, SourceLocation where) {
+  const Caller caller{"ring_attention_sm90", where};
+  return attention_in_ring<BatchRing>(o, caller, [&](RingPass pass, const std::string& name) {
+    return attention_to_one_sm90(o, pass, name, caller);
+  });
 }
 
 Program ring_varlen_attention(const SequenceParallelAttention& o, SourceLocation where) {
-  return attention_in_ring<PackedRing>(o, {"ring_varlen_attention", where});
+  return attention_in_ring<PackedRing>(o, {"ring_varlen_attention", where},
+                                       [&](RingPass pass, const std::string& name) {
+                                         return attention_to_one<PackedRing>(o, pass, name);
+                                       });
 }
 
 }  // namespace tilewright::kernels

@@ -178,6 +178,11 @@ struct RingSum {
 // The rank whose keys this one has, that many places before it in the ring.
 Index ring_owner(Kernel& kernel);
 
+// Own queries attend to the keys of one rank, by the kernel of attention_forward_sm90. Its tensors
+// are those of the kernel of the tile level. With a mask a rank has as many queries as keys.
+Kernel attention_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
+                             const std::string& name, const Caller& caller);
+
 // Memory in which things go round, each of which a rank has in one of two slots, by turns. At
 // steps [first, end) it is there.
 class RingSlots {

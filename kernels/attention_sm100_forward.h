@@ -286,14 +286,25 @@ class ForwardSm100 {
     } else {
       when(raised && has_sums, [&] { rescale_sums(all, tile, softmax.rescale()); });
     }
-    const Tile weights = softmax.weights(s).cast(a_.dtype);
-    if (p_tile_) {
-      store(*p_tile_, weights);
-      fence_proxy_async();
-    } else {
-      store(weights_of(all, tile), weights);
-    }
+    store_weights(all, tile, s, softmax);
     ring.release(phase);
+  }
+
+  void store_weights(const TensorColumns& all, int tile, const Tile& s, OnlineSoftmax& softmax) {
+    if (p_tile_) {
+      store(*p_tile_, softmax.weights(s).cast(a_.dtype));
+      return fence_proxy_async();
+    }
+    const int by_polynomial = a_.polynomial_keys;
+    const auto part = [&](int first, int count, const auto& power) {
+      if (count == 0) return;
+      const Tile scores = count == a_.block_k ? s : s.slice({0, first}, {Sm100Plan::kRows, count});
+      const int packed = 4 / size_of(a_.dtype);
+      store(weights_of(all, tile).columns(first / packed, count / packed),
+            softmax.weights(scores, power).cast(a_.dtype));
+    };
+    part(0, by_polynomial, [](const Tile& x) { return exp2_polynomial(x); });
+    part(by_polynomial, a_.block_k - by_polynomial, [](const Tile& x) { return exp2(x); });
   }
 
   // Each warp of the role that corrects waits for the warp that has its rows.

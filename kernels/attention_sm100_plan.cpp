@@ -15,6 +15,9 @@ namespace {
 // Of a block: a thread has a row of scores in registers, beside what a mask takes, and more.
 constexpr int kMostKeys = 128, kMaskedKeys = 112, kFewKeys = 96;
 constexpr int kSm100BarrierBytes = 2048;  // barriers, tile numbers and what aligns the tiles
+// Of a block's keys so many have their exponentials by a polynomial. By the model of costs more of
+// them take longer (docs/log/2026-11-27-attention-sm100-polynomial.md).
+constexpr int kPolynomialKeys = 16;
 constexpr int kLeastStages = 2, kMostStages = 3;
 
 TargetLimits limits() { return target_limits("sm_100a"); }
@@ -68,6 +71,13 @@ void check_options_sm100(const Attention& a, AttentionRoles roles, const Caller&
   if (a.block_k % 16 != 0 || a.block_k > kMostKeys) {
     caller.refuse("block_k is " + std::to_string(a.block_k), "take a multiple of 16 up to 128");
   }
+  const bool in_registers = roles != AttentionRoles::one_tile_shared;
+  if (a.polynomial_keys < 0 || a.polynomial_keys % 16 != 0 ||
+      a.polynomial_keys > (in_registers ? a.block_k : 0)) {
+    caller.refuse("polynomial_keys is " + std::to_string(a.polynomial_keys),
+                  in_registers ? "take a multiple of 16 up to block_k, " + std::to_string(a.block_k)
+                               : "take 0: weights in shared memory are stored as a whole");
+  }
   const std::string blocks = "blocks of " + std::to_string(a.block_k) + " keys";
   if (!columns_fit(least_columns(a), roles)) {
     caller.refuse(blocks + " and sums of " + std::to_string(a.dim_v) + " columns of " +
@@ -83,6 +93,10 @@ void check_options_sm100(const Attention& a, AttentionRoles roles, const Caller&
                       " bytes of shared memory",
                   "take with_sm100_blocks(attention, roles), or fewer keys");
   }
+}
+
+int polynomial_keys(const Attention& a, AttentionRoles roles) {
+  return roles == AttentionRoles::one_tile_shared ? 0 : std::min(kPolynomialKeys, a.block_k);
 }
 
 }  // namespace
@@ -137,6 +151,7 @@ Attention with_sm100_blocks(Attention a, AttentionRoles roles, SourceLocation wh
     return columns_fit(least_columns(a), roles) && stages_that_fit(a, roles, 1) >= kLeastStages;
   };
   while (a.block_k > 16 && !fits()) a.block_k -= 16;
+  a.polynomial_keys = polynomial_keys(a, roles);
   return a;
 }
 
@@ -144,6 +159,7 @@ Attention with_sm100_blocks(Attention a, AttentionRoles roles, SourceLocation wh
 Attention with_sm100_varlen_blocks(Attention a, AttentionRoles roles, SourceLocation where) {
   a = with_sm100_blocks(a, roles, where);
   if (tiles_of(roles) > 1) a.block_k = std::min(a.block_k, kFewKeys);
+  a.polynomial_keys = polynomial_keys(a, roles);
   return a;
 }
 

@@ -23,6 +23,10 @@ concept HasHeadScales = requires(const Parameters& p, const Index& kv_head) {
   p.of_values(kv_head);
 };
 
+// What a tile gives is joined with what was there before.
+template <typename Order>
+concept JoinsSums = Order::kJoinsSums;
+
 // One kernel for every order of tiles, which says what a tile's rows and keys are.
 template <typename Order>
 class Forward {
@@ -416,6 +420,10 @@ class Forward {
           if (plan_.kv_together) leave_out(0, min(tile.last - tile.first, 1), pass);
         });
     leave_out(pass.first, own.first, pass);
+    if constexpr (JoinsSums<Order>) {
+      return order_.join(work, queries, tile, acc, this->normaliser(softmax, work),
+                         softmax.log_sum_exp(), plan_.o_columns);
+    }
     store_output(group, work, acc, softmax, plan_.o_in_q ? q_slot[0] : *o_tile_);
     const int heads = plan_.packed_heads;
     const Tile lse = softmax.log_sum_exp().reshape({64 / heads, heads});

@@ -80,6 +80,22 @@ GemmVariant on_grid(GemmVariant variant) {
 
 }  // namespace
 
+std::string RankGemmVariant::name() const {
+  std::string name = tiles.name;
+  if (share_ranks) name += "_ranks";
+  if (join_ranks) name += "_joined";
+  if (push) name += "_push";
+  switch (parts_by) {
+    case PartsBy::tma:
+      return name;
+    case PartsBy::copies:
+      return name + "_copied";
+    case PartsBy::reduction:
+      return name + "_reduced";
+  }
+  return name;
+}
+
 const std::vector<RankGemmVariant>& reduce_scatter_variants() {
   static const std::vector<RankGemmVariant> variants = {
       {tiles(128, 256)},
@@ -87,6 +103,8 @@ const std::vector<RankGemmVariant>& reduce_scatter_variants() {
       {tiles(64, 128)},
       {.tiles = tiles(64, 128), .share_ranks = true},
       {.tiles = tiles(128, 64), .join_ranks = true},
+      {.tiles = tiles(128, 256), .parts_by = PartsBy::copies},
+      {.tiles = tiles(128, 256), .parts_by = PartsBy::reduction},
   };
   return variants;
 }
@@ -108,6 +126,7 @@ GemmReduceScatter with_variant(GemmReduceScatter operation, const RankGemmVarian
   operation.gemm = with_variant(operation.gemm, variant.tiles);
   operation.share_ranks = variant.share_ranks;
   operation.join_ranks = variant.join_ranks;
+  operation.parts_by = variant.parts_by;
   if (variant.share_ranks) operation.gemm.share_b = operation.ranks;
   return operation;
 }

@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/gemm_ranks_check.h"
+#include "kernels/gemm_reduce_scatter.h"
 #include "kernels/gemm_sm90.h"
-#include "kernels/joined_rows.h"
 #include "kernels/rank_words.h"
 #include "tilewright/plan_case.h"
 
@@ -18,6 +17,18 @@ namespace {
 
 void check_sm90_tiles(const GemmReduceScatter& o, const Caller& caller) {
   check_reduce_scatter(o, caller);
+  if (o.parts_by != PartsBy::tma &&
+      (o.join_ranks || o.share_ranks || o.gemm.share_a > 1 || o.gemm.share_b > 1)) {
+    caller.refuse(
+        "CTAs share tiles, or tiles have rows of all ranks, whose parts are not sent by "
+        "TMA alone",
+        "take parts_by = PartsBy::tma, or tiles of one CTA and one rank");
+  }
+  if (o.parts_by == PartsBy::reduction && o.ranks > 2) {
+    caller.refuse("parts of " + std::to_string(o.ranks) + " ranks are added where the sum is",
+                  "take two ranks: PTX's additions by TMA are for the threads of one GPU, and here "
+                  "several GPUs would add to one element");
+  }
   if (o.join_ranks) {
     check_joined_sm90(o.gemm, o.ranks, caller);
     if (o.gemm.share_b == 1 && !o.gemm.grid_split) return;
@@ -31,20 +42,6 @@ void check_sm90_tiles(const GemmReduceScatter& o, const Caller& caller) {
   }
 }
 
-// What the sum over the ranks is scaled by, and what is added to it.
-struct Epilogue {
-  Epilogue(Kernel& kernel, const GemmReduceScatter& o, const Dim& n) {
-    if (plan_case("a scale", o.scale)) scale.emplace(kernel.in("scale", f32, {1}));
-    if (plan_case("a bias", o.bias)) bias.emplace(kernel.in("bias", f32, {n}));
-  }
-  Tile apply(Tile sum, const Block& cols) const {
-    if (scale) sum = sum * load((*scale)(Dim(1).block(0, 1))).reshape({1, 1});
-    if (bias) sum = sum + load((*bias)(cols)).reshape({1, cols.size()});
-    return sum;
-  }
-  std::optional<Tensor> scale, bias;
-};
-
 // A rank's part of the sum as it travels.
 Tile rounded(const Tile& part, DType parts) {
   return parts == f32 ? part : part.cast(parts).cast(f32);
@@ -56,7 +53,7 @@ Kernel pulled_reduce_scatter(const GemmReduceScatter& o) {
   const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k"), ranks = kernel.ranks();
   const Tensor A = kernel.symmetric("A", g.dtype, {ranks, m, k});
   const Tensor B = kernel.symmetric("B", g.dtype, {n, k});
-  const Epilogue epilogue(kernel, o, n);
+  const ScatterEpilogue epilogue(kernel, o, n);
   const Tensor C = kernel.out("C", g.dtype, {m, n});
   const auto [x, y] = kernel.grid(ceil_div(n, g.block_n), ceil_div(m, g.block_m));
   const Block rows = m.block(y, g.block_m), cols = n.block(x, g.block_n);
@@ -73,14 +70,58 @@ Kernel pulled_reduce_scatter(const GemmReduceScatter& o) {
   return kernel;
 }
 
-// Each tile has a word for each rank that sends its part of it. Those of a group of CTAs go by one
-// number (GemmSm90).
-Dim words_of(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
-  const Gemm& g = o.gemm;
-  const int together = o.share_ranks ? 1 : g.share_b;
-  const int rows = o.join_ranks ? g.block_m / o.ranks : g.block_m * together;
-  const Dim groups = ceil_div(m, rows) * ceil_div(n, g.block_n * g.share_a);
-  return groups * (g.share_a * together * o.ranks);
+// What copy engines take of a rank's tiles at a time: whole bands of rows, which CTAs compute one
+// after the other, and half of the columns. Of few rows or columns there are blocks of no tile.
+class CopiedBlocks {
+ public:
+  static constexpr int kCount = 4;
+  CopiedBlocks(const Gemm& g, Dim m, Dim n)
+      : m_(std::move(m)),
+        n_(std::move(n)),
+        tile_rows_(g.block_m),
+        tile_columns_(g.block_n),
+        rows_(ceil_div(m_, 2 * kBand * tile_rows_) * kBand * tile_rows_),
+        columns_(ceil_div(n_, 2 * tile_columns_) * tile_columns_) {}
+
+  struct Place {
+    Dim row, rows, column, columns;
+  };
+  Place place(int block) const {
+    const Dim row = min(block / 2 * rows_, m_), column = min(block % 2 * columns_, n_);
+    return {row, min(rows_, m_ - row), column, min(columns_, n_ - column)};
+  }
+  Dim tiles(int block) const {
+    const Place at = place(block);
+    return ceil_div(at.rows, tile_rows_) * ceil_div(at.columns, tile_columns_);
+  }
+  // That of a tile.
+  Index of(const Block& rows, const Block& cols) const {
+    return rows.start() / rows_ * 2 + cols.start() / columns_;
+  }
+
+ private:
+  static constexpr int kBand = 8;  // tiles below each other, as GemmSm90 takes them
+  Dim m_, n_;
+  int tile_rows_, tile_columns_;
+  Dim rows_, columns_;
+};
+
+// A word for each rank and block.
+Dim words_of_copies(const GemmReduceScatter& o) { return o.ranks * CopiedBlocks::kCount; }
+
+std::vector<Dim> shape_of_parts(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
+  switch (o.parts_by) {
+    case PartsBy::tma:
+      return {2, o.ranks, m, n};
+    case PartsBy::copies:
+      return {o.ranks, m, n};
+    case PartsBy::reduction:
+      return {m, n};
+  }
+  return {};
+}
+Dim arrival_words(const GemmReduceScatter& o, const Dim& m, const Dim& n) {
+  return o.parts_by == PartsBy::copies ? words_of_copies(o) : words_of(o, m, n);
 }
 
 class ReduceScatterSm90 : public GemmSm90 {
@@ -101,12 +142,29 @@ class ReduceScatterSm90 : public GemmSm90 {
         ranks_(kernel.ranks()),
         epilogue_(kernel, o, n),
         C_(kernel.out("C", o.gemm.dtype, {m, n})),
-        parts_(kernel.symmetric("parts", o.parts, {2, ranks_, m, n})),
-        arrived_(kernel.symmetric("arrived", i32, {words_of(o, m, n)})),
+        parts_(kernel.symmetric("parts", o.parts, shape_of_parts(o, m, n))),
+        arrived_(kernel.symmetric("arrived", i32, {arrival_words(o, m, n)})),
+        blocks_(o.gemm, m, n),
         sent_(kernel, kGroupThreads + kWarpThreads, o.gemm.warpgroups) {
     plan_case("parts of f32", o.parts == f32);
     plan_case("parts through the ring", parts_through_ring());
+    switch (o.parts_by) {
+      case PartsBy::tma:
+        break;
+      case PartsBy::copies:
+        made_.emplace(Made{kernel.inout("made", o.parts, {o.ranks, m, n}),
+                           kernel.symmetric("made_tiles", i32, {words_of_copies(o)})});
+        break;
+      case PartsBy::reduction:
+        begun_.emplace(kernel, o.ranks);
+        break;
+    }
   }
+
+  // Parts that copy engines take from here, and of each block how many of its tiles were made.
+  struct Made {
+    Tensor parts, counts;
+  };
 
   // A tile of another rank of which runs are held.
   struct Sent {
@@ -126,6 +184,7 @@ class ReduceScatterSm90 : public GemmSm90 {
     const Condition is_own = tile >= own_from;
     const Index group = o_.share_ranks ? tile : select(is_own, tile - own_from, tile / others);
     const Index distance = o_.share_ranks ? below() : select(is_own, others, tile % others);
+    if (made_) return work_by_ranks(tile);
     Work w = GemmSm90::work(group);
     w.rank = (kernel_.rank() + 1 + distance) % ranks_;
     w.number = group;
@@ -134,6 +193,13 @@ class ReduceScatterSm90 : public GemmSm90 {
     if (tiles_together() > 1) {
       w.number = group * tiles_together() + (o_.share_ranks ? across() : shared_rank());
     }
+    return w;
+  }
+  // Rank by rank where copy engines take whole blocks: those of one leave under the next one's.
+  Work work_by_ranks(const Index& tile) const {
+    Work w = GemmSm90::work(tile % tile_groups());
+    w.rank = (kernel_.rank() + 1 + tile / tile_groups()) % ranks_;
+    w.number = tile % tile_groups();
     return w;
   }
   // Of a group, those of one rank.
@@ -149,9 +215,14 @@ class ReduceScatterSm90 : public GemmSm90 {
     return {role("tell", warps(1), budget, [this] { tell(); })};
   }
   void tell() {
+    if (begun_) begun_->tell();
     each_tile([&](const Work& w) {
       when(w.rank != kernel_.rank(), [&] {
         for (int group = 0; group < g_.warpgroups; ++group) sent_.sync(group);
+        if (made_) {
+          atomic_add(made_->counts(block_word(w, w.rank)), 1, kTell);
+          return;
+        }
         store_index(arrived_.at(w.rank)(word(w, kernel_.rank())), kernel_.epoch(), kTell);
       });
     });
@@ -196,18 +267,45 @@ class ReduceScatterSm90 : public GemmSm90 {
         w.rank != kernel_.rank(), [&] { send(w, sums, group); }, [&] { add_up(w, sums, group); });
   }
 
-  // Where a rank's part of a tile goes.
+  // Where this rank's part of a tile goes, and where another one's is.
   Destination slot_in(const Index& rank) const {
     return [this, rank](const Block& rows, const Block& cols) {
+      switch (o_.parts_by) {
+        case PartsBy::tma:
+          break;
+        case PartsBy::copies:
+          return made_->parts(rank, rows, cols);
+        case PartsBy::reduction:
+          return parts_.at(rank)(rows, cols);
+      }
       return parts_.at(rank)(half(), kernel_.rank(), rows, cols);
     };
   }
+  TensorView slot_of(const Index& sender, const Block& rows, const Block& cols) const {
+    if (made_) return parts_(sender, rows, cols);
+    return parts_(half(), sender, rows, cols);
+  }
   Index half() const { return kernel_.epoch() % 2; }
 
+  void leave(const Destination& to, const Block& rows, const Block& cols,
+             const SharedView& from) override {
+    if (!adds_) return GemmSm90::leave(to, rows, cols, from);
+    tma_reduce(to(rows, cols), from);
+  }
+  void store_parts(const Work& w, const Index& rank, const Index& group,
+                   const std::function<Tile(const Run&)>& values, int first, int last) {
+    adds_ = begun_.has_value();
+    store_runs(w, group, slot_in(rank), values, first, last);
+    adds_ = false;
+  }
+
   void send(const Work& w, const std::vector<Tile>& sums, const Index& group) {
-    store_runs(
-        w, group, slot_in(w.rank), [&](const Run& run) { return part_of(sums, run); }, 0,
-        sent_at_once());
+    if (begun_) {
+      begun_->wait();  // the sum there is zero
+      fence_proxy_async_global();
+    }
+    store_parts(
+        w, w.rank, group, [&](const Run& run) { return part_of(sums, run); }, 0, sent_at_once());
     for (int i = 0; i < held_runs(); ++i) {
       held_[i] = part_of(sums, runs()[sent_at_once() + i]).cast(o_.parts);
     }
@@ -223,9 +321,8 @@ class ReduceScatterSm90 : public GemmSm90 {
       const Work w{Block(sending_->row, g_.block_m, p_.m),
                    Block(sending_->column, g_.block_n, p_.n), 0, 0};
       const int run = sent_at_once() + number;
-      store_runs(
-          w, group, slot_in(sending_->rank), [&](const Run&) { return Tile(held_[number]); }, run,
-          run + 1);
+      store_parts(
+          w, sending_->rank, group, [&](const Run&) { return Tile(held_[number]); }, run, run + 1);
     });
   }
 
@@ -234,7 +331,7 @@ class ReduceScatterSm90 : public GemmSm90 {
   // several pieces, of all of the tile's rows and a run's columns; of a run those of all ranks
   // follow each other.
   bool parts_through_ring() const {
-    return o_.parts == g_.dtype && sharing() == 1 &&
+    return o_.parts == g_.dtype && sharing() == 1 && !begun_ &&
            static_cast<int>(runs().size()) * g_.block_k == g_.block_n &&
            runs().front().width == g_.block_k && runs().back().width == g_.block_k;
   }
@@ -251,8 +348,7 @@ class ReduceScatterSm90 : public GemmSm90 {
       ring_.produce([&](const Slot& slot) {
         for (int i = first; i < std::min(first + pieces_of_stage(), pieces()); ++i) {
           const Run& run = runs()[i / (o_.ranks - 1)];
-          tma_load(parts_(half(), sender(i % (o_.ranks - 1)), w.rows, whole_part(w, run)),
-                   piece(slot, i));
+          tma_load(slot_of(sender(i % (o_.ranks - 1)), w.rows, whole_part(w, run)), piece(slot, i));
         }
       });
     }
@@ -300,6 +396,12 @@ class ReduceScatterSm90 : public GemmSm90 {
       });
     }
     wait_for_parts(w);
+    if (begun_) {
+      return store_sums(w, group, [&](const Run& run) {
+        const Tile others = load(parts_(divided_part(w, run, group), whole_part(w, run)));
+        return epilogue(run, rounded(part_of(sums, run), o_.parts) + others.cast(f32));
+      });
+    }
     // Of two ranks, the parts of a run are on their way while others are added and stored, as far
     // as registers go.
     const int ahead = o_.ranks == 2 ? 2 : 0;
@@ -318,6 +420,10 @@ class ReduceScatterSm90 : public GemmSm90 {
       first.pop_front();
       return epilogue(run, sum);
     };
+    store_sums(w, group, values);
+  }
+  void store_sums(const Work& w, const Index& group,
+                  const std::function<Tile(const Run&)>& values) {
     if (o_.parts == o_.gemm.dtype) return store_runs(w, group, C_, values);
     for (const Run& run : runs()) {
       store(C_(divided_part(w, run, group), whole_part(w, run)), values(run).cast(o_.gemm.dtype));
@@ -339,145 +445,41 @@ class ReduceScatterSm90 : public GemmSm90 {
   }
 
   Tile part_from(int number, const Work& w, const Run& run, const Index& group) const {
-    return load(parts_(half(), sender(number), divided_part(w, run, group), whole_part(w, run)));
+    return load(slot_of(sender(number), divided_part(w, run, group), whole_part(w, run)));
   }
 
   // The word in a tile's owner that says that rank `from` has sent its part.
   Index word(const Work& w, const Index& from) const {
+    if (made_) return block_word(w, from);
     return from * (tile_groups() * tiles_together()) + w.number;
+  }
+  Index block_word(const Work& w, const Index& rank) const {
+    return rank * CopiedBlocks::kCount + blocks_.of(w.rows, w.cols);
   }
 
   static constexpr int kNone = -1, kGroupThreads = 128, kWarpThreads = 32;
   const GemmReduceScatter o_;
   Kernel& kernel_;
   Dim ranks_;
-  Epilogue epilogue_;
+  ScatterEpilogue epilogue_;
   Tensor C_;
-  Tensor parts_;  // of this run and of the one before or behind it, one of each rank
+  Tensor parts_;  // of each rank; by TMA of this run and of the one before or behind it
   Tensor arrived_;
+  std::optional<Made> made_;
+  std::optional<RanksBegin> begun_;  // where parts are added
+  const CopiedBlocks blocks_;
+  bool adds_ = false;  // what is stored now
   NamedBarrier sent_;  // of each warpgroup and the warp that tells
   // Of the role that multiplies.
   std::optional<Sent> sending_;
   std::deque<Var> held_;  // runs of a tile
 };
 
-// Few rows: a tile has as many of each rank, so that B is read once, and goes to all of them. They
-// go behind each other: all tiles are computed before the first is added up.
-class JoinedScatterSm90 : public GemmSm90 {
- public:
-  JoinedScatterSm90(Kernel& kernel, const GemmReduceScatter& o, SharedPlan plan)
-      : JoinedScatterSm90(kernel, o, std::move(plan), kernel.dim("m"),
-                          kernel.dim("n", multiple_of(8)), kernel.dim("k", multiple_of(8))) {}
-
- private:
-  JoinedScatterSm90(Kernel& kernel, const GemmReduceScatter& o, SharedPlan plan, const Dim& m,
-                    const Dim& n, const Dim& k)
-      : GemmSm90(kernel, o.gemm,
-                 {JoinedRows(kernel, o.ranks, o.gemm.block_m, m).all(), n, k,
-                  kernel.in("A", o.gemm.dtype, {kernel.ranks(), m, k}),
-                  kernel.in("B", o.gemm.dtype, {n, k})},
-                 std::move(plan), o.parts),
-        o_(o),
-        kernel_(kernel),
-        rows_(kernel, o.ranks, o.gemm.block_m, m),
-        epilogue_(kernel, o, n),
-        C_(kernel.out("C", o.gemm.dtype, {m, n})),
-        parts_(kernel.symmetric("parts", o.parts, {2, kernel.ranks(), m, n})),
-        arrived_(kernel.symmetric("arrived", i32, {words_of(o, m, n)})),
-        sent_(kernel, kGroupThreads + kWarpThreads, o.gemm.warpgroups),
-        come_(kernel, kGroupThreads * o.gemm.warpgroups + kWarpThreads, 1) {}
-
-  Work work(const Index& tile) const override {
-    Work w = GemmSm90::work(tile);
-    w.number = tile;
-    return w;
-  }
-  void load_tile(const Work& w) override {
-    const Block rows = rows_.of_tile(w.rows);
-    for (Block depth : blocks(p_.k, g_.block_k)) {
-      ring_.produce([&](const Slot& slot) {
-        for (int i = 0; i < o_.ranks; ++i) {
-          tma_load(p_.A(rows_.rank_at(i), rows, depth),
-                   slot[0].rows(i * rows_.count(), rows_.count()));
-        }
-        load_b(w, depth, slot[1]);
-      });
-    }
-  }
-
-  // One warp waits for what is on its way, tells it, and waits for the others' words.
-  std::vector<RoleSpec> more_roles(RegisterBudget budget) override {
-    return {role("tell", warps(1), budget, [this] { tell(); })};
-  }
-  void tell() {
-    const Index me = kernel_.rank();
-    each_tile([&](const Work& w) {
-      for (int group = 0; group < g_.warpgroups; ++group) sent_.sync(group);
-      fence(Scope::system);  // once for all of them, this rank too
-      for (Index to : range(o_.ranks)) {
-        store_index(arrived_.at(to)(word(w, me)), kernel_.epoch(),
-                    {Semantics::relaxed, Scope::system});
-      }
-    });
-    each_tile([&](const Work& w) {
-      for (Index from : range(o_.ranks)) {
-        wait_flag(arrived_(word(w, from)), Compare::ge, kernel_.epoch(), kLearn);
-      }
-      come_.sync();
-    });
-  }
-  void multiply(const Index& group) override {
-    GemmSm90::multiply(group);
-    each_tile([&](const Work& w) {
-      come_.sync();
-      add_up(w, group);
-    });
-  }
-
-  // Each warp stores rows of one rank.
-  void finish(const Work& w, const std::vector<Tile>& sums, const Index& group) override {
-    const Destination slots = [this](const Block& rows, const Block& cols) {
-      const auto [rank, own] = rows_.of_part(rows);
-      return parts_.at(rank)(half(), kernel_.rank(), own, cols);
-    };
-    store_runs(w, group, slots, [&](const Run& run) { return part_of(sums, run); });
-    bulk_wait(0);
-    sent_.sync(group);
-  }
-  // The parts of all ranks in their order, which are there; each warpgroup some of the rows.
-  void add_up(const Work& w, const Index& group) {
-    const Block rows = rows_.of_tile(w.rows).part(group, rows_.count() / g_.warpgroups);
-    std::vector<Tile> parts;
-    for (int from = 0; from < o_.ranks; ++from) {
-      parts.push_back(load(parts_(half(), from, rows, w.cols)));
-    }
-    Tile sum = parts.front().cast(f32);
-    for (int from = 1; from < o_.ranks; ++from) sum = sum + parts[from].cast(f32);
-    store(C_(rows, w.cols), epilogue_.apply(sum, w.cols).cast(o_.gemm.dtype));
-  }
-  Index half() const { return kernel_.epoch() % 2; }
-  Index word(const Work& w, const Index& from) const { return from * tile_groups() + w.number; }
-
-  static constexpr int kGroupThreads = 128, kWarpThreads = 32;
-  const GemmReduceScatter o_;
-  Kernel& kernel_;
-  const JoinedRows rows_;
-  Epilogue epilogue_;
-  Tensor C_;
-  Tensor parts_;  // of this run and of the one before or behind it, one of each rank
-  Tensor arrived_;
-  NamedBarrier sent_;  // of each warpgroup and the warp that tells
-  NamedBarrier come_;  // of all of them
-};
-
 Kernel reduce_scatter_kernel_sm90(const GemmReduceScatter& o, const Caller& caller) {
+  if (o.join_ranks) return joined_scatter_sm90(o, caller);
   SharedPlan plan = plan_shared(o.gemm, caller, o.parts);
   Kernel kernel(caller.function);
-  if (o.join_ranks) {
-    JoinedScatterSm90(kernel, o, std::move(plan)).record(kernel);
-  } else {
-    ReduceScatterSm90(kernel, o, std::move(plan)).record(kernel);
-  }
+  ReduceScatterSm90(kernel, o, std::move(plan)).record(kernel);
   return kernel;
 }
 
@@ -499,6 +501,46 @@ struct ReduceScatterProgram {
   std::vector<Part> parts;
 };
 
+// The kernel, and beside it the copies of each block that it has made, to slots whose parts of the
+// run before have been read.
+void record_copied_scatter(const GemmReduceScatter& o, ReduceScatterProgram& made,
+                           const Kernel& kernel, const Buffer& slots, const Buffer& arrived) {
+  Program& program = made.program;
+  const Buffer parts = program.scratch("made", o.parts, {o.ranks, made.m, made.n});
+  const Buffer counts = program.signals("made_tiles", words_of_copies(o));
+  const Buffer taken = program.signals("taken", o.ranks);
+  made.parts.insert(made.parts.end(), {parts, counts});
+  const CopiedBlocks blocks(o.gemm, made.m, made.n);
+  const int others = o.ranks - 1;
+  program.on_each_rank([&](const Rank& rank) {
+    const Stream math = rank.stream();
+    math.launch(kernel, made.parts);
+    for (int d = 1; d <= others; ++d) {
+      math.write(taken.on(rank.next(d))[rank.number()], program.run());
+    }
+  });
+  program.on_each_rank([&](const Rank& rank) {
+    std::vector<Stream> streams;
+    for (int i = 0; i < std::min(others, 2); ++i) {
+      streams.push_back(rank.stream("push" + std::to_string(i)));
+    }
+    for (int number = 0; number < CopiedBlocks::kCount * others; ++number) {
+      const int block = number % CopiedBlocks::kCount, distance = number / CopiedBlocks::kCount;
+      const int to = rank.next(1 + distance);
+      const int word = to * CopiedBlocks::kCount + block;
+      const Stream& stream = streams[static_cast<std::size_t>(distance) % streams.size()];
+      const CopiedBlocks::Place at = blocks.place(block);
+      const std::vector<Dim> sizes{1, at.rows, at.columns};
+      stream.wait(counts[word], blocks.tiles(block));
+      stream.write(counts[word], 0);  // the next run's kernel begins when this run has ended
+      if (block == 0) stream.wait(taken[to], program.run() - 1);
+      stream.copy(slots.on(to).box({rank.number(), at.row, at.column}, sizes),
+                  Part(parts).box({to, at.row, at.column}, sizes));
+      stream.write(arrived.on(to)[rank.number() * CopiedBlocks::kCount + block], program.run());
+    }
+  });
+}
+
 }  // namespace
 
 Program gemm_reduce_scatter(const GemmReduceScatter& o, SourceLocation where) {
@@ -515,9 +557,19 @@ Program gemm_reduce_scatter_sm90(const GemmReduceScatter& o, SourceLocation wher
   check_sm90_tiles(o, caller);
   ReduceScatterProgram made(o, caller, multiple_of(8));
   const Kernel kernel = reduce_scatter_kernel_sm90(o, caller);
-  made.parts.push_back(made.program.scratch("parts", o.parts, {2, o.ranks, made.m, made.n}));
-  made.parts.push_back(made.program.signals("arrived", words_of(o, made.m, made.n)));
-  made.program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, made.parts); });
+  Program& program = made.program;
+  const bool adds = o.parts_by == PartsBy::reduction;
+  const std::vector<Dim> shape = shape_of_parts(o, made.m, made.n);
+  const Buffer parts =
+      adds ? program.zeroed("parts", o.parts, shape) : program.scratch("parts", o.parts, shape);
+  const Buffer arrived = program.signals("arrived", arrival_words(o, made.m, made.n));
+  made.parts.insert(made.parts.end(), {parts, arrived});
+  if (o.parts_by == PartsBy::copies) {
+    record_copied_scatter(o, made, kernel, parts, arrived);
+    return made.program;
+  }
+  if (adds) made.parts.push_back(program.signals("begun", RanksBegin::words(o.ranks)));
+  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, made.parts); });
   return made.program;
 }
 

@@ -451,8 +451,7 @@ void GemmSm90::store_columns(const Block& rows, const Block& columns, const Shar
   store(staged.rows(64 * group, 64), result);
   fence_proxy_async();
   warp_sync();
-  tma_store(to(rows.part(warp_index(), 16), columns),
-            staged.rows(64 * group + 16 * warp_index(), 16));
+  leave(to, rows.part(warp_index(), 16), columns, staged.rows(64 * group + 16 * warp_index(), 16));
   bulk_commit();
 }
 
@@ -466,7 +465,7 @@ void GemmSm90::store_rows(const Block& rows, const Block& columns, const SharedT
   fence_proxy_async();
   warpgroup_->sync(group);
   when(stores, [&] {
-    tma_store(to(rows, columns), place);
+    leave(to, rows, columns, place);
     bulk_commit();
   });
 }

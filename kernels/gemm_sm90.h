@@ -80,6 +80,11 @@ class GemmSm90 {
   virtual Work part_of_depth(const Work& w) const { return w; }
   // Where a tile's results go.
   virtual Destination destination(const Work&) const { return *p_.C; }
+  // How a warp's rows of a run leave shared memory, or where they are exchanged all of them.
+  virtual void leave(const Destination& to, const Block& rows, const Block& cols,
+                     const SharedView& from) {
+    tma_store(to(rows, cols), from);
+  }
   // What a warpgroup does beside the products of a tile, a third and two thirds on: the tensor
   // cores have one step of them meanwhile. Nothing where there is no pause.
   virtual int pauses() const { return 0; }

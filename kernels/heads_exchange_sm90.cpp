@@ -17,20 +17,22 @@ constexpr int kMovedStatistics = 128;
 
 class HeadsExchange {
  public:
-  HeadsExchange(Kernel& kernel, const SequenceParallelAttention& o, int group, int groups,
-                ExchangeWay way, const std::vector<DividedTensor>& tensors)
+  HeadsExchange(Kernel& kernel, const SequenceParallelAttention& o, bool packed, int group,
+                int groups, ExchangeWay way, const std::vector<DividedTensor>& tensors)
       : kernel_(kernel),
         ranks_(o.ranks),
+        packed_(packed),
         group_(group),
         groups_(groups),
         back_(way == ExchangeWay::back),
-        batch_(kernel.dim("batch")),
+        batch_(packed ? Dim(1) : kernel.dim("batch")),
         queries_(kernel.dim("queries")),
         keys_(kernel.dim("keys")) {
     for (const DividedTensor& each : tensors) {
       const Dim& rows = each.of_queries ? queries_ : keys_;
       const std::vector<Dim> own = shape(each, rows, each.heads);
-      const std::vector<Dim> all = shape(each, rows * ranks_, each.exchanged);
+      const Dim all_rows = ceil_div(rows * ranks_, each.multiple) * each.multiple;
+      const std::vector<Dim> all = shape(each, all_rows, each.exchanged);
       const std::string name_of_all = each.name + "_all";
       moved_.push_back({each,
                         back_ ? kernel.symmetric(each.name, each.dtype, own)
@@ -61,8 +63,10 @@ class HeadsExchange {
     DividedAxis axis;
   };
   std::vector<Dim> shape(const DividedTensor& each, const Dim& rows, int heads) const {
-    if (each.dim == 0) return {batch_, heads, rows};
-    return {batch_, rows, heads, each.dim};
+    std::vector<Dim> shape{rows, heads, each.dim};
+    if (each.dim == 0) shape = {heads, rows};
+    if (!packed_) shape.insert(shape.begin(), batch_);
+    return shape;
   }
 
   // In turn for each rank, this one last: what it keeps takes no time beside what crosses a link.
@@ -83,6 +87,7 @@ class HeadsExchange {
       const DividedAxis::Piece piece = each.axis.of_rank(rows_of, is_late);
       const auto part = [&](const Tensor& tensor, const Index& begin, const Index& of) {
         const Block rows(begin + row, size, begin + piece.rows);
+        if (packed_) return dim == 0 ? tensor(of, rows) : tensor(rows, of, all);
         return dim == 0 ? tensor(sequence, of, rows) : tensor(sequence, rows, of, all);
       };
       const Index own_head = (heads_of * groups_ + group_) * heads + head;
@@ -96,6 +101,7 @@ class HeadsExchange {
 
   Kernel& kernel_;
   int ranks_;
+  bool packed_;
   int group_, groups_;
   bool back_;
   Dim batch_, queries_, keys_;
@@ -104,11 +110,11 @@ class HeadsExchange {
 
 }  // namespace
 
-Kernel heads_exchange_sm90(const SequenceParallelAttention& o, int group, int groups,
+Kernel heads_exchange_sm90(const SequenceParallelAttention& o, bool packed, int group, int groups,
                            ExchangeWay way, const std::vector<DividedTensor>& tensors,
                            const std::string& name) {
   Kernel kernel(name);
-  HeadsExchange(kernel, o, group, groups, way, tensors).record();
+  HeadsExchange(kernel, o, packed, group, groups, way, tensors).record();
   return kernel;
 }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "kernels/reference_offsets.h"
+#include "kernels/reference_vectors.h"
 #include "tilewright/error.h"
 
 namespace tilewright::kernels {
@@ -19,20 +20,6 @@ std::vector<double> numbers_of(const HostTensor& tensor) {
     numbers[i] = tensor.flat(static_cast<std::int64_t>(i));
   }
   return numbers;
-}
-
-// Independent sums, so that a term need not wait for the one before it.
-double product_of_rows(const double* a, const double* b, std::int64_t count) {
-  constexpr std::int64_t kSums = 32;
-  double sums[kSums] = {};
-  std::int64_t i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (std::int64_t j = 0; j < kSums; ++j) sums[j] += a[i + j] * b[i + j];
-  }
-  for (; i < count; ++i) sums[0] += a[i] * b[i];
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
 }
 
 namespace {
@@ -91,8 +78,7 @@ void attend(const AttentionSizes& s, const Rows& sequence,
     double* out = output.data() + query_row * s.dim_v;
     for (std::int64_t j = first; j <= last; ++j) {
       const double weight = weights[static_cast<std::size_t>(j - first)] / sum;
-      const double* value = v.data() + key_row(j) * s.dim_v;
-      for (std::int64_t d = 0; d < s.dim_v; ++d) out[d] += weight * value[d];
+      add_times(weight, v.data() + key_row(j) * s.dim_v, out, s.dim_v);
     }
     sums(i, h, maximum + std::log(sum));
   });
@@ -272,13 +258,10 @@ void differentiate(const AttentionSizes& s, const Rows& sequence,
   for (std::int64_t j = first; j <= last; ++j) {
     const auto at = static_cast<std::size_t>(j - first);
     const double score = weights[at] * (products[at] - mean + lse_gradient) * slopes[at] * s.scale;
-    for (std::int64_t d = 0; d < s.dim; ++d) {
-      gradients.dq[query_row * s.dim + d] += score * k[key_row(j) * s.dim + d];
-      gradients.dk[key_row(j) * s.dim + d] += score * query[d];
-    }
-    for (std::int64_t d = 0; d < s.dim_v; ++d) {
-      gradients.dv[key_row(j) * s.dim_v + d] += weights[at] * out[d];
-    }
+    const std::int64_t key = key_row(j);
+    add_times(score, k.data() + key * s.dim, gradients.dq.data() + query_row * s.dim, s.dim);
+    add_times(score, query, gradients.dk.data() + key * s.dim, s.dim);
+    add_times(weights[at], out, gradients.dv.data() + key * s.dim_v, s.dim_v);
   }
   if (!sinks.empty()) {
     gradients.dsinks[static_cast<std::size_t>(h)] += sink / sum * (lse_gradient - mean);

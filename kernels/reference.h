@@ -10,7 +10,6 @@
 namespace tilewright::kernels {
 
 std::vector<double> numbers_of(const HostTensor& tensor);
-double product_of_rows(const double* a, const double* b, std::int64_t count);
 
 struct AttentionSizes {
   std::int64_t batch, queries, keys, heads, kv_heads, dim, dim_v;

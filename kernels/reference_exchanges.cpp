@@ -1,6 +1,7 @@
 #include "kernels/reference_exchanges.h"
 
 #include <functional>
+#include <numeric>
 
 namespace tilewright::kernels {
 namespace {
@@ -113,6 +114,21 @@ Numbers numbers_in(const HostTensor& tensor) {
   return numbers;
 }
 
+// Columns first .. first + count - 1 of X W^T + bias, for each row of X.
+Numbers projected(const Numbers& x, const Numbers& w, const Numbers& bias, std::int64_t k,
+                  std::int64_t rows, std::int64_t first, std::int64_t count) {
+  Numbers result;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = first; column < first + count; ++column) {
+      const auto from = x.begin() + row * k;
+      result.push_back(
+          std::inner_product(from, from + k, w.begin() + column * k,
+                             bias.empty() ? 0.0 : bias[static_cast<std::size_t>(column)]));
+    }
+  }
+  return result;
+}
+
 Numbers sum_of(const std::vector<HostTensor>& inputs, std::int64_t first, std::int64_t count) {
   Numbers sum(static_cast<std::size_t>(count));
   for (const HostTensor& input : inputs) {
@@ -124,6 +140,29 @@ Numbers sum_of(const std::vector<HostTensor>& inputs, std::int64_t first, std::i
 }
 
 }  // namespace
+
+std::vector<std::vector<double>> projection_all_to_all_reference(
+    const HeadsOfRanks& h, std::int64_t dim, bool has_bias, const std::vector<HostTensor>& inputs) {
+  const std::size_t of_rank = inputs.size() / static_cast<std::size_t>(h.ranks);
+  std::vector<HostTensor> exchanged;
+  for (std::size_t at = 0; at < inputs.size(); at += of_rank) {
+    const HostTensor& X = inputs[at];
+    const std::int64_t k = X.shape().back(), tokens = X.shape()[h.packed ? 0 : 1];
+    const std::int64_t batch = h.packed ? 1 : X.shape()[0];
+    const Numbers x = numbers_in(X), w = numbers_in(inputs[at + 1]);
+    const Numbers bias = has_bias ? numbers_in(inputs[at + 2]) : Numbers{};
+    std::int64_t first = 0;
+    for (const std::int64_t heads : {h.heads, h.kv_heads, h.kv_heads}) {
+      std::vector<std::int64_t> shape{tokens, heads, dim};
+      if (!h.packed) shape.insert(shape.begin(), batch);
+      exchanged.push_back(HostTensor::from_values(
+          f32, shape, projected(x, w, bias, k, batch * tokens, first * dim, heads * dim)));
+      first += heads;
+    }
+    if (h.packed) exchanged.insert(exchanged.end(), 2, inputs[at + of_rank - 1]);
+  }
+  return all_to_all_reference(h, exchanged);
+}
 
 std::vector<std::vector<double>> gathered_reference(const std::vector<HostTensor>& inputs) {
   Numbers all;

@@ -20,6 +20,12 @@ std::vector<std::vector<double>> all_to_all_reference(const HeadsOfRanks& heads,
 std::vector<std::vector<double>> all_to_all_back_reference(const HeadsOfRanks& heads,
                                                            const std::vector<HostTensor>& inputs);
 
+// all_to_all of the Q, K and V that X W^T + bias is, with heads of `dim` columns; inputs are X, W,
+// with `has_bias` the bias, and packed the first rows.
+std::vector<std::vector<double>> projection_all_to_all_reference(
+    const HeadsOfRanks& heads, std::int64_t dim, bool has_bias,
+    const std::vector<HostTensor>& inputs);
+
 // Of the X of each rank.
 std::vector<std::vector<double>> gathered_reference(const std::vector<HostTensor>& inputs);
 // Sums of all of X, or in rank r of the r-th of so many equal parts as there are ranks.

@@ -6,6 +6,7 @@
 
 #include "kernels/reference.h"
 #include "kernels/reference_offsets.h"
+#include "kernels/reference_vectors.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -88,8 +89,7 @@ class PagedReference {
     std::fill_n(outputs, s_.dim_v, 0.0);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const double* const value = V_.data() + row_of(slots[i], h) * dim_of_values_;
-      const double weight = scores[i] / sum;
-      for (std::int64_t d = 0; d < s_.dim_v; ++d) outputs[d] += weight * value[d];
+      add_times(scores[i] / sum, value, outputs, s_.dim_v);
     }
     sums_[static_cast<std::size_t>(row)] = sum > 0 ? maximum + std::log(sum) : kNothing;
   }

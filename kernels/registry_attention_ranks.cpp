@@ -8,6 +8,7 @@
 #include "kernels/registry_attention.h"
 #include "kernels/registry_options.h"
 #include "kernels/registry_ranks.h"
+#include "kernels/schedule_rules.h"
 
 namespace tilewright::kernels {
 namespace {
@@ -141,6 +142,18 @@ std::function<Program(const OptionValues&)> built_by(GradientsOfRing make) {
   };
 }
 
+LibrarySchedule by_heads(GradientsOfRing make) {
+  return {"sm90", "sm_90a",
+          "the kernels of one GPU's ordered schedule on each rank's own heads, between two "
+          "exchanges; in a ring where kv_heads is no multiple of ranks",
+          nullptr, [make](const OptionValues& options) {
+            SequenceParallelAttention o = operation_of(options);
+            o.attention = divides_heads(o) ? with_sm90_backward_blocks(o.attention)
+                                           : with_backward_blocks(o.attention);
+            return make(o, options.boolean("lse_gradient"), {});
+          }};
+}
+
 LibraryKernel in_ring(LibraryKernel kernel, const char* name) {
   kernel.description = kernel.name + " with memory for the keys of two ranks: they go round";
   kernel.name = name;
@@ -267,16 +280,7 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   LibraryKernel kernel =
       gradients_over_ranks("sequence_parallel_attention_backward", attention_backward_entry(),
                            sequence_parallel_attention_entry(), false);
-  kernel.schedules = {
-      {"sm90", "sm_90a",
-       "the kernels of one GPU's ordered schedule on each rank's own heads, between two exchanges; "
-       "in a ring where kv_heads is no multiple of ranks",
-       nullptr, [](const OptionValues& options) {
-         SequenceParallelAttention o = operation_of(options);
-         o.attention = divides_heads(o) ? with_sm90_backward_blocks(o.attention)
-                                        : with_backward_blocks(o.attention);
-         return sequence_parallel_attention_backward_sm90(o, options.boolean("lse_gradient"), {});
-       }}};
+  kernel.schedules = {by_heads(sequence_parallel_attention_backward_sm90)};
   kernel.build_program = built_by(sequence_parallel_attention_backward);
   return kernel;
 }
@@ -290,12 +294,24 @@ LibraryKernel sequence_parallel_varlen_attention_backward_entry() {
       std::remove_if(kernel.options.begin(), kernel.options.end(),
                      [](const KernelOption& each) { return each.name.rfind("lengths", 0) == 0; }),
       kernel.options.end());
+  kernel.schedules = {by_heads(sequence_parallel_varlen_attention_backward_sm90)};
   kernel.build_program = built_by(sequence_parallel_varlen_attention_backward);
   return kernel;
 }
 
 std::vector<LibraryKernel> ring_entries() {
-  return {in_ring(sequence_parallel_attention_entry(), "ring_attention", ring_attention),
+  LibraryKernel forward =
+      in_ring(sequence_parallel_attention_entry(), "ring_attention", ring_attention);
+  forward.schedules = {{"sm90", "sm_90a",
+                        "the kernel of one GPU's sm90 at each step; no window, and under a causal "
+                        "mask as many queries as keys",
+                        nullptr, [](const OptionValues& options) {
+                          SequenceParallelAttention o = operation_of(options);
+                          o.attention = with_sm90_blocks(o.attention, {});
+                          return ring_attention_sm90(o, {});
+                        }}};
+  forward.rules = schedule_rules(forward.name);
+  return {std::move(forward),
           in_ring(sequence_parallel_varlen_attention_entry(), "ring_varlen_attention",
                   ring_varlen_attention),
           in_ring(sequence_parallel_attention_backward_entry(), "ring_attention_backward",

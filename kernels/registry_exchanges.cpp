@@ -8,6 +8,7 @@
 
 #include "kernels/all_to_all_parts.h"
 #include "kernels/collectives_sm90.h"
+#include "kernels/projection_all_to_all.h"
 #include "kernels/reference_exchanges.h"
 #include "kernels/registry_options.h"
 #include "kernels/registry_ranks.h"
@@ -158,6 +159,83 @@ LibraryKernel exchange_entry(bool packed, bool back) {
   return kernel;
 }
 
+ProjectionAllToAll projection_of(const OptionValues& options, bool packed) {
+  ProjectionAllToAll o;
+  o.heads.packed = packed;
+  o.heads.dtype = options.dtype("dtype");
+  o.heads.ranks = static_cast<int>(options.integer("ranks"));
+  o.heads.heads = static_cast<int>(options.integer("heads"));
+  o.heads.kv_heads = static_cast<int>(options.integer("kv_heads"));
+  o.heads.dim = o.heads.dim_v = static_cast<int>(options.integer("dim"));
+  o.bias = options.boolean("bias");
+  return o;
+}
+
+LibraryKernel projection_entry(bool packed) {
+  LibraryKernel kernel;
+  kernel.name = std::string("projection_all_to_all") + (packed ? "_varlen" : "");
+  kernel.over_ranks = true;
+  kernel.description =
+      std::string("all_to_all") + (packed ? "_varlen" : "") +
+      " behind a projection: Q, K and V are X W^T + bias, and heads go to their ranks as they are "
+      "made";
+  const std::vector<KernelOption> of_exchange = exchange_options(packed, /*back=*/false);
+  const auto option = [&](const std::string& name) {
+    return *std::find_if(of_exchange.begin(), of_exchange.end(),
+                         [&](const KernelOption& each) { return each.name == name; });
+  };
+  kernel.options = {option("ranks"),
+                    option("batch"),
+                    length_option("tokens", "rows of X, of a rank", "512"),
+                    length_option("k", "columns of X and W", "512"),
+                    option("heads"),
+                    option("kv_heads"),
+                    count_option("dim", "elements of a head", "128", kMaximumDim, {"128", "80"}),
+                    dtype_option(),
+                    flag_option("bias", "bias is added to each row")};
+  const auto of_tokens = [&](std::vector<std::string> axes) {
+    if (!packed) axes.insert(axes.begin(), "batch");
+    return axes;
+  };
+  const char *columns = "(heads + 2 * kv_heads) * dim", *all_tokens = "ranks * tokens";
+  kernel.tensors = {{"X", of_tokens({"tokens", "k"}), false, {}},
+                    {"W", {columns, "k"}, false, {}},
+                    {"bias", {columns}, false, {}, {}, "bias"}};
+  if (packed) {
+    kernel.tensors.push_back(
+        {"cu_seqlens", {"ranks", "batch + 1"}, false, i32, random_first_rows("tokens")});
+  }
+  for (const char* name : {"Q_all", "K_all", "V_all"}) {
+    const char* const heads = name[0] == 'Q' ? "heads / ranks" : "max(kv_heads / ranks, 1)";
+    kernel.tensors.push_back({name, of_tokens({all_tokens, heads, "dim"}), true, {}});
+  }
+  LibrarySchedule schedule{"push", "sm_90a",
+                           "one persistent kernel, whose warps store heads where they belong by "
+                           "TMA; bf16 and f16, k a multiple of 8, heads of at most 256 elements",
+                           nullptr};
+  schedule.build_program = [packed](const OptionValues& options) {
+    return projection_all_to_all_sm90(projection_of(options, packed), {});
+  };
+  kernel.schedules = {schedule};
+  kernel.build_program = [packed](const OptionValues& options) {
+    return projection_all_to_all(projection_of(options, packed), {});
+  };
+  kernel.check = [name = kernel.name, packed](const OptionValues& options) {
+    check_projection(projection_of(options, packed), {name.c_str(), {}});
+  };
+  kernel.reference = [packed](const OptionValues& options, const std::vector<HostTensor>& inputs) {
+    const ProjectionAllToAll o = projection_of(options, packed);
+    return projection_all_to_all_reference(heads_of(o.heads), o.heads.dim, o.bias, inputs);
+  };
+  kernel.floating_operations = [packed](const OptionValues& o, const std::vector<HostTensor>&) {
+    const std::int64_t tokens = o.integer("tokens") * (packed ? 1 : o.integer("batch"));
+    const std::int64_t heads = o.integer("heads") + 2 * o.integer("kv_heads");
+    return 2.0 * static_cast<double>(o.integer("ranks") * tokens) *
+           static_cast<double>(heads * o.integer("dim")) * static_cast<double>(o.integer("k"));
+  };
+  return kernel;
+}
+
 Collective collective_of(const OptionValues& options) {
   return {options.dtype("dtype"), static_cast<int>(options.integer("ranks"))};
 }
@@ -207,7 +285,7 @@ double additions(const OptionValues& options, const std::vector<HostTensor>&) {
 
 std::vector<LibraryKernel> exchange_entries() {
   return {exchange_entry(false, false), exchange_entry(false, true), exchange_entry(true, false),
-          exchange_entry(true, true)};
+          exchange_entry(true, true),   projection_entry(false),     projection_entry(true)};
 }
 
 LibraryKernel all_gather_entry() {

@@ -97,28 +97,24 @@ class RowPush {
       pushed_.produce([&](const Slot& slot) { tma_load(rows_(rows, depth), slot[0]); });
     });
   }
-  // A piece is on its way while the next one leaves.
+  // A stage is given back as soon as its piece has been read, so that the loads of all stages are
+  // under way.
   void push() {
     const Index me = kernel_.rank();
-    Cell<Index> before(Index(kNone), here());
-    const auto end_before = [&](int under_way, const Condition& ends_bundle) {
-      when(before != kNone, [&] {
-        bulk_wait(under_way);
-        pushed_.release(before);
-        when(ends_bundle, [&] { stored_.sync(); });
-      });
-    };
-    each_piece([&](const Index& piece) {
-      const auto [rows, depth] = place(piece);
-      const Slot next = pushed_.consume();
-      each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
-        tma_store(gathered_.at(to)(slot(me), rows, depth), next[0]);
-      });
-      bulk_commit();
-      end_before(1, piece % plan_.told == 0);
-      before = next.stage();
+    each_bundle([&](const Index& first, const Index& last) {
+      for (Index piece : range(first, last)) {
+        const auto [rows, depth] = place(piece);
+        const Slot next = pushed_.consume();
+        each_other_rank(kernel_, plan_.ranks, [&](const Index& to) {
+          tma_store(gathered_.at(to)(slot(me), rows, depth), next[0]);
+        });
+        bulk_commit();
+        bulk_wait_read(0);
+        pushed_.release(next);
+      }
+      bulk_wait(0);
+      stored_.sync();
     });
-    end_before(0, Index(0) == 0);
   }
   // It waits for what is on its way, and the warp that pushes does not.
   void tell() {
@@ -135,7 +131,7 @@ class RowPush {
     });
   }
 
-  static constexpr int kNone = -1, kWarpThreads = 32;
+  static constexpr int kWarpThreads = 32;
   Kernel& kernel_;
   const Plan plan_;
   const Tensor rows_;

@@ -67,6 +67,7 @@ struct Request {
   bool ranges = false;
   bool shrunken = false;
   bool strict = false;
+  bool issue_order = false;
   bool time = false;
 };
 

@@ -55,10 +55,11 @@ CommandLine::CommandLine()
   list->add_option("--set", request_.settings, "Of --cases: an option of the kernel, or schedule")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  list->add_option("--target", request_.target,
-                   "The schedules of this target alone. With --cases those of sm_90a, or of "
-                   "sm_100a with the kernels that have schedules for it [sm_90a]")
-      ->check(CLI::IsMember({"sm_90a", "sm_100a"}));
+  list->add_option(
+      "--target", request_.target,
+      "The schedules of this target alone. With --cases those of sm_90a, of sm_100a with "
+      "the kernels that have schedules for it, or of a core with explicit memories with "
+      "the kernels that compile for it [sm_90a]");
   seed(list, "Of the settings that --cases draws");
   json(list);
 

@@ -127,6 +127,12 @@ void CommandLine::add_simulate() {
       ->excludes("--faults")
       ->excludes("--time");
   simulate
+      ->add_flag("--issue-order", request_.issue_order,
+                 "Products in tensor memory of one thread follow each other, as programs of "
+                 "others suppose. PTX orders only those of one shape on one result")
+      ->excludes("--faults")
+      ->excludes("--time");
+  simulate
       ->add_flag("--strict", request_.strict,
                  "Also report reads before asynchronous writes without a proxy fence, which most "
                  "pipelines leave out")
@@ -147,7 +153,7 @@ void CommandLine::add_simulate() {
                    "kernel that may never come to its end")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
       ->excludes("--faults");
-  inputs(simulate)->excludes("--shrunken")->excludes("--faults")->excludes("--printed");
+  inputs(simulate)->excludes("--shrunken")->excludes("--printed");
   seed(simulate, "Of the random inputs and of the first schedule");
   simulate->add_option("--input-seed", request_.input_seed,
                        "Of the random inputs, where --seed is to be of the schedule alone");
@@ -162,7 +168,8 @@ void CommandLine::add_tune() {
           "--set schedule=tile, and of a .tw file: try what --schedule may state, and print "
           "what is fastest",
           tools::tune);
-  kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a", Named::always, "");
+  kernel(tune, "cuda (the GPU that is here), or with --model-only sm_90a or sm_100a", Named::always,
+         "");
   tune->add_option("--sizes", request_.sizes,
                    "Sizes of a length, or of several that change together: m=16,64,128 or "
                    "m=n=k=512,1024; all combinations of several --sizes")

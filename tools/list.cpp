@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "compiler/target.h"
 #include "json_text.h"
 #include "library/schedule_choice.h"
 #include "list_cases.h"
@@ -120,6 +121,8 @@ void print(const LibraryKernel& kernel, const std::string& asked) {
 }  // namespace
 
 int list(const Request& request) {
+  if (!request.target.empty())
+    compiler::parse_target(request.target);  // an unknown one is an error
   if (request.cases) return list_cases(request);
   if (!request.settings.empty()) {
     Diagnostic(

@@ -9,6 +9,7 @@
 #include "check/shrunken_sizes.h"
 #include "compiler/build.h"
 #include "compiler/rewrites.h"
+#include "core_sizes.h"
 #include "schedules.h"
 #include "simulate_faults.h"
 #include "support/counted.h"
@@ -81,7 +82,13 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   };
   std::vector<std::vector<std::string>> choices{{}};
   std::vector<std::int64_t> multiprocessors{program_machine_options(request).multiprocessors};
-  if (wanted != OperationSizes::set) {
+  if (wanted == OperationSizes::shrunken && compiler::has_explicit_memories(target)) {
+    choices = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
+                build(settings);
+                return made.forms.front();
+              }).choices;
+    multiprocessors = {request.multiprocessors.value_or(kCoresOfSizes)};
+  } else if (wanted != OperationSizes::set) {
     choices = shrunken(checks::Sizes::usual);
     // What is no length is the same in all choices, and the build depends on it.
     std::vector<std::string> built = request.settings;

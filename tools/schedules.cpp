@@ -83,7 +83,9 @@ bool execute_one(const Request& request, const Execution& execution, std::uint64
   simulator::MachineOptions options = execution.options;
   options.seed = seed;
   bool hangs = true;
+  const std::int64_t before = outcome.operations;
   const bool finished = launch(request, execution.simulated, options, outcome, hangs);
+  if (done.operations == 0) done.operations = outcome.operations - before;
   // What a faulty execution leaves in the outputs means nothing.
   if (finished && execution.simulated.compare) {
     library::Comparison comparison = execution.simulated.compare();
@@ -142,7 +144,6 @@ void execute_evenly(const Request& request, const std::vector<Execution>& all, O
   std::vector<std::size_t> hanging;
   std::vector<std::int64_t> operations;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::int64_t before = outcome.operations;
     cases[i].sizes = all[i].simulated.sizes;
     cases[i].schedules = 1;
     cases[i].one_for_all = !execute_one(request, all[i], request.seed, cases[i], outcome);
@@ -151,7 +152,7 @@ void execute_evenly(const Request& request, const std::vector<Execution>& all, O
       continue;
     }
     hanging.push_back(i);
-    operations.push_back(std::max<std::int64_t>(outcome.operations - before, 1));
+    operations.push_back(std::max<std::int64_t>(cases[i].operations, 1));
   }
   const std::vector<std::int64_t> shares = shares_of(request.schedules, operations);
   ProgressBar progress("schedules", std::accumulate(shares.begin(), shares.end(), std::int64_t{0}));
@@ -172,6 +173,7 @@ simulator::MachineOptions machine_options(const Request& request) {
   simulator::MachineOptions options;
   options.control_only = request.control_only;
   options.strict = request.strict;
+  options.issue_order = request.issue_order;
   options.provenance = request.provenance;
   options.timing = request.one_for_all;
   options.max_operations = request.max_operations;

@@ -31,6 +31,7 @@ struct Case {
   std::string sizes;
   std::int64_t schedules = 0, possible = 0;  // possible: with at most two delays
   bool one_for_all = false;                  // one was executed, which stands for `schedules`
+  std::int64_t operations = 0;               // of warps, in the first of them
   library::Comparison comparison;
   bool ok() const { return comparison.ok(); }
 };

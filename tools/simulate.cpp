@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "compiler/rewrites.h"
 #include "compiler/simulation.h"
 #include "compiler/target.h"
+#include "core_sizes.h"
 #include "library/kernel_source.h"
 #include "schedules.h"
 #include "simulate_faults.h"
@@ -30,8 +32,23 @@ std::int64_t launches_of(const Request& request) { return request.launches.value
 // What is run: one workload as the command says, or shrunken ones.
 Subject simulated_subject(const Request& request, const library::KernelSource& source,
                           const compiler::Target& target) {
-  if (request.shrunken) return subject_of(request, source, target);
   Subject subject;
+  if (request.shrunken && compiler::has_explicit_memories(target)) {
+    const LibraryKernel& entry = source.entry();
+    CoreSizes sizes = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
+      return compiler::simulated_forms(source.traced(resolve_options(entry, settings), target),
+                                       target.arch, compilation_of(request));
+    });
+    subject.forms = std::move(sizes.kernels);
+    for (const std::vector<std::string>& choice : sizes.choices) {
+      Request sized = request;
+      sized.settings = joined(request.settings, choice);
+      subject.workloads.push_back(workload_of(sized, entry));
+      subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
+    }
+    return subject;
+  }
+  if (request.shrunken) return subject_of(request, source, target);
   subject.workloads.push_back(workload_of(request, source.entry()));
   subject.sizes.emplace_back();
   const ir::Kernel kernel = source.traced(subject.workloads.front().options, target);
@@ -39,8 +56,9 @@ Subject simulated_subject(const Request& request, const library::KernelSource& s
   return subject;
 }
 
+// `reference` is the workload's, of which all machine forms have one.
 Simulated simulated(const Request& request, const ir::Kernel& machine, library::Workload& workload,
-                    const std::string& sizes) {
+                    library::Reference& reference, const std::string& sizes) {
   Simulated made;
   made.sizes = sizes;
   made.launches = launches_of(request);
@@ -52,7 +70,7 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, library::
   if (request.control_only) return made;
   // The reference of a file in the explicit level is an execution too, and what that one finds is
   // not to stand before what the schedules find.
-  made.compare = [&workload, reference = library::Reference()]() mutable {
+  made.compare = [&workload, &reference] {
     if (reference.values.empty()) reference = library::reference_of(workload);
     return library::compare(workload, reference);
   };
@@ -71,14 +89,19 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   Outcome outcome;
   outcome.seed = request.seed;
   std::vector<Execution> all;
+  std::vector<library::Reference> references(subject.workloads.size());
   for (ir::Kernel& form : subject.forms) {
     if (!request.breakage.empty()) breakage = checks::break_kernel(form, request.breakage);
     for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
-      if (request.shrunken) {
+      if (request.shrunken && compiler::has_explicit_memories(target)) {
+        options.multiprocessors = kCoresOfSizes;
+      } else if (request.shrunken) {
         options.multiprocessors = checks::shrunken_multiprocessors(form, i >= subject.usual);
       }
       if (request.multiprocessors) options.multiprocessors = *request.multiprocessors;
-      all.push_back({simulated(request, form, subject.workloads[i], subject.sizes[i]), options});
+      all.push_back(
+          {simulated(request, form, subject.workloads[i], references[i], subject.sizes[i]),
+           options});
     }
   }
   execute(request, all, outcome);
@@ -117,7 +140,7 @@ void refuse_for_core(const Request& request, const compiler::Target& target) {
   if (!compiler::has_explicit_memories(target)) return;
   for (const auto& [flag, given] :
        {std::pair("--time", request.time), std::pair("--break", !request.breakage.empty()),
-        std::pair("--shrunken", request.shrunken), std::pair("--strict", request.strict)}) {
+        std::pair("--strict", request.strict), std::pair("--issue-order", request.issue_order)}) {
     if (!given) continue;
     Diagnostic({}, fmt::format("{}: {} is a core with explicit memories, and this is of GPUs", flag,
                                target.arch))
@@ -154,6 +177,12 @@ int simulate(const Request& request) {
   if (is_program_file(request.kernel)) {
     refuse_time(request);
     return simulate_program(request, simulated_target());
+  }
+  if (request.faults && !request.inputs.empty()) {
+    Diagnostic({}, fmt::format("--faults excludes --in {}: {} runs in sizes of its own",
+                               request.inputs.front(), request.kernel))
+        .fix("leave it out: a program's file alone, NAME.twp, has its sizes by --set")
+        .raise();
   }
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();

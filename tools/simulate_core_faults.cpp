@@ -8,6 +8,7 @@
 
 #include "check/core_proof.h"
 #include "compiler/rewrites.h"
+#include "core_sizes.h"
 #include "fault_table.h"
 #include "json_text.h"
 #include "library/accuracy.h"
@@ -19,11 +20,19 @@
 
 // `simulate --faults` of a core with explicit memories.
 namespace tilewright::tools {
+
+simulator::Rebind with_owned(simulator::Rebind rebind, const std::vector<ir::Kernel>& machine) {
+  if (!rebind) return rebind;
+  return [rebind = std::move(rebind), &machine](const auto& change) {
+    ir::Program program = rebind(change);
+    ir::add_owned(program, machine);
+    return program;
+  };
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::int64_t kCores = 2;
 
 // The kernels, and what they are run on.
 struct CoreSubject {
@@ -31,6 +40,8 @@ struct CoreSubject {
   std::vector<ir::Kernel> kernels;
   std::vector<checks::CoreCase> cases;
   std::vector<std::string> sizes;  // of each case
+  bool of_program = false;
+  checks::ProgramChanges changes = {};  // of the program
 };
 
 checks::CoreRun held_against(const library::Workload& workload, simulator::MachineReport report,
@@ -43,62 +54,33 @@ checks::CoreRun held_against(const library::Workload& workload, simulator::Machi
   return run;
 }
 
-// Lengths that are not set: of several of the largest blocks that the kernels load, with a tail,
-// and of a part of one. Those whose standards are less stay as they are.
-std::vector<std::vector<std::string>> core_sizes(const Request& request, const LibraryKernel& entry,
-                                                 const std::vector<ir::Kernel>& kernels) {
-  std::int64_t largest = 1;
-  for (const ir::Kernel& kernel : kernels) {
-    ir::for_each(kernel.body, [&](const ir::Operation& o) {
-      if (o.op != ir::Op::core_load) return;
-      for (const std::int64_t size : o.attributes.integers(ir::Key::sizes)) {
-        largest = std::max(largest, size);
-      }
-    });
-  }
-  const OptionValues options = resolve_options(entry, request.settings);
-  std::vector<std::vector<std::string>> choices;
-  for (const std::int64_t length : {2 * largest + largest / 2 + 3, largest / 4 + 1}) {
-    std::vector<std::string>& sizes = choices.emplace_back();
-    for (const KernelOption& option : entry.options) {
-      const bool is_set = std::any_of(
-          request.settings.begin(), request.settings.end(),
-          [&](const auto& each) { return each.substr(0, each.find('=')) == option.name; });
-      const bool is_number = option.kind == KernelOption::Kind::integer && option.is_length;
-      if (is_set || !is_number || options.integer(option.name) <= length) continue;
-      sizes.push_back(fmt::format("{}={}", option.name, length));
-    }
-  }
-  if (choices.front() == choices.back()) choices.pop_back();
-  return choices;
-}
-
 CoreSubject subject_of_kernel(const Request& request, const library::KernelSource& source,
                               const compiler::Target& target) {
   const LibraryKernel& entry = source.entry();
+  CoreSizes sizes = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
+    return compiler::simulated_forms(source.traced(resolve_options(entry, settings), target),
+                                     target.arch, compilation_of(request));
+  });
   CoreSubject subject;
-  subject.kernels =
-      compiler::simulated_forms(source.traced(resolve_options(entry, request.settings), target),
-                                target.arch, compilation_of(request));
+  subject.kernels = std::move(sizes.kernels);
   subject.name = subject.kernels.front().name;
   if (request.list_mutants) return subject;
-  for (const std::vector<std::string>& sizes : core_sizes(request, entry, subject.kernels)) {
-    std::vector<std::string> all = request.settings;
-    all.insert(all.end(), sizes.begin(), sizes.end());
-    const auto workload = std::make_shared<const library::Workload>(
-        library::make_workload(entry, all, parse_files(request.inputs, "--in"),
-                               request.input_seed.value_or(request.seed)));
-    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
-    subject.cases.push_back(
-        [workload, reference = library::reference_of(*workload)](
-            const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options) {
-          library::Workload own = *workload;
-          own.poison_outputs();
-          options.multiprocessors = kCores;
-          simulator::MachineReport report =
-              compiler::simulate(kernels.front(), own.arguments(), options);
-          return held_against(own, std::move(report), reference);
-        });
+  for (const std::vector<std::string>& choice : sizes.choices) {
+    const auto workload = std::make_shared<const library::Workload>(library::make_workload(
+        entry, joined(request.settings, choice), parse_files(request.inputs, "--in"),
+        request.input_seed.value_or(request.seed)));
+    subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
+    subject.cases.push_back([workload, reference = library::reference_of(*workload)](
+                                const std::vector<ir::Kernel>& kernels,
+                                simulator::MachineOptions options,
+                                const simulator::ProgramMutant*) {
+      library::Workload own = *workload;
+      own.poison_outputs();
+      options.multiprocessors = kCoresOfSizes;
+      simulator::MachineReport report =
+          compiler::simulate(kernels.front(), own.arguments(), options);
+      return held_against(own, std::move(report), reference);
+    });
   }
   return subject;
 }
@@ -106,46 +88,55 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
 CoreSubject subject_of_program(const Request& request, const library::KernelSource& source,
                                const compiler::Target& target) {
   const LibraryKernel& entry = source.entry();
-  const ir::Program recorded = source.program(resolve_options(entry, request.settings), target);
+  ir::Program recorded;
+  CoreSizes sizes = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
+    recorded = source.program(resolve_options(entry, settings), target);
+    return library::machine_forms(recorded, target.arch, compilation_of(request)).front();
+  });
   CoreSubject subject;
   subject.name = recorded.name;
-  subject.kernels = library::machine_forms(recorded, target.arch, compilation_of(request)).front();
-  if (request.list_mutants) return subject;
-  for (const std::vector<std::string>& sizes : core_sizes(request, entry, subject.kernels)) {
-    const auto made = std::make_shared<const library::ProgramWorkload>(
-        operation_cut(request, entry, recorded, sizes, kCores).made);
-    subject.sizes.push_back(fmt::format("{}", fmt::join(sizes, " ")));
-    subject.cases.push_back(
-        [made, reference = library::reference_of(made->workload)](
-            const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options) {
-          library::ProgramWorkload own = *made;
-          ir::add_owned(own.program, kernels);
-          options.multiprocessors = kCores;
-          library::ProgramTensors after;
-          simulator::MachineReport report = library::simulate_program(
-              own.program, kernels, own.before(), &after, options, /*runs=*/1);
-          own.take(after);
-          return held_against(own.workload, std::move(report), reference);
-        });
+  subject.of_program = true;
+  subject.kernels = std::move(sizes.kernels);
+  for (const std::vector<std::string>& choice : sizes.choices) {
+    library::ProgramWorkload bound =
+        operation_cut(request, entry, recorded, choice, kCoresOfSizes).made;
+    ir::add_owned(bound.program, subject.kernels);
+    if (subject.cases.empty()) subject.changes = simulator::program_mutants(bound.program);
+    if (request.list_mutants) break;
+    const auto made = std::make_shared<const library::ProgramWorkload>(std::move(bound));
+    subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
+    subject.cases.push_back([made, reference = library::reference_of(made->workload)](
+                                const std::vector<ir::Kernel>& kernels,
+                                simulator::MachineOptions options,
+                                const simulator::ProgramMutant* change) {
+      library::ProgramWorkload own = *made;
+      if (change != nullptr) own.program = change->apply(own.program);
+      options.multiprocessors = kCoresOfSizes;
+      library::ProgramTensors after;
+      simulator::MachineReport report = library::simulate_program(
+          own.program, kernels, own.before(), &after, options, /*runs=*/1);
+      own.take(after);
+      return held_against(own.workload, std::move(report), reference);
+    });
   }
   return subject;
 }
 
 int prove(const Request& request, const CoreSubject& subject, const compiler::Target& target) {
-  if (request.list_mutants) {
-    return print_mutants({checks::list_core_mutants(subject.kernels)}, {subject.kernels});
-  }
+  const std::vector<checks::MutantResult> listed =
+      checks::list_core_mutants(subject.kernels, subject.changes);
+  if (request.list_mutants) return print_mutants({listed}, {subject.kernels});
   checks::ProofOptions options = proof_options(request);
-  options.mutants = wanted_mutants(request, {checks::list_core_mutants(subject.kernels).size()}, 0);
+  options.mutants = wanted_mutants(request, {listed.size()}, 0);
   // Each seed finds the same: those behind the second are for whoever asks for more.
   options.schedules = std::max<std::int64_t>(2, request.schedules);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<checks::MutantResult> results = checks::prove_cores(
-      subject.kernels, subject.cases, options,
+      subject.kernels, subject.cases, options, subject.changes,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
       [&] { progress->advance(); });
   progress.reset();
-  const Kinds kinds = checks::core_kinds();
+  const Kinds kinds = checks::core_kinds(subject.of_program);
   const bool ok = is_proven(results);
   if (request.json) {
     Json json = {{"ok", ok},
@@ -177,30 +168,39 @@ int simulate_core_faults(const Request& request, const library::KernelSource& so
                target);
 }
 
-int simulate_core_faults(const Request& request, const ir::Program& program,
-                         const library::ProgramTensors& before,
+int simulate_core_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
+                         const std::vector<std::string>& sizes,
                          const std::vector<ir::Kernel>& kernels, const compiler::Target& target) {
-  CoreSubject subject{program.name, kernels, {}, {""}};
-  const auto run = [&program, &before](const std::vector<ir::Kernel>& forms,
-                                       simulator::MachineOptions options,
-                                       library::ProgramTensors& after) {
-    ir::Program own = program;
-    ir::add_owned(own, forms);
-    options.multiprocessors = kCores;
-    return library::simulate_program(own, forms, before, &after, options, /*runs=*/1);
-  };
-  library::ProgramTensors wanted;
-  if (!request.list_mutants) run(kernels, {}, wanted);
-  subject.cases.push_back(
-      [&](const std::vector<ir::Kernel>& forms, const simulator::MachineOptions& options) {
-        library::ProgramTensors after;
-        checks::CoreRun made;
-        made.report = run(forms, options, after);
-        made.bits = checks::bits_of(after.front());
-        const library::Comparison compared = library::compare_buffers(program, after, wanted);
-        if (!compared.ok()) made.mismatch = compared.text();
-        return made;
-      });
+  CoreSubject subject{cases.front().program.name, kernels, {}, sizes, /*of_program=*/true};
+  for (const checks::ProgramCase& of : cases) {
+    const auto bound = std::make_shared<ir::Program>(of.program);
+    ir::add_owned(*bound, kernels);
+    if (subject.cases.empty()) {
+      subject.changes = simulator::program_mutants(*bound, of.recorded);
+      if (request.list_mutants) break;
+    }
+    const auto run = [&of, bound, rebind = with_owned(of.rebind, kernels)](
+                         const std::vector<ir::Kernel>& forms, simulator::MachineOptions options,
+                         const simulator::ProgramMutant* change, library::ProgramTensors& after) {
+      options.multiprocessors = kCoresOfSizes;
+      return library::simulate_program(change == nullptr ? *bound : change->apply(*bound, rebind),
+                                       forms, of.before, &after, options, /*runs=*/1);
+    };
+    library::ProgramTensors wanted;
+    run(kernels, {}, nullptr, wanted);
+    subject.cases.push_back(
+        [run, bound, wanted = std::move(wanted)](const std::vector<ir::Kernel>& forms,
+                                                 const simulator::MachineOptions& options,
+                                                 const simulator::ProgramMutant* change) {
+          library::ProgramTensors after;
+          checks::CoreRun made;
+          made.report = run(forms, options, change, after);
+          made.bits = checks::bits_of(after.front());
+          const library::Comparison compared = library::compare_buffers(*bound, after, wanted);
+          if (!compared.ok()) made.mismatch = compared.text();
+          return made;
+        });
+  }
   return prove(request, subject, target);
 }
 

@@ -107,12 +107,12 @@ int print_mutants(const std::vector<std::vector<MutantResult>>& of_forms,
   return 0;
 }
 
-namespace {
-
 std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
+
+namespace {
 
 std::vector<std::size_t> sizes_of(const std::vector<std::vector<MutantResult>>& of_forms) {
   std::vector<std::size_t> counts;
@@ -317,7 +317,8 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
   for (const std::vector<ir::Kernel>& machine : forms) {
     ir::Program program = cases.front().program;
     ir::add_owned(program, machine);
-    listed.push_back(checks::list_mutants(program, machine, all_of_kernels));
+    listed.push_back(
+        checks::list_mutants(program, machine, all_of_kernels, cases.front().recorded));
   }
   if (request.list_mutants) return print_mutants(listed, forms);
   std::vector<MutantResult> results;
@@ -325,7 +326,10 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
     const std::vector<ir::Kernel>& machine = forms[form];
     std::unique_ptr<ProgressBar> progress;
     std::vector<checks::ProgramCase> own = cases;
-    for (checks::ProgramCase& each : own) ir::add_owned(each.program, machine);
+    for (checks::ProgramCase& each : own) {
+      ir::add_owned(each.program, machine);
+      each.rebind = with_owned(std::move(each.rebind), machine);
+    }
     checks::CaseMakers own_candidates;
     for (const auto& make : candidates.cases) {
       own_candidates.push_back([&make, &machine] {

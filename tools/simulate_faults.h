@@ -45,10 +45,13 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
 // The same of a core with explicit memories.
 int simulate_core_faults(const Request& request, const library::KernelSource& source,
                          const compiler::Target& target);
-// Of a bound program; a wrong result is one that differs from that of the program itself.
-int simulate_core_faults(const Request& request, const ir::Program& program,
-                         const library::ProgramTensors& before,
+// Of a program, bound with what is said of each case; a wrong result is one that differs from that
+// of the program itself.
+int simulate_core_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
+                         const std::vector<std::string>& sizes,
                          const std::vector<ir::Kernel>& kernels, const compiler::Target& target);
+// With what the machine forms ask for beside.
+simulator::Rebind with_owned(simulator::Rebind rebind, const std::vector<ir::Kernel>& machine);
 // What the request says of mutants: how they are run, and which. `counts`: how many mutants each
 // form has; those of --mutants that are `form`'s.
 checks::ProofOptions proof_options(const Request& request);
@@ -70,6 +73,7 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
                             const std::vector<std::string>& sizes = {}, bool all_of_kernels = false,
                             const Candidates& candidates = {});
 
+std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b);
 // Whether the setting "name=value" is of a length.
 bool is_length(const LibraryKernel& entry, const std::string& setting);
 

@@ -33,12 +33,16 @@ namespace {
 
 constexpr int kUsualRanks = 2;
 constexpr std::int64_t kUsualRuns = 2;
+constexpr std::uint64_t kInputsOfFaults = 6;
 
 // A program that is executed, and of which sizes.
 struct Cut {
   ir::Program program;
   std::string sizes;
   library::ProgramTensors before;
+  // What it was bound from, and how.
+  ir::Program recorded = {};
+  simulator::Rebind rebind = {};
 };
 
 [[noreturn]] void refuse(const std::string& option, const std::string& why,
@@ -106,8 +110,8 @@ ir::Program read_program(const Request& request) {
 
 // What the buffers of the program hold before the first run: drawn, unless --in says it.
 library::ProgramTensors tensors_of(const Request& request, const ir::Program& program,
-                                   const DimValues& sizes) {
-  const std::uint64_t seed = request.input_seed.value_or(request.seed) + 1;
+                                   const DimValues& sizes, std::uint64_t further = 0) {
+  const std::uint64_t seed = request.input_seed.value_or(request.seed) + 1 + further;
   library::ProgramTensors tensors = ir::initial_tensors(program, sizes, seed);
   for (const auto& [name, text] : parse_files(request.inputs, "--in")) {
     const auto buffer = std::find_if(
@@ -172,17 +176,26 @@ Simulated simulated(const Request& request, const Cut& cut,
 int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler::Target& target) {
   const std::vector<std::vector<ir::Kernel>> forms =
       library::machine_forms(cuts.front().program, target.arch, compilation_of(request));
-  const ir::Program& program = cuts.front().program;
+  const ir::Program program = cuts.front().program;
   Title title{program.name, program.name, target.name, program.ranks};
   title.launches = launches_of(program);
   title.runs = runs_of(request);
   const simulator::MachineOptions options = program_machine_options(request);
-  if (request.faults && compiler::has_explicit_memories(target)) {
-    return simulate_core_faults(request, program, cuts.front().before, forms.front(), target);
-  }
   if (request.faults) {
-    return simulate_program_faults(request, {{program, options, cuts.front().before}}, forms,
-                                   title);
+    std::vector<checks::ProgramCase> cases;
+    std::vector<std::string> sizes;
+    for (Cut& cut : cuts) {
+      checks::ProgramCase& of = cases.emplace_back();
+      of.program = std::move(cut.program);
+      of.machine = options;
+      of.before = std::move(cut.before);
+      of.recorded = std::move(cut.recorded);
+      of.rebind = std::move(cut.rebind);
+      sizes.push_back(cuts.size() > 1 ? cut.sizes : "");
+    }
+    return compiler::has_explicit_memories(target)
+               ? simulate_core_faults(request, cases, sizes, forms.front(), target)
+               : simulate_program_faults(request, cases, forms, title, sizes);
   }
   Outcome outcome;
   outcome.seed = request.seed;
@@ -201,9 +214,11 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   return status_of(outcome);
 }
 
-// The results are held against float64.
+// The results are held against float64: `reference` is the cut's, of which all machine forms have
+// one.
 Simulated simulated(const Request& request, OperationCut& cut,
-                    const std::vector<ir::Kernel>& machine, std::int64_t runs) {
+                    const std::vector<ir::Kernel>& machine, library::Reference& reference,
+                    std::int64_t runs) {
   Simulated made;
   made.sizes = cut.sizes;
   library::Workload& workload = cut.made.workload;
@@ -217,7 +232,8 @@ Simulated simulated(const Request& request, OperationCut& cut,
   made.draws =
       request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
   if (request.control_only) return made;
-  made.compare = [&cut, after, reference = library::reference_of(workload)] {
+  made.compare = [&cut, &workload, &reference, after] {
+    if (reference.values.empty()) reference = library::reference_of(workload);
     cut.made.take(*after);
     return library::compare(cut.made.workload, reference);
   };
@@ -244,12 +260,24 @@ int simulate_program(const Request& request, const compiler::Target& target) {
   refuse_kernel_options(request);
   const ir::Program program = read_program(request);
   const DimValues sizes = sizes_of(request, program);
-  library::ProgramTensors before = tensors_of(request, program, sizes);
-  ir::Program bound =
-      ir::bind_program(program, sizes, program_machine_options(request).multiprocessors,
-                       ir::contents_of(before.front()));
-  return simulate_cuts(request, {{std::move(bound), ir::values_text(sizes), std::move(before)}},
-                       target);
+  // What a run does hangs on what it reads: one of each seed, for faults.
+  const bool reads = !program.reads.empty() && request.faults;
+  std::vector<Cut> cuts;
+  for (std::uint64_t seed = 0; seed < (reads ? kInputsOfFaults : 1); ++seed) {
+    library::ProgramTensors before = tensors_of(request, program, sizes, seed);
+    const simulator::Rebind rebind = [&program, &sizes, &request,
+                                      before](const std::function<void(ir::Program&)>& change) {
+      ir::Program changed = program;
+      change(changed);
+      return ir::bind_program(changed, sizes, program_machine_options(request).multiprocessors,
+                              ir::contents_of(before.front()));
+    };
+    ir::Program bound = rebind([](ir::Program&) {});
+    const std::uint64_t own = request.input_seed.value_or(request.seed) + seed;
+    std::string text = reads ? fmt::format("inputs of seed {}", own) : ir::values_text(sizes);
+    cuts.push_back({std::move(bound), std::move(text), std::move(before), program, rebind});
+  }
+  return simulate_cuts(request, std::move(cuts), target);
 }
 
 int simulate_ranks(const Request& request, const library::KernelSource& source,
@@ -349,10 +377,12 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
   outcome.seed = request.seed;
   title.forms = operation.forms.size();
   std::vector<Execution> all;
+  std::vector<library::Reference> references(operation.cuts.size());
   for (std::vector<ir::Kernel>& machine : operation.forms) {
     if (!request.breakage.empty()) breakage = checks::break_one_of(machine, request.breakage);
-    for (OperationCut& cut : operation.cuts) {
-      all.push_back({simulated(request, cut, machine, title.runs), cut.options});
+    for (std::size_t i = 0; i < operation.cuts.size(); ++i) {
+      OperationCut& cut = operation.cuts[i];
+      all.push_back({simulated(request, cut, machine, references[i], title.runs), cut.options});
     }
   }
   execute(request, all, outcome);

@@ -143,6 +143,7 @@ void write_traces(const Request& request, const Outcome& outcome, const Title& t
   for (const auto& [flag, given] :
        {std::pair(" --control-only", request.control_only),
         std::pair(" --shrunken", request.shrunken), std::pair(" --strict", request.strict),
+        std::pair(" --issue-order", request.issue_order),
         std::pair(" --provenance", request.provenance)}) {
     if (given) origin.command += flag;
   }
@@ -185,7 +186,8 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   Json faults = Json::array(), cases = Json::array();
   for (const simulator::Fault& fault : outcome.faults) faults.push_back(json_of(fault));
   for (const Case& each : outcome.cases) {
-    Json json = {{"sizes", each.sizes}, {"schedules", each.schedules}};
+    Json json = {
+        {"sizes", each.sizes}, {"schedules", each.schedules}, {"operations", each.operations}};
     if (each.possible > 0) json["possible"] = each.possible;
     if (each.one_for_all) json["one_for_all"] = true;
     cases.push_back(std::move(json));
@@ -200,6 +202,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
                {"operations", outcome.operations},
                {"control_only", request.control_only},
                {"strict", request.strict},
+               {"issue_order", request.issue_order},
                {"faults", faults}};
   if (title.ranks > 0) {
     json["ranks"] = title.ranks;

@@ -90,7 +90,12 @@ bool is_measured(const compiler::Target& target, bool model_only) {
   if (model_only && !target.arch.empty()) return false;
   if (!model_only && target.kind == compiler::Target::Kind::cuda) return true;
   Diagnostic({}, fmt::format("target {} is not measured", target.name), ErrorKind::unavailable)
-      .fix("use cuda (the GPU that is here), or sm_90a with --model-only, which ranks by the model")
+      .fix(target.arch.empty() || model_only
+               ? "use cuda (the GPU that is here), or sm_90a or sm_100a with --model-only, which "
+                 "ranks by the model"
+               : fmt::format("use cuda (the GPU that is here), or --model-only, which ranks by the "
+                             "model of {}",
+                             target.arch))
       .raise();
 }
 

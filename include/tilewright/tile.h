@@ -349,6 +349,9 @@ Tile where(const TileOperand& condition, const TileOperand& a, const TileOperand
 Tile abs(const TileOperand& a);
 Tile exp(const TileOperand& a);
 Tile exp2(const TileOperand& a);
+// 2^a within 3e-6 of it, and 0 below 2^-126: by products and sums, for kernels that keep the unit
+// for special functions busy.
+Tile exp2_polynomial(const TileOperand& a);
 Tile log(const TileOperand& a);
 Tile log2(const TileOperand& a);
 Tile sqrt(const TileOperand& a);

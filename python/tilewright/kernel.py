@@ -1,11 +1,12 @@
 """Kernels and operations over ranks of the library."""
 
 import ctypes
+import sys
 
 from . import binding
 from .binding import TilewrightError
 from .reports import setting
-from .tensor import arguments_of
+from .tensor import arguments_of, require_place
 
 
 class Kernel:
@@ -30,6 +31,8 @@ class Kernel:
             create = self._library.kernel_create_in_group
             made = (name.encode(), text, group._handle, device)
         self._handle = self._library.make(create, *made)
+        self._made_of = name, target, device, options
+        self._is_on_gpu = (target or self._library.default_target().decode()) == "cuda"
 
     def close(self):
         if self._handle:
@@ -37,7 +40,15 @@ class Kernel:
             self._handle = None
 
     def __del__(self):
-        self.close()
+        if "_handle" in self.__dict__:
+            self.close()
+
+    def __reduce__(self):
+        """A copy is made anew, also one by pickle."""
+        if self._group:
+            raise TilewrightError(f"error: {self._name} of a group of processes cannot be copied\n"
+                                  "  fix: make it in each of them, by its name and options")
+        return _again, self._made_of
 
     @property
     def tensors(self):
@@ -52,11 +63,27 @@ class Kernel:
             arguments = arguments_of(tensors)
         except TilewrightError as error:
             raise self._named(error, tensors) from None
-        if len(tensors) != len(self.tensors):
-            raise TilewrightError(f"error: {self._name} takes {len(self.tensors)} tensors, and "
-                                  f"{len(tensors)} are given\n  fix: pass "
-                                  f"{', '.join(self.tensors)}; outputs too")
+        names = self.tensors
+        if len(tensors) != len(names):
+            raise TilewrightError(f"error: {self._name} takes {len(names)} tensors, and "
+                                  f"{len(tensors)} are given\n  fix: pass {', '.join(names)}; "
+                                  "outputs too")
+        if self._group is None:  # whose memory may be the host's, for its GPUs
+            require_place(self._name, names, tensors, self._is_on_gpu)
+        self._refuse_gradients(names, tensors)
         self.run(arguments, stream)
+
+    def _refuse_gradients(self, names, tensors):
+        """PyTorch would not know what was written, as of its own functions with out=."""
+        torch = sys.modules.get("torch")
+        if torch is None or not torch.is_grad_enabled():
+            return
+        for name, tensor in zip(names, tensors):
+            if getattr(tensor, "requires_grad", False):
+                raise TilewrightError(
+                    f"error: {self._name}: {name} requires a gradient, and a Kernel records none\n"
+                    f"  fix: call it under torch.no_grad(), or pass {name}.detach(); "
+                    "tilewright.torch has what has gradients")
 
     def _named(self, error, tensors):
         """With the name of the tensor that it is about."""
@@ -88,3 +115,7 @@ class Kernel:
         """Of an operation over the ranks of a group, by all of them: returns when all have ended
         its runs, and raises for a rank that has died, for which a stream would wait for ever."""
         self._library.kernel_synchronize(self._handle)
+
+
+def _again(name, target, device, options):
+    return Kernel(name, target, device, **options)

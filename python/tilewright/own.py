@@ -12,7 +12,7 @@ import weakref
 from . import binding, reports
 from .binding import TilewrightError
 from .reports import Check, Difference
-from .tensor import arguments_of, describe, is_on_gpu, on_host
+from .tensor import arguments_of, describe, is_on_gpu, on_host, require_place
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 _NO_SUCH_KERNEL = -1
@@ -116,6 +116,7 @@ class LoadedKernel:
     def __init__(self, text, file, target, device, schedule):
         self._library = binding.load_library()
         self._text, self._file, self._target, self._device = text, file, target, device
+        self._made_of = text, file, target, device, schedule
         self._schedule = ",".join(f"{field}={reports.setting(value)}"
                                   for field, value in (schedule or {}).items())
         self._handles = {}
@@ -135,6 +136,10 @@ class LoadedKernel:
     def __del__(self):
         for handle in self.__dict__.get("_handles", {}).values():
             self._library.kernel_destroy(handle)
+
+    def __reduce__(self):
+        """A copy is made anew, also one by pickle."""
+        return _again, (self._made_of, self.gradient, self.gradients)
 
     def __repr__(self):
         scalars = [f"{name}=" for name in self.scalars]
@@ -244,7 +249,10 @@ class LoadedKernel:
         """On the tensors' own device; on a GPU it is queued."""
         of_inputs, of_outputs = iter(inputs), iter(outputs)
         tensors = [next(of_inputs if each.is_input else of_outputs) for each in self._parameters]
-        handle = self._handle(self._target or ("cuda" if on_gpu else "cpu"))
+        target = self._target or ("cuda" if on_gpu else "cpu")
+        require_place(self.name, [each.name for each in self._parameters], tensors,
+                      target == "cuda")
+        handle = self._handle(target)
         numbers = (ctypes.c_double * len(scalars))(*scalars)
         self._library.kernel_run_with_scalars(handle, arguments_of(tensors), len(tensors), numbers,
                                               len(scalars), stream)
@@ -304,6 +312,12 @@ class LoadedKernel:
         fields = filter(None, self._schedule.split(","))
         return {"schedule." + name: value
                 for name, value in (field.split("=") for field in fields)}
+
+
+def _again(made_of, gradient, gradients):
+    made = LoadedKernel(*made_of)
+    made.gradient, made.gradients = gradient, gradients
+    return made
 
 
 def _allocate(like, dtype, shape):

@@ -162,6 +162,17 @@ def is_on_gpu(tensor):
     return hasattr(tensor, "__cuda_array_interface__") or _dlpack.is_on_gpu(tensor)
 
 
+def require_place(kernel, names, tensors, on_gpu):
+    """That all lie where the kernel runs."""
+    for name, tensor in zip(names, tensors):
+        if is_on_gpu(tensor) != on_gpu:
+            places = ("a GPU", "the host")
+            raise TilewrightError(
+                f"error: {kernel}: {name} lies on {places[on_gpu]}, and the kernel runs on "
+                f"{places[not on_gpu]}\n  fix: pass {name} on {places[not on_gpu]}, or make the "
+                f"kernel for the target {'cpu' if on_gpu else 'cuda'}")
+
+
 def on_host(dtype, shape):
     """A new tensor of zeros in the host's memory."""
     size = math.prod(shape) * DTYPES[dtype][0]

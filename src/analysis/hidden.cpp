@@ -77,7 +77,7 @@ Known Hidden::evaluate(ValueId value) {
                        is_float(kernel_.type(value).dtype);
     return exact ? from : same(value);
   }
-  if (o->op == Op::exp || o->op == Op::exp2) {
+  if (o->op == Op::exp || o->op == Op::exp2 || o->op == Op::exp2_polynomial) {
     return is(of(o->operands[0]), -INFINITY) ? number(0) : same(value);
   }
   if (o->op == Op::select || o->op == Op::if_then) return choice(value, *o);

@@ -146,6 +146,10 @@ struct LibraryExecutable::State {
     BuiltVariant& variant = *variants[number];
     const std::lock_guard lock(variant.mutex);
     if (variant.operation == nullptr) {
+      std::optional<runtime::BesideCaptures> beside;
+      if (target.kind == compiler::Target::Kind::cuda) {
+        beside.emplace(runtime::Device::get(how.device));
+      }
       variant.operation = std::make_unique<BuiltOperation>(build(variant.choice));
       variant.ready.store(variant.operation.get(), std::memory_order_release);
     }

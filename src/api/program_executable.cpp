@@ -27,6 +27,7 @@
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
+#include "support/parallel.h"
 #include "tilewright/program.h"
 
 namespace tilewright {
@@ -63,11 +64,10 @@ struct ProgramExecutable::State {
   std::unique_ptr<RunNumbers> numbers;          // of `program`, with these
 
   std::byte* at(int buffer, int rank) const {
-    if (!passed.empty()) {
-      // Of those that the program has as recorded: what its kernels own comes behind them.
-      const std::vector<std::byte*>& own = passed[static_cast<std::size_t>(rank)];
-      const auto number = static_cast<std::size_t>(buffer);
-      if (number < own.size() && own[number] != nullptr) return own[number];
+    // What its kernels own comes behind the buffers that the program has as recorded.
+    if (!passed.empty() && static_cast<std::size_t>(buffer) < recorded.buffers.size()) {
+      std::byte* const own = passed.at(static_cast<std::size_t>(rank)).at(buffer);
+      if (own != nullptr) return own;
     }
     return ranks->at(buffer, rank);
   }
@@ -117,13 +117,16 @@ const CallerRuns& ProgramExecutable::State::callers() {
 }
 
 void ProgramExecutable::State::build() {
-  for (const auto& kernel : recorded.kernels) {
-    const compiler::BuiltKernel built =
-        compiler::build_kernel(*kernel, target.arch, build_options(options));
-    machine.push_back(built.program.machine);
+  // The assembler takes seconds for a large one.
+  std::vector<std::optional<compiler::BuiltKernel>> built(recorded.kernels.size());
+  in_parallel(thread_count(0), built.size(), [&](std::size_t i, unsigned) {
+    built[i] = compiler::build_kernel(*recorded.kernels[i], target.arch, build_options(options));
+  });
+  for (const auto& each : built) {
+    machine.push_back(each->program.machine);
     if (!ranks) continue;
     for (const int rank : ranks->own()) {
-      kernels[rank].push_back(std::make_unique<compiler::CompiledKernel>(built.program, built.build,
+      kernels[rank].push_back(std::make_unique<compiler::CompiledKernel>(each->program, each->build,
                                                                          ranks->device(rank)));
     }
   }

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "check/program_mutants.h"
 #include "compiler/simulation.h"
 #include "simulator/faults/core_faults.h"
 #include "support/diagnostic.h"
@@ -23,7 +24,7 @@ class CoreProver {
              const ProofOptions& options)
       : kernels_(kernels), cases_(cases), options_(options) {
     for (const CoreCase& each : cases) {
-      const CoreRun own = each(kernels, with_seed(0, INT64_MAX));
+      const CoreRun own = each(kernels, with_seed(0, INT64_MAX), nullptr);
       if (!own.report.ok()) {
         compiler::diagnostic_of(own.report.faults.front())
             .fix("kernels without faults of their own")
@@ -38,20 +39,26 @@ class CoreProver {
     }
   }
 
-  void judge(MutantResult& result) const {
+  void judge(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     try {
-      changed[result.subject] = result.mutant.apply(kernels_[result.subject]);
-      target::verify(changed[result.subject], ErrorKind::usage);
+      if (!seeded.program) {
+        changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
+        target::verify(changed[seeded.kernel], ErrorKind::usage);
+      }
     } catch (const Error& error) {
       result.verdict = Verdict::rejected;
       result.fault = {"rejected", error.location(), {}, error.message(), {}};
       return;
     }
+    const simulator::ProgramMutant* of_program = seeded.program ? &*seeded.program : nullptr;
+    // What changes an order alone leaves the results where it leaves the order.
+    const bool is_order =
+        of_program != nullptr ? is_of_order(*of_program) : !shows_in_values(*result.kind);
     bool same_bits = true;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
       for (std::int64_t schedule = 0; schedule < options_.schedules; ++schedule) {
-        const CoreRun run = this->run(changed, i, schedule);
+        const CoreRun run = this->run(changed, i, schedule, of_program);
         same_bits = same_bits && run.bits == own_[i].bits;
         if (run.report.ok() && run.mismatch.empty()) continue;
         result.verdict = Verdict::caught;
@@ -67,15 +74,18 @@ class CoreProver {
         return;
       }
     }
-    if (!is_reached(result)) {
+    if (of_program == nullptr && !is_reached(result)) {
       result.verdict = Verdict::unreached;
     } else if (!result.mutant.equivalent.empty()) {
       result.verdict = Verdict::equivalent;
       result.reason = result.mutant.equivalent;
-    } else if (same_bits && !shows_in_values(*result.kind)) {
+    } else if (same_bits && is_order) {
       result.verdict = Verdict::equivalent;
       result.reason =
           "other events order the same: nothing is unordered without it, and no result differs";
+    } else if (same_bits && of_program == nullptr && is_for_nothing(result)) {
+      result.verdict = Verdict::equivalent;
+      result.reason = "nothing that reaches a result is made of what it makes";
     } else {
       result.reason = same_bits ? "no result differs by a bit on these inputs"
                                 : "results differ by less than rounding explains";
@@ -93,15 +103,33 @@ class CoreProver {
     options.max_operations = most;
     return options;
   }
-  CoreRun run(const std::vector<ir::Kernel>& kernels, std::size_t number,
-              std::int64_t schedule) const {
+  CoreRun run(const std::vector<ir::Kernel>& kernels, std::size_t number, std::int64_t schedule,
+              const simulator::ProgramMutant* change = nullptr) const {
     const MachineOptions options = with_seed(schedule, most_operations(own_[number].operations));
     CoreRun run;
-    run.report = report_of([&] {
-      run = cases_[number](kernels, options);
-      return run.report;
-    });
+    try {
+      run.report = report_of([&] {
+        run = cases_[number](kernels, options, change);
+        return run.report;
+      });
+    } catch (const Error& error) {
+      if (change == nullptr || !change->is_of_recorded()) throw;
+      run.report.faults = {refusal_of(error)};
+    }
     return run;
+  }
+  // An instruction that is left out.
+  bool is_for_nothing(const MutantResult& result) const {
+    if (!simulator::is_left_out(*result.kind)) return false;
+    std::vector<ir::Kernel> changed = kernels_;
+    changed[result.subject] =
+        simulator::without_result(kernels_[result.subject], result.mutant.site);
+    if (changed[result.subject].body.body.empty()) return false;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      const CoreRun made = run(changed, i, 0);
+      if (!made.report.ok() || made.bits != own_[i].bits) return false;
+    }
+    return true;
   }
   bool is_reached(const MutantResult& result) const {
     const ir::Kernel probe = simulator::core_probe(kernels_[result.subject], result.mutant.site);
@@ -122,45 +150,61 @@ class CoreProver {
 
 }  // namespace
 
-std::vector<const simulator::FaultKind*> core_kinds() {
-  std::vector<const simulator::FaultKind*> kinds;
-  for (const simulator::FaultKind& kind : simulator::core_fault_kinds()) kinds.push_back(&kind);
-  return kinds;
-}
+namespace {
 
-std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kernels) {
-  std::vector<MutantResult> all;
+ProgramMutants core_mutants(const std::vector<ir::Kernel>& kernels,
+                            const ProgramChanges& of_program) {
+  ProgramMutants all;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     for (const simulator::FaultKind& kind : simulator::core_fault_kinds()) {
       for (simulator::Mutant& mutant : simulator::mutants_of(kind, kernels[i])) {
-        MutantResult& result = all.emplace_back();
+        MutantResult& result = all.results.emplace_back();
         result.kind = &kind;
         result.mutant = std::move(mutant);
         if (kernels.size() > 1) result.mutant.operation += " of " + kernels[i].name;
         result.subject = i;
+        all.seeded.emplace_back().kernel = i;
       }
     }
   }
+  add(of_program, kernels.size(), all);
   return all;
+}
+
+}  // namespace
+
+std::vector<const simulator::FaultKind*> core_kinds(bool of_programs) {
+  std::vector<const simulator::FaultKind*> kinds;
+  if (of_programs) {
+    for (const simulator::FaultKind& kind : simulator::program_fault_kinds()) {
+      kinds.push_back(&kind);
+    }
+  }
+  for (const simulator::FaultKind& kind : simulator::core_fault_kinds()) kinds.push_back(&kind);
+  std::sort(kinds.begin(), kinds.end(),
+            [](const auto* a, const auto* b) { return a->number < b->number; });
+  return kinds;
+}
+
+std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kernels,
+                                            const ProgramChanges& of_program) {
+  return core_mutants(kernels, of_program).results;
 }
 
 std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const std::vector<CoreCase>& cases,
-                                      const ProofOptions& options,
+                                      const ProofOptions& options, const ProgramChanges& of_program,
                                       const std::function<void(std::int64_t)>& begin,
                                       const std::function<void()>& advance) {
-  std::vector<MutantResult> wanted, all = list_core_mutants(kernels);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i % options.parts != options.part) continue;
-    if (!options.mutants || options.mutants->count(i) != 0) wanted.push_back(std::move(all[i]));
-  }
+  ProgramMutants wanted = core_mutants(kernels, of_program);
+  keep_part(options, wanted);
   const CoreProver prover(kernels, cases, options);
-  if (begin) begin(static_cast<std::int64_t>(wanted.size()));
-  in_parallel(options.threads, wanted.size(), [&](std::size_t i, unsigned) {
-    prover.judge(wanted[i]);
+  if (begin) begin(static_cast<std::int64_t>(wanted.results.size()));
+  in_parallel(thread_count(options.threads), wanted.results.size(), [&](std::size_t i, unsigned) {
+    prover.judge(wanted.seeded[i], wanted.results[i]);
     if (advance) advance();
   });
-  return wanted;
+  return std::move(wanted.results);
 }
 
 std::size_t bits_of(const std::vector<HostTensor>& tensors) {

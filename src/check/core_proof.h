@@ -8,6 +8,7 @@
 
 #include "check/fault_proof.h"
 #include "ir/ir.h"
+#include "simulator/faults/program_faults.h"
 #include "simulator/machine/machine.h"
 
 // Whether the simulator finds the faults that are seeded into kernels for cores with explicit
@@ -20,15 +21,21 @@ struct CoreRun {
   std::string mismatch;  // of its results; empty: they are right
   std::size_t bits = 0;  // a number that stands for all bits of them
 };
-// Runs them on one case's inputs, from any thread.
+// Runs them on one case's inputs, from any thread: in the program that launches them, where there
+// is one, perhaps with a change of it.
 using CoreCase = std::function<CoreRun(const std::vector<ir::Kernel>& kernels,
-                                       const simulator::MachineOptions& options)>;
+                                       const simulator::MachineOptions& options,
+                                       const simulator::ProgramMutant* change)>;
+// Those of a program: of the bound one, and of what was recorded.
+using ProgramChanges = std::vector<simulator::ProgramMutant>;
 
 // What is seeded, in the order of the kinds' numbers.
-std::vector<const simulator::FaultKind*> core_kinds();
+std::vector<const simulator::FaultKind*> core_kinds(bool of_programs);
 
-// All of the kernels, by kernel, kind and place: none is run. `subject` is the kernel's number.
-std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kernels);
+// All of the kernels, by kernel, kind and place, then those of the program: none is run. `subject`
+// is the kernel's number, or their number for the program.
+std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kernels,
+                                            const ProgramChanges& of_program = {});
 
 // Runs every mutant on one case after the other, each under `options.schedules` seeds, until a
 // fault shows. What is in order is told by events alone, whatever the seed, so that clean runs
@@ -37,6 +44,7 @@ std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kerne
 std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const std::vector<CoreCase>& cases,
                                       const ProofOptions& options,
+                                      const ProgramChanges& of_program = {},
                                       const std::function<void(std::int64_t)>& begin = {},
                                       const std::function<void()>& advance = {});
 

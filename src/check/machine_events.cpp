@@ -127,6 +127,7 @@ void MachineEvents::starts(const Warp& warp, const Instruction& instruction) {
     case Code::tensor_access:
     case Code::tensor_wait:
     case Code::tensor_product:
+    case Code::tensor_copy:
     case Code::tensor_commit:
     case Code::tensor_fence:
     case Code::launch_control:

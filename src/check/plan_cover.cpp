@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "compiler/target.h"
+#include "library/library_build.h"
 #include "library/schedule_rules.h"
 #include "support/random.h"
 #include "tilewright/plan_case.h"
@@ -132,6 +133,7 @@ std::set<std::string> plan_cases(const LibraryKernel& kernel,
 std::vector<PlanCover> cover_plans(const std::vector<LibraryKernel>& kernels,
                                    std::string_view target, std::size_t draws, std::uint64_t seed) {
   std::vector<PlanCover> covers;
+  const bool is_core = compiler::has_explicit_memories(compiler::parse_target(target));
   for (const LibraryKernel& kernel : kernels) {
     PlanCover& cover = covers.emplace_back();
     cover.kernel = &kernel;
@@ -150,6 +152,11 @@ std::vector<PlanCover> cover_plans(const std::vector<LibraryKernel>& kernels,
         if (!seen.insert(setting.settings).second) continue;
         try {
           setting.cases = plan_cases(kernel, setting.settings, target);
+          if (is_core && !library::compiles(kernel, resolve_options(kernel, setting.settings),
+                                            compiler::parse_target(target))) {
+            if (i == 0) break;  // not as it usually is
+            continue;
+          }
         } catch (const Error& error) {
           if (error.kind() != ErrorKind::usage) throw;
           continue;  // options that do not fit together

@@ -35,7 +35,8 @@ std::set<std::string> plan_cases(const LibraryKernel& kernel,
                                  const std::vector<std::string>& settings, std::string_view target);
 
 // Of each kernel: all of its settings where they are at most `draws` for a schedule, else so many
-// that a seed draws. The same arguments have the same answer.
+// that a seed draws. The same arguments have the same answer. Of a core with explicit memories
+// those that it takes, and no setting of kernels that it does not take as they usually are.
 std::vector<PlanCover> cover_plans(const std::vector<LibraryKernel>& kernels,
                                    std::string_view target, std::size_t draws, std::uint64_t seed);
 

@@ -10,7 +10,29 @@ namespace tilewright::checks {
 
 using simulator::FaultKind;
 
-ProgramMutants program_mutants_of(const ir::Program& program,
+void add(std::vector<simulator::ProgramMutant> mutants, std::size_t kernels, ProgramMutants& all) {
+  for (simulator::ProgramMutant& mutant : mutants) {
+    MutantResult& result = all.results.emplace_back();
+    result.kind = mutant.kind;
+    result.mutant.where = mutant.where;
+    result.mutant.site = mutant.site;
+    result.subject = kernels;
+    result.mutant.operation = mutant.operation;
+    result.mutant.change = mutant.change;
+    all.seeded.emplace_back().program = std::move(mutant);
+  }
+}
+
+// Waits and words show in the order as well; what zeros are for, and what is done, does not.
+bool is_of_order(const simulator::ProgramMutant& mutant) {
+  return !mutant.record && mutant.kind->classes.size() > 1;
+}
+
+simulator::Fault refusal_of(const Error& error) {
+  return {"out_of_bounds", error.location(), {}, error.message(), {}};
+}
+
+ProgramMutants program_mutants_of(const ir::Program& program, const ir::Program& recorded,
                                   const std::vector<ir::Kernel>& kernels, bool all_of_kernels) {
   ProgramMutants all;
   std::vector<simulator::Sites> sites;
@@ -28,16 +50,7 @@ ProgramMutants program_mutants_of(const ir::Program& program,
       }
     }
   }
-  for (simulator::ProgramMutant& mutant : simulator::program_mutants(program)) {
-    MutantResult& result = all.results.emplace_back();
-    result.kind = mutant.kind;
-    result.mutant.where = mutant.where;
-    result.mutant.site = mutant.site;
-    result.subject = kernels.size();
-    result.mutant.operation = mutant.operation;
-    result.mutant.change = mutant.change;
-    all.seeded.emplace_back().program = std::move(mutant);
-  }
+  add(simulator::program_mutants(program, recorded), kernels.size(), all);
   return all;
 }
 
@@ -63,9 +76,9 @@ std::vector<const FaultKind*> proof_kinds(bool all_of_kernels) {
 }
 
 std::vector<MutantResult> list_mutants(const ir::Program& program,
-                                       const std::vector<ir::Kernel>& kernels,
-                                       bool all_of_kernels) {
-  return program_mutants_of(program, kernels, all_of_kernels).results;
+                                       const std::vector<ir::Kernel>& kernels, bool all_of_kernels,
+                                       const ir::Program& recorded) {
+  return program_mutants_of(program, recorded, kernels, all_of_kernels).results;
 }
 
 bool has_waits(const ir::Program& program) {

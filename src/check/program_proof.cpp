@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "check/input_changes.h"
+#include "check/own_program.h"
 #include "check/program_mutants.h"
 #include "compiler/simulation.h"
 #include "library/program_simulation.h"
@@ -41,8 +41,17 @@ bool waits_in_streams(const ir::Program& program) {
   });
 }
 
+std::int64_t bytes_of(const ProgramCase& of) {
+  std::int64_t bytes = 0;
+  for (const std::vector<HostTensor>& of_rank : of.before) {
+    for (const HostTensor& tensor : of_rank)
+      bytes += static_cast<std::int64_t>(tensor.size_bytes());
+  }
+  return bytes;
+}
+
 // What a mutant makes of the program, whatever its sizes.
-using Change = std::function<ir::Program(const ir::Program&)>;
+using Change = std::function<ir::Program(const ProgramCase&)>;
 
 class Prover {
  public:
@@ -52,20 +61,20 @@ class Prover {
         kernels_(kernels),
         options_(options),
         candidates_(candidates),
+        own_(cases, kernels, options),
         cheapest_first_(cases.size()),
-        own_(cases.size()),
         made_candidates_(candidates.size()),
         streams_wait_(waits_in_streams(cases.front().program)) {
-    for (const ProgramCase& each : cases) programs_.push_back(executed(each, each.program));
     std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
-    std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(),
-                     [&](std::size_t a, std::size_t b) { return bytes_of(a) < bytes_of(b); });
+    std::stable_sort(
+        cheapest_first_.begin(), cheapest_first_.end(),
+        [&](std::size_t a, std::size_t b) { return bytes_of(cases[a]) < bytes_of(cases[b]); });
   }
 
   // Raises where the program has a fault of its own, of which the others tell once they are run.
   void require_clean() const {
     try {
-      wanted_of(cheapest_first_.front());
+      own_.wanted(cheapest_first_.front());
     } catch (const OwnFault& own) {
       throw own.error;
     }
@@ -87,10 +96,10 @@ class Prover {
          const std::vector<ir::Kernel>& its_kernels)
         : cases(all_cases),
           kernels(its_kernels),
-          hangs(cases.size(), draws(its_kernels)),
+          hangs(cases.size(), draws_conditions(its_kernels)),
           stands_for_all(cases.size(), false) {
       for (const ProgramCase& each : cases) {
-        programs.push_back(executed(each, change(each.program)));
+        programs.push_back(executed(each, change(each)));
       }
     }
     void note(std::size_t number, const Found& found) {
@@ -111,18 +120,12 @@ class Prover {
     simulator::ArrivalsInTime arrivals;
   };
 
-  struct Unusual {
-    std::string how;
-    library::ProgramTensors before, wanted;
-  };
-
   void judge_one_way(const Seeded& seeded, MutantResult& result) const {
     try {
       Found found = seeded.program ? run_program(seeded) : run_kernel(seeded, result);
       if (found) return catch_mutant(result, std::move(found));
       if (result.verdict != Verdict::undecided) return;
-      // Waits and words show in the order as well; what zeros are for does not.
-      const bool is_order = seeded.program && result.kind->classes.size() > 1;
+      const bool is_order = seeded.program && is_of_order(*seeded.program);
       if (!is_order && shows_in_values(*result.kind)) {
         if (result.reason.empty()) {
           result.reason = "no result is wrong on these inputs, and no rule says that none can be";
@@ -144,27 +147,27 @@ class Prover {
     }
   }
 
-  static bool draws(const std::vector<ir::Kernel>& kernels) {
-    return std::any_of(kernels.begin(), kernels.end(),
-                       [](const ir::Kernel& kernel) { return draws_conditions(kernel); });
-  }
-  static ir::Program unchanged(const ir::Program& program) { return program; }
-  static ir::Program executed(const ProgramCase& each, ir::Program program) {
-    return each.has_callers ? library::with_callers(std::move(program)) : program;
-  }
-
+  static ir::Program unchanged(const ProgramCase& each) { return each.program; }
   Found run_program(const Seeded& seeded) const {
-    const auto change = [&](const ir::Program& each) { return seeded.program->apply(each); };
-    Runs runs(cases_, change, kernels_);
-    if (Found found = run_order(runs, affordable())) return found;
-    return run_on(runs, affordable(), false, /*by_one_cluster=*/false);
+    const auto change = [&](const ProgramCase& each) {
+      return seeded.program->apply(each.program, each.rebind);
+    };
+    std::optional<Runs> runs;
+    try {
+      runs.emplace(cases_, change, kernels_);
+    } catch (const Error& error) {
+      if (!seeded.program->is_of_recorded()) throw;
+      return {refusal_of(error), 0, options_.seed};
+    }
+    if (Found found = run_order(*runs, affordable())) return found;
+    return run_on(*runs, affordable(), false, /*by_one_cluster=*/false);
   }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
     changed[seeded.kernel] = result.mutant.apply(kernels_[seeded.kernel]);
     target::verify(changed[seeded.kernel]);
     Runs runs(cases_, unchanged, changed);
-    const bool is_of_values = shows_in_values(*result.kind) || draws(changed);
+    const bool is_of_values = shows_in_values(*result.kind) || draws_conditions(changed);
     // What changes computations alone shows in values first.
     if (!result.mutant.computations.empty()) {
       if (Found found = run_cheapest(runs)) return found;
@@ -186,7 +189,8 @@ class Prover {
     if (!is_of_values || !is_affordable(*reached)) valued.push_back(*reached);
     Found found = run_on(runs, valued, is_of_values, /*by_one_cluster=*/alone.has_value());
     // Other divisors make other numbers on any inputs.
-    const bool shows_in_values = is_of_values && !is_division(result.mutant) && !draws(changed);
+    const bool shows_in_values =
+        is_of_values && !is_division(result.mutant) && !draws_conditions(changed);
     if (!found && shows_in_values) {
       found = run_unusual(runs, *reached);
       // Of several blocks, the later ones may outweigh those before.
@@ -207,7 +211,7 @@ class Prover {
     if (by_another) probed[seeded.kernel] = result.mutant.probe_number(kernels_[seeded.kernel]);
     const auto tells = [&](const Prover& prover, std::size_t number) {
       return !by_another ||
-             prover.run_once(number, prover.programs_[number], probed, options_.seed, false);
+             prover.run_once(number, prover.own_.program(number), probed, options_.seed, false);
     };
     bool any = std::any_of(cheapest_first_.begin(), cheapest_first_.end(),
                            [&](std::size_t number) { return tells(*this, number); });
@@ -216,12 +220,12 @@ class Prover {
       const Prover& prover = candidate(i);
       if (!tells(prover, 0)) {
         // To look takes no arithmetic.
-        operations += prover.operations_of(0) / kCheaper;
+        operations += prover.own_.operations(0) / kCheaper;
         continue;
       }
       any = true;
-      operations += prover.operations_of(0);
-      Found found = prover.run_once(0, prover.programs_.front(), changed, options_.seed, true);
+      operations += prover.own_.operations(0);
+      Found found = prover.run_once(0, prover.own_.program(0), changed, options_.seed, true);
       found.number = cases_.size() + i;
       if (found) return found;
     }
@@ -255,7 +259,7 @@ class Prover {
     probed[seeded.kernel] = probe;
     for (const std::size_t number : cheapest_first_) {
       if (cases_[number].one_cluster != one_cluster) continue;
-      if (run_once(number, programs_[number], probed, options_.seed, false)) return number;
+      if (run_once(number, own_.program(number), probed, options_.seed, false)) return number;
     }
     return std::nullopt;
   }
@@ -272,7 +276,7 @@ class Prover {
       for (const std::size_t number : cheapest_first_) {
         if (cases_[number].further) {
           if (operations >= options_.of_further) continue;
-          operations += operations_of(number);
+          operations += own_.operations(number);
         }
         affordable_.push_back(number);
       }
@@ -318,7 +322,7 @@ class Prover {
   Found run_values(Runs& runs, const Numbers& numbers, bool is_of_values) const {
     Found mismatch;
     for (const std::size_t number : numbers) {
-      for (std::int64_t i = 0; i < schedules(); ++i) {
+      for (std::int64_t i = 0; i < own_.schedules(); ++i) {
         Found found = run_once(number, runs.programs[number], runs.kernels,
                                options_.seed + static_cast<std::uint64_t>(i), true);
         if (found && (is_of_values || found.fault.kind != "mismatch")) return found;
@@ -332,11 +336,11 @@ class Prover {
   }
   // On inputs that are not drawn as usual, of one case.
   Found run_unusual(const Runs& runs, std::size_t number) const {
-    for (const Unusual& unusual : unusual_of(number)) {
+    for (const OwnProgram::Unusual& unusual : own_.unusual(number)) {
       library::ProgramTensors after;
       simulator::MachineReport report = report_of([&] {
         return library::simulate_program(runs.programs[number], runs.kernels, unusual.before,
-                                         &after, without_order(number), options_.launches);
+                                         &after, own_.without_order(number), options_.launches);
       });
       Found found{{}, number, options_.seed, report.operations};
       if (!report.ok()) {
@@ -382,9 +386,6 @@ class Prover {
     }
     return {};
   }
-  // With values of each case, where something hangs on the order of the work. Several sizes make up
-  // for several schedules of one.
-  std::int64_t schedules() const { return cases_.size() == 1 ? options_.schedules : 1; }
   // Each case has half of the operations that those before have left.
   Found run_held(const Runs& runs, const Numbers& numbers) const {
     std::int64_t operations = options_.operations;
@@ -405,10 +406,10 @@ class Prover {
                                        const std::vector<ir::Kernel>& kernels,
                                        simulator::MachineOptions machine,
                                        library::ProgramTensors* after) const {
-    machine.max_operations = most_operations(operations_of(number));
+    machine.max_operations = most_operations(own_.operations(number));
     return report_of([&] {
-      return library::simulate_program(program, kernels, before_of(number, after != nullptr), after,
-                                       machine, options_.launches);
+      return library::simulate_program(program, kernels, own_.before(number, after != nullptr),
+                                       after, machine, options_.launches);
     });
   }
   Found run_once(std::size_t number, const ir::Program& program,
@@ -430,7 +431,7 @@ class Prover {
                 std::move(report.arrivals)};
     if (!values) return clean;
     const library::Comparison comparison =
-        library::compare_buffers(program, after, wanted_of(number));
+        library::compare_buffers(program, after, own_.wanted(number));
     clean.fault = mismatch(comparison);
     return clean;
   }
@@ -438,107 +439,6 @@ class Prover {
     if (comparison.ok()) return {};
     return {"mismatch", {}, {}, "mismatch: " + comparison.text(), {}};
   }
-  simulator::MachineOptions without_order(std::size_t number) const {
-    simulator::MachineOptions machine = cases_[number].machine;
-    machine.seed = options_.seed;
-    machine.check_order = false;
-    machine.max_operations = most_operations(operations_of(number));
-    return machine;
-  }
-
-  std::int64_t bytes_of(std::size_t number) const {
-    std::int64_t bytes = 0;
-    for (const std::vector<HostTensor>& of_rank : cases_[number].before) {
-      for (const HostTensor& tensor : of_rank) {
-        bytes += static_cast<std::int64_t>(tensor.size_bytes());
-      }
-    }
-    return bytes;
-  }
-  // The program without a change, of which `after` gets the values. Raises OwnFault.
-  simulator::MachineReport run_own(std::size_t number, std::uint64_t seed,
-                                   library::ProgramTensors* after) const {
-    const ProgramCase& each = cases_[number];
-    simulator::MachineOptions machine = each.machine;
-    machine.seed = seed;
-    machine.control_only = after == nullptr;
-    machine.timing = true;
-    simulator::MachineReport report =
-        library::simulate_program(programs_[number], kernels_, before_of(number, after != nullptr),
-                                  after, machine, options_.launches);
-    if (report.ok()) return report;
-    Diagnostic text = compiler::diagnostic_of(report.faults.front());
-    text.fix(fmt::format("a program without faults of its own (seed {})", seed));
-    try {
-      text.raise();
-    } catch (const Error& error) {
-      throw OwnFault{error};
-    }
-  }
-  const library::ProgramTensors& before_of(std::size_t number, bool values) const {
-    const ProgramCase& each = cases_[number];
-    if (!values || !each.valued) return each.before;
-    Own& own = own_[number];
-    std::call_once(own.drawn, [&] { own.before = each.valued(); });
-    return own.before;
-  }
-  // How many it executes, of warps.
-  std::int64_t operations_of(std::size_t number) const {
-    Own& own = own_[number];
-    std::call_once(own.ordered,
-                   [&] { own.operations = run_own(number, options_.seed, nullptr).operations; });
-    return own.operations;
-  }
-  const library::ProgramTensors& wanted_of(std::size_t number) const {
-    Own& own = own_[number];
-    std::call_once(own.valued, [&] {
-      for (std::int64_t i = 0; i < schedules(); ++i) {
-        const simulator::MachineReport report =
-            run_own(number, options_.seed + static_cast<std::uint64_t>(i), &own.wanted);
-        if (report.timing.empty() && report.words.empty() && !draws(kernels_)) break;
-      }
-    });
-    return own.wanted;
-  }
-
-  // Inputs that are not drawn as usual, but for those on which another order of the work alone
-  // makes the program itself differ.
-  const std::vector<Unusual>& unusual_of(std::size_t number) const {
-    Own& own = own_[number];
-    std::call_once(own.unusually, [&] {
-      const ir::Program& program = programs_[number];
-      std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
-      std::vector<std::string> names;
-      for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-        names.push_back(program.buffers[i].name);
-        if (program.buffers[i].kind == ir::ProgramBuffer::Kind::in) {
-          inputs.emplace_back(i, &before_of(number, true)[0][i]);
-        }
-      }
-      for (const InputChange& change : changes_of_inputs(inputs)) {
-        Unusual unusual;
-        unusual.how = describe(change, names);
-        unusual.before = before_of(number, true);
-        for (const std::size_t input : change.inputs)
-          apply(change, input, unusual.before[0][input]);
-        library::ProgramTensors again;
-        const auto run = [&](std::uint64_t seed, library::ProgramTensors& after) {
-          simulator::MachineOptions machine = without_order(number);
-          machine.seed = seed;
-          return report_of([&] {
-                   return library::simulate_program(program, kernels_, unusual.before, &after,
-                                                    machine, options_.launches);
-                 })
-              .ok();
-        };
-        const bool ok = run(options_.seed, unusual.wanted) && run(options_.seed + 1, again);
-        if (!ok || !library::compare_buffers(program, again, unusual.wanted).ok()) continue;
-        own.unusual.push_back(std::move(unusual));
-      }
-    });
-    return own.unusual;
-  }
-
   static void catch_mutant(MutantResult& result, Found found) {
     const auto& classes = result.kind->classes;
     result.verdict = Verdict::caught;
@@ -554,18 +454,10 @@ class Prover {
   const std::vector<ir::Kernel>& kernels_;
   const ProofOptions& options_;
   const CaseMakers& candidates_;
-  std::vector<ir::Program> programs_;  // of the cases, as they are executed
+  const OwnProgram own_;
   Numbers cheapest_first_;
   mutable std::once_flag afforded_;
   mutable Numbers affordable_;
-  // What the program does without a change, once it is asked for.
-  struct Own {
-    std::once_flag ordered, drawn, valued, unusually;
-    std::int64_t operations = 0;
-    library::ProgramTensors before, wanted;
-    std::vector<Unusual> unusual;
-  };
-  mutable std::vector<Own> own_;
   struct Candidate {
     std::once_flag once;
     std::vector<ProgramCase> cases;  // one
@@ -591,7 +483,8 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const CaseMakers& candidates) {
   Prover prover(cases, kernels, options, candidates);
   prover.require_clean();
-  ProgramMutants all = program_mutants_of(cases.front().program, kernels, all_of_kernels);
+  ProgramMutants all =
+      program_mutants_of(cases.front().program, cases.front().recorded, kernels, all_of_kernels);
   keep_part(options, all);
   if (begin) begin(static_cast<std::int64_t>(all.results.size()));
   in_parallel(thread_count(options.threads), all.results.size(), [&](std::size_t i, unsigned) {

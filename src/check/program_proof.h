@@ -8,6 +8,7 @@
 #include "check/fault_proof.h"
 #include "ir/program.h"
 #include "library/program_simulation.h"
+#include "simulator/faults/program_faults.h"
 #include "simulator/machine/machine.h"
 
 // Whether the simulated GPUs find the faults that are seeded into a program.
@@ -17,10 +18,12 @@ namespace tilewright::checks {
 // about signals, or all of them, and those of programs (simulator/faults/program_faults.h).
 std::vector<const simulator::FaultKind*> proof_kinds(bool all_of_kernels = false);
 
-// All of the program and its kernels, kernels first in each kind: none is run.
+// All of the program and its kernels, kernels first in each kind, and of what was recorded where
+// the program was bound from that: none is run.
 std::vector<MutantResult> list_mutants(const ir::Program& program,
                                        const std::vector<ir::Kernel>& kernels,
-                                       bool all_of_kernels = false);
+                                       bool all_of_kernels = false,
+                                       const ir::Program& recorded = {});
 
 // A bound program, how it is executed, and what its buffers hold before, of each rank each
 // buffer's.
@@ -37,6 +40,9 @@ struct ProgramCase {
   bool further = false;
   // Whether callers use their tensors between the runs (library::with_callers).
   bool has_callers = false;
+  // What was recorded, where it says what runs do, and how it is bound.
+  ir::Program recorded = {};
+  simulator::Rebind rebind = {};
 };
 // On what a ProgramMemory of the next seed holds.
 ProgramCase program_case(const ir::Program& program, const simulator::MachineOptions& machine,

@@ -3,147 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
 
-#include "analysis/cluster_values.h"
+#include "check/shrunken_axes.h"
 #include "library/decided_options.h"
 
 namespace tilewright::checks {
 namespace {
-
-struct Axis {
-  std::int64_t box = 0;   // the largest of those of its copies; 0: there are none
-  std::int64_t span = 0;  // what the CTAs of a cluster copy for one step, or for one tile
-  bool is_output = false;
-};
-using Axes = std::map<std::string, Axis>;
-
-// The coordinates of copies that belong to one step, for each axis of the tensor: into one stage,
-// or, of stores, in one block of the program.
-class Copies {
- public:
-  explicit Copies(const SizedKernel& kernel)
-      : kernel_(kernel), machine_(*kernel.machine), across_cluster_(machine_) {
-    const ir::Kernel& machine = machine_;
-    ir::for_each(machine.body, [&](const ir::Operation& operation) {
-      if (operation.op == ir::Op::tensor_map) maps_[operation.results[0]] = &operation;
-      // Those that one is chosen from are alike.
-      if (ir::info(operation.op).family == ir::Family::map_choice) {
-        maps_[operation.results[0]] = maps_.at(operation.operands[0]);
-      }
-    });
-    visit(machine.body);
-  }
-
-  void add_to(Axes& axes) const {
-    for (const auto& [step, coordinates] : steps_) {
-      const ir::Operation& map = *maps_.at(step[1]);
-      const LibraryTensor* tensor = tensor_of(map.operands[0]);
-      if (!tensor) continue;
-      const std::vector<std::int64_t>& box = map.attributes.integers(ir::Key::box);
-      for (std::size_t i = 0; i < tensor->shape.size(); ++i) {
-        Axis& axis = axes[parse_axis(tensor->shape[i]).option];
-        std::int64_t across = 1;
-        for (const ir::ValueId at : coordinates[i]) {
-          across = std::max(across, across_cluster_.different(at));
-        }
-        const auto in_step = static_cast<std::int64_t>(coordinates[i].size());
-        axis.box = std::max(axis.box, box[i]);
-        axis.span = std::max(axis.span, box[i] * in_step * across);
-      }
-    }
-    for (const auto& [tensor, sizes] : elements_) {
-      for (std::size_t i = 0; i < tensor->shape.size(); ++i) {
-        Axis& axis = axes[parse_axis(tensor->shape[i]).option];
-        if (axis.span != 0 || sizes[i] <= 1) continue;
-        axis.box = axis.span = sizes[i];
-      }
-    }
-  }
-
- private:
-  void visit(const ir::Block& block) {
-    ++block_;
-    const std::size_t number = block_;
-    for (const ir::Operation& operation : block.body) {
-      const ir::OpInfo& record = ir::info(operation.op);
-      if (record.family == ir::Family::bulk_copy &&
-          record.touches(ir::Memory::global, ir::Proxy::async)) {
-        add(operation, number);
-      }
-      if (ir::info(operation.op).family == ir::Family::global_access) {
-        const bool loads = !ir::info(operation.op).writes(ir::Memory::global);
-        const LibraryTensor* tensor = tensor_of(operation.operands[loads ? 1 : 0]);
-        if (tensor) {
-          elements_.emplace_back(tensor, operation.attributes.integers(ir::Key::sizes));
-        }
-      }
-      for (const ir::Block& inner : operation.blocks) visit(inner);
-    }
-  }
-  void add(const ir::Operation& copy, std::size_t block) {
-    const ir::ValueId map = maps_.at(copy.operands[0])->results[0];
-    const bool loads = ir::info(copy.op).writes(ir::Memory::shared);
-    const Step step = {block, map, loads ? copy.operands[3] : ir::kNoValue,
-                       loads ? copy.operands[4] : ir::kNoValue};
-    const std::size_t axes = maps_.at(map)->attributes.integers(ir::Key::box).size();
-    std::vector<std::set<ir::ValueId>>& coordinates = steps_[step];
-    coordinates.resize(axes);
-    // A ragged map has one more, the outermost.
-    for (std::size_t i = 0; i < axes; ++i) {
-      coordinates[axes - 1 - i].insert(copy.operands[(loads ? 5 : 3) + i]);
-    }
-  }
-  const LibraryTensor* tensor_of(ir::ValueId value) const {
-    const ir::Parameter* parameter = machine_.parameter_of(value);
-    return parameter ? kernel_.tensor(parameter->name) : nullptr;
-  }
-
-  using Step = std::array<std::size_t, 4>;  // block, map, barriers, stage
-  const SizedKernel& kernel_;
-  const ir::Kernel& machine_;
-  const analysis::ClusterValues across_cluster_;
-  std::map<ir::ValueId, const ir::Operation*> maps_;
-  std::map<Step, std::vector<std::set<ir::ValueId>>> steps_;
-  std::vector<std::pair<const LibraryTensor*, std::vector<std::int64_t>>> elements_;
-  std::size_t block_ = 0;
-};
-
-void add_lengths(const LibraryKernel& kernel, const Dim& extent, Axes& axes) {
-  if (extent.is_constant()) return;
-  if (extent.kind() != Dim::Kind::symbol) {
-    add_lengths(kernel, extent.lhs(), axes);
-    add_lengths(kernel, extent.rhs(), axes);
-    return;
-  }
-  for (const KernelOption& option : kernel.options) {
-    if (option.name == extent.name() && option.is_length) axes.try_emplace(option.name);
-  }
-}
-
-Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launched) {
-  Axes axes;
-  for (const LibraryTensor& tensor : kernel.tensors) {
-    for (const std::string& extent : tensor.shape) {
-      Axis& axis = axes[parse_axis(extent).option];
-      axis.is_output = axis.is_output || tensor.is_output;
-    }
-  }
-  for (const SizedKernel& each : launched) Copies(each).add_to(axes);
-  axes.erase("");
-  // Lengths that no axis is alone, such as of a grid of groups * 128 blocks.
-  for (const SizedKernel& each : launched) {
-    for (const std::vector<Dim>* extents : {&each.machine->grid, &each.machine->tile_grid}) {
-      for (const Dim& extent : *extents) add_lengths(kernel, extent, axes);
-    }
-  }
-  return axes;
-}
 
 // A launch refuses tensor maps with other strides (CUDA driver API, cuTensorMapEncodeTiled).
 constexpr std::int64_t kMapStrideBytes = 16;
@@ -470,61 +339,7 @@ std::vector<Candidate> candidates_of(const Sizer& sizer, std::int64_t steps) {
   return candidates;
 }
 
-// How a LibraryTensor writes an axis of what a launch is given: no expression is an option's.
-std::string axis_text(const Dim& size) {
-  return size.is_constant() || size.kind() == Dim::Kind::symbol ? size.to_string() : "1";
-}
-
-bool hangs_on(const Dim& dim, const std::string& name) {
-  if (dim.is_constant()) return false;
-  if (dim.kind() == Dim::Kind::symbol) return dim.name() == name;
-  return hangs_on(dim.lhs(), name) || hangs_on(dim.rhs(), name);
-}
-
 }  // namespace
-
-const LibraryTensor* SizedKernel::tensor(const std::string& name) const {
-  const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                  [&](const LibraryTensor& each) { return each.name == name; });
-  return found == tensors.end() ? nullptr : &*found;
-}
-
-std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Program& program,
-                                       const std::vector<ir::Kernel>& machine) {
-  std::map<int, const LibraryTensor*> passed;  // by the buffer's number
-  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
-    if (!program.buffers[i].is_passed()) continue;
-    const auto tensor = std::find_if(
-        kernel.tensors.begin(), kernel.tensors.end(),
-        [&](const LibraryTensor& each) { return each.name == program.buffers[i].name; });
-    if (tensor != kernel.tensors.end()) passed.emplace(static_cast<int>(i), &*tensor);
-  }
-  std::vector<SizedKernel> launched;
-  for (const ir::ProgramOperation& operation : program.operations) {
-    if (operation.kind != ir::ProgramOperation::Kind::launch) continue;
-    SizedKernel& made = launched.emplace_back();
-    made.machine = &machine[operation.kernel];
-    made.dims = program.dims;
-    std::size_t next = 0;
-    for (const ir::Parameter& parameter : program.kernels[operation.kernel]->parameters) {
-      if (!parameter.is_tensor()) continue;
-      LibraryTensor& tensor = made.tensors.emplace_back();
-      tensor.name = parameter.name;
-      const ir::ProgramPart& part = operation.tensors[next++];
-      const std::vector<Dim>& sizes = part.sizes;
-      const auto entry = passed.find(part.buffer);
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const bool is_whole = sizes[i] == program.buffers[part.buffer].shape[i];
-        tensor.shape.push_back(entry != passed.end() && is_whole ? entry->second->shape[i]
-                                                                 : axis_text(sizes[i]));
-        const Dim& asked = parameter.shape[i];
-        if (sizes[i].kind() != Dim::Kind::symbol || asked.kind() != Dim::Kind::symbol) continue;
-        made.dims.push_back(Dim::symbol(sizes[i].name(), asked.facts()));
-      }
-    }
-  }
-  return launched;
-}
 
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,
                                                      const std::vector<std::string>& settings,
@@ -623,61 +438,6 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const ir::Kernel& machine, Sizes which) {
   return shrunken_sizes(kernel, settings, options, {{&machine, kernel.tensors, machine.dims}},
                         which);
-}
-
-std::int64_t largest_cluster(const std::vector<ir::Kernel>& machine) {
-  std::int64_t ctas = 1;
-  for (const ir::Kernel& kernel : machine) ctas = std::max(ctas, kernel.cluster);
-  return ctas;
-}
-
-std::vector<std::int64_t> shrunken_multiprocessors(const ir::Program& program,
-                                                   const std::vector<ir::Kernel>& machine,
-                                                   std::int64_t usual) {
-  std::int64_t least = 1;
-  for (const ir::Kernel& kernel : machine) {
-    least = std::max(least, shrunken_multiprocessors(kernel));
-  }
-  const auto hangs = [](const std::vector<Dim>& dims) {
-    return std::any_of(dims.begin(), dims.end(),
-                       [](const Dim& dim) { return hangs_on(dim, ir::kMultiprocessors); });
-  };
-  const bool divides =
-      std::any_of(program.buffers.begin(), program.buffers.end(),
-                  [&](const ir::ProgramBuffer& buffer) { return hangs(buffer.shape); }) ||
-      std::any_of(program.operations.begin(), program.operations.end(),
-                  [&](const ir::ProgramOperation& operation) {
-                    return std::any_of(operation.tensors.begin(), operation.tensors.end(),
-                                       [&](const ir::ProgramPart& part) {
-                                         return hangs(part.starts) || hangs(part.sizes);
-                                       });
-                  });
-  std::vector<std::int64_t> counts{least};
-  if (divides && least < usual) counts.push_back(usual);
-  const std::int64_t one_cluster = largest_cluster(machine);
-  if (one_cluster < least) counts.push_back(one_cluster);
-  return counts;
-}
-
-namespace {
-
-bool waits(const ir::Kernel& machine) {
-  bool found = false;
-  ir::for_each(machine.body, [&](const ir::Operation& operation) {
-    found = found || operation.op == ir::Op::wait_flag;
-  });
-  return found;
-}
-
-}  // namespace
-
-std::int64_t shrunken_multiprocessors(const ir::Kernel& machine, bool further) {
-  // CTAs of other ranks are waited for in no order.
-  if (!ir::is_cooperative(machine)) return (waits(machine) ? 2 : 1) * machine.cluster;
-  // Of 9 tiles one is left over for two clusters, of 16 one for five. Of larger clusters one more:
-  // a kernel may count on GPCs whose multiprocessors they do not divide evenly.
-  const std::int64_t clusters = (further ? 5 : 2) + (machine.cluster > 2 ? 1 : 0);
-  return clusters * machine.cluster;
 }
 
 }  // namespace tilewright::checks

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "check/sized_kernels.h"
 #include "ir/ir.h"
 #include "ir/program.h"
 #include "tilewright/library.h"
@@ -30,19 +31,6 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                                      const OptionValues& options,
                                                      const ir::Kernel& machine, Sizes which);
 
-// A machine form that is launched, and what the options make of its tensors: by the names of its
-// parameters, with the options that axes are as long as.
-struct SizedKernel {
-  const ir::Kernel* machine = nullptr;
-  std::vector<LibraryTensor> tensors;
-  std::vector<Dim> dims;  // what is asked of options, by their names
-  // Null where there is none of this name.
-  const LibraryTensor* tensor(const std::string& name) const;
-};
-// Of the program of an entry, not bound: of each launch, of which `machine` has the kernels' forms.
-// They are in use as long as the answer.
-std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Program& program,
-                                       const std::vector<ir::Kernel>& machine);
 // The same for several kernels: the pipelines of all wrap around. What a kernel hands to the next
 // has no tensor of the library's entry, and is as long as its axes say.
 std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel,

@@ -30,7 +30,7 @@ constexpr const char* kChecks = "check_accesses";
 constexpr std::int64_t kLeastReserved = 1024;  // bytes, so that few schedules are made
 
 void check_target(const ir::Kernel& kernel, std::string_view target) {
-  if (kernel.form == ir::Form::tile || kernel.target == target) return;
+  if (kernel.form == ir::Form::tile || target::takes_kernels(target, kernel.target)) return;
   Diagnostic(kernel.where, fmt::format("kernel {} is written for {}, and is compiled for {}",
                                        kernel.name, kernel.target, target))
       .fix(fmt::format("compile it for {}, or write it at the tile level, which has no target",
@@ -93,6 +93,7 @@ class Compilation {
       form.schedule = std::move(fields_);
     } else {
       form.kernel = traced_;
+      form.kernel.target = target_;
       passes::lower_to_machine(form.kernel, record_, rewrites_);
     }
     form.applied = std::move(rewrites_.applied);

@@ -60,7 +60,7 @@ std::vector<Approximation> approximations_in(const ir::Kernel& machine) {
       {ir::Op::sqrt, "sqrt.approx"},   {ir::Op::rsqrt, "rsqrt.approx"},
       {ir::Op::rcp, "rcp.approx"},     {ir::Op::tanh, "tanh.approx"},
       {ir::Op::sin, "sin.approx"},     {ir::Op::cos, "cos.approx"},
-      {ir::Op::div, "div.full"}};
+      {ir::Op::div, "div.full"},       {ir::Op::exp2_polynomial, "a polynomial of degree 4"}};
   std::map<ir::Op, int> counts;
   ir::for_each(machine.body, [&](const ir::Operation& operation) {
     const bool computes = operation.op == ir::Op::compute;

@@ -23,6 +23,8 @@ struct NamedFunction {
 constexpr NamedFunction kFunctions[] = {
 #define TW_CPU_FUNCTION(name) {Op::name, Function::name, #name},
     TW_CPU_FUNCTIONS(TW_CPU_FUNCTION)
+    // Which is by products and sums here anyway.
+    {Op::exp2_polynomial, Function::exp2, "exp2"},
 #undef TW_CPU_FUNCTION
 };
 

@@ -176,6 +176,7 @@ float evaluate_real(const Compute& compute, float a, float b, float c) {
     case ir::RealFunction::exp:
       return std::exp(a);
     case ir::RealFunction::exp2:
+    case ir::RealFunction::exp2_polynomial:
       return std::exp2(a);
     case ir::RealFunction::log:
       return std::log(a);

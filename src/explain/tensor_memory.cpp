@@ -23,12 +23,31 @@ struct Place {
   std::string beyond;
 };
 
+struct Memory {
+  std::string name;
+  std::int64_t begin = 0, columns = 0;
+};
+
+// One behind the other.
+std::vector<Memory> memories_of(const ir::Kernel& kernel) {
+  std::vector<Memory> memories;
+  std::int64_t begin = 0;
+  ir::for_each(kernel.body, [&](const Operation& operation) {
+    if (operation.op != Op::tensor_memory) return;
+    const std::int64_t columns = kernel.type(operation.results[0]).shape[0];
+    memories.push_back({operation.attributes.text(ir::Key::name), begin, columns});
+    begin += columns;
+  });
+  return memories;
+}
+
 class Uses {
  public:
   explicit Uses(const ir::Kernel& kernel) : kernel_(kernel) {
     ir::for_each(kernel.body, [this](const Operation& operation) {
       for (const ValueId result : operation.results) made_by_[result] = &operation;
     });
+    for (const Memory& memory : memories_of(kernel)) begins_[memory.name] = memory.begin;
   }
 
   std::vector<TensorUse> all() {
@@ -87,8 +106,8 @@ class Uses {
       ++use->count;
       return;
     }
-    uses_.push_back(
-        {role_, operation, name, reads, writes, place.offset, columns, place.beyond, 1, o.where});
+    uses_.push_back({role_, operation, name, reads, writes, begins_[name], place.offset, columns,
+                     place.beyond, 1, o.where});
   }
   bool is_beside(const TensorUse& use, const Operation& o) const {
     return use.role == role_ && use.where.file == o.where.file && use.where.line == o.where.line;
@@ -108,21 +127,25 @@ class Uses {
       add(o, 0, a.integer(ir::Key::n), false, true);
       if (o.op == Op::tcgen05_mma_ts) add(o, 2, kStep, true, false);
     }
+    if (record.family == ir::Family::tensor_copy) {
+      const std::int64_t columns = a.integer_or(ir::Key::row_bytes, 4 * kStep) / 4;
+      add(o, 0, columns, o.op == Op::tcgen05_shift, true);
+    }
   }
 
   const ir::Kernel& kernel_;
   std::map<ValueId, const Operation*> made_by_;
+  std::map<std::string, std::int64_t> begins_;
   std::string role_;
   std::vector<TensorUse> uses_;
 };
 
 // Of all columns, each letter of which is so many.
-std::string bar(const TensorUse& use, std::int64_t begin, std::int64_t columns,
-                std::int64_t of_letter) {
+std::string bar(const TensorUse& use, std::int64_t columns, std::int64_t of_letter) {
   std::string text(static_cast<std::size_t>((columns + of_letter - 1) / of_letter), '.');
-  const char letter = use.writes ? 'w' : 'r';
-  for (std::int64_t column = begin + use.first; column < begin + use.first + use.columns;
-       ++column) {
+  const char letter = !use.writes ? 'r' : !use.reads ? 'w' : 'b';
+  const std::int64_t first = use.begin + use.first;
+  for (std::int64_t column = first; column < first + use.columns; ++column) {
     const auto at = static_cast<std::size_t>(std::max<std::int64_t>(column, 0) / of_letter);
     if (at < text.size()) text[at] = letter;
   }
@@ -134,29 +157,24 @@ std::string bar(const TensorUse& use, std::int64_t begin, std::int64_t columns,
 std::vector<TensorUse> tensor_uses(const ir::Kernel& machine) { return Uses(machine).all(); }
 
 std::string tensor_memory_text(const ir::Kernel& machine) {
-  std::map<std::string, std::int64_t> begins;
   std::int64_t columns = 0;
   std::string text;
-  ir::for_each(machine.body, [&](const Operation& operation) {
-    if (operation.op != Op::tensor_memory) return;
-    const std::string name = operation.attributes.text(ir::Key::name);
-    const std::int64_t own = machine.type(operation.results[0]).shape[0];
-    begins[name] = columns;
-    text += fmt::format("  {:<14} columns {} to {}\n", name, columns, columns + own - 1);
-    columns += own;
-  });
+  for (const Memory& memory : memories_of(machine)) {
+    columns = memory.begin + memory.columns;
+    text += fmt::format("  {:<14} columns {} to {}\n", memory.name, memory.begin, columns - 1);
+  }
   if (columns == 0) return {};
   constexpr std::int64_t kMostLetters = 64;
   const std::int64_t of_letter = std::max<std::int64_t>(columns / kMostLetters, 1);
-  text += fmt::format("  in the order of each role, r read, w written, a letter {} columns:\n",
-                      of_letter);
+  text += fmt::format(
+      "  in the order of each role, r read, w written, b both, a letter {} columns:\n", of_letter);
   for (const TensorUse& use : tensor_uses(machine)) {
-    const std::int64_t begin = begins[use.memory];
-    text += fmt::format(
-        "  {:<10} {:<14} {} {} to {}{}{} ({})\n", use.role, use.operation,
-        bar(use, begin, columns, of_letter), begin + use.first, begin + use.first + use.columns - 1,
-        use.beyond.empty() ? "" : " and " + use.beyond,
-        use.count == 1 ? "" : fmt::format(", {} times", use.count), format_location(use.where));
+    const std::int64_t first = use.begin + use.first;
+    text += fmt::format("  {:<10} {:<14} {} {} to {}{}{} ({})\n", use.role, use.operation,
+                        bar(use, columns, of_letter), first, first + use.columns - 1,
+                        use.beyond.empty() ? "" : " and " + use.beyond,
+                        use.count == 1 ? "" : fmt::format(", {} times", use.count),
+                        format_location(use.where));
   }
   return text;
 }

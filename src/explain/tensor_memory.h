@@ -12,7 +12,8 @@ namespace tilewright::explanations {
 struct TensorUse {
   std::string role, operation, memory;
   bool reads = false, writes = false;
-  std::int64_t first = 0, columns = 0;  // behind where the memory begins
+  std::int64_t begin = 0;               // the memory's first column, of all
+  std::int64_t first = 0, columns = 0;  // behind that
   std::string beyond;                   // what is added to `first`: "256 a stage"
   std::int64_t count = 0;               // of instructions
   SourceLocation where;

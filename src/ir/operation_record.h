@@ -172,6 +172,11 @@ enum class TensorAccessOp : std::uint8_t {
 #define TW_TENSOR_ACCESS(name, ...) name = static_cast<std::uint8_t>(Op::name),
 #include "ir/operations.def"
 };
+enum class TensorCopyOp : std::uint8_t {
+#define TW_OPERATION(...)
+#define TW_TENSOR_COPY(name, ...) name = static_cast<std::uint8_t>(Op::name),
+#include "ir/operations.def"
+};
 enum class TensorWaitOp : std::uint8_t {
 #define TW_OPERATION(...)
 #define TW_TENSOR_WAIT(name, ...) name = static_cast<std::uint8_t>(Op::name),
@@ -235,14 +240,16 @@ enum class FunctionKind : std::uint8_t {
 // What the operands of an elementwise function are.
 enum class Domain : std::uint8_t { number, integer, floating, boolean, anything };
 // What executes an elementwise function: the integer or the floating-point pipe, the unit for
-// special functions, that one behind a reduction of the argument, a polynomial of a library.
+// special functions, that one behind a reduction of the argument, a polynomial of a library;
+// split_exponent: a polynomial beside the special functions, of what the exponent leaves.
 enum class Pipe : std::uint8_t {
   integer,
   arithmetic,
   conversion,
   special,
   reduced_special,
-  polynomial
+  polynomial,
+  split_exponent
 };
 
 // A kind of operands or results, and how many there are.

@@ -112,6 +112,7 @@ void verify_tensor_access(const VerifierContext& context);
 void verify_tensor_commit(const VerifierContext& context);
 void verify_launch_control(const VerifierContext& context);
 void verify_tensor_product(const VerifierContext& context);
+void verify_tensor_copy(const VerifierContext& context);
 // verifier_core.cpp
 void verify_core_memory(const VerifierContext& context);
 void verify_core_window(const VerifierContext& context);

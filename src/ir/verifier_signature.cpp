@@ -303,6 +303,8 @@ void verify_types(const VerifierContext& context) {
       return verify_tensor_access(context);
     case Family::tensor_product:
       return verify_tensor_product(context);
+    case Family::tensor_copy:
+      return verify_tensor_copy(context);
     case Family::tensor_commit:
       return verify_tensor_commit(context);
     case Family::launch_control:

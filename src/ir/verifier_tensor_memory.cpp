@@ -157,6 +157,23 @@ void verify_tensor_product(const VerifierContext& context) {
   if (!from_shared) require_columns(context, 2, columns_of(k, b.dtype));
 }
 
+void verify_tensor_copy(const VerifierContext& context) {
+  context.require(!context.kernel().cta_pairs, "in a kernel with cta_pairs, expected one CTA");
+  switch (as<TensorCopyOp>(context.operation().op)) {
+    case TensorCopyOp::tcgen05_shift: {
+      constexpr std::int64_t kShifted = 8;  // PTX: 32 bytes of each lane
+      return require_columns(context, 0, kShifted);
+    }
+    case TensorCopyOp::tcgen05_cp: {
+      const std::int64_t rows = context.integer(Key::m), bytes = context.integer(Key::row_bytes);
+      context.require((rows == 128 && (bytes == 16 || bytes == 32)) || (rows == 32 && bytes == 16),
+                      "{} rows of {} bytes, expected 128 of 16 or 32, or 32 of 16", rows, bytes);
+      verify_descriptor(context, Key::descriptor_a);
+      return require_columns(context, 0, bytes / 4);
+    }
+  }
+}
+
 void verify_tensor_commit(const VerifierContext& context) {
   verify_barrier_index(context, 0);
   if (!context.attributes().has(Key::multicast)) return;

@@ -374,6 +374,14 @@ void Ring::release_behind_products(const Slot& slot, SourceLocation where) {
 void Ring::commit_to(std::uint32_t barriers, const Index& stage, std::int64_t group,
                      const char* what, SourceLocation where) {
   Tracer& tracer = in_role(what, where);
+  if (tracer.kernel().cta_pairs && !state_->pairs) {
+    Diagnostic(where, std::string(what) + ": the ring \"" + state_->name +
+                          "\" is of this CTA, and the products are of a pair of CTAs")
+        .token(what)
+        .note(state_->where, "the ring is declared")
+        .fix("say pairs() of the ring")
+        .raise();
+  }
   ir::Attributes attributes;
   if (state_->pairs) {
     attributes.set(Key::multicast, (std::int64_t{1} << group) - 1);

@@ -433,6 +433,9 @@ Tile abs(const TileOperand& a) { return elementwise(Op::abs, "abs", {&a}); }
 Tile exp(const TileOperand& a) { return elementwise(Op::exp, "exp", {&a}); }
 Tile exp2(const TileOperand& a) { return elementwise(Op::exp2, "exp2", {&a}); }
 Tile log(const TileOperand& a) { return elementwise(Op::log, "log", {&a}); }
+Tile exp2_polynomial(const TileOperand& a) {
+  return elementwise(Op::exp2_polynomial, "exp2_polynomial", {&a});
+}
 Tile log2(const TileOperand& a) { return elementwise(Op::log2, "log2", {&a}); }
 Tile sqrt(const TileOperand& a) { return elementwise(Op::sqrt, "sqrt", {&a}); }
 Tile rsqrt(const TileOperand& a) { return elementwise(Op::rsqrt, "rsqrt", {&a}); }

@@ -70,6 +70,7 @@ bool takes_whole_warp(ir::Op op) {
     case ir::Family::tensor_tile_product:
     case ir::Family::tensor_access:
     case ir::Family::tensor_product:
+    case ir::Family::tensor_copy:
     case ir::Family::tensor_commit:
     case ir::Family::tensor_fence:
     case ir::Family::launch_control:

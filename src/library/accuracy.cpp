@@ -123,10 +123,14 @@ void for_each_error(std::span<const double> got, std::span<const double> wanted,
 }
 
 std::vector<double> values_of(const HostTensor& tensor) {
-  std::vector<double> values(static_cast<std::size_t>(tensor.elements()));
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    values[static_cast<std::size_t>(i)] = tensor.flat(i);
+  const auto count = static_cast<std::size_t>(tensor.elements());
+  if (is_float(tensor.dtype())) {
+    std::vector<float> narrow(count);
+    to_float(tensor.dtype(), tensor.data(), narrow.data(), count);
+    return {narrow.begin(), narrow.end()};
   }
+  std::vector<double> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = tensor.flat(static_cast<std::int64_t>(i));
   return values;
 }
 

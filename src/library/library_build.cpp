@@ -34,11 +34,19 @@ ScheduleChoice fitting(const LibraryKernel& kernel, const ScheduleChoice& choice
   }
   ScheduleChoice made = choice;
   for (const LibrarySchedule& blocks : kernel.blocks) {
+    // A program that is made of another entry may have its blocks, which build that one's kernel.
+    if (kernel.is_program() && !blocks.build_program) continue;
     made.schedule = &blocks;
     if (fits(kernel, made, target)) break;
   }
   made.why = "the largest blocks that fit the memories of " + target.arch;
   return made;
+}
+
+bool compiles(const LibraryKernel& kernel, const OptionValues& options,
+              const compiler::Target& target) {
+  const ScheduleChoice choice = choose_schedule(kernel, options, target.scheduled_for());
+  return fits(kernel, fitting(kernel, choice, target), target);
 }
 
 Kernel trace_entry(const LibraryKernel& kernel, const OptionValues& options,

@@ -11,6 +11,11 @@ namespace tilewright::library {
 ScheduleChoice fitting(const LibraryKernel& kernel, const ScheduleChoice& choice,
                        const compiler::Target& target);
 
+// Whether a machine takes the kernel, whose memories may have no room or whose units lack a
+// function.
+bool compiles(const LibraryKernel& kernel, const OptionValues& options,
+              const compiler::Target& target);
+
 // The kernel that choose_schedule() chooses for the target, in blocks that fit it; for the
 // interpreter its tile-level definition.
 Kernel trace_entry(const LibraryKernel& entry, const OptionValues& options,

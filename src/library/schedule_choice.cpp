@@ -7,6 +7,7 @@
 #include "language/program_schedules.h"
 #include "library/stated_schedule.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::library {
 namespace {
@@ -20,10 +21,10 @@ const LibrarySchedule* find_schedule(const LibraryKernel& kernel, const std::str
 
 void check_target(const LibraryKernel& kernel, const std::string& name, std::string_view target) {
   const LibrarySchedule* schedule = find_schedule(kernel, name);
-  if (schedule == nullptr || schedule->target == target) return;
+  if (schedule == nullptr || target::takes_kernels(target, schedule->target)) return;
   std::string fit = kTile;
   for (const LibrarySchedule& other : kernel.schedules) {
-    if (other.target == target) fit += ", " + other.name;
+    if (target::takes_kernels(target, other.target)) fit += ", " + other.name;
   }
   Diagnostic({},
              fmt::format("{}: schedule {} is for {}, and the target is {}", kernel.name,

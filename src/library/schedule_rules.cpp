@@ -11,6 +11,7 @@
 #include "support/diagnostic.h"
 #include "support/file.h"
 #include "support/intern.h"
+#include "target/target.h"
 
 namespace tilewright::library {
 namespace {
@@ -65,7 +66,7 @@ std::vector<std::string> kernels_of(const ScheduleRules& rules) {
 
 std::string first_schedule(const LibraryKernel& kernel, std::string_view target) {
   for (const LibrarySchedule& schedule : kernel.schedules) {
-    if (schedule.target == target) return schedule.name;
+    if (target::takes_kernels(target, schedule.target)) return schedule.name;
   }
   return kTile;
 }
@@ -221,7 +222,7 @@ std::optional<ScheduleRules> find_rules(const LibraryKernel& kernel, std::string
   const std::string place = folder.empty() && variable != nullptr ? variable : folder;
   std::optional<ScheduleRules> own;
   for (const ScheduleRules& rules : kernel.rules) {
-    if (rules.target == target) own = rules;
+    if (target::takes_kernels(target, rules.target)) own = rules;
   }
   if (!place.empty() && !target.empty()) {
     std::error_code ignored;

@@ -115,6 +115,7 @@ class RoleLowering {
       case Family::tensor_access:
       case Family::tensor_wait:
       case Family::tensor_product:
+      case Family::tensor_copy:
       case Family::check:
       case Family::register_budget:
       case Family::core_memory:

@@ -204,7 +204,7 @@ class PartialSums {
   // Whether the result is finite whatever the data: constants, and exponentials short of overflow.
   bool is_finite(const Operation& o) const {
     const auto known = [&](ValueId id) { return finite_.count(id) != 0; };
-    if (o.op == Op::exp || o.op == Op::exp2) return true;
+    if (o.op == Op::exp || o.op == Op::exp2 || o.op == Op::exp2_polynomial) return true;
     if (o.op == Op::constant) {
       const auto* value = std::get_if<double>(o.attributes.find(Key::value));
       return value && std::isfinite(*value);

@@ -86,8 +86,27 @@ void compute(Execution& x, int count, F f) {
   };
   if (type == Type::f32) return whole(float{});
   if (type == Type::f64) return whole(double{});
+  if (type == Type::f32x2) {
+    return for_lanes(x.lanes, [&](int lane) {
+      std::uint64_t both = 0;
+      for (int half = 0; half < 64; half += 32) {
+        const auto value = [half](std::uint64_t bits) {
+          return from_bits<float>(static_cast<std::uint32_t>(bits >> half));
+        };
+        const float result = f(value(a[lane]), value(b[lane]), value(c[lane]));
+        both |= to_bits(finished<float>(x, result)) << half;
+      }
+      d[lane] = both;
+    });
+  }
   if (!plain) x.unsupported();
   for_lanes(x.lanes, [&](int lane) { d[lane] = halves(type, a[lane], b[lane], c[lane], f); });
+}
+
+// What a sum of two is too small by.
+float error_of_sum(float a, float b, float sum) {
+  const float part = sum - a;
+  return (a - (sum - part)) + (b - part);
 }
 
 // The nearest value moved to the one towards zero, by the sign of what it is too small by.
@@ -102,8 +121,17 @@ void float_add_truncating(Execution& x) {
     a = entering(x, a), b = entering(x, b);
     const float sum = a + b;
     if (std::isinf(a) || std::isinf(b) || sum != sum) return finished(x, sum);
-    const float part = sum - a;
-    return finished(x, towards_zero(sum, (a - (sum - part)) + (b - part)));
+    return finished(x, towards_zero(sum, error_of_sum(a, b, sum)));
+  });
+}
+void float_add_down(Execution& x) {
+  each2<float>(x, [&](float a, float b) {
+    a = entering(x, a), b = entering(x, b);
+    const float sum = a + b;
+    if (std::isinf(sum) || sum != sum) return finished(x, sum);
+    const bool too_large = error_of_sum(a, b, sum) < 0;
+    constexpr float kLeast = -std::numeric_limits<float>::infinity();
+    return finished(x, too_large ? std::nextafter(sum, kLeast) : sum);
   });
 }
 void float_multiply_truncating(Execution& x) {
@@ -235,13 +263,15 @@ void set_predicate(Execution& x) {
 }
 
 constexpr std::string_view kPlain = "f32 f64 f16 f16x2 bf16 bf16x2";
+constexpr std::string_view kPaired = "f32 f64 f16 f16x2 bf16 bf16x2 f32x2";
 constexpr Record kFloatRecords[] = {
-    {"add", "dss", "rn ftz sat", kPlain, float_add},
-    {"sub", "dss", "rn ftz sat", kPlain, float_subtract},
-    {"mul", "dss", "rn ftz sat", kPlain, float_multiply},
+    {"add", "dss", "rn ftz sat", kPaired, float_add},
+    {"sub", "dss", "rn ftz sat", kPaired, float_subtract},
+    {"mul", "dss", "rn ftz sat", kPaired, float_multiply},
+    {"add", "dss", "rm ftz sat", "f32", float_add_down},
     {"add", "dss", "rz ftz sat", "f32", float_add_truncating},
     {"mul", "dss", "rz ftz sat", "f32", float_multiply_truncating},
-    {"fma", "dsss", "rn ftz sat", kPlain, float_fma},
+    {"fma", "dsss", "rn ftz sat", kPaired, float_fma},
     {"div", "dss", "rn full approx ftz", "f32 f64", float_divide},
     {"min", "dss", "ftz NaN", kPlain, extreme<false>},
     {"max", "dss", "ftz NaN", kPlain, extreme<true>},

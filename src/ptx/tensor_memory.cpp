@@ -291,6 +291,49 @@ void commit(Execution& x) {
   }
 }
 
+// Rows of 16 or 32 bytes, one a lane; of 32 rows each window has all.
+void copy(Execution& x) {
+  if (is_pair(x.instruction)) x.unsupported();
+  const TensorPlace to(x.addresses(x.operand(0))[x.first_lane()]);
+  const bool repeated = x.instruction.has(Modifier::rows_32_128);
+  if (repeated != x.instruction.has(Modifier::to_all_windows)) x.unsupported();
+  const int chunks = x.instruction.has(Modifier::rows_128_256) ? 2 : 1;
+  if (to.lane != 0) x.fail("tensor_memory", fmt::format("of rows from lane {} on", to.lane));
+  Cta& cta = x.cta();
+  constexpr int kWords = kPiece / 4;
+  need_held(x, cta, to.column, kWords * chunks);
+  const Matrix matrix = operand_matrix(x, x.uniform(1), /*is_mn_major=*/false, kPiece);
+  for (int lane = 0; lane < kTensorLanes; ++lane) {
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const int row = repeated ? lane % kWindowLanes : lane;
+      std::array<std::uint32_t, kWords> words;
+      std::memcpy(words.data(), operand_piece(x, cta, matrix.address(row, chunk)), kPiece);
+      for (int i = 0; i < kWords; ++i) {
+        const std::size_t at = std::size_t{kTensorLanes} * (to.column + kWords * chunk + i) + lane;
+        cta.tensor[at] = words[i];
+        cta.tensor_written[at] = 1;
+      }
+    }
+  }
+}
+
+void shift(Execution& x) {
+  if (is_pair(x.instruction)) x.unsupported();
+  const TensorPlace place(x.addresses(x.operand(0))[x.first_lane()]);
+  if (place.lane != 0) x.fail("tensor_memory", fmt::format("of rows from lane {} on", place.lane));
+  Cta& cta = x.cta();
+  constexpr int kShifted = 8;  // columns
+  need_held(x, cta, place.column, kShifted);
+  for (int i = 0; i < kShifted; ++i) {
+    const std::size_t first = std::size_t{kTensorLanes} * (place.column + i);
+    for (std::size_t at = first + kTensorLanes - 1; at > first; --at) {
+      if (!cta.tensor_written[at - 1]) x.fail("uninitialised", "of rows that are shifted");
+      cta.tensor[at] = cta.tensor[at - 1];
+      cta.tensor_written[at] = 1;
+    }
+  }
+}
+
 constexpr std::string_view kGroup = "cta_group::1 cta_group::2 sync aligned shared::cta";
 constexpr std::string_view kWindow =
     "sync aligned 32x32b 16x128b 16x256b x1 x2 x4 x8 x16 x32 x64 x128";
@@ -305,6 +348,8 @@ constexpr Record kTensorMemoryRecords[] = {
     {"tcgen05.fence::before_thread_sync", "", "", "", nothing},
     {"tcgen05.fence::after_thread_sync", "", "", "", nothing},
     {"tcgen05.mma", "awsss", "cta_group::1 cta_group::2 kind::f16 kind::f8f6f4", "", multiply},
+    {"tcgen05.cp", "as", "cta_group::1 cta_group::2 128x256b 128x128b 32x128b warpx4", "", copy},
+    {"tcgen05.shift", "a", "cta_group::1 cta_group::2 down", "", shift},
     {"tcgen05.commit", "a?s",
      "cta_group::1 cta_group::2 mbarrier::arrive::one shared::cluster multicast::cluster", "b64",
      commit},

@@ -2,18 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "support/diagnostic.h"
@@ -32,6 +35,9 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "tilewright build 2\n";
 constexpr std::string_view kEnding = ".build";
 constexpr std::string_view kTemporary = ".tilewright.";
+// How long one waits for another's build, and how often it looks.
+constexpr std::chrono::seconds kLongestBuild{60};
+constexpr std::chrono::milliseconds kLook{5};
 // More than any cubin with its PTX and source.
 constexpr std::int64_t kMaximumEntry = std::int64_t{256} << 20;
 
@@ -101,6 +107,7 @@ class Descriptor {
   Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
   explicit operator bool() const { return number_ >= 0; }
   int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
@@ -126,6 +133,13 @@ Descriptor open_folder(const fs::path& folder, std::string& why) {
   why = !is_trusted(status.st_uid) ? fmt::format("it belongs to user {}", status.st_uid)
                                    : "others may write to it";
   return Descriptor(-1);
+}
+
+Descriptor make_cache_folder(const fs::path& folder, std::string& why) {
+  std::error_code ignored;
+  fs::create_directories(folder.parent_path(), ignored);
+  ::mkdir(folder.c_str(), 0700);
+  return open_folder(folder, why);
 }
 
 std::optional<std::string> read_entry(const Descriptor& file) {
@@ -212,6 +226,33 @@ std::optional<std::vector<std::string>> BuildCache::load(const Inputs& inputs) c
   return parts;
 }
 
+BuildCache::Turn::Turn(const BuildCache& cache, const Inputs& inputs) {
+  std::string ignored;
+  if (cache.folder_.empty() || !make_cache_folder(cache.folder_, ignored)) return;
+  path_ = (cache.folder_ / fmt::format("{}{}.turn", kTemporary, key(inputs))).string();
+  const auto until = std::chrono::steady_clock::now() + kLongestBuild;
+  for (;;) {
+    Descriptor file(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    while (file && ::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() > until) return;
+      std::this_thread::sleep_for(kLook);
+    }
+    struct stat own {
+    }, named{};
+    if (!file || ::fstat(file.number(), &own) != 0) return;
+    // Who had the turn before has removed its file.
+    if (::stat(path_.c_str(), &named) != 0 || named.st_ino != own.st_ino) continue;
+    file_ = file.release();
+    return;
+  }
+}
+
+BuildCache::Turn::~Turn() {
+  if (file_ < 0) return;
+  ::unlink(path_.c_str());
+  ::close(file_);
+}
+
 bool BuildCache::store(const Inputs& inputs, const std::vector<std::string>& parts) const {
   const auto refused = [](const fs::path& folder, std::string_view why) {
     warn_once(folder, why);
@@ -220,12 +261,10 @@ bool BuildCache::store(const Inputs& inputs, const std::vector<std::string>& par
   if (folder_.empty()) {
     return is_off() ? false : refused("(none)", "TILEWRIGHT_CACHE and HOME are not set");
   }
-  std::error_code ignored;
-  fs::create_directories(folder_.parent_path(), ignored);
-  ::mkdir(folder_.c_str(), 0700);
   std::string why;
-  const Descriptor folder = open_folder(folder_, why);
-  if (!folder) return refused(folder_, why.empty() ? "it cannot be made" : why);
+  if (!make_cache_folder(folder_, why)) {
+    return refused(folder_, why.empty() ? "it cannot be made" : why);
+  }
 
   const std::string name = entry_name(inputs), text = encode(inputs, parts);
   // By rename: it replaces an equal entry, or adds the first.

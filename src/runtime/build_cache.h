@@ -37,6 +37,20 @@ class BuildCache {
   // Whether the cache keeps it. Where it cannot, a warning says why, once for a folder.
   bool store(const Inputs& inputs, const std::vector<std::string>& parts) const;
 
+  // The right to build what load() has not found, until it is destroyed. It waits for another
+  // thread or process that has it, but not for ever: what that one stores can then be loaded.
+  // Where the cache keeps nothing, nobody waits.
+  class Turn {
+   public:
+    Turn(const BuildCache& cache, const Inputs& inputs);
+    ~Turn();
+    Turn(const Turn&) = delete;
+
+   private:
+    std::string path_;
+    int file_ = -1;
+  };
+
   struct Entry {
     std::vector<std::string> inputs, parts;
   };

@@ -59,6 +59,11 @@ Build build_cubin(const CompileRequest& request, const ResourcePolicy& policy,
   const BuildCache::Inputs inputs = inputs_of("cubin", identity, request);
   Build build;
   auto parts = request.afresh ? std::nullopt : cache.load(inputs);
+  std::optional<BuildCache::Turn> turn;
+  if (!parts && !request.afresh) {
+    turn.emplace(cache, inputs);
+    parts = cache.load(inputs);
+  }
   if (parts && parts->size() == part_count) {
     build.from_cache = true;
     build.kernel.cubin = std::move((*parts)[cubin]);

@@ -109,6 +109,7 @@ constexpr size_t kMaxPitch = INT32_MAX;
 
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr std::uintptr_t kStreamLegacy = 1;  // a handle
+constexpr int kCaptureRelaxed = 2;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;
 
@@ -196,6 +197,7 @@ struct IpcHandle {
   X(cuStreamDestroy, "cuStreamDestroy_v2", (cuda::Stream stream)) \
   X(cuStreamSynchronize, "cuStreamSynchronize", (cuda::Stream stream)) \
   X(cuStreamIsCapturing, "cuStreamIsCapturing", (cuda::Stream stream, int* status)) \
+  X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", (int* mode)) \
   X(cuStreamWaitEvent, "cuStreamWaitEvent", (cuda::Stream stream, cuda::Event event, unsigned flags)) \
   X(cuEventCreate, "cuEventCreate", (cuda::Event* event, unsigned flags)) \
   X(cuEventDestroy, "cuEventDestroy_v2", (cuda::Event event)) \

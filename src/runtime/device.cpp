@@ -126,6 +126,14 @@ void Stream::synchronize() const {
              "cuStreamSynchronize");
 }
 
+BesideCaptures::BesideCaptures(const Device& device)
+    : driver_(device.driver()), mode_(cuda::kCaptureRelaxed) {
+  check_cuda(driver_, driver_.cuThreadExchangeStreamCaptureMode(&mode_),
+             "cuThreadExchangeStreamCaptureMode");
+}
+
+BesideCaptures::~BesideCaptures() { driver_.cuThreadExchangeStreamCaptureMode(&mode_); }
+
 bool Stream::is_capturing() const {
   device_->make_current();
   int status = 0;

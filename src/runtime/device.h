@@ -55,6 +55,18 @@ class Device {
 
 class Event;
 
+// While it lives, the thread may load and allocate although another one captures a CUDA graph.
+class BesideCaptures {
+ public:
+  explicit BesideCaptures(const Device& device);
+  ~BesideCaptures();
+  BesideCaptures(const BesideCaptures&) = delete;
+
+ private:
+  const CudaDriver& driver_;
+  int mode_;  // that of before
+};
+
 // An ordered queue of GPU work.
 class Stream {
  public:

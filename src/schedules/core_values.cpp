@@ -206,11 +206,25 @@ bool CoreTiles::adds_by_itself(const Operation& dot) const {
   return dot.operands.size() == 3 && summed_in_.count(&dot) == 0;
 }
 
+bool CoreTiles::spans_without(const Operation& by, ValueId number) const {
+  if (!ir::info(by.op).elementwise()) return true;
+  Extent2 spanned{1, 1};
+  for (const ValueId operand : by.operands) {
+    if (!is_tile(operand) || seen_[operand].base == number) continue;
+    const Operation* made = made_[seen_[operand].base];
+    if (made != nullptr && made->op == Op::splat) continue;
+    spanned.rows = std::max(spanned.rows, extents_[operand].rows);
+    spanned.columns = std::max(spanned.columns, extents_[operand].columns);
+  }
+  return spanned == extents_[by.results[0]];
+}
+
 bool CoreTiles::is_number(ValueId base) const {
   const Operation* splat = made_[base];
   return splat != nullptr && splat->op == Op::splat &&
-         std::all_of(uses_[base].begin(), uses_[base].end(), [](const CoreUse& use) {
-           return use.end == CoreEnd::vector && use.by->op != Op::reduce;
+         std::all_of(uses_[base].begin(), uses_[base].end(), [&](const CoreUse& use) {
+           return use.end == CoreEnd::vector && use.by->op != Op::reduce &&
+                  spans_without(*use.by, base);
          });
 }
 

@@ -66,6 +66,8 @@ class CoreTiles {
   bool only_moved(ir::ValueId value) const;
   void alias(const ir::Operation& o, const target::Core& core);
   void use(const ir::Operation& o);
+  // Whether other operands than a number are as large as the result, which has its extent of them.
+  bool spans_without(const ir::Operation& by, ir::ValueId number) const;
 
   struct Raw {
     const ir::Operation* by;

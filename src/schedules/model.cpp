@@ -14,10 +14,11 @@ namespace {
 
 // CTAs that are followed, spread over the grid: all do much the same.
 constexpr std::int64_t kSamples = 8;
-// Times of what goes on at once: their norm of such a degree. Warps wait for products and compute
-// in turn, so that neither hides all of the other. Fitted.
-constexpr double kUnits = 3;
-constexpr double kMemory = 1.5;  // of a multiprocessor's work and of memory
+// Times of what goes on at once: their norm of such a degree. Fitted, each.
+constexpr double kCopies = 5;  // of products and what feeds them
+// Warps wait for products and compute in turn, so that neither hides all of the other.
+constexpr double kUnits = 2.25;
+constexpr double kMemory = 1.6;  // of a multiprocessor's work and of memory
 
 double norm(double degree, std::initializer_list<double> parts) {
   double sum = 0;
@@ -53,7 +54,8 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
     for (const auto field :
          {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
           &CtaTimeline::shared, &CtaTimeline::tensor_memory, &CtaTimeline::loads,
-          &CtaTimeline::exposed}) {
+          &CtaTimeline::received_bytes, &CtaTimeline::stages, &CtaTimeline::product_waits,
+          &CtaTimeline::pauses, &CtaTimeline::exposed}) {
       samples.mean.*field += one.*field / static_cast<double>(count);
       samples.largest.*field = std::max(samples.largest.*field, one.*field);
     }
@@ -116,8 +118,13 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
   result.arithmetic = each * cta.arithmetic * second;
   result.shared = each * cta.shared * second;
   result.tensor_memory = each * cta.tensor_memory * second;
-  result.loads = each * cta.loads * second * std::max(busy, reached.l2_idle);
-  result.exposed = rounds * cta.exposed * second;
+  result.loads = each * second *
+                 std::max(cta.loads * std::max(busy, reached.l2_idle),
+                          cta.received_bytes / reached.received_bytes);
+  result.stages = each * cta.stages * reached.stage_latency * second;
+  result.exposed = cta.products > 0 ? rounds * cta.pauses * second +
+                                          each * cta.product_waits * reached.product_wait * second
+                                    : rounds * cta.exposed * second;
   result.memory = tensor_bytes(machine, binding) / reached.memory_bytes;
 
   const bool by_warpgroups = target.has(ir::info(ir::Op::wgmma_ss));
@@ -128,14 +135,17 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                                    {result.arithmetic, "arithmetic units"},
                                                    {result.tensor_memory, "tensor memory"},
                                                    {result.loads, "loads from L2"},
+                                                   {result.stages, "stages of a ring"},
                                                    {result.exposed, "a warp's own latencies"},
                                                    {result.memory, "memory"}};
   result.bound = std::max_element(std::begin(bounds), std::end(bounds))->second;
   // Copies and products go on by themselves. Shared memory is in the products' time; what copies
   // write to it beside was not seen to count.
-  const double asynchronous = std::max({result.products, result.loads, result.tensor_memory});
+  const double asynchronous =
+      norm(kCopies, {result.products, result.loads, result.stages, result.tensor_memory});
   const double work =
       norm(kUnits, {asynchronous, result.special, result.arithmetic}) + result.exposed;
+  if (machine.cluster > 1) result.seconds += reached.cluster_seconds;
   result.seconds +=
       norm(kMemory, {work, result.memory}) + rounds * target.rates.copy_latency * second;
   return result;

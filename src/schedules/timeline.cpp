@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -39,14 +40,30 @@ bool has_loop(const ir::Block& block) {
 // Numbers that one role hands to another through shared memory, element by element.
 using Numbers = std::map<std::pair<ValueId, std::int64_t>, std::vector<FollowedScalar>>;
 
+// Barriers that copies to shared memory complete, and those that products in tensor memory do.
+struct Completed {
+  std::set<ValueId> by_copies, by_products;
+  explicit Completed(const ir::Kernel& kernel) {
+    ir::for_each(kernel.body, [&](const Operation& operation) {
+      const Family family = ir::info(operation.op).family;
+      if (family != Family::bulk_copy && family != Family::tensor_commit) return;
+      for (const ValueId operand : operation.operands) {
+        if (!kernel.type(operand).is(ir::Type::Kind::mbarriers)) continue;
+        (family == Family::bulk_copy ? by_copies : by_products).insert(operand);
+      }
+    });
+  }
+};
+
 // A barrier's mbarriers, and the number of one of them.
 using Stage = std::pair<ValueId, std::int64_t>;
 
-// One warp, or a warpgroup's four in step.
+// The warps of a role, in step.
 class Follower {
  public:
   Follower(const ir::Kernel& kernel, const ir::Binding& binding, std::int64_t cta,
-           std::int64_t ctas, const target::Device& device, Numbers& numbers, CtaTimeline& total)
+           std::int64_t ctas, const target::Device& device, Numbers& numbers,
+           const Completed& completed, CtaTimeline& total)
       : kernel_(kernel),
         binding_(binding),
         limits_(target::target_of(kernel).limits),
@@ -57,7 +74,8 @@ class Follower {
         numbers_(numbers),
         total_(total),
         clock_(kernel, device, total),
-        scalars_(kernel.types.size()) {}
+        scalars_(kernel.types.size()),
+        completed_(completed) {}
 
   void run(const ir::Block& block) {
     for (const Operation& operation : block.body) execute(operation);
@@ -124,6 +142,7 @@ class Follower {
               : 1;
     const bool is_innermost = !has_loop(operation.blocks[0]);
     const std::int64_t followed = is_innermost ? std::min(turns, kFollowedTurns) : turns;
+    const bool outside = clock_.begin_loop(is_innermost);
     for (std::int64_t turn = 0; turn < followed; ++turn) {
       const WarpClock::State before = clock_.state();
       std::vector<FollowedScalar> arguments = {{low.value + turn * step.value, known}};
@@ -131,12 +150,14 @@ class Follower {
       values = enter(operation.blocks[0], arguments);
       if (turn + 1 == followed) clock_.repeat(before, static_cast<double>(turns - followed));
     }
+    clock_.end_loop(outside);
     finish(operation, values);
   }
 
   void while_loop(const Operation& operation) {
     FollowedScalar going = scalar(operation.operands[0]);
     std::vector<FollowedScalar> values = carried(operation, 1);
+    ++whiles_;
     for (int turn = 0; turn < kMostTurns && (!going.known || going.value != 0); ++turn) {
       const bool once = !going.known;
       values = enter(operation.blocks[0], values);
@@ -144,6 +165,7 @@ class Follower {
       values.erase(values.begin());
       if (once || !going.known) break;
     }
+    --whiles_;
     finish(operation, values);
   }
 
@@ -194,20 +216,23 @@ class Follower {
     return found == waited_.end() ? last_wait_ : Stage(found->second, scalar(found->first).value);
   }
 
-  // CTAs take tiles in turn; whatever else is counted is not known.
-  void count_tile(const Operation& operation) {
+  // CTAs take tiles in turn, in a loop that ends when there are none. Whatever else is counted is
+  // not known: CTAs meet, and come behind the stores before.
+  void count(const Operation& operation) {
     clock_.issue();
     const FollowedScalar amount = scalar(operation.operands[2]);
-    total_.counts_tiles = total_.counts_tiles || (amount.known && amount.value == 1);
-    scalars_[operation.results[0]] = amount.known && amount.value == 1
-                                         ? FollowedScalar{cta_ + ctas_ * tiles_++, true}
-                                         : FollowedScalar{};
+    const bool is_tile = whiles_ > 0 && amount.known && amount.value == 1;
+    if (!is_tile) clock_.wait(rates_.global_latency);
+    total_.counts_tiles = total_.counts_tiles || is_tile;
+    scalars_[operation.results[0]] =
+        is_tile ? FollowedScalar{cta_ + ctas_ * tiles_++, true} : FollowedScalar{};
   }
 
   void computation(const Operation& operation) {
     const ValueId array = operation.operands[0];
     switch (ir::as<ir::ComputationOp>(operation.op)) {
       case ir::ComputationOp::compute:
+        clock_.need_loads();
         return clock_.apply(operation.attributes.function(), elements(array), array);
       case ir::ComputationOp::reduce_registers:
         return clock_.apply(operation.attributes.function(), elements(operation.operands[1]),
@@ -227,11 +252,14 @@ class Follower {
     }
   }
 
+  // Of a warpgroup's threads.
+  double register_bytes(ValueId array) const {
+    return elements(array) * limits_.group_threads() * size_of(kernel_.type(array).dtype);
+  }
   void store_global(const Operation& operation) {
-    const double bytes = elements(operation.operands[1]) * limits_.group_threads() *
-                         size_of(kernel_.type(operation.operands[1]).dtype);
+    const double bytes = register_bytes(operation.operands[1]);
     total_.store_bytes += clock_.groups() * bytes;
-    clock_.spend(bytes / reached_.l2_bytes);
+    clock_.store_global(bytes);
   }
 
   void copy_bulk(const Operation& operation) {
@@ -297,12 +325,20 @@ class Follower {
         waited_[operation.operands[1]] = operation.operands[0];
         last_wait_ = {operation.operands[0], scalar(operation.operands[1]).value};
         ++waits_[last_wait_];
+        wait_for_stage(operation.operands[0]);
         return clock_.spend(rates_.barrier);
       case ir::MbarrierOp::mbarrier_init:
       case ir::MbarrierOp::mbarrier_expect_tx:
       case ir::MbarrierOp::mbarrier_arrive:
         return clock_.issue();
     }
+  }
+
+  void wait_for_stage(ValueId barriers) {
+    if (completed_.by_copies.count(barriers) != 0) {
+      clock_.wait_for_stage(kernel_.type(barriers).elements());
+    }
+    if (completed_.by_products.count(barriers) != 0) clock_.wait_for_others();
   }
 
   void fence(const Operation& operation) {
@@ -320,7 +356,7 @@ class Follower {
   void word(const Operation& operation) {
     switch (ir::as<ir::WordOp>(operation.op)) {
       case ir::WordOp::atomic_add:
-        return count_tile(operation);
+        return count(operation);
       case ir::WordOp::load_index:
         return unknown(operation);
       case ir::WordOp::store_index:
@@ -355,8 +391,7 @@ class Follower {
 
   // All warpgroups of a role ask at the same time.
   void load_remote(ValueId destination) {
-    const double bytes = elements(destination) * size_of(kernel_.type(destination).dtype) *
-                         limits_.group_threads() * clock_.groups();
+    const double bytes = register_bytes(destination) * clock_.groups();
     total_.remote_bytes += bytes;
     clock_.wait(bytes / reached_.remote_bytes);
   }
@@ -411,6 +446,8 @@ class Follower {
   std::unordered_map<ValueId, ValueId> stages_;  // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
   std::int64_t tiles_ = 0;
+  int whiles_ = 0;  // loops around, whose end the kernel decides
+  const Completed& completed_;
 };
 
 void Follower::control(const Operation& operation) {
@@ -468,8 +505,9 @@ void Follower::execute(const Operation& operation) {
     case Family::word:
       return word(operation);
     case Family::global_access:
-      return record.writes(ir::Memory::global) ? store_global(operation)
-                                               : clock_.spend(rates_.issue_integer);
+      return record.writes(ir::Memory::global)
+                 ? store_global(operation)
+                 : clock_.load_global(register_bytes(operation.operands[0]));
     case Family::matrix_access:
       return clock_.pass_shared(512);
     case Family::fragment_access:
@@ -498,12 +536,15 @@ void Follower::execute(const Operation& operation) {
     case Family::cta_barrier:
     case Family::cluster_barrier:
       return clock_.spend(rates_.barrier);
-    case Family::word_wait:
+    case Family::word_wait:  // at least as long as it takes to see that it is there
+      clock_.wait(rates_.global_latency);
+      return clock_.issue();
     case Family::lane_order:
     case Family::check:
     case Family::prefetch:
     case Family::tensor_allocation:
     case Family::tensor_wait:
+    case Family::tensor_copy:
     case Family::tensor_commit:
     case Family::tensor_fence:
     case Family::launch_control:
@@ -538,17 +579,21 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
   const TargetLimits& limits = target::target_of(machine).limits;
   CtaTimeline total;
   Numbers numbers;
+  const Completed completed(machine);
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;
     role.clock().set_warps(warps);
     if (!body.arguments.empty()) role.set(body.arguments[0], 0);
     role.run(body);
+    total.pauses = std::max(total.pauses, role.clock().pauses());
+    total.stages = std::max(total.stages, role.clock().stages());
+    total.product_waits = std::max(total.product_waits, role.clock().product_waits());
     if (role.clock().now() <= total.chain) return;
     total.chain = role.clock().now();
     total.exposed = role.clock().exposed();
   };
   // What stands outside the roles is run by all warps, before them or between.
-  Follower common(machine, binding, cta, ctas, device, numbers, total);
+  Follower common(machine, binding, cta, ctas, device, numbers, completed, total);
   common.clock().set_warps(
       std::max<std::int64_t>(limits.group_warps, machine.threads / limits.lanes));
   for (const Operation& operation : machine.body.body) {

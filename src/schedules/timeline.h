@@ -10,11 +10,16 @@ namespace tilewright::schedules {
 
 // What one CTA does at given sizes, in cycles of a multiprocessor that it has for itself.
 struct CtaTimeline {
-  double products = 0;    // of the tensor cores, by all warps together
-  double chain = 0;       // of the slowest warp: its instructions and the products it waits for
-  double exposed = 0;     // of its latencies, those that nothing hides
-  double loads = 0;       // of the port to L2
-  double load_bytes = 0;  // the same in bytes
+  double products = 0;  // of the tensor cores, by all warps together
+  double chain = 0;     // of the slowest role, whose warps are in step: instructions and products
+  double exposed = 0;   // of its latencies, those that nothing hides
+  // Of the role that pauses longest: what its warps do while none of their products is under way.
+  // What they do in each turn of a loop the products of others hide, but not the latencies there.
+  double pauses = 0;
+  double stages = 0;         // waits for copies, each divided by the stages of its ring
+  double product_waits = 0;  // of a warpgroup for products that it has issued
+  double loads = 0;          // of the port to L2
+  double load_bytes = 0;     // the same in bytes
   double store_bytes = 0;
   double fma = 0;  // multiplications and additions of all products
   // Of units, by all warps together.

@@ -1,6 +1,7 @@
 #include "schedules/warp_clock.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tilewright::schedules {
 
@@ -16,7 +17,12 @@ WarpClock::WarpClock(const ir::Kernel& kernel, const target::Device& device, Cta
       reached_(device.reached),
       total_(total) {}
 
-double WarpClock::now() const { return std::max(now_, free_); }
+double WarpClock::now() const { return std::max(own_.now, own_.free); }
+
+double WarpClock::pauses() const {
+  return own_.pauses + (own_.free > 0 ? std::max(0.0, own_.now - own_.free) : 0);
+}
+
 void WarpClock::set_warps(std::int64_t warps) {
   groups_ = static_cast<double>(std::max<std::int64_t>(1, warps / limits_.group_warps));
   share_ = static_cast<double>(std::min(warps, limits_.group_warps)) /
@@ -24,18 +30,18 @@ void WarpClock::set_warps(std::int64_t warps) {
 }
 
 void WarpClock::wait(double cycles) {
-  now_ += cycles;
-  exposed_ += cycles;
+  own_.now += cycles;
+  own_.exposed += cycles;
 }
 
 void WarpClock::scalar_step() {
   spend(0.5 * rates_.issue_integer);  // for the most part in the uniform pipe, beside the others
-  exposed_ += reached_.scalar_latency;
+  own_.exposed += reached_.scalar_latency;
 }
 
 void WarpClock::issue() {
   spend(rates_.issue_integer);
-  exposed_ += rates_.issue_asynchronous;
+  own_.exposed += rates_.issue_asynchronous;
 }
 
 void WarpClock::pass_shared(double bytes_of_warp) {
@@ -58,6 +64,8 @@ WarpClock::UnitCycles WarpClock::cycles_of(Op function, ValueId destination) con
       return {4 * plain, special};
     case ir::Pipe::polynomial:
       return {16 * plain, special};
+    case ir::Pipe::split_exponent:
+      return {8 * plain + 3 * static_cast<double>(rates_.issue_integer), 0};
     case ir::Pipe::conversion:  // two elements an instruction at half the rate
       return {plain, 0};
     case ir::Pipe::integer:
@@ -95,51 +103,83 @@ void WarpClock::product(const Operation& operation) {
   const double m =
       static_cast<double>(operation.attributes.integer_or(Key::m, limits_.group_rows)) / ctas;
   const double reading = (n / ctas + (a_is_shared ? m : 0)) * k * size / rates_.shared_bytes;
+  const bool in_tensor_memory = ir::info(operation.op).writes(ir::Memory::tensor);
+  // Products of fewer rows than there are lanes leave the others idle.
+  const double lanes =
+      in_tensor_memory ? std::max(m, static_cast<double>(limits_.tensor_lanes)) : m;
   const double cycles =
-      std::max(m * n * k / (rates_.fma * reached_.product_share * 2 / size), reading);
+      std::max(lanes * n * k / (rates_.fma * reached_.product_share * 2 / size), reading);
   spend(1);
   total_.shared += groups_ * reading;
-  if (ir::info(operation.op).writes(ir::Memory::tensor)) {
+  if (in_tensor_memory) {
     const double sums = m * n * 4, a_bytes = a_is_shared ? 0 : m * k * size;
     total_.tensor_memory += groups_ * (sums + a_bytes) / reached_.tensor_bytes;
   }
-  free_ = std::max(free_, now_) + cycles;
+  note_pause();
+  own_.free = std::max(own_.free, own_.now) + groups_ * cycles;
   total_.products += groups_ * cycles;
   total_.fma += groups_ * m * n * k;
 }
 
+void WarpClock::note_pause() {
+  const double pause = std::max(0.0, own_.now - own_.free);
+  const bool is_hidden = in_turns_ && has_multiplied_;
+  own_.pauses += is_hidden ? std::min(pause, own_.exposed - exposed_before_) : pause;
+  exposed_before_ = own_.exposed;
+  has_multiplied_ = true;
+}
+
+bool WarpClock::begin_loop(bool is_innermost) {
+  has_multiplied_ = false;
+  return std::exchange(in_turns_, is_innermost);
+}
+
+void WarpClock::end_loop(bool before) {
+  has_multiplied_ = false;
+  in_turns_ = before;
+}
+
+void WarpClock::load_global(double bytes) {
+  spend(bytes / reached_.l2_bytes);
+  loaded_ = own_.now + rates_.global_latency;
+}
+
+void WarpClock::store_global(double bytes) { spend(bytes / reached_.thread_store_bytes); }
+
+void WarpClock::need_loads() { wait(std::max(0.0, loaded_ - own_.now)); }
+
 void WarpClock::wait_for_stores(std::int64_t in_flight, bool read) {
   const double latency = read ? reached_.store_read_latency : rates_.store_latency;
   while (static_cast<std::int64_t>(stores_in_flight_.size()) > in_flight) {
-    wait(std::max(0.0, stores_in_flight_.front() + latency - now_));
+    wait(std::max(0.0, stores_in_flight_.front() + latency - own_.now));
     stores_in_flight_.pop_front();
   }
 }
 
 void WarpClock::wait_for_products(std::int64_t in_flight) {
+  ++own_.product_waits;
   while (static_cast<std::int64_t>(groups_in_flight_.size()) > in_flight) {
-    now_ = std::max(now_, groups_in_flight_.front());
+    own_.now = std::max(own_.now, groups_in_flight_.front());
     groups_in_flight_.pop_front();
   }
 }
 
 void WarpClock::repeat(const State& before, double times) {
-  const auto add = [times](double& now, double then) { now += times * (now - then); };
-  const double elapsed = std::max(now_ - before.now, free_ - before.free) * times;
-  add(exposed_, before.exposed);
-  add(total_.products, before.total.products);
-  add(total_.loads, before.total.loads);
-  add(total_.load_bytes, before.total.load_bytes);
-  add(total_.store_bytes, before.total.store_bytes);
-  add(total_.fma, before.total.fma);
-  add(total_.arithmetic, before.total.arithmetic);
-  add(total_.special, before.total.special);
-  add(total_.shared, before.total.shared);
-  add(total_.tensor_memory, before.total.tensor_memory);
-  add(total_.received_bytes, before.total.received_bytes);
-  add(total_.remote_bytes, before.total.remote_bytes);
-  now_ += elapsed;
-  free_ += elapsed;
+  const double elapsed = std::max(own_.now - before.own.now, own_.free - before.own.free) * times;
+  for (const auto field :
+       {&Times::exposed, &Times::pauses, &Times::stages, &Times::product_waits}) {
+    own_.*field += times * (own_.*field - before.own.*field);
+  }
+  for (const auto field : {&CtaTimeline::products, &CtaTimeline::loads, &CtaTimeline::load_bytes,
+                           &CtaTimeline::store_bytes, &CtaTimeline::fma, &CtaTimeline::arithmetic,
+                           &CtaTimeline::special, &CtaTimeline::shared, &CtaTimeline::tensor_memory,
+                           &CtaTimeline::received_bytes, &CtaTimeline::remote_bytes}) {
+    total_.*field += times * (total_.*field - before.total.*field);
+  }
+  own_.now += elapsed;
+  own_.free += elapsed;
+  loaded_ += elapsed;
+  exposed_before_ = own_.exposed;
   for (double& end : groups_in_flight_) end += elapsed;
   for (double& start : stores_in_flight_) start += elapsed;
 }

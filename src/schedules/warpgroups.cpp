@@ -218,6 +218,7 @@ class LoadAndMath final : public Retracer {
       case ir::Family::tensor_access:
       case ir::Family::tensor_wait:
       case ir::Family::tensor_product:
+      case ir::Family::tensor_copy:
       case ir::Family::tensor_commit:
       case ir::Family::tensor_fence:
       case ir::Family::launch_control:

@@ -45,6 +45,21 @@ TW_INLINE float exp2_of(float x) {
 }
 TW_INLINE double exp2_of(double x) { return std::exp2(x); }
 
+// 2^x by the instructions of the printed kernel: 2^floor(x) times a polynomial of what is left.
+TW_INLINE float exp2_polynomial_of(float x) {
+  const float limited = x < -127.0f ? -127.0f : x > 128.0f ? 128.0f : x;  // a NaN stays
+  const float whole = std::floor(limited);
+  const float rest = limited - whole;
+  float sum = std::fma(rest, 0x1.b7f834p-7f, 0x1.abf8p-5f);
+  sum = std::fma(sum, rest, 0x1.ee245ep-3f);
+  sum = std::fma(sum, rest, 0x1.62d6c6p-1f);
+  sum = std::fma(sum, rest, 1.0f);
+  // -127 becomes 0, and 128 infinity.
+  const auto exponent = static_cast<std::uint32_t>(whole == whole ? whole + 127 : 0);
+  return sum * std::bit_cast<float>(exponent << 23);
+}
+TW_INLINE double exp2_polynomial_of(double x) { return std::exp2(x); }
+
 template <typename T, typename F>
 TW_INLINE void each(std::size_t count, const T* const* x, T* y, F f) {
   const T* const a = x[0];
@@ -96,6 +111,8 @@ TW_INLINE void evaluate_real(Op op, std::size_t n, const T* const* x, T* y) {
       return each(n, x, y, [](T a) { return std::exp(a); });
     case ir::RealFunction::exp2:
       return each(n, x, y, [](T a) { return exp2_of(a); });
+    case ir::RealFunction::exp2_polynomial:
+      return each(n, x, y, [](T a) { return exp2_polynomial_of(a); });
     case ir::RealFunction::log:
       return each(n, x, y, [](T a) { return std::log(a); });
     case ir::RealFunction::log2:

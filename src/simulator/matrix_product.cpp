@@ -4,23 +4,34 @@
 #include <cstring>
 #include <vector>
 
+#include "simulator/vector_clones.h"
+
 namespace tilewright::simulator {
 namespace {
 
 constexpr std::int64_t kRows = 4;
 
-// A run of columns of one row: as wide as keeps kRows of them in the 16 vector registers of the
-// oldest x86-64.
+// A run of columns of one row: what the widest vectors hold.
 template <typename T>
 struct Lanes {
-  static constexpr std::int64_t count = 32 / sizeof(T);
-  typedef T Vector __attribute__((vector_size(32)));
+  static constexpr std::int64_t count = 64 / sizeof(T);
+  typedef T Vector __attribute__((vector_size(64)));
 };
+
+// A whole run, whose size the compiler knows, takes no call.
+template <typename T>
+TW_INLINE void copy_run(void* to, const void* from, std::int64_t columns) {
+  if (columns == Lanes<T>::count) {
+    std::memcpy(to, from, sizeof(typename Lanes<T>::Vector));
+  } else {
+    std::memcpy(to, from, static_cast<std::size_t>(columns) * sizeof(T));
+  }
+}
 
 // `panel` holds b's columns, Lanes::count of them a row of k.
 template <typename T>
-void multiply_panel(std::int64_t k, const T* const (&a)[kRows], const T* panel,
-                    typename Lanes<T>::Vector (&sum)[kRows]) {
+TW_INLINE void multiply_panel(std::int64_t k, const T* const (&a)[kRows], const T* panel,
+                              typename Lanes<T>::Vector (&sum)[kRows]) {
   using Vector = typename Lanes<T>::Vector;
   Vector s0 = sum[0], s1 = sum[1], s2 = sum[2], s3 = sum[3];
   for (std::int64_t i = 0; i < k; ++i) {
@@ -37,19 +48,16 @@ void multiply_panel(std::int64_t k, const T* const (&a)[kRows], const T* panel,
   sum[3] = s3;
 }
 
-}  // namespace
-
 template <typename T>
-void multiply_add(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
-                  Matrix<const T> b, Matrix<T> c) {
+TW_INLINE void multiply(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T> a,
+                        Matrix<const T> b, Matrix<T> c) {
   constexpr std::int64_t lanes = Lanes<T>::count;
   std::vector<T> panel(static_cast<std::size_t>(std::max<std::int64_t>(k, 1) * lanes));
   for (std::int64_t column = 0; column < n; column += lanes) {
     const std::int64_t columns = std::min(lanes, n - column);
-    const std::size_t bytes = static_cast<std::size_t>(columns) * sizeof(T);
     for (std::int64_t i = 0; i < k; ++i) {
-      std::memcpy(&panel[static_cast<std::size_t>(i * lanes)], b.data + i * b.stride + column,
-                  bytes);
+      copy_run<T>(&panel[static_cast<std::size_t>(i * lanes)], b.data + i * b.stride + column,
+                  columns);
     }
     for (std::int64_t row = 0; row < m; row += kRows) {
       const std::int64_t rows = std::min(kRows, m - row);
@@ -58,19 +66,38 @@ void multiply_add(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const T
       for (std::int64_t r = 0; r < kRows; ++r) {
         const std::int64_t real = row + std::min(r, rows - 1);  // a missing row repeats the last
         sources[r] = a.data + real * a.stride;
-        std::memcpy(&sums[r], c.data + real * c.stride + column, bytes);
+        copy_run<T>(&sums[r], c.data + real * c.stride + column, columns);
       }
-      multiply_panel(k, sources, panel.data(), sums);
+      multiply_panel<T>(k, sources, panel.data(), sums);
       for (std::int64_t r = 0; r < rows; ++r) {
-        std::memcpy(c.data + (row + r) * c.stride + column, &sums[r], bytes);
+        copy_run<T>(c.data + (row + r) * c.stride + column, &sums[r], columns);
       }
     }
   }
 }
 
-template void multiply_add(std::int64_t, std::int64_t, std::int64_t, Matrix<const float>,
-                           Matrix<const float>, Matrix<float>);
-template void multiply_add(std::int64_t, std::int64_t, std::int64_t, Matrix<const double>,
-                           Matrix<const double>, Matrix<double>);
+TW_VECTOR_CLONES void multiply_singles(std::int64_t m, std::int64_t n, std::int64_t k,
+                                       Matrix<const float> a, Matrix<const float> b,
+                                       Matrix<float> c) {
+  multiply(m, n, k, a, b, c);
+}
+TW_VECTOR_CLONES void multiply_doubles(std::int64_t m, std::int64_t n, std::int64_t k,
+                                       Matrix<const double> a, Matrix<const double> b,
+                                       Matrix<double> c) {
+  multiply(m, n, k, a, b, c);
+}
+
+}  // namespace
+
+template <>
+void multiply_add(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const float> a,
+                  Matrix<const float> b, Matrix<float> c) {
+  multiply_singles(m, n, k, a, b, c);
+}
+template <>
+void multiply_add(std::int64_t m, std::int64_t n, std::int64_t k, Matrix<const double> a,
+                  Matrix<const double> b, Matrix<double> c) {
+  multiply_doubles(m, n, k, a, b, c);
+}
 
 }  // namespace tilewright::simulator

@@ -252,6 +252,7 @@ void TileEvaluator<Real>::run(const Operation& operation) {
     case Family::tensor_access:
     case Family::tensor_wait:
     case Family::tensor_product:
+    case Family::tensor_copy:
     case Family::tensor_commit:
     case Family::tensor_fence:
     case Family::launch_control:

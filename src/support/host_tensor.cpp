@@ -45,6 +45,16 @@ std::string indices_up_to(std::int64_t count) {
   return count == 0 ? "there is no element" : "count from 0 to " + std::to_string(count - 1);
 }
 
+// Asked for each element: what is raised stands elsewhere, so that this may be inlined.
+[[noreturn]] void refuse_index(std::int64_t index, std::int64_t elements) {
+  refuse_tensor("element " + std::to_string(index) + " is outside a tensor of " +
+                    std::to_string(elements) + " elements",
+                indices_up_to(elements));
+}
+void check_index(std::int64_t index, std::int64_t elements) {
+  if (index < 0 || index >= elements) refuse_index(index, elements);
+}
+
 std::int64_t nearest_integer(DType dtype, double value) {
   const auto [lowest, highest] = range_of(dtype);
   const double rounded = std::nearbyint(value);
@@ -169,11 +179,7 @@ void HostTensor::set(const std::vector<std::int64_t>& indices, double value) {
 }
 
 double HostTensor::flat(std::int64_t index) const {
-  if (index < 0 || index >= elements()) {
-    refuse_tensor("element " + std::to_string(index) + " is outside a tensor of " +
-                      std::to_string(elements()) + " elements",
-                  indices_up_to(elements()));
-  }
+  check_index(index, elements());
   const std::byte* source = data() + index * size_of(dtype_);
   if (is_integer(dtype_)) return static_cast<double>(to_integer(dtype_, source));
   float value = 0;
@@ -182,7 +188,7 @@ double HostTensor::flat(std::int64_t index) const {
 }
 
 void HostTensor::set_flat(std::int64_t index, double value) {
-  flat(index);  // checks the index
+  check_index(index, elements());
   std::byte* target = data() + index * size_of(dtype_);
   if (is_integer(dtype_)) {
     from_integer(dtype_, nearest_integer(dtype_, value), target);

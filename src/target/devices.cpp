@@ -6,20 +6,25 @@ namespace tilewright::target {
 namespace {
 
 // Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
-// variants at 60 sizes (docs/log/2026-11-27-cost-by-units.md).
+// variants at 90 sizes (docs/log/2026-11-27-cost-of-pauses.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
-    .product_share = 0.92,    // fitted
-    .l2_bytes = 64,           // the port's: what is fitted freely is more
-    .l2_idle = 0.4,           // fitted, as all that follow
+    .product_share = 0.96,    // fitted, as all that follow
+    .l2_bytes = 57,           // of the port's 64
+    .l2_idle = 0.39,
     .unaligned = 1,
-    .power = 0.25,
+    .power = 0.14,
     .remote_bytes = 8.5,
     .scalar_latency = 7,
     .store_read_latency = 630,
+    .stage_latency = 750,
+    .product_wait = 46,
+    .received_bytes = 83,
+    .thread_store_bytes = 14,
+    .cluster_seconds = 0.8e-6,
     .memory_bytes = 3.6e12,
-    .launch_seconds = 5.1e-6,
+    .launch_seconds = 4.6e-6,
 };
 
 // Measured on two H200 with 18 links of NVLink between them, both directions busy.

@@ -65,6 +65,11 @@ struct Device {
     double tensor_bytes = 0;    // the same of tensor memory, by threads and products together
     double scalar_latency = 0;  // cycles from a scalar instruction to one that needs it
     double store_read_latency = 0;  // cycles until an asynchronous store has read shared memory
+    double stage_latency = 0;       // from asking for a stage of a ring until it is multiplied
+    double product_wait = 0;    // cycles for which the tensor cores pause where a warpgroup waits
+    double received_bytes = 0;  // a cycle, by copies to shared memory, whoever asks
+    double thread_store_bytes = 0;  // the same by threads to global memory
+    double cluster_seconds = 0;     // that a launch of clusters takes longer
     double memory_bytes = 0;        // a second
     double launch_seconds = 0;      // with cold caches, that of code among them
   } reached;

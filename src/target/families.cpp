@@ -57,6 +57,7 @@ constexpr bool has(Products products, ir::Family family) {
     case Family::tensor_access:
     case Family::tensor_wait:
     case Family::tensor_product:
+    case Family::tensor_copy:
     case Family::tensor_commit:
     case Family::tensor_fence:
     case Family::launch_control:

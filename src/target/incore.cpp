@@ -27,7 +27,7 @@ Target core_target(std::string name, std::string chips, Core core) {
                   Family::core_compute, Family::core_event};
   t.without = {ir::Op::elect,      ir::Op::rank,       ir::Op::epoch,       ir::Op::cluster_rank,
                ir::Op::warp_index, ir::Op::atomic_add, ir::Op::store_index, ir::Op::reduce_add};
-  t.preparation = {"fold_accumulators", "eliminate_folded"};
+  t.preparation = {"materialise_extents", "drop_selects", "fold_accumulators", "eliminate_folded"};
   t.schedules = {"core_tiles"};
   t.lowering = {"place_memories", "simplify_addresses", "eliminate_common_addresses",
                 "eliminate_dead_addresses"};
@@ -48,7 +48,7 @@ CoreProduct fractal_product() {
 
 std::vector<CoreFunctions> vector_functions(std::vector<CoreFunctions> units) {
   for (CoreFunctions& each : units) {
-    if (!each.only_fills) each.lacks = {"log1p", "expm1", "erf", "sin", "cos"};
+    if (!each.only_fills) each.lacks = {"exp2_polynomial", "log1p", "expm1", "erf", "sin", "cos"};
   }
   return units;
 }

@@ -27,8 +27,15 @@ void change_units(std::vector<Unit>& units) {
   for (Unit& unit : units) {
     if (unit.name == "tensor cores") unit.families = {Family::tensor_product};
   }
-  units.push_back({"tensor memory", {Family::tensor_access}, {}});
+  units.push_back({"tensor memory", {Family::tensor_access, Family::tensor_copy}, {}});
   units.push_back({"launch control", {Family::launch_control}, {}});
+}
+
+// PTX, tcgen05.mma with .block_scale.
+std::vector<ScaledProducts> scaled_products() {
+  return {{"mxf8f6f4", {"e4m3", "e5m2", "e2m3", "e3m2", "e2m1"}, {"ue8m0"}, {32}, 32},
+          {"mxf4", {"e2m1"}, {"ue8m0"}, {32}, 64},
+          {"mxf4nvf4", {"e2m1"}, {"ue8m0", "ue4m3"}, {16, 32}, 64}};
 }
 
 }  // namespace
@@ -40,6 +47,8 @@ Target sm_100a() {
   change_limits(t.limits);
   change_rates(t.rates);
   t.operations = families_of(Products::tensor_memory);
+  t.scaled_products = scaled_products();
+  t.float_pairs = true;  // PTX, fma.rn.f32x2
   t.without = {ir::Op::wgmma_commit, ir::Op::wgmma_wait};
   change_units(t.units);
   t.spaces.push_back({Memory::tensor, "tensor memory", "a multiprocessor",
@@ -53,8 +62,11 @@ Target sm_100a() {
   return t;
 }
 
+// PTX, "target architecture": it lacks .scale-input-d of tcgen05.mma and redux.sync of f32, and has
+// .kind::i8. No operation here stands for any of them.
 Target sm_110a() {
   Target t = sm_100a();
+  t.takes_kernels_of = t.name;
   t.name = "sm_110a";
   t.chips = "NVIDIA Blackwell: Jetson Thor";
   return t;

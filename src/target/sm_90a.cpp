@@ -73,7 +73,9 @@ std::vector<Unit> units() {
   using ir::Pipe;
   return {{"tensor cores", {Family::product}, {}},
           {"TMA", {Family::bulk_copy, Family::prefetch}, {}},
-          {"arithmetic units", {Family::computation}, {Pipe::arithmetic, Pipe::integer}},
+          {"arithmetic units",
+           {Family::computation},
+           {Pipe::arithmetic, Pipe::integer, Pipe::split_exponent}},
           // Functions of several instructions count where the first of these goes.
           {"special function units", {}, {Pipe::special, Pipe::reduced_special, Pipe::polynomial}},
           {"conversion units", {}, {Pipe::conversion}},

@@ -140,6 +140,14 @@ const Target& find_target(std::string_view name, SourceLocation where) {
       .raise();
 }
 
+bool takes_kernels(std::string_view target, std::string_view written_for) {
+  if (target == written_for) return true;
+  const auto& all = records();
+  return std::any_of(all.begin(), all.end(), [&](const auto& record) {
+    return record->name == target && record->takes_kernels_of == written_for;
+  });
+}
+
 const Target& target_of(const ir::Kernel& kernel) {
   return find_target(kernel.target, kernel.where);
 }

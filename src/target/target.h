@@ -58,6 +58,16 @@ struct Unit {
   std::vector<ir::Pipe> pipes;       // the same of functions of elements
 };
 
+// Products whose operands have a scale for every so many elements along the depth, by PTX's names.
+// Records say which a machine has. No operation stands for them yet.
+struct ScaledProducts {
+  std::string kind;                  // "mxf4nvf4"
+  std::vector<std::string> formats;  // of operands
+  std::vector<std::string> scales;
+  std::vector<std::int64_t> elements;  // that share a scale
+  std::int64_t depth = 0;              // of one product
+};
+
 struct Core;  // core.h
 
 // Where the elements of a product's result, or of its first operand in registers, have to lie.
@@ -73,7 +83,12 @@ struct Target {
   std::vector<Space> spaces;
   std::vector<Move> moves;
   std::vector<DType> product_dtypes;  // of operands
+  std::vector<ScaledProducts> scaled_products;
   RegisterLayoutOf accumulator = nullptr, product_operand = nullptr;
+  bool float_pairs = false;  // an instruction multiplies or adds two f32 of a thread
+  // Of another record, of which this one lacks nothing that kernels are written with: those for it
+  // are compiled here too.
+  std::string takes_kernels_of;
   std::vector<Unit> units;
   std::vector<ir::Family> operations;  // of the scheduled and the machine form, that it has
   std::vector<ir::Op> without;         // of these, single ones that it lacks
@@ -115,6 +130,9 @@ class AddedTarget {
 std::vector<const Target*> targets();
 // The host's among them. A usage error for an unknown name, which lists the known ones.
 const Target& find_target(std::string_view name, SourceLocation where = {});
+// Whether what is written for the one target is compiled for the other: the same, or one that takes
+// its kernels. Either may be no target's name.
+bool takes_kernels(std::string_view target, std::string_view written_for);
 // Of the kernel, which is past the tile form.
 const Target& target_of(const ir::Kernel& kernel);
 

@@ -1,13 +1,27 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
 #include <vector>
 
 #include "common/gathered.h"
 #include "compiler/device_tensors.h"
+#include "examples/example.h"
+#include "examples/incore_paged_kernels.h"
 #include "library/accuracy.h"
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
+#include "tilewright/library.h"
 #include "tilewright/library_executable.h"
+#include "tilewright/program.h"
+
+#define main run_example
+namespace paged_example {
+#include "examples/incore_paged_attention.cpp"
+}  // namespace paged_example
+#undef main
 
 // An operation that is a program, captured in a CUDA graph and run again on other numbers.
 namespace tilewright {
@@ -104,6 +118,33 @@ TEST(CallerProgramGpuTest, ReadsWhatItDoesInEachRun) {
   loaded.store(memory);
   own.y = memory.at(of.y);
   EXPECT_EQ(own.wrong(), 0);
+}
+
+// Attention over pages in four kernels, against float64.
+TEST(CallerProgramGpuTest, PagedAttentionFollowsTheTable) {
+  try {
+    runtime::Device::get(0);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const ProgramExecutable executable =
+      compile(paged_example::paged_attention(examples::paged::tile_kernels()), "cuda");
+  const runtime::Stream stream(runtime::Device::get(0));
+  const int page = examples::paged::kPage;
+  for (const auto& lengths : {std::vector<int>{0, 1, page - 1, page, page + 1, 5 * page - 3},
+                              {3 * page, 2, 4 * page, 0, 0, page + 7}}) {
+    const paged_example::Data data = paged_example::make_data(20, lengths);
+    std::vector<HostTensor> all{data.Q,       data.K,
+                                data.V,       data.table,
+                                data.lengths, HostTensor::poisoned(bf16, data.Q.shape())};
+    const compiler::DeviceTensors tensors(all);
+    tensors.synchronize();
+    executable.run(tensors.refs(), {}, stream.handle());
+    stream.synchronize();
+    tensors.download(all);
+    // Weights and results are rounded to bf16.
+    EXPECT_LT(examples::relative_error(all[5], data.wanted), 5e-3);
+  }
 }
 
 }  // namespace

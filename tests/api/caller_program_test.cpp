@@ -6,6 +6,7 @@
 #include "runtime/fake_driver.h"
 #include "runtime/nvrtc_available.h"
 #include "tilewright/hopper.h"
+#include "tilewright/kernels/attention.h"
 #include "tilewright/program.h"
 
 // Programs on the tensors and the stream of a caller.
@@ -320,6 +321,28 @@ TEST_F(CallerProgramOnFake, RunsOnGpusAllocateForNewSizesAlone) {
     EXPECT_THAT(refused, HasSubstr("2 streams for 1 rank"));
   }
   EXPECT_EQ(state_->live_allocations, 0);
+}
+
+// A counter of tiles, which comes behind all buffers of the program: a caller passes none.
+TEST_F(CallerProgramOnFake, RunsOnGpusOfACounterOfTheSchedulesOwn) {
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 64;
+  a.causal = true;
+  a.dtype = bf16;
+  const std::vector<std::int64_t> shape = {1, 200, 1, 64};
+  Program program("counted");
+  const Buffer q = program.in("q", bf16, {1, 200, 1, 64}),
+               k = program.in("k", bf16, {1, 200, 1, 64});
+  const Buffer v = program.in("v", bf16, {1, 200, 1, 64}),
+               o = program.out("o", bf16, {1, 200, 1, 64});
+  const Buffer lse = program.out("lse", f32, {1, 1, 200});
+  program.rank(0).stream().launch(kernels::attention_forward(a), {q, k, v, o, lse});
+  HostTensor Q = HostTensor::zeros(bf16, shape), K = Q, V = Q, O = Q;
+  HostTensor LSE = HostTensor::zeros(f32, {1, 1, 200});
+  ProgramExecutable executable = compile(program, "cuda");
+  executable.run_on_gpus({ref(Q), ref(K), ref(V), ref(O), ref(LSE)});
+  EXPECT_EQ(state_->launches, 1);
 }
 
 TEST_F(CallerProgramOnFake, RunsOnGpusOfSeveralStreams) {

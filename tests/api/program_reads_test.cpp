@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "check/program_proof.h"
 #include "common/error_text.h"
 #include "common/gathered.h"
 #include "common/programs.h"
 #include "common/schedules.h"
 #include "ir/program_text.h"
+#include "library/program_simulation.h"
 #include "tilewright/program.h"
 
 // What a program does hangs on elements of buffers, as each run finds them.
@@ -61,6 +63,47 @@ TEST(ProgramReads, AreSimulatedUnderManySchedules) {
   ASSERT_TRUE(report.ok()) << text_of(report);
   tensors.y = memory.at(of.y);
   EXPECT_EQ(tensors.wrong(), 0);
+}
+
+// A neighbour of what is meant, a turn more or less, a condition that holds elsewhere.
+TEST(ProgramReads, SeededFaultsAreFound) {
+  const Gathered of;
+  const ir::Program& recorded = of.program.finish();
+  const DimValues sizes{{"batch", 3}, {"slots", 20}, {"most", 3}};
+  std::vector<checks::ProgramCase> cases;
+  std::vector<ir::Kernel> machine;
+  for (const std::vector<double>& lengths : {std::vector<double>{6, 0, 12}, {3, 9, 0}}) {
+    ProgramMemory memory(of.program, sizes);
+    GatheredTensors tensors;
+    memory.at(of.x) = tensors.x;
+    memory.at(of.table) = HostTensor::from_values(i32, {3, 3}, {4, 0, 2, 1, 3, 2, 2, 3, 1});
+    memory.at(of.lengths) = HostTensor::from_values(i32, {3}, lengths);
+    memory.at(of.y) = tensors.y;
+    const simulator::Rebind rebind = [&recorded, sizes,
+                                      before = memory.tensors](const auto& change) {
+      ir::Program changed = recorded;
+      change(changed);
+      return ir::bind_program(changed, sizes, 2, ir::contents_of(before.front()));
+    };
+    checks::ProgramCase& each = cases.emplace_back();
+    each.program = rebind([](ir::Program&) {});
+    each.machine.multiprocessors = 2;
+    each.before = memory.tensors;
+    each.recorded = recorded;
+    each.rebind = rebind;
+  }
+  machine = library::machine_forms(cases.front().program, "sm_90a").front();
+  checks::ProofOptions how;
+  how.mutants.emplace();
+  const auto listed = checks::list_mutants(cases.front().program, machine, false, recorded);
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (listed[i].kind->number >= 58) how.mutants->insert(i);
+  }
+  EXPECT_EQ(how.mutants->size(), 11u);
+  for (const checks::MutantResult& result : checks::prove_program(cases, machine, how)) {
+    EXPECT_EQ(result.verdict, checks::MutantResult::Verdict::caught)
+        << result.mutant.operation << " " << result.mutant.change << ": " << result.reason;
+  }
 }
 
 // Two streams in a loop: each turn has an event of its own, and without it the turns race.

@@ -99,7 +99,12 @@ TEST_F(RanksGpuTest, OperationsOfTheLibrary) {
   for (const auto& [name, settings] : std::vector<std::pair<const char*, std::vector<std::string>>>{
            {"gemm_reduce_scatter", with(product, "parts=f32")},
            {"gemm_reduce_scatter", with(product, "bias=true")},
+           {"gemm_reduce_scatter", with(product, "schedule=128x256_copied")},
+           {"gemm_reduce_scatter", with(product, "schedule=128x256_reduced")},
            {"all_gather_gemm", with(product, "dtype=f16")},
+           {"projection_all_to_all",
+            {"batch=2", "tokens=77", "heads=6", "kv_heads=2", "bias=true"}},
+           {"projection_all_to_all_varlen", {"tokens=300", "k=328", "heads=6", "kv_heads=1"}},
            {"all_to_all", with(tokens, "kv_heads=1")},
            {"all_to_all", with(tokens, "schedule=copy")},
            {"all_to_all_back", with(tokens, "dtype=f32")},

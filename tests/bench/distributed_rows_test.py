@@ -91,12 +91,15 @@ def logged(launch):
 
 class LikeForLike(unittest.TestCase):
     def side(self, operation):
+        if operation == "projection_all_to_all":
+            return distributed_products.ProjectionSide(operation, 64, 512, 16, 2, "gpu", made)
         if operation in PRODUCTS:
             return distributed_products.ProductSide(operation, 64, 32, 16, 2, "gpu", made)
         return distributed_exchanges.ExchangeSide(operation, 1, 2, "gpu", made)
 
     def test_no_launch_allocates(self):
-        for operation in (*PRODUCTS, *distributed_exchanges.OPERATIONS):
+        for operation in (*PRODUCTS, "projection_all_to_all",
+                          *distributed_exchanges.OPERATIONS):
             for name, launch in self.side(operation).launches("group").items():
                 self.assertNotIn(("allocate",), logged(launch), f"{operation}, {name}")
 

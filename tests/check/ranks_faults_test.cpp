@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iostream>
 #include <map>
 #include <string>
 #include <vector>
@@ -97,7 +98,10 @@ std::map<int, int> caught_in(const ir::Program& program, int ctas) {
        prove_program({program_case(program, how, 0)},
                      library::machine_forms(program, ir::default_target()).front(), options)) {
     SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);
-    if (result.verdict == MutantResult::Verdict::undecided) ++caught[kUndecided];
+    if (result.verdict == MutantResult::Verdict::undecided) {
+      ++caught[kUndecided];
+      std::cout << "undecided: " << result.mutant.operation << ", " << result.mutant.change << "\n";
+    }
     if (result.verdict != MutantResult::Verdict::caught) continue;
     EXPECT_TRUE(result.right_class) << result.fault.message;
     ++caught[result.kind->number];
@@ -120,6 +124,35 @@ TEST(RanksFaults, OfAnAllGatherWithGemm) {
   std::map<int, int> caught = caught_in(program, 2);
   for (const int kind : {23, 27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
   EXPECT_EQ(caught[kUndecided], 0);
+}
+
+// The same of parts that copy engines take from where the kernel has left them, and of parts that
+// TMA adds to a sum that is zero when its owner has begun.
+TEST(RanksFaults, OfPartsThatAreCopiedOrAdded) {
+  kernels::GemmReduceScatter o;
+  o.gemm.block_m = 64;
+  o.gemm.block_n = 32;
+  o.gemm.warpgroups = 1;
+  for (const auto by : {kernels::PartsBy::copies, kernels::PartsBy::reduction}) {
+    o.parts_by = by;
+    // Of a block that is copied two CTAs have a tile each, and one CTA ends with a tile that it
+    // sends.
+    const Program recorded = kernels::gemm_reduce_scatter_sm90(o);
+    const RanksSubject subject(recorded, {{"m", 60}, {"n", 72}, {"k", 24}}, 4);
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+      ASSERT_EQ(subject.symptom(subject.machine(), seed, 3), "");
+    }
+    EXPECT_GT(subject.expect_found(23, 3), 2);
+    EXPECT_GT(subject.expect_found(24, 3), 0);
+    EXPECT_GT(subject.expect_found(16, 1), 0);
+    if (by != kernels::PartsBy::copies) continue;
+    // All of its four blocks have tiles.
+    const ir::Program program =
+        ir::bind_program(recorded.finish(), DimValues{{"m", 513}, {"n", 40}, {"k", 8}}, 2);
+    std::map<int, int> caught = caught_in(program, 2);
+    for (const int kind : {27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
+    EXPECT_EQ(caught[kUndecided], 0);
+  }
 }
 
 // The same of keys that warps of the kernel push while attention runs: none of them is read before

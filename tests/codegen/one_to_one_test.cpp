@@ -77,6 +77,8 @@ const Row kRows[] = {
     {{Op::tcgen05_commit},
      {"tcgen05_commit(", "tcgen05_commit_pair(", "tcgen05_commit_multicast_pair("},
      "tcgen05.commit."},
+    {{Op::tcgen05_cp}, {"tcgen05_cp_"}, "tcgen05.cp."},
+    {{Op::tcgen05_shift}, {"tcgen05_shift("}, "tcgen05.shift."},
     {{Op::tcgen05_ld}, {"tcgen05_ld_x", "tcgen05_ld_16x256b_x"}, "tcgen05.ld."},
     {{Op::tcgen05_st}, {"tcgen05_st_x", "tcgen05_st_16x128b_x"}, "tcgen05.st."},
     {{Op::tcgen05_wait_ld}, {"tcgen05_wait_ld("}, "tcgen05.wait::ld."},

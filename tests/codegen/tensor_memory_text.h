@@ -42,6 +42,9 @@ tcgen05_mma_ss %6, %21, %1, %10, %2, %10, %15 {m = 128, n = 64, k = 16, instruct
 tcgen05_mma_ss %6, %21, %1, %10, %2, %10, %16 {m = 128, n = 64, k = 16, instruction = 135267472, descriptor_a = 281479288455172, descriptor_b = 281479288455172, step_a = 32, step_b = 32}
 tcgen05_mma_ts %6, %21, %7, %22, %2, %10, %16 {m = 128, n = 64, k = 16, instruction = 135267472, descriptor_b = 281479288455172, step_b = 64}
 tcgen05_mma_ss %6, %21, %3, %10, %3, %10, %16 {m = 128, n = 64, k = 32, instruction = 135266320, descriptor_a = 281479288455172, descriptor_b = 281479288455172, step_a = 0, step_b = 32}
+tcgen05_shift %6, %21
+tcgen05_cp %7, %22, %1, %10 {m = 128, row_bytes = 32, descriptor_a = 281479288455172, step_a = 64}
+tcgen05_cp %7, %22, %1, %10 {m = 32, row_bytes = 16, descriptor_a = 281479288455172}
 tcgen05_commit %5, %10
 named_sync %10 {first = 3, threads = 160}
 tcgen05_dealloc %7, %22
@@ -76,6 +79,10 @@ tcgen05_ld %31, %6, %37 {count = 32, register = 0}
 tcgen05_ld %31, %6, %40 {count = 32, register = 32}
 tcgen05_ld %42, %6, %37 {count = 32, register = 0, row_bytes = 32}
 tcgen05_wait_ld %31, %42
+compute %31, %31, %31 {function = add, maps = maps[[1:64:1], [1:64:1]]}
+compute %31, %31, %31 {function = mul, maps = maps[[1:64:1], [1:64:1]]}
+compute %31, %31, %31, %31 {function = fma, maps = maps[[1:64:1], [1:64:1], [1:64:1]]}
+compute %31, %31, %31 {function = sub, maps = maps[[1:64:1], [1:64:1]]}
 tcgen05_fence_before
 store_registers %0, %31, %10, %10, %12, %13 {sizes = [128, 64], layout = register_layout[128x64|r:64@1:1|l:32@0:1|w:4@0:32]}
 named_sync %10 {first = 3, threads = 160}

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fake_cuda/fake_ipc.h"
@@ -331,6 +332,10 @@ int cuStreamQuery(CUstream_st* stream) {
 }
 int cuStreamIsCapturing(CUstream_st*, int* status) {
   *status = fake_cuda_state.capturing;
+  return 0;
+}
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, fake_cuda_state.capture_mode);
   return 0;
 }
 int cuStreamWaitEvent(CUstream_st* stream, CUevent_st* event, unsigned) {

@@ -21,6 +21,7 @@ struct FakeCudaState {
   int synchronise_milliseconds;  // that waiting for a stream takes
   int capability;                // its major number; 0: 9
   int capturing;                 // whether all streams are
+  int capture_mode;              // of all threads
   int reaches_nobody;            // whether no device maps shared memory
   int visible[8];                // of each number the GPU that it is, plus 1; 0: of that number
   int without_descriptors;       // whether no device hands out descriptors of its memory

@@ -31,6 +31,8 @@ body () {
     %9: i32 = shared_load %3, %6
     tcgen05_mma_ss %5, %9, %1, %6, %2, %6, %7 {m = 128, n = 64, k = 16, instruction = 135267472, descriptor_a = 281479288455172, descriptor_b = 281479288455172}
     tcgen05_mma_ts %5, %9, %5, %9, %2, %6, %7 {m = 128, n = 64, k = 16, instruction = 135267472, descriptor_b = 281479288455172}
+    tcgen05_shift %5, %9
+    tcgen05_cp %5, %9, %1, %6 {m = 128, row_bytes = 32, descriptor_a = 281479288455172}
     tcgen05_commit %4, %6
     tcgen05_relinquish
     tcgen05_dealloc %5, %9
@@ -91,6 +93,8 @@ TEST(TensorMemoryIr, WhatNoInstructionHasIsRefused) {
               HasSubstr("48 registers, expected a power of two up to 128"));
   EXPECT_THAT(problem_with("register = 32, count = 32", "register = 48, count = 32"),
               HasSubstr("registers 48 to 79 of"));
+  EXPECT_THAT(problem_with("m = 128, row_bytes = 32", "m = 32, row_bytes = 32"),
+              HasSubstr("32 rows of 32 bytes, expected 128 of 16 or 32, or 32 of 16"));
   EXPECT_THAT(problem_with("tcgen05_commit %4", "tcgen05_commit %5"),
               HasSubstr("which is tensor_memory<64>, expected mbarriers"));
 }

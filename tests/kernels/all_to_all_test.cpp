@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error_text.h"
+#include "kernels/reference_exchanges.h"
 
 // Exchanges of heads against tokens, on simulated GPUs and on the interpreter. Each element of a
 // result is one of an input, so that they are compared bit by bit.
@@ -255,6 +259,134 @@ TEST(AllToAllTest, WhatItDoesNotTake) {
   EXPECT_THAT(refused([](auto& o) { o.dim = 12; }), HasSubstr("rows of 24 bytes of Q"));
   EXPECT_THAT(refused([](auto& o) { o.packed = true; }, all_to_all_copied),
               HasSubstr("the host does not know their lengths"));
+}
+
+struct ProjectionSizes {
+  std::int64_t batch = 2, tokens = 19, k = 40;
+  PartLengths lengths = {};  // packed
+};
+
+// The worst result's difference from float64, relative.
+double projection_error(const ProjectionAllToAll& o, const ProgramMemory& memory) {
+  const std::size_t results = 2 + (o.bias ? 1 : 0) + (o.heads.packed ? 1 : 0);
+  std::vector<HostTensor> inputs;
+  for (const std::vector<HostTensor>& of_rank : memory.tensors) {
+    inputs.insert(inputs.end(), of_rank.begin(),
+                  of_rank.begin() + static_cast<std::ptrdiff_t>(results));
+  }
+  const std::vector<std::vector<double>> wanted = projection_all_to_all_reference(
+      {o.heads.ranks, o.heads.heads, o.heads.kv_heads, o.heads.packed}, o.heads.dim, o.bias,
+      inputs);
+  double worst = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const HostTensor& got = memory.tensors[i / 3][results + i % 3];
+    double squares = 0, error = 0;
+    for (std::size_t at = 0; at < wanted[i].size(); ++at) {
+      const double value = got.flat(static_cast<std::int64_t>(at));
+      squares += wanted[i][at] * wanted[i][at];
+      error += std::isfinite(value) ? std::pow(value - wanted[i][at], 2) : INFINITY;
+    }
+    worst = std::max(worst, std::sqrt(error / std::max(squares, 1e-30)));
+  }
+  return worst;
+}
+
+ProgramMemory projection_memory(const Program& program, const ProjectionAllToAll& o,
+                                const ProjectionSizes& sizes) {
+  ProgramMemory memory(program, {{"batch", sizes.batch}, {"tokens", sizes.tokens}, {"k", sizes.k}},
+                       5);
+  if (!o.heads.packed) return memory;
+  for (auto& of_rank : memory.tensors) of_rank[o.bias ? 3 : 2] = first_rows_of(sizes.lengths);
+  return memory;
+}
+
+// The explicit form behind several runs, and the meaning.
+void check(const ProjectionAllToAll& o, const ProjectionSizes& sizes,
+           const ExchangeRuns& how = {.runs = 2, .multiprocessors = 2}) {
+  SCOPED_TRACE(testing::Message() << o.heads.ranks << " ranks, heads " << o.heads.heads << "/"
+                                  << o.heads.kv_heads << ", dim " << o.heads.dim);
+  constexpr double kAllowed = 4e-3;
+  const Program program = projection_all_to_all_sm90(o);
+  ProgramMemory memory = projection_memory(program, o, sizes);
+  SimulationOptions options;
+  options.schedules = how.schedules;
+  options.runs = how.runs;
+  options.multiprocessors = how.multiprocessors;
+  options.strict = true;
+  const SimulationReport report = simulate(program, memory, options);
+  ASSERT_TRUE(report.ok()) << report.faults.front().text;
+  EXPECT_LT(projection_error(o, memory), kAllowed);
+
+  const Program meaning = projection_all_to_all(o);
+  ProgramMemory of_meaning = projection_memory(meaning, o, sizes);
+  std::vector<TensorRef> tensors;
+  for (auto& of_rank : of_meaning.tensors) {
+    for (HostTensor& tensor : of_rank) tensors.push_back(ref(tensor));
+  }
+  compile(meaning, "interpreter").run(tensors);
+  EXPECT_LT(projection_error(o, of_meaning), kAllowed);
+}
+
+ProjectionAllToAll small_projection(int ranks, int heads, int kv_heads, int dim) {
+  ProjectionAllToAll o;
+  o.heads.ranks = ranks;
+  o.heads.heads = heads;
+  o.heads.kv_heads = kv_heads;
+  o.heads.dim = o.heads.dim_v = dim;
+  return o;
+}
+
+// Tiles of several heads and of one, of which a part is Q's and a part K's, and heads that end
+// inside a panel.
+TEST(ProjectionAllToAllTest, HeadsGoToTheirRanks) {
+  check(small_projection(2, 6, 2, 64), {}, {.schedules = 3, .runs = 3, .multiprocessors = 2});
+  ProjectionAllToAll o = small_projection(2, 2, 2, 80);
+  o.bias = true;
+  check(o, {.batch = 1, .tokens = 140, .k = 72});
+  o.heads.dtype = f16;
+  check(o, {.tokens = 1, .k = 8});
+}
+
+TEST(ProjectionAllToAllTest, FewerKvHeadsThanRanks) {
+  check(small_projection(4, 4, 1, 16), {.batch = 1, .tokens = 5, .k = 24});
+  check(small_projection(4, 4, 2, 16), {.batch = 1, .tokens = 5, .k = 24});
+}
+
+// Sequences that a rank has nothing of, and tokens of no sequence before a tile's end.
+TEST(ProjectionAllToAllTest, PackedSequences) {
+  ProjectionAllToAll o = small_projection(2, 2, 2, 16);
+  o.heads.packed = o.bias = true;
+  check(o, {.batch = 3, .tokens = 40, .k = 24, .lengths = {{9, 0, 31}, {20, 13, 7}}});
+}
+
+TEST(ProjectionAllToAllTest, NothingToProject) {
+  const ProjectionAllToAll o = small_projection(2, 2, 2, 16);
+  check(o, {.tokens = 0});
+  check(o, {.batch = 0});
+}
+
+TEST(ProjectionAllToAllTest, ToleranceSeesAHeadOfAnotherRank) {
+  const ProjectionAllToAll o = small_projection(2, 2, 2, 16);
+  const Program program = projection_all_to_all_sm90(o);
+  ProgramMemory memory = projection_memory(program, o, {});
+  ASSERT_TRUE(simulate(program, memory).ok());
+  std::swap(memory.tensors[0][2], memory.tensors[1][2]);
+  EXPECT_GT(projection_error(o, memory), 0.1);
+}
+
+TEST(ProjectionAllToAllTest, WhatItDoesNotTake) {
+  const auto refused = [](const std::function<void(ProjectionAllToAll&)>& change) {
+    ProjectionAllToAll o = small_projection(2, 2, 2, 64);
+    change(o);
+    return test::usage_error_of([&] { projection_all_to_all_sm90(o); });
+  };
+  EXPECT_THAT(refused([](auto& o) { o.heads.dim_v = 32; }),
+              HasSubstr("dim_v is 32 beside a dim of 64"));
+  EXPECT_THAT(refused([](auto& o) { o.heads.dim = o.heads.dim_v = 264; }), HasSubstr("dim is 264"));
+  EXPECT_THAT(refused([](auto& o) { o.heads.dim = o.heads.dim_v = 12; }),
+              HasSubstr("rows of 24 bytes"));
+  EXPECT_THAT(refused([](auto& o) { o.heads.dtype = f32; }), HasSubstr("no product of f32"));
+  EXPECT_THAT(refused([](auto& o) { o.heads.ranks = 3; }), HasSubstr("2 heads for 3 ranks"));
 }
 
 }  // namespace

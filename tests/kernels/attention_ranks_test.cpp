@@ -433,6 +433,31 @@ TEST(RingAttention, AgreesWithFloat64OnTheInterpreter) {
               "interpreter");
   check_entry("sequence_parallel_varlen_attention_backward",
               {"ranks=2", "queries=45", "keys=41", "batch=3", "causal=true"}, "interpreter");
+  check_entry("sequence_parallel_varlen_attention_backward",
+              {"ranks=3", "queries=20", "keys=33", "batch=2", "sinks=true"}, "interpreter");
+}
+
+// Halves of an odd number of rows, a piece that sees nothing of a rank, and several tiles of it.
+TEST(RingAttention, ExplicitSteps) {
+  for (const std::vector<std::string>& settings : std::vector<std::vector<std::string>>{
+           {"schedule=sm90", "ranks=2", "queries=149", "keys=149", "causal=true", "shards=zig_zag",
+            "sinks=true"},
+           {"schedule=sm90", "ranks=3", "queries=21", "keys=70", "batch=2"},
+           {"schedule=sm90", "ranks=3", "queries=20", "keys=20", "causal=true", "softcap=15"}}) {
+    check_entry("ring_attention", settings, "sim:sm_90a");
+  }
+  SequenceParallelAttention o = small(2, false);
+  o.attention.window = 5;
+  o.attention.causal = true;
+  EXPECT_THAT(test::usage_error_of([&] { ring_attention_sm90(o); }), HasSubstr("window is 5"));
+}
+
+// By heads, and of sequences some of which a rank has nothing of.
+TEST(SequenceParallelAttentionTest, PackedGradientsByHeads) {
+  check_entry("sequence_parallel_varlen_attention_backward",
+              {"schedule=sm90", "ranks=2", "queries=45", "keys=41", "batch=3", "causal=true",
+               "lse_gradient=true", "shards=zig_zag"},
+              "sim:sm_90a");
 }
 
 // What a rank has at a step comes while it works at the step before, and ranks are a run ahead of
@@ -442,8 +467,8 @@ TEST(RingAttention, IsWithoutFaultsOnSimulatedGpus) {
   o.attention.heads = o.attention.kv_heads = 1;
   o.attention.dim = o.attention.dim_v = 16;
   o.attention.block_q = o.attention.block_k = 64;
-  for (const bool gradients : {false, true}) {
-    const Program program = gradients ? ring_attention_backward(o) : ring_attention(o);
+  for (const Program& program :
+       {ring_attention(o), ring_attention_backward(o), ring_attention_sm90(o)}) {
     ProgramMemory memory(program, {{"batch", 1}, {"queries", 20}, {"keys", 20}}, 7);
     SimulationOptions options;
     options.schedules = 4;

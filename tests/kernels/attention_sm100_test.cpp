@@ -110,6 +110,20 @@ TEST_P(AttentionSm100, OfAllDims) {
   }
 }
 
+// Exponentials by a polynomial, of all keys, of none, and of what ships: with rows of which nothing
+// is visible in some parts, and scores far below the maximum.
+TEST_P(AttentionSm100, ExponentialsByAPolynomial) {
+  Problem p = problem(140, 300, true);
+  p.options.scale = 4;
+  p.options = with_sm100_blocks(p.options, GetParam());
+  const bool in_registers = GetParam() != AttentionRoles::one_tile_shared;
+  EXPECT_EQ(p.options.polynomial_keys > 0, in_registers);
+  for (const int keys : {0, p.options.block_k}) {
+    p.options.polynomial_keys = in_registers ? keys : 0;
+    check(p);
+  }
+}
+
 TEST_P(AttentionSm100, HeadsWindowsCapsAndSinks) {
   struct Heads {
     int heads, kv_heads, window;
@@ -185,6 +199,10 @@ TEST_P(AttentionSm100, RefusesWhatItDoesNotTake) {
   EXPECT_THAT(refused([](Attention& a) { a.block_q = 192; }), HasSubstr("block_q is 192"));
   EXPECT_THAT(refused([](Attention& a) { a.block_k = 144; }), HasSubstr("block_k is 144"));
   EXPECT_THAT(refused([](Attention& a) { a.in_pairs = true; }), HasSubstr("in_pairs is set"));
+  EXPECT_THAT(refused([](Attention& a) { a.polynomial_keys = 24; }),
+              HasSubstr("polynomial_keys is 24"));
+  EXPECT_THAT(refused([](Attention& a) { a.polynomial_keys = 144; }),
+              HasSubstr("polynomial_keys is 144"));
   EXPECT_THAT(refused([](Attention& a) { a.dim = a.dim_v = 256; }),
               testing::AnyOf(HasSubstr("do not fit 512 columns of tensor memory"),
                              HasSubstr("bytes of shared memory")));
@@ -211,6 +229,26 @@ TEST(AttentionSm100Test, KernelsAreThoseOfTheirTarget) {
   EXPECT_THAT(error_of(attention_forward_sm100(with_sm100_blocks(a)), "sm_90a"),
               HasSubstr("sm_90a"));
   EXPECT_THAT(error_of(attention_forward_sm90(a), "sm_100a"), HasSubstr("sm_100a"));
+}
+
+// Jetson Thor lacks nothing that the kernels are written with.
+TEST(AttentionSm100Test, ThorTakesThemToo) {
+  const Attention a = with_sm100_blocks({});
+  const ir::Kernel traced = attention_forward_sm100(a).finish();
+  const ir::Kernel machine = compiler::compile_to_machine(traced, "sm_110a").kernel;
+  EXPECT_EQ(machine.target, "sm_110a");
+  test::expect_right(
+      {"attention_forward", {"schedule=sm100", "heads=1", "queries=40", "keys=40", "causal=true"}},
+      "sim:sm_110a");
+  test::expect_right({"gemm", {"m=130", "n=40", "k=40"}}, "sim:sm_110a");
+  // A kernel for it may use what sm_100a lacks.
+  Kernel kernel("thor");
+  kernel.target("sm_110a");
+  kernel.ctas(1);
+  kernel.roles({role("nothing", warps(1), registers(64), [] {})});
+  const std::string error =
+      test::usage_error_of([&] { compiler::compile_to_machine(kernel.finish(), "sm_100a"); });
+  EXPECT_THAT(error, HasSubstr("kernel thor is written for sm_110a"));
 }
 
 }  // namespace

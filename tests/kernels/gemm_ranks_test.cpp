@@ -150,6 +150,32 @@ TEST(GemmReduceScatterTest, PartsOfF32) {
   check(o, {}, {.schedules = 2});
 }
 
+// Blocks with and without tiles, more bands of rows than one, runs that leave late, and parts that
+// the warp that loads fetches.
+TEST(GemmReduceScatterTest, PartsByCopyEngines) {
+  GemmReduceScatter o = small_tiles(3);
+  o.parts_by = PartsBy::copies;
+  check(o, {}, {.schedules = 2});
+  check(o, {1, 8, 8}, {.runs = 2});
+  o.ranks = 2;
+  check(o, {530, 72, 24}, {.schedules = 2, .multiprocessors = 5});
+  o.gemm.block_n = 128;
+  check(o, {70, 264, 72});
+  o.parts = f32;
+  check(o, {70, 40, 0});
+}
+
+// By TMA, with runs that leave late.
+TEST(GemmReduceScatterTest, PartsThatAreAddedWhereTheyBelong) {
+  GemmReduceScatter o = small_tiles(2);
+  o.parts_by = PartsBy::reduction;
+  check(o, {}, {.schedules = 3});
+  check(o, {1, 8, 8}, {.runs = 2});
+  o.parts = f32;
+  o.gemm.block_n = 256;
+  check(o, {70, 304, 72}, {.schedules = 2});
+}
+
 TEST(GemmReduceScatterTest, HalfPrecisionWithoutScaleAndBias) {
   GemmReduceScatter o = small_tiles(2);
   o.gemm.dtype = o.parts = f16;
@@ -297,6 +323,16 @@ TEST(GemmReduceScatterTest, WhatItDoesNotTake) {
   EXPECT_THAT(refused([](auto& o) { o.gemm.dtype = f8e4m3; }), HasSubstr("operands of f8e4m3"));
   EXPECT_THAT(refused([](auto& o) { o.share_ranks = true; }),
               HasSubstr("1 CTAs share the tiles of B of 2 ranks"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.parts_by = PartsBy::copies;
+                o.gemm.share_b = 2;
+              }),
+              HasSubstr("whose parts are not sent by TMA alone"));
+  EXPECT_THAT(refused([](auto& o) {
+                o.parts_by = PartsBy::reduction;
+                o.ranks = 4;
+              }),
+              HasSubstr("several GPUs would add to one element"));
 }
 
 // Who passed what.

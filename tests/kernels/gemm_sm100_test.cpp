@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 #include "codegen/print.h"
@@ -65,6 +66,27 @@ Gemm narrow() {
   return g;
 }
 
+// All of A and B into a stage.
+RoleSpec loads_all(Ring& ring, const Tensor& a, const Tensor& b) {
+  return role("load", warps(1), registers(64), [&ring, &a, &b] {
+    ring.produce([&](const Slot& slot) {
+      tma_load(a(all, all), slot[0]);
+      tma_load(b(all, all), slot[1]);
+    });
+  });
+}
+
+// C of a run of a kernel of A B^T is right.
+void check_small(const Kernel& kernel, std::array<std::int64_t, 3> sizes) {
+  const auto [m, n, k] = sizes;
+  Padded a = Padded::normal(bf16, {m, k}, 1), b = Padded::normal(bf16, {n, k}, 2), c(f32, {m, n});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  const simulator::MachineReport report = simulator::run_machine(machine_of(kernel), arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
+  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+}
+
 // Operands that begin inside of the tiles that were copied: the halves of a depth of two panels.
 TEST(GemmSm100Test, PartsOfTheDepthOfOperands) {
   constexpr int kRows = 128, kColumns = 64, kDepth = 128, kHalf = 64, kThreads = 32 + 128;
@@ -78,13 +100,7 @@ TEST(GemmSm100Test, PartsOfTheDepthOfOperands) {
   Ring sums(kernel, "sums", stages(1), {});
   const TensorMemory memory(kernel, "tensor_memory", kColumns);
   NamedBarrier allocated(kernel, kThreads), stored(kernel, kThreads);
-  kernel.roles({role("load", warps(1), registers(64),
-                     [&] {
-                       ring.produce([&](const Slot& slot) {
-                         tma_load(A(all, all), slot[0]);
-                         tma_load(B(all, all), slot[1]);
-                       });
-                     }),
+  kernel.roles({loads_all(ring, A, B),
                 role("multiply", warps(1), registers(64),
                      [&] {
                        memory.allocate();
@@ -111,13 +127,7 @@ TEST(GemmSm100Test, PartsOfTheDepthOfOperands) {
                   store(C(all, all), tile);
                   stored.sync();
                 })});
-  Padded a = Padded::normal(bf16, {kRows, kDepth}, 1),
-         b = Padded::normal(bf16, {kColumns, kDepth}, 2), c(f32, {kRows, kColumns});
-  Arguments arguments;
-  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
-  const simulator::MachineReport report = simulator::run_machine(machine_of(kernel), arguments, {});
-  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
-  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+  check_small(kernel, {kRows, kColumns, kDepth});
 }
 
 // activation(A B^T + bias) + residual, and what the activation was given.
@@ -345,13 +355,7 @@ TEST(GemmSm100Test, ProductsOfOneLineOnSeveralColumns) {
   Ring sums(kernel, "sums", stages(1), {});
   const TensorMemory memory(kernel, "memory", 128);
   NamedBarrier allocated(kernel, 160), freed(kernel, 160);
-  kernel.roles({role("load", warps(1), registers(64),
-                     [&] {
-                       ring.produce([&](const Slot& slot) {
-                         tma_load(A(all, all), slot[0]);
-                         tma_load(B(all, all), slot[1]);
-                       });
-                     }),
+  kernel.roles({loads_all(ring, A, B),
                 role("multiply", warps(1), registers(64),
                      [&] {
                        memory.allocate();
@@ -373,13 +377,7 @@ TEST(GemmSm100Test, ProductsOfOneLineOnSeveralColumns) {
                   sums.release(sum);
                   freed.sync();
                 })});
-  Padded a = Padded::normal(bf16, {128, 64}, 1), b = Padded::normal(bf16, {128, 64}, 2),
-         c(f32, {128, 128});
-  Arguments arguments;
-  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
-  const simulator::MachineReport report = simulator::run_machine(machine_of(kernel), arguments, {});
-  ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
-  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+  check_small(kernel, {128, 128, 64});
 }
 
 // Hand-overs that are no rings: each CTA loads, multiplies and stores twice, by one place of each.
@@ -520,6 +518,19 @@ TEST(GemmSm100Test, MisuseOfPairsIsAnErrorAtItsLine) {
               }),
               HasSubstr("the ring \"ring\" is of pairs of CTAs, and the kernel's tensor memory is "
                         "not"));
+  EXPECT_THAT(
+      error_of([] {
+        Kernel kernel("k");
+        kernel.target("sm_100a");
+        kernel.ctas(2, 2);
+        const TensorMemory memory(kernel, "sums", 64, CtaGroup::pair);
+        Ring ring(kernel, "ring", stages(1), {});
+        kernel.roles({role("multiply", warps(1), registers(64), [&] {
+          memory.allocate();
+          ring.commit(ring.reserve());
+        })});
+      }),
+      HasSubstr("commit: the ring \"ring\" is of this CTA, and the products are of a pair"));
   EXPECT_THAT(error_of([] {
                 Kernel kernel("k");
                 kernel.target("sm_100a");

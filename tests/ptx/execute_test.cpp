@@ -65,6 +65,16 @@ TEST(PtxExecute, FloatsAndConversions) {
   EXPECT_EQ(result("mov.f32 %f1, 0f00000001; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"),
             0x3f800000u);
   EXPECT_EQ(result("mov.f32 %f1, 0fc3200000; ex2.approx.ftz.f32 %f2, %f1; mov.b32 %r1, %f2;"), 0u);
+  // 2^24 - 1/4 is no float: downwards it is 2^24 - 1.
+  EXPECT_EQ(real("mov.f32 %f1, 0f4b800000; mov.f32 %f2, 0fbe800000; add.rm.f32 %f3, %f1, %f2; "
+                 "mov.b32 %r1, %f3;"),
+            16777215);
+  // Two at a time: 1 * 2 + 1 and 3 * 2 + 3, of which the second comes out.
+  EXPECT_EQ(real("mov.f32 %f1, 0f3f800000; mov.f32 %f2, 0f40400000; mov.f32 %f3, 0f40000000; "
+                 "mov.b64 %rd3, {%f1, %f2}; mov.b64 %rd2, {%f3, %f3}; "
+                 "fma.rn.f32x2 %rd3, %rd3, %rd2, %rd3; mov.b64 {%f1, %f2}, %rd3; "
+                 "mov.b32 %r1, %f2;"),
+            9.0f);
   // 2^24 + 1 is no float: to nearest it is 2^24, and 2^24 + 1.5 towards zero is 2^24 too.
   EXPECT_EQ(real("mov.f32 %f1, 0f4b800000; mov.f32 %f2, 0f3fc00000; add.rz.f32 %f3, %f1, %f2; "
                  "mov.b32 %r1, %f3;"),

@@ -1,10 +1,13 @@
 """Calls of tilewright.torch.attention that go to the kernels without PyTorch's dispatcher: the same
 results, and only where nobody else has a part in them. And which kernel a call takes."""
 
+import threading
+import types
 import unittest
 from unittest import mock
 
 import torch
+from tilewright import TilewrightError
 from tilewright.torch import (
     _attention,
     _run,
@@ -124,14 +127,10 @@ class Direct(unittest.TestCase):
 
     def test_transforms(self):
         given = operands()
-        attention(*given)
-        gradient = torch.func.grad(lambda q: attention(q, *given[1:]).square().sum())
-        leaf, = leaves(given[0])
-        wanted, = torch.autograd.grad(attention(leaf, *given[1:]).square().sum(), leaf)
-        try:
-            self.assertTrue(torch.equal(gradient(given[0]), wanted))
-        except RuntimeError as error:  # PyTorch has the function say how it is transformed
-            self.assertIn("setup_context", str(error))
+        wanted = attention(*given)
+        batch = [tensor.expand(3, *tensor.shape) for tensor in given]
+        for each in torch.vmap(attention)(*batch):
+            self.assertTrue(torch.equal(each, wanted))
 
     def test_tensors_of_other_kinds(self):
         q, k, v = operands()
@@ -184,6 +183,55 @@ class Direct(unittest.TestCase):
         for given in ((1, k, v), (q, None, v)):
             with self.assertRaises(RuntimeError):
                 attention(*given)
+
+
+class Ahead(unittest.TestCase):
+    """The gradients' kernel is built while the forward pass still is."""
+
+    def setUp(self):
+        self.made, self.begun, self.go_on = [], threading.Event(), threading.Event()
+        for patch in (mock.patch.object(_run, "Kernel", self.make),
+                      mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: False),
+                      mock.patch.dict(_run._kernels, clear=True),
+                      mock.patch.dict(_run._making, clear=True),
+                      mock.patch.object(_run, "_ahead", set())):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def make(self, name, target, device, **options):
+        self.made.append((name, target, device, options))
+        if name == "attention_backward" and not self.begun.is_set():
+            self.begun.set()
+            self.go_on.wait(10)
+            if self.fails:
+                raise TilewrightError("error: there is no NVRTC")
+        return self
+
+    def expect(self):
+        q, k = (types.SimpleNamespace(shape=(1, 8, heads, 64), dtype=torch.bfloat16, is_cuda=True,
+                                      get_device=lambda: 1) for heads in (4, 2))
+        masked = (True, 0, 0.0, 0.0)
+        _attention._expect_gradients(q, k, k, None, None, None, *masked, 0, 0, "")
+        return _attention.kernel_options(q, k, k, None, masked, lse_gradient=False)
+
+    def test_a_call_waits_for_it_and_builds_what_it_could_not(self):
+        for self.fails in (False, True):
+            self.made.clear(), self.begun.clear(), self.go_on.clear()
+            _run._kernels.clear(), _run._making.clear(), _run._ahead.clear()
+            options = self.expect()
+            self.assertTrue(self.begun.wait(10))
+            self.expect()
+            call = threading.Thread(target=_run._kernel,
+                                    args=("attention_backward", options, "cuda", 1))
+            call.start()
+            # Which nothing holds up.
+            _run._kernel("attention_forward", options, "cuda", 1)
+            backward, forward = [(f"attention_{which}", "cuda", 1, options)
+                                 for which in ("backward", "forward")]
+            self.assertEqual(self.made, [backward, forward])
+            self.go_on.set()
+            call.join(10)
+            self.assertEqual(self.made, [backward, forward] + [backward] * self.fails)
 
 
 class Settings(unittest.TestCase):

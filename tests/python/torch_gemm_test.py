@@ -8,7 +8,7 @@ import torch
 import torch_reference as reference
 from tilewright.torch import gemm, gemm_fp8, linear
 from torch.nn import functional
-from torch_reference import leaves, normal, require_close, require_refusal
+from torch_reference import leaves, normal, opcheck, require_close, require_refusal
 
 
 class Gemm(unittest.TestCase):
@@ -76,9 +76,9 @@ class Gemm(unittest.TestCase):
         require_close(self, "fp8", gemm_fp8(a, b.t(), *scales), wanted, torch.bfloat16)
         require_close(self, "fp8", gemm_fp8(a, b.t().contiguous(), *scales), wanted,
                       torch.bfloat16)
-        torch.library.opcheck(torch.ops.tilewright.gemm_fp8.default,
-                              (a, b.t(), *(s.reshape(1) for s in scales), ""),
-                              test_utils="test_faketensor")  # PyTorch compares no e4m3
+        opcheck(torch.ops.tilewright.gemm_fp8.default,
+                (a, b.t(), *(s.reshape(1) for s in scales), ""),
+                test_utils="test_faketensor")  # PyTorch compares no e4m3
         require_refusal(self, lambda: gemm_fp8(a, b.t().float(), *scales), "b has elements",
                         "float8_e4m3fn")
         require_refusal(self, lambda: gemm_fp8(a, b.t(), scales[0].half(), scales[1]),
@@ -115,14 +115,13 @@ class Gemm(unittest.TestCase):
                              "expanded": [a[:1].expand(20, 30), b.requires_grad_()],
                              "empty": leaves(a[:0], b), "one row": leaves(a[:1], b)}.items():
             with self.subTest(what):
-                torch.library.opcheck(torch.ops.tilewright.gemm.default, (*inputs, ""), rtol=1e-4,
-                                      atol=1e-4)
+                opcheck(torch.ops.tilewright.gemm.default, (*inputs, ""), error=1e-4)
 
     def test_opcheck_and_gradcheck_of_a_layer(self):
         given = leaves(normal(3, 5), normal(5, 4), normal(4), normal(3, 4))
         for activation, keeps in (("none", False), ("gelu", True)):
-            torch.library.opcheck(torch.ops.tilewright.linear.default,
-                                  (*given, activation, keeps, ""), rtol=1e-4, atol=1e-4)
+            opcheck(torch.ops.tilewright.linear.default,
+                    (*given, activation, keeps, ""), error=1e-4)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the inputs are of f32
             how = {"eps": 1e-2, "atol": 1e-2, "rtol": 1e-2}

@@ -1,5 +1,6 @@
 """tilewright.torch on a GPU: results and gradients, streams, CUDA graphs, and compiled code."""
 
+import threading
 import unittest
 
 import torch
@@ -22,7 +23,7 @@ from tilewright.torch import (
 )
 from tilewright.torch.flash_attn import flash_attn_with_kvcache
 from torch.nn import functional
-from torch_reference import leaves, normal, require_close, require_refusal
+from torch_reference import leaves, normal, opcheck, require_close, require_refusal
 
 # Batch, queries, keys, heads, heads of the keys, dim, dim of the values.
 CASES = {
@@ -167,12 +168,12 @@ class Gpu(unittest.TestCase):
                       halves(wanted), torch.bfloat16)
 
     def test_opcheck(self):
-        torch.library.opcheck(
+        opcheck(
             torch.ops.tilewright.attention.default,
             (*inputs_of((2, 70, 90, 4, 2, 64, 64)), None, None, None, True, 0, 0.0, 0.0, 0, 0, ""),
-            rtol=1e-2, atol=1e-2)
+            error=1e-2)
         a, b = leaves(*(normal(64, 64, dtype=torch.bfloat16, seed=s).cuda() for s in (0, 1)))
-        torch.library.opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), rtol=1e-2, atol=1e-2)
+        opcheck(torch.ops.tilewright.gemm.default, (a, b, ""), error=1e-2)
 
     def test_a_cache(self):
         """Whole, and in pages; two new keys of each sequence join it."""
@@ -190,6 +191,19 @@ class Gpu(unittest.TestCase):
             out = flash_attn_with_kvcache(q, cache.clone(), cache.clone(), new, new,
                                           cache_seqlens=seqlens, causal=True, **options)
             require_close(self, what, out, torch.cat(wanted), dtype)
+
+    def test_a_gradient_is_built_while_a_graph_is_captured(self):
+        inputs, x = inputs_of((1, 64, 64, 2, 2, 64, 64)), torch.zeros(8, device="cuda")
+        attention(*(tensor.detach() for tensor in inputs), scale=0.37)
+        out, graph = attention(*inputs, scale=0.37), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for thread in threading.enumerate():
+                if thread.name.startswith("tilewright builds"):
+                    thread.join()
+            x += 1
+        graph.replay()
+        self.assertEqual(x.tolist(), [1.0] * 8)
+        torch.autograd.grad(out, inputs, out)
 
     def test_pytorchs_own_attention(self):
         enable()

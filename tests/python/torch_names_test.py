@@ -81,6 +81,8 @@ class Signatures(unittest.TestCase):
             from torch.nn.attention.varlen import varlen_attn as theirs
         except ImportError as error:
             self.skipTest(str(error))
+        if "is_causal" in inspect.signature(theirs).parameters:
+            self.skipTest("PyTorch 2.10, which says a causal mask otherwise than later ones")
         self.assertEqual(parameters(varlen_attn), parameters(theirs))
 
 

@@ -14,7 +14,7 @@ from tilewright.torch import (
     rotary,
     softmax,
 )
-from torch_reference import leaves, normal, require_refusal
+from torch_reference import leaves, normal, opcheck, require_refusal
 
 OPERATORS = torch.ops.tilewright
 I32 = {"dtype": torch.int32}
@@ -102,8 +102,7 @@ class Opcheck(unittest.TestCase):
             tensors = [None if tensor is None else tensor.detach().requires_grad_()
                        for tensor in tensors]
         how = {"test_utils": "test_faketensor"} if name in OF_E4M3 else {}
-        torch.library.opcheck(getattr(OPERATORS, name).default, (*tensors, *rest), rtol=1e-4,
-                              atol=1e-4, **how)
+        opcheck(getattr(OPERATORS, name).default, (*tensors, *rest), error=1e-4, **how)
 
     def test_ways_to_lie(self):
         for name, (tensors, rest) in cases(4).items():
@@ -130,8 +129,8 @@ class Opcheck(unittest.TestCase):
                     name, i) in (("attention_backward", 1), ("cross_entropy_backward", 0))
                     else tensor.to(dtype) for i, tensor in enumerate(tensors)]
                 with self.subTest(name, dtype=dtype):
-                    torch.library.opcheck(getattr(OPERATORS, name).default, (*given, *rest),
-                                          test_utils=tests)
+                    opcheck(getattr(OPERATORS, name).default, (*given, *rest),
+                            test_utils=tests)
 
 
 class Float64(unittest.TestCase):

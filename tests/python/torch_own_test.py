@@ -71,3 +71,10 @@ class Own(unittest.TestCase):
             torch.autograd.grad(loss.sum(), x)
         with torch.no_grad():
             self.assertEqual(alone(x, factor=1)[0].shape, x.shape)
+        # A gradient kernel of some inputs, which says nothing of dY.
+        some = tilewright.load(PLUGIN, "squares_backward", gradient="squares",
+                               gradients={"Y": "X", "SUM": "dSUM"})
+        y, s = normal(21, 40), normal(21)
+        require_refusal(self, lambda: some(x.detach(), y.requires_grad_(), s, factor=1),
+                        "dY requires a gradient, and squares computes none", "dY.detach()")
+        self.assertTrue(some(x, y.detach(), s, factor=1).requires_grad)

@@ -15,7 +15,7 @@ from tilewright.torch import (
     kv_append,
     kv_append_mla,
 )
-from torch_reference import normal, require_close, require_refusal
+from torch_reference import normal, opcheck, require_close, require_refusal
 
 LENGTHS = [37, 0, 16, 50]
 PAGE = 16
@@ -113,11 +113,11 @@ class Paged(unittest.TestCase):
         q = normal(4, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
         k = k.nan_to_num()
-        torch.library.opcheck(
+        opcheck(
             torch.ops.tilewright.attention_paged.default,
             (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, None, False, 0,
              0.0, 0.0, 0, None, ""))
-        torch.library.opcheck(
+        opcheck(
             torch.ops.tilewright.attention_paged_plan.default,
             (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, False, ""))
 

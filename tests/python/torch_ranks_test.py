@@ -14,7 +14,7 @@ from tilewright import TilewrightError
 from tilewright.torch import distributed as ranks_of
 from tilewright.torch.distributed import shard
 from torch._dynamo.testing import CompileCounterWithBackend
-from torch_reference import ALLOWED, attention, leaves, normal
+from torch_reference import ALLOWED, attention, leaves, normal, opcheck
 
 PATIENCE = 60
 DEVICE, DTYPE = torch.device("cpu"), torch.float32  # of a rank
@@ -293,7 +293,7 @@ def operators(group):
     for name, passed in cases:
         own = [t.clone().requires_grad_(t is not scale and not name.endswith("backward"))
                if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in passed]
-        torch.library.opcheck(getattr(ops, name).default, (*own, *how))
+        opcheck(getattr(ops, name).default, (*own, *how))
 
 
 def refusals(group):

@@ -1,5 +1,6 @@
 """What the tests of tilewright.torch hold it against: the formulas in float64, under autograd."""
 
+import inspect
 import math
 import os
 
@@ -12,6 +13,16 @@ torch.use_deterministic_algorithms(True)
 
 # Of the largest element that is wanted: some roundings of the dtype.
 ALLOWED = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+
+
+_TAKES_TOLERANCES = "rtol" in inspect.signature(torch.library.opcheck).parameters
+
+
+def opcheck(operator, arguments, error=None, **how):
+    """torch.library.opcheck, which older versions of PyTorch give no tolerance."""
+    if error is not None and _TAKES_TOLERANCES:
+        how.update(rtol=error, atol=error)
+    torch.library.opcheck(operator, arguments, **how)
 
 
 def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, scale=None):

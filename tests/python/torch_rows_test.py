@@ -8,7 +8,7 @@ import torch
 import torch_reference as reference
 from tilewright.torch import cross_entropy, layer_norm, rms_norm, rotary, softmax
 from torch.nn import functional
-from torch_reference import leaves, normal, require_close, require_refusal
+from torch_reference import leaves, normal, opcheck, require_close, require_refusal
 
 OPERATORS = torch.ops.tilewright
 
@@ -170,9 +170,9 @@ class Rows(unittest.TestCase):
                         (OPERATORS.norm, w, None, False, 1e-5), (OPERATORS.norm, w, w, True, 1e-5),
                         (OPERATORS.softmax,),
                         (OPERATORS.cross_entropy, labels[:form.shape[0]], 0.1, -100)):
-                    torch.library.opcheck(operator.default, (form, *rest, ""), rtol=1e-4, atol=1e-4)
-        torch.library.opcheck(OPERATORS.rotary.default,
-                              (*leaves(normal(2, 5, 2, 8)), cos, sin, None, True, False, ""))
+                    opcheck(operator.default, (form, *rest, ""), error=1e-4)
+        opcheck(OPERATORS.rotary.default,
+                (*leaves(normal(2, 5, 2, 8)), cos, sin, None, True, False, ""))
 
     def test_compiled(self):
         def block(x, w, labels):

@@ -1,6 +1,8 @@
 """What a newcomer gets wrong: each call is an error of Python's that names the argument, its value
 and the fix."""
 
+import copy
+import pickle
 import unittest
 
 import tilewright
@@ -27,6 +29,7 @@ from tilewright.torch import (
     unpad,
     varlen_attn,
 )
+from torch.autograd import forward_ad
 from torch_reference import normal, require_refusal
 
 I32, FP8 = torch.int32, torch.float8_e4m3fn
@@ -48,6 +51,11 @@ PADDED = normal(2, 3, 4)
 def paged(table=0, lengths=(1, 2), **options):
     return attention_paged(Q[:, :1], PAGES, PAGES, torch.full((2, 2), table, dtype=I32),
                            torch.tensor(lengths, dtype=I32), **options)
+
+
+class OnGpu:
+    __cuda_array_interface__ = {"data": (64, False), "shape": (4, 4), "strides": None,
+                                "typestr": "<f4", "version": 3}
 
 
 class Slips(unittest.TestCase):
@@ -73,6 +81,9 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(X, normal(4, 7), X), "k is 8", "7 by axis 1 of B"),
                 (lambda: multiply(X.to("meta"), X, normal(4, 4)), "A has no data"),
                 (lambda: multiply(b"12345678", X, X), "gemm: A: bytes"),
+                (lambda: multiply(X, X.clone().requires_grad_(), X),
+                 "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),
+                (lambda: multiply(X, X, OnGpu()), "gemm: C lies on a GPU", "target cuda"),
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
                 (lambda: tilewright.load(__file__), "is no plug-in"),
@@ -87,6 +98,27 @@ class Slips(unittest.TestCase):
                 (lambda: tilewright.tune("gemm", sizes={"q": 1}, model_only=True),
                  "no length 'q'")):
             self.refused(call, *parts)
+
+    def test_ways_to_differentiate(self):
+        def tangent():
+            with forward_ad.dual_level():
+                return attention(forward_ad.make_dual(Q, Q), K, K)
+
+        attention(Q, K, K)  # later calls are like an earlier one
+        for call in (tangent, lambda: torch.func.jvp(lambda q: attention(q, K, K), (Q,), (Q,)),
+                     lambda: torch.func.jvp(softmax, (X,), (X,))):
+            self.refused(call, "in forward mode", "torch.autograd.grad")
+        for function in (lambda q: attention(q, K, K).sum(), lambda q: softmax(q).sum()):
+            self.refused(lambda f=function: torch.func.grad(f)(Q), "torch.func differentiates",
+                         "torch.autograd.grad")
+        with forward_ad.dual_level():  # of others alone
+            self.assertEqual(attention(Q, K, K).shape, Q.shape)
+
+    def test_copies_of_kernels(self):
+        for again in (copy.deepcopy, lambda each: pickle.loads(pickle.dumps(each))):
+            product = zeros(4, 4, dtype=torch.float32)
+            again(kernel())(X, X, product)
+            self.assertTrue(torch.allclose(product, X @ X.t()))
 
     def test_attention(self):
         offsets = torch.tensor([0, 8], dtype=I32)

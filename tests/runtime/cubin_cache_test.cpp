@@ -1,8 +1,13 @@
 #include "runtime/cubin_cache.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "common/temporary_folder.h"
 #include "runtime/build_cache.h"
@@ -13,6 +18,8 @@
 
 namespace tilewright::runtime {
 namespace {
+
+namespace fs = std::filesystem;
 
 class CubinCacheTest : public testing::Test {
  protected:
@@ -53,6 +60,26 @@ TEST_F(CubinCacheTest, SaysWhatItBuildsAndWhatItFinds) {
   build(request_);
   send_messages_to({});
   EXPECT_EQ(said, "scale for sm_90a: from " + scratch_.path().string() + "\n");
+}
+
+// Processes that start at once on an empty cache, as those of all ranks do.
+TEST_F(CubinCacheTest, WhatManyNeedAtOnceIsBuiltOnce) {
+  constexpr int kProcesses = 3;
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(build(request_).from_cache ? 1 : 0);
+    children.push_back(child);
+  }
+  int builders = 0;
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    builders += WEXITSTATUS(status) == 0 ? 1 : 0;
+  }
+  EXPECT_EQ(builders, 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch_.path()), {}), 1) << "a turn is left";
 }
 
 TEST_F(CubinCacheTest, EveryInputIsPartOfTheKey) {

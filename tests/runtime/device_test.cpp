@@ -130,6 +130,17 @@ TEST_F(DeviceTest, AStreamKnowsThatItIsCaptured) {
   }
 }
 
+TEST_F(DeviceTest, AThreadMayLoadWhileAnotherCaptures) {
+  for (const int before : {0, 1}) {
+    state_->capture_mode = before;
+    {
+      const BesideCaptures beside(Device::get());
+      EXPECT_EQ(state_->capture_mode, cuda::kCaptureRelaxed);
+    }
+    EXPECT_EQ(state_->capture_mode, before);
+  }
+}
+
 TEST_F(DeviceTest, TimesBetweenEvents) {
   const Device& device = Device::get();
   const Stream stream(device);

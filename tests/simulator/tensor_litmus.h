@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
@@ -100,6 +101,31 @@ body () {
   return text + kFreed + "    yield\n  }\n}\n";
 }
 
+inline std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+// A is copied to tensor memory, step by step, and multiplied from there.
+inline std::string copied_kernel(const std::string& behind = "") {
+  std::string text, freed = kDealloc + "    tcgen05_dealloc %6, %45\n";
+  for (int step = 0; step < 4; ++step) {
+    text += fmt::format(
+        "    %{}: i32 = constant {{value = {}}}\n    %{}: i32 = add %45, %{}\n"
+        "    tcgen05_cp %6, %{}, %1, %0 {{m = 128, row_bytes = 32, descriptor_a = {}, step_a = "
+        "{}}}\n",
+        60 + step, 8 * step, 70 + step, 60 + step, 70 + step, kDescriptor, 32 * step);
+  }
+  for (int step = 0; step < 4; ++step) {
+    text += fmt::format(
+        "    tcgen05_mma_ts %5, %40, %6, %{}, %2, %0, {} {{m = 128, n = 64, k = 16, instruction = "
+        "{}, descriptor_b = {}, step_b = {}}}\n",
+        70 + step, step == 0 ? "%11" : "%10", kInstruction, kDescriptor, 32 * step);
+  }
+  return changed(changed(kernel(), products(), kSecond + text + behind), kDealloc, freed);
+}
+
 struct Execution {
   MachineTensor a{"A", DType::bf16, {128, 64}}, b{"B", DType::bf16, {64, 64}},
       y{"Y", DType::f32, {128, 64}};
@@ -108,12 +134,11 @@ struct Execution {
     a.randomise(1);
     b.randomise(2);
   }
-  explicit Execution(const std::string& text, std::uint64_t seed = 0, bool timing = false)
+  // With `options`, but for the seed.
+  explicit Execution(const std::string& text, std::uint64_t seed = 0, MachineOptions options = {})
       : Execution() {
     ir::verify(ir::parse_text(text, "kernel.tw"));
-    MachineOptions options;
     options.seed = seed;
-    options.timing = timing;
     report = run(text, {&a, &b, &y}, options);
   }
 };

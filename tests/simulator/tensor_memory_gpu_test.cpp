@@ -33,6 +33,8 @@ std::vector<TensorCase> tensor_cases() {
       {"Products", t::kernel()},
       {"OneProduct", with(t::products(), t::product(0, "%11"))},
       {"StoredAndLoadedAgain", with(t::kBefore, stored + t::kLoad + t::kLoaded + t::kBefore)},
+      {"OperandsThatAreCopied", t::copied_kernel()},
+      {"RowsThatAreShifted", with(t::kCommit, "    tcgen05_shift %5, %40\n" + t::kCommit)},
       {"ColumnsThatAreTakenTwice",
        with(t::kCommit, t::kCommit + t::kSecond + "    tcgen05_dealloc %6, %45\n")},
       {"AFreshBarrierPassesThePhaseBefore",

@@ -13,6 +13,8 @@
 namespace tilewright::simulator {
 namespace {
 
+using tensor_litmus::changed;
+using tensor_litmus::copied_kernel;
 using tensor_litmus::Execution;
 using tensor_litmus::kAfter;
 using tensor_litmus::kAlloc;
@@ -31,12 +33,6 @@ using tensor_litmus::kWindow;
 using tensor_litmus::product;
 using tensor_litmus::products;
 
-std::string changed(std::string text, const std::string& from, const std::string& to,
-                    bool last = false) {
-  const std::size_t at = last ? text.rfind(from) : text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
 std::string without(const std::string& passage) { return changed(kernel(), passage, ""); }
 
 constexpr std::uint64_t kSeeds = 10;
@@ -209,10 +205,10 @@ TEST(TensorMemoryTest, ACommitCountsForThePhaseThatItsThreadKnowsOf) {
   const std::string twice = changed(text, kCommit, kCommit + kCommit);
   const std::string thrice = changed(twice, kCommit, kCommit + kCommit);
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const MachineReport sure = Execution(twice, seed, /*timing=*/true).report;
+    const MachineReport sure = Execution(twice, seed, {.timing = true}).report;
     ASSERT_TRUE(sure.ok()) << first_message(sure);
     EXPECT_EQ(sure.timing + sure.words, "");
-    const MachineReport unsure = Execution(thrice, seed, /*timing=*/true).report;
+    const MachineReport unsure = Execution(thrice, seed, {.timing = true}).report;
     ASSERT_TRUE(unsure.ok()) << first_message(unsure);
     EXPECT_THAT(unsure.timing, testing::HasSubstr("the phase of done[0] that an arrival counts"));
   }
@@ -231,21 +227,90 @@ TEST(TensorMemoryTest, AFreshBarrierIsNotPrimed) {
   }
 }
 
+// The largest error of A times B^T, or times B, of which the first columns are shifted down by a
+// row.
+double largest_error(const Execution& run, bool transposed = true,
+                     std::int64_t shifted_columns = 0) {
+  double largest = 0;
+  for (std::int64_t row = 0; row < 128; ++row) {
+    for (std::int64_t column = 0; column < 64; ++column) {
+      const std::int64_t from = row - (row > 0 && column < shifted_columns ? 1 : 0);
+      double wanted = 0;
+      for (std::int64_t k = 0; k < 64; ++k) {
+        wanted +=
+            double{run.a.at(from, k)} * (transposed ? run.b.at(column, k) : run.b.at(k, column));
+      }
+      largest = std::max(largest, std::abs(run.y.at(row, column) - wanted));
+    }
+  }
+  return largest;
+}
+
 // A step along k of an operand with a swizzle is 32 bytes on, whoever says otherwise in its bits.
 TEST(TensorMemoryTest, AWrongStepIsAWrongResult) {
   std::string step = product(1, "%10");
   step = changed(step, "step_b = 32", "step_b = 64");
   const Execution run(changed(kernel(), product(1, "%10"), step));
-  double largest = 0;
-  for (std::int64_t row = 0; row < 128; ++row) {
-    for (std::int64_t column = 0; column < 64; ++column) {
-      double wanted = 0;
-      for (std::int64_t k = 0; k < 64; ++k)
-        wanted += double{run.a.at(row, k)} * run.b.at(column, k);
-      largest = std::max(largest, std::abs(run.y.at(row, column) - wanted));
+  EXPECT_GT(largest_error(run), 1) << "the literal bits decide";
+}
+
+// L18: of an operand whose k is not contiguous a step is 16 rows of the swizzle on.
+TEST(TensorMemoryTest, AStepAcrossRowsIsNotOneAlongThem) {
+  const auto with_step = [](int bytes) {
+    std::string text = kernel();
+    for (int step = 0; step < 4; ++step) {
+      const std::string before = product(step, step == 0 ? "%11" : "%10");
+      std::string other = changed(before, std::to_string(kInstruction),
+                                  std::to_string(kInstruction | std::int64_t{1} << 16));
+      other = changed(other, fmt::format("step_b = {}}}", 32 * step),
+                      fmt::format("step_b = {}, transpose_b = 1}}", bytes * step));
+      text = changed(text, before, other);
     }
+    return text;
+  };
+  const Execution run(with_step(16 * 128));
+  ASSERT_TRUE(run.report.ok()) << first_message(run.report);
+  EXPECT_EQ(largest_error(run, /*transposed=*/false), 0);
+  EXPECT_GT(largest_error(Execution(with_step(32)), /*transposed=*/false), 1);
+}
+
+// L6: a product behind a copy is in order, a copy behind a product is not.
+TEST(TensorMemoryTest, ACopyComesBeforeItsProductAlone) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const Execution run(copied_kernel(), seed);
+    ASSERT_TRUE(run.report.ok()) << first_message(run.report);
+    EXPECT_EQ(largest_error(run), 0);
   }
-  EXPECT_GT(largest, 1) << "the literal bits decide";
+  const std::string again =
+      fmt::format("    tcgen05_cp %6, %70, %1, %0 {{m = 128, row_bytes = 32, descriptor_a = {}}}\n",
+                  kDescriptor);
+  expect_fault(copied_kernel(again), "race", "tcgen05_cp", "a commit and a wait before the copy");
+  EXPECT_TRUE(Execution(copied_kernel(again), 0, {.issue_order = true}).report.ok());
+}
+
+// Each lane but the first has what the one before it had: of 8 columns, behind the product.
+TEST(TensorMemoryTest, AShiftMovesRowsDown) {
+  const Execution run(changed(kernel(), kCommit, "    tcgen05_shift %5, %40\n" + kCommit));
+  ASSERT_TRUE(run.report.ok()) << first_message(run.report);
+  EXPECT_EQ(largest_error(run, true, 8), 0);
+}
+
+// L16: weights over scores. The next scores may not come while a product reads the weights, unless
+// the pipe keeps the order of issue; and the weights not while the scores are read.
+TEST(TensorMemoryTest, WeightsOverScoresAreInUseUntilTheirProductIsOver) {
+  std::string next = changed(product(0, "%11", "%45"), "tcgen05_mma_ss %5", "tcgen05_mma_ss %6");
+  expect_fault(copied_kernel(next), "race", "tcgen05_mma_ss",
+               "a commit and a wait between products of other shapes, or on other columns");
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    EXPECT_TRUE(Execution(copied_kernel(next), seed, {.issue_order = true}).report.ok());
+  }
+  const std::string weights =
+      "    %47: f32 = constant {value = 1.0}\n"
+      "    %33: registers<f32, 64> = registers {name = \"weights\"}\n    fill %33, %47\n"
+      "    tcgen05_st %5, %43, %33 {count = 64, register = 0}\n    tcgen05_wait_st\n";
+  EXPECT_TRUE(Execution(changed(kernel(), kLoaded, kLoaded + weights)).report.ok());
+  expect_fault(changed(kernel(), kLoaded, weights + kLoaded), "race", "tcgen05_st",
+               "tcgen05_wait_ld behind the first");
 }
 
 }  // namespace

@@ -55,6 +55,26 @@ TEST(ElementwiseTest, FunctionsOfOneFloatAreThoseOfTheStandardLibrary) {
   check(Op::rint, [](double x) { return std::nearbyint(x); });
 }
 
+TEST(ElementwiseTest, APowerOfTwoByAPolynomial) {
+  std::vector<double> values = {kInfinity, -kInfinity, kNan, -126.5, 200, -0.0};
+  const std::size_t special = values.size();
+  for (int i = -1250; i < 1270; ++i) values.push_back(i / 10.0 + 1e-3 * (i % 7));
+  const auto count = static_cast<std::int64_t>(values.size());
+  const HostTensor y = evaluate({column(f32, values)}, f32, {count}, [](KernelBuilder& b, auto& x) {
+    return b.fn(Op::exp2_polynomial, {x[0]});
+  });
+  EXPECT_EQ(y.flat(0), kInfinity);
+  EXPECT_EQ(y.flat(1), 0);
+  EXPECT_TRUE(std::isnan(y.flat(2)));
+  EXPECT_EQ(y.flat(3), 0);
+  EXPECT_EQ(y.flat(4), kInfinity);
+  EXPECT_EQ(y.flat(5), 1);
+  for (std::size_t i = special; i < values.size(); ++i) {
+    const double right = std::exp2(static_cast<double>(static_cast<float>(values[i])));
+    EXPECT_NEAR(y.flat(static_cast<std::int64_t>(i)), right, 3e-6 * right) << values[i];
+  }
+}
+
 TEST(ElementwiseTest, FunctionsOfTwoAndThreeFloats) {
   const std::vector<double> a = {1.5, -2, kNan, 4, 3}, c = {0.5, 8, 2, kNan, -3};
   const auto apply = [&](Op op) {

@@ -79,6 +79,23 @@ class Lines(unittest.TestCase):
         self.assertEqual(refusing, [3, 4, 5])
 
 
+class Cores(unittest.TestCase):
+    def test_files_are_of_gpus_or_of_the_core_that_they_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("a.tw", 'kernel "a"\n'),
+                               ("b.tw", 'kernel "b"\ntarget "incore_unified"\n')):
+                pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            of_gpus, of_cores = prove.files_of(folder), prove.files_of(folder, of_cores=True)
+        self.assertEqual([(s.target, s.is_of_core) for s in of_gpus], [("sm_90a", False)])
+        self.assertEqual([(s.target, s.is_of_core) for s in of_cores], [("incore_unified", True)])
+        self.assertEqual(of_cores[0].set, [])
+
+    def test_a_program_that_reads_is_told_what(self):
+        self.assertIn("lengths=uniform:0:150",
+                      prove.Subject("x/paged_attention_incore.twp", [], True).set)
+        self.assertEqual(prove.Subject("x/other.twp", [], True).set, [])
+
+
 class Text(unittest.TestCase):
     def test_has_no_name_of_a_kernel(self):
         mutant = {"kind": 4, "where": "kernels/attention.cpp:7", "change": "left out",
@@ -130,9 +147,11 @@ class Tasks(unittest.TestCase):
                 texts["here alone"] = places(7)
             return texts
         prove.mutants_of = mutants_of
+        # Of each sort another number, so that none is taken for the other.
+        self.of_prove, prove.SETTINGS = prove.SETTINGS, 2
 
     def tearDown(self):
-        prove.mutants_of = self.of_list
+        prove.mutants_of, prove.SETTINGS = self.of_list, self.of_prove
 
     def chosen(self, subjects):
         return {words[words.index("--set") + 1]: words[words.index("--mutants") + 1].split(",")
@@ -205,8 +224,29 @@ class Tasks(unittest.TestCase):
         self.assertEqual(list(prove.further_tasks(self.arguments, [], [unreached, reached])), [])
 
 
+class Files(unittest.TestCase):
+    def test_those_of_cores_and_programs_of_any_size_are_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {"gpu.tw": 'kernel "k"\ndim m\n', "core.tw": 'target "incore"\n',
+                               "sized.twp": 'program "p" 1 ranks\ntensor "x"\ndim m\n',
+                               "any.twp": 'program "p" 1 ranks\ndim m\n'}.items():
+                pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            names = [pathlib.Path(subject.name).name for subject in prove.files_of(folder)]
+        self.assertEqual(names, ["gpu.tw", "sized.twp"])
+
+
+class Printed(unittest.TestCase):
+    def test_of_each_case_the_cheapest_settings_are_executed_and_all_without_cases(self):
+        subjects = [prove.Subject("gemm", [name], True, cases=("often",)) for name in "abcdef"]
+        subjects += [prove.Subject("gemm", ["g"], True, cases=("often", "seldom")),
+                     prove.Subject("own.tw", [], True)]
+        costs = {("gemm", (name,)): cost for name, cost in zip("abcdefg", [9, 1, 2, 3, 4, 5, 8])}
+        chosen = {"".join(s.settings) or s.name for s in prove.with_printed(subjects, costs)}
+        self.assertEqual(chosen, {"b", "c", "d", "g", "own.tw"})
+
+
 class Schedules(unittest.TestCase):
-    def test_a_cases_cheapest_settings_have_most_of_its_schedules(self):
+    def test_the_setting_with_most_cases_for_its_cost_has_most_of_their_schedules(self):
         class Arguments:
             schedules, valued = 1000, 8
             all_subjects = [prove.Subject("gemm", ["a"], True, cases=("often", "seldom")),
@@ -216,19 +256,35 @@ class Schedules(unittest.TestCase):
                             prove.Subject("gemm", ["schedule=tile"], True, cases=("often",)),
                             prove.Subject("gemm", ["g"], False, cases=("often",))]
         costs = {("gemm", (name,)): 1 + (name == "b") for name in "abcdef"}
-        wanted = prove.wanted_schedules(Arguments, "control", costs)
+        wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects, costs)
         # Those of "seldom" are of "often" too.
         self.assertEqual([wanted[("gemm", (name,))] for name in "abcdefg"],
-                         [1000, 20, 20, 20, 20, 20, 20])
+                         [1000, *[prove.LEAST] * 6])
         self.assertEqual(wanted[("gemm", ("schedule=tile",))], 1000)
         Arguments.all_subjects[0] = prove.Subject("gemm", ["a"], True, cases=("often",))
-        wanted = prove.wanted_schedules(Arguments, "control", costs)
+        wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects, costs)
         self.assertEqual([wanted[("gemm", (name,))] for name in "abcdefg"],
-                         [240, 20, 240, 240, 240, 20, 20])
-        self.assertEqual(sum(prove.wanted_schedules(Arguments, "values", costs)[("gemm", (name,))]
-                             for name in "abcdef"), 10)
+                         [1000 - 6 * prove.LEAST, *[prove.LEAST] * 6])
+        # Those that need none do not count: of the others the case has as many.
+        wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects[1:], costs)
+        self.assertEqual([wanted[("gemm", (name,))] for name in "bcdefg"],
+                         [prove.LEAST, 1000 - 5 * prove.LEAST, *[prove.LEAST] * 4])
+        done = [{"key": ["gemm", "f", "values", 0], "answer": {"schedules": 1, "operations": 1,
+                 "cases": [{"one_for_all": True}]}}]
+        more = {key[1]: (key[3], words[words.index("--schedules") + 1]) for key, words in
+                prove.more_value_tasks(Arguments, Arguments.all_subjects, done)}
+        # Of "f" one schedule stands for all, so that it counts as none of the 8.
+        self.assertEqual(more, {"a": (1, "2"), "schedule=tile": (1, "7")})
         came_to = {"gemm a": 1000, "gemm b": 300, "gemm c": 10, "gemm schedule=tile": 900}
         self.assertEqual(prove.least_of_a_case(Arguments, came_to), ("gemm", "often", 900))
+
+    def test_a_further_schedule_is_most_often_of_a_small_size(self):
+        def values(*operations, **more):
+            return {"key": ["gemm", "a", "values", 0], "answer": {
+                "schedules": len(operations), "operations": sum(operations),
+                "cases": [{"operations": each, **more} for each in operations]}}
+        self.assertEqual(prove.further_costs([values(100, 200)]), {("gemm", ("a",)): 120})
+        self.assertEqual(prove.further_costs([values(100, one_for_all=True)]), {})
 
     def test_no_more_begin_where_one_schedule_stands_for_all(self):
         def done(*cases):
@@ -256,7 +312,7 @@ class Schedules(unittest.TestCase):
         def done(name, of_all, **more):
             return {"key": ["gemm", name, "values", 0],
                     "answer": {"operations": 8, "schedules": 8, **more,
-                               "cases": [{"sizes": "m=1", "one_for_all": of_all}]}}
+                               "cases": [{"operations": 8, "one_for_all": of_all}]}}
         results = [done("a", True), done("b", False), done("c", True, program="gemm")]
         of_values = prove.value_tasks(Arguments, Arguments.all_subjects, [])
         self.assertEqual([key for key, _ in of_values],

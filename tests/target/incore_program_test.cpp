@@ -7,12 +7,16 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "check/core_proof.h"
 #include "common/error_text.h"
 #include "compiler/simulation.h"
 #include "examples/example.h"
+#include "examples/incore_paged_kernels.h"
 #include "library/program_simulation.h"
 #include "simulator/machine/trace_recorder.h"
 #include "tilewright/incore.h"
@@ -30,8 +34,8 @@ namespace paged_example {
 namespace tilewright {
 namespace {
 
+using examples::paged::kPage;
 using paged_example::Data;
-using paged_example::kPage;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -56,7 +60,7 @@ DimValues sizes_of(const Data& data) {
 
 TEST(IncoreProgram, PagedAttentionIsRightOnEveryTarget) {
   Data data = paged_example::make_data(19, lengths());
-  const Program tiles = paged_example::paged_attention(paged_example::tile_kernels());
+  const Program tiles = paged_example::paged_attention(examples::paged::tile_kernels());
   for (const char* target : {"interpreter", "cpu", "sim:sm_90a", "sim:incore", "sim:incore_unified",
                              "sim:incore_partitions"}) {
     EXPECT_LT(paged_example::error_of(tiles, target, data), kAllowed) << target;
@@ -67,7 +71,7 @@ TEST(IncoreProgram, PagedAttentionIsRightOnEveryTarget) {
 // The explicit kernels, under several schedules; modelled time is the same in each.
 TEST(IncoreProgram, InCoreKernelsAreRightUnderEverySchedule) {
   const Data data = paged_example::make_data(19, lengths());
-  const Program program = paged_example::paged_attention(paged_example::core_kernels());
+  const Program program = paged_example::paged_attention(examples::paged::core_kernels());
   std::int64_t cycles = 0;
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
     ProgramMemory memory(program, sizes_of(data));
@@ -87,7 +91,7 @@ TEST(IncoreProgram, InCoreKernelsAreRightUnderEverySchedule) {
 // The trace has the launches of the stream, and each instruction of the units, one after the other.
 TEST(IncoreProgram, IsTraced) {
   const Data data = paged_example::make_data(3, {kPage + 1});
-  const Program program = paged_example::paged_attention(paged_example::core_kernels());
+  const Program program = paged_example::paged_attention(examples::paged::core_kernels());
   ProgramMemory memory(program, sizes_of(data));
   put(program, memory, data);
   ir::Program bound = ir::bind_program(program.finish(), memory.sizes(), 2,
@@ -111,17 +115,79 @@ TEST(IncoreProgram, IsTraced) {
   }
 }
 
+// A length or a page beside the one that is meant, a turn more or less, a condition that holds
+// elsewhere; and a sample of what the kernels may lack.
+TEST(IncoreProgram, SeededFaultsAreFound) {
+  const Program program = paged_example::paged_attention(examples::paged::core_kernels());
+  const ir::Program& recorded = program.finish();
+  std::vector<ir::Kernel> kernels;
+  std::vector<checks::CoreCase> cases;
+  checks::ProgramChanges changes;
+  // Pages of other sequences, of both tiers, full and not, and a sequence without keys.
+  for (const std::vector<int>& each :
+       {std::vector<int>{kPage, 0, 3 * kPage - 2}, {2 * kPage + 1, kPage + 5, 4 * kPage, 3}}) {
+    const auto data = std::make_shared<const Data>(paged_example::make_data(19, each));
+    const auto memory = std::make_shared<ProgramMemory>(program, sizes_of(*data));
+    put(program, *memory, *data);
+    const simulator::Rebind rebind = [&, memory](const auto& change) {
+      ir::Program changed = recorded;
+      change(changed);
+      ir::Program bound =
+          ir::bind_program(changed, memory->sizes(), 2, ir::contents_of(memory->tensors.front()));
+      if (kernels.empty()) kernels = library::machine_forms(bound, "incore").front();
+      ir::add_owned(bound, kernels);
+      return bound;
+    };
+    const ir::Program bound = rebind([](ir::Program&) {});
+    if (cases.empty()) changes = simulator::program_mutants(bound, recorded);
+    cases.push_back([=](const std::vector<ir::Kernel>& forms, simulator::MachineOptions options,
+                        const simulator::ProgramMutant* change) {
+      options.multiprocessors = 2;
+      library::ProgramTensors after;
+      checks::CoreRun run;
+      run.report = library::simulate_program(change ? change->apply(bound, rebind) : bound, forms,
+                                             memory->tensors, &after, options, 1);
+      run.bits = checks::bits_of(after.front());
+      const double error = examples::relative_error(after.front()[5], data->wanted);
+      if (!(error < kAllowed)) run.mismatch = "O";
+      return run;
+    });
+  }
+  checks::ProofOptions how;
+  how.schedules = 1;  // each finds the same
+  how.threads = 1;
+  how.mutants.emplace();
+  const auto listed = checks::list_core_mutants(kernels, changes);
+  std::set<int> kinds;
+  constexpr std::size_t kSample = 40;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const bool is_of_program = listed[i].subject == kernels.size();
+    if (is_of_program) kinds.insert(listed[i].kind->number);
+    if (is_of_program || i % kSample == 0) how.mutants->insert(i);
+  }
+  EXPECT_EQ(kinds, (std::set<int>{31, 58, 59, 60}));
+  using Verdict = checks::MutantResult::Verdict;
+  for (const checks::MutantResult& result : checks::prove_cores(kernels, cases, how, changes)) {
+    SCOPED_TRACE(std::to_string(result.kind->number) + " " + result.mutant.operation + " " +
+                 result.mutant.change);
+    EXPECT_NE(result.verdict, Verdict::undecided) << result.reason;
+    EXPECT_NE(result.verdict, Verdict::unreached);
+    if (result.subject < kernels.size()) continue;
+    EXPECT_EQ(result.verdict, Verdict::caught);
+  }
+}
+
 // Two streams that nothing orders touch one part of a tensor, or parts of their own.
 TEST(IncoreProgram, UnorderedLaunchesRace) {
   for (const bool apart : {false, true}) {
     Program program("two_streams");
-    const Buffer O = program.in("O", f32, {32, paged_example::kDim}),
+    const Buffer O = program.in("O", f32, {32, examples::paged::kDim}),
                  L = program.in("L", f32, {32, 1});
-    const Buffer Y = program.out("Y", bf16, {1, 32, paged_example::kDim});
-    const Kernel finish = paged_example::core_finish();
+    const Buffer Y = program.out("Y", bf16, {1, 32, examples::paged::kDim});
+    const Kernel finish = examples::paged::core_finish();
     for (int i = 0; i < 2; ++i) {
       const Stream stream = program.rank(0).stream(i == 0 ? "a" : "b");
-      const Part y = Part(Y).box({0, apart ? 16 * i : 8 * i, 0}, {1, 16, paged_example::kDim});
+      const Part y = Part(Y).box({0, apart ? 16 * i : 8 * i, 0}, {1, 16, examples::paged::kDim});
       stream.launch(finish, {O.rows(16 * i, 16), L.rows(16 * i, 16), y});
     }
     const SimulationReport report = simulate(program);
@@ -135,7 +201,7 @@ TEST(IncoreProgram, UnorderedLaunchesRace) {
 TEST(IncoreProgram, ATableIsHeldAgainstTheCache) {
   Data data = paged_example::make_data(3, {kPage + 1});
   data.table.set({0, 1}, 2);
-  const Program program = paged_example::paged_attention(paged_example::core_kernels());
+  const Program program = paged_example::paged_attention(examples::paged::core_kernels());
   EXPECT_THAT(test::usage_error_of([&] { paged_example::error_of(program, "sim:incore", data); }),
               AllOf(HasSubstr("incore_paged_attention.cpp"),
                     HasSubstr("are not inside of K {2, 32, 48}"), HasSubstr("page_2 = 2")));

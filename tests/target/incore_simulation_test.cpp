@@ -460,6 +460,52 @@ TEST(IncoreSimulation, NumbersThatARunSays) {
   }
 }
 
+// Two memories that share a place: what the one holds the other writes over; and an instruction
+// that writes over what it still reads.
+TEST(IncoreSimulation, WhatAnotherMemoryHasLeftIsNoResult) {
+  for (const bool in_place : {false, true}) {
+    Kernel kernel("shared_place");
+    kernel.target("incore_unified");
+    const Tensor X = kernel.in("X", f32, {16, 64});
+    const Tensor Y = kernel.out("Y", in_place ? bf16 : f32, {16, 64});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 64);
+    CoreMemory y(kernel, "Vec", "y", in_place ? bf16 : f32, 16, 64);
+    CoreEvent loaded(kernel, "MTE2", "V"), made(kernel, "V", "MTE3");
+    kernel.roles({sequencer("core", [&] {
+      move(x, X(all, all));
+      loaded.set();
+      loaded.wait();
+      if (in_place) {
+        vector(VectorFunction::convert, y, {x});
+      } else {
+        fill(y, 1);
+        unit_barrier("V");
+        vector(VectorFunction::add, y, {x, 1});
+      }
+      made.set();
+      made.wait();
+      move(Y(all, all), y);
+    })});
+    std::vector<float> from(16 * 64, 1.0F), to(16 * 64, NAN);
+    Arguments arguments;
+    arguments.tensors = {
+        {"X", f32, {16, 64}, {}, reinterpret_cast<std::byte*>(from.data()), {}},
+        {"Y", in_place ? bf16 : f32, {16, 64}, {}, reinterpret_cast<std::byte*>(to.data()), {}}};
+    ir::Kernel machine = machine_form(kernel);
+    ASSERT_TRUE(run_machine(machine, arguments, {}).ok());
+    ir::for_each(machine.body, [](Operation& o) {
+      if (o.op == Op::memory) o.attributes.set(Key::offset, std::int64_t{0});
+    });
+    const MachineReport report = run_machine(machine, arguments, {});
+    ASSERT_FALSE(report.ok());
+    const Fault& fault = report.faults.front();
+    EXPECT_EQ(fault.kind, in_place ? "overlap" : "uninitialised");
+    EXPECT_THAT(fault.message, HasSubstr(in_place ? "writes y over a part of x, which it reads"
+                                                  : "of x (Vec), over which y has been written"));
+  }
+}
+
 // What has been read is written over by another unit.
 TEST(IncoreSimulation, ReadersOfGlobalMemoryAreOverBeforeItIsWritten) {
   for (const bool waits : {true, false}) {
@@ -535,16 +581,16 @@ TEST(IncoreFaults, AreFoundAtEverySite) {
   // The last piece of k has one element: else it would be summed with one less, too.
   std::vector<checks::CoreCase> cases;
   for (const auto& [m, n, k] : {std::tuple{34, 50, 209}, {40, 50, 136}}) {
-    cases.push_back(
-        [m = m, n = n, k = k](const std::vector<ir::Kernel>& kernels, MachineOptions options) {
-          Product product(m, n, k);
-          options.multiprocessors = 1;
-          checks::CoreRun made;
-          made.report = run_machine(kernels.front(), product.arguments(), options);
-          made.bits = checks::bits_of({product.C});
-          if (!product.is_right()) made.mismatch = "C";
-          return made;
-        });
+    cases.push_back([m = m, n = n, k = k](const std::vector<ir::Kernel>& kernels,
+                                          MachineOptions options, const ProgramMutant*) {
+      Product product(m, n, k);
+      options.multiprocessors = 1;
+      checks::CoreRun made;
+      made.report = run_machine(kernels.front(), product.arguments(), options);
+      made.bits = checks::bits_of({product.C});
+      if (!product.is_right()) made.mismatch = "C";
+      return made;
+    });
   }
   checks::ProofOptions how;
   how.schedules = 1;  // each finds the same

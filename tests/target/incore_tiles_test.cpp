@@ -84,6 +84,51 @@ std::vector<std::string> cores() {
   return names;
 }
 
+// A norm of rows with tails, its epsilon an element of a tensor: a number beside a tile of one
+// element is no tile of the rows' extent by itself.
+TEST(IncoreTiles, NormsOfRowsAreRightOnEveryCore) {
+  constexpr std::int64_t kColumns = 90;
+  Kernel kernel("norm");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", f32, {rows, columns}), E = kernel.in("E", f32, {1, 1});
+  const Tensor Y = kernel.out("Y", bf16, {rows, columns});
+  const auto [i] = kernel.grid(ceil_div(rows, 32));
+  const Block own = rows.block(i, 32), all_columns = columns.block(0, 96);
+  const Tile count = Tile({1, 1}, columns).cast(f32);
+  const Tile x = load(X(own, all_columns));
+  // Behind the last column x - mean is no zero, and no part of the sum.
+  const Tile off = x - reduce_sum(x, 1) / count;
+  const Tile least = zeros({own, 1}) + load(E(Block(0, 1, 1), Block(0, 1, 1)));
+  store(Y(own, all_columns), (off / sqrt(reduce_sum(off * off, 1) / count + least)).cast(bf16));
+  for (const std::string& target : cores()) {
+    SCOPED_TRACE(target);
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (const std::int64_t count_of_rows : {70, 1}) {
+      HostTensor in = HostTensor::random_normal(f32, {count_of_rows, kColumns}, 1);
+      HostTensor epsilon = HostTensor::from_values(f32, {1, 1}, {0.25});
+      HostTensor out = HostTensor::poisoned(bf16, {count_of_rows, kColumns});
+      Arguments arguments;
+      arguments.tensors = {argument("X", in), argument("E", epsilon), argument("Y", out)};
+      MachineOptions options;
+      options.multiprocessors = 2;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_TRUE(report.ok()) << report.faults.front().message;
+      for (std::int64_t r = 0; r < count_of_rows; ++r) {
+        double sum = 0, squares = 0;
+        for (std::int64_t c = 0; c < kColumns; ++c) sum += in.at({r, c});
+        for (std::int64_t c = 0; c < kColumns; ++c) {
+          squares += std::pow(in.at({r, c}) - sum / kColumns, 2);
+        }
+        for (std::int64_t c = 0; c < kColumns; ++c) {
+          const double wanted =
+              (in.at({r, c}) - sum / kColumns) / std::sqrt(squares / kColumns + 0.25);
+          ASSERT_NEAR(out.at({r, c}), wanted, 0.01) << r << " " << c;  // bf16
+        }
+      }
+    }
+  }
+}
+
 TEST(IncoreTiles, AttentionIsRightOnEveryCore) {
   for (const bool causal : {false, true}) {
     kernels::Attention attention;

@@ -178,7 +178,7 @@ Target core(std::int64_t buffer_bytes) {
              {"vector unit",
               {Family::computation},
               {ir::Pipe::arithmetic, ir::Pipe::integer, ir::Pipe::conversion, ir::Pipe::special,
-               ir::Pipe::reduced_special, ir::Pipe::polynomial}}};
+               ir::Pipe::reduced_special, ir::Pipe::polynomial, ir::Pipe::split_exponent}}};
   t.lowering = {"assign_layouts", "bufferise", "allocate_shared", "simplify_addresses",
                 "eliminate_dead_addresses"};
   return t;

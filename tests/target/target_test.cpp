@@ -63,7 +63,7 @@ TEST(TargetTest, RecordsAgreeWithThemselves) {
       for (const ir::Family family : unit.families) EXPECT_TRUE(families.insert(family).second);
       for (const ir::Pipe pipe : unit.pipes) EXPECT_TRUE(pipes.insert(pipe).second);
     }
-    EXPECT_EQ(pipes.size(), static_cast<std::size_t>(ir::Pipe::polynomial) + 1);
+    EXPECT_EQ(pipes.size(), static_cast<std::size_t>(ir::Pipe::split_exponent) + 1);
     for (std::size_t i = 0; i < ir::kOperationCount; ++i) {
       const ir::OpInfo& record = ir::info(static_cast<ir::Op>(i));
       const bool beside = record.completion != ir::Completion::now && record.in(ir::Form::machine);
@@ -136,7 +136,18 @@ TEST(TargetTest, TheNumbersOfBlackwell) {
     EXPECT_EQ(target->unit_of(ir::Family::product).name, "");
     EXPECT_EQ(target->unit_of(ir::Family::tensor_product).name, "tensor cores");
     EXPECT_EQ(target->unit_of(ir::Family::bulk_copy).name, "TMA");
+    // 32 bytes of each row, as of all products: f4 is two a byte, and f8 and below one.
+    ASSERT_EQ(target->scaled_products.size(), 3u);
+    for (const ScaledProducts& products : target->scaled_products) {
+      const bool has_bytes = products.formats[0] == "e4m3";
+      EXPECT_EQ(products.depth, (has_bytes ? 1 : 2) * limits.product_depth_bytes) << products.kind;
+      for (const std::int64_t elements : products.elements) {
+        EXPECT_EQ(products.depth % elements, 0) << products.kind;
+      }
+    }
+    EXPECT_FALSE(target->multiplies(DType::u8)) << "formats of scaled products are no dtypes";
   }
+  EXPECT_TRUE(hopper.scaled_products.empty());
   EXPECT_FALSE(hopper.has(ir::info(ir::Op::tcgen05_mma_ss)));
   EXPECT_FALSE(hopper.has(ir::info(ir::Op::tensor_memory)));
   EXPECT_EQ(device_of("sm_100a").multiprocessors, 148);

@@ -45,8 +45,9 @@ TEST(CommandTest, ListsKernels) {
           "kv_append_fp8", "kv_append_mla", "merge_states", "rms_norm", "rms_norm_backward",
           "layer_norm", "layer_norm_backward", "softmax", "softmax_backward", "cross_entropy",
           "cross_entropy_backward", "rotary", "all_to_all", "all_to_all_back", "all_to_all_varlen",
-          "all_to_all_varlen_back", "all_gather", "reduce_scatter", "all_reduce", "broadcast",
-          "all_gather_nodes", "reduce_scatter_nodes", "all_to_all_nodes"));
+          "all_to_all_varlen_back", "projection_all_to_all", "projection_all_to_all_varlen",
+          "all_gather", "reduce_scatter", "all_reduce", "broadcast", "all_gather_nodes",
+          "reduce_scatter_nodes", "all_to_all_nodes"));
   const std::string readme = read_text(TILEWRIGHT_SOURCE_DIR "/README.md");
   for (const std::string& name : names) EXPECT_THAT(readme, HasSubstr("`" + name + "`"));
   EXPECT_THAT(tilewright("list").output,

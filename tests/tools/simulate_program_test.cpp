@@ -110,7 +110,7 @@ TEST_F(SimulateProgram, ShowsWhichSeededFaultsAreFound) {
   EXPECT_EQ(words.status, 0) << words.output;
   const Json json = words.json();
   EXPECT_EQ(json["runs"], 3);
-  ASSERT_EQ(json["kinds"].size(), 8u);
+  ASSERT_EQ(json["kinds"].size(), 11u);
   EXPECT_EQ(json["kinds"][2]["absent"], "no site here: no waits for events");
   EXPECT_EQ(json["kinds"][3]["caught"], 6);
   const Answer kernel = tilewright(kernel_line() + "--faults --ranks 2 --set rows=70");

@@ -47,6 +47,28 @@ Program all_to_all_sm90(const AllToAll& exchange, SourceLocation where = here())
 // does not know the lengths.
 Program all_to_all_copied(const AllToAll& exchange, SourceLocation where = here());
 
+// The same behind the projection that makes Q, K and V. Each rank has its own tokens, X {batch,
+// tokens, k}, and weights W {(heads + 2 kv_heads) dim, k}, of whose rows those of Q come first,
+// then those of K, then those of V; with `bias` a number for each of them. X W^T + bias goes to the
+// ranks of its heads: in each rank
+//
+//   X, W, bias -> Q_all {batch, ranks * tokens, own_heads, dim}, K_all, V_all of own_kv_heads
+//
+// as all_to_all gives them for Q = K = V of these tokens. Of packed sequences X is {tokens, k}, and
+// cu_seqlens {ranks, batch + 1} stands before the results. dim_v is dim.
+struct ProjectionAllToAll {
+  AllToAll heads;
+  bool bias = false;  // of heads.dtype
+};
+// Its meaning: each rank makes what it needs of the others' tokens, with their weights.
+Program projection_all_to_all(const ProjectionAllToAll& operation, SourceLocation where = here());
+// For sm_90a: the persistent kernel of gemm, whose warps store each head's part of a tile straight
+// into the results of the rank that has the head, or of all that have it, by TMA. A rank writes
+// there only when that has begun the run too, and ends when all has arrived. bf16 or f16; k a
+// multiple of 8, dim at most 256, in rows of whole 16 bytes.
+Program projection_all_to_all_sm90(const ProjectionAllToAll& operation,
+                                   SourceLocation where = here());
+
 // The way back, of what attention has made of Q: in each rank
 //
 //   O_all {batch, ranks * queries, own_heads, dim_v} -> O {batch, queries, heads, dim_v}

@@ -26,6 +26,9 @@ struct Attention {
   // sm_90a: two CTAs of a cluster take neighbouring tiles, and each loads half of the keys and
   // values that both read. For sequences of one length, without a window.
   bool in_pairs = false;
+  // sm_100a: of so many keys of a block, a multiple of 16, weights are exponentials by a polynomial
+  // (exp2_polynomial), beside the unit for special functions. with_sm100_blocks chooses it.
+  int polynomial_keys = 0;
 };
 
 // in   Q [batch, queries, heads, dim], K [batch, keys, kv_heads, dim],

@@ -55,6 +55,10 @@ Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& 
 // rank. What a step gives is joined with those before, in f32, and rounded once. Kernels are of the
 // tile level.
 Program ring_attention(const SequenceParallelAttention& operation, SourceLocation where = here());
+// For sm_90a: a step is the kernel of attention_forward_sm90. Without a window; with a causal mask
+// a rank has as many queries as keys.
+Program ring_attention_sm90(const SequenceParallelAttention& operation,
+                            SourceLocation where = here());
 Program ring_varlen_attention(const SequenceParallelAttention& operation,
                               SourceLocation where = here());
 
@@ -77,9 +81,13 @@ Program ring_attention_backward(const SequenceParallelAttention& operation, bool
                                 SourceLocation where = here());
 Program ring_varlen_attention_backward(const SequenceParallelAttention& operation,
                                        bool of_lse = false, SourceLocation where = here());
-// The gradients of sequence_parallel_varlen_attention.
+// The gradients of sequence_parallel_varlen_attention: by heads, or in a ring where kv_heads is no
+// multiple of ranks, as of sequences of one length. By heads those of rows of no sequence are 0.
 Program sequence_parallel_varlen_attention_backward(const SequenceParallelAttention& operation,
                                                     bool of_lse = false,
                                                     SourceLocation where = here());
+Program sequence_parallel_varlen_attention_backward_sm90(const SequenceParallelAttention& operation,
+                                                         bool of_lse = false,
+                                                         SourceLocation where = here());
 
 }  // namespace tilewright::kernels

@@ -1,11 +1,20 @@
 #pragma once
 
+#include <cstdint>
+
 #include "tilewright/kernels/gemm.h"
 #include "tilewright/program.h"
 
 // Matrix products over ranks, whose communication runs under the arithmetic. What a function
 // refuses is a usage error at its caller's line, `where`.
 namespace tilewright::kernels {
+
+// How a rank's parts of the others' tiles get there, on sm_90a.
+enum class PartsBy : std::uint8_t {
+  tma,        // from shared memory into a slot for each rank
+  copies,     // by copy engines, some of a rank's tiles together
+  reduction,  // added by TMA where the sum is: between two ranks
+};
 
 // A product whose depth is divided among ranks. Each rank has its columns of the operands, A
 // {ranks, m, k} and B {n, k}, and gets its own m rows of the sum: in rank r
@@ -26,6 +35,8 @@ struct GemmReduceScatter {
   // sm_90a: a tile has as many rows of each rank, whose parts all leave together: for few rows.
   // gemm.block_m is a multiple of 16 * ranks.
   bool join_ranks = false;
+  // Without the two above, and CTAs that share tiles, other ways than TMA are there.
+  PartsBy parts_by = PartsBy::tma;
 };
 // Its meaning: each rank reads what it needs of the others' operands. The program's tensors are A,
 // B, scale, bias and C.
@@ -37,6 +48,11 @@ Program gemm_reduce_scatter(const GemmReduceScatter& operation, SourceLocation w
 // shared memory leaves beside the next tile's products. Where the owner computes the tile itself it
 // adds what has come, which the warp that loads fetches behind the tile's operands. There are slots
 // for two runs, since a rank may be a run ahead. n and k are multiples of 8.
+//
+// With PartsBy::copies the parts are stored here, and copy engines take them to their owner, in
+// four blocks for each rank, while the next ones are computed. With PartsBy::reduction TMA adds
+// them to a sum in their owner's memory, which is zero at first: between two ranks alone, since
+// PTX's additions by TMA are for the threads of one GPU.
 Program gemm_reduce_scatter_sm90(const GemmReduceScatter& operation, SourceLocation where = here());
 
 // A product whose rows are divided among ranks. Each rank has its own rows A {m, k}, and B {n, k},
@@ -68,10 +84,8 @@ Program all_gather_gemm_sm90(const AllGatherGemm& operation, SourceLocation wher
 struct RankGemmVariant {
   GemmVariant tiles;
   bool share_ranks = false, push = false, join_ranks = false;
-  std::string name() const {
-    return tiles.name + (share_ranks ? "_ranks" : "") + (join_ranks ? "_joined" : "") +
-           (push ? "_push" : "");
-  }
+  PartsBy parts_by = PartsBy::tma;
+  std::string name() const;
 };
 const std::vector<RankGemmVariant>& reduce_scatter_variants();
 const std::vector<RankGemmVariant>& all_gather_variants();

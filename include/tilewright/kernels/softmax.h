@@ -66,7 +66,11 @@ class OnlineSoftmax {
   // Rows that need no raise may be raised with others: the result is the same.
   Condition raise(const Tile& scores, SourceLocation where = here()) {
     const CalledFrom called(where);
-    const Tile top = reduce_max(scores, 1);
+    return raise_to(reduce_max(scores, 1), where);
+  }
+  // The same of a block in parts, by the maximum {rows, 1} of all of them.
+  Condition raise_to(const Tile& top, SourceLocation where = here()) {
+    const CalledFrom called(where);
     const Condition raised = any_nearby(exceeds(top));
     rescale_ = full({top.shape()[0], 1}, 1);
     // -inf - -inf is no number: a row that has seen nothing yet is shifted by 0.
@@ -75,8 +79,14 @@ class OnlineSoftmax {
   }
   Tile rescale() const { return rescale_; }
   Tile weights(const Tile& scores, SourceLocation where = here()) {
+    return weights(
+        scores, [](const Tile& x) { return exp2(x); }, where);
+  }
+  // With the powers of two by `power`.
+  template <typename Power>
+  Tile weights(const Tile& scores, const Power& power, SourceLocation where = here()) {
     const CalledFrom called(where);
-    const Tile weights = exp2(scaled(scores) - shift_);
+    const Tile weights = power(scaled(scores) - shift_);
     sum_ = sum_ + reduce_sum(weights, 1);
     return weights;
   }

@@ -20,6 +20,7 @@ from ._plain import have_keys, is_plain, nobody_watches, plain_keys
 from ._run import (
     ALIGNMENT,
     MOST_CALLS,
+    build_ahead,
     call_of,
     define,
     differentiate,
@@ -377,6 +378,14 @@ def _differentiate(ctx, d_out, d_lse):
     return (*gradients, None if masks[0] is None else d_sinks, *rest)
 
 
+def _expect_gradients(q, k, v, sinks, cu_seqlens_q, _, causal, window, scale, softcap, *__):
+    masked = (causal, window, scale, softcap)
+    options = kernel_options(q, k, v, sinks, masked, lse_gradient=False)
+    if q.is_cuda and all(isinstance(size, int) for size in (window, *q.shape[-2:])):
+        build_ahead("attention_backward" if cu_seqlens_q is None else "attention_varlen_backward",
+                    options, q.get_device())
+
+
 _with_gradients = differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep,
-                                _differentiate, _forward)
+                                _differentiate, _forward, _expect_gradients)
 refuse_second_gradients(define(_BACKWARD, _backward, _empty_gradients), 10, "attention")

@@ -29,7 +29,7 @@ def check_is_tensor(name, tensor):
 def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
     """Whether it is one of these axes that a kernel can take. "..." stands for any number."""
     check_is_tensor(name, tensor)
-    least = len(axes) - axes.count("...")
+    least = sum(axis != "..." for axis in axes)
     if tensor.dim() < least or (least == len(axes) and tensor.dim() != least):
         refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
                f"pass {name} as {{{', '.join(axes)}}}")

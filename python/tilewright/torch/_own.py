@@ -21,6 +21,11 @@ def call(kernel, given, scalars, out, stream):
                "name it in load(..., gradient=), or call it under torch.no_grad()")
     if out is not None:
         refuse(f"{kernel.name}: out is given, and an input requires a gradient", "leave out= out")
+    computed = {kernel.gradient_of(name) for name in kernel.gradient.outputs}
+    for name, tensor in zip(kernel.inputs, given):
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and name not in computed:
+            refuse(f"{kernel.name}: {name} requires a gradient, and {kernel.gradient.name} "
+                   f"computes none", f"pass {name}.detach(), or compute d{name} there")
     return _Differentiated.apply(kernel, scalars, stream, *given)
 
 

@@ -5,6 +5,7 @@ import functools
 import threading
 
 import torch
+from torch.autograd import forward_ad
 
 _TYPES = (torch.Tensor, torch.nn.Parameter)
 _keys_of = torch._C._dispatch_keys
@@ -12,6 +13,7 @@ _included = torch._C._dispatch_tls_local_include_set
 _excluded = torch._C._dispatch_tls_local_exclude_set
 _functions_watched = torch._C._len_torch_function_stack
 _is_compiling = torch.compiler.is_compiling
+_is_traced = torch._C._is_tracing
 
 
 def _state():
@@ -52,7 +54,8 @@ def plain_keys(device):
 
 def nobody_watches(*tensors):
     """Whether no tracer, transform, mode or autocast is on, and these are no subclass's."""
-    if _is_compiling() or _functions_watched() or _state() not in _plain_states():
+    if (_is_compiling() or _is_traced() or forward_ad._current_level >= 0 or
+            _functions_watched() or _state() not in _plain_states()):
         return False
     for tensor in tensors:
         if type(tensor) not in _TYPES:

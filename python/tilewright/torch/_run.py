@@ -8,7 +8,9 @@ torch.library.register_autograd would cost several times as much.
 import threading
 
 import torch
+from torch.autograd import forward_ad
 
+from ..binding import TilewrightError
 from ..kernel import Kernel
 from ..tensor import arguments_of, describe
 from ._checks import refuse
@@ -18,9 +20,10 @@ MOST_CALLS = 1024  # that a thread keeps
 
 # All operators, whose implementations are in Python.
 _LIBRARY = torch.library.Library("tilewright", "DEF")
-_kernels = {}
-_making = threading.Lock()
+_kernels, _making = {}, {}  # by what they are made of; and a lock for each
+_ahead = set()  # what was begun before its call
 _calls = threading.local()
+_under_transforms = torch._C._are_functorch_transforms_active
 
 
 def define(schema, implementation, fake):
@@ -33,10 +36,11 @@ def define(schema, implementation, fake):
     return getattr(torch.ops.tilewright, name).default
 
 
-def differentiate(operator, tensors, keep, backward, implementation=None):
+def differentiate(operator, tensors, keep, backward, implementation=None, expect=None):
     """Gives an operator gradients. The first so many arguments are tensors or None;
-    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs. Returns the operator
-    with gradients as a function for calls that is_plain() says need no dispatcher."""
+    keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs, and expect(*arguments)
+    is told before that it is to come. Returns the operator with gradients as a function for calls
+    that is_plain() says need no dispatcher."""
     below_autograd = torch._C._AutoDispatchBelowAutograd
 
     class Function(torch.autograd.Function):
@@ -57,15 +61,29 @@ def differentiate(operator, tensors, keep, backward, implementation=None):
             return results
 
     def call(*arguments):
+        if forward_ad._current_level >= 0:
+            _refuse_tangents(operator, arguments[:tensors])
         if torch.is_grad_enabled():
             for tensor in arguments[:tensors]:
                 if tensor is not None and tensor.requires_grad:
+                    if _under_transforms():
+                        refuse(f"torch.func differentiates {operator.name()}, which it cannot",
+                               "use torch.autograd.grad, or PyTorch's own function there")
+                    if expect is not None:
+                        expect(*arguments)
                     return Function.apply(*arguments)
         with below_autograd():
             return operator(*arguments)
 
     _LIBRARY.impl(operator.name(), call, "Autograd")
     return Direct.apply
+
+
+def _refuse_tangents(operator, tensors):
+    for tensor in tensors:
+        if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
+            refuse(f"{operator.name()} is differentiated in forward mode, and has no such gradient",
+                   "use torch.autograd.grad, or PyTorch's own function there")
 
 
 def refuse_gradients(operator, tensors, said, fix):
@@ -171,7 +189,30 @@ def _kernel(name, options, target, device):
     if target == "cuda" and key not in _kernels and torch.cuda.is_current_stream_capturing():
         refuse(f"{name} is not built, and a CUDA graph is being captured",
                "call it once with these sizes on the capture's stream before the capture")
-    with _making:
+    with _making.setdefault(key, threading.Lock()):
         if key not in _kernels:
             _kernels[key] = Kernel(name, target=target, device=device, **options)
         return _kernels[key]
+
+
+def build_ahead(name, options, device):
+    """Begins to build a kernel that will be called soon. The call waits for what is left of it."""
+    key = (name, "cuda", device, *options.values())
+    if key in _ahead or key in _kernels:
+        return
+    _ahead.add(key)
+    lock = _making.setdefault(key, threading.Lock())
+
+    def build():
+        try:
+            _kernels[key] = Kernel(name, target="cuda", device=device, **options)
+        except TilewrightError:
+            pass  # its call says so, if there is one
+        finally:
+            lock.release()
+
+    if lock.acquire(blocking=False):  # here, so that the call waits from now on
+        try:
+            threading.Thread(target=build, name=f"tilewright builds {name}").start()
+        except RuntimeError:  # there can be no more threads
+            lock.release()

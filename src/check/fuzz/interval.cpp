@@ -179,6 +179,11 @@ Interval real_function(Op op, Interval a, DType dtype, const Precision& p) {
       return power(rising(a, -INFINITY, [](double v) { return std::exp(v); }));
     case ir::RealFunction::exp2:
       return power(rising(a, -INFINITY, [](double v) { return std::exp2(v); }));
+    case ir::RealFunction::exp2_polynomial: {
+      constexpr double kOff = 4e-6, kLeast = 0x1p-126;
+      const Interval r = rising(a, -INFINITY, [](double v) { return std::exp2(v); });
+      return widened({r.lo - kLeast, r.hi}, kOff, dtype);
+    }
     case ir::RealFunction::log:
     case ir::RealFunction::log2: {
       const bool two = op == Op::log2;

@@ -68,6 +68,7 @@ OperationPrinter printer_of(Family family) {
     case Family::group_wait:
     case Family::tensor_allocation:
     case Family::tensor_access:
+    case Family::tensor_copy:
     case Family::tensor_wait:
     case Family::tensor_fence:
     case Family::launch_control:
@@ -107,6 +108,7 @@ OperationPrinter printer_of(Op op) {
 #define TW_MAP_CHOICE(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_CONTROL(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_PLACE(name, ...) TW_PRINTED_BY_NAME(name)
+#define TW_TENSOR_COPY(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_COMPUTATION(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_SHARED_WORD(name, ...) TW_PRINTED_BY_NAME(name)
 #define TW_WORD(name, ...) TW_PRINTED_BY_NAME(name)

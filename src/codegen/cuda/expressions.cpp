@@ -211,6 +211,8 @@ std::string real_text(Op function, const std::string& x) {
       return fmt::format("exp2_approx({} * 1.44269504f)", x);
     case ir::RealFunction::log:
       return fmt::format("log2_approx({}) * 0.693147181f", x);
+    case ir::RealFunction::exp2_polynomial:
+      return fmt::format("exp2_polynomial({})", x);
     case ir::RealFunction::exp2:
     case ir::RealFunction::log2:
     case ir::RealFunction::sqrt:

@@ -114,6 +114,8 @@ TW_PRINTER(tcgen05_wait_st);
 TW_PRINTER(tcgen05_fence_before);
 TW_PRINTER(tcgen05_fence_after);
 TW_PRINTER(tensor_product);
+TW_PRINTER(tcgen05_cp);
+TW_PRINTER(tcgen05_shift);
 TW_PRINTER(tensor_commit);
 TW_PRINTER(try_cancel);
 TW_PRINTER(query_cancel);

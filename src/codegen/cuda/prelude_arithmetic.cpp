@@ -3,6 +3,21 @@
 namespace tilewright::codegen {
 namespace {
 
+// Of two numbers at a time.
+#define TW_PAIR_PIECE(name)                                                                    \
+  {                                                                                            \
+    name "_pair",                                                                              \
+        "__device__ __forceinline__ void " name                                                \
+        "_pair(float* d, float a, float a1, float b, float b1) {\n"                            \
+        "  asm(\"{ .reg .b64 a, b;\\n\"\n"                                                     \
+        "      \"mov.b64 a, {%2, %3};\\n\"\n"                                                  \
+        "      \"mov.b64 b, {%4, %5};\\n\"\n"                                                  \
+        "      \"" name                                                                        \
+        ".rn.f32x2 a, a, b;\\n\"\n"                                                            \
+        "      \"mov.b64 {%0, %1}, a; }\"\n"                                                   \
+        "      : \"=f\"(d[0]), \"=f\"(d[1]) : \"f\"(a), \"f\"(a1), \"f\"(b), \"f\"(b1));\n}\n" \
+  }
+
 constexpr Piece kArithmeticPieces[] = {
     {"", R"(typedef unsigned char u8;
 typedef unsigned short u16;
@@ -82,9 +97,48 @@ __device__ __forceinline__ i64 shift_left(i64 a, i64 b) { return (u64)b < 64 ? (
 __device__ __forceinline__ i64 shift_right(i64 a, i64 b) { return a >> ((u64)b < 64 ? b : 63); }
 )"},
     // Floats.
+    TW_PAIR_PIECE("add"),
+    TW_PAIR_PIECE("sub"),
+    TW_PAIR_PIECE("mul"),
+    {"fma_pair",
+     R"(__device__ __forceinline__ void fma_pair(float* d, float a, float a1, float b, float b1, float c, float c1) {
+  asm("{ .reg .b64 a, b, c;\n"
+      "mov.b64 a, {%2, %3};\n"
+      "mov.b64 b, {%4, %5};\n"
+      "mov.b64 c, {%6, %7};\n"
+      "fma.rn.f32x2 a, a, b, c;\n"
+      "mov.b64 {%0, %1}, a; }"
+      : "=f"(d[0]), "=f"(d[1])
+      : "f"(a), "f"(a1), "f"(b), "f"(b1), "f"(c), "f"(c1));
+}
+)"},
     {"exp2_approx", R"(__device__ __forceinline__ float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)"},
+    {"exp2_polynomial",
+     R"(// 2^floor(x) times a polynomial of what is left. From -127 down it is 0, from 128 up infinity.
+__device__ __forceinline__ float exp2_polynomial(float x) {
+  float y;
+  asm("{ .reg .f32 limited, turned, rest, sum;\n"
+      ".reg .b32 power;\n"
+      "max.NaN.f32 limited, %1, 0fC2FE0000;\n"
+      "min.NaN.f32 limited, limited, 0f43000000;\n"
+      "add.rm.f32 turned, limited, 0f4B400000;\n"
+      "sub.rn.f32 rest, turned, 0f4B400000;\n"
+      "sub.rn.f32 rest, limited, rest;\n"
+      "fma.rn.f32 sum, rest, 0f3C5BFC1A, 0f3D55FC00;\n"
+      "fma.rn.f32 sum, sum, rest, 0f3E77122F;\n"
+      "fma.rn.f32 sum, sum, rest, 0f3F316B63;\n"
+      "fma.rn.f32 sum, sum, rest, 0f3F800000;\n"
+      "mov.b32 power, turned;\n"
+      "shl.b32 power, power, 23;\n"
+      "add.s32 power, power, 0x3F800000;\n"
+      "mov.b32 rest, power;\n"
+      "mul.rn.f32 %0, sum, rest; }"
+      : "=f"(y) : "f"(x));
   return y;
 }
 )"},

@@ -44,6 +44,10 @@ constexpr Piece kPieces[] = {
       ::"r"(barrier), "h"(ctas) : "memory");
 }
 )"},
+    {"tcgen05_shift", R"(__device__ __forceinline__ void tcgen05_shift(u32 columns) {
+  asm volatile("tcgen05.shift.cta_group::1.down [%0];" ::"r"(columns) : "memory");
+}
+)"},
     {"tcgen05_wait_ld", R"(__device__ __forceinline__ void tcgen05_wait_ld() {
   asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");
 }

@@ -4,6 +4,7 @@
 
 #include "codegen/cuda/expressions.h"
 #include "codegen/cuda/operations.h"
+#include "target/target.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -65,6 +66,50 @@ bool print_halves_of_bytes(Emitter& emitter, const Operation& operation) {
   return true;
 }
 
+// Whether elements 2 j and 2 j + 1 of the operand lie side by side, or are the same one.
+bool is_of_pairs(const Emitter& emitter, ValueId source, const ir::IndexMap& map,
+                 std::int64_t count) {
+  if (emitter.type(source).dtype != DType::f32) return false;
+  if (emitter.type(source).is_scalar()) return true;
+  bool beside = true, same = true;
+  for (std::int64_t i = 0; i < count; i += 2) {
+    const std::int64_t step = ir::evaluate(map, i + 1) - ir::evaluate(map, i);
+    beside = beside && step == 1;
+    same = same && step == 0;
+  }
+  return beside || same;
+}
+
+// Products and sums of f32 two at a time, where the target has instructions for it.
+bool print_pairs(Emitter& emitter, const Operation& operation) {
+  const Op function = operation.attributes.function();
+  const bool has_instruction =
+      function == Op::add || function == Op::sub || function == Op::mul || function == Op::fma;
+  const ValueId destination = operation.operands[0];
+  const std::int64_t count = emitter.type(destination).elements();
+  if (!has_instruction || count % 2 != 0 || emitter.type(destination).dtype != DType::f32 ||
+      !target::target_of(emitter.kernel()).float_pairs) {
+    return false;
+  }
+  const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
+  std::string operands;
+  for (std::size_t k = 1; k < operation.operands.size(); ++k) {
+    const ValueId source = operation.operands[k];
+    const ir::IndexMap& map = maps.at(k - 1);
+    if (!is_of_pairs(emitter, source, map, count)) return false;
+    if (source == destination && !is_identity(map, count)) return false;
+    for (const char* i : {"i", "i + 1"}) {
+      operands += ", " + (emitter.type(source).is_scalar()
+                              ? operand(emitter, source)
+                              : element(emitter, source, index_text(map, i, count)));
+    }
+  }
+  emitter.line("#pragma unroll");
+  emitter.line(fmt::format("for (int i = 0; i < {}; i += 2) {}_pair({} + i{});", count,
+                           ir::info(function).name, emitter.name(destination), operands));
+  return true;
+}
+
 // A copy of the array under another name, for an operation that reads it after writing it.
 std::string copied(Emitter& emitter, ValueId array) {
   const std::string copy = emitter.name(array) + "_before";
@@ -109,7 +154,7 @@ void print_copy(Emitter& emitter, const Operation& operation) {
 }
 
 void print_compute(Emitter& emitter, const Operation& operation) {
-  if (print_halves_of_bytes(emitter, operation)) return;
+  if (print_halves_of_bytes(emitter, operation) || print_pairs(emitter, operation)) return;
   const ValueId destination = operation.operands[0];
   const std::vector<ir::IndexMap>& maps = operation.attributes.maps();
   const Op function = operation.attributes.function();

@@ -184,6 +184,26 @@ void print_tensor_product(Emitter& emitter, const Operation& operation) {
                   attributes.integer(Key::instruction), emitter.name(operands[6])));
 }
 
+void print_tcgen05_cp(Emitter& emitter, const Operation& operation) {
+  const ir::Attributes& attributes = operation.attributes;
+  const std::int64_t rows = attributes.integer(Key::m), bytes = attributes.integer(Key::row_bytes);
+  const std::string name = fmt::format("tcgen05_cp_{}x{}b", rows, 8 * bytes);
+  emitter.add_wrapper(name,
+                      fmt::format("__device__ __forceinline__ void {}(u32 to, u64 from) {{\n"
+                                  "  asm volatile(\"tcgen05.cp.cta_group::1.{}x{}b{} [%0], %1;\"\n"
+                                  "               ::\"r\"(to), \"l\"(from) : \"memory\");\n}}\n",
+                                  name, rows, 8 * bytes, rows == 32 ? ".warpx4" : ""));
+  const std::vector<ValueId>& operands = operation.operands;
+  emitter.lane_line(
+      fmt::format("{}({}, {});", name, emitter.name(operands[1]),
+                  descriptor(emitter, attributes.integer(Key::descriptor_a), operands[2],
+                             operands[3], attributes.integer_or(Key::step_a, 0))));
+}
+
+void print_tcgen05_shift(Emitter& emitter, const Operation& operation) {
+  emitter.lane_line(fmt::format("tcgen05_shift({});", emitter.name(operation.operands[1])));
+}
+
 void print_try_cancel(Emitter& emitter, const Operation& operation) {
   emitter.lane_line(
       fmt::format("try_cancel{}({} + 4 * {}, {});", emitter.kernel().cluster > 1 ? "_cluster" : "",

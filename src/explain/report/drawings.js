@@ -221,6 +221,38 @@ function sharedMap() {
   byId('shared-map').append(svg);
 }
 
+// A line for each use of columns of tensor memory, one role behind the other.
+function tensorMap() {
+  const uses = summary.tensor_memory;
+  if (uses.length === 0) return byId('tensor-memory').remove();
+  const kNames = 220, kLine = 18, width = 1200, columns = summary.resources.tensor_columns;
+  const scale = (width - kNames - kSide) / columns;
+  const svg = draw('svg', {});
+  uses.forEach((use, i) => {
+    const y = 4 + i * kLine, first = use.begin + use.first, last = first + use.columns - 1;
+    const done = use.reads ? (use.writes ? 'read and written' : 'read') : 'written';
+    const beyond = use.beyond ? ` and ${use.beyond}` : '';
+    const group = draw('g', {}, tip(`${use.role}: ${use.operation} of ${use.memory}\n` +
+      `columns ${first} to ${last}${beyond} ${done}, ${count(use.count)} instructions\n${use.where}`));
+    if (i === 0 || uses[i - 1].role !== use.role) {
+      group.append(label(kSide, y + 12, use.role, {}));
+      svg.append(draw('line', { class: 'band', x1: kSide, x2: width - kSide, y1: y - 2, y2: y - 2 }));
+    }
+    group.append(label(kNames - 8, y + 12, use.operation, { class: 'soft', 'font-size': 10, 'text-anchor': 'end' }));
+    group.append(draw('rect', { x: kNames + first * scale, y, width: Math.max(1.5, use.columns * scale - 1),
+      height: kLine - 4, rx: 2, fill: `hsl(${use.writes ? (use.reads ? 285 : 15) : 210} 45% 62%)` }));
+    svg.append(group);
+  });
+  const bottom = 8 + uses.length * kLine;
+  svg.append(draw('rect', { class: 'band', x: kNames, y: 2, width: columns * scale, height: bottom - 4 }));
+  svg.append(label(kNames, bottom + 12, '0', { class: 'soft', 'font-size': 10 }));
+  svg.append(label(kNames + columns * scale, bottom + 12, `${count(columns)} columns; blue read, red written, violet both`,
+    { class: 'soft', 'font-size': 10, 'text-anchor': 'end' }));
+  svg.setAttribute('viewBox', `0 0 ${width} ${bottom + 20}`);
+  svg.setAttribute('style', `width:100%;max-width:${width}px`);
+  byId('tensor-map').append(svg);
+}
+
 function roofline() {
   const roof = summary.roofline;
   if (!roof || !roof.devices || roof.flops <= 0 || roof.bytes <= 0) return hide('roofline');

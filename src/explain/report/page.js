@@ -353,6 +353,7 @@ function show() {
   program();
   pipeline();
   sharedMap();
+  tensorMap();
   sourcePanes();
   stages();
   numerics();

@@ -6,6 +6,7 @@
 #include "ir/binding.h"
 #include "library/schedule_choice.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::library {
 
@@ -19,7 +20,7 @@ std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionVal
     members.push_back({std::move(name), arch, std::move(choice), nullptr});
   };
   for (const LibrarySchedule& schedule : kernel.schedules) {
-    if (schedule.target == arch) add(&schedule);
+    if (target::takes_kernels(arch, schedule.target)) add(&schedule);
   }
   add(nullptr);
   return members;
@@ -87,8 +88,8 @@ schedules::Estimate estimate_program(const FamilyMember::Lowered& lowered,
     for (const auto part : {&schedules::Estimate::seconds, &schedules::Estimate::products,
                             &schedules::Estimate::special, &schedules::Estimate::arithmetic,
                             &schedules::Estimate::shared, &schedules::Estimate::tensor_memory,
-                            &schedules::Estimate::loads, &schedules::Estimate::memory,
-                            &schedules::Estimate::exposed}) {
+                            &schedules::Estimate::loads, &schedules::Estimate::stages,
+                            &schedules::Estimate::memory, &schedules::Estimate::exposed}) {
       sum.*part += each.*part;
     }
     if (each.seconds < slowest) return;

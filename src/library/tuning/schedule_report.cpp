@@ -32,8 +32,9 @@ std::string units_text(const schedules::Estimate& e) {
                                                   {"shared memory", e.shared},
                                                   {"tensor memory", e.tensor_memory},
                                                   {"loads from L2", e.loads},
+                                                  {"stages of rings", e.stages},
                                                   {"memory", e.memory},
-                                                  {"latencies", e.exposed}};
+                                                  {"pauses", e.exposed}};
   std::string text;
   for (const auto& [name, seconds] : units) {
     if (seconds <= 0) continue;

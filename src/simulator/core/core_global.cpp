@@ -154,8 +154,8 @@ CoreValues CoreGlobal::read(const CoreItem& item, const std::vector<std::int64_t
     const bool is_unwritten = found != written_.end() && found->second.starts_unwritten &&
                               !found->second.writers[elements[i]].agent.is_there();
     if (is_unwritten) {
-      values.origin[i] =
-          origins.of(item, fmt::format("element {} of {}", elements[i], tensor.name));
+      values.origin[i] = origins.of(item, fmt::format("element {} of {}, which nobody has written",
+                                                      elements[i], tensor.name));
     }
   }
   return values;
@@ -178,9 +178,9 @@ void CoreGlobal::write(const CoreItem& item, const std::vector<std::int64_t>& el
       fault.kind = "uninitialised";
       fault.first = copy_of(item).where;
       fault.second = origins.where(origin);
-      fault.message = fmt::format(
-          "{}: {} writes an element of {} that was made of {}, which nobody has written",
-          launch_.kernel.name, text_of(copy_of(item)), tensor.name, origins.text(origin));
+      fault.message =
+          fmt::format("{}: {} writes an element of {} that was made of {}", launch_.kernel.name,
+                      text_of(copy_of(item)), tensor.name, origins.text(origin));
       fault.missing = "a move or a fill that writes it first";
       return log.add(std::move(fault));
     }

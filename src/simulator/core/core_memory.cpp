@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -105,6 +106,7 @@ CoreMemories::CoreMemories(const CoreLaunch& launch, std::size_t queues, Origins
     const auto bytes = static_cast<std::size_t>(space.partition_bytes * record.partitions);
     space.bytes.resize(bytes, std::byte{0xff});  // a NaN
     space.origin.resize(bytes, Origins::kUnwritten);
+    space.place.resize(bytes, -1);
     space.order =
         std::make_unique<CoreOrder>(bytes / static_cast<std::size_t>(record.granule), queues);
   }
@@ -164,6 +166,29 @@ std::string CoreMemories::problem_of(const CoreWindowAt& window, std::string& ki
   return fmt::format("{} of {}", start.problem, name);
 }
 
+bool CoreMemories::overlap(const CoreWindowAt& a, const CoreWindowAt& b) {
+  const CorePlace &first = launch_.places[a.place], &second = launch_.places[b.place];
+  if (first.space_number != second.space_number) return false;
+  const Lying &own = lying(a), &other = lying(b);
+  const DType dtype = first.matrix.dtype, other_dtype = second.matrix.dtype;
+  if (own.addresses == other.addresses && a.transposed == b.transposed &&
+      size_of(dtype) == size_of(other_dtype)) {
+    return false;
+  }
+  std::vector<std::size_t> both;
+  std::set_intersection(own.cells.begin(), own.cells.end(), other.cells.begin(), other.cells.end(),
+                        std::back_inserter(both));
+  if (both.empty()) return false;
+  // Pieces of one granule may be theirs in turn.
+  std::vector<std::int64_t> sorted = own.addresses;
+  std::sort(sorted.begin(), sorted.end());
+  return std::any_of(other.addresses.begin(), other.addresses.end(), [&](std::int64_t address) {
+    const auto behind = std::upper_bound(sorted.begin(), sorted.end(), address);
+    return (behind != sorted.begin() && *(behind - 1) + size_of(dtype) > address) ||
+           (behind != sorted.end() && *behind < address + size_of(other_dtype));
+  });
+}
+
 void CoreMemories::order(const CoreWindowAt& window, bool writes, const CoreAgent& by,
                          const CoreClock& known, FaultLog& log) {
   CoreOrder& order = *space_of(window).order;
@@ -204,8 +229,15 @@ CoreValues CoreMemories::read(const CoreWindowAt& window, const CoreItem& reader
         values.whole[element] = to_integer(dtype, &space.bytes[address]);
       }
       std::uint8_t origin = space.origin[address];
+      const std::int16_t owner = space.place[address];
       if (origin == Origins::kUnwritten) {
-        origin = origins_.of(reader, element_text(window, row, column));
+        origin =
+            origins_.of(reader, element_text(window, row, column) + ", which nobody has written");
+      } else if (owner != window.place) {
+        origin = origins_.of(
+            reader,
+            fmt::format("{}, over which {} has been written", element_text(window, row, column),
+                        launch_.places[owner].operation->attributes.text(ir::Key::name)));
       }
       values.origin[element] = origin;
     }
@@ -232,6 +264,7 @@ void CoreMemories::write(const CoreWindowAt& window, const CoreValues& values,
       }
       std::memset(&space.origin[address], values.origin[element],
                   static_cast<std::size_t>(size_of(dtype)));
+      std::fill_n(&space.place[address], size_of(dtype), static_cast<std::int16_t>(window.place));
     }
   }
 }

@@ -86,6 +86,8 @@ class CoreMemories {
   // What is wrong with the place of a window; empty where nothing is.
   std::string problem_of(const CoreWindowAt& window, std::string& kind, std::string& fix) const;
 
+  // Whether elements of the one lie on other elements of the other.
+  bool overlap(const CoreWindowAt& a, const CoreWindowAt& b);
   // Raises a fault where the access is in no order with another one.
   void order(const CoreWindowAt& window, bool writes, const CoreAgent& by, const CoreClock& known,
              FaultLog& log);
@@ -101,6 +103,8 @@ class CoreMemories {
     std::int64_t partition_bytes = 0;  // that are used
     std::vector<std::byte> bytes;
     std::vector<std::uint8_t> origin;  // of each byte
+    std::vector<std::int16_t>
+        place;  // of each byte, the number of the memory that it is written in
     std::unique_ptr<CoreOrder> order;
   };
   struct Lying {

@@ -146,6 +146,7 @@ class SequencerRun {
       case ir::Family::tensor_access:
       case ir::Family::tensor_wait:
       case ir::Family::tensor_product:
+      case ir::Family::tensor_copy:
       case ir::Family::tensor_commit:
       case ir::Family::tensor_fence:
       case ir::Family::launch_control:

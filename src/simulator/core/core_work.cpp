@@ -61,6 +61,23 @@ void CoreWork::order(std::int64_t instance, const CoreItem& item, const CoreAgen
     if (!writes(item, i)) continue;
     memories(instance, item.windows[i]).order(item.windows[i], true, by, known, log_);
   }
+  check_overlap(instance, item);
+}
+
+void CoreWork::check_overlap(std::int64_t instance, const CoreItem& item) {
+  for (std::size_t i = 1; i < item.windows.size(); ++i) {
+    const CoreWindowAt &to = item.windows[0], &from = item.windows[i];
+    CoreMemories& own = memories(instance, to);
+    if (&own != &memories(instance, from) || !own.overlap(to, from)) continue;
+    const auto name = [&](const CoreWindowAt& window) {
+      return launch_.places[window.place].operation->attributes.text(Key::name);
+    };
+    log_.add({"overlap", item.operation->where, launch_.places[from.place].operation->where,
+              fmt::format("{}: {} writes {} over a part of {}, which it reads", launch_.kernel.name,
+                          text_of(*item.operation), name(to), name(from)),
+              "a result that lies apart, or exactly where the operand does"});
+    return;
+  }
 }
 
 bool CoreWork::is_inside(const CoreItem& item) const {

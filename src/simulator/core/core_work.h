@@ -39,6 +39,8 @@ class CoreWork {
   const target::CoreMove& move_of(const CoreItem& item) const;
   const target::CoreFunctions& functions_of(const CoreItem& item) const;
   std::int64_t summed(const CoreItem& item) const;
+  // Of its result and its operands: it reads and writes element by element, in no order.
+  void check_overlap(std::int64_t instance, const CoreItem& item);
   void load(std::int64_t instance, const CoreItem& item);
   void function(std::int64_t instance, const CoreItem& item, CoreValues& result);
 

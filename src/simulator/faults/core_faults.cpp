@@ -45,6 +45,8 @@ std::string text_of(const Sites& sites, const Site& site) {
   return op;
 }
 
+bool is_constant(const Site* site) { return site != nullptr && site->op() == Op::constant; }
+
 using Edit = std::function<void(ir::Kernel&, std::size_t number)>;
 
 Mutant changed(const Sites& sites, const Site& site, std::string change, const Edit& edit) {
@@ -163,6 +165,11 @@ std::vector<Mutant> seed_stages(const Sites& sites) {
     const ValueId memory = site->operation->operands[0];
     const std::int64_t stages = sites.kernel().type(memory).shape[0];
     if (stages < 2) continue;
+    const auto of_memory = [&](const Site* other) {
+      return other->operation->operands[0] == memory;
+    };
+    const std::vector<const Site*> windows = sites.of(Op::window);
+    const bool is_alone = std::count_if(windows.begin(), windows.end(), of_memory) == 1;
     mutants.push_back(changed(
         sites, *site, "is of the next stage", [stages](ir::Kernel& kernel, std::size_t number) {
           const ValueId one = insert_constant(kernel, number, 1);
@@ -172,6 +179,10 @@ std::vector<Mutant> seed_stages(const Sites& sites) {
           const ValueId wrapped = insert_scalar(kernel, number + 3, Op::mod, {next, all});
           operation_at(kernel, number + 4).operands[1] = wrapped;
         }));
+    if (is_alone) {
+      mutants.back().equivalent =
+          "nothing else takes its memory, whose stages change their numbers";
+    }
   }
   return mutants;
 }
@@ -202,6 +213,8 @@ std::vector<Mutant> seed_places(const Sites& sites) {
       mutants.push_back(changed(
           sites, *site, "lies where " + other->operation->attributes.text(Key::name) + " does",
           moved(other->operation->attributes.integer(Key::offset))));
+      mutants.back().equivalent =
+          "in no order does one of the two find what the other has left: they are in use in turn";
       break;
     }
   }
@@ -233,6 +246,23 @@ std::vector<Mutant> seed_sums(const Sites& sites) {
   return mutants;
 }
 
+// Whether a fill puts zeros into the memory, or into what is moved there.
+bool is_zeroed(const Sites& sites, ValueId memory, int moves = 2) {
+  const auto memory_of = [&](const Site* site, std::size_t operand) {
+    return sites.definition(site->operation->operands[operand])->operation->operands[0];
+  };
+  for (const Site* fill : sites.of(Op::core_fill)) {
+    const Site* number = sites.definition(fill->operation->operands[1]);
+    if (memory_of(fill, 0) != memory || !is_constant(number)) continue;
+    const auto* real = std::get_if<double>(number->operation->attributes.find(Key::value));
+    if (real != nullptr && *real == 0) return true;
+  }
+  const std::vector<const Site*> all = sites.of(Op::core_move);
+  return moves > 0 && std::any_of(all.begin(), all.end(), [&](const Site* move) {
+           return memory_of(move, 0) == memory && is_zeroed(sites, memory_of(move, 1), moves - 1);
+         });
+}
+
 std::vector<Mutant> seed_depth(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* site : sites.of(Op::core_matmul)) {
@@ -242,6 +272,12 @@ std::vector<Mutant> seed_depth(const Sites& sites) {
                               [](ir::Kernel& kernel, std::size_t number) {
                                 operation_at(kernel, number).operands.pop_back();
                               }));
+    const auto memory = [&](std::size_t operand) {
+      return sites.definition(site->operation->operands[operand])->operation->operands[0];
+    };
+    if (is_zeroed(sites, memory(1)) || is_zeroed(sites, memory(2))) {
+      mutants.back().equivalent = "what lies behind k was filled with zeros";
+    }
   }
   return mutants;
 }
@@ -264,6 +300,27 @@ std::vector<Mutant> seed_starts(const Sites& sites) {
   return mutants;
 }
 
+std::int64_t number_of(const Site& constant) {
+  return constant.operation->attributes.integer(Key::value);
+}
+
+// Whether it is the sum of the value and of so much, or more.
+bool adds(const Sites& sites, const Site* sum, ValueId value, std::int64_t least) {
+  if (sum == nullptr || sum->op() != Op::add) return false;
+  const std::vector<ValueId>& operands = sum->operation->operands;
+  for (const std::size_t which : {0U, 1U}) {
+    const Site* more = sites.definition(operands[1 - which]);
+    if (operands[which] == value && is_constant(more) && number_of(*more) >= least) return true;
+  }
+  return false;
+}
+
+// Whether the limit is no less than the axis.
+bool is_end(const Site& limit, const Dim& extent) {
+  if (limit.op() == Op::dim) return limit.operation->attributes.dim() == extent;
+  return is_constant(&limit) && extent.is_constant() && number_of(limit) >= extent.constant();
+}
+
 std::vector<Mutant> seed_limits(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site& site : sites.all()) {
@@ -278,9 +335,16 @@ std::vector<Mutant> seed_limits(const Sites& sites) {
       mutants.push_back(
           changed(sites, site, fmt::format("ends one later on axis {}", axis), plus(operand, 1)));
       const Site* limit = sites.definition(site.operation->operands[operand]);
-      const bool is_end = limit != nullptr && parameter != nullptr && limit->op() == Op::dim &&
-                          limit->operation->attributes.dim() == parameter->shape[axis];
-      if (is_end) mutants.back().equivalent = "the tensor ends there by itself";
+      if (limit != nullptr && parameter != nullptr && is_end(*limit, parameter->shape[axis])) {
+        mutants.back().equivalent = "the tensor ends there by itself";
+      }
+      const Site* start = sites.definition(site.operation->operands[kStarts + axis]);
+      const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);
+      const bool by_number =
+          is_constant(limit) && is_constant(start) && number_of(*limit) >= number_of(*start) + size;
+      if (by_number || adds(sites, limit, site.operation->operands[kStarts + axis], size)) {
+        mutants.back().equivalent = "the part ends there by itself";
+      }
     }
   }
   return mutants;
@@ -310,6 +374,9 @@ std::vector<Mutant> seed_neighbours(const Sites& sites) {
   for (const Site* site : sites.of(Op::load_index)) {
     mutants.push_back(changed(sites, *site, "reads the next element",
                               plus(site->operation->operands.size() - 1, 1)));
+    if (sites.uses(site->operation->results[0]).empty()) {
+      mutants.back().equivalent = "this sequencer does not use it";
+    }
   }
   return mutants;
 }
@@ -352,7 +419,7 @@ const std::vector<FaultKind>& core_fault_kinds() {
        "no memory of several stages"},
       {49,
        "a memory over another, past the end, or not aligned",
-       {"race", "uninitialised", "misaligned", "mismatch"},
+       {"race", "overlap", "uninitialised", "misaligned", "mismatch"},
        seed_places,
        "no memories"},
       {50,
@@ -393,6 +460,43 @@ const std::vector<FaultKind>& core_fault_kinds() {
        "no tables"},
   };
   return kinds;
+}
+
+bool is_left_out(const FaultKind& kind) { return kind.seed == seed_instructions; }
+
+ir::Kernel without_result(const ir::Kernel& kernel, std::size_t number) {
+  const Sites sites(kernel);
+  const Operation& instruction = *sites.at(number).operation;
+  const target::Core& core = core_of(sites);
+  if (!instruction.attributes.has(Key::unit)) return {};
+  const std::string unit = instruction.attributes.text(Key::unit);
+  const auto works = std::find_if(core.functions.begin(), core.functions.end(),
+                                  [&](const auto& f) { return f.unit == unit && !f.only_fills; });
+  const bool computes = ir::info(instruction.op).family == ir::Family::core_compute &&
+                        instruction.op != Op::core_matmul;
+  if (!computes || works == core.functions.end()) return {};
+  const Site& window = *sites.definition(instruction.operands[0]);
+  const Site& memory = *sites.definition(window.operation->operands[0]);
+  ir::Kernel changed = kernel;
+  const auto again = [&](const Operation& o) {
+    Operation copy = o;
+    copy.results = {changed.add_value(kernel.type(o.results[0]))};
+    return copy;
+  };
+  Operation nothing = again(*memory.operation);
+  nothing.attributes.set(Key::offset, core.space(nothing.attributes.text(Key::space))->bytes);
+  Operation of_nothing = again(*window.operation);
+  of_nothing.operands[0] = nothing.results[0];
+  const ValueId from = of_nothing.results[0];
+  insert(changed, memory.number, Side::after, nothing);
+  insert(changed, number + 1, Side::before, of_nothing);
+  operation_at(changed, number + 2) = {Op::core_vector,
+                                       {instruction.operands[0], from},
+                                       {},
+                                       {{Key::unit, unit}, {Key::function, Op::cast}},
+                                       {},
+                                       instruction.where};
+  return changed;
 }
 
 ir::Kernel core_probe(const ir::Kernel& kernel, std::size_t site) {

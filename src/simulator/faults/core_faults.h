@@ -10,6 +10,13 @@ namespace tilewright::simulator {
 // Behind those of programs, which have other numbers.
 const std::vector<FaultKind>& core_fault_kinds();
 
+// Whether instructions are left out.
+bool is_left_out(const FaultKind& kind);
+// The kernel with a copy of what nobody has written in place of an instruction of a unit that
+// computes: a run shows whether anything that reaches a result is made of what it makes. Without
+// operations where the instruction is another.
+ir::Kernel without_result(const ir::Kernel& kernel, std::size_t site);
+
 // The kernel with an event, where the mutant's site is, that there is none of: a run shows whether
 // it is ever executed.
 ir::Kernel core_probe(const ir::Kernel& kernel, std::size_t site);

@@ -173,7 +173,9 @@ class SpecialValues::Walk {
     if (function == Op::mul) return product(operand(0), operand(1));
     if (function == Op::fma) return sum(product(operand(0), operand(1)), operand(2));
     if (function == Op::neg) return negated(operand(0));
-    if (function == Op::exp || function == Op::exp2) return power(operand(0));
+    if (function == Op::exp || function == Op::exp2 || function == Op::exp2_polynomial) {
+      return power(operand(0));
+    }
     if (function == Op::min || function == Op::max) return operand(0) | operand(1);
     if (function == Op::select) return operand(1) | operand(2);
     return kAny;

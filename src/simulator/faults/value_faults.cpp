@@ -225,9 +225,9 @@ std::vector<Mutant> seed_wrong_weights(const Sites& sites) {
         function == Op::mul && std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
           return !sites.kernel().type(operand).is_scalar();
         });
-    if ((function != Op::exp && function != Op::exp2 && !scales) || type.dtype != DType::f32) {
-      continue;
-    }
+    const bool weighs =
+        function == Op::exp || function == Op::exp2 || function == Op::exp2_polynomial;
+    if ((!weighs && !scales) || type.dtype != DType::f32) continue;
     mutants.push_back(mutant_at(sites, *site, "its result times 1.005"));
     mutants.back().equivalent = values.never_finite(*site);
     if (mutants.back().equivalent.empty()) {

@@ -171,6 +171,7 @@ class ControlOnly {
       case Code::tensor_allocation:
       case Code::tensor_wait:
       case Code::tensor_product:
+      case Code::tensor_copy:
       case Code::tensor_commit:
       case Code::tensor_fence:
       case Code::launch_control:

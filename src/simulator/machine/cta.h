@@ -177,13 +177,14 @@ struct SharedIssues {
   std::deque<SharedIssue> issues;
 };
 
-// A product in tensor memory, or the commit of those before it, from its issue until it is over.
+// A product or copy in tensor memory, or the commit of those before it, from its issue until it is
+// over.
 struct TensorWork {
   const Instruction* instruction = nullptr;
   std::uint64_t sequence = 0;
   // Of a product.
   std::int64_t address = 0, a_address = 0;  // in tensor memory
-  std::int64_t a = 0, b = 0;                // start addresses in shared memory
+  std::int64_t a = 0, b = 0;                // start addresses in shared memory; b: of a copy too
   bool accumulate = false;
   // Of a commit: on whose barriers it arrives, a bit for each CTA of the cluster; what the thread
   // knew, and how many commits it had made with it.

@@ -15,6 +15,8 @@ std::int64_t element_cycles(const target::Rates& rates, ir::Op function, DType t
       return rates.issue_special + 4 * rates.issue_float;
     case ir::Pipe::polynomial:
       return rates.issue_special + 16 * rates.issue_float;
+    case ir::Pipe::split_exponent:
+      return 8 * rates.issue_float + 3 * rates.issue_integer;
     case ir::Pipe::integer:
     case ir::Pipe::conversion:
       break;
@@ -108,6 +110,7 @@ std::int64_t issue_cycles(const PreparedKernel& kernel, const Instruction& instr
     case Code::bulk_copy:
     case Code::product:
     case Code::tensor_product:
+    case Code::tensor_copy:
     case Code::tensor_access:
     case Code::tensor_commit:
     case Code::tensor_allocation:

@@ -67,7 +67,7 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       log(world.log),
       random(world.random),
       recorder(world.recorder),
-      order(*this, options.strict, options.check_order),
+      order(*this, options),
       timing(*this, options.timing && options.check_order),
       max_operations_(options.max_operations),
       to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
@@ -368,6 +368,8 @@ void Launch::execute(Warp& warp, const Instruction& instruction) {
       return next(wait_for_tensor_memory);
     case Code::tensor_product:
       return next(issue_tensor_product);
+    case Code::tensor_copy:
+      return next(issue_tensor_copy);
     case Code::tensor_commit:
       return next(commit_tensor_products);
     case Code::tensor_fence:

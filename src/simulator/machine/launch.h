@@ -191,6 +191,7 @@ const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
 void check_tensor_memory(Launch& launch, const Cta& cta);
 // tensor_products.cpp
 void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruction);
+void issue_tensor_copy(Launch& launch, Warp& warp, const Instruction& instruction);
 void commit_tensor_products(Launch& launch, Warp& warp, const Instruction& instruction);
 void run_tensor_work(Launch& launch, Warp& warp, std::uint64_t last);
 

@@ -266,6 +266,7 @@ void LaunchTrace::step(const Warp& warp, WarpState& state, const Instruction& in
     case Code::fragment_access:
     case Code::shared_word:
     case Code::tensor_access:
+    case Code::tensor_copy:
     case Code::launch_control:
       return merge(state, Kind::memory, instruction, 0);
     case Code::move:

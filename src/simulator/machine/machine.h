@@ -54,6 +54,9 @@ struct MachineOptions {
   // Also proxy fences between threads' reads and asynchronous writes where an mbarrier, or another
   // launch, stands between the two: most pipelines leave those out.
   bool strict = false;
+  // Products in tensor memory of one thread follow each other, whatever their shapes: programs of
+  // others rely on it. PTX orders only those of one shape on one result.
+  bool issue_order = false;
   // Without arithmetic on tiles: control flow, scalars, addresses, synchronisation and every check
   // are executed, values in registers only where a condition needs them, and outputs are left
   // alone. A condition that hangs on a product or on tiles in shared memory becomes a choice that

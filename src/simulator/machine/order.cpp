@@ -34,18 +34,19 @@ bool reads_copies(const PreparedKernel& kernel) {
 
 }  // namespace
 
-Order::Order(Launch& launch, bool strict, bool enabled)
+Order::Order(Launch& launch, const MachineOptions& options)
     : launch_(launch),
-      strict_(strict),
-      enabled_(enabled),
-      announces_(enabled && reads_copies(launch.kernel)) {
+      strict_(options.strict),
+      enabled_(options.check_order),
+      issue_order_(options.issue_order),
+      announces_(enabled_ && reads_copies(launch.kernel)) {
   const PreparedKernel& kernel = launch.kernel;
   agents_.warps = kernel.warps;
   agents_.barriers = kernel.barriers;
   agents_.ctas = static_cast<int>(kernel.cluster);
   if (!kernel.tensor_memories.empty()) agents_.kinds = Agents::kWithTensorMemory;
   const auto add = [&](TensorArgument tensor) {
-    if (!enabled) return;
+    if (!enabled_) return;
     launch.world.memory.add_written(GlobalMemory::range_of(tensor));
     for (std::byte* peer : tensor.peers) {
       tensor.data = peer;

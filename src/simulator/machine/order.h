@@ -18,6 +18,7 @@ namespace tilewright::simulator {
 struct Allocation;
 struct Cta;
 struct Instruction;
+struct MachineOptions;
 struct PreparedKernel;
 struct Warp;
 class Launch;
@@ -39,7 +40,7 @@ struct AccessKind {
 
 class Order {
  public:
-  Order(Launch& launch, bool strict, bool enabled);
+  Order(Launch& launch, const MachineOptions& options);
 
   const Agents& agents() const { return agents_; }
   bool enabled() const { return enabled_; }
@@ -134,7 +135,8 @@ class Order {
 
   Launch& launch_;
   bool strict_, enabled_;
-  bool announces_;  // whether threads read what copies overwrite
+  bool issue_order_;  // of products of one thread
+  bool announces_;    // whether threads read what copies overwrite
   Agents agents_;
 };
 

@@ -85,6 +85,7 @@ class Preparation {
   void launch_control(const ir::Operation& operation);
   void tensor_access(const ir::Operation& operation);
   void tensor_product(const ir::Operation& operation);
+  void tensor_copy(const ir::Operation& operation);
   void tensor_commit(const ir::Operation& operation);
   void visit(const ir::Operation& operation);
   // That each instruction whose record has global or shared memory names the tensor, the

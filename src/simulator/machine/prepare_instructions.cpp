@@ -489,6 +489,8 @@ void Preparation::visit(const Operation& operation) {
       return tensor_access(operation);
     case Family::tensor_product:
       return tensor_product(operation);
+    case Family::tensor_copy:
+      return tensor_copy(operation);
     case Family::tensor_commit:
       return tensor_commit(operation);
     case Family::cluster_barrier:

@@ -95,6 +95,23 @@ void Preparation::tensor_product(const Operation& operation) {
   prepared_.tensor_products.push_back(made);
 }
 
+// detail: the copy.
+void Preparation::tensor_copy(const Operation& operation) {
+  const std::vector<ir::ValueId>& operands = operation.operands;
+  TensorCopy made;
+  made.memory = object(operands[0]);
+  made.address = operands[1];
+  if (ir::as<ir::TensorCopyOp>(operation.op) == ir::TensorCopyOp::tcgen05_cp) {
+    const ir::Attributes& attributes = operation.attributes;
+    made.from = {object(operands[2]), operands[3], attributes.integer_or(Key::step_a, 0),
+                 static_cast<std::uint64_t>(attributes.integer(Key::descriptor_a)) << 14, false};
+    made.rows = static_cast<int>(attributes.integer(Key::m));
+    made.row_bytes = static_cast<int>(attributes.integer(Key::row_bytes));
+  }
+  emit(operation).detail = static_cast<int>(prepared_.tensor_copies.size());
+  prepared_.tensor_copies.push_back(made);
+}
+
 // object: the barriers, a: the index, value: the CTAs, a bit each, of those from `detail` on; 0:
 // this one.
 void Preparation::tensor_commit(const Operation& operation) {

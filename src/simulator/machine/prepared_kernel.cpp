@@ -460,6 +460,7 @@ const TensorArgument* PreparedKernel::tensor_of(const Instruction& instruction,
     case Code::tensor_access:
     case Code::tensor_wait:
     case Code::tensor_product:
+    case Code::tensor_copy:
     case Code::tensor_commit:
     case Code::tensor_fence:
     case Code::launch_control:
@@ -510,6 +511,7 @@ int PreparedKernel::allocation_of(const Instruction& instruction) const {
     case Code::tensor_access:
     case Code::tensor_wait:
     case Code::tensor_product:
+    case Code::tensor_copy:
     case Code::tensor_commit:
     case Code::tensor_fence:
     case Code::register_budget:

@@ -315,6 +315,16 @@ struct TensorProduct {
   Slot accumulate = 0;
 };
 
+// Rows of shared memory that come to tensor memory, or, without rows, a shift there.
+struct TensorCopy {
+  int memory = 0;
+  Slot address = 0;
+  MatrixOperand from;
+  int rows = 0, row_bytes = 0;
+  static constexpr int kShifted = 8;  // columns
+  int columns() const { return rows == 0 ? kShifted : row_bytes / 4; }
+};
+
 struct PreparedKernel {
   std::string name;
   SourceLocation where;
@@ -353,6 +363,7 @@ struct PreparedKernel {
   std::vector<TensorAllocation> tensor_memories;
   std::vector<TensorAccess> tensor_accesses;
   std::vector<TensorProduct> tensor_products;
+  std::vector<TensorCopy> tensor_copies;
 
   // The tensor of `arguments` that the instruction accesses; null where there is none.
   const TensorArgument* tensor_of(const Instruction& instruction, const Arguments& arguments) const;

@@ -240,6 +240,7 @@ bool is_seen(const Instruction& instruction) {
     case Code::tensor_access:
     case Code::tensor_wait:
     case Code::tensor_product:
+    case Code::tensor_copy:
     case Code::tensor_commit:
     case Code::tensor_fence:
     case Code::launch_control:

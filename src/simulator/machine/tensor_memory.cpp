@@ -157,13 +157,14 @@ void free_columns(Launch& launch, const std::vector<Taking>& all) {
 
 // The 32 bits of register `index` of a lane: narrow elements are packed, the first in the low bits.
 std::uint32_t register_bits(const RegisterInfo& info, RegisterArray& array, int index, int lane) {
+  if (info.dtype == DType::f32) {
+    return std::bit_cast<std::uint32_t>(array.f[index * kLanes + lane]);
+  }
   const int bytes = size_of(info.dtype), packed = 4 / bytes;
   std::uint32_t bits = 0;
   for (int e = 0; e < packed; ++e) {
     const int element = index * packed + e;
     std::uint32_t part = 0;
-    if (info.dtype == DType::f32)
-      part = std::bit_cast<std::uint32_t>(array.f[element * kLanes + lane]);
     if (info.dtype == DType::bf16) part = float_to_bf16(array.f[element * kLanes + lane]);
     if (info.dtype == DType::f16) part = float_to_f16(array.f[element * kLanes + lane]);
     if (info.dtype == DType::f8e4m3) part = float_to_f8e4m3(array.f[element * kLanes + lane]);
@@ -176,11 +177,14 @@ std::uint32_t register_bits(const RegisterInfo& info, RegisterArray& array, int 
 
 void set_register(const RegisterInfo& info, RegisterArray& array, int index, int lane,
                   std::uint32_t bits) {
+  if (info.dtype == DType::f32) {
+    array.f[index * kLanes + lane] = std::bit_cast<float>(bits);
+    return;
+  }
   const int bytes = size_of(info.dtype), packed = 4 / bytes;
   for (int e = 0; e < packed; ++e) {
     const int at = (index * packed + e) * kLanes + lane;
     const std::uint32_t part = bits >> 8 * bytes * e;
-    if (info.dtype == DType::f32) array.f[at] = std::bit_cast<float>(part);
     if (info.dtype == DType::bf16) array.f[at] = bf16_to_float(static_cast<std::uint16_t>(part));
     if (info.dtype == DType::f16) array.f[at] = f16_to_float(static_cast<std::uint16_t>(part));
     if (info.dtype == DType::f8e4m3) array.f[at] = f8e4m3_to_float(static_cast<std::uint8_t>(part));

@@ -5,9 +5,10 @@
 #include "simulator/machine/world.h"
 
 // Order in tensor memory, where PTX gives it (ISA 9.0, "tcgen05 memory consistency"): products of
-// one shape on one result are in order; accesses of threads are over behind their wait, and
-// products behind a commit. Others learn of that behind fence_before, or by the commit, and rely on
-// it behind fence_after.
+// one shape on one result are in order, and so are a copy and a product behind it, a shift and a
+// product either way. With MachineOptions::issue_order all of one thread are. Accesses of threads
+// are over behind their wait, and products behind a commit. Others learn of that behind
+// fence_before, or by the commit, and rely on it behind fence_after.
 namespace tilewright::simulator {
 namespace {
 
@@ -29,6 +30,12 @@ bool Order::is_ordered_in_tensor_memory(const Warp& warp, const Access& earlier,
   if (earlier.agent != access.agent || agents_.kind(access.agent) != Kind::tensor_products) {
     return false;
   }
+  if (issue_order_) return true;
+  const bool behind_product = earlier.instruction->code == Code::tensor_product;
+  if (access.instruction->code == Code::tensor_copy) {
+    return behind_product && access.instruction->op == ir::Op::tcgen05_shift;
+  }
+  if (!behind_product) return true;  // a copy or a shift, and a product
   const std::vector<TensorProduct>& products = launch_.kernel.tensor_products;
   return earlier.accumulator == access.accumulator &&
          products[earlier.instruction->detail].instruction ==
@@ -41,6 +48,9 @@ std::string Order::missing_in_tensor_memory(const Warp& warp, const Access& earl
   if (known) return "tcgen05_fence_after behind what orders the two";
   const Kind kind = agents_.kind(earlier.agent);
   if (kind == Kind::tensor_products) {
+    if (earlier.agent == access.agent && access.instruction->code == Code::tensor_copy) {
+      return "a commit and a wait before the copy: only a product follows a copy in order";
+    }
     if (earlier.agent == access.agent) {
       return "a commit and a wait between products of other shapes, or on other columns: they are "
              "not in order";

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 #include <vector>
 
 #include "simulator/machine/instruction_descriptor.h"
 #include "simulator/machine/matrix_reader.h"
+#include "simulator/vector_clones.h"
 
 // tcgen05.mma: the descriptors say what is multiplied, and where operands in shared memory lie.
 namespace tilewright::simulator {
@@ -235,6 +237,30 @@ std::vector<float> read_b(Launch& launch, Warp& warp, const TensorWork& work,
   return values;
 }
 
+// Adds to each row's sum its k products with the column's factors, one after the other. `rows` are
+// a's, [k][m]; `factors` begins in b's column, whose elements are `stride` apart.
+TW_VECTOR_CLONES void add_column(int k, int m, const float* rows, const float* factors, int stride,
+                                 float* sums) {
+  constexpr int kRun = 64;  // of sums that stay in registers
+  int first = 0;
+  for (; first + kRun <= m; first += kRun) {
+    float run[kRun];
+    std::copy_n(sums + first, kRun, run);
+    for (int i = 0; i < k; ++i) {
+      const float factor = factors[static_cast<std::size_t>(i) * stride];
+      const float* const row = rows + static_cast<std::size_t>(i) * m + first;
+      for (int r = 0; r < kRun; ++r) run[r] += row[r] * factor;
+    }
+    std::copy_n(run, kRun, sums + first);
+  }
+  for (; first < m; ++first) {
+    for (int i = 0; i < k; ++i) {
+      sums[first] += rows[static_cast<std::size_t>(i) * m + first] *
+                     factors[static_cast<std::size_t>(i) * stride];
+    }
+  }
+}
+
 // The CTA's rows.
 void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
               const std::vector<float>& b) {
@@ -273,11 +299,7 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
       continue;
     }
     take_sums(at.column + column);
-    for (int i = 0; i < product.k && valued; ++i) {
-      const float factor = b[static_cast<std::size_t>(i) * shape.n + column];
-      const float* const rows = a.data() + static_cast<std::size_t>(i) * m;
-      for (int row = 0; row < m; ++row) sums[row] += rows[row] * factor;
-    }
+    if (valued) add_column(product.k, m, a.data(), b.data() + column, shape.n, sums.data());
     put_sums(at.column + column);
   }
   if (!written) {
@@ -289,6 +311,48 @@ void multiply(Launch& launch, Warp& warp, const TensorWork& work) {
   const TensorProduct& product = launch.kernel.tensor_products[work.instruction->detail];
   const std::vector<float> b = read_b(launch, warp, work, product, descriptor_of(launch, product));
   for (Cta* cta : multiplying(launch, warp)) multiply(launch, warp, *cta, work, b);
+}
+
+// Of 32 rows each window gets all.
+void copy_rows(Launch& launch, Warp& warp, const TensorWork& work, const TensorCopy& copy) {
+  MatrixReader reader(launch, warp, *warp.cta, *work.instruction, copy.from);
+  const SharedMatrix matrix = matrix_of(copy.from, work.b, /*is_mn_major=*/false);
+  TensorMemory& tensor = *warp.cta->tensor;
+  const TensorAddress at(work.address);
+  constexpr int kChunk = 16, kWords = kChunk / 4;
+  for (int lane = 0; lane < TensorMemory::kLanes; ++lane) {
+    for (int chunk = 0; chunk * kChunk < copy.row_bytes; ++chunk) {
+      const std::byte* const from = reader.chunk(matrix.k_major(lane % copy.rows, chunk));
+      for (int i = 0; i < kWords; ++i) {
+        std::uint32_t bits = 0;
+        if (from) std::memcpy(&bits, from + 4 * i, 4);
+        tensor.write(lane, at.column + kWords * chunk + i, bits);
+      }
+    }
+  }
+}
+
+// Each lane but the first gets what the one before it has.
+void shift_lanes(Launch& launch, Warp& warp, const TensorWork& work, const TensorCopy& copy) {
+  TensorMemory& tensor = *warp.cta->tensor;
+  const TensorAddress at(work.address);
+  bool written = true;
+  for (int column = at.column; column < at.column + copy.columns(); ++column) {
+    for (int lane = TensorMemory::kLanes - 1; lane > 0; --lane) {
+      written = written && tensor.is_written(lane - 1, column);
+      tensor.write(lane, column, tensor.bits(lane - 1, column));
+    }
+  }
+  if (!written)
+    report_unwritten(launch, warp, *work.instruction, copy.memory, "all that it shifts");
+}
+
+void copy(Launch& launch, Warp& warp, const TensorWork& work) {
+  const TensorCopy& copy = launch.kernel.tensor_copies[work.instruction->detail];
+  const TensorAddress at(work.address);
+  if (!warp.cta->tensor->find(at.column, copy.columns())) return;  // given back: a fault
+  return copy.rows == 0 ? shift_lanes(launch, warp, work, copy)
+                        : copy_rows(launch, warp, work, copy);
 }
 
 void enqueue(Launch& launch, Warp& warp, TensorWork work) {
@@ -338,6 +402,28 @@ void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruc
                  /*write=*/true, work.address);
   }
   use_peer(launch, warp, access_of(launch, warp, instruction, false, 0));
+  warp.uncommitted = &instruction;
+  enqueue(launch, warp, std::move(work));
+}
+
+void issue_tensor_copy(Launch& launch, Warp& warp, const Instruction& instruction) {
+  const TensorCopy& copy = launch.kernel.tensor_copies[instruction.detail];
+  TensorWork work;
+  work.instruction = &instruction;
+  work.address = warp.integer(copy.address);
+  if (copy.rows > 0) {
+    const std::string problem = problem_of_descriptor(copy.from.descriptor);
+    if (!problem.empty()) {
+      return refuse(launch, warp, instruction,
+                    fmt::format("descriptor_a {:#x}: {}", copy.from.descriptor, problem));
+    }
+    work.b = launch.kernel.allocations[copy.from.allocation].offset +
+             warp.integer(copy.from.offset) + copy.from.step;
+    read_shared(launch, warp, *warp.cta, instruction, copy.from,
+                matrix_of(copy.from, work.b, /*is_mn_major=*/false), copy.rows, copy.row_bytes, 1);
+  }
+  touch_tensor(launch, warp, *warp.cta, instruction, copy.memory, work.address,
+               TensorMemory::kLanes, copy.columns(), /*write=*/true, work.address);
   warp.uncommitted = &instruction;
   enqueue(launch, warp, std::move(work));
 }
@@ -400,7 +486,8 @@ void run_tensor_work(Launch& launch, Warp& warp, std::uint64_t last) {
     const TensorWork work = std::move(warp.tensor_work.front());
     warp.tensor_work.pop_front();
     if (work.receivers == 0) {
-      multiply(launch, warp, work);
+      work.instruction->code == Code::tensor_copy ? copy(launch, warp, work)
+                                                  : multiply(launch, warp, work);
       continue;
     }
     for (const auto& cta : warp.cta->cluster->ctas) {

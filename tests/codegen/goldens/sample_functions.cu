@@ -36,6 +36,28 @@ __device__ __forceinline__ float exp2_approx(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// 2^floor(x) times a polynomial of what is left. From -127 down it is 0, from 128 up infinity.
+__device__ __forceinline__ float exp2_polynomial(float x) {
+  float y;
+  asm("{ .reg .f32 limited, turned, rest, sum;\n"
+      ".reg .b32 power;\n"
+      "max.NaN.f32 limited, %1, 0fC2FE0000;\n"
+      "min.NaN.f32 limited, limited, 0f43000000;\n"
+      "add.rm.f32 turned, limited, 0f4B400000;\n"
+      "sub.rn.f32 rest, turned, 0f4B400000;\n"
+      "sub.rn.f32 rest, limited, rest;\n"
+      "fma.rn.f32 sum, rest, 0f3C5BFC1A, 0f3D55FC00;\n"
+      "fma.rn.f32 sum, sum, rest, 0f3E77122F;\n"
+      "fma.rn.f32 sum, sum, rest, 0f3F316B63;\n"
+      "fma.rn.f32 sum, sum, rest, 0f3F800000;\n"
+      "mov.b32 power, turned;\n"
+      "shl.b32 power, power, 23;\n"
+      "add.s32 power, power, 0x3F800000;\n"
+      "mov.b32 rest, power;\n"
+      "mul.rn.f32 %0, sum, rest; }"
+      : "=f"(y) : "f"(x));
+  return y;
+}
 __device__ __forceinline__ float log2_approx(float x) {
   float y;
   asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -195,7 +217,7 @@ __device__ __forceinline__ void f16_of_i8(u32* r, u32 bytes) {
 }
 __device__ __forceinline__ int i8_at(const u32* r, int i) { return from_i8(r[i / 4] >> i % 4 * 8); }
 __device__ __forceinline__ int u8_at(const u32* r, int i) { return from_u8(r[i / 4] >> i % 4 * 8); }
-extern "C" __device__ unsigned long long tilewright_form = 0x193a794e4a9a1375;
+extern "C" __device__ unsigned long long tilewright_form = 0x3ebd3f007fdea813;
 extern "C" __global__ void __launch_bounds__(128, 1)
 functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
@@ -682,1008 +704,1032 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
     // kernel.tw:165
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = log2_approx(f32_5[i]) * 0.693147181f;
+      f32_5[i] = exp2_polynomial(f32_5[i]);
     // kernel.tw:166
-    const float v85 = log2_approx(alpha_1) * 0.693147181f;
+    const float v85 = exp2_polynomial(alpha_1);
     // kernel.tw:167
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(log2_approx(bf16_at(bf16_6, i)) * 0.693147181f, log2_approx(bf16_at(bf16_6, i + 1)) * 0.693147181f);
+      bf16_6[i / 2] = pack_bf16(exp2_polynomial(bf16_at(bf16_6, i)), exp2_polynomial(bf16_at(bf16_6, i + 1)));
     // kernel.tw:168
-    const u32 v86 = pack_bf16(log2_approx(from_bf16(v16)) * 0.693147181f, 0.0f);
+    const u32 v86 = pack_bf16(exp2_polynomial(from_bf16(v16)), 0.0f);
     // kernel.tw:169
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(log2_approx(f16_at(f16_7, i)) * 0.693147181f, log2_approx(f16_at(f16_7, i + 1)) * 0.693147181f);
+      f16_7[i / 2] = pack_f16(exp2_polynomial(f16_at(f16_7, i)), exp2_polynomial(f16_at(f16_7, i + 1)));
     // kernel.tw:170
-    const u32 v87 = pack_f16(log2_approx(from_f16(v17)) * 0.693147181f, 0.0f);
+    const u32 v87 = pack_f16(exp2_polynomial(from_f16(v17)), 0.0f);
     // kernel.tw:171
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(log2_approx(e4m3_at(e4m3_8, i)) * 0.693147181f, log2_approx(e4m3_at(e4m3_8, i + 1)) * 0.693147181f, log2_approx(e4m3_at(e4m3_8, i + 2)) * 0.693147181f, log2_approx(e4m3_at(e4m3_8, i + 3)) * 0.693147181f);
+      e4m3_8[i / 4] = pack_e4m3(exp2_polynomial(e4m3_at(e4m3_8, i)), exp2_polynomial(e4m3_at(e4m3_8, i + 1)), exp2_polynomial(e4m3_at(e4m3_8, i + 2)), exp2_polynomial(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:172
-    const u32 v88 = pack_e4m3(log2_approx(from_e4m3(v18)) * 0.693147181f, 0.0f, 0.0f, 0.0f);
+    const u32 v88 = pack_e4m3(exp2_polynomial(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:173
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = log2_approx(f32_5[i]);
+      f32_5[i] = log2_approx(f32_5[i]) * 0.693147181f;
     // kernel.tw:174
-    const float v89 = log2_approx(alpha_1);
+    const float v89 = log2_approx(alpha_1) * 0.693147181f;
     // kernel.tw:175
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(log2_approx(bf16_at(bf16_6, i)), log2_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(log2_approx(bf16_at(bf16_6, i)) * 0.693147181f, log2_approx(bf16_at(bf16_6, i + 1)) * 0.693147181f);
     // kernel.tw:176
-    const u32 v90 = pack_bf16(log2_approx(from_bf16(v16)), 0.0f);
+    const u32 v90 = pack_bf16(log2_approx(from_bf16(v16)) * 0.693147181f, 0.0f);
     // kernel.tw:177
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(log2_approx(f16_at(f16_7, i)), log2_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(log2_approx(f16_at(f16_7, i)) * 0.693147181f, log2_approx(f16_at(f16_7, i + 1)) * 0.693147181f);
     // kernel.tw:178
-    const u32 v91 = pack_f16(log2_approx(from_f16(v17)), 0.0f);
+    const u32 v91 = pack_f16(log2_approx(from_f16(v17)) * 0.693147181f, 0.0f);
     // kernel.tw:179
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(log2_approx(e4m3_at(e4m3_8, i)), log2_approx(e4m3_at(e4m3_8, i + 1)), log2_approx(e4m3_at(e4m3_8, i + 2)), log2_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(log2_approx(e4m3_at(e4m3_8, i)) * 0.693147181f, log2_approx(e4m3_at(e4m3_8, i + 1)) * 0.693147181f, log2_approx(e4m3_at(e4m3_8, i + 2)) * 0.693147181f, log2_approx(e4m3_at(e4m3_8, i + 3)) * 0.693147181f);
     // kernel.tw:180
-    const u32 v92 = pack_e4m3(log2_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v92 = pack_e4m3(log2_approx(from_e4m3(v18)) * 0.693147181f, 0.0f, 0.0f, 0.0f);
     // kernel.tw:181
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = sqrt_approx(f32_5[i]);
+      f32_5[i] = log2_approx(f32_5[i]);
     // kernel.tw:182
-    const float v93 = sqrt_approx(alpha_1);
+    const float v93 = log2_approx(alpha_1);
     // kernel.tw:183
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(sqrt_approx(bf16_at(bf16_6, i)), sqrt_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(log2_approx(bf16_at(bf16_6, i)), log2_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:184
-    const u32 v94 = pack_bf16(sqrt_approx(from_bf16(v16)), 0.0f);
+    const u32 v94 = pack_bf16(log2_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:185
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(sqrt_approx(f16_at(f16_7, i)), sqrt_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(log2_approx(f16_at(f16_7, i)), log2_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:186
-    const u32 v95 = pack_f16(sqrt_approx(from_f16(v17)), 0.0f);
+    const u32 v95 = pack_f16(log2_approx(from_f16(v17)), 0.0f);
     // kernel.tw:187
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(sqrt_approx(e4m3_at(e4m3_8, i)), sqrt_approx(e4m3_at(e4m3_8, i + 1)), sqrt_approx(e4m3_at(e4m3_8, i + 2)), sqrt_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(log2_approx(e4m3_at(e4m3_8, i)), log2_approx(e4m3_at(e4m3_8, i + 1)), log2_approx(e4m3_at(e4m3_8, i + 2)), log2_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:188
-    const u32 v96 = pack_e4m3(sqrt_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v96 = pack_e4m3(log2_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:189
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = rsqrt_approx(f32_5[i]);
+      f32_5[i] = sqrt_approx(f32_5[i]);
     // kernel.tw:190
-    const float v97 = rsqrt_approx(alpha_1);
+    const float v97 = sqrt_approx(alpha_1);
     // kernel.tw:191
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(rsqrt_approx(bf16_at(bf16_6, i)), rsqrt_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(sqrt_approx(bf16_at(bf16_6, i)), sqrt_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:192
-    const u32 v98 = pack_bf16(rsqrt_approx(from_bf16(v16)), 0.0f);
+    const u32 v98 = pack_bf16(sqrt_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:193
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(rsqrt_approx(f16_at(f16_7, i)), rsqrt_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(sqrt_approx(f16_at(f16_7, i)), sqrt_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:194
-    const u32 v99 = pack_f16(rsqrt_approx(from_f16(v17)), 0.0f);
+    const u32 v99 = pack_f16(sqrt_approx(from_f16(v17)), 0.0f);
     // kernel.tw:195
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(rsqrt_approx(e4m3_at(e4m3_8, i)), rsqrt_approx(e4m3_at(e4m3_8, i + 1)), rsqrt_approx(e4m3_at(e4m3_8, i + 2)), rsqrt_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(sqrt_approx(e4m3_at(e4m3_8, i)), sqrt_approx(e4m3_at(e4m3_8, i + 1)), sqrt_approx(e4m3_at(e4m3_8, i + 2)), sqrt_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:196
-    const u32 v100 = pack_e4m3(rsqrt_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v100 = pack_e4m3(sqrt_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:197
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = rcp_approx(f32_5[i]);
+      f32_5[i] = rsqrt_approx(f32_5[i]);
     // kernel.tw:198
-    const float v101 = rcp_approx(alpha_1);
+    const float v101 = rsqrt_approx(alpha_1);
     // kernel.tw:199
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(rcp_approx(bf16_at(bf16_6, i)), rcp_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(rsqrt_approx(bf16_at(bf16_6, i)), rsqrt_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:200
-    const u32 v102 = pack_bf16(rcp_approx(from_bf16(v16)), 0.0f);
+    const u32 v102 = pack_bf16(rsqrt_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:201
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(rcp_approx(f16_at(f16_7, i)), rcp_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(rsqrt_approx(f16_at(f16_7, i)), rsqrt_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:202
-    const u32 v103 = pack_f16(rcp_approx(from_f16(v17)), 0.0f);
+    const u32 v103 = pack_f16(rsqrt_approx(from_f16(v17)), 0.0f);
     // kernel.tw:203
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(rcp_approx(e4m3_at(e4m3_8, i)), rcp_approx(e4m3_at(e4m3_8, i + 1)), rcp_approx(e4m3_at(e4m3_8, i + 2)), rcp_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(rsqrt_approx(e4m3_at(e4m3_8, i)), rsqrt_approx(e4m3_at(e4m3_8, i + 1)), rsqrt_approx(e4m3_at(e4m3_8, i + 2)), rsqrt_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:204
-    const u32 v104 = pack_e4m3(rcp_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v104 = pack_e4m3(rsqrt_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:205
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = tanh_approx(f32_5[i]);
+      f32_5[i] = rcp_approx(f32_5[i]);
     // kernel.tw:206
-    const float v105 = tanh_approx(alpha_1);
+    const float v105 = rcp_approx(alpha_1);
     // kernel.tw:207
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(tanh_approx(bf16_at(bf16_6, i)), tanh_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(rcp_approx(bf16_at(bf16_6, i)), rcp_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:208
-    const u32 v106 = pack_bf16(tanh_approx(from_bf16(v16)), 0.0f);
+    const u32 v106 = pack_bf16(rcp_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:209
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(tanh_approx(f16_at(f16_7, i)), tanh_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(rcp_approx(f16_at(f16_7, i)), rcp_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:210
-    const u32 v107 = pack_f16(tanh_approx(from_f16(v17)), 0.0f);
+    const u32 v107 = pack_f16(rcp_approx(from_f16(v17)), 0.0f);
     // kernel.tw:211
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(tanh_approx(e4m3_at(e4m3_8, i)), tanh_approx(e4m3_at(e4m3_8, i + 1)), tanh_approx(e4m3_at(e4m3_8, i + 2)), tanh_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(rcp_approx(e4m3_at(e4m3_8, i)), rcp_approx(e4m3_at(e4m3_8, i + 1)), rcp_approx(e4m3_at(e4m3_8, i + 2)), rcp_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:212
-    const u32 v108 = pack_e4m3(tanh_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v108 = pack_e4m3(rcp_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:213
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = log1pf(f32_5[i]);
+      f32_5[i] = tanh_approx(f32_5[i]);
     // kernel.tw:214
-    const float v109 = log1pf(alpha_1);
+    const float v109 = tanh_approx(alpha_1);
     // kernel.tw:215
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(log1pf(bf16_at(bf16_6, i)), log1pf(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(tanh_approx(bf16_at(bf16_6, i)), tanh_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:216
-    const u32 v110 = pack_bf16(log1pf(from_bf16(v16)), 0.0f);
+    const u32 v110 = pack_bf16(tanh_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:217
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(log1pf(f16_at(f16_7, i)), log1pf(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(tanh_approx(f16_at(f16_7, i)), tanh_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:218
-    const u32 v111 = pack_f16(log1pf(from_f16(v17)), 0.0f);
+    const u32 v111 = pack_f16(tanh_approx(from_f16(v17)), 0.0f);
     // kernel.tw:219
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(log1pf(e4m3_at(e4m3_8, i)), log1pf(e4m3_at(e4m3_8, i + 1)), log1pf(e4m3_at(e4m3_8, i + 2)), log1pf(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(tanh_approx(e4m3_at(e4m3_8, i)), tanh_approx(e4m3_at(e4m3_8, i + 1)), tanh_approx(e4m3_at(e4m3_8, i + 2)), tanh_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:220
-    const u32 v112 = pack_e4m3(log1pf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v112 = pack_e4m3(tanh_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:221
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = expm1f(f32_5[i]);
+      f32_5[i] = log1pf(f32_5[i]);
     // kernel.tw:222
-    const float v113 = expm1f(alpha_1);
+    const float v113 = log1pf(alpha_1);
     // kernel.tw:223
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(expm1f(bf16_at(bf16_6, i)), expm1f(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(log1pf(bf16_at(bf16_6, i)), log1pf(bf16_at(bf16_6, i + 1)));
     // kernel.tw:224
-    const u32 v114 = pack_bf16(expm1f(from_bf16(v16)), 0.0f);
+    const u32 v114 = pack_bf16(log1pf(from_bf16(v16)), 0.0f);
     // kernel.tw:225
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(expm1f(f16_at(f16_7, i)), expm1f(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(log1pf(f16_at(f16_7, i)), log1pf(f16_at(f16_7, i + 1)));
     // kernel.tw:226
-    const u32 v115 = pack_f16(expm1f(from_f16(v17)), 0.0f);
+    const u32 v115 = pack_f16(log1pf(from_f16(v17)), 0.0f);
     // kernel.tw:227
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(expm1f(e4m3_at(e4m3_8, i)), expm1f(e4m3_at(e4m3_8, i + 1)), expm1f(e4m3_at(e4m3_8, i + 2)), expm1f(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(log1pf(e4m3_at(e4m3_8, i)), log1pf(e4m3_at(e4m3_8, i + 1)), log1pf(e4m3_at(e4m3_8, i + 2)), log1pf(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:228
-    const u32 v116 = pack_e4m3(expm1f(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v116 = pack_e4m3(log1pf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:229
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = erff(f32_5[i]);
+      f32_5[i] = expm1f(f32_5[i]);
     // kernel.tw:230
-    const float v117 = erff(alpha_1);
+    const float v117 = expm1f(alpha_1);
     // kernel.tw:231
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(erff(bf16_at(bf16_6, i)), erff(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(expm1f(bf16_at(bf16_6, i)), expm1f(bf16_at(bf16_6, i + 1)));
     // kernel.tw:232
-    const u32 v118 = pack_bf16(erff(from_bf16(v16)), 0.0f);
+    const u32 v118 = pack_bf16(expm1f(from_bf16(v16)), 0.0f);
     // kernel.tw:233
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(erff(f16_at(f16_7, i)), erff(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(expm1f(f16_at(f16_7, i)), expm1f(f16_at(f16_7, i + 1)));
     // kernel.tw:234
-    const u32 v119 = pack_f16(erff(from_f16(v17)), 0.0f);
+    const u32 v119 = pack_f16(expm1f(from_f16(v17)), 0.0f);
     // kernel.tw:235
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(erff(e4m3_at(e4m3_8, i)), erff(e4m3_at(e4m3_8, i + 1)), erff(e4m3_at(e4m3_8, i + 2)), erff(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(expm1f(e4m3_at(e4m3_8, i)), expm1f(e4m3_at(e4m3_8, i + 1)), expm1f(e4m3_at(e4m3_8, i + 2)), expm1f(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:236
-    const u32 v120 = pack_e4m3(erff(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v120 = pack_e4m3(expm1f(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:237
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = sin_approx(f32_5[i]);
+      f32_5[i] = erff(f32_5[i]);
     // kernel.tw:238
-    const float v121 = sin_approx(alpha_1);
+    const float v121 = erff(alpha_1);
     // kernel.tw:239
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(sin_approx(bf16_at(bf16_6, i)), sin_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(erff(bf16_at(bf16_6, i)), erff(bf16_at(bf16_6, i + 1)));
     // kernel.tw:240
-    const u32 v122 = pack_bf16(sin_approx(from_bf16(v16)), 0.0f);
+    const u32 v122 = pack_bf16(erff(from_bf16(v16)), 0.0f);
     // kernel.tw:241
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(sin_approx(f16_at(f16_7, i)), sin_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(erff(f16_at(f16_7, i)), erff(f16_at(f16_7, i + 1)));
     // kernel.tw:242
-    const u32 v123 = pack_f16(sin_approx(from_f16(v17)), 0.0f);
+    const u32 v123 = pack_f16(erff(from_f16(v17)), 0.0f);
     // kernel.tw:243
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(sin_approx(e4m3_at(e4m3_8, i)), sin_approx(e4m3_at(e4m3_8, i + 1)), sin_approx(e4m3_at(e4m3_8, i + 2)), sin_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(erff(e4m3_at(e4m3_8, i)), erff(e4m3_at(e4m3_8, i + 1)), erff(e4m3_at(e4m3_8, i + 2)), erff(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:244
-    const u32 v124 = pack_e4m3(sin_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v124 = pack_e4m3(erff(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:245
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = cos_approx(f32_5[i]);
+      f32_5[i] = sin_approx(f32_5[i]);
     // kernel.tw:246
-    const float v125 = cos_approx(alpha_1);
+    const float v125 = sin_approx(alpha_1);
     // kernel.tw:247
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(cos_approx(bf16_at(bf16_6, i)), cos_approx(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(sin_approx(bf16_at(bf16_6, i)), sin_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:248
-    const u32 v126 = pack_bf16(cos_approx(from_bf16(v16)), 0.0f);
+    const u32 v126 = pack_bf16(sin_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:249
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(cos_approx(f16_at(f16_7, i)), cos_approx(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(sin_approx(f16_at(f16_7, i)), sin_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:250
-    const u32 v127 = pack_f16(cos_approx(from_f16(v17)), 0.0f);
+    const u32 v127 = pack_f16(sin_approx(from_f16(v17)), 0.0f);
     // kernel.tw:251
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(cos_approx(e4m3_at(e4m3_8, i)), cos_approx(e4m3_at(e4m3_8, i + 1)), cos_approx(e4m3_at(e4m3_8, i + 2)), cos_approx(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(sin_approx(e4m3_at(e4m3_8, i)), sin_approx(e4m3_at(e4m3_8, i + 1)), sin_approx(e4m3_at(e4m3_8, i + 2)), sin_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:252
-    const u32 v128 = pack_e4m3(cos_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v128 = pack_e4m3(sin_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:253
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = floorf(f32_5[i]);
+      f32_5[i] = cos_approx(f32_5[i]);
     // kernel.tw:254
-    const float v129 = floorf(alpha_1);
+    const float v129 = cos_approx(alpha_1);
     // kernel.tw:255
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(floorf(bf16_at(bf16_6, i)), floorf(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(cos_approx(bf16_at(bf16_6, i)), cos_approx(bf16_at(bf16_6, i + 1)));
     // kernel.tw:256
-    const u32 v130 = pack_bf16(floorf(from_bf16(v16)), 0.0f);
+    const u32 v130 = pack_bf16(cos_approx(from_bf16(v16)), 0.0f);
     // kernel.tw:257
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(floorf(f16_at(f16_7, i)), floorf(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(cos_approx(f16_at(f16_7, i)), cos_approx(f16_at(f16_7, i + 1)));
     // kernel.tw:258
-    const u32 v131 = pack_f16(floorf(from_f16(v17)), 0.0f);
+    const u32 v131 = pack_f16(cos_approx(from_f16(v17)), 0.0f);
     // kernel.tw:259
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(floorf(e4m3_at(e4m3_8, i)), floorf(e4m3_at(e4m3_8, i + 1)), floorf(e4m3_at(e4m3_8, i + 2)), floorf(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(cos_approx(e4m3_at(e4m3_8, i)), cos_approx(e4m3_at(e4m3_8, i + 1)), cos_approx(e4m3_at(e4m3_8, i + 2)), cos_approx(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:260
-    const u32 v132 = pack_e4m3(floorf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v132 = pack_e4m3(cos_approx(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:261
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = ceilf(f32_5[i]);
+      f32_5[i] = floorf(f32_5[i]);
     // kernel.tw:262
-    const float v133 = ceilf(alpha_1);
+    const float v133 = floorf(alpha_1);
     // kernel.tw:263
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(ceilf(bf16_at(bf16_6, i)), ceilf(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(floorf(bf16_at(bf16_6, i)), floorf(bf16_at(bf16_6, i + 1)));
     // kernel.tw:264
-    const u32 v134 = pack_bf16(ceilf(from_bf16(v16)), 0.0f);
+    const u32 v134 = pack_bf16(floorf(from_bf16(v16)), 0.0f);
     // kernel.tw:265
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(ceilf(f16_at(f16_7, i)), ceilf(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(floorf(f16_at(f16_7, i)), floorf(f16_at(f16_7, i + 1)));
     // kernel.tw:266
-    const u32 v135 = pack_f16(ceilf(from_f16(v17)), 0.0f);
+    const u32 v135 = pack_f16(floorf(from_f16(v17)), 0.0f);
     // kernel.tw:267
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(ceilf(e4m3_at(e4m3_8, i)), ceilf(e4m3_at(e4m3_8, i + 1)), ceilf(e4m3_at(e4m3_8, i + 2)), ceilf(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(floorf(e4m3_at(e4m3_8, i)), floorf(e4m3_at(e4m3_8, i + 1)), floorf(e4m3_at(e4m3_8, i + 2)), floorf(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:268
-    const u32 v136 = pack_e4m3(ceilf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v136 = pack_e4m3(floorf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:269
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = rintf(f32_5[i]);
+      f32_5[i] = ceilf(f32_5[i]);
     // kernel.tw:270
-    const float v137 = rintf(alpha_1);
+    const float v137 = ceilf(alpha_1);
     // kernel.tw:271
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(rintf(bf16_at(bf16_6, i)), rintf(bf16_at(bf16_6, i + 1)));
+      bf16_6[i / 2] = pack_bf16(ceilf(bf16_at(bf16_6, i)), ceilf(bf16_at(bf16_6, i + 1)));
     // kernel.tw:272
-    const u32 v138 = pack_bf16(rintf(from_bf16(v16)), 0.0f);
+    const u32 v138 = pack_bf16(ceilf(from_bf16(v16)), 0.0f);
     // kernel.tw:273
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(rintf(f16_at(f16_7, i)), rintf(f16_at(f16_7, i + 1)));
+      f16_7[i / 2] = pack_f16(ceilf(f16_at(f16_7, i)), ceilf(f16_at(f16_7, i + 1)));
     // kernel.tw:274
-    const u32 v139 = pack_f16(rintf(from_f16(v17)), 0.0f);
+    const u32 v139 = pack_f16(ceilf(from_f16(v17)), 0.0f);
     // kernel.tw:275
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(rintf(e4m3_at(e4m3_8, i)), rintf(e4m3_at(e4m3_8, i + 1)), rintf(e4m3_at(e4m3_8, i + 2)), rintf(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(ceilf(e4m3_at(e4m3_8, i)), ceilf(e4m3_at(e4m3_8, i + 1)), ceilf(e4m3_at(e4m3_8, i + 2)), ceilf(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:276
-    const u32 v140 = pack_e4m3(rintf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
+    const u32 v140 = pack_e4m3(ceilf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:277
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f32_5[i] < alpha_1;
+      f32_5[i] = rintf(f32_5[i]);
     // kernel.tw:278
-    const bool v141 = alpha_1 < alpha_1;
+    const float v141 = rintf(alpha_1);
     // kernel.tw:279
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      truth_13[i] = bf16_at(bf16_6, i) < from_bf16(v16);
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16(rintf(bf16_at(bf16_6, i)), rintf(bf16_at(bf16_6, i + 1)));
     // kernel.tw:280
-    const bool v142 = from_bf16(v16) < from_bf16(v16);
+    const u32 v142 = pack_bf16(rintf(from_bf16(v16)), 0.0f);
     // kernel.tw:281
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      truth_13[i] = f16_at(f16_7, i) < from_f16(v17);
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16(rintf(f16_at(f16_7, i)), rintf(f16_at(f16_7, i + 1)));
     // kernel.tw:282
-    const bool v143 = from_f16(v17) < from_f16(v17);
+    const u32 v143 = pack_f16(rintf(from_f16(v17)), 0.0f);
     // kernel.tw:283
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      truth_13[i] = e4m3_at(e4m3_8, i) < from_e4m3(v18);
+    for (int i = 0; i < 8; i += 4)
+      e4m3_8[i / 4] = pack_e4m3(rintf(e4m3_at(e4m3_8, i)), rintf(e4m3_at(e4m3_8, i + 1)), rintf(e4m3_at(e4m3_8, i + 2)), rintf(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:284
-    const bool v144 = from_e4m3(v18) < from_e4m3(v18);
+    const u32 v144 = pack_e4m3(rintf(from_e4m3(v18)), 0.0f, 0.0f, 0.0f);
     // kernel.tw:285
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i32_9[i] < number_2;
+      truth_13[i] = f32_5[i] < alpha_1;
     // kernel.tw:286
-    const bool v145 = number_2 < number_2;
+    const bool v145 = alpha_1 < alpha_1;
     // kernel.tw:287
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i64_10[i] < wide_3;
+      truth_13[i] = bf16_at(bf16_6, i) < from_bf16(v16);
     // kernel.tw:288
-    const bool v146 = wide_3 < wide_3;
+    const bool v146 = from_bf16(v16) < from_bf16(v16);
     // kernel.tw:289
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f32_5[i] <= alpha_1;
+      truth_13[i] = f16_at(f16_7, i) < from_f16(v17);
     // kernel.tw:290
-    const bool v147 = alpha_1 <= alpha_1;
+    const bool v147 = from_f16(v17) < from_f16(v17);
     // kernel.tw:291
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = bf16_at(bf16_6, i) <= from_bf16(v16);
+      truth_13[i] = e4m3_at(e4m3_8, i) < from_e4m3(v18);
     // kernel.tw:292
-    const bool v148 = from_bf16(v16) <= from_bf16(v16);
+    const bool v148 = from_e4m3(v18) < from_e4m3(v18);
     // kernel.tw:293
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f16_at(f16_7, i) <= from_f16(v17);
+      truth_13[i] = i32_9[i] < number_2;
     // kernel.tw:294
-    const bool v149 = from_f16(v17) <= from_f16(v17);
+    const bool v149 = number_2 < number_2;
     // kernel.tw:295
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = e4m3_at(e4m3_8, i) <= from_e4m3(v18);
+      truth_13[i] = i64_10[i] < wide_3;
     // kernel.tw:296
-    const bool v150 = from_e4m3(v18) <= from_e4m3(v18);
+    const bool v150 = wide_3 < wide_3;
     // kernel.tw:297
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i32_9[i] <= number_2;
+      truth_13[i] = f32_5[i] <= alpha_1;
     // kernel.tw:298
-    const bool v151 = number_2 <= number_2;
+    const bool v151 = alpha_1 <= alpha_1;
     // kernel.tw:299
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i64_10[i] <= wide_3;
+      truth_13[i] = bf16_at(bf16_6, i) <= from_bf16(v16);
     // kernel.tw:300
-    const bool v152 = wide_3 <= wide_3;
+    const bool v152 = from_bf16(v16) <= from_bf16(v16);
     // kernel.tw:301
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f32_5[i] == alpha_1;
+      truth_13[i] = f16_at(f16_7, i) <= from_f16(v17);
     // kernel.tw:302
-    const bool v153 = alpha_1 == alpha_1;
+    const bool v153 = from_f16(v17) <= from_f16(v17);
     // kernel.tw:303
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = bf16_at(bf16_6, i) == from_bf16(v16);
+      truth_13[i] = e4m3_at(e4m3_8, i) <= from_e4m3(v18);
     // kernel.tw:304
-    const bool v154 = from_bf16(v16) == from_bf16(v16);
+    const bool v154 = from_e4m3(v18) <= from_e4m3(v18);
     // kernel.tw:305
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f16_at(f16_7, i) == from_f16(v17);
+      truth_13[i] = i32_9[i] <= number_2;
     // kernel.tw:306
-    const bool v155 = from_f16(v17) == from_f16(v17);
+    const bool v155 = number_2 <= number_2;
     // kernel.tw:307
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = e4m3_at(e4m3_8, i) == from_e4m3(v18);
+      truth_13[i] = i64_10[i] <= wide_3;
     // kernel.tw:308
-    const bool v156 = from_e4m3(v18) == from_e4m3(v18);
+    const bool v156 = wide_3 <= wide_3;
     // kernel.tw:309
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i32_9[i] == number_2;
+      truth_13[i] = f32_5[i] == alpha_1;
     // kernel.tw:310
-    const bool v157 = number_2 == number_2;
+    const bool v157 = alpha_1 == alpha_1;
     // kernel.tw:311
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i64_10[i] == wide_3;
+      truth_13[i] = bf16_at(bf16_6, i) == from_bf16(v16);
     // kernel.tw:312
-    const bool v158 = wide_3 == wide_3;
+    const bool v158 = from_bf16(v16) == from_bf16(v16);
     // kernel.tw:313
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f32_5[i] != alpha_1;
+      truth_13[i] = f16_at(f16_7, i) == from_f16(v17);
     // kernel.tw:314
-    const bool v159 = alpha_1 != alpha_1;
+    const bool v159 = from_f16(v17) == from_f16(v17);
     // kernel.tw:315
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = bf16_at(bf16_6, i) != from_bf16(v16);
+      truth_13[i] = e4m3_at(e4m3_8, i) == from_e4m3(v18);
     // kernel.tw:316
-    const bool v160 = from_bf16(v16) != from_bf16(v16);
+    const bool v160 = from_e4m3(v18) == from_e4m3(v18);
     // kernel.tw:317
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = f16_at(f16_7, i) != from_f16(v17);
+      truth_13[i] = i32_9[i] == number_2;
     // kernel.tw:318
-    const bool v161 = from_f16(v17) != from_f16(v17);
+    const bool v161 = number_2 == number_2;
     // kernel.tw:319
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = e4m3_at(e4m3_8, i) != from_e4m3(v18);
+      truth_13[i] = i64_10[i] == wide_3;
     // kernel.tw:320
-    const bool v162 = from_e4m3(v18) != from_e4m3(v18);
+    const bool v162 = wide_3 == wide_3;
     // kernel.tw:321
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i32_9[i] != number_2;
+      truth_13[i] = f32_5[i] != alpha_1;
     // kernel.tw:322
-    const bool v163 = number_2 != number_2;
+    const bool v163 = alpha_1 != alpha_1;
     // kernel.tw:323
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = i64_10[i] != wide_3;
+      truth_13[i] = bf16_at(bf16_6, i) != from_bf16(v16);
     // kernel.tw:324
-    const bool v164 = wide_3 != wide_3;
+    const bool v164 = from_bf16(v16) != from_bf16(v16);
     // kernel.tw:325
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = truth_13[i] & truth_13[i];
+      truth_13[i] = f16_at(f16_7, i) != from_f16(v17);
     // kernel.tw:326
-    const bool v165 = v15 & v15;
+    const bool v165 = from_f16(v17) != from_f16(v17);
     // kernel.tw:327
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = truth_13[i] | truth_13[i];
+      truth_13[i] = e4m3_at(e4m3_8, i) != from_e4m3(v18);
     // kernel.tw:328
-    const bool v166 = v15 | v15;
+    const bool v166 = from_e4m3(v18) != from_e4m3(v18);
     // kernel.tw:329
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      truth_13[i] = !truth_13[i];
+      truth_13[i] = i32_9[i] != number_2;
     // kernel.tw:330
-    const bool v167 = !v15;
+    const bool v167 = number_2 != number_2;
     // kernel.tw:331
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = truth_13[i] ? f32_5[i] : alpha_1;
+      truth_13[i] = i64_10[i] != wide_3;
     // kernel.tw:332
-    const float v168 = v15 ? alpha_1 : alpha_1;
+    const bool v168 = wide_3 != wide_3;
     // kernel.tw:333
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(truth_13[i] ? bf16_at(bf16_6, i) : from_bf16(v16), truth_13[i + 1] ? bf16_at(bf16_6, i + 1) : from_bf16(v16));
+    for (int i = 0; i < 8; ++i)
+      truth_13[i] = truth_13[i] & truth_13[i];
     // kernel.tw:334
-    const u32 v169 = pack_bf16(v15 ? from_bf16(v16) : from_bf16(v16), 0.0f);
+    const bool v169 = v15 & v15;
     // kernel.tw:335
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(truth_13[i] ? f16_at(f16_7, i) : from_f16(v17), truth_13[i + 1] ? f16_at(f16_7, i + 1) : from_f16(v17));
+    for (int i = 0; i < 8; ++i)
+      truth_13[i] = truth_13[i] | truth_13[i];
     // kernel.tw:336
-    const u32 v170 = pack_f16(v15 ? from_f16(v17) : from_f16(v17), 0.0f);
+    const bool v170 = v15 | v15;
     // kernel.tw:337
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(truth_13[i] ? e4m3_at(e4m3_8, i) : from_e4m3(v18), truth_13[i + 1] ? e4m3_at(e4m3_8, i + 1) : from_e4m3(v18), truth_13[i + 2] ? e4m3_at(e4m3_8, i + 2) : from_e4m3(v18), truth_13[i + 3] ? e4m3_at(e4m3_8, i + 3) : from_e4m3(v18));
+    for (int i = 0; i < 8; ++i)
+      truth_13[i] = !truth_13[i];
     // kernel.tw:338
-    const u32 v171 = pack_e4m3(v15 ? from_e4m3(v18) : from_e4m3(v18), 0.0f, 0.0f, 0.0f);
+    const bool v171 = !v15;
     // kernel.tw:339
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = truth_13[i] ? i32_9[i] : number_2;
+      f32_5[i] = truth_13[i] ? f32_5[i] : alpha_1;
     // kernel.tw:340
-    const int v172 = v15 ? number_2 : number_2;
+    const float v172 = v15 ? alpha_1 : alpha_1;
     // kernel.tw:341
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = truth_13[i] ? i64_10[i] : wide_3;
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16(truth_13[i] ? bf16_at(bf16_6, i) : from_bf16(v16), truth_13[i + 1] ? bf16_at(bf16_6, i + 1) : from_bf16(v16));
     // kernel.tw:342
-    const i64 v173 = v15 ? wide_3 : wide_3;
+    const u32 v173 = pack_bf16(v15 ? from_bf16(v16) : from_bf16(v16), 0.0f);
     // kernel.tw:343
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(truth_13[i] ? i8_at(i8_11, i) : from_i8(v19), truth_13[i + 1] ? i8_at(i8_11, i + 1) : from_i8(v19), truth_13[i + 2] ? i8_at(i8_11, i + 2) : from_i8(v19), truth_13[i + 3] ? i8_at(i8_11, i + 3) : from_i8(v19));
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16(truth_13[i] ? f16_at(f16_7, i) : from_f16(v17), truth_13[i + 1] ? f16_at(f16_7, i + 1) : from_f16(v17));
     // kernel.tw:344
-    const u32 v174 = pack_bytes(v15 ? from_i8(v19) : from_i8(v19), 0, 0, 0);
+    const u32 v174 = pack_f16(v15 ? from_f16(v17) : from_f16(v17), 0.0f);
     // kernel.tw:345
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(truth_13[i] ? u8_at(u8_12, i) : from_u8(v20), truth_13[i + 1] ? u8_at(u8_12, i + 1) : from_u8(v20), truth_13[i + 2] ? u8_at(u8_12, i + 2) : from_u8(v20), truth_13[i + 3] ? u8_at(u8_12, i + 3) : from_u8(v20));
+      e4m3_8[i / 4] = pack_e4m3(truth_13[i] ? e4m3_at(e4m3_8, i) : from_e4m3(v18), truth_13[i + 1] ? e4m3_at(e4m3_8, i + 1) : from_e4m3(v18), truth_13[i + 2] ? e4m3_at(e4m3_8, i + 2) : from_e4m3(v18), truth_13[i + 3] ? e4m3_at(e4m3_8, i + 3) : from_e4m3(v18));
     // kernel.tw:346
-    const u32 v175 = pack_bytes(v15 ? from_u8(v20) : from_u8(v20), 0, 0, 0);
+    const u32 v175 = pack_e4m3(v15 ? from_e4m3(v18) : from_e4m3(v18), 0.0f, 0.0f, 0.0f);
     // kernel.tw:347
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = i32_9[i] & number_2;
+      i32_9[i] = truth_13[i] ? i32_9[i] : number_2;
     // kernel.tw:348
-    const int v176 = number_2 & number_2;
+    const int v176 = v15 ? number_2 : number_2;
     // kernel.tw:349
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i64_10[i] = i64_10[i] & wide_3;
+      i64_10[i] = truth_13[i] ? i64_10[i] : wide_3;
     // kernel.tw:350
-    const i64 v177 = wide_3 & wide_3;
+    const i64 v177 = v15 ? wide_3 : wide_3;
     // kernel.tw:351
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i32_9[i] = i32_9[i] | number_2;
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(truth_13[i] ? i8_at(i8_11, i) : from_i8(v19), truth_13[i + 1] ? i8_at(i8_11, i + 1) : from_i8(v19), truth_13[i + 2] ? i8_at(i8_11, i + 2) : from_i8(v19), truth_13[i + 3] ? i8_at(i8_11, i + 3) : from_i8(v19));
     // kernel.tw:352
-    const int v178 = number_2 | number_2;
+    const u32 v178 = pack_bytes(v15 ? from_i8(v19) : from_i8(v19), 0, 0, 0);
     // kernel.tw:353
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = i64_10[i] | wide_3;
+    for (int i = 0; i < 8; i += 4)
+      u8_12[i / 4] = pack_bytes(truth_13[i] ? u8_at(u8_12, i) : from_u8(v20), truth_13[i + 1] ? u8_at(u8_12, i + 1) : from_u8(v20), truth_13[i + 2] ? u8_at(u8_12, i + 2) : from_u8(v20), truth_13[i + 3] ? u8_at(u8_12, i + 3) : from_u8(v20));
     // kernel.tw:354
-    const i64 v179 = wide_3 | wide_3;
+    const u32 v179 = pack_bytes(v15 ? from_u8(v20) : from_u8(v20), 0, 0, 0);
     // kernel.tw:355
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = i32_9[i] ^ number_2;
+      i32_9[i] = i32_9[i] & number_2;
     // kernel.tw:356
-    const int v180 = number_2 ^ number_2;
+    const int v180 = number_2 & number_2;
     // kernel.tw:357
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i64_10[i] = i64_10[i] ^ wide_3;
+      i64_10[i] = i64_10[i] & wide_3;
     // kernel.tw:358
-    const i64 v181 = wide_3 ^ wide_3;
+    const i64 v181 = wide_3 & wide_3;
     // kernel.tw:359
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = ~i32_9[i];
+      i32_9[i] = i32_9[i] | number_2;
     // kernel.tw:360
-    const int v182 = ~number_2;
+    const int v182 = number_2 | number_2;
     // kernel.tw:361
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i64_10[i] = ~i64_10[i];
+      i64_10[i] = i64_10[i] | wide_3;
     // kernel.tw:362
-    const i64 v183 = ~wide_3;
+    const i64 v183 = wide_3 | wide_3;
     // kernel.tw:363
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = shift_left(i32_9[i], number_2);
+      i32_9[i] = i32_9[i] ^ number_2;
     // kernel.tw:364
-    const int v184 = shift_left(number_2, number_2);
+    const int v184 = number_2 ^ number_2;
     // kernel.tw:365
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i64_10[i] = shift_left(i64_10[i], wide_3);
+      i64_10[i] = i64_10[i] ^ wide_3;
     // kernel.tw:366
-    const i64 v185 = shift_left(wide_3, wide_3);
+    const i64 v185 = wide_3 ^ wide_3;
     // kernel.tw:367
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = shift_right(i32_9[i], number_2);
+      i32_9[i] = ~i32_9[i];
     // kernel.tw:368
-    const int v186 = shift_right(number_2, number_2);
+    const int v186 = ~number_2;
     // kernel.tw:369
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i64_10[i] = shift_right(i64_10[i], wide_3);
+      i64_10[i] = ~i64_10[i];
     // kernel.tw:370
-    const i64 v187 = shift_right(wide_3, wide_3);
+    const i64 v187 = ~wide_3;
     // kernel.tw:371
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = f32_5[i];
+      i32_9[i] = shift_left(i32_9[i], number_2);
     // kernel.tw:372
-    const float v188 = alpha_1;
+    const int v188 = shift_left(number_2, number_2);
     // kernel.tw:373
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(f32_5[i], f32_5[i + 1]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = shift_left(i64_10[i], wide_3);
     // kernel.tw:374
-    const u32 v189 = pack_bf16(alpha_1, 0.0f);
+    const i64 v189 = shift_left(wide_3, wide_3);
     // kernel.tw:375
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(f32_5[i], f32_5[i + 1]);
+    for (int i = 0; i < 8; ++i)
+      i32_9[i] = shift_right(i32_9[i], number_2);
     // kernel.tw:376
-    const u32 v190 = pack_f16(alpha_1, 0.0f);
+    const int v190 = shift_right(number_2, number_2);
     // kernel.tw:377
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(f32_5[i], f32_5[i + 1], f32_5[i + 2], f32_5[i + 3]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = shift_right(i64_10[i], wide_3);
     // kernel.tw:378
-    const u32 v191 = pack_e4m3(alpha_1, 0.0f, 0.0f, 0.0f);
+    const i64 v191 = shift_right(wide_3, wide_3);
     // kernel.tw:379
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = __float2int_rn(f32_5[i]);
+      f32_5[i] = f32_5[i];
     // kernel.tw:380
-    const int v192 = __float2int_rn(alpha_1);
+    const float v192 = alpha_1;
     // kernel.tw:381
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = __float2ll_rn(f32_5[i]);
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16(f32_5[i], f32_5[i + 1]);
     // kernel.tw:382
-    const i64 v193 = __float2ll_rn(alpha_1);
+    const u32 v193 = pack_bf16(alpha_1, 0.0f);
     // kernel.tw:383
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(round_i8(f32_5[i]), round_i8(f32_5[i + 1]), round_i8(f32_5[i + 2]), round_i8(f32_5[i + 3]));
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16(f32_5[i], f32_5[i + 1]);
     // kernel.tw:384
-    const u32 v194 = pack_bytes(round_i8(alpha_1), 0, 0, 0);
+    const u32 v194 = pack_f16(alpha_1, 0.0f);
     // kernel.tw:385
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(round_u8(f32_5[i]), round_u8(f32_5[i + 1]), round_u8(f32_5[i + 2]), round_u8(f32_5[i + 3]));
+      e4m3_8[i / 4] = pack_e4m3(f32_5[i], f32_5[i + 1], f32_5[i + 2], f32_5[i + 3]);
     // kernel.tw:386
-    const u32 v195 = pack_bytes(round_u8(alpha_1), 0, 0, 0);
+    const u32 v195 = pack_e4m3(alpha_1, 0.0f, 0.0f, 0.0f);
     // kernel.tw:387
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = bf16_at(bf16_6, i);
+      i32_9[i] = __float2int_rn(f32_5[i]);
     // kernel.tw:388
-    const float v196 = from_bf16(v16);
+    const int v196 = __float2int_rn(alpha_1);
     // kernel.tw:389
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(bf16_at(bf16_6, i), bf16_at(bf16_6, i + 1));
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = __float2ll_rn(f32_5[i]);
     // kernel.tw:390
-    const u32 v197 = pack_bf16(from_bf16(v16), 0.0f);
+    const i64 v197 = __float2ll_rn(alpha_1);
     // kernel.tw:391
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(bf16_at(bf16_6, i), bf16_at(bf16_6, i + 1));
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(round_i8(f32_5[i]), round_i8(f32_5[i + 1]), round_i8(f32_5[i + 2]), round_i8(f32_5[i + 3]));
     // kernel.tw:392
-    const u32 v198 = pack_f16(from_bf16(v16), 0.0f);
+    const u32 v198 = pack_bytes(round_i8(alpha_1), 0, 0, 0);
     // kernel.tw:393
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(bf16_at(bf16_6, i), bf16_at(bf16_6, i + 1), bf16_at(bf16_6, i + 2), bf16_at(bf16_6, i + 3));
+      u8_12[i / 4] = pack_bytes(round_u8(f32_5[i]), round_u8(f32_5[i + 1]), round_u8(f32_5[i + 2]), round_u8(f32_5[i + 3]));
     // kernel.tw:394
-    const u32 v199 = pack_e4m3(from_bf16(v16), 0.0f, 0.0f, 0.0f);
+    const u32 v199 = pack_bytes(round_u8(alpha_1), 0, 0, 0);
     // kernel.tw:395
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = __float2int_rn(bf16_at(bf16_6, i));
+      f32_5[i] = bf16_at(bf16_6, i);
     // kernel.tw:396
-    const int v200 = __float2int_rn(from_bf16(v16));
+    const float v200 = from_bf16(v16);
     // kernel.tw:397
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = __float2ll_rn(bf16_at(bf16_6, i));
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16(bf16_at(bf16_6, i), bf16_at(bf16_6, i + 1));
     // kernel.tw:398
-    const i64 v201 = __float2ll_rn(from_bf16(v16));
+    const u32 v201 = pack_bf16(from_bf16(v16), 0.0f);
     // kernel.tw:399
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(round_i8(bf16_at(bf16_6, i)), round_i8(bf16_at(bf16_6, i + 1)), round_i8(bf16_at(bf16_6, i + 2)), round_i8(bf16_at(bf16_6, i + 3)));
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16(bf16_at(bf16_6, i), bf16_at(bf16_6, i + 1));
     // kernel.tw:400
-    const u32 v202 = pack_bytes(round_i8(from_bf16(v16)), 0, 0, 0);
+    const u32 v202 = pack_f16(from_bf16(v16), 0.0f);
     // kernel.tw:401
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(round_u8(bf16_at(bf16_6, i)), round_u8(bf16_at(bf16_6, i + 1)), round_u8(bf16_at(bf16_6, i + 2)), round_u8(bf16_at(bf16_6, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(bf16_at(bf16_6, i), bf16_at(bf16_6, i + 1), bf16_at(bf16_6, i + 2), bf16_at(bf16_6, i + 3));
     // kernel.tw:402
-    const u32 v203 = pack_bytes(round_u8(from_bf16(v16)), 0, 0, 0);
+    const u32 v203 = pack_e4m3(from_bf16(v16), 0.0f, 0.0f, 0.0f);
     // kernel.tw:403
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = f16_at(f16_7, i);
+      i32_9[i] = __float2int_rn(bf16_at(bf16_6, i));
     // kernel.tw:404
-    const float v204 = from_f16(v17);
+    const int v204 = __float2int_rn(from_bf16(v16));
     // kernel.tw:405
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16(f16_at(f16_7, i), f16_at(f16_7, i + 1));
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = __float2ll_rn(bf16_at(bf16_6, i));
     // kernel.tw:406
-    const u32 v205 = pack_bf16(from_f16(v17), 0.0f);
+    const i64 v205 = __float2ll_rn(from_bf16(v16));
     // kernel.tw:407
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16(f16_at(f16_7, i), f16_at(f16_7, i + 1));
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(round_i8(bf16_at(bf16_6, i)), round_i8(bf16_at(bf16_6, i + 1)), round_i8(bf16_at(bf16_6, i + 2)), round_i8(bf16_at(bf16_6, i + 3)));
     // kernel.tw:408
-    const u32 v206 = pack_f16(from_f16(v17), 0.0f);
+    const u32 v206 = pack_bytes(round_i8(from_bf16(v16)), 0, 0, 0);
     // kernel.tw:409
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(f16_at(f16_7, i), f16_at(f16_7, i + 1), f16_at(f16_7, i + 2), f16_at(f16_7, i + 3));
+      u8_12[i / 4] = pack_bytes(round_u8(bf16_at(bf16_6, i)), round_u8(bf16_at(bf16_6, i + 1)), round_u8(bf16_at(bf16_6, i + 2)), round_u8(bf16_at(bf16_6, i + 3)));
     // kernel.tw:410
-    const u32 v207 = pack_e4m3(from_f16(v17), 0.0f, 0.0f, 0.0f);
+    const u32 v207 = pack_bytes(round_u8(from_bf16(v16)), 0, 0, 0);
     // kernel.tw:411
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = __float2int_rn(f16_at(f16_7, i));
+      f32_5[i] = f16_at(f16_7, i);
     // kernel.tw:412
-    const int v208 = __float2int_rn(from_f16(v17));
+    const float v208 = from_f16(v17);
     // kernel.tw:413
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = __float2ll_rn(f16_at(f16_7, i));
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16(f16_at(f16_7, i), f16_at(f16_7, i + 1));
     // kernel.tw:414
-    const i64 v209 = __float2ll_rn(from_f16(v17));
+    const u32 v209 = pack_bf16(from_f16(v17), 0.0f);
     // kernel.tw:415
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(round_i8(f16_at(f16_7, i)), round_i8(f16_at(f16_7, i + 1)), round_i8(f16_at(f16_7, i + 2)), round_i8(f16_at(f16_7, i + 3)));
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16(f16_at(f16_7, i), f16_at(f16_7, i + 1));
     // kernel.tw:416
-    const u32 v210 = pack_bytes(round_i8(from_f16(v17)), 0, 0, 0);
+    const u32 v210 = pack_f16(from_f16(v17), 0.0f);
     // kernel.tw:417
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(round_u8(f16_at(f16_7, i)), round_u8(f16_at(f16_7, i + 1)), round_u8(f16_at(f16_7, i + 2)), round_u8(f16_at(f16_7, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(f16_at(f16_7, i), f16_at(f16_7, i + 1), f16_at(f16_7, i + 2), f16_at(f16_7, i + 3));
     // kernel.tw:418
-    const u32 v211 = pack_bytes(round_u8(from_f16(v17)), 0, 0, 0);
+    const u32 v211 = pack_e4m3(from_f16(v17), 0.0f, 0.0f, 0.0f);
     // kernel.tw:419
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = e4m3_at(e4m3_8, i);
+      i32_9[i] = __float2int_rn(f16_at(f16_7, i));
     // kernel.tw:420
-    const float v212 = from_e4m3(v18);
+    const int v212 = __float2int_rn(from_f16(v17));
     // kernel.tw:421
     #pragma unroll
-    for (int i = 0; i < 2; ++i) bf16_of_f8e4m3(bf16_6 + 2 * i, e4m3_8[i]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = __float2ll_rn(f16_at(f16_7, i));
     // kernel.tw:422
-    const u32 v213 = pack_bf16(from_e4m3(v18), 0.0f);
+    const i64 v213 = __float2ll_rn(from_f16(v17));
     // kernel.tw:423
     #pragma unroll
-    for (int i = 0; i < 2; ++i) f16_of_f8e4m3(f16_7 + 2 * i, e4m3_8[i]);
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(round_i8(f16_at(f16_7, i)), round_i8(f16_at(f16_7, i + 1)), round_i8(f16_at(f16_7, i + 2)), round_i8(f16_at(f16_7, i + 3)));
     // kernel.tw:424
-    const u32 v214 = pack_f16(from_e4m3(v18), 0.0f);
+    const u32 v214 = pack_bytes(round_i8(from_f16(v17)), 0, 0, 0);
     // kernel.tw:425
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3(e4m3_at(e4m3_8, i), e4m3_at(e4m3_8, i + 1), e4m3_at(e4m3_8, i + 2), e4m3_at(e4m3_8, i + 3));
+      u8_12[i / 4] = pack_bytes(round_u8(f16_at(f16_7, i)), round_u8(f16_at(f16_7, i + 1)), round_u8(f16_at(f16_7, i + 2)), round_u8(f16_at(f16_7, i + 3)));
     // kernel.tw:426
-    const u32 v215 = pack_e4m3(from_e4m3(v18), 0.0f, 0.0f, 0.0f);
+    const u32 v215 = pack_bytes(round_u8(from_f16(v17)), 0, 0, 0);
     // kernel.tw:427
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = __float2int_rn(e4m3_at(e4m3_8, i));
+      f32_5[i] = e4m3_at(e4m3_8, i);
     // kernel.tw:428
-    const int v216 = __float2int_rn(from_e4m3(v18));
+    const float v216 = from_e4m3(v18);
     // kernel.tw:429
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = __float2ll_rn(e4m3_at(e4m3_8, i));
+    for (int i = 0; i < 2; ++i) bf16_of_f8e4m3(bf16_6 + 2 * i, e4m3_8[i]);
     // kernel.tw:430
-    const i64 v217 = __float2ll_rn(from_e4m3(v18));
+    const u32 v217 = pack_bf16(from_e4m3(v18), 0.0f);
     // kernel.tw:431
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(round_i8(e4m3_at(e4m3_8, i)), round_i8(e4m3_at(e4m3_8, i + 1)), round_i8(e4m3_at(e4m3_8, i + 2)), round_i8(e4m3_at(e4m3_8, i + 3)));
+    for (int i = 0; i < 2; ++i) f16_of_f8e4m3(f16_7 + 2 * i, e4m3_8[i]);
     // kernel.tw:432
-    const u32 v218 = pack_bytes(round_i8(from_e4m3(v18)), 0, 0, 0);
+    const u32 v218 = pack_f16(from_e4m3(v18), 0.0f);
     // kernel.tw:433
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(round_u8(e4m3_at(e4m3_8, i)), round_u8(e4m3_at(e4m3_8, i + 1)), round_u8(e4m3_at(e4m3_8, i + 2)), round_u8(e4m3_at(e4m3_8, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3(e4m3_at(e4m3_8, i), e4m3_at(e4m3_8, i + 1), e4m3_at(e4m3_8, i + 2), e4m3_at(e4m3_8, i + 3));
     // kernel.tw:434
-    const u32 v219 = pack_bytes(round_u8(from_e4m3(v18)), 0, 0, 0);
+    const u32 v219 = pack_e4m3(from_e4m3(v18), 0.0f, 0.0f, 0.0f);
     // kernel.tw:435
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = (float)i32_9[i];
+      i32_9[i] = __float2int_rn(e4m3_at(e4m3_8, i));
     // kernel.tw:436
-    const float v220 = (float)number_2;
+    const int v220 = __float2int_rn(from_e4m3(v18));
     // kernel.tw:437
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16((float)i32_9[i], (float)i32_9[i + 1]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = __float2ll_rn(e4m3_at(e4m3_8, i));
     // kernel.tw:438
-    const u32 v221 = pack_bf16((float)number_2, 0.0f);
+    const i64 v221 = __float2ll_rn(from_e4m3(v18));
     // kernel.tw:439
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16((float)i32_9[i], (float)i32_9[i + 1]);
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(round_i8(e4m3_at(e4m3_8, i)), round_i8(e4m3_at(e4m3_8, i + 1)), round_i8(e4m3_at(e4m3_8, i + 2)), round_i8(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:440
-    const u32 v222 = pack_f16((float)number_2, 0.0f);
+    const u32 v222 = pack_bytes(round_i8(from_e4m3(v18)), 0, 0, 0);
     // kernel.tw:441
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3((float)i32_9[i], (float)i32_9[i + 1], (float)i32_9[i + 2], (float)i32_9[i + 3]);
+      u8_12[i / 4] = pack_bytes(round_u8(e4m3_at(e4m3_8, i)), round_u8(e4m3_at(e4m3_8, i + 1)), round_u8(e4m3_at(e4m3_8, i + 2)), round_u8(e4m3_at(e4m3_8, i + 3)));
     // kernel.tw:442
-    const u32 v223 = pack_e4m3((float)number_2, 0.0f, 0.0f, 0.0f);
+    const u32 v223 = pack_bytes(round_u8(from_e4m3(v18)), 0, 0, 0);
     // kernel.tw:443
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = (int)i32_9[i];
+      f32_5[i] = (float)i32_9[i];
     // kernel.tw:444
-    const int v224 = (int)number_2;
+    const float v224 = (float)number_2;
     // kernel.tw:445
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = (i64)i32_9[i];
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16((float)i32_9[i], (float)i32_9[i + 1]);
     // kernel.tw:446
-    const i64 v225 = (i64)number_2;
+    const u32 v225 = pack_bf16((float)number_2, 0.0f);
     // kernel.tw:447
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(saturate_i8(i32_9[i]), saturate_i8(i32_9[i + 1]), saturate_i8(i32_9[i + 2]), saturate_i8(i32_9[i + 3]));
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16((float)i32_9[i], (float)i32_9[i + 1]);
     // kernel.tw:448
-    const u32 v226 = pack_bytes(saturate_i8(number_2), 0, 0, 0);
+    const u32 v226 = pack_f16((float)number_2, 0.0f);
     // kernel.tw:449
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(saturate_u8(i32_9[i]), saturate_u8(i32_9[i + 1]), saturate_u8(i32_9[i + 2]), saturate_u8(i32_9[i + 3]));
+      e4m3_8[i / 4] = pack_e4m3((float)i32_9[i], (float)i32_9[i + 1], (float)i32_9[i + 2], (float)i32_9[i + 3]);
     // kernel.tw:450
-    const u32 v227 = pack_bytes(saturate_u8(number_2), 0, 0, 0);
+    const u32 v227 = pack_e4m3((float)number_2, 0.0f, 0.0f, 0.0f);
     // kernel.tw:451
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = (float)i64_10[i];
+      i32_9[i] = (int)i32_9[i];
     // kernel.tw:452
-    const float v228 = (float)wide_3;
+    const int v228 = (int)number_2;
     // kernel.tw:453
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      bf16_6[i / 2] = pack_bf16((float)i64_10[i], (float)i64_10[i + 1]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = (i64)i32_9[i];
     // kernel.tw:454
-    const u32 v229 = pack_bf16((float)wide_3, 0.0f);
+    const i64 v229 = (i64)number_2;
     // kernel.tw:455
     #pragma unroll
-    for (int i = 0; i < 8; i += 2)
-      f16_7[i / 2] = pack_f16((float)i64_10[i], (float)i64_10[i + 1]);
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(saturate_i8(i32_9[i]), saturate_i8(i32_9[i + 1]), saturate_i8(i32_9[i + 2]), saturate_i8(i32_9[i + 3]));
     // kernel.tw:456
-    const u32 v230 = pack_f16((float)wide_3, 0.0f);
+    const u32 v230 = pack_bytes(saturate_i8(number_2), 0, 0, 0);
     // kernel.tw:457
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3((float)i64_10[i], (float)i64_10[i + 1], (float)i64_10[i + 2], (float)i64_10[i + 3]);
+      u8_12[i / 4] = pack_bytes(saturate_u8(i32_9[i]), saturate_u8(i32_9[i + 1]), saturate_u8(i32_9[i + 2]), saturate_u8(i32_9[i + 3]));
     // kernel.tw:458
-    const u32 v231 = pack_e4m3((float)wide_3, 0.0f, 0.0f, 0.0f);
+    const u32 v231 = pack_bytes(saturate_u8(number_2), 0, 0, 0);
     // kernel.tw:459
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = (int)i64_10[i];
+      f32_5[i] = (float)i64_10[i];
     // kernel.tw:460
-    const int v232 = (int)wide_3;
+    const float v232 = (float)wide_3;
     // kernel.tw:461
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = (i64)i64_10[i];
+    for (int i = 0; i < 8; i += 2)
+      bf16_6[i / 2] = pack_bf16((float)i64_10[i], (float)i64_10[i + 1]);
     // kernel.tw:462
-    const i64 v233 = (i64)wide_3;
+    const u32 v233 = pack_bf16((float)wide_3, 0.0f);
     // kernel.tw:463
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(saturate_i8(i64_10[i]), saturate_i8(i64_10[i + 1]), saturate_i8(i64_10[i + 2]), saturate_i8(i64_10[i + 3]));
+    for (int i = 0; i < 8; i += 2)
+      f16_7[i / 2] = pack_f16((float)i64_10[i], (float)i64_10[i + 1]);
     // kernel.tw:464
-    const u32 v234 = pack_bytes(saturate_i8(wide_3), 0, 0, 0);
+    const u32 v234 = pack_f16((float)wide_3, 0.0f);
     // kernel.tw:465
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(saturate_u8(i64_10[i]), saturate_u8(i64_10[i + 1]), saturate_u8(i64_10[i + 2]), saturate_u8(i64_10[i + 3]));
+      e4m3_8[i / 4] = pack_e4m3((float)i64_10[i], (float)i64_10[i + 1], (float)i64_10[i + 2], (float)i64_10[i + 3]);
     // kernel.tw:466
-    const u32 v235 = pack_bytes(saturate_u8(wide_3), 0, 0, 0);
+    const u32 v235 = pack_e4m3((float)wide_3, 0.0f, 0.0f, 0.0f);
     // kernel.tw:467
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = (float)i8_at(i8_11, i);
+      i32_9[i] = (int)i64_10[i];
     // kernel.tw:468
-    const float v236 = (float)from_i8(v19);
+    const int v236 = (int)wide_3;
     // kernel.tw:469
     #pragma unroll
-    for (int i = 0; i < 2; ++i) bf16_of_i8(bf16_6 + 2 * i, i8_11[i]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = (i64)i64_10[i];
     // kernel.tw:470
-    const u32 v237 = pack_bf16((float)from_i8(v19), 0.0f);
+    const i64 v237 = (i64)wide_3;
     // kernel.tw:471
     #pragma unroll
-    for (int i = 0; i < 2; ++i) f16_of_i8(f16_7 + 2 * i, i8_11[i]);
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(saturate_i8(i64_10[i]), saturate_i8(i64_10[i + 1]), saturate_i8(i64_10[i + 2]), saturate_i8(i64_10[i + 3]));
     // kernel.tw:472
-    const u32 v238 = pack_f16((float)from_i8(v19), 0.0f);
+    const u32 v238 = pack_bytes(saturate_i8(wide_3), 0, 0, 0);
     // kernel.tw:473
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3((float)i8_at(i8_11, i), (float)i8_at(i8_11, i + 1), (float)i8_at(i8_11, i + 2), (float)i8_at(i8_11, i + 3));
+      u8_12[i / 4] = pack_bytes(saturate_u8(i64_10[i]), saturate_u8(i64_10[i + 1]), saturate_u8(i64_10[i + 2]), saturate_u8(i64_10[i + 3]));
     // kernel.tw:474
-    const u32 v239 = pack_e4m3((float)from_i8(v19), 0.0f, 0.0f, 0.0f);
+    const u32 v239 = pack_bytes(saturate_u8(wide_3), 0, 0, 0);
     // kernel.tw:475
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = (int)i8_at(i8_11, i);
+      f32_5[i] = (float)i8_at(i8_11, i);
     // kernel.tw:476
-    const int v240 = (int)from_i8(v19);
+    const float v240 = (float)from_i8(v19);
     // kernel.tw:477
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = (i64)i8_at(i8_11, i);
+    for (int i = 0; i < 2; ++i) bf16_of_i8(bf16_6 + 2 * i, i8_11[i]);
     // kernel.tw:478
-    const i64 v241 = (i64)from_i8(v19);
+    const u32 v241 = pack_bf16((float)from_i8(v19), 0.0f);
     // kernel.tw:479
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(saturate_i8(i8_at(i8_11, i)), saturate_i8(i8_at(i8_11, i + 1)), saturate_i8(i8_at(i8_11, i + 2)), saturate_i8(i8_at(i8_11, i + 3)));
+    for (int i = 0; i < 2; ++i) f16_of_i8(f16_7 + 2 * i, i8_11[i]);
     // kernel.tw:480
-    const u32 v242 = pack_bytes(saturate_i8(from_i8(v19)), 0, 0, 0);
+    const u32 v242 = pack_f16((float)from_i8(v19), 0.0f);
     // kernel.tw:481
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(saturate_u8(i8_at(i8_11, i)), saturate_u8(i8_at(i8_11, i + 1)), saturate_u8(i8_at(i8_11, i + 2)), saturate_u8(i8_at(i8_11, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3((float)i8_at(i8_11, i), (float)i8_at(i8_11, i + 1), (float)i8_at(i8_11, i + 2), (float)i8_at(i8_11, i + 3));
     // kernel.tw:482
-    const u32 v243 = pack_bytes(saturate_u8(from_i8(v19)), 0, 0, 0);
+    const u32 v243 = pack_e4m3((float)from_i8(v19), 0.0f, 0.0f, 0.0f);
     // kernel.tw:483
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      f32_5[i] = (float)u8_at(u8_12, i);
+      i32_9[i] = (int)i8_at(i8_11, i);
     // kernel.tw:484
-    const float v244 = (float)from_u8(v20);
+    const int v244 = (int)from_i8(v19);
     // kernel.tw:485
     #pragma unroll
-    for (int i = 0; i < 2; ++i) bf16_of_u8(bf16_6 + 2 * i, u8_12[i]);
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = (i64)i8_at(i8_11, i);
     // kernel.tw:486
-    const u32 v245 = pack_bf16((float)from_u8(v20), 0.0f);
+    const i64 v245 = (i64)from_i8(v19);
     // kernel.tw:487
     #pragma unroll
-    for (int i = 0; i < 2; ++i) f16_of_u8(f16_7 + 2 * i, u8_12[i]);
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(saturate_i8(i8_at(i8_11, i)), saturate_i8(i8_at(i8_11, i + 1)), saturate_i8(i8_at(i8_11, i + 2)), saturate_i8(i8_at(i8_11, i + 3)));
     // kernel.tw:488
-    const u32 v246 = pack_f16((float)from_u8(v20), 0.0f);
+    const u32 v246 = pack_bytes(saturate_i8(from_i8(v19)), 0, 0, 0);
     // kernel.tw:489
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      e4m3_8[i / 4] = pack_e4m3((float)u8_at(u8_12, i), (float)u8_at(u8_12, i + 1), (float)u8_at(u8_12, i + 2), (float)u8_at(u8_12, i + 3));
+      u8_12[i / 4] = pack_bytes(saturate_u8(i8_at(i8_11, i)), saturate_u8(i8_at(i8_11, i + 1)), saturate_u8(i8_at(i8_11, i + 2)), saturate_u8(i8_at(i8_11, i + 3)));
     // kernel.tw:490
-    const u32 v247 = pack_e4m3((float)from_u8(v20), 0.0f, 0.0f, 0.0f);
+    const u32 v247 = pack_bytes(saturate_u8(from_i8(v19)), 0, 0, 0);
     // kernel.tw:491
     #pragma unroll
     for (int i = 0; i < 8; ++i)
-      i32_9[i] = (int)u8_at(u8_12, i);
+      f32_5[i] = (float)u8_at(u8_12, i);
     // kernel.tw:492
-    const int v248 = (int)from_u8(v20);
+    const float v248 = (float)from_u8(v20);
     // kernel.tw:493
     #pragma unroll
-    for (int i = 0; i < 8; ++i)
-      i64_10[i] = (i64)u8_at(u8_12, i);
+    for (int i = 0; i < 2; ++i) bf16_of_u8(bf16_6 + 2 * i, u8_12[i]);
     // kernel.tw:494
-    const i64 v249 = (i64)from_u8(v20);
+    const u32 v249 = pack_bf16((float)from_u8(v20), 0.0f);
     // kernel.tw:495
     #pragma unroll
-    for (int i = 0; i < 8; i += 4)
-      i8_11[i / 4] = pack_bytes(saturate_i8(u8_at(u8_12, i)), saturate_i8(u8_at(u8_12, i + 1)), saturate_i8(u8_at(u8_12, i + 2)), saturate_i8(u8_at(u8_12, i + 3)));
+    for (int i = 0; i < 2; ++i) f16_of_u8(f16_7 + 2 * i, u8_12[i]);
     // kernel.tw:496
-    const u32 v250 = pack_bytes(saturate_i8(from_u8(v20)), 0, 0, 0);
+    const u32 v250 = pack_f16((float)from_u8(v20), 0.0f);
     // kernel.tw:497
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
-      u8_12[i / 4] = pack_bytes(saturate_u8(u8_at(u8_12, i)), saturate_u8(u8_at(u8_12, i + 1)), saturate_u8(u8_at(u8_12, i + 2)), saturate_u8(u8_at(u8_12, i + 3)));
+      e4m3_8[i / 4] = pack_e4m3((float)u8_at(u8_12, i), (float)u8_at(u8_12, i + 1), (float)u8_at(u8_12, i + 2), (float)u8_at(u8_12, i + 3));
     // kernel.tw:498
-    const u32 v251 = pack_bytes(saturate_u8(from_u8(v20)), 0, 0, 0);
+    const u32 v251 = pack_e4m3((float)from_u8(v20), 0.0f, 0.0f, 0.0f);
     // kernel.tw:499
-    float part_252[4];
-    // kernel.tw:500
     #pragma unroll
-    for (int i = 0; i < 4; ++i) part_252[i] = f32_5[4 + i];
+    for (int i = 0; i < 8; ++i)
+      i32_9[i] = (int)u8_at(u8_12, i);
+    // kernel.tw:500
+    const int v252 = (int)from_u8(v20);
     // kernel.tw:501
     #pragma unroll
-    for (int i = 0; i < 4; ++i) part_252[i] = f32_5[1 + i];
+    for (int i = 0; i < 8; ++i)
+      i64_10[i] = (i64)u8_at(u8_12, i);
     // kernel.tw:502
+    const i64 v253 = (i64)from_u8(v20);
+    // kernel.tw:503
+    #pragma unroll
+    for (int i = 0; i < 8; i += 4)
+      i8_11[i / 4] = pack_bytes(saturate_i8(u8_at(u8_12, i)), saturate_i8(u8_at(u8_12, i + 1)), saturate_i8(u8_at(u8_12, i + 2)), saturate_i8(u8_at(u8_12, i + 3)));
+    // kernel.tw:504
+    const u32 v254 = pack_bytes(saturate_i8(from_u8(v20)), 0, 0, 0);
+    // kernel.tw:505
+    #pragma unroll
+    for (int i = 0; i < 8; i += 4)
+      u8_12[i / 4] = pack_bytes(saturate_u8(u8_at(u8_12, i)), saturate_u8(u8_at(u8_12, i + 1)), saturate_u8(u8_at(u8_12, i + 2)), saturate_u8(u8_at(u8_12, i + 3)));
+    // kernel.tw:506
+    const u32 v255 = pack_bytes(saturate_u8(from_u8(v20)), 0, 0, 0);
+    // kernel.tw:507
+    float part_256[4];
+    // kernel.tw:508
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) part_256[i] = f32_5[4 + i];
+    // kernel.tw:509
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) part_256[i] = f32_5[1 + i];
+    // kernel.tw:510
     {
       float sums[4];
       #pragma unroll
@@ -1692,16 +1738,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = sums[i / 2] + f32_5[i];
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_252[i] = sums[i];
+        part_256[i] = sums[i];
     }
-    // kernel.tw:503
+    // kernel.tw:511
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_252[i] = part_252[i] + __shfl_xor_sync(0xffffffffu, part_252[i], 1);
+      part_256[i] = part_256[i] + __shfl_xor_sync(0xffffffffu, part_256[i], 1);
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_252[i] = part_252[i] + __shfl_xor_sync(0xffffffffu, part_252[i], 16);
-    // kernel.tw:504
+      part_256[i] = part_256[i] + __shfl_xor_sync(0xffffffffu, part_256[i], 16);
+    // kernel.tw:512
     {
       float sums[4];
       #pragma unroll
@@ -1710,16 +1756,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = fminf(sums[i / 2], f32_5[i]);
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_252[i] = sums[i];
+        part_256[i] = sums[i];
     }
-    // kernel.tw:505
+    // kernel.tw:513
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_252[i] = fminf(part_252[i], __shfl_xor_sync(0xffffffffu, part_252[i], 1));
+      part_256[i] = fminf(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 1));
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_252[i] = fminf(part_252[i], __shfl_xor_sync(0xffffffffu, part_252[i], 16));
-    // kernel.tw:506
+      part_256[i] = fminf(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 16));
+    // kernel.tw:514
     {
       float sums[4];
       #pragma unroll
@@ -1728,34 +1774,34 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = fmaxf(sums[i / 2], f32_5[i]);
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_252[i] = sums[i];
+        part_256[i] = sums[i];
     }
-    // kernel.tw:507
+    // kernel.tw:515
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_252[i] = fmaxf(part_252[i], __shfl_xor_sync(0xffffffffu, part_252[i], 1));
+      part_256[i] = fmaxf(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 1));
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_252[i] = fmaxf(part_252[i], __shfl_xor_sync(0xffffffffu, part_252[i], 16));
-    // kernel.tw:508
+      part_256[i] = fmaxf(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 16));
+    // kernel.tw:516
     {
-      float part_252_before[4];
+      float part_256_before[4];
       #pragma unroll
-      for (int i = 0; i < 4; ++i) part_252_before[i] = part_252[i];
+      for (int i = 0; i < 4; ++i) part_256_before[i] = part_256[i];
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_252[i] = part_252_before[i] + part_252_before[i / 2];
+        part_256[i] = part_256_before[i] + part_256_before[i / 2];
     }
-    // kernel.tw:509
-    u32 part_253[2];
-    // kernel.tw:510
+    // kernel.tw:517
+    u32 part_257[2];
+    // kernel.tw:518
     #pragma unroll
-    for (int i = 0; i < 2; ++i) part_253[i] = bf16_6[2 + i];
-    // kernel.tw:511
+    for (int i = 0; i < 2; ++i) part_257[i] = bf16_6[2 + i];
+    // kernel.tw:519
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(bf16_at(bf16_6, 1 + i), bf16_at(bf16_6, 1 + i + 1));
-    // kernel.tw:512
+      part_257[i / 2] = pack_bf16(bf16_at(bf16_6, 1 + i), bf16_at(bf16_6, 1 + i + 1));
+    // kernel.tw:520
     {
       float sums[4];
       #pragma unroll
@@ -1764,16 +1810,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = sums[i / 2] + bf16_at(bf16_6, i);
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_253[i / 2] = pack_bf16(sums[i], sums[i + 1]);
+        part_257[i / 2] = pack_bf16(sums[i], sums[i + 1]);
     }
-    // kernel.tw:513
+    // kernel.tw:521
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(bf16_at(part_253, i) + __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i), 1), bf16_at(part_253, i + 1) + __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i + 1), 1));
+      part_257[i / 2] = pack_bf16(bf16_at(part_257, i) + __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i), 1), bf16_at(part_257, i + 1) + __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i + 1), 1));
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(bf16_at(part_253, i) + __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i), 16), bf16_at(part_253, i + 1) + __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i + 1), 16));
-    // kernel.tw:514
+      part_257[i / 2] = pack_bf16(bf16_at(part_257, i) + __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i), 16), bf16_at(part_257, i + 1) + __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i + 1), 16));
+    // kernel.tw:522
     {
       float sums[4];
       #pragma unroll
@@ -1782,16 +1828,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = fminf(sums[i / 2], bf16_at(bf16_6, i));
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_253[i / 2] = pack_bf16(sums[i], sums[i + 1]);
+        part_257[i / 2] = pack_bf16(sums[i], sums[i + 1]);
     }
-    // kernel.tw:515
+    // kernel.tw:523
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(fminf(bf16_at(part_253, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i), 1)), fminf(bf16_at(part_253, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i + 1), 1)));
+      part_257[i / 2] = pack_bf16(fminf(bf16_at(part_257, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i), 1)), fminf(bf16_at(part_257, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i + 1), 1)));
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(fminf(bf16_at(part_253, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i), 16)), fminf(bf16_at(part_253, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i + 1), 16)));
-    // kernel.tw:516
+      part_257[i / 2] = pack_bf16(fminf(bf16_at(part_257, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i), 16)), fminf(bf16_at(part_257, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i + 1), 16)));
+    // kernel.tw:524
     {
       float sums[4];
       #pragma unroll
@@ -1800,34 +1846,34 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = fmaxf(sums[i / 2], bf16_at(bf16_6, i));
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_253[i / 2] = pack_bf16(sums[i], sums[i + 1]);
+        part_257[i / 2] = pack_bf16(sums[i], sums[i + 1]);
     }
-    // kernel.tw:517
+    // kernel.tw:525
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(fmaxf(bf16_at(part_253, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i), 1)), fmaxf(bf16_at(part_253, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i + 1), 1)));
+      part_257[i / 2] = pack_bf16(fmaxf(bf16_at(part_257, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i), 1)), fmaxf(bf16_at(part_257, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i + 1), 1)));
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_253[i / 2] = pack_bf16(fmaxf(bf16_at(part_253, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i), 16)), fmaxf(bf16_at(part_253, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_253, i + 1), 16)));
-    // kernel.tw:518
+      part_257[i / 2] = pack_bf16(fmaxf(bf16_at(part_257, i), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i), 16)), fmaxf(bf16_at(part_257, i + 1), __shfl_xor_sync(0xffffffffu, bf16_at(part_257, i + 1), 16)));
+    // kernel.tw:526
     {
-      u32 part_253_before[2];
+      u32 part_257_before[2];
       #pragma unroll
-      for (int i = 0; i < 2; ++i) part_253_before[i] = part_253[i];
+      for (int i = 0; i < 2; ++i) part_257_before[i] = part_257[i];
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_253[i / 2] = pack_bf16(bf16_at(part_253_before, i) + bf16_at(part_253_before, i / 2), bf16_at(part_253_before, i + 1) + bf16_at(part_253_before, (i + 1) / 2));
+        part_257[i / 2] = pack_bf16(bf16_at(part_257_before, i) + bf16_at(part_257_before, i / 2), bf16_at(part_257_before, i + 1) + bf16_at(part_257_before, (i + 1) / 2));
     }
-    // kernel.tw:519
-    u32 part_254[2];
-    // kernel.tw:520
+    // kernel.tw:527
+    u32 part_258[2];
+    // kernel.tw:528
     #pragma unroll
-    for (int i = 0; i < 2; ++i) part_254[i] = f16_7[2 + i];
-    // kernel.tw:521
+    for (int i = 0; i < 2; ++i) part_258[i] = f16_7[2 + i];
+    // kernel.tw:529
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(f16_at(f16_7, 1 + i), f16_at(f16_7, 1 + i + 1));
-    // kernel.tw:522
+      part_258[i / 2] = pack_f16(f16_at(f16_7, 1 + i), f16_at(f16_7, 1 + i + 1));
+    // kernel.tw:530
     {
       float sums[4];
       #pragma unroll
@@ -1836,16 +1882,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = sums[i / 2] + f16_at(f16_7, i);
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_254[i / 2] = pack_f16(sums[i], sums[i + 1]);
+        part_258[i / 2] = pack_f16(sums[i], sums[i + 1]);
     }
-    // kernel.tw:523
+    // kernel.tw:531
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(f16_at(part_254, i) + __shfl_xor_sync(0xffffffffu, f16_at(part_254, i), 1), f16_at(part_254, i + 1) + __shfl_xor_sync(0xffffffffu, f16_at(part_254, i + 1), 1));
+      part_258[i / 2] = pack_f16(f16_at(part_258, i) + __shfl_xor_sync(0xffffffffu, f16_at(part_258, i), 1), f16_at(part_258, i + 1) + __shfl_xor_sync(0xffffffffu, f16_at(part_258, i + 1), 1));
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(f16_at(part_254, i) + __shfl_xor_sync(0xffffffffu, f16_at(part_254, i), 16), f16_at(part_254, i + 1) + __shfl_xor_sync(0xffffffffu, f16_at(part_254, i + 1), 16));
-    // kernel.tw:524
+      part_258[i / 2] = pack_f16(f16_at(part_258, i) + __shfl_xor_sync(0xffffffffu, f16_at(part_258, i), 16), f16_at(part_258, i + 1) + __shfl_xor_sync(0xffffffffu, f16_at(part_258, i + 1), 16));
+    // kernel.tw:532
     {
       float sums[4];
       #pragma unroll
@@ -1854,16 +1900,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = fminf(sums[i / 2], f16_at(f16_7, i));
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_254[i / 2] = pack_f16(sums[i], sums[i + 1]);
+        part_258[i / 2] = pack_f16(sums[i], sums[i + 1]);
     }
-    // kernel.tw:525
+    // kernel.tw:533
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(fminf(f16_at(part_254, i), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i), 1)), fminf(f16_at(part_254, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i + 1), 1)));
+      part_258[i / 2] = pack_f16(fminf(f16_at(part_258, i), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i), 1)), fminf(f16_at(part_258, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i + 1), 1)));
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(fminf(f16_at(part_254, i), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i), 16)), fminf(f16_at(part_254, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i + 1), 16)));
-    // kernel.tw:526
+      part_258[i / 2] = pack_f16(fminf(f16_at(part_258, i), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i), 16)), fminf(f16_at(part_258, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i + 1), 16)));
+    // kernel.tw:534
     {
       float sums[4];
       #pragma unroll
@@ -1872,83 +1918,83 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = fmaxf(sums[i / 2], f16_at(f16_7, i));
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_254[i / 2] = pack_f16(sums[i], sums[i + 1]);
+        part_258[i / 2] = pack_f16(sums[i], sums[i + 1]);
     }
-    // kernel.tw:527
+    // kernel.tw:535
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(fmaxf(f16_at(part_254, i), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i), 1)), fmaxf(f16_at(part_254, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i + 1), 1)));
+      part_258[i / 2] = pack_f16(fmaxf(f16_at(part_258, i), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i), 1)), fmaxf(f16_at(part_258, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i + 1), 1)));
     #pragma unroll
     for (int i = 0; i < 4; i += 2)
-      part_254[i / 2] = pack_f16(fmaxf(f16_at(part_254, i), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i), 16)), fmaxf(f16_at(part_254, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_254, i + 1), 16)));
-    // kernel.tw:528
+      part_258[i / 2] = pack_f16(fmaxf(f16_at(part_258, i), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i), 16)), fmaxf(f16_at(part_258, i + 1), __shfl_xor_sync(0xffffffffu, f16_at(part_258, i + 1), 16)));
+    // kernel.tw:536
     {
-      u32 part_254_before[2];
+      u32 part_258_before[2];
       #pragma unroll
-      for (int i = 0; i < 2; ++i) part_254_before[i] = part_254[i];
+      for (int i = 0; i < 2; ++i) part_258_before[i] = part_258[i];
       #pragma unroll
       for (int i = 0; i < 4; i += 2)
-        part_254[i / 2] = pack_f16(f16_at(part_254_before, i) + f16_at(part_254_before, i / 2), f16_at(part_254_before, i + 1) + f16_at(part_254_before, (i + 1) / 2));
+        part_258[i / 2] = pack_f16(f16_at(part_258_before, i) + f16_at(part_258_before, i / 2), f16_at(part_258_before, i + 1) + f16_at(part_258_before, (i + 1) / 2));
     }
-    // kernel.tw:529
-    u32 part_255[1];
-    // kernel.tw:530
+    // kernel.tw:537
+    u32 part_259[1];
+    // kernel.tw:538
     #pragma unroll
-    for (int i = 0; i < 1; ++i) part_255[i] = e4m3_8[1 + i];
-    // kernel.tw:531
-    part_255[0] = pack_e4m3(e4m3_at(e4m3_8, 1 + 0), e4m3_at(e4m3_8, 1 + 1), e4m3_at(e4m3_8, 1 + 2), e4m3_at(e4m3_8, 1 + 3));
-    // kernel.tw:532
+    for (int i = 0; i < 1; ++i) part_259[i] = e4m3_8[1 + i];
+    // kernel.tw:539
+    part_259[0] = pack_e4m3(e4m3_at(e4m3_8, 1 + 0), e4m3_at(e4m3_8, 1 + 1), e4m3_at(e4m3_8, 1 + 2), e4m3_at(e4m3_8, 1 + 3));
+    // kernel.tw:540
     {
       float sums[4];
       #pragma unroll
       for (int i = 0; i < 4; ++i) sums[i] = -0.0f;
       #pragma unroll
       for (int i = 0; i < 8; ++i) sums[i / 2] = sums[i / 2] + e4m3_at(e4m3_8, i);
-      part_255[0] = pack_e4m3(sums[0], sums[1], sums[2], sums[3]);
+      part_259[0] = pack_e4m3(sums[0], sums[1], sums[2], sums[3]);
     }
-    // kernel.tw:533
-    part_255[0] = pack_e4m3(e4m3_at(part_255, 0) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 0), 1), e4m3_at(part_255, 1) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 1), 1), e4m3_at(part_255, 2) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 2), 1), e4m3_at(part_255, 3) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 3), 1));
-    part_255[0] = pack_e4m3(e4m3_at(part_255, 0) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 0), 16), e4m3_at(part_255, 1) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 1), 16), e4m3_at(part_255, 2) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 2), 16), e4m3_at(part_255, 3) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 3), 16));
-    // kernel.tw:534
+    // kernel.tw:541
+    part_259[0] = pack_e4m3(e4m3_at(part_259, 0) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 0), 1), e4m3_at(part_259, 1) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 1), 1), e4m3_at(part_259, 2) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 2), 1), e4m3_at(part_259, 3) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 3), 1));
+    part_259[0] = pack_e4m3(e4m3_at(part_259, 0) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 0), 16), e4m3_at(part_259, 1) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 1), 16), e4m3_at(part_259, 2) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 2), 16), e4m3_at(part_259, 3) + __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 3), 16));
+    // kernel.tw:542
     {
       float sums[4];
       #pragma unroll
       for (int i = 7; i >= 0; --i) sums[i / 2] = e4m3_at(e4m3_8, i);
       #pragma unroll
       for (int i = 0; i < 8; ++i) sums[i / 2] = fminf(sums[i / 2], e4m3_at(e4m3_8, i));
-      part_255[0] = pack_e4m3(sums[0], sums[1], sums[2], sums[3]);
+      part_259[0] = pack_e4m3(sums[0], sums[1], sums[2], sums[3]);
     }
-    // kernel.tw:535
-    part_255[0] = pack_e4m3(fminf(e4m3_at(part_255, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 0), 1)), fminf(e4m3_at(part_255, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 1), 1)), fminf(e4m3_at(part_255, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 2), 1)), fminf(e4m3_at(part_255, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 3), 1)));
-    part_255[0] = pack_e4m3(fminf(e4m3_at(part_255, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 0), 16)), fminf(e4m3_at(part_255, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 1), 16)), fminf(e4m3_at(part_255, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 2), 16)), fminf(e4m3_at(part_255, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 3), 16)));
-    // kernel.tw:536
+    // kernel.tw:543
+    part_259[0] = pack_e4m3(fminf(e4m3_at(part_259, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 0), 1)), fminf(e4m3_at(part_259, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 1), 1)), fminf(e4m3_at(part_259, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 2), 1)), fminf(e4m3_at(part_259, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 3), 1)));
+    part_259[0] = pack_e4m3(fminf(e4m3_at(part_259, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 0), 16)), fminf(e4m3_at(part_259, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 1), 16)), fminf(e4m3_at(part_259, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 2), 16)), fminf(e4m3_at(part_259, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 3), 16)));
+    // kernel.tw:544
     {
       float sums[4];
       #pragma unroll
       for (int i = 7; i >= 0; --i) sums[i / 2] = e4m3_at(e4m3_8, i);
       #pragma unroll
       for (int i = 0; i < 8; ++i) sums[i / 2] = fmaxf(sums[i / 2], e4m3_at(e4m3_8, i));
-      part_255[0] = pack_e4m3(sums[0], sums[1], sums[2], sums[3]);
+      part_259[0] = pack_e4m3(sums[0], sums[1], sums[2], sums[3]);
     }
-    // kernel.tw:537
-    part_255[0] = pack_e4m3(fmaxf(e4m3_at(part_255, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 0), 1)), fmaxf(e4m3_at(part_255, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 1), 1)), fmaxf(e4m3_at(part_255, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 2), 1)), fmaxf(e4m3_at(part_255, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 3), 1)));
-    part_255[0] = pack_e4m3(fmaxf(e4m3_at(part_255, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 0), 16)), fmaxf(e4m3_at(part_255, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 1), 16)), fmaxf(e4m3_at(part_255, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 2), 16)), fmaxf(e4m3_at(part_255, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_255, 3), 16)));
-    // kernel.tw:538
+    // kernel.tw:545
+    part_259[0] = pack_e4m3(fmaxf(e4m3_at(part_259, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 0), 1)), fmaxf(e4m3_at(part_259, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 1), 1)), fmaxf(e4m3_at(part_259, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 2), 1)), fmaxf(e4m3_at(part_259, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 3), 1)));
+    part_259[0] = pack_e4m3(fmaxf(e4m3_at(part_259, 0), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 0), 16)), fmaxf(e4m3_at(part_259, 1), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 1), 16)), fmaxf(e4m3_at(part_259, 2), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 2), 16)), fmaxf(e4m3_at(part_259, 3), __shfl_xor_sync(0xffffffffu, e4m3_at(part_259, 3), 16)));
+    // kernel.tw:546
     {
-      u32 part_255_before[1];
+      u32 part_259_before[1];
       #pragma unroll
-      for (int i = 0; i < 1; ++i) part_255_before[i] = part_255[i];
-      part_255[0] = pack_e4m3(e4m3_at(part_255_before, 0) + e4m3_at(part_255_before, 0), e4m3_at(part_255_before, 1) + e4m3_at(part_255_before, 0), e4m3_at(part_255_before, 2) + e4m3_at(part_255_before, 1), e4m3_at(part_255_before, 3) + e4m3_at(part_255_before, 1));
+      for (int i = 0; i < 1; ++i) part_259_before[i] = part_259[i];
+      part_259[0] = pack_e4m3(e4m3_at(part_259_before, 0) + e4m3_at(part_259_before, 0), e4m3_at(part_259_before, 1) + e4m3_at(part_259_before, 0), e4m3_at(part_259_before, 2) + e4m3_at(part_259_before, 1), e4m3_at(part_259_before, 3) + e4m3_at(part_259_before, 1));
     }
-    // kernel.tw:539
-    int part_256[4];
-    // kernel.tw:540
+    // kernel.tw:547
+    int part_260[4];
+    // kernel.tw:548
     #pragma unroll
-    for (int i = 0; i < 4; ++i) part_256[i] = i32_9[4 + i];
-    // kernel.tw:541
+    for (int i = 0; i < 4; ++i) part_260[i] = i32_9[4 + i];
+    // kernel.tw:549
     #pragma unroll
-    for (int i = 0; i < 4; ++i) part_256[i] = i32_9[1 + i];
-    // kernel.tw:542
+    for (int i = 0; i < 4; ++i) part_260[i] = i32_9[1 + i];
+    // kernel.tw:550
     {
       int sums[4];
       #pragma unroll
@@ -1957,16 +2003,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = sums[i / 2] + i32_9[i];
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_256[i] = sums[i];
+        part_260[i] = sums[i];
     }
-    // kernel.tw:543
+    // kernel.tw:551
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_256[i] = part_256[i] + __shfl_xor_sync(0xffffffffu, part_256[i], 1);
+      part_260[i] = part_260[i] + __shfl_xor_sync(0xffffffffu, part_260[i], 1);
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_256[i] = part_256[i] + __shfl_xor_sync(0xffffffffu, part_256[i], 16);
-    // kernel.tw:544
+      part_260[i] = part_260[i] + __shfl_xor_sync(0xffffffffu, part_260[i], 16);
+    // kernel.tw:552
     {
       int sums[4];
       #pragma unroll
@@ -1975,16 +2021,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = minimum(sums[i / 2], i32_9[i]);
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_256[i] = sums[i];
+        part_260[i] = sums[i];
     }
-    // kernel.tw:545
+    // kernel.tw:553
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_256[i] = minimum(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 1));
+      part_260[i] = minimum(part_260[i], __shfl_xor_sync(0xffffffffu, part_260[i], 1));
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_256[i] = minimum(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 16));
-    // kernel.tw:546
+      part_260[i] = minimum(part_260[i], __shfl_xor_sync(0xffffffffu, part_260[i], 16));
+    // kernel.tw:554
     {
       int sums[4];
       #pragma unroll
@@ -1993,33 +2039,33 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = maximum(sums[i / 2], i32_9[i]);
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_256[i] = sums[i];
+        part_260[i] = sums[i];
     }
-    // kernel.tw:547
+    // kernel.tw:555
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_256[i] = maximum(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 1));
+      part_260[i] = maximum(part_260[i], __shfl_xor_sync(0xffffffffu, part_260[i], 1));
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_256[i] = maximum(part_256[i], __shfl_xor_sync(0xffffffffu, part_256[i], 16));
-    // kernel.tw:548
+      part_260[i] = maximum(part_260[i], __shfl_xor_sync(0xffffffffu, part_260[i], 16));
+    // kernel.tw:556
     {
-      int part_256_before[4];
+      int part_260_before[4];
       #pragma unroll
-      for (int i = 0; i < 4; ++i) part_256_before[i] = part_256[i];
+      for (int i = 0; i < 4; ++i) part_260_before[i] = part_260[i];
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_256[i] = part_256_before[i] + part_256_before[i / 2];
+        part_260[i] = part_260_before[i] + part_260_before[i / 2];
     }
-    // kernel.tw:549
-    i64 part_257[4];
-    // kernel.tw:550
+    // kernel.tw:557
+    i64 part_261[4];
+    // kernel.tw:558
     #pragma unroll
-    for (int i = 0; i < 4; ++i) part_257[i] = i64_10[4 + i];
-    // kernel.tw:551
+    for (int i = 0; i < 4; ++i) part_261[i] = i64_10[4 + i];
+    // kernel.tw:559
     #pragma unroll
-    for (int i = 0; i < 4; ++i) part_257[i] = i64_10[1 + i];
-    // kernel.tw:552
+    for (int i = 0; i < 4; ++i) part_261[i] = i64_10[1 + i];
+    // kernel.tw:560
     {
       i64 sums[4];
       #pragma unroll
@@ -2028,16 +2074,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = sums[i / 2] + i64_10[i];
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_257[i] = sums[i];
+        part_261[i] = sums[i];
     }
-    // kernel.tw:553
+    // kernel.tw:561
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_257[i] = part_257[i] + __shfl_xor_sync(0xffffffffu, part_257[i], 1);
+      part_261[i] = part_261[i] + __shfl_xor_sync(0xffffffffu, part_261[i], 1);
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_257[i] = part_257[i] + __shfl_xor_sync(0xffffffffu, part_257[i], 16);
-    // kernel.tw:554
+      part_261[i] = part_261[i] + __shfl_xor_sync(0xffffffffu, part_261[i], 16);
+    // kernel.tw:562
     {
       i64 sums[4];
       #pragma unroll
@@ -2046,16 +2092,16 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = minimum(sums[i / 2], i64_10[i]);
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_257[i] = sums[i];
+        part_261[i] = sums[i];
     }
-    // kernel.tw:555
+    // kernel.tw:563
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_257[i] = minimum(part_257[i], __shfl_xor_sync(0xffffffffu, part_257[i], 1));
+      part_261[i] = minimum(part_261[i], __shfl_xor_sync(0xffffffffu, part_261[i], 1));
     #pragma unroll
     for (int i = 0; i < 4; ++i)
-      part_257[i] = minimum(part_257[i], __shfl_xor_sync(0xffffffffu, part_257[i], 16));
-    // kernel.tw:556
+      part_261[i] = minimum(part_261[i], __shfl_xor_sync(0xffffffffu, part_261[i], 16));
+    // kernel.tw:564
     {
       i64 sums[4];
       #pragma unroll
@@ -2064,62 +2110,62 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[i / 2] = maximum(sums[i / 2], i64_10[i]);
       #pragma unroll
       for (int i = 0; i < 4; ++i)
-        part_257[i] = sums[i];
+        part_261[i] = sums[i];
     }
-    // kernel.tw:557
-    #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      part_257[i] = maximum(part_257[i], __shfl_xor_sync(0xffffffffu, part_257[i], 1));
-    #pragma unroll
-    for (int i = 0; i < 4; ++i)
-      part_257[i] = maximum(part_257[i], __shfl_xor_sync(0xffffffffu, part_257[i], 16));
-    // kernel.tw:558
-    {
-      i64 part_257_before[4];
-      #pragma unroll
-      for (int i = 0; i < 4; ++i) part_257_before[i] = part_257[i];
-      #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        part_257[i] = part_257_before[i] + part_257_before[i / 2];
-    }
-    // kernel.tw:559
-    u32 part_258[1];
-    // kernel.tw:560
-    #pragma unroll
-    for (int i = 0; i < 1; ++i) part_258[i] = i8_11[1 + i];
-    // kernel.tw:561
-    part_258[0] = pack_bytes(i8_at(i8_11, 1 + 0), i8_at(i8_11, 1 + 1), i8_at(i8_11, 1 + 2), i8_at(i8_11, 1 + 3));
-    // kernel.tw:562
-    {
-      u32 part_258_before[1];
-      #pragma unroll
-      for (int i = 0; i < 1; ++i) part_258_before[i] = part_258[i];
-      part_258[0] = pack_bytes(truth_13[0] ? i8_at(part_258_before, 0) : i8_at(part_258_before, 0), truth_13[1] ? i8_at(part_258_before, 1) : i8_at(part_258_before, 0), truth_13[2] ? i8_at(part_258_before, 2) : i8_at(part_258_before, 1), truth_13[3] ? i8_at(part_258_before, 3) : i8_at(part_258_before, 1));
-    }
-    // kernel.tw:563
-    u32 part_259[1];
-    // kernel.tw:564
-    #pragma unroll
-    for (int i = 0; i < 1; ++i) part_259[i] = u8_12[1 + i];
     // kernel.tw:565
-    part_259[0] = pack_bytes(u8_at(u8_12, 1 + 0), u8_at(u8_12, 1 + 1), u8_at(u8_12, 1 + 2), u8_at(u8_12, 1 + 3));
+    #pragma unroll
+    for (int i = 0; i < 4; ++i)
+      part_261[i] = maximum(part_261[i], __shfl_xor_sync(0xffffffffu, part_261[i], 1));
+    #pragma unroll
+    for (int i = 0; i < 4; ++i)
+      part_261[i] = maximum(part_261[i], __shfl_xor_sync(0xffffffffu, part_261[i], 16));
     // kernel.tw:566
     {
-      u32 part_259_before[1];
+      i64 part_261_before[4];
       #pragma unroll
-      for (int i = 0; i < 1; ++i) part_259_before[i] = part_259[i];
-      part_259[0] = pack_bytes(truth_13[0] ? u8_at(part_259_before, 0) : u8_at(part_259_before, 0), truth_13[1] ? u8_at(part_259_before, 1) : u8_at(part_259_before, 0), truth_13[2] ? u8_at(part_259_before, 2) : u8_at(part_259_before, 1), truth_13[3] ? u8_at(part_259_before, 3) : u8_at(part_259_before, 1));
+      for (int i = 0; i < 4; ++i) part_261_before[i] = part_261[i];
+      #pragma unroll
+      for (int i = 0; i < 4; ++i)
+        part_261[i] = part_261_before[i] + part_261_before[i / 2];
     }
     // kernel.tw:567
-    bool v260_of_lane = false;
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) v260_of_lane |= truth_13[i];
-    const bool v260 = __any_sync(0xffffffffu, v260_of_lane);
+    u32 part_262[1];
     // kernel.tw:568
+    #pragma unroll
+    for (int i = 0; i < 1; ++i) part_262[i] = i8_11[1 + i];
+    // kernel.tw:569
+    part_262[0] = pack_bytes(i8_at(i8_11, 1 + 0), i8_at(i8_11, 1 + 1), i8_at(i8_11, 1 + 2), i8_at(i8_11, 1 + 3));
+    // kernel.tw:570
+    {
+      u32 part_262_before[1];
+      #pragma unroll
+      for (int i = 0; i < 1; ++i) part_262_before[i] = part_262[i];
+      part_262[0] = pack_bytes(truth_13[0] ? i8_at(part_262_before, 0) : i8_at(part_262_before, 0), truth_13[1] ? i8_at(part_262_before, 1) : i8_at(part_262_before, 0), truth_13[2] ? i8_at(part_262_before, 2) : i8_at(part_262_before, 1), truth_13[3] ? i8_at(part_262_before, 3) : i8_at(part_262_before, 1));
+    }
+    // kernel.tw:571
+    u32 part_263[1];
+    // kernel.tw:572
+    #pragma unroll
+    for (int i = 0; i < 1; ++i) part_263[i] = u8_12[1 + i];
+    // kernel.tw:573
+    part_263[0] = pack_bytes(u8_at(u8_12, 1 + 0), u8_at(u8_12, 1 + 1), u8_at(u8_12, 1 + 2), u8_at(u8_12, 1 + 3));
+    // kernel.tw:574
+    {
+      u32 part_263_before[1];
+      #pragma unroll
+      for (int i = 0; i < 1; ++i) part_263_before[i] = part_263[i];
+      part_263[0] = pack_bytes(truth_13[0] ? u8_at(part_263_before, 0) : u8_at(part_263_before, 0), truth_13[1] ? u8_at(part_263_before, 1) : u8_at(part_263_before, 0), truth_13[2] ? u8_at(part_263_before, 2) : u8_at(part_263_before, 1), truth_13[3] ? u8_at(part_263_before, 3) : u8_at(part_263_before, 1));
+    }
+    // kernel.tw:575
+    bool v264_of_lane = false;
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) v264_of_lane |= truth_13[i];
+    const bool v264 = __any_sync(0xffffffffu, v264_of_lane);
+    // kernel.tw:576
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       i32_9[i] = i + lane * 8 + warp * 256;
-    // kernel.tw:569
+    // kernel.tw:577
     {
       float sums[1];
       #pragma unroll
@@ -2128,7 +2174,7 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
       for (int i = 0; i < 8; ++i) sums[0] = sums[0] + f32_5[i];
       one_14[0] = sums[0];
     }
-    // kernel.tw:572
+    // kernel.tw:580
     {
       const int c0 = lane + warp * 32;
       const int e0 = 128;

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "check/fault_proof.h"
+#include "check/program_proof.h"
+#include "ir/program.h"
+#include "library/program_simulation.h"
+#include "simulator/machine/machine.h"
+
+namespace tilewright::checks {
+
+// The case's program, or a change of it, as it is executed.
+ir::Program executed(const ProgramCase& of, ir::Program program);
+bool draws_conditions(const std::vector<ir::Kernel>& kernels);
+
+// What a program does without a change, in each of its cases, once it is asked for: all mutants
+// share it. Where the program has a fault, OwnFault is raised.
+class OwnProgram {
+ public:
+  OwnProgram(const std::vector<ProgramCase>& cases, const std::vector<ir::Kernel>& kernels,
+             const ProofOptions& options);
+
+  const ir::Program& program(std::size_t number) const { return programs_[number]; }
+  const library::ProgramTensors& before(std::size_t number, bool values) const;
+  // How many it executes, of warps.
+  std::int64_t operations(std::size_t number) const;
+  const library::ProgramTensors& wanted(std::size_t number) const;
+  struct Unusual {
+    std::string how;
+    library::ProgramTensors before, wanted;
+  };
+  // Inputs that are not drawn as usual, but for those on which another order of the work alone
+  // makes the program itself differ.
+  const std::vector<Unusual>& unusual(std::size_t number) const;
+
+  // How a mutant is run without checks of order.
+  simulator::MachineOptions without_order(std::size_t number) const;
+  // With values of each case, where something hangs on the order of the work. Several sizes make up
+  // for several schedules of one.
+  std::int64_t schedules() const { return cases_.size() == 1 ? options_.schedules : 1; }
+
+ private:
+  // `after` gets the values.
+  simulator::MachineReport run(std::size_t number, std::uint64_t seed,
+                               library::ProgramTensors* after) const;
+
+  const std::vector<ProgramCase>& cases_;
+  const std::vector<ir::Kernel>& kernels_;
+  const ProofOptions& options_;
+  std::vector<ir::Program> programs_;
+  struct Known {
+    std::once_flag ordered, drawn, valued, unusually;
+    std::int64_t operations = 0;
+    library::ProgramTensors before, wanted;
+    std::vector<Unusual> unusual;
+  };
+  mutable std::vector<Known> known_;
+};
+
+}  // namespace tilewright::checks

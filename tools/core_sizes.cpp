@@ -1,0 +1,122 @@
+#include "core_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "simulate_faults.h"
+
+namespace tilewright::tools {
+namespace {
+
+// Of each option that axes are as long as, the most that a load or a store takes of one.
+std::map<std::string, std::int64_t> largest_parts(const LibraryKernel& entry,
+                                                  const std::vector<ir::Kernel>& kernels) {
+  std::map<std::string, std::int64_t> largest;
+  for (const ir::Kernel& kernel : kernels) {
+    ir::for_each(kernel.body, [&](const ir::Operation& o) {
+      if (o.op != ir::Op::core_load && o.op != ir::Op::core_store) return;
+      const ir::Parameter* parameter =
+          kernel.parameter_of(o.operands[o.op == ir::Op::core_load ? 1 : 0]);
+      const auto tensor =
+          std::find_if(entry.tensors.begin(), entry.tensors.end(),
+                       [&](const LibraryTensor& each) { return each.name == parameter->name; });
+      const std::vector<std::int64_t>& sizes = o.attributes.integers(ir::Key::sizes);
+      if (tensor == entry.tensors.end() || tensor->shape.size() != sizes.size()) return;
+      for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+        std::int64_t& most = largest[parse_axis(tensor->shape[axis]).option];
+        most = std::max({most, sizes[axis], std::int64_t{1}});
+      }
+    });
+  }
+  largest.erase("");
+  return largest;
+}
+
+// Of any load: the blocks of lengths that no tensor tells.
+std::int64_t largest_part(const std::vector<ir::Kernel>& kernels) {
+  std::int64_t largest = 1;
+  for (const ir::Kernel& kernel : kernels) {
+    ir::for_each(kernel.body, [&](const ir::Operation& o) {
+      if (o.op != ir::Op::core_load) return;
+      for (const std::int64_t size : o.attributes.integers(ir::Key::sizes)) {
+        largest = std::max(largest, size);
+      }
+    });
+  }
+  return largest;
+}
+
+bool is_set(const Request& request, const std::string& option) {
+  return std::any_of(
+      request.settings.begin(), request.settings.end(),
+      [&](const std::string& each) { return each.substr(0, each.find('=')) == option; });
+}
+
+bool is_of_output(const LibraryKernel& entry, const KernelOption& option) {
+  return std::any_of(entry.tensors.begin(), entry.tensors.end(), [&](const LibraryTensor& tensor) {
+    return tensor.is_output &&
+           std::any_of(tensor.shape.begin(), tensor.shape.end(), [&](const std::string& axis) {
+             return parse_axis(axis).option == option.name;
+           });
+  });
+}
+
+}  // namespace
+
+CoreSizes core_sizes(
+    const Request& request, const LibraryKernel& entry,
+    const std::function<std::vector<ir::Kernel>(const std::vector<std::string>& settings)>& build) {
+  CoreSizes made{build(request.settings), {}};
+  std::vector<std::string> counts;
+  const OptionValues options = resolve_options(entry, request.settings);
+  const std::map<std::string, std::int64_t> parts = largest_parts(entry, made.kernels);
+  // What is taken one by one, such as heads, is there twice.
+  constexpr std::int64_t kCount = 2;
+  for (const KernelOption& option : entry.options) {
+    const auto found = parts.find(option.name);
+    const bool is_count = option.kind == KernelOption::Kind::integer && !option.is_length &&
+                          found != parts.end() && found->second == 1 &&
+                          !options.has(option.standard);
+    if (!is_count || is_set(request, option.name) || options.integer(option.name) <= kCount)
+      continue;
+    counts.push_back(fmt::format("{}={}", option.name, kCount));
+  }
+  if (!counts.empty()) made.kernels = build(joined(request.settings, counts));
+  // Lengths are of several blocks, with a tail, and of a part of one. Then what is summed over is
+  // empty. Packed sequences differ, and one of them has no rows.
+  const std::int64_t largest = largest_part(made.kernels), small = largest / 4 + 1;
+  const std::int64_t several = 2 * largest + largest / 2 + 3;
+  for (const auto& [length, summed] :
+       {std::pair{several, several}, {small, small}, {small, std::int64_t{0}}}) {
+    std::vector<std::string> sizes = counts;
+    std::set<std::string> decided;
+    for (const KernelOption& option : entry.options) {
+      const bool is_open = !is_set(request, option.name) && !is_set(request, option.count) &&
+                           !is_set(request, option.sum);
+      if (option.kind != KernelOption::Kind::lengths || length == several || !is_open) continue;
+      sizes.push_back(option.name + "=2,0,3,1,1");
+      decided.insert({option.count, option.sum});
+    }
+    for (const KernelOption& option : entry.options) {
+      const bool is_number = option.kind == KernelOption::Kind::integer && option.is_length;
+      if (!is_number || is_set(request, option.name) || decided.count(option.name) != 0) continue;
+      const bool is_summed = option.minimum == 0 && !is_of_output(entry, option);
+      // 0 stands for random ones there.
+      const bool is_drawn = option.standard == "0" && summed == small;
+      const std::int64_t own = is_drawn ? small / 2 + 1 : is_summed ? summed : length;
+      if (!is_drawn && options.integer(option.name) <= own) continue;
+      sizes.push_back(fmt::format("{}={}", option.name, own));
+    }
+    if (std::count(made.choices.begin(), made.choices.end(), sizes) == 0) {
+      made.choices.push_back(std::move(sizes));
+    }
+  }
+  return made;
+}
+
+}  // namespace tilewright::tools

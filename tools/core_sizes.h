@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "library/kernel_source.h"
+#include "tilewright/library.h"
+
+namespace tilewright::tools {
+
+// Sizes in which kernels for a core with explicit memories do all that they do, with little work.
+struct CoreSizes {
+  std::vector<ir::Kernel> kernels;
+  // Of what the request leaves open: "heads=2", on which builds hang and which all have, and
+  // lengths, "keys=323".
+  std::vector<std::vector<std::string>> choices;
+};
+// `build` makes the kernels of settings, once or twice; what it made last stays.
+CoreSizes core_sizes(
+    const Request& request, const LibraryKernel& entry,
+    const std::function<std::vector<ir::Kernel>(const std::vector<std::string>& settings)>& build);
+
+// On how many cores they run.
+inline constexpr std::int64_t kCoresOfSizes = 2;
+
+}  // namespace tilewright::tools
