@@ -197,7 +197,11 @@ runtime::Build assemble_with_stack_frame(const GpuProgram& program, const std::s
     if (figure != Claim::Figure::stack_bytes && figure != Claim::Figure::spill_bytes) {
       broken.raise();
     }
-    say(Message::warning, broken.render() + "\nIt runs all the same, and may be slower.");
+    const std::string text = broken.render();
+    constexpr std::string_view kError = "error: ";
+    const std::size_t at = text.find(kError);
+    say(Message::warning, text.substr(0, at) + "warning: " + text.substr(at + kError.size()) +
+                              "\nIt runs all the same, and may be slower.");
   }
   runtime::check_report(result.kernel.report, policy, build_name(program, arch),
                         program.machine.where);

@@ -294,6 +294,7 @@ class Planner {
     spec.rank = rank;
     // Of short rows a tile has all boxes at once, each of which would fetch its neighbour's 128
     // bytes into L2 as well.
+    // An export decides alike (ahead/support.c.in).
     constexpr std::int64_t kNarrow = 128, kShort = 256;
     if (box.back() * element <= kNarrow && argument.shape.back() * element <= kShort) {
       spec.promotion = runtime::TensorMapPromotion::bytes128;
