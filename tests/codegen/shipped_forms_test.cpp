@@ -151,7 +151,7 @@ TEST_P(ShippedLibrary, IsSimulated) {
   EXPECT_GT(all.size(), 100u);
   for (std::size_t i = GetParam(); i < all.size(); i += kParts) {
     SCOPED_TRACE(all[i].kernel->name + " " + all[i].schedule);
-    expect_shipped(all[i], i / kParts % 4 == 0 ? Ships::assembled : Ships::printed);
+    expect_shipped(all[i], i / kParts % 6 == 0 ? Ships::assembled : Ships::printed);
   }
 }
 
@@ -164,7 +164,6 @@ TEST(ShippedForms, ClaimsHoldForGradientsOfSharedHeads) {
   if (IsSkipped()) return;
   const std::vector<std::pair<std::string, std::vector<std::string>>> operations = {
       {"attention_backward", {"schedule=split", "dim=128"}},
-      {"attention_backward", {"schedule=split", "dim=64", "causal=true", "softcap=3"}},
       {"attention_backward", {"schedule=ordered", "dim=96", "causal=true", "softcap=3"}},
       {"attention_varlen_backward", {"schedule=atomic", "dim=128"}},
       // Padded rows beside all there is of options.
