@@ -57,6 +57,33 @@ void expect_alike(const Kernel& kernel, const std::vector<HostTensor>& tensors) 
   }
 }
 
+// A product is computed as far as a mask asks, but whole where somebody else needs the rest.
+TEST(TilesOnCpu, ProductsUnderAMask) {
+  Kernel kernel("masked");
+  const Tensor X = kernel.in("X", f32, {7, 64, 8}), Y = kernel.in("Y", f32, {8, 96});
+  const Tensor M = kernel.in("M", f32, {64, 96}), C = kernel.in("C", f32, {64, 1});
+  const Tensor Z = kernel.out("Z", f32, {7, 64, 96});
+  kernel.grid(1);
+  const Tile y = load(Y(all, all)), seen = load(M(all, all)) > 0, rows = load(C(all, all)) > 0;
+  const Tile alike = (zeros({64, 96}) + load(C(all, all))) > 0;
+  const auto product = [&](int i) { return dot(load(X(i, all, all)), y); };
+  const Tile both = product(2);
+  const std::vector<Tile> chosen = {
+      where(seen, product(0) * 2 + 1, 5),  // as far as the mask asks
+      where(seen, 5, product(1)),          // where it does not
+      where(seen, both, both * -1),
+      where(rows, product(3), 5),  // by whole rows
+      where(seen, where(rows, product(4), 3) + 1, 7),
+      where(seen, max(product(5), 0), load(M(all, all))),
+      where(alike, product(6), 5),  // of which a row has one number
+  };
+  for (int i = 0; i < 7; ++i) store(Z(i, all, all), chosen[i]);
+  HostTensor mask = HostTensor::zeros(f32, {64, 96});
+  for (std::int64_t i = 0; i < 64; ++i) mask.set_flat(i * 96 + i, i % 9 == 4 ? 0 : 1);
+  expect_alike(kernel, {counted({7, 64, 8}), counted({8, 96}), mask, counted({64, 1}),
+                        untouched({7, 64, 96})});
+}
+
 // What is stored is computed where it goes, but not what others read after the next store, and not
 // what another store takes.
 TEST(TilesOnCpu, ResultsAreComputedInTheirPlace) {
