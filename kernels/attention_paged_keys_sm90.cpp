@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/attention_paged_lanes.h"
-#include "kernels/attention_paged_program.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 #include "tilewright/plan_case.h"
@@ -229,11 +228,8 @@ class KeysAsRows {
 }  // namespace
 
 Program attention_paged_keys_sm90(const PagedAttention& a, KeyParts keys, SourceLocation where) {
-  check_lanes(a, keys, true, {"attention_paged_keys_sm90", where});
-  Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
-  const KeysAsRows forward(kernel, a, keys);
-  return paged_program("attention_paged_keys_sm90", a, kernel,
-                       {keys, rows_of_plan(a), places(a, multiprocessors())});
+  return program_of_lanes<KeysAsRows>(a, keys, /*gathers=*/true,
+                                      {"attention_paged_keys_sm90", where});
 }
 
 }  // namespace tilewright::kernels

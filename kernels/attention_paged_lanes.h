@@ -7,6 +7,7 @@
 
 #include "kernels/attention_paged_copies.h"
 #include "kernels/attention_paged_plan.h"
+#include "kernels/attention_paged_program.h"
 
 // Schedules that take as long as memory takes to give the pages. What counts is how many bytes are
 // on their way. So a CTA has two lanes, each a warp that loads and a warpgroup that computes, with
@@ -64,5 +65,16 @@ class PagedLanes {
  private:
   std::vector<std::unique_ptr<Rings>> rings_;
 };
+
+// The program of `Forward`, which records its kernel, named after the caller.
+template <typename Forward>
+Program program_of_lanes(const PagedAttention& a, KeyParts keys, bool gathers,
+                         const Caller& caller) {
+  check_lanes(a, keys, gathers, caller);
+  Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
+  const Forward forward(kernel, a, keys);
+  return paged_program(caller.function, a, kernel,
+                       {keys, rows_of_plan(a), places(a, multiprocessors())});
+}
 
 }  // namespace tilewright::kernels

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "kernels/attention_paged_lanes.h"
-#include "kernels/attention_paged_program.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
 
@@ -106,11 +105,8 @@ class PagedForward {
 }  // namespace
 
 Program attention_paged_sm90(const PagedAttention& a, KeyParts keys, SourceLocation where) {
-  check_lanes(a, keys, false, {"attention_paged_sm90", where});
-  Kernel kernel(keys == KeyParts::one ? "attention_paged_whole" : "attention_paged_parts");
-  const PagedForward forward(kernel, a, keys);
-  return paged_program("attention_paged_sm90", a, kernel,
-                       {keys, rows_of_plan(a), places(a, multiprocessors())});
+  return program_of_lanes<PagedForward>(a, keys, /*gathers=*/false,
+                                        {"attention_paged_sm90", where});
 }
 
 }  // namespace tilewright::kernels
