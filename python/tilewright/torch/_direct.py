@@ -15,7 +15,7 @@ _MOST_UNREAD = 1 << 16  # elements
 
 
 class Elsewhere(Exception):
-    """These tensors lie on a GPU that is not the current one, or begin where a kernel takes none."""
+    """Tensors lie on a GPU that is not the current one, or begin where a kernel takes none."""
 
 
 class Direct:
@@ -88,7 +88,7 @@ def remember(settings, tensors, make):
         return
     if len(_made.__dict__) >= MOST_CALLS:
         _made.__dict__.clear()
-    _made.__dict__[settings, *itertools.chain.from_iterable(map(_lie, tensors))] = make()
+    _made.__dict__[(settings, *itertools.chain.from_iterable(map(_lie, tensors)))] = make()
 
 
 def forget():
