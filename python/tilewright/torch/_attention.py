@@ -9,6 +9,7 @@ from ._checks import (
     check_number,
     check_size,
     check_tensor,
+    checked_target,
     f32_beside,
     refuse,
     short,
@@ -68,7 +69,7 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     longest = _checked_longest(max_lengths, packed)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
     out, lse = torch.ops.tilewright.attention.default(
-        q, k, v, sinks, *offsets, *masked, *longest, target or "")
+        q, k, v, sinks, *offsets, *masked, *longest, checked_target(target))
     if layout == "bhsd":
         out = out.transpose(1, 2)
     if sinks is None and not packed:

@@ -15,7 +15,8 @@ _MOST_UNREAD = 1 << 16  # elements
 
 
 class Elsewhere(Exception):
-    """Tensors lie on a GPU that is not the current one, or begin where a kernel takes none."""
+    """This call must go the whole way: its tensors lie on a GPU that is not the current one, or
+    begin where a kernel takes none, or something is wrong with them."""
 
 
 class Direct:
@@ -72,13 +73,13 @@ def find(settings, *tensors):
     if is_watched():
         return None
     key = [settings]
-    for tensor in tensors:
-        if type(tensor) not in TENSORS or tensor.is_neg():
-            return None
-        key += _lie(tensor)
     try:
+        for tensor in tensors:
+            if type(tensor) not in TENSORS or tensor.is_neg():
+                return None
+            key += _lie(tensor)
         return _made.__dict__.get(tuple(key))
-    except TypeError:  # a setting that is none
+    except (TypeError, RuntimeError):  # a setting that is none, a tensor that has no strides
         return None
 
 

@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from ..binding import TilewrightError
 from ._attention import check_masked, require_offsets
 from ._checks import (
     DTYPES,
@@ -11,6 +12,7 @@ from ._checks import (
     check_integer,
     check_size,
     check_tensor,
+    checked_target,
     refuse,
     sizes_text,
     under_autocast,
@@ -47,8 +49,8 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     packed = cu_seqlens is not None
     settings = None
     if sinks is None and indptr is None and not packed:
-        settings = ("attention_paged", causal, window, softcap, scale, fixed_split_size, target)
         cache = (k, v) if k_scale is None else (k, v, k_scale, v_scale)
+        settings = _settings(causal, window, softcap, scale, fixed_split_size, target)
         results = _direct(settings, (q, lengths, block_table, *cache), plan, return_lse)
         if results is not None:
             return results
@@ -72,7 +74,7 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     return _attend(name, q, cache, v.shape[-1],
                    _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan,
                                   fixed_split_size),
-                   masked, (fixed_split_size, plan, target or ""), return_lse, settings)
+                   masked, (fixed_split_size, plan, checked_target(target)), return_lse, settings)
 
 
 def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal=False,
@@ -108,7 +110,7 @@ def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal
     return _attend("attention_paged_mla", q, (kv,), dim_v,
                    _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan,
                                   fixed_split_size),
-                   masked, (fixed_split_size, plan, target or ""), return_lse, settings)
+                   masked, (fixed_split_size, plan, checked_target(target)), return_lse, settings)
 
 
 def _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_split_size):
@@ -144,6 +146,16 @@ def _attend(name, q, cache, dim_v, table, masked, rest, return_lse, settings):
     return _answer(results, return_lse)
 
 
+def like_an_earlier(q, k, v, block_table, lengths, return_lse, *, causal, window, softcap, scale):
+    """attention_paged of these, where it was called like that before; else None."""
+    return _direct(_settings(causal, window, softcap, scale), (q, lengths, block_table, k, v), None,
+                   return_lse)
+
+
+def _settings(causal, window, softcap, scale, fixed_split_size=0, target=None):
+    return "attention_paged", causal, window, softcap, scale, fixed_split_size, target
+
+
 def _answer(results, return_lse):
     out, lse = results
     return (out, lse.transpose(-1, -2)) if return_lse else out
@@ -163,7 +175,10 @@ class _Direct(Direct):
     def run(self, tensors, plan, wants_lse):
         q, lengths, block_table, *cache = tensors
         if self._is_on_host:
-            _require_pages(block_table, None, lengths, *self._room)
+            try:
+                _require_pages(block_table, None, lengths, *self._room)
+            except TilewrightError:
+                raise Elsewhere from None  # the call itself says what is wrong
         stream = self.stream()
         offsets = _offsets_for(stream, q.device, *self._queries)
         return self.launch(stream, (q, offsets, lengths, block_table, *cache),
@@ -368,7 +383,7 @@ def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None
     check_size("cu_seqlens", cu_seqlens, 0, "length", batch + 1, "lengths, and one more,")
     return torch.ops.tilewright.attention_paged_plan.default(
         cu_seqlens, lengths, heads, kv_heads, window or 0, fixed_split_size, bool(latent),
-        target or "")
+        checked_target(target))
 
 
 def _plan(cu_seqlens_q, lengths, heads, kv_heads, window, fixed_split_size, latent, target):
@@ -394,7 +409,6 @@ define("attention_paged_plan(Tensor cu_seqlens_q, Tensor lengths, SymInt heads, 
 
 def append(cache, new, lengths, block_table):
     """Writes {batch, length, heads, dim} behind so many rows of each sequence of the cache."""
-    check_alike("the cache", cache, "what joins it", new)
     rows = lengths[:, None] + torch.arange(new.shape[1], device=new.device)
     room = block_table.shape[1] * cache.shape[1]
     if not cache.is_cuda and (rows >= room).any():
