@@ -2,7 +2,9 @@
 and the fix."""
 
 import copy
+import pathlib
 import pickle
+import tempfile
 import unittest
 
 import tilewright
@@ -33,6 +35,7 @@ from tilewright.torch import (
 from torch.autograd import forward_ad
 from torch_reference import normal, require_refusal
 
+GEMM = pathlib.Path(__file__).resolve().parents[1] / "kernels/goldens/gemm.tw"
 I32, FP8 = torch.int32, torch.float8_e4m3fn
 
 
@@ -84,12 +87,44 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(b"12345678", X, X), "gemm: A: bytes"),
                 (lambda: multiply(X, X.clone().requires_grad_(), X),
                  "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),
+                (lambda: tilewright.Kernel("gemm", device="cuda:0"), "device is 'cuda:0'"),
+                (lambda: multiply(X, X, X, stream="s"), "gemm: stream is 's'"),
                 (lambda: multiply(X, X, OnGpu()), "gemm: C lies on a GPU", "target cuda"),
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
                 (lambda: tilewright.load(__file__), "is no plug-in"),
                 (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so")):
             self.refused(call, *parts)
+
+    def test_own_kernels(self):
+        a, b = normal(4, 8, dtype=torch.bfloat16), normal(3, 8, dtype=torch.bfloat16)
+        load, multiply = tilewright.load, tilewright.load(GEMM)
+        with tempfile.NamedTemporaryFile(suffix=".tw") as binary:
+            binary.write(bytes(range(256)))
+            binary.flush()
+            self.refused(lambda: load(binary.name), "cannot be read: it is no text")
+        for call, *parts in (
+                (lambda: load(GEMM, "other"), "has no kernel other", "leave name out"),
+                (lambda: load(GEMM, target=torch.device("cpu")), "target is device(", "'cpu'"),
+                (lambda: load(GEMM, device="cuda:0"), "device is 'cuda:0'", "number of a GPU"),
+                (lambda: load(GEMM, schedule="stages=3"), "schedule is 'stages=3'", "dict"),
+                (lambda: load(GEMM, gradient=3), "gradient is 3", "file"),
+                (lambda: load(GEMM, gradient=GEMM, gradients=["dA"]), "gradients is ['dA']"),
+                (lambda: load(GEMM, gradient=GEMM), "computes no gradient of gemm", "dX"),
+                (lambda: multiply(a, None), "gemm: B: NoneType"),
+                (lambda: multiply(a, 3.0), "gemm: B: float"),
+                (lambda: multiply(a, b, out="C"), "gemm: C: str"),
+                (lambda: multiply(a.to_sparse(), b), "gemm: A is torch.sparse_coo", "to_dense"),
+                (lambda: multiply(a.to("meta"), b), "gemm: A is on meta", "CPU"),
+                (lambda: multiply(a, b, stream="s"), "stream is 's'", "cuda_stream"),
+                (lambda: multiply.check("ref", a, b), "reference is 'ref'", "function"),
+                (lambda: multiply.check(lambda a, b: a @ b.t(), a, b, tolerance="1"),
+                 "tolerance is '1'", "number"),
+                (lambda: multiply.check(lambda a, b: (a @ b.t())[:2], a, b),
+                 "C of the reference is of the shape (2, 3)", "(4, 3)"),
+                (lambda: multiply.check(lambda a, b: None, a, b), "the reference is NoneType")):
+            self.refused(call, *parts)
+        self.assertTrue(multiply.check(lambda a, b: a @ b.t(), a, b))
 
     def test_reports(self):
         for call, *parts in (
