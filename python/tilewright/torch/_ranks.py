@@ -29,7 +29,6 @@ def empty(group, shape, dtype, name, *, device="cpu"):
     """A tensor that every rank has, and that all ranks of one machine reach: a list with that of
     each rank, this one's at [group.rank]. By all ranks. Its memory is the host's or a GPU's, stays
     while one of the list's tensors is there, and holds anything."""
-    require_group(group)
     if not isinstance(shape, (tuple, list)) or not all(
             isinstance(size, int) and size >= 0 for size in shape):
         refuse(f"shape is {short(shape)}", "pass a tuple of sizes")
@@ -44,6 +43,7 @@ def empty(group, shape, dtype, name, *, device="cpu"):
     on_gpu = device.type == "cuda"
     if not on_gpu and device.type != "cpu":
         refuse(f"device is {device}", "allocate on cpu or cuda")
+    require_group(group)
     index = (device.index if device.index is not None else torch.cuda.current_device()) \
         if on_gpu else 0
     size = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
