@@ -322,6 +322,7 @@ std::vector<LibraryKernel> ring_entries() {
          o.attention = with_sm90_backward_blocks(o.attention);
          return ring_attention_backward_sm90(o, options.boolean("lse_gradient"), {});
        }}};
+  backward.rules = schedule_rules(backward.name);
   return {std::move(forward),
           in_ring(sequence_parallel_varlen_attention_entry(), "ring_varlen_attention",
                   ring_varlen_attention),
