@@ -160,11 +160,12 @@ Condition PageCopies::any(const std::vector<Index>& missing) {
   return any;
 }
 
-Tile PageCopies::without(const Tile& scores, const std::vector<Index>& missing) const {
-  const Tile copy = iota({1, keys_}, 1) / rows_;
-  Tile bits({1, keys_}, missing[0]);
+Tile PageCopies::without(const Tile& scores, const std::vector<Index>& missing, int first) const {
+  const std::int64_t keys = scores.shape()[1];
+  const Tile copy = (iota({1, keys}, 1) + first) / rows_;
+  Tile bits({1, keys}, missing[0]);
   for (std::size_t i = 1; i < missing.size(); ++i) {
-    bits = where(copy < static_cast<int>(i) * kBitsOfNumber, bits, Tile({1, keys_}, missing[i]));
+    bits = where(copy < static_cast<int>(i) * kBitsOfNumber, bits, Tile({1, keys}, missing[i]));
   }
   const Tile bit = missing.size() > 1 ? copy % kBitsOfNumber : copy;
   return where(((bits >> bit) & 1) != 0, kNone, scores);

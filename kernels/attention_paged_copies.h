@@ -68,8 +68,8 @@ class PageCopies {
   // What of a stage has no page, and whether anything has none.
   std::vector<Index> missing_of(const Slot& stage) const;
   static Condition any(const std::vector<Index>& missing);
-  // Scores of keys that have a page.
-  Tile without(const Tile& scores, const std::vector<Index>& missing) const;
+  // Scores of keys that have a page, of a stage's keys from `first` on.
+  Tile without(const Tile& scores, const std::vector<Index>& missing, int first = 0) const;
 
  private:
   static constexpr int kBitsOfNumber = 32;

@@ -19,10 +19,10 @@ constexpr int kKeysGathered = 16;          // at once, and as many values
 constexpr int kPadding = 16;  // bytes behind rows that threads store, against conflicts of banks
 
 // Of one lane's ring.
-std::vector<TileShape> tiles_of_stage(const PagedAttention& a, bool gathered) {
+std::vector<TileShape> tiles_of_stage(const PagedAttention& a, int keys, bool gathered) {
   std::vector<TileShape> tiles;
   for (const int columns : {a.dim, a.dim_v}) {
-    TileShape tile{dtype_of_keys(a), PagedLanes::kKeys, columns};
+    TileShape tile{dtype_of_keys(a), keys, columns};
     if (gathered) tile.map = SharedMap{0, kPadding / size_of(tile.dtype), 0};
     tiles.push_back(tile);
   }
@@ -67,29 +67,29 @@ void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Cal
   }
 }
 
-PagedLanes::Rings::Rings(Kernel& kernel, const PagedAttention& a, const PageCopies& copies,
-                         const std::string& number, int kept)
+PagedLanes::Rings::Rings(Kernel& kernel, const PageCopies& copies, const std::string& number,
+                         const std::vector<TileShape>& stage, int kept)
     : items(kernel, "items" + number, stages(2), {}, here()),
-      keys(kernel, "keys" + number,
-           stages(stages_of_lanes(tiles_of_stage(a, copies.are_gathered()), kept)),
-           tiles_of_stage(a, copies.are_gathered()), here()) {
+      keys(kernel, "keys" + number, stages(stages_of_lanes(stage, kept)), stage, here()) {
   items.numbered(PagedItem::kNumbers);
   keys.numbered(copies.numbers());
 }
 
 PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
-                       const PagedRows& tile, int kept)
+                       const PagedRows& tile, int kept, int keys_of_stage)
     : a_(a),
       item_(rows_of_plan(a)),
       tile_(tile),
       p(kernel, a),
       plan_(PagedPlan::declared(kernel, p, item_, keys)),
       stores(kernel, a, p, keys, item_, tile_),
+      keys_of_stage_(keys_of_stage),
       items_(p, item_, stores, plan_),
       next_item_(kernel.workspace("next_item", 1)),
-      copies(p, kKeys) {
+      copies(p, keys_of_stage) {
+  const std::vector<TileShape> stage = tiles_of_stage(a, keys_of_stage, copies.are_gathered());
   for (int i = 0; i < kLanesOfPages; ++i) {
-    rings_.push_back(std::make_unique<Rings>(kernel, a, copies, std::to_string(i), kept));
+    rings_.push_back(std::make_unique<Rings>(kernel, copies, std::to_string(i), stage, kept));
   }
 }
 
@@ -153,7 +153,7 @@ void PagedLanes::load_item(const Rings& rings, const PagedItem& item) const {
 }
 
 void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
-  const auto [first, last] = work.blocks_of_part(kKeys);
+  const auto [first, last] = work.blocks_of_part(keys_of_stage_);
   when(work.rows.start() < work.rows.limit(), [&, first = first, last = last] {
     rings.items.produce(work.item.numbers());
     when(first < last, [&] {
