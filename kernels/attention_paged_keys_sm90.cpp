@@ -30,12 +30,12 @@ PagedRows columns_of(const PagedAttention& a) {
 DType dtype_of_products(const PagedAttention& a) { return a.quantised ? f16 : a.dtype; }
 
 // A block of elements of e4m3 has twice as many keys, so that what a block costs whatever its keys
-// are is paid half as often. Of gathered pages a block has as many rows as numbers of pages can be
-// held, and a part of a fixed size is whole blocks.
+// are is paid half as often. Of pages of fewer slots a stage of the ring would be many copies, and
+// come back too late. A part of a fixed size is whole blocks.
 int keys_of_block(const PagedAttention& a) {
   constexpr int kMost = 2 * kKeysOfBlock;
-  const bool is_large = a.quantised && a.page % PageCopies::kRowUnit == 0 &&
-                        a.fixed_split_size % kMost == 0;
+  const bool is_large =
+      a.quantised && a.page % kKeysOfBlock == 0 && a.fixed_split_size % kMost == 0;
   return plan_case("blocks of 128 keys", is_large) ? kMost : kKeysOfBlock;
 }
 
@@ -43,12 +43,11 @@ int keys_of_block(const PagedAttention& a) {
 std::vector<Tile> in_registers_of_products(const Tile& rows) {
   const std::int64_t count = rows.shape()[0], columns = rows.shape()[1];
   const int products = static_cast<int>(count) / kRowsOfProduct;
-  const Tile placed = in_registers(rows, {{{2, 1, 1},
-                                           {2, 0, 8},
-                                           {static_cast<int>(columns) / 8, 1, 8},
-                                           {products, 0, kRowsOfProduct}},
-                                          {{4, 1, 2}, {8, 0, 1}},
-                                          {{4, 0, 16}}});
+  const Tile placed = in_registers(
+      rows,
+      {{{2, 1, 1}, {2, 0, 8}, {static_cast<int>(columns) / 8, 1, 8}, {products, 0, kRowsOfProduct}},
+       {{4, 1, 2}, {8, 0, 1}},
+       {{4, 0, 16}}});
   std::vector<Tile> parts;
   for (int i = 0; i < products; ++i) {
     parts.push_back(placed.slice({i * kRowsOfProduct, 0}, {kRowsOfProduct, columns}));
@@ -60,9 +59,10 @@ std::vector<Tile> in_registers_of_products(const Tile& rows) {
 // columns on, of each 16. Of 64 columns these are 16 side by side here, which it loads at once. A
 // product's columns may come in any order that is the same for both operands.
 RegisterMap map_of_keys(int keys, int columns) {
-  return {{{16, 1, 1}, {columns / 64, 1, 64}, {2, 0, 8}, {keys / kRowsOfProduct, 0, kRowsOfProduct}},
-          {{4, 1, 16}, {8, 0, 1}},
-          {{4, 0, 16}}};
+  return {
+      {{16, 1, 1}, {columns / 64, 1, 64}, {2, 0, 8}, {keys / kRowsOfProduct, 0, kRowsOfProduct}},
+      {{4, 1, 16}, {8, 0, 1}},
+      {{4, 0, 16}}};
 }
 Tile in_order_of_loads(const Tile& rows) {
   const std::int64_t count = rows.shape()[0], columns = rows.shape()[1];

@@ -158,11 +158,15 @@ void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
     rings.items.produce(work.item.numbers());
     when(first < last, [&] {
       if (copies.are_gathered()) {
-        return copies.each_block(work, first, last, [&](const CopiedBlock& block) {
-          const std::vector<IndexOperand> missing(block.missing.begin(), block.missing.end());
-          rings.keys.produce(missing,
-                             [&](const Slot& stage) { gather(block.copies, work.kv_head, stage); });
-        });
+        return copies.each_gathered(
+            work, first, last, kKeysGathered / copies.rows(),
+            [&](const std::vector<Index>& missing, const auto& each_run) {
+              rings.keys.produce({missing.begin(), missing.end()}, [&](const Slot& stage) {
+                each_run([&](const Index& row, const std::vector<PageSlots>& slots) {
+                  gather(slots, work.kv_head, stage, row);
+                });
+              });
+            });
       }
       copies.produce(rings.keys, work, first, last,
                      [&](const PageSlots& at, const Slot& stage, int row, int rows) {
@@ -175,20 +179,17 @@ void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
 
 // Many rows are on their way before the first is stored.
 void PagedLanes::gather(const std::vector<PageSlots>& slots, const Index& kv_head,
-                        const Slot& stage) const {
-  const int rows = copies.rows(), together = kKeysGathered / rows;
+                        const Slot& stage, const Index& row) const {
+  const int rows = copies.rows();
   const DType dtype = dtype_of_keys(a_);
-  for (int first = 0; first < static_cast<int>(slots.size()); first += together) {
-    std::vector<Tile> keys, values;
-    for (int i = first; i < first + together; ++i) {
-      const PageSlots& at = slots[static_cast<std::size_t>(i)];
-      keys.push_back(tilewright::load(p.keys(at, kv_head), map_of_rows(dtype, rows, a_.dim)));
-      values.push_back(tilewright::load(p.values(at, kv_head), map_of_rows(dtype, rows, a_.dim_v)));
-    }
-    for (int i = 0; i < together; ++i) {
-      store(stage[0].rows((first + i) * rows, rows), keys[static_cast<std::size_t>(i)]);
-      store(stage[1].rows((first + i) * rows, rows), values[static_cast<std::size_t>(i)]);
-    }
+  std::vector<Tile> keys, values;
+  for (const PageSlots& at : slots) {
+    keys.push_back(tilewright::load(p.keys(at, kv_head), map_of_rows(dtype, rows, a_.dim)));
+    values.push_back(tilewright::load(p.values(at, kv_head), map_of_rows(dtype, rows, a_.dim_v)));
+  }
+  for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
+    store(stage[0].rows(row + i * rows, rows), keys[static_cast<std::size_t>(i)]);
+    store(stage[1].rows(row + i * rows, rows), values[static_cast<std::size_t>(i)]);
   }
 }
 

@@ -22,8 +22,8 @@ class PagedLanes {
  public:
   // Lanes compute `tile` at a time: an item's rows, or some of them. A lane has `kept` bytes of
   // shared memory beside its ring, whose stages have so many keys.
-  PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys, const PagedRows& tile, int kept,
-             int keys_of_stage = kKeysOfBlock);
+  PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys, const PagedRows& tile,
+             int kept, int keys_of_stage = kKeysOfBlock);
   int count() const { return static_cast<int>(rings_.size()); }
   // A stage of the ring has keys, {keys, dim}, and values, and what is missing as numbers. Of pages
   // that are gathered no product reads a stage, whose rows follow each other.
@@ -53,7 +53,8 @@ class PagedLanes {
   void load_items(const Rings& rings, int number) const;
   void load_item(const Rings& rings, const PagedItem& item) const;
   void load_tile(const Rings& rings, const PagedWork& work) const;
-  void gather(const std::vector<PageSlots>& slots, const Index& kv_head, const Slot& stage) const;
+  void gather(const std::vector<PageSlots>& slots, const Index& kv_head, const Slot& stage,
+              const Index& row) const;
   void compute_items(int lane, const Compute& compute) const;
   int keys_of_stage_;
   PagedItems items_;

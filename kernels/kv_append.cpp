@@ -53,8 +53,8 @@ int tokens_of_block(const KvAppend& a, int heads) {
   return std::clamp(kBytes / row, 1, kMostTokens);
 }
 
-// So many columns from `first` on, in pieces of powers of two: a piece's rows are vectors of threads
-// that are as many as a power of two.
+// So many columns from `first` on, in pieces of powers of two: a piece's rows are vectors of
+// threads that are as many as a power of two.
 std::vector<Block> pieces_of(int first, int count) {
   std::vector<Block> pieces;
   while (count > 0) {

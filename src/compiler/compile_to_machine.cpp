@@ -154,14 +154,16 @@ class Compilation {
   void note_numbered_blocks(const ir::Kernel& tile) {
     std::set<std::string> said;
     for (const analysis::NumberedBlock& each : analysis::numbered_blocks(tile)) {
-      const std::string what = fmt::format("tiers: steps of the loop at {} take one block of {} each",
-                                           format_location(each.loop), each.tensor);
+      const std::string what =
+          fmt::format("tiers: steps of the loop at {} take one block of {} each",
+                      format_location(each.loop), each.tensor);
       if (!said.insert(what).second) continue;
       decisions_.push_back(
-          {what, fmt::format("its place is the number that {} loads, and each step goes on with what "
-                             "the one before has summed: several blocks a step would be summed in "
-                             "another order than one, and have other bits",
-                             format_location(each.number))});
+          {what,
+           fmt::format("its place is the number that {} loads, and each step goes on with what "
+                       "the one before has summed: several blocks a step would be summed in "
+                       "another order than one, and have other bits",
+                       format_location(each.number))});
     }
   }
 

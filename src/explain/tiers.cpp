@@ -22,13 +22,13 @@ struct Fill {
     for (const auto& [map, count] : copies) all += count;
     return all;
   }
-  void add(const std::string& map) {
+  void add(const std::string& map, int times = 1) {
     const auto known = std::find_if(copies.begin(), copies.end(),
                                     [&](const auto& each) { return each.first == map; });
     if (known != copies.end()) {
-      ++known->second;
+      known->second += times;
     } else {
-      copies.emplace_back(map, 1);
+      copies.emplace_back(map, times);
     }
   }
   std::string text() const {
@@ -62,18 +62,33 @@ class TierFinder {
   std::optional<Fill> fill_by_threads(const ir::Block& block) const {
     Fill fill;
     for (const ir::Operation& o : block.body) {
-      if (o.op == ir::Op::store_tile) {
-        const ir::Operation* loaded = definitions_[o.operands[0]];
-        if (!loaded || loaded->op != ir::Op::load) continue;
-        fill.where = loaded->where;
-        fill.add(fmt::format("{}_{}", kernel_.parameter_of(loaded->operands[0])->name,
-                             fmt::join(kernel_.type(o.operands[0]).shape, "x")));
-      }
+      add_stores(o, 1, fill);
       if (o.op != ir::Op::mbarrier_arrive || fill.copies.empty()) continue;
       fill.barriers = o.operands[0];
       return fill;
     }
     return std::nullopt;
+  }
+
+  // Of loops whose rounds are so many in each launch.
+  void add_stores(const ir::Operation& o, std::int64_t rounds, Fill& fill) const {
+    if (o.op == ir::Op::store_tile) {
+      const ir::Operation* loaded = definitions_[o.operands[0]];
+      if (!loaded || loaded->op != ir::Op::load) return;
+      fill.where = loaded->where;
+      fill.add(fmt::format("{}_{}", kernel_.parameter_of(loaded->operands[0])->name,
+                           fmt::join(kernel_.type(o.operands[0]).shape, "x")),
+               static_cast<int>(rounds));
+    }
+    if (o.op != ir::Op::for_loop) return;
+    const auto bound = [&](int i) {
+      return analysis::integer_constant(definitions_[o.operands[i]]);
+    };
+    const auto first = bound(0), end = bound(1), step = bound(2);
+    if (!first || !end || !step || *step <= 0) return;
+    for (const ir::Operation& inner : o.blocks[0].body) {
+      add_stores(inner, rounds * ((*end - *first + *step - 1) / *step), fill);
+    }
   }
 
   std::string ring_of(const Fill& fill) const {

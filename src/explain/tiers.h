@@ -18,7 +18,7 @@ struct Tiers {
     std::string copies;
   };
   std::string ring;
-  std::vector<Way> ways;  // in the order in which they are tried
+  std::vector<Way> ways;    // in the order in which they are tried
   bool by_threads = false;  // that load what they store in the stage: one way, "64 of K_1x128"
   SourceLocation where;
 };

@@ -70,12 +70,12 @@ std::vector<TierCase> tier_cases() {
                                            "lengths_q=20,70", "causal=true"};
   const std::vector<std::string> latent = {"dim=192",      "dim_v=128", "heads=4", "keys=250",
                                            "max_pages=16", "pages=40",  "batch=2", "page=16"};
-  return {{"attention_paged", "sm90", decode},
-          {"attention_paged", "sm90_planned", chunks},
-          {"attention_paged", "sm90_chunks", chunks},
-          {"attention_paged_fp8", "sm90_split", decode},
-          {"attention_paged_fp8", "sm90_keys", decode},
-          {"attention_paged_mla", "sm90_planned", latent}};
+  const std::vector<std::string> large = {"dim=64",      "heads=4",  "kv_heads=2", "keys=500",
+                                          "max_pages=8", "pages=40", "batch=2",    "page=64"};
+  return {
+      {"attention_paged", "sm90", decode},         {"attention_paged", "sm90_planned", chunks},
+      {"attention_paged", "sm90_chunks", chunks},  {"attention_paged_fp8", "sm90_split", decode},
+      {"attention_paged_fp8", "sm90_keys", large}, {"attention_paged_mla", "sm90_planned", latent}};
 }
 INSTANTIATE_TEST_SUITE_P(Schedules, AttentionPagedTiers, testing::ValuesIn(tier_cases()));
 
