@@ -156,9 +156,10 @@ TEST(AttentionPagedTiersTest, TheLoopOfTheTileLevelSaysWhyNot) {
       compiler::compile_to_machine(*program.finish().kernels[0], "sm_90a");
   std::vector<std::string> said;
   for (const compiler::Decision& each : form.decisions) said.push_back(each.what + ": " + each.why);
-  EXPECT_THAT(said, testing::Contains(testing::AllOf(
-                        HasSubstr("tiers: steps of the loop at kernels/attention_paged.cpp:"),
-                        HasSubstr("take one block of K each"), HasSubstr("in another order"))));
+  EXPECT_THAT(said, testing::Contains(testing::AllOf(HasSubstr("tiers: steps of the loop at "),
+                                                     HasSubstr("kernels/attention_paged.cpp:"),
+                                                     HasSubstr("take one block of K each"),
+                                                     HasSubstr("in another order"))));
 }
 
 }  // namespace
