@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,26 +55,30 @@ struct SeenKeys {
   }
 };
 
-// The keys of one rank at a step.
+// The keys of one rank at a step. `steps`: of a run, that are launches of this kernel.
 class KeysOfStep : public BatchKeys {
  public:
   KeysOfStep(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
-             const SequenceParallelAttention& o)
+             const SequenceParallelAttention& o, int steps = 1)
       : BatchKeys(kernel, a, ordered, parts),
         kernel_(kernel),
+        steps_(steps),
         places_before_(kernel.scalar("places_before", i32)),
         rows_(queries, kernel.ranks(), o.shards),
         causal_(o.attention.causal) {}
 
-  // Until the rank before has sent its sums of dK and dV.
+  // Until the rank before has sent its sums of dK and dV. Words have the number of the run, and
+  // epochs count launches.
   void await_sums(const Tensor& arrived) const {
-    wait_flag(arrived(Index(places_before_) - 1), Compare::ge, kernel_.epoch(), kLearn);
+    const Index run = ceil_div(kernel_.epoch(), steps_);
+    wait_flag(arrived(Index(places_before_) - 1), Compare::ge, run, kLearn);
   }
 
  protected:
   bool halves() const { return rows_.pieces_of_rank() > 1; }
 
   Kernel& kernel_;
+  int steps_;
   Scalar places_before_;
   DividedAxis rows_;  // under a mask of queries and of keys
   bool causal_;
@@ -85,7 +90,7 @@ class OthersKeys : public KeysOfStep {
  public:
   OthersKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
              const SequenceParallelAttention& o, bool is_first)
-      : KeysOfStep(kernel, a, ordered, parts, o), is_first_(is_first) {}
+      : KeysOfStep(kernel, a, ordered, parts, o, std::max(o.ranks - 2, 1)), is_first_(is_first) {}
 
   struct One : Batch::One {
     SeenKeys mask;
