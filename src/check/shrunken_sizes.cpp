@@ -138,18 +138,21 @@ class Sizer {
     }
   }
 
-  // Gradients have outputs along all lengths: the last one then is as long as a contraction.
-  void let_last_length_differ() {
+  // Gradients have outputs along all lengths: the last one then is as long as a contraction. False:
+  // others have contractions anyway.
+  bool let_last_length_differ() {
     const std::string* last = nullptr;
     std::size_t lengths = 0;
     for (const KernelOption& option : kernel_.options) {
       const auto axis = axes_.find(option.name);
       if (!option.is_length || axis == axes_.end() || axis->second.box <= 1) continue;
-      if (!axis->second.is_output) return;
+      if (!axis->second.is_output) return false;
       last = &option.name;
       ++lengths;
     }
-    if (lengths > 1) axes_.at(*last).is_output = false;
+    if (lengths < 2) return false;
+    axes_.at(*last).is_output = false;
+    return true;
   }
 
   std::vector<std::string> sizes(const Lengths& lengths) const {
@@ -354,8 +357,9 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
   }
   const std::int64_t few = clusters || cooperative ? 2 : 3;
   const std::int64_t parts = cooperative ? 2 : 1;
-  Sizer sizer(kernel, settings, options, launched);
-  if (which == Sizes::candidates) sizer.let_last_length_differ();
+  const Sizer alike(kernel, settings, options, launched);
+  Sizer sizer = alike;
+  const bool is_apart = sizer.let_last_length_differ();
   std::vector<std::vector<std::string>> result;
   if (which == Sizes::candidates) {
     for (const Candidate& candidate : candidates_of(sizer, steps)) {
@@ -386,13 +390,20 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
     std::int64_t (*tail)(std::int64_t box);
     std::int64_t batch = 1;
   };
-  const std::vector<Choice> usual = {{steps, few, small_tail},
-                                     {steps + 1, 2 * few - 1, large_tail},
-                                     {steps + 2, few + 1, small_tail},
-                                     {1, few, small_tail},
-                                     {0, few, small_tail},
-                                     // The next tile begins in the stages of this one's begin.
-                                     {steps - 1, 2 * few - 1, large_tail}};
+  std::vector<Choice> usual = {{steps, few, small_tail},
+                               {steps + 1, 2 * few - 1, large_tail},
+                               {steps + 2, few + 1, small_tail},
+                               {1, few, small_tail},
+                               {0, few, small_tail},
+                               // The next tile begins in the stages of this one's begin.
+                               {steps - 1, 2 * few - 1, large_tail}};
+  // Without a contraction the last three are as long as the first two. So the last length is one
+  // block in one of these, and many times as long as the others in the next one: rows that see no
+  // keys, and keys that no rows see.
+  if (is_apart) {
+    usual[3] = {1, 4 * few, small_tail};
+    usual[4] = {2 * few, 1, small_tail};
+  }
   const std::vector<Choice> others = {{steps + 3, few + 2, large_tail, 2},
                                       {2 * steps + 1, 2 * few, small_tail, 3},
                                       {3 * steps, few + 1, large_tail, 1},
@@ -407,14 +418,16 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                       {2 * steps, 1, small_tail, 1}};
   const std::int64_t most = which == Sizes::further ? 2 * kMostWork : INT64_MAX;
   for (const Choice& choice : which == Sizes::further ? others : usual) {
-    result.push_back(sizer.sizes({[&](const Axis&, std::int64_t block) {
-                                    return choice.contraction * parts * block - kContractionTail;
-                                  },
-                                  [&](const Axis& axis, std::int64_t block) {
-                                    return choice.other * block - choice.tail(axis.box);
-                                  },
-                                  choice.batch},
-                                 most));
+    const bool is_alike = which == Sizes::usual && result.size() != 3 && result.size() != 4;
+    result.push_back((is_alike ? alike : sizer)
+                         .sizes({[&](const Axis&, std::int64_t block) {
+                                   return choice.contraction * parts * block - kContractionTail;
+                                 },
+                                 [&](const Axis& axis, std::int64_t block) {
+                                   return choice.other * block - choice.tail(axis.box);
+                                 },
+                                 choice.batch},
+                                most));
   }
   if (which == Sizes::further) {
     // Long ones of equal lengths, where tiles follow each other many times, and one off.
