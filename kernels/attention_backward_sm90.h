@@ -75,7 +75,7 @@ BackwardPlan backward_plan(const Attention& attention, Order order, KeySums keys
 template <typename Shapes>
 SharedSumsShape shared_sums(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
                             const Dim& parts) {
-  return {a, shapes.kept_key_blocks(a.block_k), parts, plan.order(), plan.keys};
+  return {KeyTiles::of(a), shapes.kept_key_blocks(a.block_k), parts, plan.order(), plan.keys};
 }
 template <typename Shapes>
 Dim backward_turns(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
