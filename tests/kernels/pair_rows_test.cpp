@@ -88,9 +88,9 @@ TEST(PairRowsTest, SixtyFourInEachCta) {
   EXPECT_LT(test::relative_error(c, wanted), test::kTolerance);
   if (!runtime::why_no_nvrtc("sm_100a").empty()) return;
   const codegen::CudaSource source = codegen::print(machine);
-  const ptx::Kernel printed = ptx::parse(checks::printed_ptx_text(machine, source), "k.ptx");
   const checks::PrintedDifference difference =
-      checks::compare_printed(machine, source.parameters, printed, arguments, {});
+      checks::compare_printed(machine, source.parameters, checks::printed_ptx(machine, source),
+                              arguments, checks::PrintedOptions{});
   EXPECT_TRUE(difference.none()) << difference.message;
 }
 
