@@ -226,6 +226,8 @@ class ForwardSm100 {
            if (v) when(sum, [&] { add_values(all, tile, *v, j + 2 < own.last); });
            if (k) when(scores, [&] { multiply_keys(all, tile, own, j, *k); });
            ring.commit(phase);
+           // Else compilers let the lane that issues wait apart for what comes next.
+           warp_sync();
          });
   }
   void add_values(const TensorColumns& all, int tile, const Slot& v, const Condition& adds) {

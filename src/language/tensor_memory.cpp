@@ -216,7 +216,8 @@ void check(Tracer& tracer, const TensorColumns& to, const Factor& a, const Facto
   const bool halves_columns = ctas == kPair && a.rows == kHalfRows;
   if (a.rows != to.rows() && !halves_columns) {
     refuse("the result has " + std::to_string(to.rows()) + " rows" + both,
-           "take that many rows of a", where);
+           "take that many rows of a" + std::string(ctas == kPair ? ", or 64 in each CTA" : ""),
+           where);
   }
   const std::int64_t k = limits.product_depth_bytes / size_of(b.dtype);
   if (b.rows % k != 0) {
