@@ -122,9 +122,9 @@ add.u32 %r2, %r2, 7;
 st.shared.u32 [%r4], %r2;
 cp.async.wait_all;
 ld.shared.u32 %r1, [%r4];)";
-  EXPECT_EQ(fault_of(kStoredBehind, 32,
-                     [](std::size_t i) { return 3u * static_cast<unsigned>(i) + 7; }),
-            "");
+  EXPECT_EQ(
+      fault_of(kStoredBehind, 32, [](std::size_t i) { return 3u * static_cast<unsigned>(i) + 7; }),
+      "");
 }
 
 // Two groups under way: of the first one the word is read while the second may not have come.
