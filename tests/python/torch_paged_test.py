@@ -38,6 +38,10 @@ def paged(dense, lengths, seed=7):
 
 
 class Paged(unittest.TestCase):
+    def setUp(self):
+        torch.use_deterministic_algorithms(True)  # what memory holds before is NaN then
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+
     def check(self, queries, dtype, **options):
         q = normal(4, queries, 4, 32, dtype=dtype)
         dense = [normal(4, 50, 2, 32, dtype=dtype, seed=seed) for seed in (1, 2)]
@@ -67,13 +71,8 @@ class Paged(unittest.TestCase):
     def test_queries_of_no_sequence(self):
         q = normal(9, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
-        # What memory holds before is NaN then.
-        torch.use_deterministic_algorithms(True)
-        try:
-            out, lse = attention_paged(q, k, k, table, numbers(LENGTHS), return_lse=True,
-                                       cu_seqlens=numbers([0, 2, 4, 5, 7]))
-        finally:
-            torch.use_deterministic_algorithms(False)
+        out, lse = attention_paged(q, k, k, table, numbers(LENGTHS), return_lse=True,
+                                   cu_seqlens=numbers([0, 2, 4, 5, 7]))
         self.assertTrue((out[7:] == 0).all() and (lse[:, 7:] == -torch.inf).all())
         self.assertTrue(lse[:, 4:7].isfinite().all())
 
@@ -113,10 +112,9 @@ class Paged(unittest.TestCase):
         q = normal(4, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
         k = k.nan_to_num()
-        opcheck(
-            torch.ops.tilewright.attention_paged.default,
-            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, None, False, 0,
-             0.0, 0.0, 0, None, ""))
+        for given in ((q, k, k, numbers([0, 1, 2, 3, 4])), (q[:, None], k, k, None)):
+            opcheck(torch.ops.tilewright.attention_paged.default,
+                    (*given, numbers(LENGTHS), table, None, None, False, 0, 0.0, 0.0, 0, None, ""))
         opcheck(
             torch.ops.tilewright.attention_paged_plan.default,
             (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, False, ""))

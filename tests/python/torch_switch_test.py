@@ -67,6 +67,10 @@ class Switch(unittest.TestCase):
         mask = torch.rand(20, 30) > 0.5
         calls = {"a mask": lambda: pytorchs(q, k, v, attn_mask=mask),
                  "float64": lambda: pytorchs(*wide),
+                 "a scale of 0": lambda: pytorchs(q, k, v, scale=0.0),
+                 "a negative scale": lambda: pytorchs(q, k, v, scale=-0.5),
+                 "no heads": lambda: pytorchs(q[:, :0], k[:, :0], v[:, :0]),
+                 "rows of nothing": lambda: pytorchs(q[..., :0], k[..., :0], v[..., :0]),
                  "a causal mask of fewer queries": lambda: pytorchs(q, k, v, is_causal=True)}
         for what, call in calls.items():
             self.assertTrue(torch.equal(call(), self.theirs(call)), what)
