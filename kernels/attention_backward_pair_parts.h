@@ -38,7 +38,7 @@ struct PairWork {
       : a(attention),
         half_dim(half_of(a.dim)),
         sequences(kernel, a, plan.ordered, parts_of(kernel, plan), /*ctas=*/2),
-        tensors(kernel, a, sequences, plan),
+        tensors(kernel, a, sequences, summed_shapes(a, sequences, plan)),
         pairs(kernel, sequences.count()),
         key_ring(kernel, "keys", stages(2), std::vector<TileShape>{}),
         k_ring(kernel, "k", stages(1), {tiles.k}),
@@ -271,7 +271,7 @@ struct PairWork {
   const Attention& a;
   const int half_dim;
   Keys sequences;
-  Tensors<Keys> tensors;
+  GradientTensors tensors;
   PairsOfCtas pairs;
   Ring key_ring, k_ring, v_ring, other_k_ring, row_ring, q_ring, do_ring, other_ds_ring;
   SharedTile ds;

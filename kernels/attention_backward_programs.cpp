@@ -37,11 +37,19 @@ SummedParts parts_of_sums(Program& program, const std::string& name, const std::
 
 // Of heads that share keys, where all of them have been summed.
 template <typename Sequences>
-void convert_key_sums(const Attention& a, const std::string& name, const Launches& stream,
-                      const std::vector<Part>& parts) {
+void convert_key_sums(const Attention& a, const KeyTiles& tiles, const std::string& name,
+                      const Launches& stream, const std::vector<Part>& parts) {
   stream.launch(
       name + "_keys",
-      [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, of); }, parts);
+      [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, tiles, of); }, parts);
+}
+
+// Of heads that share keys: what is summed of dK and dV. Behind those of dQ the kernel takes it.
+Buffer add_key_sums(Program& program, const SharedSumsShape& shared, const std::string& suffix,
+                    std::vector<Part>& parts) {
+  const Buffer sums = program.scratch("key_sums" + suffix, f32, shared.sums());
+  parts.insert(parts.end(), {sums, program.zeroed("key_turns" + suffix, i32, {shared.words()})});
+  return sums;
 }
 
 // dQ is summed in memory. dK and dV of heads that share keys may be summed there too.
@@ -61,19 +69,16 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
         // Parts for the order gain with a mask alone, and lose without one (docs/log).
         const Order for_parts = a.causal ? order : Order::any;
         const Dim parts = HeadParts::wanted(a, shapes, for_parts, wide_backward_ctas(a));
-        const SharedSumsShape shared(a, shapes.kept_key_blocks(a.block_k), parts, order, keys);
+        const SharedSumsShape shared(KeyTiles::of(a), shapes.kept_key_blocks(a.block_k), parts,
+                                     order, keys);
         const Buffer key_sums =
-            plan.shares ? program.scratch("key_sums" + to.suffix, f32, shared.sums()) : Buffer();
-        if (plan.shares) {
-          all.insert(all.end(),
-                     {key_sums, program.zeroed("key_turns" + to.suffix, i32, {shared.words()})});
-        }
+            plan.shares ? add_key_sums(program, shared, to.suffix, all) : Buffer();
         stream.launch(
             name,
             [&](const std::string& of) { return wide_gradients_sm90<Sequences>(a, plan, of); },
             with_offsets(Of::both, all));
         if (plan.sums_keys_apart()) {
-          convert_key_sums<Sequences>(a, name, stream,
+          convert_key_sums<Sequences>(a, KeyTiles::of(a), name, stream,
                                       with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
         }
         stream.launch(
@@ -121,7 +126,7 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
             name, [&](const std::string& of) { return gradients_sm90<Sequences>(a, plan, of); },
             with_offsets(Of::both, all));
         if (plan.sums_keys_apart()) {
-          convert_key_sums<Sequences>(a, name, stream,
+          convert_key_sums<Sequences>(a, KeyTiles::of(a), name, stream,
                                       with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
         }
         if (!plan.ordered) {
@@ -133,21 +138,35 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
       });
 }
 
-// For sm_100a. dQ is summed in memory, and all heads that share keys go through them in one CTA.
+// For sm_100a, by one CTA or a pair for a block of keys. dQ is summed in memory, and dK and dV of
+// heads that share keys may be too.
 template <typename Sequences>
-void sm100_backward(const Attention& a, Order order, const Caller& caller,
-                    const Recording<Sequences>& to) {
-  const Sm100BackwardPlan plan = sm100_backward_plan(a, order, caller);
+void sm100_backward_of(const Attention& a, Order order, KeySums keys, const Caller& caller,
+                       const Recording<Sequences>& to) {
+  const Sm100BackwardPlan plan = sm100_backward_plan(a, order, keys, caller);
   const std::string& name = to.name;
   record_gradients<Sequences>(
-      a, plan.ordered ? 1 : 0, to,
+      a, plan.ordered ? plan.ctas : 0, to,
       [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const std::vector<Dim> of_sums = sm100_backward_sums(a, shapes.kept_blocks(a.block_q));
         auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered, b);
+        const KeyTiles tiles = sm100_key_tiles(a);
+        const Dim parts = HeadParts::wanted(a, shapes, order, plan.ctas);
+        const SharedSumsShape shared(tiles, shapes.kept_key_blocks(a.block_k), parts, order, keys);
+        const Buffer key_sums =
+            plan.shares ? add_key_sums(program, shared, to.suffix, all) : Buffer();
         stream.launch(
-            name, [&](const std::string& of) { return gradients_sm100<Sequences>(a, plan, of); },
+            name,
+            [&](const std::string& of) {
+              return plan.ctas == 1 ? gradients_sm100<Sequences>(a, plan, of)
+                                    : pair_gradients_sm100<Sequences>(a, plan, of);
+            },
             with_offsets(Of::both, all));
+        if (plan.sums_keys_apart()) {
+          convert_key_sums<Sequences>(a, tiles, name, stream,
+                                      with_offsets(Of::keys, {key_sums, b.dK, b.dV}));
+        }
         stream.launch(
             name + "_queries",
             [&](const std::string& of) {
@@ -200,9 +219,10 @@ Program adding_program(const Attention& a, bool of_lse, Order order, KeySums key
 }
 
 template <typename Sequences>
-Program sm100_program(const Attention& a, bool of_lse, Order order, const Caller& caller) {
+Program sm100_program(const Attention& a, bool of_lse, Order order, KeySums keys,
+                      const Caller& caller) {
   return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
-    sm100_backward<Sequences>(a, order, caller, to);
+    sm100_backward_of<Sequences>(a, order, keys, caller, to);
   });
 }
 
@@ -242,18 +262,24 @@ Program attention_varlen_backward_sm90(const Attention& a, bool of_lse, Order or
   return adding_program<Packed>(a, of_lse, order, keys, {"attention_varlen_backward_sm90", where});
 }
 
-Program attention_backward_sm100(const Attention& a, bool of_lse, Order order,
+Program attention_backward_sm100(const Attention& a, bool of_lse, Order order, KeySums keys,
                                  SourceLocation where) {
-  return sm100_program<Batch>(a, of_lse, order, {"attention_backward_sm100", where});
+  return sm100_program<Batch>(a, of_lse, order, keys, {"attention_backward_sm100", where});
 }
 
-Program attention_varlen_backward_sm100(const Attention& a, bool of_lse, Order order,
+Program attention_varlen_backward_sm100(const Attention& a, bool of_lse, Order order, KeySums keys,
                                         SourceLocation where) {
-  return sm100_program<Packed>(a, of_lse, order, {"attention_varlen_backward_sm100", where});
+  return sm100_program<Packed>(a, of_lse, order, keys, {"attention_varlen_backward_sm100", where});
 }
 
 Attention with_sm100_backward_blocks(Attention a) {
   a.block_q = a.block_k = Sm100BackwardPlan::kRows;
+  return a;
+}
+
+Attention with_sm100_backward_pair_blocks(Attention a) {
+  a.block_q = Sm100BackwardPlan::kRows;
+  a.block_k = 2 * Sm100BackwardPlan::kRows;
   return a;
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/attention_backward_shared.h"
 
+#include <algorithm>
+
 #include "kernels/attention_backward_divided_sm90.h"
 #include "kernels/attention_backward_pair_sm90.h"
 #include "kernels/attention_backward_wide_parts.h"
@@ -19,12 +21,12 @@ KeyTiles KeyTiles::of(const Attention& a) {
 }
 
 template <typename Sequences>
-Kernel key_gradients_of_sums(const Attention& a, const std::string& name) {
-  constexpr int kKeys = SharedSumsShape::kKeys, kLine = SharedSumsShape::kLine;
+Kernel key_gradients_of_sums(const Attention& a, const KeyTiles& tiles, const std::string& name) {
+  constexpr int kLine = SharedSumsShape::kLine;
   Kernel kernel(name);
   const Sequences sequences(kernel, a, Of::keys);
   const Dim parts = kernel.dim("parts", at_least(1));
-  const SharedSumsShape shape(a, sequences.kept_key_blocks(a.block_k), parts, Order::blocks,
+  const SharedSumsShape shape(tiles, sequences.kept_key_blocks(a.block_k), parts, Order::blocks,
                               KeySums::apart);
   const Tensor sums = kernel.in("key_sums", f32, shape.sums());
   const Tensor dK = kernel.inout("dK", a.dtype, sequences.of_keys(a.dim));
@@ -34,22 +36,24 @@ Kernel key_gradients_of_sums(const Attention& a, const std::string& name) {
   const Index block = sequences.kept_keys(at, at.head, at.number, a.block_k);
   const auto put = [&](const Tensor& to, int dim, bool of_keys, double scale) {
     const int width = shape.piece(of_keys), pieces = shape.width(of_keys) / width;
-    for (int piece = 0; piece < shape.tiles.warpgroups * pieces; ++piece) {
-      const int warpgroup = piece / pieces, column = piece % pieces * width;
-      const Block lines = shape.place(block, warpgroup, of_keys, column);
+    for (int piece = 0; piece < tiles.tiles * pieces; ++piece) {
+      const int tile = piece / pieces, of_row = tile % tiles.of_keys * pieces + piece % pieces;
+      const int columns = tiles.in_fragments ? width : std::min(width, dim - of_row * width);
+      if (columns <= 0) continue;
+      const Block lines = shape.place(block, tile, of_keys, piece % pieces * width, columns);
       Var sum{zeros({lines.size(), kLine})};
       for (Index part : range(parts)) sum = sum + load(sums(part, lines, all));
-      const Tile tile = from_fragments((sum * scale).reshape({kKeys * width}), width);
-      const Block keys = at.block.part(warpgroup / shape.tiles.of_keys, kKeys);
-      const int of_row = warpgroup % shape.tiles.of_keys * pieces + piece % pieces;
-      store(at.rows(to, keys, at.head, Dim(dim).block(of_row, width)), tile.cast(a.dtype));
+      const Block keys = at.block.part(tile / tiles.of_keys, tiles.keys);
+      store(at.rows(to, keys, at.head, Block(of_row * width, columns, Index(dim))),
+            shape.tile_of(sum * scale).cast(a.dtype));
     }
   };
   put(dV, a.dim_v, false, 1);
   put(dK, a.dim, true, AttentionScores(a).product_scale);
   return kernel;
 }
-template Kernel key_gradients_of_sums<Batch>(const Attention&, const std::string&);
-template Kernel key_gradients_of_sums<Packed>(const Attention&, const std::string&);
+template Kernel key_gradients_of_sums<Batch>(const Attention&, const KeyTiles&, const std::string&);
+template Kernel key_gradients_of_sums<Packed>(const Attention&, const KeyTiles&,
+                                              const std::string&);
 
 }  // namespace tilewright::kernels

@@ -80,7 +80,7 @@ template <typename Shapes>
 SharedSumsShape shared_sums(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
                             const Dim& parts) {
   const Dim blocks = shapes.kept_key_blocks(a.block_k);
-  return {a, blocks, parts, plan.order(), plan.keys, /*always=*/!plan.is_alone()};
+  return {KeyTiles::of(a), blocks, parts, plan.order(), plan.keys, /*always=*/!plan.is_alone()};
 }
 template <typename Shapes>
 Dim backward_turns(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,

@@ -32,49 +32,21 @@ inline SharedView half(const SharedView& tile, const IndexOperand& which) {
   return tile.rows(kRows * which.index, kRows);
 }
 
-// The tensors of a kernel, in the order in which a program gives them. Statistics and sums have
-// whole blocks of rows.
 template <typename Keys>
-struct Tensors {
-  Tensors(Kernel& kernel, const Attention& a, const Keys& sequences, const WideBackwardPlan& plan)
-      : Q(kernel.in("Q", a.dtype, sequences.of_queries(a.dim))),
-        K(kernel.in("K", a.dtype, sequences.of_keys(a.dim))),
-        V(kernel.in("V", a.dtype, sequences.of_keys(a.dim_v))),
-        dO(kernel.in("dO", a.dtype, sequences.of_queries(a.dim_v))),
-        L(kernel.in("L", f32, sequences.of_rows(kRows))),
-        D(kernel.in("D", f32, sequences.of_rows(kRows))),
-        sums(kernel.inout("sums", f32, wide_backward_sums(a, sequences.kept_blocks(kRows)))),
-        dK(kernel.out("dK", a.dtype, sequences.of_keys(a.dim))),
-        dV(kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v))) {
-    if (plan.ordered) {
-      turns = kernel.inout("turns", i32, {sequences.kept_blocks(kRows) * wide_backward_turns(a)});
-    }
-    if (!plan.shares) return;
-    const SharedSumsShape shape(a, sequences.kept_key_blocks(a.block_k), sequences.parts().count,
-                                plan.order(), plan.keys);
-    const Tensor sums_of_keys = kernel.inout("key_sums", f32, shape.sums());
-    key_sums.emplace(shape, sums_of_keys, kernel.inout("key_turns", i32, {shape.words()}), 0);
+SummedShapes summed_shapes(const Attention& a, const Keys& sequences,
+                           const WideBackwardPlan& plan) {
+  SummedShapes summed{kRows, wide_backward_sums(a, sequences.kept_blocks(kRows)), {}, {}};
+  if (plan.ordered) summed.turns = sequences.kept_blocks(kRows) * wide_backward_turns(a);
+  if (plan.shares) {
+    summed.keys.emplace(KeyTiles::of(a), sequences.kept_key_blocks(a.block_k),
+                        sequences.parts().count, plan.order(), plan.keys);
   }
-
-  Tensor Q, K, V, dO, L, D, sums, dK, dV;
-  std::optional<Tensor> turns;         // of dQ, in order
-  std::optional<SharedSums> key_sums;  // of dK and dV, where heads share keys
-};
+  return summed;
+}
 
 // The parts of the heads that share keys.
 inline Dim parts_of(Kernel& kernel, const WideBackwardPlan& plan) {
   return plan.shares ? kernel.dim("parts", at_least(1)) : Dim(1);
-}
-
-// The query heads whose rows a block of keys goes through.
-struct Members {
-  Index first, count;
-};
-template <typename Keys>
-Members members_of(const Tensors<Keys>& tensors, const HeadParts& parts, const KeyPlace& at) {
-  const Index first = at.kv_head * parts.group;
-  if (!tensors.key_sums) return {first, parts.group};
-  return {first + parts.number(at.part, 0), parts.members_of(at.part)};
 }
 
 template <typename Sequence>

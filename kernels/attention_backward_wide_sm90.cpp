@@ -39,7 +39,7 @@ class WideBackward {
         early_(early_of(a)),
         scores_(a),
         sequences_(kernel, a, plan.ordered, parts_of(kernel, plan)),
-        tensors_(kernel, a, sequences_, plan),
+        tensors_(kernel, a, sequences_, summed_shapes(a, sequences_, plan)),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(1),
@@ -295,7 +295,7 @@ class WideBackward {
   const int half_, half_v_, early_;
   AttentionScores scores_;
   Keys sequences_;
-  Tensors<Keys> tensors_;
+  GradientTensors tensors_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;

@@ -33,7 +33,6 @@ class ForwardSm100 {
         k_ring_(kernel, "k", stages(plan.kv_stages), {{a.dtype, a.block_k, plan.qk_columns}}),
         v_ring_(kernel, "v", stages(plan.kv_stages), {{a.dtype, a.block_k, plan.v_columns}}),
         memory_(kernel, "tensor_memory", plan.tensor_columns),
-        products_(kernel, "products"),
         allocated_(kernel, threads()),
         freed_(kernel, threads()) {
     places_.numbered(3);  // what `Place` is, of which row block -1 ends the work
@@ -49,6 +48,7 @@ class ForwardSm100 {
       o_tiles_.emplace_back(kernel, "o" + std::to_string(buffer), a.dtype, Sm100Plan::kRows,
                             plan.o_columns, here());
     }
+    if (plan.weights == WeightsIn::columns_of_scores) products_.emplace(kernel, "products", here());
     if (plan.weights == WeightsIn::shared_memory) {
       p_tile_.emplace(kernel, "p", a.dtype, Sm100Plan::kRows, a.block_k, here());
     }
@@ -226,6 +226,8 @@ class ForwardSm100 {
            if (v) when(sum, [&] { add_values(all, tile, *v, j + 2 < own.last); });
            if (k) when(scores, [&] { multiply_keys(all, tile, own, j, *k); });
            ring.commit(phase);
+           // Else compilers let the lane that issues wait apart for what comes next.
+           warp_sync();
          });
   }
   void add_values(const TensorColumns& all, int tile, const Slot& v, const Condition& adds) {
@@ -233,7 +235,7 @@ class ForwardSm100 {
     const SharedView values = v[0].columns(0, a_.dim_v);
     if (p_tile_) return mma(sums, *p_tile_, values, adds);
     mma(sums, weights_of(all, tile), values, adds);
-    if (plan_.weights == WeightsIn::columns_of_scores) products_.wait();
+    if (products_) products_->wait();
   }
   void multiply_keys(const TensorColumns& all, int tile, const KeyBlocks& own, const Index& j,
                      const Slot& k) {
@@ -395,7 +397,7 @@ class ForwardSm100 {
   Ring places_, k_ring_, v_ring_;
   std::vector<Ring> q_rings_, s_rings_;  // of each tile
   const TensorMemory memory_;
-  ProductBarrier products_;
+  std::optional<ProductBarrier> products_;  // where the next scores have the weights' place
   NamedBarrier allocated_, freed_;
   std::vector<NamedBarrier> factors_;  // of each tile, one for each warp
   std::vector<SharedTile> o_tiles_;

@@ -466,24 +466,37 @@ std::vector<LibrarySchedule> adding_schedules(Program (*make)(const Attention&, 
 }
 
 std::vector<LibrarySchedule> sm100_backward_schedules(Program (*make)(const Attention&, bool, Order,
-                                                                      SourceLocation)) {
-  const auto schedule = [make](const char* name, const char* description, Order order) {
+                                                                      KeySums, SourceLocation)) {
+  const auto schedule = [make](const char* name, const char* description,
+                               Attention (*with_blocks)(Attention), Order order,
+                               KeySums keys = KeySums::in_turn) {
     LibrarySchedule adding{name, "sm_100a", description, nullptr};
-    adding.build_program = [make, order](const OptionValues& options) {
-      return make(with_sm100_backward_blocks(attention_of(options)),
-                  options.boolean("lse_gradient"), order, {});
+    adding.build_program = [make, with_blocks, order, keys](const OptionValues& options) {
+      return make(with_blocks(attention_of(options)), options.boolean("lse_gradient"), order, keys,
+                  {});
     };
     return adding;
   };
-  return {schedule("sm100",
-                   "roles that load, multiply, compute P and dS, and add dQ to memory in the order "
-                   "of the keys; dK and dV in tensor memory; bf16 and f16, dims up to 128 in "
-                   "multiples of 16",
-                   Order::blocks),
-          schedule("sm100_atomic",
-                   "the same, but sums of dQ are added in any order, so that their last bits "
-                   "differ from run to run",
-                   Order::any)};
+  return {
+      schedule("sm100",
+               "roles that load, multiply, compute P and dS, and add dQ to memory in the order "
+               "of the keys; dK and dV in tensor memory; bf16 and f16, dims up to 128 in "
+               "multiples of 16; parts of shared heads as `ordered` has them",
+               with_sm100_backward_blocks, Order::blocks),
+      schedule("sm100_atomic",
+               "the same, but sums are added in any order, so that their last bits differ from "
+               "run to run",
+               with_sm100_backward_blocks, Order::any),
+      schedule("sm100_split",
+               "as sm100, but parts of shared heads keep f32 dK and dV each, which a kernel of "
+               "its own adds",
+               with_sm100_backward_blocks, Order::blocks, KeySums::apart),
+      schedule("sm100_pairs",
+               "as sm100, by pairs of CTAs with 256 keys that exchange dS, so that each adds dQ "
+               "of half of the queries; dims 64 and 128",
+               with_sm100_backward_pair_blocks, Order::blocks),
+      schedule("sm100_pairs_atomic", "the same, but sums are added in any order",
+               with_sm100_backward_pair_blocks, Order::any)};
 }
 
 }  // namespace

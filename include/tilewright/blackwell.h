@@ -67,10 +67,11 @@ void relinquish_tensor_memory(SourceLocation where = here());
 
 // to (+)= a b, by one thread, with a {128, k} and b {k, n} in shared memory and the f32 result in n
 // columns: row i in lane i. Of a half of them a has 64 rows, and row i is in the i % 16th lane that
-// the half has of the i / 16th 32. Of a pair b has half of the result's columns. Adds to what is
-// there where the condition holds. It is over behind a wait for a commit (Ring::commit,
-// Ring::release_behind_products). Products that follow each other on the same columns, with the
-// same shape, are in order.
+// the half has of the i / 16th 32. Of a pair b has half of the result's columns, and a may have 64
+// rows in each CTA: then row i has the first half of the result's columns in lane i, and the second
+// half in lane 64 + i of the same columns. Adds to what is there where the condition holds. It is
+// over behind a wait for a commit (Ring::commit, Ring::release_behind_products). Products that
+// follow each other on the same columns, with the same shape, are in order.
 void mma(const TensorColumns& to, const SharedView& a, const SharedView& b,
          const Condition& accumulate, SourceLocation where = here());
 // The same with a in tensor memory, stored there as a tile of b's dtype.

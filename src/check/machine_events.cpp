@@ -144,10 +144,20 @@ void MachineEvents::executed(const Warp& warp, const Instruction& instruction) {
     return add_mbarrier(warp, instruction);
   }
   if (instruction.code == Code::word_wait) return add_word(warp, instruction);
+  if (instruction.code == Code::launch_control && instruction.op == ir::Op::query_cancel) {
+    return add_answer(warp, warp.integer(instruction.b));
+  }
   if (instruction.code != Code::register_budget) return;
   const auto group = [](int index) { return index / 4; };
   if (instruction.object >= 0 && group(warp.index) != group(instruction.object)) return;
   add(warp, instruction, EventKind::registers, {instruction.value, instruction.detail});
+}
+
+// Each warp that works on tiles looks at every answer to its cluster.
+void MachineEvents::add_answer(const Warp& warp, std::int64_t first) {
+  std::vector<std::int64_t>& of_cluster = taken[warp.cta->index / warp.cta->size];
+  std::size_t& seen = answers_[{warp.cta->index, warp.index}];
+  if (seen++ == of_cluster.size()) of_cluster.push_back(first);
 }
 
 void MachineEvents::add_mbarrier(const Warp& warp, const Instruction& instruction) {

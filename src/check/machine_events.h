@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "ptx/launch.h"
@@ -26,6 +28,8 @@ class MachineEvents : public simulator::Recorder {
     int warp = 0;
   };
   std::vector<Addition> additions;
+  // The first CTAs of the clusters that each cluster has taken over; -1 where there was none.
+  std::map<std::int64_t, std::vector<std::int64_t>> taken;
 
   using Recorder::begin;
   using Recorder::executed;
@@ -42,9 +46,11 @@ class MachineEvents : public simulator::Recorder {
   std::int64_t printed_map(const simulator::Warp& warp,
                            const simulator::Instruction& instruction) const;
   void add_product(const simulator::Warp& warp, const simulator::Instruction& instruction);
+  void add_answer(const simulator::Warp& warp, std::int64_t first);
   void add_word(const simulator::Warp& warp, const simulator::Instruction& instruction);
 
   const simulator::Launch* launch_ = nullptr;
+  std::map<std::pair<std::int64_t, int>, std::size_t> answers_;  // that a CTA's warp has seen
 };
 
 }  // namespace tilewright::checks

@@ -188,6 +188,7 @@ class Comparison {
                               reinterpret_cast<std::uint64_t>(range.end)});
     }
     input.order = expected_.clusters;
+    input.taken = expected_.taken;
     for (const MachineEvents::Addition& addition : expected_.additions) {
       const TensorArgument& tensor =
           complete_.tensors.at(static_cast<std::size_t>(addition.place >> 40));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/tensor_descriptor.h"
 #include "target/target.h"
 
 namespace tilewright::explanations {
@@ -124,7 +125,11 @@ class Uses {
       add(o, loads ? 1 : 0, halves ? 2 * registers : registers, loads, !loads);
     }
     if (record.family == ir::Family::tensor_product) {
-      add(o, 0, a.integer(ir::Key::n), false, true);
+      ir::TensorProductShape shape;
+      shape.m = a.integer(ir::Key::m);
+      shape.n = a.integer(ir::Key::n);
+      shape.ctas = kernel_.cta_pairs ? 2 : 1;
+      add(o, 0, ir::result_columns(shape), false, true);
       if (o.op == Op::tcgen05_mma_ts) add(o, 2, kStep, true, false);
     }
     if (record.family == ir::Family::tensor_copy) {

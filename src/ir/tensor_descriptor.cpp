@@ -19,8 +19,9 @@ std::string problem_of(const TensorProductShape& shape) {
     return fmt::format("of {}, expected bf16, f16 or f8e4m3", name_of(shape.element));
   }
   if (shape.ctas == 2) {
-    // PTX takes m = 128 too, whose results lie otherwise.
-    if (shape.m != 256) return fmt::format("m is {}, expected 256 of two CTAs", shape.m);
+    if (shape.m != 128 && shape.m != 256) {
+      return fmt::format("m is {}, expected 128 or 256 of two CTAs", shape.m);
+    }
   } else if (shape.m != 64 && shape.m != 128) {
     return fmt::format("m is {}, expected 64 or 128", shape.m);
   }
@@ -34,6 +35,10 @@ std::string problem_of(const TensorProductShape& shape) {
     return fmt::format("an operand of {} whose k is not contiguous", name_of(shape.element));
   }
   return {};
+}
+
+std::int64_t result_columns(const TensorProductShape& shape) {
+  return shape.ctas == 2 && shape.m == 128 ? shape.n / 2 : shape.n;
 }
 
 std::uint32_t instruction_descriptor(const TensorProductShape& shape, SourceLocation where) {

@@ -19,6 +19,9 @@ struct TensorProductShape {
 
 // Why no product has that shape; empty where one has.
 std::string problem_of(const TensorProductShape& shape);
+// Columns of tensor memory that the result takes. Of a pair that has 64 rows in each CTA the second
+// half of n lies in the lanes behind those of the first, in the same columns.
+std::int64_t result_columns(const TensorProductShape& shape);
 // The descriptor's 32 bits. Raises for a shape that has a problem.
 std::uint32_t instruction_descriptor(const TensorProductShape& shape, SourceLocation where = {});
 

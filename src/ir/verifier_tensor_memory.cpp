@@ -98,16 +98,19 @@ void verify_tensor_tile_product(const VerifierContext& context) {
   const std::int64_t step = 32 / size_of(b.dtype);
   context.require(k_n[0] % step == 0, "k is {}, expected a multiple of {} for {}", k_n[0], step,
                   name_of(b.dtype));
+  std::int64_t m = context.attributes().integer_or(Key::m, 128);
+  context.require(m == 128 || (in_tensor_memory && m == 64),
+                  "m is {}, expected 64 or 128 of an a in tensor memory", m);
   if (!in_tensor_memory) {
     const std::vector<std::int64_t> m_k = seen_shape(context, 2);
+    m = m_k[0];
     context.require(m_k[1] == k_n[0], "inner dimensions differ: {{{}, {}}} x {{{}, {}}}", m_k[0],
                     m_k[1], k_n[0], k_n[1]);
     context.require(a.dtype == b.dtype, "a is {} and b is {}", name_of(a.dtype), name_of(b.dtype));
   }
-  const std::int64_t rows = context.attributes().integer_or(Key::m, 128);
-  context.require(rows == 128 || (in_tensor_memory && rows == 64),
-                  "m is {}, expected 64 or 128 of an a in tensor memory", rows);
-  require_columns(context, 0, k_n[1] * ctas_of(context));
+  const std::int64_t ctas = ctas_of(context);
+  require_columns(context, 0,
+                  result_columns({b.dtype, m * ctas, k_n[1] * ctas, Major::k, Major::k, ctas}));
 }
 
 void verify_tensor_access(const VerifierContext& context) {
@@ -151,9 +154,11 @@ void verify_tensor_product(const VerifierContext& context) {
   context.require(context.integer(Key::instruction) == instruction_descriptor(shape),
                   "the instruction descriptor is {:#x}, but its shape and dtypes say {:#x}",
                   context.integer(Key::instruction), instruction_descriptor(shape));
+  context.require(from_shared || result_columns(shape) == shape.n,
+                  "a of a pair in tensor memory with m = {}, expected 256", shape.m);
   if (from_shared) verify_descriptor(context, Key::descriptor_a);
   verify_descriptor(context, Key::descriptor_b);
-  require_columns(context, 0, shape.n);
+  require_columns(context, 0, result_columns(shape));
   if (!from_shared) require_columns(context, 2, columns_of(k, b.dtype));
 }
 

@@ -430,10 +430,12 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
   Tracer& tracer = in_role("release", where);
   const ir::ValueId index = tracer.use(stage.handle(), "release", where);
   State& ring = *state_;
+  const bool begins = ring.releasing != tracer.role()->serial;
+  ring.releasing = tracer.role()->serial;
   if (ring.pairs) {
     ring.by_threads = true;
     check_pair(ring.by_loads, true, ring.name, "release", where);
-    count_arrivals(tracer.role()->warps * State::kPair);
+    if (begins) count_arrivals(tracer.role()->warps * State::kPair);
     const Index first = cluster_rank(where) / State::kPair * State::kPair;
     return plain(tracer, Op::mbarrier_arrive,
                  {ring.empty, index, tracer.use(first.handle(), "release", where)}, {}, where);
@@ -449,10 +451,7 @@ void Ring::arrive_empty(const Index& stage, SourceLocation where) {
         .fix("give Ring::multicast a divisor of the cluster, or Kernel::ctas another cluster")
         .raise();
   }
-  if (ring.releasing != tracer.role()->serial) {
-    ring.releasing = tracer.role()->serial;
-    count_arrivals(tracer.role()->warps * group);
-  }
+  if (begins) count_arrivals(tracer.role()->warps * group);
   if (group == 1) {
     plain(tracer, Op::mbarrier_arrive, {ring.empty, index}, {}, where);
     return;

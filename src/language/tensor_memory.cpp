@@ -211,16 +211,20 @@ void check(Tracer& tracer, const TensorColumns& to, const Factor& a, const Facto
   if (!target.multiplies(b.dtype)) {
     refuse("no such product" + both, "use " + target.product_dtype_list(), where);
   }
-  if (a.rows != to.rows()) {
+  const std::int64_t ctas = tracer.kernel().cta_pairs ? kPair : 1;
+  // Then the second half of the result's columns lies in the lanes behind those of the first.
+  const bool halves_columns = ctas == kPair && a.rows == kHalfRows;
+  if (a.rows != to.rows() && !halves_columns) {
     refuse("the result has " + std::to_string(to.rows()) + " rows" + both,
-           "take that many rows of a", where);
+           "take that many rows of a" + std::string(ctas == kPair ? ", or 64 in each CTA" : ""),
+           where);
   }
   const std::int64_t k = limits.product_depth_bytes / size_of(b.dtype);
   if (b.rows % k != 0) {
     refuse("k is no multiple of " + std::to_string(k) + both, "pad the tile", where);
   }
-  const std::int64_t ctas = tracer.kernel().cta_pairs ? kPair : 1;
-  const std::int64_t most = limits.product_columns / ctas, wanted = b.columns * ctas;
+  const std::int64_t most = limits.product_columns / ctas;
+  const std::int64_t wanted = b.columns * ctas / (halves_columns ? 2 : 1);
   if (b.columns % limits.product_column_unit != 0 || b.columns > most) {
     refuse("n is no multiple of " + std::to_string(limits.product_column_unit) + " up to " +
                std::to_string(most) + (ctas > 1 ? ", of each CTA of a pair" : "") + both,

@@ -134,7 +134,7 @@ void load_lanes(Execution& x) {
     for_lanes(x.lanes, [&](int lane) {
       std::uint64_t value = 0;
       std::memcpy(&value, read[lane].data() + part * static_cast<std::size_t>(bytes),
-                  static_cast<std::size_t>(bytes));
+                  std::min(static_cast<std::size_t>(bytes), sizeof value));
       if (is_signed(i.type) && value >> (8 * bytes - 1)) {
         value |= bytes == 8 ? 0 : ~std::uint64_t{0} << 8 * bytes;
         if (wide < 8) value &= (std::uint64_t{1} << 8 * wide) - 1;
@@ -394,12 +394,13 @@ void map_address(Execution& x) {
 }
 
 constexpr std::string_view kStored = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64";
+constexpr std::string_view kLoaded = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64";
 constexpr Record kMemoryRecords[] = {
     {"ld", "va",
      "global shared shared::cta shared::cluster local param const nc L1::no_allocate "
      "L1::evict_first L1::evict_last L2::64B L2::128B L2::256B v2 v4 weak relaxed acquire volatile "
      "cta cluster gpu sys ca cg",
-     kStored, load_lanes},
+     kLoaded, load_lanes},
     {"st", "av",
      "global shared shared::cta shared::cluster local param v2 v4 weak relaxed release volatile "
      "cta "

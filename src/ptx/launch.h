@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,9 @@ struct LaunchInput {
   std::vector<std::int64_t> order;  // of the clusters; empty: ascending
   std::int64_t resident = 1;        // clusters at a time
   std::vector<WordTurn> turns;
+  // The first CTAs of the clusters that a cluster takes over, each time that it asks; then there is
+  // none. They are not in `order`.
+  std::map<std::int64_t, std::vector<std::int64_t>> taken;
   Timing timing = Timing::early;
   // Whether warps' accesses to the same bytes of shared memory are ordered by barriers.
   bool check_order = false;

@@ -265,7 +265,7 @@ void Machine::start_warp(Warp& warp) {
   for (int i = 0; i < kernel.registers; ++i) {
     const int bytes = size_of(kernel.register_types[i]);
     const std::uint64_t mask = kernel.register_types[i] == Type::pred ? 1
-                               : bytes == 8                           ? ~std::uint64_t{0}
+                               : bytes >= 8                           ? ~std::uint64_t{0}
                                             : (std::uint64_t{1} << bytes * 8) - 1;
     for (std::uint64_t& lane : warp.registers[i]) lane &= mask;
   }
@@ -277,6 +277,7 @@ void Machine::start_warp(Warp& warp) {
 
 void Machine::start(std::int64_t number) {
   auto cluster = std::make_unique<Cluster>();
+  cluster->number = number;
   const std::int64_t threads = input.block[0] * input.block[1] * input.block[2];
   const std::int64_t warps = (threads + kLanes - 1) / kLanes;
   for (std::int64_t rank = 0; rank < input.cluster; ++rank) {
@@ -311,6 +312,12 @@ void Machine::start(std::int64_t number) {
     cluster->ctas.push_back(std::move(cta));
   }
   clusters_.push_back(std::move(cluster));
+}
+
+std::int64_t Machine::take_over(Cluster& cluster) const {
+  const auto taken = input.taken.find(cluster.number);
+  const std::size_t asked = cluster.asked++;
+  return taken != input.taken.end() && asked < taken->second.size() ? taken->second[asked] : -1;
 }
 
 void Machine::run() {

@@ -209,6 +209,8 @@ struct Cta {
 };
 
 struct Cluster {
+  std::int64_t number = 0;
+  std::size_t asked = 0;  // for clusters to take over
   std::vector<std::unique_ptr<Cta>> ctas;
   std::int64_t arrived = 0;
   std::uint64_t generation = 1;
@@ -297,6 +299,8 @@ class Machine {
   // The CTA whose shared memory the address is in, and where in it; for `bytes` of it.
   std::pair<Cta*, std::uint64_t> shared(Execution& by, std::uint64_t address, std::int64_t bytes);
   std::string describe(const Warp& warp) const;
+  // The first CTA of a cluster that the cluster gets when it asks; -1: there is none.
+  std::int64_t take_over(Cluster& cluster) const;
 
  private:
   void start(std::int64_t cluster);

@@ -51,7 +51,8 @@ enum class Type : std::uint8_t {
   e5m2,
   e4m3x2,
   e5m2x2,
-  f32x2
+  f32x2,
+  b128  // of which a register keeps the first half
 };
 struct TypeInfo {
   std::string_view name;
@@ -59,10 +60,10 @@ struct TypeInfo {
 };
 // In the order of Type.
 inline constexpr TypeInfo kTypes[] = {
-    {"none", 0}, {"pred", 1},  {"b8", 1},     {"b16", 2},    {"b32", 4},  {"b64", 8}, {"u8", 1},
-    {"u16", 2},  {"u32", 4},   {"u64", 8},    {"s8", 1},     {"s16", 2},  {"s32", 4}, {"s64", 8},
-    {"f16", 2},  {"f16x2", 4}, {"bf16", 2},   {"bf16x2", 4}, {"f32", 4},  {"f64", 8}, {"tf32", 4},
-    {"e4m3", 1}, {"e5m2", 1},  {"e4m3x2", 2}, {"e5m2x2", 2}, {"f32x2", 8}};
+    {"none", 0}, {"pred", 1},  {"b8", 1},     {"b16", 2},    {"b32", 4},   {"b64", 8},  {"u8", 1},
+    {"u16", 2},  {"u32", 4},   {"u64", 8},    {"s8", 1},     {"s16", 2},   {"s32", 4},  {"s64", 8},
+    {"f16", 2},  {"f16x2", 4}, {"bf16", 2},   {"bf16x2", 4}, {"f32", 4},   {"f64", 8},  {"tf32", 4},
+    {"e4m3", 1}, {"e5m2", 1},  {"e4m3x2", 2}, {"e5m2x2", 2}, {"f32x2", 8}, {"b128", 16}};
 constexpr std::string_view name_of(Type type) {
   return kTypes[static_cast<std::size_t>(type)].name;
 }

@@ -35,6 +35,7 @@ std::span<const Record> bulk_records();
 std::span<const Record> copy_records();
 std::span<const Record> product_records();
 std::span<const Record> tensor_memory_records();
+std::span<const Record> launch_control_records();
 
 // The records whose name is the longest beginning of the words: several where integers and floats
 // have one name.

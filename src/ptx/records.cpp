@@ -11,7 +11,7 @@ std::span<const Record* const> all_records() {
     for (const auto& list :
          {arithmetic_records(), float_records(), conversion_records(), control_records(),
           memory_records(), mbarrier_records(), bulk_records(), copy_records(), product_records(),
-          tensor_memory_records()}) {
+          tensor_memory_records(), launch_control_records()}) {
       for (const Record& record : list) found.push_back(&record);
     }
     return found;

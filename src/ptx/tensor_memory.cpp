@@ -169,10 +169,19 @@ struct TensorCores {
   int element = 2, k = 16, rows = 0, columns = 0;  // of one CTA
   std::vector<Cta*> ctas;
 
+  // Of a pair with m = 128 the second half of n lies below the first (PTX: layout B).
+  bool is_folded() const { return ctas.size() == 2 && rows != kTensorLanes; }
+  int result_columns() const { return is_folded() ? shape.n / 2 : shape.n; }
+  // Of the result's element, behind the address.
+  std::size_t place_of(int row, int n) const {
+    const int width = result_columns();
+    const int lane = is_folded() ? row + n / width * rows : lane_of(row);
+    return std::size_t{kTensorLanes} * (n % width) + lane;
+  }
   // Of a row, behind the lane at which rows begin.
   int lane_of(int row) const { return rows == kTensorLanes ? row : row % 16 + row / 16 * 32; }
   void check_lane(const Execution& x, int first) const {
-    if (first == 0 || (rows != kTensorLanes && first == kHalfLanes)) return;
+    if (first == 0 || (rows != kTensorLanes && !is_folded() && first == kHalfLanes)) return;
     x.fail("tensor_memory", fmt::format("of {} rows from lane {} on", rows, first));
   }
 };
@@ -186,7 +195,6 @@ TensorCores tensor_cores(Execution& x) {
   made.shape =
       simulator::decode_instruction(static_cast<std::uint32_t>(x.uniform(3)), made.element, ctas);
   if (!made.shape.problem.empty()) x.fail("descriptor", made.shape.problem);
-  if (made.shape.m / ctas != kTensorLanes && ctas != 1) x.unsupported();
   made.rows = made.shape.m / ctas;
   made.columns = made.shape.n / ctas;
   made.ctas.push_back(&x.cta());
@@ -216,6 +224,8 @@ std::vector<float> rows_of_a(Execution& x, Cta& cta, const TensorCores& cores) {
     });
     return values;
   }
+  // It would have to be in both halves of the lanes.
+  if (cores.is_folded()) x.unsupported();
   const TensorPlace place(x.addresses(a)[x.first_lane()]);
   cores.check_lane(x, place.lane);
   const int packed = 4 / cores.element;
@@ -257,13 +267,13 @@ void multiply(Execution& x) {
   const bool accumulate = x.uniform(4) & 1;
   const std::vector<float> b = columns_of_b(x, cores);
   const int n = cores.shape.n;
+  const std::size_t first = std::size_t{kTensorLanes} * d.column + d.lane;
   for (Cta* cta : cores.ctas) {
-    need_held(x, *cta, d.column, n);
+    need_held(x, *cta, d.column, cores.result_columns());
     const std::vector<float> a = rows_of_a(x, *cta, cores);
     for (int column = 0; column < n; ++column) {
       for (int row = 0; row < cores.rows; ++row) {
-        const std::size_t at =
-            std::size_t{kTensorLanes} * (d.column + column) + d.lane + cores.lane_of(row);
+        const std::size_t at = first + cores.place_of(row, column);
         if (accumulate && !cta->tensor_written[at]) {
           x.fail("uninitialised", "of sums in tensor memory that nothing has written");
         }

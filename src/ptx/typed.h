@@ -43,6 +43,7 @@ void with_integer(Execution& x, Type type, F f) {
     case Type::e4m3x2:
     case Type::e5m2x2:
     case Type::f32x2:
+    case Type::b128:
       break;
   }
   x.unsupported();

@@ -282,7 +282,7 @@ TensorPlan::Columns TensorPlan::operand(const Operation& dot) const {
 }
 
 bool TensorPlan::is_awaited(const Operation& dot) const {
-  if (!stays(dot.results[0]) || has_operand(dot)) return true;
+  if (!stays(dot.results[0])) return true;
   return !placement_.source_of(dot.operands[0]).load || !placement_.source_of(dot.operands[1]).load;
 }
 

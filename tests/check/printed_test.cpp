@@ -129,6 +129,29 @@ TEST(Printed, ProductsOfBlackwell) {
   }
 }
 
+// Clusters take over the places of those that have not started, as the virtual GPU has drawn them.
+TEST(Printed, TilesByLaunchControl) {
+  if (const std::string why = why_no_nvrtc("sm_100a"); !why.empty()) GTEST_SKIP() << why;
+  const std::vector<std::string> settings{"schedule=sm100_handed_out", "m=1100", "n=72", "k=24"};
+  const Built made = built({"gemm", settings}, "sm_100a");
+  library::Workload workload = library::make_workload(find_kernel("gemm"), settings, {}, 1);
+  workload.poison_outputs();
+  const codegen::CudaSource source = codegen::print(made.machine);
+  const std::string text = printed_ptx_text(made.machine, source);
+  const auto difference = [&](const std::string& ptx) {
+    return text_of(compare_printed(made.machine, source.parameters, ptx::parse(ptx, "k.ptx"),
+                                   workload.arguments(), options_for(made.machine)));
+  };
+  EXPECT_EQ(difference(text), "");
+  // Without the places that it gives, or the request.
+  for (const char* name : {"get_first_ctaid", "try_cancel"}) {
+    const std::size_t at = text.find(name), line = text.rfind('\n', at) + 1;
+    ASSERT_NE(at, std::string::npos) << name;
+    std::string other = text;
+    EXPECT_NE(difference(other.erase(line, text.find(';', at) + 1 - line)), "") << name;
+  }
+}
+
 // Of the program's launches, in each of its machine forms.
 void expect_program_agrees(const Entry& named) {
   const LibraryKernel& entry = find_kernel(named.kernel);

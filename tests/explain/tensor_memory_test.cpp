@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compiler/compile_to_machine.h"
+#include "tilewright/blackwell.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 
@@ -53,6 +54,42 @@ TEST(TensorMemoryMap, HasOperandsToo) {
   EXPECT_LE(last, 512);
   EXPECT_GT(last, 256);
   EXPECT_GE(weights, 2);
+}
+
+// Lines are apart, lanes are no columns, and a memory begins behind those before it.
+TEST(TensorMemoryMap, OfSeveralMemoriesAndOfHalves) {
+  Kernel kernel("map");
+  kernel.target("sm_100a");
+  kernel.ctas(1);
+  const Tensor C = kernel.out("C", f32, {64, 64});
+  const SharedTile a(kernel, "a", bf16, 128, 64), b(kernel, "b", bf16, 64, 64);
+  const TensorMemory wide(kernel, "wide", 256), sums(kernel, "sums", 64), last(kernel, "last", 32);
+  kernel.roles({role("multiply", warps(1), registers(64),
+                     [&] {
+                       wide.allocate();
+                       sums.allocate();
+                       last.allocate();
+                       const TensorColumns all = sums.attach();
+                       mma(all.columns(0, 32), a, b.rows(0, 32).T(), false);
+                       mma(all.columns(32, 32), a, b.rows(32, 32).T(), false);
+                     }),
+                role("read", warpgroups(1), registers(128),
+                     [&] { store(C(all, all), load(sums.attach().half(1))); })});
+  const ir::Kernel machine = machine_of(kernel, "sm_100a");
+  const std::vector<TensorUse> uses = tensor_uses(machine);
+  ASSERT_EQ(uses.size(), 3u);
+  for (const TensorUse& use : uses) {
+    EXPECT_EQ(use.begin, 256);
+    EXPECT_EQ(use.beyond, "");
+  }
+  EXPECT_EQ(uses[0].columns, 32);
+  EXPECT_EQ(uses[1].first, 32);
+  EXPECT_EQ(uses[2].first, 0);
+  EXPECT_EQ(uses[2].columns, 64);
+  // 352 columns, 5 a letter.
+  EXPECT_THAT(tensor_memory_text(machine),
+              HasSubstr("tcgen05_ld     " + std::string(51, '.') + std::string(13, 'r') +
+                        std::string(7, '.') + " 256 to 319"));
 }
 
 TEST(TensorMemoryMap, IsEmptyWithoutTensorMemory) {

@@ -31,6 +31,13 @@ TEST(TensorDescriptorTest, ShapesThatNoProductHasAreErrors) {
   EXPECT_EQ(problem(f8e4m3, 128, 128, Major::mn), "an operand of f8e4m3 whose k is not contiguous");
   EXPECT_EQ(problem(f32, 128, 128), "of f32, expected bf16, f16 or f8e4m3");
   EXPECT_THROW(instruction_descriptor({bf16, 96, 128}), Error);
+  const auto of_pair = [](std::int64_t m, std::int64_t n) {
+    return TensorProductShape{bf16, m, n, Major::k, Major::k, 2};
+  };
+  EXPECT_EQ(problem_of(of_pair(64, 64)), "m is 64, expected 128 or 256 of two CTAs");
+  EXPECT_EQ(problem_of(of_pair(128, 48)), "n is 48, expected a multiple of 32 up to 256");
+  EXPECT_EQ(result_columns(of_pair(256, 64)), 64);
+  EXPECT_EQ(result_columns(of_pair(128, 64)), 32);
 }
 
 // Of PTX's "shared memory descriptor", of tiles that begin at 0x400.

@@ -53,10 +53,34 @@ TEST(AttentionBackwardSm100Test, HeadsWindowsCapsAndSinks) {
   expect_gradients({"heads=2", "kv_heads=1", "queries=150", "keys=270"}, "sm100_atomic");
 }
 
+// Each head of two that share keys is a part: dK and dV are summed in memory.
+TEST(AttentionBackwardSm100Test, PartsOfSharedHeads) {
+  for (const char* schedule : {"sm100", "sm100_atomic", "sm100_split"}) {
+    expect_gradients(
+        {"heads=2", "kv_heads=1", "queries=130", "keys=140", "causal=true", "dim=80", "dim_v=48"},
+        schedule);
+  }
+  expect_gradients({"heads=2", "kv_heads=1", "queries=130", "keys=140"}, "sm100_pairs_atomic");
+}
+
+// Two CTAs for 256 keys, of which the second one may have none.
+TEST(AttentionBackwardSm100Test, PairsThatExchangeScores) {
+  for (const char* length : {"0", "1", "130"}) {
+    expect_gradients({"heads=1", std::string("queries=") + length, "keys=140"}, "sm100_pairs");
+    expect_gradients({"heads=1", "causal=true", "queries=140", std::string("keys=") + length},
+                     "sm100_pairs");
+  }
+  expect_gradients({"heads=2", "kv_heads=1", "queries=150", "keys=270", "causal=true", "window=40",
+                    "softcap=5", "sinks=true", "lse_gradient=true"},
+                   "sm100_pairs");
+  expect_gradients({"heads=1", "queries=140", "keys=300", "dim=128", "dim_v=128"},
+                   "sm100_pairs_atomic");
+}
+
 TEST(AttentionBackwardSm100Test, OfPackedSequences) {
-  for (const char* causal : {"causal=false", "causal=true"}) {
+  for (const char* schedule : {"schedule=sm100", "schedule=sm100_pairs"}) {
     test::expect_right({"attention_varlen_backward",
-                        {"schedule=sm100", causal, "heads=2", "kv_heads=1", "batch=4",
+                        {schedule, "causal=true", "heads=2", "kv_heads=1", "batch=4",
                          "lengths_q=130,0,1,60", "lengths_k=140,5,1,0"}},
                        "sim:sm_100a");
   }
@@ -67,12 +91,17 @@ TEST(AttentionBackwardSm100Test, BecomesACubin) {
   Attention a;
   a.dim = a.dim_v = 128;
   a.causal = true;
-  a = with_sm100_backward_blocks(a);
-  const Sm100BackwardPlan plan = sm100_backward_plan(a, Order::blocks, {"gradients", {}});
-  const codegen::CudaSource source = codegen::print(
-      compiler::compile_to_machine(gradients_sm100<Batch>(a, plan, "gradients").finish(), "sm_100a")
-          .kernel);
-  test::expect_no_stack(source, "sm_100a");
+  a.heads = 2;
+  a.kv_heads = 1;
+  const auto expect_cubin = [](const Attention& attention, auto make) {
+    const Sm100BackwardPlan plan =
+        sm100_backward_plan(attention, Order::blocks, KeySums::in_turn, {"gradients", {}});
+    const ir::Kernel machine =
+        compiler::compile_to_machine(make(attention, plan, "gradients").finish(), "sm_100a").kernel;
+    test::expect_no_stack(codegen::print(machine), "sm_100a");
+  };
+  expect_cubin(with_sm100_backward_blocks(a), gradients_sm100<Batch>);
+  expect_cubin(with_sm100_backward_pair_blocks(a), pair_gradients_sm100<Batch>);
 }
 
 TEST(AttentionBackwardSm100Test, RefusesWhatItDoesNotTake) {
@@ -86,6 +115,11 @@ TEST(AttentionBackwardSm100Test, RefusesWhatItDoesNotTake) {
   EXPECT_THAT(refused([](Attention& a) { a.dtype = f32; }), HasSubstr("dtype is f32"));
   EXPECT_THAT(refused([](Attention& a) { a.block_q = 64; }), HasSubstr("block_q is 64"));
   EXPECT_THAT(refused([](Attention& a) { a.block_k = 64; }), HasSubstr("block_k 64"));
+  EXPECT_THAT(refused([](Attention& a) {
+                a = with_sm100_backward_pair_blocks(a);
+                a.dim = 96;
+              }),
+              HasSubstr("pairs of CTAs have 64 or 128"));
 }
 
 }  // namespace

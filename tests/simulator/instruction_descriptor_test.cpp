@@ -55,6 +55,8 @@ TEST(InstructionDescriptorTest, WhatNoProductHasIsSaid) {
   EXPECT_EQ(of_pair(0x10100490), "");
   EXPECT_THAT(of_pair(0x100c0490), HasSubstr("n = 48"));
   EXPECT_THAT(of_pair(0x10040490), HasSubstr("n = 16"));
+  EXPECT_EQ(of_pair(0x08100490), "") << "64 rows in each";
+  EXPECT_THAT(of_pair(0x04100490), HasSubstr("m = 64, not 128 or 256 of two CTAs"));
 }
 
 TEST(InstructionDescriptorTest, OfOperandsInSharedMemory) {

@@ -113,13 +113,19 @@ Program attention_varlen_backward_sm90(const Attention& attention, bool of_lse =
                                        SourceLocation where = here());
 
 // The same for sm_100a: dK and dV of a block of keys lie in tensor memory, beside S^T, P^T, dP^T
-// and dS^T. One CTA goes through all heads that share the keys. dim and dim_v are multiples of 16
-// up to 128. Scratch: f32 of dQ's shape and 8 bytes for each row of each head, for queries in whole
-// blocks; in order, 4 bytes for each block. No such GPU has run it.
+// and dS^T. dim and dim_v are multiples of 16 up to 128. With block_k 256 a pair of CTAs has a
+// block of keys: each sends dS of half of the queries to the other one, and dQ is a product of
+// both; dim and dim_v are then 64 or 128. Heads that share keys are divided as there. Scratch: f32
+// of dQ's shape and 8 bytes for each row of each head, for queries in whole blocks; in order, up to
+// 8 bytes for each block; of shared heads, what attention_backward_sm90 says. No such GPU has run
+// it.
 Program attention_backward_sm100(const Attention& attention, bool of_lse = false,
-                                 Order order = Order::blocks, SourceLocation where = here());
+                                 Order order = Order::blocks, KeySums keys = KeySums::in_turn,
+                                 SourceLocation where = here());
 Program attention_varlen_backward_sm100(const Attention& attention, bool of_lse = false,
-                                        Order order = Order::blocks, SourceLocation where = here());
+                                        Order order = Order::blocks,
+                                        KeySums keys = KeySums::in_turn,
+                                        SourceLocation where = here());
 
 // attention_forward for sm_90a: a producer warp, and warpgroups of 64 rows each (block_q is 64, 128
 // or 192) that overlap products with the softmax. dim and dim_v are multiples of 16 up to 256, the
@@ -167,8 +173,10 @@ Attention with_backward_blocks(Attention attention);
 // The same for a processor, where tiles lie in its second-level cache.
 Attention with_cpu_blocks(Attention attention);
 Attention with_cpu_backward_blocks(Attention attention);
-// The same for attention_backward_sm100, and for attention_backward_sm90.
+// The same for attention_backward_sm100, by one CTA for a block of keys and by pairs; and for
+// attention_backward_sm90.
 Attention with_sm100_backward_blocks(Attention attention);
+Attention with_sm100_backward_pair_blocks(Attention attention);
 Attention with_sm90_backward_blocks(Attention attention);
 
 }  // namespace tilewright::kernels

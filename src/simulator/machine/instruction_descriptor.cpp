@@ -39,7 +39,9 @@ std::string find_problem(std::uint32_t bits, int element_bytes, int m, int n, in
   if (field(bits, 23, 23) != 0) return "bit 23 is reserved";
   if (field(bits, 29, 31) != 0) return "bits 29 to 31 shift, which .ws alone has";
   if (ctas == 2) {
-    if (m != 256) return fmt::format("bits 24 to 28 say m = {}, not 256 of two CTAs", m);
+    if (m != 128 && m != 256) {
+      return fmt::format("bits 24 to 28 say m = {}, not 128 or 256 of two CTAs", m);
+    }
     if (n < 32 || n > 256 || n % 32 != 0) {
       return fmt::format("bits 17 to 22 say n = {}, not 32 to 256 in steps of that", n);
     }

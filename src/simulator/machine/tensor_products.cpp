@@ -32,8 +32,18 @@ InstructionDescriptor descriptor_of(const Launch& launch, const TensorProduct& p
 // What one of the CTAs that multiply has: its rows of a and of the result, and its columns of b.
 struct Share {
   int m = 0, n = 0;
+  // Of 64 rows in each CTA of a pair the second half of the result's columns is in the second half
+  // of the lanes.
+  bool halves_columns = false;
   Share(const Launch& launch, const InstructionDescriptor& shape)
-      : m(shape.m / ctas_of(launch)), n(shape.n / ctas_of(launch)) {}
+      : m(shape.m / ctas_of(launch)),
+        n(shape.n / ctas_of(launch)),
+        halves_columns(ctas_of(launch) == 2 && shape.m == TensorMemory::kLanes) {}
+  // Of the result in tensor memory: its lanes as touch_tensor takes them, and its columns.
+  int lanes() const { return halves_columns ? TensorMemory::kLanes : m; }
+  int columns(const InstructionDescriptor& shape) const {
+    return halves_columns ? shape.n / 2 : shape.n;
+  }
 };
 
 // The CTA that issues a product, and its peer where pairs multiply.
@@ -49,6 +59,12 @@ bool check_descriptors(Launch& launch, const Warp& warp, const Instruction& inst
     refuse(
         launch, warp, instruction,
         fmt::format("the instruction descriptor {:#x}: {}", product.instruction, decoded.problem));
+    return false;
+  }
+  if (product.a_memory >= 0 && Share(launch, decoded).halves_columns) {
+    refuse(launch, warp, instruction,
+           fmt::format("a of a pair in tensor memory, with m = {}: it would have to be there twice",
+                       decoded.m));
     return false;
   }
   for (const bool is_b : {false, true}) {
@@ -268,39 +284,47 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
   const InstructionDescriptor shape = descriptor_of(launch, product);
   TensorMemory& tensor = *cta.tensor;
   const TensorAddress at(work.address);
-  if (!tensor.find(at.column, shape.n)) return;  // given back meanwhile, which was a fault
+  const Share share(launch, shape);
+  const int columns = share.columns(shape), m = share.m;
+  if (!tensor.find(at.column, columns)) return;  // given back meanwhile, which was a fault
   const std::vector<float> a = read_a(launch, warp, cta, work, product, shape);
-  const int m = Share(launch, shape).m;
   const bool whole = m == TensorMemory::kLanes, valued = launch.kernel.valued;
   bool written = true;
   std::vector<float> sums(m);
-  const auto take_sums = [&](int column) {
+  // Of column n of the result.
+  const auto column_of = [&](int n) { return at.column + n % columns; };
+  const auto lane_at = [&](int row, int n) {
+    return share.halves_columns ? row + n / columns * m : at.lane + lane_of(row, m);
+  };
+  const auto take_sums = [&](int n) {
+    const int column = column_of(n);
     if (whole && work.accumulate) {
       written = written && tensor.is_written(column);
       return tensor.read(column, sums.data());
     }
     std::fill(sums.begin(), sums.end(), 0.0F);
     for (int row = 0; row < m && work.accumulate; ++row) {
-      const int lane = at.lane + lane_of(row, m);
+      const int lane = lane_at(row, n);
       written = written && tensor.is_written(lane, column);
       sums[row] = std::bit_cast<float>(tensor.bits(lane, column));
     }
   };
-  const auto put_sums = [&](int column) {
+  const auto put_sums = [&](int n) {
+    const int column = column_of(n);
     if (whole) return tensor.write(column, sums.data());
     for (int row = 0; row < m; ++row) {
-      tensor.write(at.lane + lane_of(row, m), column, std::bit_cast<std::uint32_t>(sums[row]));
+      tensor.write(lane_at(row, n), column, std::bit_cast<std::uint32_t>(sums[row]));
     }
   };
-  for (int column = 0; column < shape.n; ++column) {
+  for (int n = 0; n < shape.n; ++n) {
     if (whole && !valued) {
-      written = written && (!work.accumulate || tensor.is_written(at.column + column));
-      tensor.mark_written(at.column + column);
+      written = written && (!work.accumulate || tensor.is_written(column_of(n)));
+      tensor.mark_written(column_of(n));
       continue;
     }
-    take_sums(at.column + column);
-    if (valued) add_column(product.k, m, a.data(), b.data() + column, shape.n, sums.data());
-    put_sums(at.column + column);
+    take_sums(n);
+    if (valued) add_column(product.k, m, a.data(), b.data() + n, shape.n, sums.data());
+    put_sums(n);
   }
   if (!written) {
     report_unwritten(launch, warp, *work.instruction, product.memory, "all that it adds to");
@@ -398,8 +422,8 @@ void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruc
       touch_tensor(launch, warp, *cta, instruction, product.a_memory, work.a_address, share.m,
                    columns_of_a(product), /*write=*/false, work.address);
     }
-    touch_tensor(launch, warp, *cta, instruction, product.memory, work.address, share.m, shape.n,
-                 /*write=*/true, work.address);
+    touch_tensor(launch, warp, *cta, instruction, product.memory, work.address, share.lanes(),
+                 share.columns(shape), /*write=*/true, work.address);
   }
   use_peer(launch, warp, access_of(launch, warp, instruction, false, 0));
   warp.uncommitted = &instruction;
