@@ -59,37 +59,20 @@ std::vector<std::int64_t> CoreGlobal::elements(const CoreItem& item) const {
   const TensorArgument& tensor = tensor_of(item);
   const std::vector<std::int64_t>& sizes = copy_of(item).attributes.integers(ir::Key::sizes);
   const std::size_t rank = sizes.size();
-  const ir::Extent2 extent = ir::box_extent(sizes);
-  std::int64_t origin = 0;
-  bool exists = true;
-  // The axis of rows, where there are two, and that of columns.
-  std::size_t axes[2] = {rank, rank};
+  std::vector<std::int64_t> list{0}, longer;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const std::int64_t start = item.bounds[axis];
-    if (sizes[axis] != 0) {
-      axes[0] = axes[1];
-      axes[1] = axis;
-      continue;
+    const std::int64_t limit = std::min(item.bounds[rank + axis], tensor.shape[axis]);
+    const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);  // 0: indexed away
+    longer.clear();
+    longer.reserve(list.size() * static_cast<std::size_t>(size));
+    for (const std::int64_t origin : list) {
+      for (std::int64_t at = start; at < start + size; ++at) {
+        const bool exists = origin >= 0 && at >= 0 && at < limit;
+        longer.push_back(exists ? origin + at * tensor.strides[axis] : -1);
+      }
     }
-    exists = exists && start >= 0 && start < std::min(item.bounds[rank + axis], tensor.shape[axis]);
-    origin += start * tensor.strides[axis];
-  }
-  // -1 where it does not exist.
-  const auto step = [&](std::size_t axis, std::int64_t i) -> std::int64_t {
-    if (axis == rank) return 0;
-    const std::int64_t at = item.bounds[axis] + i;
-    const bool is_there = at >= 0 && at < std::min(item.bounds[rank + axis], tensor.shape[axis]);
-    return is_there ? at * tensor.strides[axis] : -1;
-  };
-  std::vector<std::int64_t> list(static_cast<std::size_t>(extent.rows * extent.columns), -1);
-  if (!exists) return list;
-  for (std::int64_t row = 0; row < extent.rows; ++row) {
-    const std::int64_t rows = step(axes[0], row);
-    if (rows < 0) continue;
-    for (std::int64_t column = 0; column < extent.columns; ++column) {
-      const std::int64_t columns = step(axes[1], column);
-      if (columns >= 0) list[row * extent.columns + column] = origin + rows + columns;
-    }
+    list.swap(longer);
   }
   return list;
 }
