@@ -41,7 +41,7 @@ TEST(IncoreFaults, AreFoundAtEverySite) {
   how.parts = 3;
   for (const ir::Kernel& machine : explicit_products()) {
     int caught = 0;
-    for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, how)) {
+    for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, {}, how)) {
       SCOPED_TRACE(machine.target + ": " + std::string(result.kind->name) + ": " +
                    result.mutant.operation + " " + result.mutant.change);
       EXPECT_NE(result.verdict, Verdict::undecided) << result.reason;
@@ -57,6 +57,42 @@ TEST(IncoreFaults, AreFoundAtEverySite) {
     EXPECT_GE(caught, 25) << machine.target;
     ++how.part;
   }
+}
+
+// Of zeros no sum shows how it begins: other inputs show it.
+TEST(IncoreFaults, UnusualInputsShowWhatUsualOnesHide) {
+  const ir::Kernel machine = machine_form(partitions_product());
+  const auto case_of = [](bool is_zero) {
+    return [=](const std::vector<ir::Kernel>& kernels, const MachineOptions& options,
+               const ProgramMutant*) {
+      Product product(40, 50, 136);
+      if (is_zero) product.A = HostTensor::zeros(bf16, {40, 136});
+      checks::CoreRun made;
+      made.report = run_machine(kernels.front(), product.arguments(), options);
+      made.bits = checks::bits_of({product.C});
+      if (!is_zero && !product.is_right()) made.mismatch = "C";
+      return made;
+    };
+  };
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  how.mutants.emplace();
+  const std::vector<checks::MutantResult> all = checks::list_core_mutants({machine});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // k one less.
+    if (all[i].kind->number == 53 && all[i].mutant.change == "sums one less") {
+      how.mutants->insert(i);
+    }
+  }
+  const auto result_of = [&](const std::vector<checks::UnusualCoreCase>& unusual) {
+    return checks::prove_cores({machine}, {case_of(true)}, unusual, how).front();
+  };
+  using Verdict = checks::MutantResult::Verdict;
+  EXPECT_EQ(result_of({}).verdict, Verdict::undecided);
+  const checks::MutantResult shown = result_of({{"A is as usual", case_of(false)}});
+  EXPECT_EQ(shown.verdict, Verdict::caught);
+  EXPECT_THAT(shown.fault.message, HasSubstr("(where A is as usual)"));
 }
 
 // The kinds that some schedule shows, and a message of each: what is found first hangs on it.

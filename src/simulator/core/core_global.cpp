@@ -77,6 +77,18 @@ std::vector<std::int64_t> CoreGlobal::elements(const CoreItem& item) const {
   return list;
 }
 
+std::string CoreGlobal::index_outside(const CoreItem& item) const {
+  const TensorArgument& tensor = tensor_of(item);
+  const std::vector<std::int64_t>& sizes = copy_of(item).attributes.integers(ir::Key::sizes);
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    const std::int64_t index = item.bounds[axis];
+    if (sizes[axis] != 0 || (index >= 0 && index < tensor.shape[axis])) continue;
+    return fmt::format("index {} on axis {} of {}, whose size is {}", index, axis, tensor.name,
+                       tensor.shape[axis]);
+  }
+  return "";
+}
+
 void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
                        std::int64_t block, const CoreAgent& by, const CoreClock& known,
                        FaultLog& log) {
@@ -88,13 +100,15 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
   }
   Written* written = written_of(item);
   if (written == nullptr) return;
+  CoreAgent own = by;
+  own.writes = writes;
   const auto conflicts = [&](const Access& access) {
     if (!access.agent.is_there()) return false;
     if (access.block != block) return true;
     return known[access.agent.queue] < access.agent.number && !access.agent.is(by);
   };
   const auto report = [&](const Access& access) {
-    Fault fault = race(launch_, by, access.agent, tensor_of(item).name, writes);
+    Fault fault = race(launch_, own, access.agent, tensor_of(item).name);
     if (access.block != block) {
       fault.message =
           fmt::format("{}: {} in block {} and {} in block {} touch one element of {}",
@@ -110,13 +124,13 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
     std::vector<Access>& readers = written->readers[element];
     if (conflicts(writer)) return report(writer);
     if (!writes) {
-      if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, by});
+      if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, own});
       continue;
     }
     const auto reader = std::find_if(readers.begin(), readers.end(), conflicts);
     if (reader != readers.end()) return report(*reader);
     readers.clear();
-    writer = {block, by};
+    writer = {block, own};
   }
 }
 
@@ -164,7 +178,8 @@ void CoreGlobal::write(const CoreItem& item, const std::vector<std::int64_t>& el
       fault.message =
           fmt::format("{}: {} writes an element of {} that was made of {}", launch_.kernel.name,
                       text_of(copy_of(item)), tensor.name, origins.text(origin));
-      fault.missing = "a move or a fill that writes it first";
+      fault.missing =
+          "a move or a fill that writes it, and where another unit does that, an event behind it";
       return log.add(std::move(fault));
     }
   }

@@ -407,8 +407,15 @@ class BlockRun {
     spans_.push_back({queue.unit, at, queue.free_from, cycles});
     if (!work_.is_inside(item)) return at;
     if (options_.check_order) {
-      work_.order(queue.instance, item, {queue.number, number, item.operation, queue.unit},
-                  queue.known);
+      const std::size_t issuer = issuer_of(core_.units[queue.unit].sequencer, queue.instance);
+      CoreAgent by;
+      by.queue = queue.number;
+      by.number = number;
+      by.operation = item.operation;
+      by.unit = static_cast<std::int16_t>(queue.unit);
+      by.issuer = static_cast<std::int8_t>(issuer);
+      by.issued = static_cast<std::int32_t>(&item - issuers_[issuer].items.data());
+      work_.order(queue.instance, item, by, queue.known);
     }
     queue.under_way.push_back({&item, number});
     return at;

@@ -266,9 +266,15 @@ void CoreWork::load(std::int64_t instance, const CoreItem& item) {
       written[row * columns + column] = true;  // with the zeros that the values began with
     }
   }
-  const DType to = launch_.places[item.windows[0].place].matrix.dtype;
-  memories(instance, item.windows[0])
-      .write(item.windows[0], converted(values, to, item.operation->where), &written);
+  const CoreWindowAt& window = item.windows[0];
+  CoreMemories& own = memories(instance, window);
+  const DType to = launch_.places[window.place].matrix.dtype;
+  own.write(window, converted(values, to, item.operation->where), &written);
+  if (const std::string outside = global_.index_outside(item); !outside.empty()) {
+    own.blame(window, origins_.of(item, fmt::format("{}, for which {} found nothing: {}",
+                                                    own.element_text(window, 0, 0),
+                                                    text_of(*item.operation), outside)));
+  }
 }
 
 void CoreWork::function(std::int64_t instance, const CoreItem& item, CoreValues& result) {
