@@ -6,7 +6,8 @@
 The step is attention forward and backward through autograd: 4 sequences of 4096, 16 heads of 128,
 causal, bf16. All run in the same rounds, each with a cold L2 cache; `x` is the peer's time over
 ours. A call's cost is the host's time of one, of a single query, whose kernel takes less than that:
-the least of several rounds of 200 calls. `launch` is that of the C interface with ready arguments.
+the least of several rounds of 200 calls. `launch` is that of the C interface with ready arguments:
+what stands above it is Python's and PyTorch's. `--costs` prints nothing else.
 
 The first call of attention and of its gradient is that of a new process which has imported PyTorch,
 and used the GPU: with an empty cache, and with the one that this filled.
@@ -95,17 +96,50 @@ def host_microseconds(call, rounds=20, calls=200):
     return least * 1e6
 
 
+def print_cost(name, *calls):
+    print(f"  {name:28} " + " ".join(f"{host_microseconds(call):7.1f}" for call in calls))
+
+
 def print_costs(run, arguments):
     q, k, v = random_tensors(1, 1, 64, 8, 128, False)
     out, lse = torch.empty_like(q), torch.empty(1, 8, 1, device="cuda")
-    kernel = tilewright_c.Library(arguments.library).kernel(
-        "attention_forward", heads=8, kv_heads=8, dim=128, dim_v=128, causal=True)
+    library = tilewright_c.Library(arguments.library)
+    kernel = library.kernel("attention_forward", heads=8, kv_heads=8, dim=128, dim_v=128,
+                            causal=True)
     print("\nhost time of a call with one query, us, without gradients and with them")
-    print(f"  {'launch':18} {host_microseconds(kernel.bind(q, k, v, out, lse)):7.1f}")
+    print_cost("launch", kernel.bind(q, k, v, out, lse))
     graded = [t.clone().requires_grad_() for t in (q, k, v)]
     for name, attend in run.items():
-        print(f"  {name:18} {host_microseconds(lambda a=attend: a(q, k, v)):7.1f} "
-              f"{host_microseconds(lambda a=attend: a(*graded)):7.1f}")
+        print_cost(name, lambda a=attend: a(q, k, v), lambda a=attend: a(*graded))
+    print_paged_costs(library)
+
+
+def print_paged_costs(library):
+    """Of decoding from pages."""
+    from tilewright.torch import attention_paged, attention_paged_plan
+    from tilewright.torch.flash_attn import flash_attn_with_kvcache
+
+    batch, heads, kv_heads, page = 4, 32, 8, 16
+    q, *_ = random_tensors(batch, 1, 1, heads, 128, False)
+    k, v = (torch.randn(64, page, kv_heads, 128, device="cuda", dtype=q.dtype) for _ in range(2))
+    table = torch.arange(batch * 4, dtype=torch.int32, device="cuda").view(batch, 4)
+    lengths = torch.full((batch,), 60, dtype=torch.int32, device="cuda")
+    offsets = torch.arange(batch + 1, dtype=torch.int32, device="cuda")
+    plan = attention_paged_plan(lengths, heads=heads, kv_heads=kv_heads)
+    kernel = library.kernel("attention_paged", heads=heads, kv_heads=kv_heads, dim=128, dim_v=128,
+                            page=page, planned=True)
+    out, lse = torch.empty_like(q), torch.empty(batch, heads, device="cuda")
+    bound = kernel.bind(q[:, 0], offsets, lengths, table, k, v, out[:, 0], lse, plan)
+    bound()
+    if not torch.equal(attention_paged(q, k, v, table, lengths, plan=plan), out):
+        sys.exit("attention_paged and its kernel differ")
+    print("host time of a call with a query of each of four sequences in pages, us")
+    print_cost("launch by a plan", bound)
+    print_cost("attention_paged by a plan",
+               lambda: attention_paged(q, k, v, table, lengths, plan=plan))
+    print_cost("attention_paged", lambda: attention_paged(q, k, v, table, lengths))
+    print_cost("flash_attn_with_kvcache", lambda: flash_attn_with_kvcache(
+        q, k, v, cache_seqlens=lengths, block_table=table, causal=True))
 
 
 FIRST_CALL = """
@@ -144,13 +178,15 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     measure.add_arguments(parser)
     parser.add_argument("--fa3", action="store_true", help="where Python finds its interface")
+    parser.add_argument("--costs", action="store_true", help="what a call costs the host alone")
     arguments = parser.parse_args()
     os.environ["TILEWRIGHT_LIBRARY"] = str(pathlib.Path(arguments.library).resolve())
     torch.manual_seed(arguments.seed)
     measure.print_versions(tilewright_c.Library(arguments.library))
     run = implementations(arguments)
-    print_first_calls()
-    print_steps(run, arguments)
+    if not arguments.costs:
+        print_first_calls()
+        print_steps(run, arguments)
     print_costs(run, arguments)
 
 

@@ -24,23 +24,42 @@
 namespace tilewright::tools {
 namespace {
 
-// The architectures of "sm_90a,sm_100a".
-std::vector<std::string> exported_targets(const Request& request) {
+struct ExportedTargets {
   std::vector<std::string> architectures;
+  bool with_cpu = false;
+};
+
+// Those of "sm_90a,sm_100a,cpu".
+ExportedTargets exported_targets(const Request& request) {
+  ExportedTargets targets;
+  std::vector<std::string>& architectures = targets.architectures;
   std::stringstream names(request.target);
   for (std::string name; std::getline(names, name, ',');) {
     const compiler::Target target = compiler::parse_target(name);
-    if (target.kind != compiler::Target::Kind::architecture) {
+    const bool is_cpu = target.kind == compiler::Target::Kind::cpu;
+    if (target.kind != compiler::Target::Kind::architecture && !is_cpu) {
       Diagnostic({}, fmt::format("target {} has no form in C", target.name))
-          .fix("name architectures: sm_90a,sm_100a. libtilewright.so has the kernels of the CPU")
+          .fix("name architectures, and perhaps the CPU behind them: sm_90a,sm_100a,cpu")
           .raise();
     }
-    if (std::count(architectures.begin(), architectures.end(), target.arch) != 0) {
+    if (is_cpu ? targets.with_cpu
+               : std::count(architectures.begin(), architectures.end(), target.arch) != 0) {
       Diagnostic({}, fmt::format("target {} is named twice", name)).fix("name it once").raise();
     }
-    architectures.push_back(target.arch);
+    if (is_cpu) {
+      targets.with_cpu = true;
+    } else {
+      architectures.push_back(target.arch);
+    }
   }
-  return architectures;
+  if (architectures.empty()) {
+    Diagnostic({}, "target cpu alone has no form in C")
+        .fix(
+            "name an architecture before it: sm_90a,cpu. Programs for the CPU alone link "
+            "libtilewright.so")
+        .raise();
+  }
+  return targets;
 }
 
 std::vector<OptionValues> kept_sizes(const Request& request, const LibraryKernel& entry) {
@@ -80,14 +99,15 @@ int build(const Request& request) {
   const library::KernelSource source = open_kernel(request.kernel);
   std::vector<ahead::Exported> all;
   std::size_t variants = 0;
-  for (const std::string& arch : exported_targets(request)) {
+  const ExportedTargets targets = exported_targets(request);
+  for (const std::string& arch : targets.architectures) {
     all.push_back(exported_for(arch, request, source));
     variants += all.back().variants.size();
   }
   const std::string& name = all.front().name;
   make_folder(request.folder);
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
-  for (const auto& [file, text] : ahead::c_files(all)) {
+  for (const auto& [file, text] : ahead::c_files(all, targets.with_cpu)) {
     const std::string path = (std::filesystem::path(request.folder) / file).string();
     write_text(path, text);
     files.push_back(path);

@@ -161,6 +161,13 @@ class Library:
         return handle
 
 
+def check_device(device):
+    """Whether it is the number of a GPU."""
+    if not isinstance(device, int):
+        raise TilewrightError(f"error: device is {device!r}\n  fix: pass the number of a GPU, and "
+                              "what it runs on as target=")
+
+
 def library_path():
     """Where the library is, or the name by which the system's loader may find it."""
     chosen = os.environ.get("TILEWRIGHT_LIBRARY")

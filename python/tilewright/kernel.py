@@ -4,9 +4,9 @@ import ctypes
 import sys
 
 from . import binding
-from .binding import TilewrightError
+from .binding import TilewrightError, check_device
 from .reports import setting
-from .tensor import arguments_of, require_place
+from .tensor import checked_stream, named_arguments_of, require_place
 
 
 class Kernel:
@@ -24,6 +24,7 @@ class Kernel:
                 such = "'gemm'" if what == "name" else "'cpu' or 'cuda'"
                 raise TilewrightError(f"error: the {what} of a kernel is {value!r}\n"
                                       f"  fix: write it as text, such as {such}")
+        check_device(device)
         text = ",".join(f"{key}={setting(value)}" for key, value in options.items()).encode()
         named = target and target.encode()
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
@@ -59,11 +60,8 @@ class Kernel:
     def __call__(self, *tensors, stream=None):
         """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
         returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
-        try:
-            arguments = arguments_of(tensors)
-        except TilewrightError as error:
-            raise self._named(error, tensors) from None
         names = self.tensors
+        arguments = named_arguments_of(self._name, names, tensors)
         if len(tensors) != len(names):
             raise TilewrightError(f"error: {self._name} takes {len(names)} tensors, and "
                                   f"{len(tensors)} are given\n  fix: pass {', '.join(names)}; "
@@ -71,7 +69,7 @@ class Kernel:
         if self._group is None:  # whose memory may be the host's, for its GPUs
             require_place(self._name, names, tensors, self._is_on_gpu)
         self._refuse_gradients(names, tensors)
-        self.run(arguments, stream)
+        self.run(arguments, checked_stream(self._name, stream))
 
     def _refuse_gradients(self, names, tensors):
         """PyTorch would not know what was written, as of its own functions with out=."""
@@ -84,16 +82,6 @@ class Kernel:
                     f"error: {self._name}: {name} requires a gradient, and a Kernel records none\n"
                     f"  fix: call it under torch.no_grad(), or pass {name}.detach(); "
                     "tilewright.torch has what has gradients")
-
-    def _named(self, error, tensors):
-        """With the name of the tensor that it is about."""
-        for name, tensor in zip(self.tensors, tensors):
-            try:
-                arguments_of([tensor])
-            except TilewrightError as of_tensor:
-                text = str(of_tensor).replace("error: ", f"error: {self._name}: {name}: ", 1)
-                return TilewrightError(text, of_tensor.status)
-        return error
 
     def run(self, arguments, stream=None):
         """The same of what arguments_of(tensors) has made."""

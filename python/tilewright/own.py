@@ -10,9 +10,16 @@ import tempfile
 import weakref
 
 from . import binding, reports
-from .binding import TilewrightError
+from .binding import TilewrightError, check_device
 from .reports import Check, Difference
-from .tensor import arguments_of, describe, is_on_gpu, on_host, require_place
+from .tensor import (
+    checked_stream,
+    describe,
+    is_on_gpu,
+    named_arguments_of,
+    on_host,
+    require_place,
+)
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 _NO_SUCH_KERNEL = -1
@@ -45,6 +52,16 @@ def load(path, name=None, *, target=None, device=0, gradient=None, gradients=Non
     except TypeError:
         raise TilewrightError(f"error: load is given {path!r}\n  fix: pass the path of a file .tw, "
                               "or of a plug-in") from None
+    for what, given, kinds, such in (
+            ("name", name, str, "text, that of a kernel in a plug-in"),
+            ("target", target, str, "text, such as 'cpu' or 'cuda'"),
+            ("schedule", schedule, dict, "a dict as {'stages': 3}"),
+            ("gradients", gradients, dict, "a dict as {'dX': 'X'}"),
+            ("gradient", gradient, (str, os.PathLike, LoadedKernel),
+             "a file, a name in the plug-in, or what load gives")):
+        if given is not None and not isinstance(given, kinds):
+            raise TilewrightError(f"error: {what} is {given!r}\n  fix: pass {such}")
+    check_device(device)
     text, file = _text_of(path, name)
     made = LoadedKernel(text, file, target, device, schedule)
     if gradient is not None:
@@ -60,11 +77,16 @@ def _text_of(path, name):
     """Of the kernel, and what errors call the text."""
     if path.suffix == ".tw":
         try:
-            return path.read_text(), str(path)
-        except OSError as error:
-            raise TilewrightError(f"error: {path} cannot be read: {error.strerror}\n"
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise TilewrightError(f"error: {path} cannot be read: {why}\n"
                                   "  fix: name a file that a program writes with "
                                   "TILEWRIGHT_DUMP=DIR in its environment") from None
+        if name is not None and f'kernel "{name}"' not in text:
+            raise TilewrightError(f"error: {path} has no kernel {name}\n  fix: leave name out: a "
+                                  "file has one kernel")
+        return text, str(path)
     kernels, failed = _kernels_of_plugin(path)
     if name is None and len(kernels) == 1:
         name = next(iter(kernels))
@@ -173,6 +195,10 @@ class LoadedKernel:
                     f"name, and no {of}\n  fix: call the gradient of X dX, or say of what it is in "
                     "gradients=")
         self.gradient, self.gradients = gradient, dict(names)
+        if all(self.gradient_of(name) is None for name in gradient.outputs):
+            raise TilewrightError(f"error: {gradient!r} computes no gradient of {self!r}\n"
+                                  "  fix: name a kernel with an output dX for an input X, or say "
+                                  "in gradients= what its outputs are the gradients of")
 
     def gradient_of(self, name):
         """Of which tensor the gradient kernel's tensor is the gradient; None where it is one of the
@@ -195,7 +221,12 @@ class LoadedKernel:
 
     def _scalar(self, name, named):
         if name in named:
-            return float(named.pop(name))
+            value = named.pop(name)
+            try:
+                return float(value)
+            except (TypeError, ValueError, RuntimeError):
+                raise TilewrightError(f"error: {self.name}: the scalar {name} is {value!r}\n  fix: "
+                                      "pass a number") from None
         raise TilewrightError(f"error: {self.name}: the scalar {name} is not given\n  fix: pass "
                               f"{name}=")
 
@@ -233,7 +264,7 @@ class LoadedKernel:
 
     def _shape_of(self, output, given):
         arguments = (binding.TensorArgument * len(self._parameters))()
-        of_inputs = iter(arguments_of(given))
+        of_inputs = iter(named_arguments_of(self.name, self.inputs, given))
         for parameter, place in zip(self._parameters, arguments):
             if parameter.is_input:
                 argument = next(of_inputs)
@@ -250,12 +281,13 @@ class LoadedKernel:
         of_inputs, of_outputs = iter(inputs), iter(outputs)
         tensors = [next(of_inputs if each.is_input else of_outputs) for each in self._parameters]
         target = self._target or ("cuda" if on_gpu else "cpu")
-        require_place(self.name, [each.name for each in self._parameters], tensors,
-                      target == "cuda")
+        names = [each.name for each in self._parameters]
+        arguments = named_arguments_of(self.name, names, tensors)
+        require_place(self.name, names, tensors, target == "cuda")
         handle = self._handle(target)
         numbers = (ctypes.c_double * len(scalars))(*scalars)
-        self._library.kernel_run_with_scalars(handle, arguments_of(tensors), len(tensors), numbers,
-                                              len(scalars), stream)
+        self._library.kernel_run_with_scalars(handle, arguments, len(tensors), numbers,
+                                              len(scalars), checked_stream(self.name, stream))
 
     def _returned(self, outputs):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -291,6 +323,12 @@ class LoadedKernel:
         float64 and returns an output or a tuple: of NumPy's arrays or PyTorch's tensors, as the
         inputs are. `tolerance` is the relative error that is allowed, else what the outputs' types
         explain."""
+        for what, given, kind in (("reference", reference, "a function"),
+                                  ("tolerance", tolerance, "a number")):
+            if not (callable(given) if kind == "a function" else
+                    given is None or isinstance(given, (int, float))):
+                raise TilewrightError(f"error: {self.name}: {what} is {given!r}\n"
+                                      f"  fix: pass {kind}")
         outputs = self(*tensors, **named)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         scalars = {name: named[name] for name in self.scalars}
@@ -302,6 +340,12 @@ class LoadedKernel:
             raise TilewrightError(f"error: the reference returns {len(wanted)} outputs, and "
                                   f"{self.name} {len(outputs)}\n  fix: return "
                                   f"{', '.join(self.outputs)}")
+        for name, ours, right in zip(self.outputs, outputs, wanted):
+            shape = getattr(right, "shape", None)
+            if shape is None or tuple(shape) != tuple(describe(ours)[2]):
+                said = type(right).__name__ if shape is None else f"of the shape {tuple(shape)}"
+                raise TilewrightError(f"error: {self.name}: {name} of the reference is {said}\n  "
+                                      f"fix: return an array {tuple(describe(ours)[2])}")
         dtypes = [each.dtype for each in self._parameters if not each.is_input]
         differences = [
             Difference(name, _relative_error(ours, right), tolerance or _ALLOWED.get(dtype, 0.0))

@@ -154,6 +154,29 @@ def arguments_of(tensors, describe=describe):
     return arguments
 
 
+def named_arguments_of(kernel, names, tensors):
+    """The same; errors say which of them they are about."""
+    try:
+        return arguments_of(tensors)
+    except TilewrightError as error:
+        for name, tensor in zip(names, tensors):
+            try:
+                arguments_of([tensor])
+            except TilewrightError as of_tensor:
+                text = str(of_tensor).replace("error: ", f"error: {kernel}: {name}: ", 1)
+                raise TilewrightError(text, of_tensor.status) from None
+        raise error
+
+
+def checked_stream(kernel, stream):
+    """The number of a stream, or of what has one as PyTorch's do."""
+    number = getattr(stream, "cuda_stream", stream)
+    if number is not None and not isinstance(number, int):
+        raise TilewrightError(f"error: {kernel}: stream is {stream!r}\n  fix: pass a number as "
+                              "torch.cuda.Stream.cuda_stream is")
+    return number
+
+
 def is_on_gpu(tensor):
     if isinstance(tensor, Tensor):
         return tensor.on_gpu

@@ -95,7 +95,12 @@ std::string built_with(const Exported& exported) {
   return settings.empty() ? "" : fmt::format("\n * Built with {}.", fmt::join(settings, ", "));
 }
 
-std::string header(const Architectures& all) {
+constexpr const char* kChoosesCpu = R"(
+ * A device of -1 is the CPU, for all calls until another load or unload: tensors are then the
+ * host's, a launch is done when it returns, and libtilewright.so computes it, which is loaded at
+ * run time as libtilewright.so.0, or as TILEWRIGHT_LIBRARY in the environment says.)";
+
+std::string header(const Architectures& all, bool with_cpu) {
   const Exported& exported = all.front();
   std::string guard = exported.name;
   for (char& c : guard) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -152,7 +157,7 @@ typedef struct {name}_arguments {{
 }} {name}_arguments;
 
 /* Loads the kernels on the GPU of that number: once, before the first launch there and before a
- * capture in a CUDA graph. They are in the device's primary context, which CUDA's runtime uses. */
+ * capture in a CUDA graph. They are in the device's primary context, which CUDA's runtime uses.{cpu} */
 int {name}_load(int device, char* message, size_t room);
 void {name}_unload(void);
 
@@ -178,16 +183,17 @@ int {name}_launch(const {name}_arguments* arguments, void* stream);
       fmt::arg("guard", guard), fmt::arg("name", exported.name),
       fmt::arg("description", exported.description), fmt::arg("built", built_with(exported)),
       fmt::arg("version", TILEWRIGHT_VERSION), fmt::arg("arch", names_of(all)),
-      fmt::arg("abi", kAbi), fmt::arg("fields", fields));
+      fmt::arg("abi", kAbi), fmt::arg("fields", fields),
+      fmt::arg("cpu", with_cpu ? kChoosesCpu : ""));
 }
 
 // As words of 64 bits, which compile faster than bytes; the machines that GPUs are in are
 // little-endian.
-std::string cubin_text(const std::string& cubin, std::size_t number) {
-  std::string text = fmt::format("static const uint64_t cubin_{}[] = {{", number);
-  for (std::size_t at = 0; at < cubin.size(); at += 8) {
+std::string words_text(const std::string& name, const std::string& bytes) {
+  std::string text = fmt::format("static const uint64_t {}[] = {{", name);
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
     std::uint64_t word = 0;
-    std::memcpy(&word, cubin.data() + at, std::min<std::size_t>(8, cubin.size() - at));
+    std::memcpy(&word, bytes.data() + at, std::min<std::size_t>(8, bytes.size() - at));
     fmt::format_to(std::back_inserter(text), "{}0x{:x}u",
                    at == 0        ? "\n  "
                    : at % 64 == 0 ? ",\n  "
@@ -206,7 +212,7 @@ struct Kernels {
     for (const Variant& variant : exported.variants) {
       first.push_back(count);
       for (const compiler::BuiltKernel& kernel : variant.kernels) {
-        cubins += cubin_text(kernel.build.kernel.cubin, count);
+        cubins += words_text(fmt::format("cubin_{}", count), kernel.build.kernel.cubin);
         table += fmt::format(
             "    {{cubin_{}, {}, {}, {}}},\n", count++, quoted(kernel.program.source.entry),
             kernel.program.machine.shared_bytes, kernel.program.machine.cluster > 8 ? 1 : 0);
@@ -332,13 +338,57 @@ std::string serve_text(const Architectures& all) {
                           quoted(tensors[j]->name), j, size_of(tensors[j]->dtype));
     }
   }
-  text += "  switch (tw_variant(run, tensors)) {\n";
+  text +=
+      "  if (tw_is_on_host()) return tw_serve_on_host(run, given, scalars);\n"
+      "  switch (tw_variant(run, tensors)) {\n";
   std::size_t variants = 0;
   for (const Exported& each : all) variants += each.variants.size();
   for (std::size_t i = 0; i < variants; ++i) {
     text += fmt::format("    case {0}: variant_{0}(run, tensors, scalars); break;\n", i);
   }
   return text + "  }\n  return run->status;\n}\n\n";
+}
+
+// What computes on the CPU, or what stands for it where nothing does.
+std::string host_text(const Exported& exported, bool with_cpu) {
+  const std::string serve = fmt::format(
+      "static int tw_serve_on_host(tw_run* run, const {}_arguments* given,\n"
+      "                            const double* scalars) {{\n",
+      exported.name);
+  if (!with_cpu) {
+    return "#define tw_is_on_host() 0\n#define tw_load_host(run) (void)(run)\n"
+           "#define tw_unload_host() (void)0\n" +
+           serve + "  (void)given;\n  (void)scalars;\n  return run->status;\n}\n\n";
+  }
+  std::vector<std::string> options, tensors;
+  for (const auto& [name, value] : exported.options) {
+    if (!value.empty()) options.push_back(name + "=" + value);
+  }
+  for (const ProgramBuffer* buffer : passed(exported)) tensors.push_back("given->" + buffer->name);
+  std::string text, create;
+  if (exported.file_text.empty()) {
+    create = fmt::format("tw_host.create({}, {}, \"cpu\", 0, &tw_host.kernel)",
+                         quoted(exported.name), quoted(fmt::format("{}", fmt::join(options, ","))));
+  } else {
+    // Words, since a compiler need not take texts that are as long.
+    text = words_text("tw_file", exported.file_text + '\0') + "\n";
+    create = fmt::format(
+        "tw_host.create_from_text((const char*)tw_file, {}, \"\", \"cpu\", 0, &tw_host.kernel)",
+        quoted(exported.name + ".tw"));
+  }
+  text += replaced(replaced(kHost, "@CREATE@", create), "@VERSION@", TILEWRIGHT_VERSION);
+  const std::size_t count = scalars(exported).size();
+  return text + "#define tw_is_on_host() (tw_host.kernel != NULL)\n\n" + serve +
+         fmt::format(
+             "  const tilewright_tensor all[] = {{{}}};\n"
+             "  if (run->mode != TW_LAUNCH) return run->status;\n"
+             "  tw_host_status(run, {});\n  {}return run->status;\n}}\n\n",
+             fmt::join(tensors, ", "),
+             count == 0 ? fmt::format("tw_host.run(tw_host.kernel, all, {}, NULL)", tensors.size())
+                        : fmt::format("tw_host.run_with_scalars(tw_host.kernel, all, {}, scalars, "
+                                      "{}, NULL)",
+                                      tensors.size(), count),
+             count == 0 ? "(void)scalars;\n  " : "");
 }
 
 // The architectures, and which kernels are theirs.
@@ -356,7 +406,7 @@ std::string architectures_text(const Architectures& all) {
   return text + "};\n\n";
 }
 
-std::string source(const Architectures& all) {
+std::string source(const Architectures& all, bool with_cpu) {
   const std::string& name = all.front().name;
   Kernels kernels;
   for (const Exported& each : all) kernels.add(each);
@@ -365,9 +415,9 @@ std::string source(const Architectures& all) {
       "#include <dlfcn.h>\n#include <pthread.h>\n#include <stdarg.h>\n#include <stdio.h>\n"
       "#include <stdlib.h>\n#include <string.h>\n\n"
       "#define TW_KERNELS {}\n#define TW_ARCHS {}\n#define TW_ARCH_NAMES {}\n"
-      "#define TW_MULTIPROCESSORS {} /* until a GPU is loaded */\n\n",
+      "#define TW_MULTIPROCESSORS {} /* until a GPU is loaded */\n#define TW_HAS_CPU {}\n\n",
       TILEWRIGHT_VERSION, names_of(all), name, name, kernels.count, all.size(),
-      quoted(names_of(all)), ScheduleOptions().multiprocessors);
+      quoted(names_of(all)), ScheduleOptions().multiprocessors, with_cpu ? 1 : 0);
   text += kSupport;
   text += "\n/* ---- The kernels ---- */\n\n" + kernels.cubins +
           "\nstatic const tw_kernel tw_kernels[TW_KERNELS] = {\n" + kernels.table + "};\n\n" +
@@ -384,7 +434,8 @@ std::string source(const Architectures& all) {
     text += selector_text(all[i], i, first);
     first += all[i].variants.size();
   }
-  return text + choice_text(all) + serve_text(all) + replaced(kCalls, "@NAME@", name);
+  return text + choice_text(all) + host_text(all.front(), with_cpu) + serve_text(all) +
+         replaced(kCalls, "@NAME@", name);
 }
 
 nlohmann::ordered_json variants_of(const Exported& exported) {
@@ -413,7 +464,7 @@ nlohmann::ordered_json variants_of(const Exported& exported) {
   return variants;
 }
 
-std::string metadata(const Architectures& all) {
+std::string metadata(const Architectures& all, bool with_cpu) {
   const Exported& exported = all.front();
   using Json = nlohmann::ordered_json;
   Json tensors = Json::array(), numbers = Json::array(), variants = Json::array();
@@ -434,6 +485,7 @@ std::string metadata(const Architectures& all) {
     targets.push_back(each.arch);
     for (auto& variant : variants_of(each)) variants.push_back(variant);
   }
+  if (with_cpu) targets.push_back("cpu");
   Json options = Json::object();
   for (const auto& [name, value] : exported.options) options[name] = value;
   return Json({{"name", exported.name},
@@ -473,12 +525,13 @@ Libs: -L${pcfiledir} -l@NAME@ -pthread -ldl
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> c_files(const std::vector<Exported>& all) {
+std::vector<std::pair<std::string, std::string>> c_files(const std::vector<Exported>& all,
+                                                         bool with_cpu) {
   for (const Exported& each : all) check_names(each);
   const std::string& name = all.front().name;
-  return {{name + ".h", header(all)},
-          {name + ".c", source(all)},
-          {name + ".json", metadata(all)},
+  return {{name + ".h", header(all, with_cpu)},
+          {name + ".c", source(all, with_cpu)},
+          {name + ".json", metadata(all, with_cpu)},
           {name + ".cmake", cmake(name)},
           {name + ".pc", replaced(package(name), "@VERSION@", TILEWRIGHT_VERSION)}};
 }

@@ -145,7 +145,7 @@ Exported export_operation(const library::KernelSource& source, const OptionValue
                           const BuildKernel& build,
                           const std::function<void(std::size_t done, std::size_t all)>& built) {
   const LibraryKernel& entry = source.entry();
-  Exported exported{entry.name, entry.description, arch, {}, {}, {}};
+  Exported exported{entry.name, entry.description, arch, {}, source.file_text(), {}, {}};
   if (entry.over_ranks || source.reaches_ranks()) {
     refuse(entry.name, {}, "it runs on several ranks", "run it from C++ or Python");
   }

@@ -34,6 +34,7 @@ struct Selector {
 struct Exported {
   std::string name, description, arch;
   std::vector<std::pair<std::string, std::string>> options;  // that it was built with
+  std::string file_text;                                     // empty: it is one of the library
   std::vector<Variant> variants;
   std::optional<Selector> selector;  // nothing: there is one variant
 };

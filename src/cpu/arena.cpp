@@ -52,6 +52,9 @@ class Conflicts {
   }
   void visit(const Strips& strips, Tiles& live) {
     walk(strips.body, live);
+    if (const auto* const product = std::get_if<Multiply>(&strips.body.front())) {
+      if (records_) keep_factors(*product, strips.body);
+    }
     if (records_) keep_rows_apart(strips);
     if (records_) keep_chains_apart(strips.body);
   }
@@ -98,6 +101,17 @@ class Conflicts {
       } else {
         add(written, read);
       }
+    }
+  }
+  // The product's later rows need them while strips go over the first ones.
+  void keep_factors(const Multiply& product, const Block& body) {
+    const auto keep = [&](TileId written) {
+      for (const TileId factor : {product.a, product.b, product.needed}) {
+        if (factor != kNone) add(written, factor);
+      }
+    };
+    for (const Operation& operation : body) {
+      std::visit(TileUses{[](TileId) {}, keep}, operation);
     }
   }
   // What a strip writes lies where the next strips' rows do not: apart, or on the same rows.

@@ -1,7 +1,6 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 
 #include "cpu/engine_walk.h"
@@ -96,28 +95,9 @@ void Engine::run(const Block& block) {
   }
 }
 
-namespace {
-
-// Seconds that it takes.
-template <typename Work>
-double timed(Work work) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  work();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-}  // namespace
-
 void Engine::run_timed(const Operation& operation) {
   (*launch_.profile)[&operation].add(
       timed([&] { std::visit([this](const auto& each) { run(each); }, operation); }));
-}
-
-void Engine::perform_timed(std::size_t call, std::int64_t begin, std::int64_t end) {
-  bool is_made = false;
-  const double seconds = timed([&] { is_made = calls_[call].perform_next(begin, end); });
-  if (is_made) (*launch_.profile)[operations_[call]].add(seconds);
 }
 
 void Engine::run(const Compute& operation) {
@@ -228,6 +208,13 @@ void Engine::run(const Load& operation) {
   for (std::size_t axis = 0; axis < tile.rank; ++axis) {
     inside = inside && region.first[axis] == 0 && region.last[axis] == region.extents[axis];
   }
+  if (operation.summed != kNone) {
+    const bool fits = inside && are_rows(region, region.extents, operation.walk, operation.tile);
+    for (const TileId each : {operation.tile, operation.summed}) {
+      view(fits ? &region : nullptr, each);
+    }
+    if (fits) return;
+  }
   if (operation.in_place) {
     view(inside ? &region : nullptr, operation.tile);
     if (inside) return;
@@ -305,7 +292,8 @@ void Engine::run(const Move& operation) {
                                              result.shape[axis]);
   }
   target.extents = extents;
-  if (operation.is_done || any_empty(extents, result.rank)) return;
+  const bool is_there = operation.is_copy && source.data == target.data;
+  if (operation.is_done || is_there || any_empty(extents, result.rank)) return;
   const Walk& walk = operation.walk;
   const Shape shape{extent_of(extents, walk.rows), extent_of(extents, walk.columns)};
   const int width = width_of(size_of(static_cast<DType>(result.element)));

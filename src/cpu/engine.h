@@ -86,6 +86,10 @@ class Engine {
   bool extend_chain(const Call& call, const PartOfStrips& part);
   StepOfChain step_of(const Apply& operation) const;
   static Call::Place place(const State& state, const Walk& walk, const Index& at);
+  void perform_strips(const Strips& strips, std::int64_t end);
+  Product product_of(const Multiply& operation);
+  void bring_into_arena(TileId tile);
+  void multiply_in_strips(const Strips& strips);
   // Performs a product, or leaves it waiting for the terms of the next iteration.
   void multiply(const Product& product, bool joins);
   Matrix needed(const Multiply& operation, std::int64_t m, std::int64_t n) const;
@@ -122,6 +126,9 @@ class Engine {
   bool records_ = false;  // calls, instead of making them
   const Operation* operation_ = nullptr;
   const Operation* last_recorded_ = nullptr;  // which made the last call, or the last step of it
+  std::int64_t next_row_ = 0;                 // of the strips
+  Product product_of_strips_ = {};            // its m is 0 where they have none
+  double seconds_in_strips_ = 0;              // where they are timed
   Product waiting_ = {};                      // its k is 0 where none waits
 };
 

@@ -2,11 +2,13 @@
 #include <functional>
 
 #include "cpu/engine.h"
+#include "cpu/engine_walk.h"
 
 // Products, of which those of several iterations may become one.
 namespace tilewright::cpu {
 
-void Engine::run(const Multiply& operation) {
+// With the extents of the result, which are set; of no rows or columns there is nothing to do.
+Product Engine::product_of(const Multiply& operation) {
   const State &a = tiles_[operation.a], &b = tiles_[operation.b];
   State& c = tiles_[operation.result];
   const auto extents = [](const State& tile, bool transposed) {
@@ -23,23 +25,57 @@ void Engine::run(const Multiply& operation) {
   if (operation.accumulates) {
     m = std::min(m, c.extents[rows]);
     n = std::min(n, c.extents[1 - rows]);
+    if (n % kWholeVectors != 0 && !lies_in_arena(c.data)) bring_into_arena(operation.result);
   }
   c.extents[rows] = m;
   c.extents[1 - rows] = n;
-  if (m == 0 || n == 0) return;
-  multiply({m,
-            n,
-            std::min(left, right),
-            matrix(a, operation.a_transposed),
-            matrix(b, operation.b_transposed),
-            operation.element,
-            {c.data, c.strides[rows]},
-            operation.accumulates,
-            operation.rounding,
-            scratch_,
-            needed(operation, m, n),
-            operation.skips_zeros && lies_in_arena(a.data)},
-           operation.joins);
+  return {m,
+          n,
+          std::min(left, right),
+          matrix(a, operation.a_transposed),
+          matrix(b, operation.b_transposed),
+          operation.element,
+          {c.data, c.strides[rows]},
+          operation.accumulates,
+          operation.rounding,
+          scratch_,
+          needed(operation, m, n),
+          operation.skips_zeros && lies_in_arena(a.data)};
+}
+
+// Rows that end within a vector: what lies behind them in the tensor is not the product's.
+void Engine::bring_into_arena(TileId id) {
+  const State from = tiles_[id];
+  view(nullptr, id);
+  const State& to = tiles_[id];
+  kernels_.copy[width_of(size_of(static_cast<DType>(tile(id).element)))](
+      {from.extents[0], from.extents[1]}, {from.data, from.strides[0], from.strides[1]},
+      {to.data, to.strides[0], to.strides[1]});
+}
+
+void Engine::run(const Multiply& operation) {
+  const Product product = product_of(operation);
+  if (records_) {
+    product_of_strips_ = product;
+  } else if (product.m > 0 && product.n > 0) {
+    multiply(product, operation.joins);
+  }
+}
+
+// Strips go over its rows as they become whole.
+void Engine::multiply_in_strips(const Strips& strips) {
+  struct UnderWay {
+    Engine* engine;
+    const Strips* strips;
+  } under_way{this, &strips};
+  const RowsDone done{[](void* context, std::int64_t end) {
+                        const auto& of = *static_cast<const UnderWay*>(context);
+                        of.engine->perform_strips(*of.strips, end);
+                      },
+                      &under_way};
+  product_of_strips_.done = &done;
+  flush();
+  kernels_.product(product_of_strips_);
 }
 
 // Where its result {m, n} is needed.

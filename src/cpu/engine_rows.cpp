@@ -7,6 +7,13 @@
 // Functions of rows: they are called at once, or in strips for some rows at a time.
 namespace tilewright::cpu {
 
+void Engine::perform_timed(std::size_t call, std::int64_t begin, std::int64_t end) {
+  bool is_made = false;
+  const double seconds = timed([&] { is_made = calls_[call].perform_next(begin, end); });
+  seconds_in_strips_ += seconds;
+  if (is_made) (*launch_.profile)[operations_[call]].add(seconds);
+}
+
 void Engine::transfer(const Region& region, const Index& extents, const Walk& walk, TileId id,
                       bool stores) {
   const Tile& tile = this->tile(id);
@@ -94,9 +101,8 @@ StepOfChain Engine::step_of(const Apply& operation) const {
 // Rows that begin elsewhere and end with a vector of any instruction set.
 bool Engine::are_rows(const Region& region, const Index& extents, const Walk& walk,
                       TileId id) const {
-  constexpr std::int64_t kWhole = 16;
   const Tile& tile = this->tile(id);
-  if (walk.columns == Walk::kNoAxis || extents[walk.columns] % kWhole != 0 ||
+  if (walk.columns == Walk::kNoAxis || extents[walk.columns] % kWholeVectors != 0 ||
       region.strides[walk.columns] != size_of(static_cast<DType>(tile.element))) {
     return false;
   }
@@ -212,6 +218,7 @@ void Engine::run(const Strips& strips) {
   calls_.clear();
   operations_.clear();
   last_recorded_ = nullptr;
+  product_of_strips_ = {};
   records_ = true;
   for (const Operation& operation : strips.body) {
     operation_ = &operation;
@@ -221,17 +228,34 @@ void Engine::run(const Strips& strips) {
   bool stores_far = false;
   for (CallOfStrips& each : calls_) stores_far = each.stores_far(kernels_.chain) || stores_far;
   plan_ahead(calls_, strips.rows, arena_, scratch_);
-  for (std::int64_t begin = 0; begin < strips.all; begin += strips.rows) {
-    const std::int64_t end = std::min(begin + strips.rows, strips.all);
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      if (launch_.profile == nullptr) {
-        calls_[i].perform_next(begin, end);
-      } else {
-        perform_timed(i, begin, end);
-      }
+  next_row_ = 0;
+  if (product_of_strips_.m > 0 && product_of_strips_.n > 0) {
+    if (launch_.profile == nullptr) {
+      multiply_in_strips(strips);
+    } else {
+      seconds_in_strips_ = 0;
+      const double all = timed([&] { multiply_in_strips(strips); });
+      (*launch_.profile)[&strips.body.front()].add(all - seconds_in_strips_);
     }
   }
+  perform_strips(strips, strips.all);
   if (stores_far) kernels_.end_far_stores();
+}
+
+// Those that have not been performed, as far as all of their rows lie before `end`.
+void Engine::perform_strips(const Strips& strips, std::int64_t end) {
+  while (next_row_ < strips.all) {
+    const std::int64_t begin = next_row_, behind = std::min(begin + strips.rows, strips.all);
+    if (behind > end) return;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (launch_.profile == nullptr) {
+        calls_[i].perform_next(begin, behind);
+      } else {
+        perform_timed(i, begin, behind);
+      }
+    }
+    next_row_ = behind;
+  }
 }
 
 }  // namespace tilewright::cpu

@@ -45,6 +45,9 @@ void for_outer(const Walk& walk, const Index& extents, Visit visit) {
   }
 }
 
+// Elements of rows that are whole vectors of any instruction set.
+constexpr std::int64_t kWholeVectors = 16;
+
 // The place of functions that go by the elements' bytes.
 inline int width_of(std::int64_t bytes) {
   return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;

@@ -81,6 +81,13 @@ enum class Rounding : std::uint8_t {
   pairs,  // two terms of bf16 at a time by the machine's bf16 instruction, if it has one
 };
 
+// Called behind rows of a product that are whole, in ascending order and up to `end`: the
+// first-level cache still has them. Products of some shapes call it late, or not at all.
+struct RowsDone {
+  void (*call)(void* context, std::int64_t end);
+  void* context;
+};
+
 // c = a b, or c + a b, with a {m, k}, b {k, n}: f32 sums of floats, wrapping i32 ones of i32 and
 // i64 elements. a and b are read exactly. c is a tile of the arena, of f32 or i32; its strides are
 // those of rows.
@@ -97,6 +104,7 @@ struct Product {
   Matrix needed = {};
   // Terms whose factors of a are 0 may be left out, whatever b holds there.
   bool skips_zeros = false;
+  const RowsDone* done = nullptr;
 };
 
 using Elementwise = void (*)(Shape shape, const Operand* operands, Result result);

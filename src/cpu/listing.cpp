@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "cpu/layout.h"
 
@@ -151,12 +152,14 @@ class Listing {
       return text_of(tile) + (transposed ? "^T" : "");
     };
     const bool apart = product.rounding == Rounding::apart && product.element == Element::f32;
+    const double part = std::exchange(part_, 1);  // it is executed once for all strips
     add("dot " + factor(a, product.a_transposed) + " x " + factor(b, product.b_transposed) +
             (product.rounding == Rounding::pairs ? ", in pairs" : "") +
             (product.needed != kNone ? ", as far as the mask asks" : ""),
         product.where, bytes_of(a) + bytes_of(b) + bytes_of(c) * (product.accumulates ? 2 : 1),
         flops, apart ? Slow::rounded_apart : Slow::no)
         .product = &product;
+    part_ = part;
   }
 
   // A loop that only multiplies adds up its iterations behind them: what it takes is its product's.

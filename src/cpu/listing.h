@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -20,6 +21,15 @@ struct Cost {
   double seconds() const { return shortest * static_cast<double>(count); }
 };
 using Profile = std::unordered_map<const Operation*, Cost>;
+
+// Seconds that it takes.
+template <typename Work>
+double timed(Work work) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // Why an operation takes longer than its elements do.
 enum class Slow : std::uint8_t {

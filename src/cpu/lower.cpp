@@ -79,9 +79,11 @@ void Lowering::bind_parameters() {
 }
 
 void Lowering::visit(const ir::Block& block) {
+  const ir::Block* const outer = std::exchange(visited_, &block);
   for (const ir::Operation& operation : block.body) {
     if (operation.op != Op::yield) visit(operation);
   }
+  visited_ = outer;
 }
 
 void Lowering::visit(const ir::Operation& operation) {

@@ -65,12 +65,51 @@ bool Lowering::is_read_by_rows(const ir::Operation& load) const {
          });
 }
 
+// The product whose sums begin as what is loaded, and are stored there again: nothing between
+// reads or writes memory that may change, and nobody else needs either.
+const ir::Operation* Lowering::product_that_updates(const ir::Operation& load) const {
+  const auto only_use = [&](ValueId value) {
+    return uses_[value].size() == 1 ? uses_[value][0] : nullptr;
+  };
+  const ir::Operation* const product = only_use(load.results[0]);
+  if (product == nullptr || product->op != Op::dot || type(load.results[0]).dtype != DType::f32 ||
+      ir::accumulator_of(*product) != load.results[0]) {
+    return nullptr;
+  }
+  const ir::Operation* const store = only_use(product->results[0]);
+  if (store == nullptr || store->op != Op::store ||
+      store->attributes.integers(Key::sizes) != load.attributes.integers(Key::sizes) ||
+      store->operands[0] != load.operands[0] ||
+      !std::equal(load.operands.begin() + 1, load.operands.end(), store->operands.begin() + 2,
+                  store->operands.end())) {
+    return nullptr;
+  }
+  const std::vector<ir::Operation>& body = visited_->body;
+  auto at = std::find_if(body.begin(), body.end(),
+                         [&](const ir::Operation& each) { return &each == &load; });
+  while (++at < body.end() && &*at != store) {
+    const ir::Family family = ir::info(at->op).family;
+    const bool is_of_tiles = family == ir::Family::function || family == ir::Family::constant ||
+                             family == ir::Family::tile || family == ir::Family::tile_product;
+    if (!is_of_tiles && !(at->op == Op::load && is_constant(*at))) return nullptr;
+  }
+  return at < body.end() ? product : nullptr;
+}
+
 void Lowering::access(const ir::Operation& operation) {
   if (operation.op == Op::load) {
-    const TileId tile = define_tile(operation.results[0]);
-    return append(Load{box(operation, 1), tile, walk_of(program_.tiles[tile]),
-                       is_read_in_place(operation), is_read_by_rows(operation),
-                       is_constant(operation)});
+    const ValueId value = operation.results[0];
+    const TileId tile = define_tile(value);
+    Load load{box(operation, 1),
+              tile,
+              walk_of(program_.tiles[tile]),
+              is_read_in_place(operation),
+              is_read_by_rows(operation),
+              is_constant(operation)};
+    if (const ir::Operation* const product = product_that_updates(operation)) {
+      load.summed = define_tile(product->results[0]);
+    }
+    return append(std::move(load));
   }
   Box to = box(operation, 2);
   if (operation.op == Op::red_tile) return add(operation, std::move(to));

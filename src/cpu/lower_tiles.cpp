@@ -351,7 +351,8 @@ TileId Lowering::needed_of(ValueId product) const {
 // A result of one column is computed as the row that it lies as: (a b)^T = b^T a^T.
 void Lowering::product(const ir::Operation& operation) {
   const ValueId value = operation.results[0];
-  const TileId result = define_tile(value);
+  // That of one that updates a tensor is known from the load on.
+  const TileId result = tiles_[value] == kNone ? define_tile(value) : tiles_[value];
   const ValueId addend = ir::accumulator_of(operation);
   if (addend != ir::kNoValue) copy_tile(tiles_[addend], result);
   const DType element = type(operation.operands[0]).dtype;

@@ -77,6 +77,7 @@ class Lowering {
   bool is_read_in_place(const ir::Operation& load) const;
   bool is_read_by_rows(const ir::Operation& load) const;
   void store(const ir::Operation& operation, Box to);
+  const ir::Operation* product_that_updates(const ir::Operation& load) const;
 
   // lower_tiles.cpp
   void tile(const ir::Operation& operation);
@@ -118,6 +119,7 @@ class Lowering {
   std::vector<TensorId> tensors_;
   Program program_;
   Block* block_ = nullptr;
+  const ir::Block* visited_ = nullptr;
   SourceLocation where_;  // of the operation at hand
 };
 

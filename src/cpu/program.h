@@ -99,6 +99,9 @@ struct Load {
   // The same for functions of rows: where these are whole vectors too.
   bool in_place_by_rows = false;
   bool is_constant = false;  // the kernel stores nothing there
+  // A product adds to the tile, and nobody needs its result but the store to the same box: it adds
+  // to the tensor itself, where rows are whole vectors.
+  TileId summed = kNone;
 };
 
 struct Store {
@@ -227,7 +230,8 @@ using Operation =
 using Block = std::vector<Operation>;
 
 // Functions of rows that all go over some rows before they go over the next ones: these stay in the
-// first-level cache. All tiles have the rows along one axis, and no others but columns.
+// first-level cache. All tiles have the rows along one axis, and no others but columns. The first
+// operation may be a product that gives the rows: then they go over those that are whole.
 struct Strips {
   Block body;
   std::size_t axis;

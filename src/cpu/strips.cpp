@@ -231,9 +231,15 @@ class Making {
     }
     Block behind = take_columns_behind(strips.body);
     std::move(stores.begin(), stores.end(), std::back_inserter(behind));
-    strips.rows = rows_of_strip(strips);
+    const std::optional<std::size_t> product = product_before(made, before, strips);
+    strips.rows = rows_of_strip(strips, product.has_value());
     if (strips.rows == 0) return made.push_back(std::move(block[at])), at + 1;
     shrink_tiles(strips);
+    if (product) {
+      const auto place = made.begin() + static_cast<std::ptrdiff_t>(*product);
+      strips.body.insert(strips.body.begin(), std::move(*place));
+      made.erase(place);
+    }
     std::move(before.begin(), before.end(), std::back_inserter(made));
     made.push_back(std::move(strips));
     std::move(behind.begin(), behind.end(), std::back_inserter(made));
@@ -265,8 +271,56 @@ class Making {
     return behind;
   }
 
-  // 0 where strips are of no use.
-  std::int64_t rows_of_strip(const Strips& strips) const {
+  // The last product of `made`, if it gives rows that the strips go over, and can as well come
+  // right before them, behind `between`.
+  std::optional<std::size_t> product_before(const Block& made, const Block& between,
+                                            const Strips& strips) const {
+    const auto found = std::find_if(made.rbegin(), made.rend(), [](const Operation& operation) {
+      return std::holds_alternative<Multiply>(operation);
+    });
+    if (found == made.rend()) return std::nullopt;
+    const auto& product = std::get<Multiply>(*found);
+    const auto stays_apart = [&](const Operation& operation) {
+      return can_change_places(operation) && !touches(operation, product.result) &&
+             !writes_a_factor(operation, product);
+    };
+    const bool gives_rows = !product.flipped && rows_of(program_.tiles[product.result]) ==
+                                                    Rows{2, strips.axis, strips.all};
+    const bool is_taken =
+        gives_rows &&
+        std::any_of(strips.body.begin(), strips.body.end(),
+                    [&](const Operation& each) { return touches(each, product.result); }) &&
+        std::none_of(strips.body.begin(), strips.body.end(), [&](const Operation& each) {
+          return written_by(each) == product.result || writes_a_factor(each, product);
+        });
+    if (!is_taken || !std::all_of(made.rbegin(), found, stays_apart) ||
+        !std::all_of(between.begin(), between.end(), stays_apart)) {
+      return std::nullopt;
+    }
+    return static_cast<std::size_t>(made.rend() - found) - 1;
+  }
+  static bool touches(const Operation& operation, TileId tile) {
+    const std::vector<TileId> tiles = tiles_of(operation);
+    return std::find(tiles.begin(), tiles.end(), tile) != tiles.end();
+  }
+  static bool writes_a_factor(const Operation& operation, const Multiply& product) {
+    const TileId written = written_by(operation);
+    return written != kNone &&
+           (written == product.a || written == product.b || written == product.needed);
+  }
+  // It takes no part in what other memory holds, and in what is executed.
+  static bool can_change_places(const Operation& operation) {
+    const auto* const load = std::get_if<Load>(&operation);
+    const auto* const apply = std::get_if<Apply>(&operation);
+    return (load && load->is_constant) || (apply && !apply->stored_to) ||
+           std::holds_alternative<Splat>(operation) || std::holds_alternative<Count>(operation) ||
+           std::holds_alternative<Move>(operation) || std::holds_alternative<Reshape>(operation) ||
+           std::holds_alternative<Compute>(operation) ||
+           std::holds_alternative<MoveScalar>(operation);
+  }
+
+  // 0 where strips are of no use: of a single function, unless it goes over what a product gives.
+  std::int64_t rows_of_strip(const Strips& strips, bool has_product) const {
     std::int64_t row = 0, row_of_tensor = 0, functions = 0, of_columns = 0;
     for (const Operation& operation : strips.body) {
       of_columns += is_column_alone(operation) ? 1 : 0;
@@ -279,7 +333,7 @@ class Making {
         longest = std::max(longest, program_.tiles[tile].strides[strips.axis]);
       }
     }
-    if (functions < 2) return 0;
+    if (functions < (has_product ? 1 : 2)) return 0;
     const bool has_tensor = row_of_tensor > 0;
     const std::int64_t bytes =
         has_tensor ? std::min(kStripBytes * (1 + of_columns / kColumnFunctions), kLargestStripBytes)

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "ahead/exported_library.h"
@@ -245,6 +247,8 @@ TEST_F(CFiles, AKernelOfOnesOwnInBothLanguages) {
 
 TEST_F(CFiles, SaysWhatIsWrong) {
   ExportedLibrary library(exported(scaled()));
+  EXPECT_EQ(library.load(-1), 2);
+  EXPECT_THAT(library.message(), HasSubstr("there is no GPU -1"));
   const std::vector<Given> right = {{f32, {40, 50}, {}, 4096}, {f32, {41, 50}, {}, 1 << 20}};
   const auto expect = [&](const Given& X, const Given& Y, const char* message) {
     const std::vector<Given> given = {X, Y};
@@ -367,6 +371,54 @@ TEST_F(CFiles, SeveralArchitectures) {
   state_->capability = 12;
   EXPECT_EQ(library.load(), 3);
   EXPECT_THAT(library.message(), HasSubstr("12.0, and this is built for sm_90a, sm_100a"));
+  EXPECT_EQ(state_->live_handles, 0);
+}
+
+// libtilewright.so computes what a GPU's kernel would: one of the library, and one with a scalar.
+TEST_F(CFiles, RunsOnTheCpu) {
+  const std::vector<std::int64_t> shape = {8, 5}, longer = {9, 5};
+  std::vector<float> x(40);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.5f * static_cast<float>(i % 7);
+  const auto tensor = [](std::vector<float>& values, const std::vector<std::int64_t>& sizes) {
+    return tilewright_tensor{values.data(), "f32", 2, sizes.data(), nullptr};
+  };
+  for (const bool is_own : {false, true}) {
+    const library::KernelSource source =
+        is_own ? scaled() : library::KernelSource(find_kernel("softmax"));
+    ExportedLibrary library({exported(source, is_own ? std::vector<std::string>{}
+                                                     : std::vector<std::string>{"dtype=f32"})},
+                            is_own ? "c++" : "c", true);
+    std::vector<float> y(is_own ? 45 : 40, std::nanf(""));
+    const std::vector<float> scalars(is_own ? 1 : 0, 3.0f);
+    const tilewright_tensor out = tensor(y, is_own ? longer : shape);
+    const ExportedArguments arguments({tensor(x, shape), out}, scalars);
+    EXPECT_EQ(library.launch(arguments), 3);  // nothing is loaded
+    {
+      const runtime::ScopedVariable missing("TILEWRIGHT_LIBRARY", "/nowhere/libtilewright.so");
+      EXPECT_EQ(library.load(-1), 3);
+      EXPECT_THAT(library.message(), HasSubstr("libtilewright.so is not here: /nowhere"));
+    }
+    const runtime::ScopedVariable there("TILEWRIGHT_LIBRARY", TILEWRIGHT_LIBRARY);
+    ASSERT_EQ(library.load(-1), 0) << library.message();
+    EXPECT_EQ(library.check(arguments), 0) << library.message();
+    EXPECT_EQ(library.workspace(arguments), 0);
+    ASSERT_EQ(library.launch(arguments), 0);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      double sum = 0;
+      for (std::size_t j = 0; j < 5; ++j) sum += std::exp(x[i / 5 * 5 + j]);
+      EXPECT_NEAR(y[i], is_own ? 3 * x[i] : std::exp(x[i]) / sum, 1e-5) << i;
+    }
+    tilewright_tensor wrong = tensor(x, shape);
+    wrong.dtype = "i32";
+    EXPECT_EQ(library.check(ExportedArguments({wrong, out}, scalars)), 2);
+    EXPECT_THAT(library.message(), HasSubstr("X is i32"));
+    EXPECT_EQ(library.launch(ExportedArguments({tensor(x, longer), out}, scalars)), 2);
+    EXPECT_EQ(library.load(-2), 2);
+    std::fill(y.begin(), y.end(), std::nanf(""));
+    ASSERT_EQ(library.load(0), 0) << library.message();  // the GPU's, which computes nothing here
+    library.launch(arguments);
+    EXPECT_TRUE(std::isnan(y[0]));
+  }
   EXPECT_EQ(state_->live_handles, 0);
 }
 

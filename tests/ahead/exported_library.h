@@ -46,9 +46,9 @@ class ExportedLibrary {
   explicit ExportedLibrary(const ahead::Exported& exported, const std::string& language = "c")
       : ExportedLibrary(std::vector{exported}, language) {}
   explicit ExportedLibrary(const std::vector<ahead::Exported>& architectures,
-                           const std::string& language = "c")
+                           const std::string& language = "c", bool with_cpu = false)
       : name_(architectures.front().name) {
-    for (const auto& [file, text] : ahead::c_files(architectures)) {
+    for (const auto& [file, text] : ahead::c_files(architectures, with_cpu)) {
       std::ofstream(folder_ / file) << text;
     }
     const std::string compiler = language == "c" ? TILEWRIGHT_C_COMPILER " -std=c99"

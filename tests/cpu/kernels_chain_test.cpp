@@ -9,8 +9,8 @@
 namespace tilewright::cpu {
 namespace {
 
-// Whole rounds of four vectors of any set, vectors behind them, and a part of one.
-constexpr std::int64_t kRows = 3, kColumns = 64 + 16 + 5;
+// Whole rounds of eight vectors of any set and of four, vectors behind them, and a part of one.
+constexpr std::int64_t kRows = 3, kColumns = 128 + 64 + 16 + 5;
 
 struct Inputs {
   TestTile<float> a{kRows, kColumns}, b{kRows, kColumns}, c{kRows, kColumns};

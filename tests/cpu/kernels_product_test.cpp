@@ -61,6 +61,7 @@ struct Scratch {
         memory(size + 128) {
     // NaN, so that what nobody wrote shows, and a mark behind the end.
     std::memset(memory.data(), 0xff, memory.size());
+    std::fill(aligned() + size, memory.data() + memory.size(), kMark);
   }
   std::byte* aligned() {
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -68,9 +69,9 @@ struct Scratch {
   }
   bool is_closed() {
     std::byte* const end = memory.data() + memory.size();
-    return std::all_of(aligned() + size, end,
-                       [](std::byte byte) { return byte == std::byte{0xff}; });
+    return std::all_of(aligned() + size, end, [](std::byte byte) { return byte == kMark; });
   }
+  static constexpr std::byte kMark{0x5a};
   std::size_t size;
   std::vector<std::byte> memory;
 };
@@ -354,6 +355,7 @@ void expect_integers(Element element) {
                   false,
                   Rounding::apart,
                   scratch.aligned()});
+    EXPECT_TRUE(scratch.is_closed()) << set->name;
     for (std::int64_t i = 0; i < m; ++i) {
       for (std::int64_t j = 0; j < n; ++j) {
         std::uint32_t sum = 0;

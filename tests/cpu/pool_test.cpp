@@ -90,6 +90,21 @@ TEST(PoolTest, AFailureThatFollowsIsNotTheFirst) {
   }
 }
 
+// What has not begun when one fails is left out, by threads that have begun too.
+TEST(PoolTest, NothingBeginsBehindAFailure) {
+  constexpr std::size_t kCount = 200;
+  std::atomic<std::size_t> begun = 0;
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); };
+  const auto work = [&](std::size_t i, unsigned) {
+    ++begun;
+    if (i > 0) return pause();
+    for (int turn = 0; turn < 500 && begun < 2; ++turn) pause();
+    throw std::runtime_error("0");
+  };
+  EXPECT_THROW(parallel_for(2, kCount, work), std::runtime_error);
+  EXPECT_LT(begun, kCount);
+}
+
 TEST(PoolTest, NestedCallsAreSerial) {
   std::atomic<int> count = 0;
   parallel_for(3, 6, [&](std::size_t, unsigned) {

@@ -4,8 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -191,6 +194,83 @@ TEST(TilesOnCpu, ProductsThatAreJoined) {
   }
 }
 
+// Functions of rows go over those of a product that are whole. Its factors, which nobody needs
+// behind it, stay until the last row. Terms and columns come in one part or in several.
+TEST(TilesOnCpu, RowsBehindAProduct) {
+  struct Sizes {
+    int columns, terms;
+    bool transposed = false;
+  };
+  for (const auto& [columns, terms, transposed] :
+       {Sizes{96, 96, true}, Sizes{96, 20}, Sizes{16, 300}, Sizes{300, 20}}) {
+    Kernel kernel("behind");
+    const Dim rows = kernel.dim("rows");
+    const std::vector<Dim> of_a = {transposed ? terms : rows, transposed ? rows : Dim(terms)};
+    const Tensor A = kernel.in("A", f32, of_a), B = kernel.in("B", f32, {terms, columns});
+    const Tensor W = kernel.in("W", f32, {columns, 16}), Z = kernel.out("Z", f32, {rows, columns});
+    const Tensor Y = kernel.out("Y", f32, {rows, 16}), M = kernel.out("M", f32, {rows});
+    const auto [number] = kernel.grid(ceil_div(rows, 96));
+    const Block block = rows.block(number, 96);
+    const Tile a = load(transposed ? A(all, block) : A(block, all)) + 1;
+    const Tile product = dot(transposed ? a.T() : a, load(B(all, all)) * -1);
+    const Tile greatest = reduce_max(product, 1);
+    const Tile less = product * 2 - greatest;
+    store(Y(block, all), dot(less, load(W(all, all))));
+    store(Z(block, all), product);
+    store(M(block), greatest.reshape({96}));
+    for (const std::int64_t count : {96, 33, 100, 0}) {
+      SCOPED_TRACE(fmt::format("{} rows, {} columns, {} terms", count, columns, terms));
+      expect_alike(kernel,
+                   {counted(transposed ? std::vector<std::int64_t>{terms, count}
+                                       : std::vector<std::int64_t>{count, terms}),
+                    counted({terms, columns}, 3), counted({columns, 16}, 2),
+                    untouched({count, columns}), untouched({count, 16}), untouched({count})});
+    }
+  }
+}
+
+// Of rows less a number of each, what is no sum of them.
+TEST(TilesOnCpu, RowsLessANumberThatAreNotSummed) {
+  Kernel kernel("less");
+  const Tensor X = kernel.in("X", f32, {64, 160}), W = kernel.in("W", f32, {64, 160});
+  const Tensor Y = kernel.out("Y", f32, {2, 64});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  const Tile least = reduce_min(x, 1);
+  store(Y(0, all), reduce_max(x - least, 1).reshape({64}));
+  store(Y(1, all), reduce_sum((x - least * 2) * load(W(all, all)), 1).reshape({64}));
+  expect_alike(kernel, {counted({64, 160}), counted({64, 160}, 3), untouched({2, 64})});
+}
+
+// Stores past the caches need rows that begin with a line of memory. A tensor of which one row is
+// read makes the launch so large that it has such stores.
+TEST(TilesOnCpu, RowsThatDoNotBeginWithALine) {
+  constexpr std::int64_t kMany = 1 << 20;
+  Kernel kernel("lines");
+  const Tensor X = kernel.in("X", f32, {64, 128}), Large = kernel.in("Large", f32, {kMany, 128});
+  const Tensor Y = kernel.out("Y", f32, {64, 128});
+  kernel.grid(1);
+  store(Y(all, all), exp2(load(X(all, all)) * 2) + load(Large(3, all)).reshape({1, 128}));
+  HostTensor x = counted({64, 128});
+  constexpr std::size_t kBytes = kMany * 128 * sizeof(float);
+  void* const zeros =
+      mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  constexpr std::int64_t kLine = 64, kStride = 136;
+  std::vector<float> memory(64 * kStride + kLine / 4);
+  void* data = memory.data();
+  std::size_t space = memory.size() * sizeof(float);
+  auto* const y = static_cast<float*>(std::align(kLine, 64 * kStride * sizeof(float), data, space));
+  ASSERT_NE(y, nullptr);
+  compile(kernel, "cpu")
+      .run({ref(x), TensorRef{zeros, f32, {kMany, 128}, {}},
+            TensorRef{y, f32, {64, 128}, {kStride, 1}}});
+  for (std::int64_t i = 0; i < 64 * 128; ++i) {
+    ASSERT_EQ(y[i / 128 * kStride + i % 128], std::exp2(x.flat(i) * 2)) << i;
+  }
+  munmap(zeros, kBytes);
+}
+
 // What is loaded and added to is no factor, and where it ends the sum ends too.
 TEST(TilesOnCpu, ALoadedAccumulator) {
   Kernel kernel("accumulator");
@@ -203,6 +283,30 @@ TEST(TilesOnCpu, ALoadedAccumulator) {
   for (const std::int64_t rows : {16, 9}) {
     expect_alike(kernel, {counted({16, 32}), counted({32, 16}, 3), counted({rows, 16}, 5),
                           counted({16, 16}, 2)});
+  }
+}
+
+// Sums that are loaded and stored again lie in the tensor meanwhile: not where rows end within a
+// vector, where a factor is infinite, and not where somebody reads the tensor in between.
+TEST(TilesOnCpu, SumsInTheirTensor) {
+  for (const bool is_read_between : {false, true}) {
+    Kernel kernel("sums");
+    const Dim n = kernel.dim("n"), width = kernel.dim("width");
+    const Tensor A = kernel.in("A", f32, {40, 24}), B = kernel.in("B", f32, {24, n});
+    const Tensor D = kernel.inout("D", f32, {40, width}), E = kernel.out("E", f32, {40, 32});
+    kernel.grid(1);
+    const TensorView sums = D(all, width.block(0, 32));
+    const Tile before = load(sums);
+    const Tile product = dot(load(A(all, all)), load(B(all, n.block(0, 32))), before);
+    if (is_read_between) store(E(all, all), load(sums) * 2);
+    store(sums, product);
+    if (!is_read_between) store(E(all, all), load(sums) * 2);
+    HostTensor infinite = counted({40, 24});
+    infinite.set_flat(30 * 24 + 3, std::numeric_limits<double>::infinity());
+    for (const std::int64_t columns : {32, 9, 0}) {
+      expect_alike(
+          kernel, {infinite, counted({24, columns}, 3), counted({40, 33}, 2), untouched({40, 32})});
+    }
   }
 }
 

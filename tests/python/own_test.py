@@ -141,6 +141,7 @@ class Own(unittest.TestCase):
         _, wide = floats(2, 65)
         for call, *parts in (
                 (lambda: self.kernel(x), "scalar factor is not given"),
+                (lambda: self.kernel(x, factor="two"), "scalar factor is 'two'", "number"),
                 (lambda: self.kernel(factor=1), "input X is not given", "squares(X, factor=)"),
                 (lambda: self.kernel(x, x, factor=1), "takes 1 inputs, and 2 are given"),
                 (lambda: self.kernel(x, factor=1, Z=x), "Z is none of its inputs"),

@@ -1,6 +1,7 @@
 """Calls of tilewright.torch.attention that go to the kernels without PyTorch's dispatcher: the same
 results, and only where nobody else has a part in them. And which kernel a call takes."""
 
+import functools
 import threading
 import types
 import unittest
@@ -10,10 +11,13 @@ import torch
 from tilewright import TilewrightError
 from tilewright.torch import (
     _attention,
+    _direct,
+    _paged,
     _run,
     attention,
     attention_fp8,
     attention_paged,
+    attention_paged_mla,
     attention_paged_plan,
     cross_entropy,
     gemm,
@@ -43,7 +47,7 @@ class Seen(TorchDispatchMode):
 
 class Direct(unittest.TestCase):
     def setUp(self):
-        _attention._made.__dict__.clear()
+        _direct.forget()
 
     def runs(self, *given, **how):
         """What attention gives, and how many runs it made without the dispatcher."""
@@ -88,10 +92,28 @@ class Direct(unittest.TestCase):
                            ((turned_q, k, v), {}), ((q, turned_k, v), {}),
                            ((q, k, turned_v), {})):
             ours, again = self.runs(*given, **how)[0], self.runs(*given, **how)[0]
-            _attention._made.__dict__.clear()
+            _direct.forget()
             wanted, direct = self.runs(*given, **how)
             self.assertEqual(direct, 0)
             self.assertTrue(torch.equal(ours, wanted) and torch.equal(again, wanted))
+
+    def test_a_call_without_a_setting_is_none_with_it(self):
+        given = operands()
+        wanted = attention(*given)
+        for how in ({"scale": 2.0}, {"softcap": 2.0}, {"causal": True},
+                    {"causal": True, "window": 3}):
+            _direct.forget()
+            attention(*given, **how)
+            ours, direct = self.runs(*given)
+            self.assertEqual(direct, 0)
+            self.assertTrue(torch.equal(ours, wanted), how)
+
+    def test_few_calls_are_remembered(self):
+        with mock.patch.object(_direct, "MOST_CALLS", 3):
+            for keys in range(1, 9):
+                q, k, v = operands()
+                attention(q, k[:, :keys], v[:, :keys])
+                self.assertLessEqual(len(_direct._made.__dict__), 3)
 
     def test_gradients(self):
         for layout in ("bshd", "bhsd"):
@@ -104,6 +126,25 @@ class Direct(unittest.TestCase):
             self.assertEqual(direct, 1)
             for mine, right in zip(*found):
                 self.assertTrue(torch.equal(mine, right))
+
+    def test_gradients_go_past_the_dispatcher_where_nobody_watches(self):
+        given = leaves(*operands())
+        for _ in range(2):
+            out = attention(*given)
+        backward = torch.ops.tilewright.attention_backward.default
+        with mock.patch.object(_attention, "_backward", side_effect=_attention._backward) as direct:
+            wanted = torch.autograd.grad(out, given, out, retain_graph=True)
+            self.assertEqual(direct.call_count, 1)
+            with Seen() as seen:
+                again = torch.autograd.grad(out, given, out, retain_graph=True)
+            self.assertEqual(direct.call_count, 1)
+            self.assertIn(backward.name(), seen.names)
+            with self.assertRaisesRegex(TilewrightError, "gradients of attention are"):
+                torch.autograd.grad(torch.autograd.grad(out, given, out, create_graph=True)[0],
+                                    given, out)
+            self.assertEqual(direct.call_count, 1)
+        for mine, right in zip(again, wanted):
+            self.assertTrue(torch.equal(mine, right))
 
     def test_others_have_a_part(self):
         given = operands()
@@ -155,16 +196,18 @@ class Direct(unittest.TestCase):
     def test_on_a_gpu_rows_begin_at_multiples_of_16_bytes(self):
         given = operands()
         with mock.patch.object(torch.Tensor, "is_cuda", True), \
-                mock.patch.object(_attention, "call_of"):
+                mock.patch.object(_direct, "call_of"):
             made = _attention._Direct(*given, (False, 0, 0.0, 0.0), "bshd", None)
-        self.assertIsNotNone(made.run(*given))
+        made._call.place.side_effect = lambda tensors: functools.reduce(
+            int.__or__, (tensor.data_ptr() for tensor in tensors))
+        made.run(*given)
         for number, tensor in enumerate(given):
             moved = list(given)
             moved[number] = tensor.new_empty(tensor.numel() + 1)[1:].view(tensor.shape)
-            self.assertIsNone(made.run(*moved))
+            self.assertRaises(_direct.Elsewhere, made.run, *moved)
         made._device = 1
         with mock.patch.object(torch._C, "_cuda_getDevice", create=True, return_value=0):
-            self.assertIsNone(made.run(*given))
+            self.assertRaises(_direct.Elsewhere, made.run, *given)
 
     def test_what_a_kernel_takes_in_place(self):
         rows = normal(4, 24)
@@ -183,6 +226,83 @@ class Direct(unittest.TestCase):
         for given in ((1, k, v), (q, None, v)):
             with self.assertRaises(RuntimeError):
                 attention(*given)
+
+
+def pages(*shape, dtype=torch.float32):
+    """A query of each sequence, how long these are, the table, and a cache for keys and values."""
+    lengths = torch.tensor([20, 0, 32], dtype=torch.int32)
+    table = torch.arange(6, dtype=torch.int32).view(3, 2)
+    return (normal(3, 1, 4, 16), lengths, table,
+            *(normal(6, 16, *shape, seed=seed).to(dtype) for seed in (1, 2)))
+
+
+class DirectPaged(unittest.TestCase):
+    def setUp(self):
+        _direct.forget()
+        torch.use_deterministic_algorithms(True)  # what memory holds before is NaN then
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+
+    def kinds(self):
+        """Calls of given queries and lengths."""
+        q, lengths, table, k, v = pages(2, 16)
+        narrow = [tensor.to(torch.float8_e4m3fn) for tensor in (k, v)]
+        scales = {"k_scale": torch.tensor([0.5, 2.0]), "v_scale": torch.tensor([3.0, 1.0])}
+        plan = {"plan": attention_paged_plan(lengths, heads=4, kv_heads=2)}
+        for options in ({}, {"causal": True, "window": 3}, {"fixed_split_size": 64}, plan):
+            yield lambda q, n, how=options, **more: attention_paged(q, k, v, table, n, **how,
+                                                                    **more)
+        yield lambda q, n, **more: attention_paged(q, *narrow, table, n, **scales, **more)
+        yield lambda q, n, **more: attention_paged_mla(q, k.flatten(2)[..., :16], table, n,
+                                                       scale=0.3, dim_v=8, **more)
+
+    def test_the_second_call_is_direct_and_the_same(self):
+        q, lengths, *_ = pages(2, 16)
+        other = torch.tensor([1, 32, 0], dtype=torch.int32)
+        wanted = [call(-q, other, return_lse=True) for call in self.kinds()]
+        _direct.forget()
+        run, made = _paged._Direct.run, mock.patch.object(_paged._Direct, "run", autospec=True)
+        for number, (call, right) in enumerate(zip(self.kinds(), wanted)):
+            with self.subTest(number), made as direct:
+                direct.side_effect = run
+                call(q, lengths)
+                self.assertEqual(direct.call_count, 0)
+                out, lse = call(-q, other, return_lse=True)
+                self.assertEqual(direct.call_count, 1)
+                self.assertTrue(torch.equal(out, right[0]) and torch.equal(lse, right[1]))
+                self.assertEqual(out.shape[:2], q.shape[:2])
+                self.assertTrue(torch.equal(call(-q, other), out))
+
+    def test_what_is_wrong_is_seen_again(self):
+        q, lengths, *_ = pages(2, 16)
+        for call in self.kinds():
+            call(q, lengths)
+            with self.assertRaisesRegex(TilewrightError, "lengths has 99"):
+                call(q, lengths + 79)
+            with self.assertRaisesRegex(TilewrightError, "no gradients"):
+                call(q.clone().requires_grad_(), lengths).sum().backward()
+            with torch.no_grad():
+                call(q.clone().requires_grad_(), lengths)
+
+    def test_queries_that_do_not_lie_behind_each_other(self):
+        q, lengths, table, k, v = pages(2, 16)
+        q = normal(3, 5, 4, 16)[:, :2]
+        for _ in range(2):
+            out = attention_paged(q, k, v, table, lengths)
+            self.assertTrue(torch.equal(out, attention_paged(q.contiguous(), k, v, table, lengths)))
+
+    def test_offsets_are_kept_for_each_stream_and_not_by_a_capture(self):
+        host = torch.device("cpu")
+        with mock.patch.dict(_paged._offsets, clear=True), \
+                mock.patch.object(torch.cuda, "is_current_stream_capturing") as capturing:
+            capturing.return_value = True
+            first = _paged._offsets_for(7, host, 3, 2)
+            self.assertEqual(first.tolist(), [0, 2, 4, 6])
+            self.assertEqual(len(_paged._offsets), 0)
+            capturing.return_value = False
+            kept = _paged._offsets_for(7, host, 3, 2)
+            self.assertIs(_paged._offsets_for(7, host, 3, 2), kept)
+            for other in ((8, host, 3, 2), (7, host, 2, 2), (7, host, 3, 1)):
+                self.assertIsNot(_paged._offsets_for(*other), kept)
 
 
 class Ahead(unittest.TestCase):
@@ -298,7 +418,7 @@ class Settings(unittest.TestCase):
             for each, ours in zip(settings, found):
                 with self.subTest(function=function.__name__, **each):
                     _run._calls.__dict__.clear()
-                    _attention._made.__dict__.clear()
+                    _direct.forget()
                     with mock.patch.dict(_run._kernels, clear=True):
                         wanted = self.results(function, given, each)
                     for mine, right in zip(ours, wanted):

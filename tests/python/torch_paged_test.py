@@ -38,6 +38,10 @@ def paged(dense, lengths, seed=7):
 
 
 class Paged(unittest.TestCase):
+    def setUp(self):
+        torch.use_deterministic_algorithms(True)  # what memory holds before is NaN then
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+
     def check(self, queries, dtype, **options):
         q = normal(4, queries, 4, 32, dtype=dtype)
         dense = [normal(4, 50, 2, 32, dtype=dtype, seed=seed) for seed in (1, 2)]
@@ -67,13 +71,8 @@ class Paged(unittest.TestCase):
     def test_queries_of_no_sequence(self):
         q = normal(9, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
-        # What memory holds before is NaN then.
-        torch.use_deterministic_algorithms(True)
-        try:
-            out, lse = attention_paged(q, k, k, table, numbers(LENGTHS), return_lse=True,
-                                       cu_seqlens=numbers([0, 2, 4, 5, 7]))
-        finally:
-            torch.use_deterministic_algorithms(False)
+        out, lse = attention_paged(q, k, k, table, numbers(LENGTHS), return_lse=True,
+                                   cu_seqlens=numbers([0, 2, 4, 5, 7]))
         self.assertTrue((out[7:] == 0).all() and (lse[:, 7:] == -torch.inf).all())
         self.assertTrue(lse[:, 4:7].isfinite().all())
 
@@ -113,10 +112,9 @@ class Paged(unittest.TestCase):
         q = normal(4, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
         k = k.nan_to_num()
-        opcheck(
-            torch.ops.tilewright.attention_paged.default,
-            (q, k, k, numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), table, None, None, False, 0,
-             0.0, 0.0, 0, None, ""))
+        for given in ((q, k, k, numbers([0, 1, 2, 3, 4])), (q[:, None], k, k, None)):
+            opcheck(torch.ops.tilewright.attention_paged.default,
+                    (*given, numbers(LENGTHS), table, None, None, False, 0, 0.0, 0.0, 0, None, ""))
         opcheck(
             torch.ops.tilewright.attention_paged_plan.default,
             (numbers([0, 1, 2, 3, 4]), numbers(LENGTHS), 4, 2, 0, 0, False, ""))
@@ -134,6 +132,11 @@ class Paged(unittest.TestCase):
                     out = attention_paged(q, k, k, table, lengths, plan=plan, **given)
                     self.assertTrue(torch.equal(
                         out, attention_paged(q, k, k, table, lengths, **given)))
+        # Of 2,000 keys a window of 50 leaves one part.
+        long = numbers([2000, 2000])
+        wide, narrow = (attention_paged_plan(long, heads=4, kv_heads=2, fixed_split_size=64,
+                                             window=window) for window in (None, 50))
+        self.assertLess(narrow[-1], wide[-1])
         require_refusal(self, lambda: attention_paged(q, k, k, table, lengths, plan=plan[:4]),
                         "plan is 4", "5")
         require_refusal(self, lambda: attention_paged_plan(lengths, heads=4, kv_heads=3),
@@ -204,6 +207,15 @@ class Cache(unittest.TestCase):
             self.require(*package.flash_attn_with_kvcache(
                 self.q, k, v, *self.new, cache_seqlens=numbers(self.lengths), causal=True,
                 return_softmax_lse=True, **{name: table}))
+
+    def test_a_full_cache_and_its_settings(self):
+        k, table = paged(self.dense[0][:, :32], [32] * 3)
+        options = {"scale": 0.3, "softcap": 1.5}
+        wanted, _ = reference.attention(self.q, *[self.dense[0][:, :32]] * 2, **options)
+        for package, name in ((flash_attn, "block_table"), (flash_attn_interface, "page_table")):
+            ours = package.flash_attn_with_kvcache(self.q, k, k, softmax_scale=0.3, softcap=1.5,
+                                                   **{name: table})
+            require_close(self, "out", ours, wanted, torch.float32)
 
     def test_a_number_and_a_choice_of_rows(self):
         rows = numbers([2, 0, 1])

@@ -2,7 +2,9 @@
 and the fix."""
 
 import copy
+import pathlib
 import pickle
+import tempfile
 import unittest
 
 import tilewright
@@ -10,12 +12,14 @@ import torch
 from tilewright.torch import (
     attention,
     attention_paged,
+    attention_paged_mla,
     attention_paged_plan,
     bert_padding,
     cross_entropy,
     cu_seqlens,
     distributed,
     flash_attn,
+    flash_attn_interface,
     gemm,
     gemm_fp8,
     kv_append,
@@ -32,6 +36,7 @@ from tilewright.torch import (
 from torch.autograd import forward_ad
 from torch_reference import normal, require_refusal
 
+GEMM = pathlib.Path(__file__).resolve().parents[1] / "kernels/goldens/gemm.tw"
 I32, FP8 = torch.int32, torch.float8_e4m3fn
 
 
@@ -83,12 +88,44 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(b"12345678", X, X), "gemm: A: bytes"),
                 (lambda: multiply(X, X.clone().requires_grad_(), X),
                  "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),
+                (lambda: tilewright.Kernel("gemm", device="cuda:0"), "device is 'cuda:0'"),
+                (lambda: multiply(X, X, X, stream="s"), "gemm: stream is 's'"),
                 (lambda: multiply(X, X, OnGpu()), "gemm: C lies on a GPU", "target cuda"),
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
                 (lambda: tilewright.load(__file__), "is no plug-in"),
                 (lambda: tilewright.load_library("/nowhere.so"), "/nowhere.so")):
             self.refused(call, *parts)
+
+    def test_own_kernels(self):
+        a, b = normal(4, 8, dtype=torch.bfloat16), normal(3, 8, dtype=torch.bfloat16)
+        load, multiply = tilewright.load, tilewright.load(GEMM)
+        with tempfile.NamedTemporaryFile(suffix=".tw") as binary:
+            binary.write(bytes(range(256)))
+            binary.flush()
+            self.refused(lambda: load(binary.name), "cannot be read: it is no text")
+        for call, *parts in (
+                (lambda: load(GEMM, "other"), "has no kernel other", "leave name out"),
+                (lambda: load(GEMM, target=torch.device("cpu")), "target is device(", "'cpu'"),
+                (lambda: load(GEMM, device="cuda:0"), "device is 'cuda:0'", "number of a GPU"),
+                (lambda: load(GEMM, schedule="stages=3"), "schedule is 'stages=3'", "dict"),
+                (lambda: load(GEMM, gradient=3), "gradient is 3", "file"),
+                (lambda: load(GEMM, gradient=GEMM, gradients=["dA"]), "gradients is ['dA']"),
+                (lambda: load(GEMM, gradient=GEMM), "computes no gradient of gemm", "dX"),
+                (lambda: multiply(a, None), "gemm: B: NoneType"),
+                (lambda: multiply(a, 3.0), "gemm: B: float"),
+                (lambda: multiply(a, b, out="C"), "gemm: C: str"),
+                (lambda: multiply(a.to_sparse(), b), "gemm: A is torch.sparse_coo", "to_dense"),
+                (lambda: multiply(a.to("meta"), b), "gemm: A is on meta", "CPU"),
+                (lambda: multiply(a, b, stream="s"), "stream is 's'", "cuda_stream"),
+                (lambda: multiply.check("ref", a, b), "reference is 'ref'", "function"),
+                (lambda: multiply.check(lambda a, b: a @ b.t(), a, b, tolerance="1"),
+                 "tolerance is '1'", "number"),
+                (lambda: multiply.check(lambda a, b: (a @ b.t())[:2], a, b),
+                 "C of the reference is of the shape (2, 3)", "(4, 3)"),
+                (lambda: multiply.check(lambda a, b: None, a, b), "the reference is NoneType")):
+            self.refused(call, *parts)
+        self.assertTrue(multiply.check(lambda a, b: a @ b.t(), a, b))
 
     def test_reports(self):
         for call, *parts in (
@@ -132,9 +169,12 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q.to_sparse(), K, K), "q is torch.sparse_coo", "to_dense"),
                 (lambda: attention(Q[0], K, K), "q has 3 axes: {8, 4, 16}", "{batch, length"),
                 (lambda: attention(Q, *[K[:, :, :1].expand(2, 8, 3, 16)] * 2), "4 heads", "3"),
+                (lambda: attention(Q, *[K[:, :, :1].expand(2, 8, 8, 16)] * 2), "4 heads", "8"),
+                (lambda: attention(Q, K, Q), "number of heads of v is 4", "2"),
                 (lambda: attention(Q, K, K, causal="no"), "causal is 'no'", "True or False"),
                 (lambda: attention(Q, K, K, window=-1, **CACHE), "window is -1", "None"),
                 (lambda: attention(Q, K, K, window=2.5, **CACHE), "window is 2.5"),
+                (lambda: attention(Q, K, K, window=True, **CACHE), "window is True"),
                 (lambda: attention(Q, K, K, window=(2, 0), **CACHE), "window is (2, 0)"),
                 (lambda: attention(Q, K, K, window=2), "causal is False", "causal=True"),
                 (lambda: attention(Q, K, K, scale="1"), "scale is '1'"),
@@ -143,12 +183,18 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q, K, K, scale=float("inf")), "scale is inf"),
                 (lambda: attention(Q, K, K, layout="sbhd"), "layout is 'sbhd'", "bshd"),
                 (lambda: attention(Q, K, K, target="gpu"), "no target 'gpu'"),
+                (lambda: attention(Q, K, K, target=torch.device("cpu")), "target is device("),
+                (lambda: attention(torch.nested.nested_tensor([Q[0], Q[1]]), K, K),
+                 "q is a nested tensor", "cu_seqlens"),
                 (lambda: attention(Q, K, K, target="cuda"), "target is cuda", "on cpu"),
                 (lambda: attention(Q, K, K, sinks=[0.0]), "sinks is of type list"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=[0, 8]), "cu_seqlens is of int"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets.long()), "torch.int64"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets - 1), "[-1, 7], of 8 rows"),
+                (lambda: attention(Q[0], K[0], K[0],
+                                   cu_seqlens=torch.tensor([0, 5, 3, 8], dtype=I32)),
+                 "[0, 5, 3, 8], of 8 rows", "ascend"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 5)),
                  "keys has a sequence of 8 rows, and max_lengths (or max_seqlen) says 5"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
@@ -156,6 +202,9 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 8, 8)),
                  "max_lengths has 3 numbers")):
             self.refused(call, *parts)
+        # A packed call before does not make a dense one of its tensors right.
+        attention(Q[0], K[0], K[0], cu_seqlens=offsets)
+        self.refused(lambda: attention(Q[0], K[0], K[0]), "q has 3 axes")
         for batch, keys in ((0, 8), (2, 0)):  # nothing is no mistake
             out = attention(Q[:batch], K[:batch, :keys], K[:batch, :keys])
             self.assertTrue(torch.equal(out, torch.zeros(batch, 8, 4, 16)))
@@ -165,6 +214,10 @@ class Slips(unittest.TestCase):
         for call, *parts in (
                 (lambda: attention_paged(Q, PAGES, PAGES, [[0]], [1]), "block_table is of list"),
                 (lambda: paged(9), "block_table has 9", "4 pages"),
+                (lambda: paged(4), "block_table has 4", "4 pages"),
+                (lambda: attention_paged_mla(Q, PAGES[:, :, 0], zeros(2, 2, dtype=I32),
+                                             zeros(2, dtype=I32), scale=1.0, dim_v=0),
+                 "dim_v is 0", "16"),
                 (lambda: paged(-2), "block_table has -2"),
                 (lambda: paged(0, (1, 99)), "lengths has 99", "room for 8 keys"),
                 (lambda: paged(0, (1, -1)), "lengths has -1"),
@@ -220,6 +273,7 @@ class Slips(unittest.TestCase):
                 (lambda: cross_entropy(X, [0]), "labels is of list"),
                 (lambda: cross_entropy(X, labels.int()), "labels is of torch.int32"),
                 (lambda: cross_entropy(X, labels + 8), "labels has 8, of 8"),
+                (lambda: cross_entropy(X, labels - 1), "labels has -1, of 8"),
                 (lambda: cross_entropy(X, labels, reduction="avg"), "reduction is 'avg'"),
                 (lambda: cross_entropy(X, labels, label_smoothing=2), "label_smoothing is 2"),
                 (lambda: cross_entropy(X, labels, label_smoothing=None), "label_smoothing is None"),
@@ -263,10 +317,30 @@ class Slips(unittest.TestCase):
                  "3 along axis 2"),
                 (lambda: cached(Q[:, :1], K, K, cache_seqlens=torch.tensor([8, 8])),
                  "cache_seqlens is of torch.int64", "int32"),
+                (lambda: cached([0], K, K), "q is of type list"),
+                (lambda: cached(Q[:, :1], None, K), "k_cache is of type NoneType"),
+                (lambda: cached(Q[:, :1], K, K[:, :4]), "the length of v_cache is 4", "8"),
+                (lambda: cached(Q, K[:1], K[:1]), "the batch of k_cache is 1", "2"),
+                (lambda: cached(Q[:, :1], K, K, cache_seqlens=9), "cache_seqlens has 9", "8 keys"),
+                (lambda: cached(Q[:, :1], K, K, cache_seqlens=zeros(3, dtype=I32)),
+                 "the batch of cache_seqlens is 3", "2"),
+                (lambda: cached(Q[:, :1], K, K, cache_batch_idx=[0, 1]), "cache_batch_idx is of"),
+                (lambda: cached(Q[:, :1], K, K, cache_batch_idx=zeros(2) + 5),
+                 "cache_batch_idx has 5, of 2"),
+                (lambda: cached(Q[:, :1], K, K, block_table=zeros(2, dtype=I32)),
+                 "block_table is a tensor {2}", "most pages"),
+                (lambda: flash_attn_interface.flash_attn_with_kvcache(
+                    Q[:, :1], K, K, page_table=[0]), "page_table is of list"),
+                (lambda: cached(Q[:, :1], K, K, K[:1, :1], K[:1, :1], cache_seqlens=1),
+                 "the batch of k is 1", "2"),
+                (lambda: cached(Q[:, :1], K, K, Q[:, :1], Q[:, :1], cache_seqlens=1),
+                 "the number of heads of k is 4", "the cache is 2"),
+                (lambda: flash_attn.flash_attn_varlen_func(
+                    Q[0], K[0], K[0], *[zeros(2, dtype=I32)] * 2, None, 8), "max_seqlen_q is None"),
                 (lambda: cached(Q[:, :1], K, K, K[:, :1], K[:, :1], cache_seqlens=8),
                  "1 rows behind 8", "room for 8"),
                 (lambda: cached(Q[:, :1], K, K, *[K[:, :1].bfloat16()] * 2, cache_seqlens=1),
-                 "what joins it has elements of torch.bfloat16"),
+                 "k has elements of torch.bfloat16, and the cache"),
                 (lambda: scaled_dot_product_attention(1, 2, 3), "query is of type int"),
                 (lambda: scaled_dot_product_attention(X, X, X), "query has 2 axes"),
                 (lambda: scaled_dot_product_attention(*swapped), "enable_gqa"),
@@ -279,6 +353,12 @@ class Slips(unittest.TestCase):
                 (lambda: distributed.join(), "no process group", "init_process_group"),
                 (lambda: distributed.gemm_reduce_scatter(X, X.t(), group=None), "group is None",
                  "join()"),
+                (lambda: distributed.join("world"), "process_group is 'world'", "new_group"),
+                (lambda: distributed.explain(None), "group is None", "join()"),
+                (lambda: distributed.empty(None, (3,), torch.float32, "x"), "group is None"),
+                (lambda: distributed.shard(X, "a", 2), "dim is 'a'"),
+                (lambda: distributed.unshard([X, X], 7), "dim is 7, and a shard is {4, 8}"),
+                (lambda: distributed.unshard([], 0), "shards are none"),
                 (lambda: distributed.shard([1], 0, 2), "whole is of type list"),
                 (lambda: distributed.shard(X, 5, 2), "dim is 5", "{4, 8}"),
                 (lambda: distributed.unshard(X, 0), "shards is a tensor {4, 8}", "list")):

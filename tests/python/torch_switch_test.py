@@ -52,12 +52,25 @@ class Switch(unittest.TestCase):
                 self.assertEqual(ours.stride(), wanted.stride())
                 require_close(self, "result", ours, wanted.double(), torch.float32)
 
+    def test_rows_that_lie_apart(self):
+        # Results lie as q does, where no kernel can write them.
+        operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+        q, k, v = tensors()
+        apart = q.transpose(-1, -2).contiguous().transpose(-1, -2)
+        out = operator(apart, k, v)[0]
+        self.assertEqual(out.stride(), apart.stride())
+        self.assertTrue(torch.equal(out, operator(q, k, v)[0]))
+
     def test_the_rest_stays(self):
         q, k, v = tensors(20, 30)
         wide = [t.double() for t in (q, k, v)]
         mask = torch.rand(20, 30) > 0.5
         calls = {"a mask": lambda: pytorchs(q, k, v, attn_mask=mask),
                  "float64": lambda: pytorchs(*wide),
+                 "a scale of 0": lambda: pytorchs(q, k, v, scale=0.0),
+                 "a negative scale": lambda: pytorchs(q, k, v, scale=-0.5),
+                 "no heads": lambda: pytorchs(q[:, :0], k[:, :0], v[:, :0]),
+                 "rows of nothing": lambda: pytorchs(q[..., :0], k[..., :0], v[..., :0]),
                  "a causal mask of fewer queries": lambda: pytorchs(q, k, v, is_causal=True)}
         for what, call in calls.items():
             self.assertTrue(torch.equal(call(), self.theirs(call)), what)

@@ -7,9 +7,11 @@ namespace {
 
 TEST(BuildCommand, NamesWhatItDoesNotTake) {
   expect_failure("build gemm --target cpu --out /tmp/nowhere", 2,
-                 {"target cpu has no form in C", "sm_90a"});
-  expect_failure("build gemm --target sm_90a,cpu --out /tmp/nowhere", 2,
-                 {"target cpu has no form in C", "libtilewright.so has the kernels of the CPU"});
+                 {"target cpu alone has no form in C", "sm_90a,cpu"});
+  expect_failure("build gemm --target sm_90a,interpreter --out /tmp/nowhere", 2,
+                 {"target interpreter has no form in C", "sm_90a,sm_100a,cpu"});
+  expect_failure("build gemm --target sm_90a,cpu,cpu --out /tmp/nowhere", 2,
+                 {"target cpu is named twice"});
   expect_failure("build gemm --target sm_90a,sm_90a --out /tmp/nowhere", 2,
                  {"target sm_90a is named twice"});
   expect_failure("build gemm --target sm_90a", 2, {"--out"});

@@ -245,6 +245,8 @@ TEST(CommandTest, ExplainsTheCpu) {
                     HasSubstr("this processor, "), HasSubstr("bound by ")));
   EXPECT_THAT(tilewright(explain + "--numerics strict").output, HasSubstr("slow: "))
       << "multiplications and additions apart";
+  EXPECT_THAT(tilewright("explain gemm --target cpu --set m=0 --set n=100 --set k=70").output,
+              Not(HasSubstr("measured: ")));
 }
 
 TEST(CommandTest, ExplainsWhatIsCompiled) {

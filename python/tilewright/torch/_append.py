@@ -2,7 +2,15 @@
 
 import torch
 
-from ._checks import DTYPES, check_alike, check_size, check_tensor, refuse, sizes_text
+from ._checks import (
+    DTYPES,
+    check_alike,
+    check_size,
+    check_tensor,
+    checked_target,
+    refuse,
+    sizes_text,
+)
 from ._paged import check_numbers, check_scale_of_heads
 from ._run import define, is_usable, readable, run
 
@@ -42,7 +50,7 @@ def kv_append(k, v, k_cache, v_cache, sequences, positions, block_table, *, cos_
     scales = [scale if scale is None else scale.expand(k.shape[1]) for scale in scales]
     _check_rotary(cos_sin, "k", k)
     torch.ops.tilewright.kv_append.default(k, v, sequences, positions, block_table, k_cache,
-                                           v_cache, cos_sin, *scales, target or "")
+                                           v_cache, cos_sin, *scales, checked_target(target))
 
 
 def kv_append_mla(kv, kv_cache, sequences, positions, block_table, *, cos_sin=None, target=None):
@@ -61,7 +69,7 @@ def kv_append_mla(kv, kv_cache, sequences, positions, block_table, *, cos_sin=No
     _check_places(sequences, positions, block_table, "kv", kv)
     _check_rotary(cos_sin, "kv", kv)
     torch.ops.tilewright.kv_append_mla.default(kv, sequences, positions, block_table, kv_cache,
-                                               cos_sin, target or "")
+                                               cos_sin, checked_target(target))
 
 
 def _check_places(sequences, positions, block_table, of, rows):

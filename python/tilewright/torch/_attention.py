@@ -1,7 +1,5 @@
 """Attention and its gradients: two operators, and the function that checks what they are given."""
 
-import threading
-
 import torch
 
 from ._checks import (
@@ -11,24 +9,15 @@ from ._checks import (
     check_number,
     check_size,
     check_tensor,
+    checked_target,
     f32_beside,
     refuse,
     short,
     under_autocast,
 )
-from ._plain import have_keys, is_plain, nobody_watches, plain_keys
-from ._run import (
-    ALIGNMENT,
-    MOST_CALLS,
-    build_ahead,
-    call_of,
-    define,
-    differentiate,
-    is_usable,
-    readable,
-    refuse_second_gradients,
-    run,
-)
+from ._direct import Direct, Elsewhere, find, remember
+from ._plain import is_plain
+from ._run import build_ahead, define, differentiate, readable, refuse_second_gradients, run
 
 _LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
             "bhsd": ("batch", "heads", "length", "dim")}
@@ -56,9 +45,14 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     target      interpreter or sim:sm_90a, for tensors of the host
     """
     if sinks is None and cu_seqlens is None and max_lengths is None:
-        results = _direct(q, k, v, (causal, window, scale, softcap, layout, target), return_lse)
-        if results is not None:
-            return results if return_lse else results[0]
+        settings = ("attention", causal, window, scale, softcap, layout, target)
+        made = find(settings, q, k, v)
+        if made is not None:
+            try:
+                results = made.run(q, k, v, return_lse)
+                return results if return_lse else results[0]
+            except Elsewhere:
+                pass
     packed = cu_seqlens is not None
     if layout not in _LAYOUTS:
         refuse(f"layout is {layout!r}", "write bshd or bhsd")
@@ -73,101 +67,54 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     check_shapes(q, k, v)
     offsets = checked_offsets(cu_seqlens, q) if packed else (None, None)
     longest = _checked_longest(max_lengths, packed)
-    settings = (causal, window, scale, softcap, layout, target)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
     out, lse = torch.ops.tilewright.attention.default(
-        q, k, v, sinks, *offsets, *masked, *longest, target or "")
+        q, k, v, sinks, *offsets, *masked, *longest, checked_target(target))
     if layout == "bhsd":
         out = out.transpose(1, 2)
     if sinks is None and not packed:
-        _remember(given, settings, q, k, v, tuple(masked))
+        remember(settings, given, lambda: _Direct(q, k, v, tuple(masked), layout, target))
     return (out, lse) if return_lse else out
 
 
-class _Direct:
-    """Attention of a dense batch without sinks, of tensors that lie so: checked, and made. For one
-    thread."""
+class _Direct(Direct):
+    """Attention of a dense batch without sinks."""
 
     def __init__(self, q, k, v, masked, layout, target):
-        self._masked, self._target, self._transposed = masked, target or "", layout == "bhsd"
+        self.masked, self.target, self.is_transposed = masked, target or "", layout == "bhsd"
         out, lse = _empty_results(q, k, v)
-        # empty_like() costs half of new_empty(). They hold no memory of their size.
-        self._out_like, self._lse_like = (t.new_empty(1).expand(t.shape) for t in (out, lse))
-        self._unread = _unread_like(lse)
-        self.plain_keys = plain_keys(q.device.type)
-        self._device = q.get_device()  # -1: the host
-        self._misaligned = ALIGNMENT - 1 if q.is_cuda else 0
-        self._call = call_of(
-            "attention_forward", masked, lambda: kernel_options(q, k, v, None, masked),
-            "cuda" if q.is_cuda else target or "cpu", max(self._device, 0), (q, k, v, out, lse))
+        super().__init__("attention_forward", masked,
+                         lambda: kernel_options(q, k, v, None, masked), target,
+                         (q, k, v, out, lse), out, lse)
 
     def run(self, q, k, v, wants_lse=True):
-        """The results, or None where these tensors lie elsewhere."""
-        if (q.data_ptr() | k.data_ptr() | v.data_ptr()) & self._misaligned:
-            return None
-        stream = None
-        if self._device >= 0:
-            if torch._C._cuda_getDevice() != self._device:
-                return None
-            stream = torch._C._cuda_getCurrentRawStream(self._device)
         if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-            if self._transposed:
-                q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-            out, lse = _with_gradients(q, k, v, None, None, None, *self._masked, 0, 0,
-                                       self._target)
+            out, lse = _Differentiated.apply(self, q, k, v)
         else:
-            out = torch.empty_like(self._out_like)
-            lse = self._unread
-            if wants_lse or lse is None:
-                lse = torch.empty_like(self._lse_like)
-            self._call.run((q, k, v, out, lse), stream)
-        return (out.transpose(1, 2) if self._transposed else out), lse
+            out, lse = self.launch(self.stream(), (q, k, v), wants_lse=wants_lse)
+        return (out.transpose(1, 2) if self.is_transposed else out), lse
 
 
-_made = threading.local()
-_unread = {}
-_MOST_UNREAD = 1 << 16  # elements
+class _Differentiated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, made, q, k, v):
+        out, lse = made.launch(made.stream(), (q, k, v))
+        ctx.made = made
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.set_materialize_grads(False)
+        return out, lse
 
-
-def _unread_like(lse):
-    """A place for a log-sum-exp that nobody reads; None for a large one, whose allocation costs
-    little beside its kernel. On a GPU all share one that stays, since CUDA graphs write there."""
-    if lse.numel() > _MOST_UNREAD:
-        return None
-    if not lse.is_cuda:
-        return lse
-    key = lse.device, lse.dtype
-    if key not in _unread:
-        _unread[key] = lse.new_empty(_MOST_UNREAD)
-    return _unread[key][:lse.numel()].view(lse.shape)
-
-
-def _key(q, k, v, settings):
-    return (settings, q.dtype, q.shape, q.stride(), k.dtype, k.shape, k.stride(), v.dtype,
-            v.shape, v.stride(), q.get_device(), k.get_device(), v.get_device())
-
-
-def _direct(q, k, v, settings, wants_lse):
-    """Of a call like an earlier one that needs no dispatcher; None for others."""
-    if not nobody_watches(q, k, v):
-        return None
-    try:
-        made = _made.__dict__.get(_key(q, k, v, settings))
-    except TypeError:  # a setting that is none
-        return None
-    if made is None or not have_keys(made.plain_keys, q, k, v):
-        return None
-    return made.run(q, k, v, wants_lse)
-
-
-def _remember(given, settings, q, k, v, masked):
-    """`q`, `k` and `v` are what the kernel was given, {batch, length, heads, dim}."""
-    if not is_plain(*given) or not all(is_usable(tensor) for tensor in (q, k, v)):
-        return
-    if len(_made.__dict__) >= MOST_CALLS:
-        _made.__dict__.clear()
-    *_, layout, target = settings
-    _made.__dict__[_key(*given, settings)] = _Direct(q, k, v, masked, layout, target)
+    @staticmethod
+    def backward(ctx, d_out, d_lse):
+        q, k, v, *results = ctx.saved_tensors
+        made = ctx.made
+        if made.is_transposed:
+            q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+        *gradients, _ = _gradients(d_out, d_lse, (q, k, v), results, (None,) * 3, made.masked,
+                                   made.target)
+        if made.is_transposed:
+            gradients = (None if d is None else d.transpose(1, 2) for d in gradients)
+        return None, *gradients
 
 
 def check_shapes(q, k, v):
@@ -366,16 +313,25 @@ def _keep(ctx, arguments, results):
     ctx.set_materialize_grads(False)
 
 
+def _gradients(d_out, d_lse, tensors, results, masks, masked, target):
+    """Those of `tensors` and of sinks. Where nobody asks for gradients of gradients, and no tracer
+    or mode has a part, without the dispatcher."""
+    if d_out is None and d_lse is None:
+        return (None,) * 4
+    if d_out is None:
+        d_out = torch.zeros_like(results[0])
+    backward = torch.ops.tilewright.attention_backward.default
+    given = (*tensors, d_out) if d_lse is None else (*tensors, d_out, d_lse)
+    if not torch.is_grad_enabled() and is_plain(*given):
+        backward = _backward
+    *gradients, d_sinks = backward(d_out, d_lse, *tensors, *results, *masks, *masked, target)
+    return (*gradients, None if masks[0] is None else d_sinks)
+
+
 def _differentiate(ctx, d_out, d_lse):
     q, k, v, *masks, out, lse = ctx.saved_tensors
-    rest = (None,) * 9  # of what has no gradient
-    if d_out is None and d_lse is None:
-        return (None,) * 4 + rest
-    if d_out is None:
-        d_out = torch.zeros_like(out)
-    *gradients, d_sinks = torch.ops.tilewright.attention_backward.default(
-        d_out, d_lse, q, k, v, out, lse, *masks, *ctx.masked, ctx.target)
-    return (*gradients, None if masks[0] is None else d_sinks, *rest)
+    return (*_gradients(d_out, d_lse, (q, k, v), (out, lse), masks, ctx.masked, ctx.target),
+            *(None,) * 9)  # of what has no gradient
 
 
 def _expect_gradients(q, k, v, sinks, cu_seqlens_q, _, causal, window, scale, softcap, *__):
@@ -386,6 +342,6 @@ def _expect_gradients(q, k, v, sinks, cu_seqlens_q, _, causal, window, scale, so
                     options, q.get_device())
 
 
-_with_gradients = differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep,
-                                _differentiate, _forward, _expect_gradients)
+differentiate(define(_FORWARD, _forward, _empty_results), 6, _keep, _differentiate,
+              _expect_gradients)
 refuse_second_gradients(define(_BACKWARD, _backward, _empty_gradients), 10, "attention")

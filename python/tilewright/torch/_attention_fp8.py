@@ -3,7 +3,7 @@
 import torch
 
 from ._attention import check_masked, check_shapes
-from ._checks import DTYPES, check_is_tensor, check_tensor, refuse, sizes_text
+from ._checks import DTYPES, check_is_tensor, check_tensor, checked_target, refuse, sizes_text
 from ._run import define, readable, refuse_gradients, run
 
 _FP8 = torch.float8_e4m3fn
@@ -33,7 +33,7 @@ def attention_fp8(q, k, v, q_scale, k_scale, v_scale, *, causal=False, scale=Non
         refuse(f"out_dtype is {out_dtype}", "set it to torch.bfloat16 or torch.float16")
     _, causal, _, scale, _ = check_masked(q, causal, None, scale, 0.0, None)
     out, lse = torch.ops.tilewright.attention_fp8.default(q, k, v, *scales, causal, scale,
-                                                          out_dtype, target or "")
+                                                          out_dtype, checked_target(target))
     return (out, lse) if return_lse else out
 
 

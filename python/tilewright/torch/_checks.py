@@ -29,6 +29,8 @@ def check_is_tensor(name, tensor):
 def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
     """Whether it is one of these axes that a kernel can take. "..." stands for any number."""
     check_is_tensor(name, tensor)
+    if tensor.is_nested and tensor.layout == torch.strided:  # which has no sizes
+        refuse(f"{name} is a nested tensor", "pack its sequences, and pass cu_seqlens")
     least = sum(axis != "..." for axis in axes)
     if tensor.dim() < least or (least == len(axes) and tensor.dim() != least):
         refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
@@ -62,6 +64,13 @@ def check_size(name, tensor, axis, what, wanted, other):
                f"pass {name} with {wanted} there")
 
 
+def checked_target(target):
+    """As operators take it: "" where it is left out."""
+    if target is not None and not isinstance(target, str):
+        refuse(f"target is {short(target)}", "write it as text, such as 'cpu', or leave it out")
+    return target or ""
+
+
 def f32_beside(tensor):
     """The dtype of what is f32 beside it: f64 where all is."""
     return torch.float64 if tensor.dtype == torch.float64 else torch.float32
@@ -87,6 +96,9 @@ def short(value):
     """As an error shows it."""
     if isinstance(value, torch.Tensor):
         return f"a tensor {sizes_text(value)}"
+    if isinstance(value, (tuple, list)):
+        said = ", ".join(map(short, value[:4])) + (", ..." if len(value) > 4 else "")
+        return f"[{said}]" if isinstance(value, list) else f"({said})"
     return repr(value)
 
 

@@ -8,6 +8,7 @@ from ._checks import (
     check_is_tensor,
     check_size,
     check_tensor,
+    checked_target,
     refuse,
     sizes_text,
     under_autocast,
@@ -50,7 +51,7 @@ def gemm(a, b, *, bias=None, activation=None, residual=None, target=None):
     check_alike("a", a, "b", b)
     check_size("b", b, 0, "k", a.shape[1], "a")
     if bias is None and activation is None and residual is None:
-        return torch.ops.tilewright.gemm.default(a, b, target or "")
+        return torch.ops.tilewright.gemm.default(a, b, checked_target(target))
     if bias is not None:
         check_tensor("bias", bias, ("n",), target=target)
         check_alike("a", a, "bias", bias)
@@ -63,7 +64,7 @@ def gemm(a, b, *, bias=None, activation=None, residual=None, target=None):
     keeps = activation is not None and torch.is_grad_enabled() and any(
         tensor is not None and tensor.requires_grad for tensor in (a, b, bias))
     return torch.ops.tilewright.linear.default(a, b, bias, residual, activation or "none", keeps,
-                                               target or "")[0]
+                                               checked_target(target))[0]
 
 
 def linear(x, weight, bias=None, *, activation=None, residual=None, target=None):
@@ -96,7 +97,7 @@ def gemm_fp8(a, b, scale_a, scale_b, *, target=None):
             refuse(f"{name} is on {scale.device}, and a on {a.device}",
                    f"move {name} to {a.device}")
     return torch.ops.tilewright.gemm_fp8.default(a, b, scale_a.reshape(1), scale_b.reshape(1),
-                                                 target or "")
+                                                 checked_target(target))
 
 
 def _empty_product(a, b, *_):

@@ -21,13 +21,14 @@ from ._checks import (
     check_integer,
     check_size,
     check_tensor,
+    checked_target,
     refuse,
     short,
     sizes_text,
     under_autocast,
 )
 from ._gemm import gemm
-from ._ranks import run_over
+from ._ranks import require_group, run_over
 from ._run import define, differentiate, refuse_second_gradients
 from ._shards import shard
 
@@ -38,8 +39,7 @@ def _over(function):
     """With a group that is one."""
     @functools.wraps(function)
     def call(*tensors, group, **options):
-        if not isinstance(group, Group):
-            refuse(f"group is {short(group)}", "pass what join() of this module gives")
+        require_group(group)
         return function(*tensors, group=group, **options)
 
     return call
@@ -58,7 +58,7 @@ def _divided(what, size, group):
 
 def _call(operator, implementation, tensors, settings, group, target, out):
     """The operator, or into `out` without it: no operator returns what it is given."""
-    rest = (*settings, group.name, target or "")
+    rest = (*settings, group.name, checked_target(target))
     if out is None:
         return operator(*tensors, *rest)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
@@ -215,7 +215,7 @@ def gemm_reduce_scatter(a, b, *, bias=None, scale=None, group, target=None):
         if torch.is_grad_enabled() and scale.requires_grad:
             refuse("scale requires a gradient, and has none",
                    "multiply the result by it, or pass scale.detach()")
-    return _gemm_reduce_scatter(a, b, bias, scale, group.name, target or "")
+    return _gemm_reduce_scatter(a, b, bias, scale, group.name, checked_target(target))
 
 
 @_over
@@ -223,7 +223,7 @@ def all_gather_gemm(a, b, *, group, target=None):
     """The rows of all ranks times b: a {rows, k}, b {k, n} of this rank, the result {ranks * rows,
     n}. b is best the transpose of a contiguous {n, k}, as a weight's."""
     a, b = _operands(a, b)
-    return _all_gather_gemm(a, b, group.name, target or "")
+    return _all_gather_gemm(a, b, group.name, checked_target(target))
 
 
 def _operands(a, b):
@@ -424,7 +424,7 @@ def sequence_parallel_attention(q, k, v, *, group, shards="contiguous", causal=F
     offsets = checked_offsets(cu_seqlens, q) if packed else (None, None)
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
     out, lse = _attention(q, k, v, sinks, *offsets, *masked, shards, ring, group.name,
-                          target or "")
+                          checked_target(target))
     return (out, lse) if return_lse else out
 
 

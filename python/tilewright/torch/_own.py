@@ -12,6 +12,14 @@ _DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
 
 def call(kernel, given, scalars, out, stream):
     """Of a LoadedKernel on its inputs."""
+    for name, tensor in zip(kernel.inputs, given):
+        if not isinstance(tensor, torch.Tensor):
+            continue
+        if tensor.layout != torch.strided:
+            refuse(f"{kernel.name}: {name} is {tensor.layout}", f"pass {name}.to_dense()")
+        if not (tensor.is_cpu or tensor.is_cuda):
+            refuse(f"{kernel.name}: {name} is on {tensor.device}",
+                   f"move {name} to the CPU or to a CUDA GPU")
     if not torch.is_grad_enabled() or not any(
             isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in given):
         outputs = _run(kernel, given, scalars, out, stream)
@@ -39,7 +47,8 @@ def _run(kernel, given, scalars, out, stream):
         if isinstance(tensor, torch.Tensor) and tensor.device != first.device:
             refuse(f"{kernel.name}: {name} is on {tensor.device}, and others on {first.device}",
                    f"move {name} to {first.device}")
-    given = [tensor if name in kernel.updated else readable(tensor.detach())
+    given = [readable(tensor.detach())
+             if isinstance(tensor, torch.Tensor) and name not in kernel.updated else tensor
              for name, tensor in zip(kernel.inputs, given)]
     outputs = kernel.outputs_for(given, out, lambda _, dtype, shape: _allocate(first, dtype, shape))
     if first.is_cuda and stream is None:

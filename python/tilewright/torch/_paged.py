@@ -4,6 +4,7 @@ import functools
 
 import torch
 
+from ..binding import TilewrightError
 from ._attention import check_masked, require_offsets
 from ._checks import (
     DTYPES,
@@ -11,14 +12,18 @@ from ._checks import (
     check_integer,
     check_size,
     check_tensor,
+    checked_target,
     refuse,
     sizes_text,
     under_autocast,
 )
+from ._direct import Direct, Elsewhere, find, remember
 from ._run import define, differentiate, readable, run
 
 _PAGES = ("pages", "page", "heads", "dim")
 _FP8 = torch.float8_e4m3fn
+_offsets = {}
+_MOST_OFFSETS = 4096
 
 
 def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None, softcap=0.0,
@@ -42,6 +47,13 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     The rest is as `attention` has it. A cache that is no pages is one of a page for each sequence.
     """
     packed = cu_seqlens is not None
+    settings = None
+    if sinks is None and indptr is None and not packed:
+        cache = (k, v) if k_scale is None else (k, v, k_scale, v_scale)
+        settings = _settings(causal, window, softcap, scale, fixed_split_size, target)
+        results = _direct(settings, (q, lengths, block_table, *cache), plan, return_lse)
+        if results is not None:
+            return results
     check_tensor("q", q, ("total queries", "heads", "dim") if packed else
                  ("batch", "queries", "heads", "dim"))
     check_tensor("k", k, _PAGES, more_dtypes=(_FP8,))
@@ -56,12 +68,13 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     if k.dtype == _FP8 and scales[0].numel() != scales[1].numel():
         scales = [scale.expand(k.shape[-2]) for scale in scales]
     masked = check_masked(q, causal, window, scale, softcap, sinks)
-    rest = (_checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_split_size),
-            masked, (fixed_split_size, plan, target or ""))
+    name, cache = "attention_paged", (k, v)
     if k.dtype == _FP8:
-        return _attend(torch.ops.tilewright.attention_paged_fp8.default, q, (k, v, *scales), *rest,
-                       return_lse)
-    return _attend(torch.ops.tilewright.attention_paged.default, q, (k, v), *rest, return_lse)
+        name, cache = "attention_paged_fp8", (k, v, *scales)
+    return _attend(name, q, cache, v.shape[-1],
+                   _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan,
+                                  fixed_split_size),
+                   masked, (fixed_split_size, plan, checked_target(target)), return_lse, settings)
 
 
 def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal=False,
@@ -76,6 +89,13 @@ def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal
     The rest is as `attention_paged` has it. Plans are those of `latent=True`.
     """
     packed = cu_seqlens is not None
+    settings = None
+    if sinks is None and indptr is None and not packed:
+        settings = ("attention_paged_mla", causal, window, softcap, scale, dim_v, fixed_split_size,
+                    target)
+        results = _direct(settings, (q, lengths, block_table, kv), plan, return_lse)
+        if results is not None:
+            return results
     check_tensor("q", q, ("total queries", "heads", "dim") if packed else
                  ("batch", "queries", "heads", "dim"))
     check_tensor("kv", kv, ("pages", "page", "dim"))
@@ -87,10 +107,10 @@ def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal
         refuse(f"dim_v is {dim_v}, and kv has rows of {kv.shape[-1]}",
                "set it to no more than that")
     masked = check_masked(q, causal, window, scale, softcap, sinks)
-    return _attend(torch.ops.tilewright.attention_paged_mla.default, q, (kv, dim_v),
+    return _attend("attention_paged_mla", q, (kv,), dim_v,
                    _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan,
                                   fixed_split_size),
-                   masked, (fixed_split_size, plan, target or ""), return_lse)
+                   masked, (fixed_split_size, plan, checked_target(target)), return_lse, settings)
 
 
 def _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_split_size):
@@ -109,17 +129,88 @@ def _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_spli
             check_size(name, tensor, 0, "length", batch + 1, "lengths, and one more,")
     if not packed:
         check_size("q", q, 0, "batch", batch, "lengths")
-        cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=q.device) * q.shape[1]
     check_integer("fixed_split_size", fixed_split_size, "set it to a multiple of 64, or to 0")
     return cu_seqlens, lengths, block_table, indptr
 
 
-def _attend(operator, q, cache, table, masked, rest, return_lse):
-    packed = q.dim() == 3
-    out, lse = operator(q if packed else q.flatten(0, 1), *cache, *table, *masked, *rest)
-    if not packed:
-        out, lse = out.unflatten(0, q.shape[:2]), lse.unflatten(0, q.shape[:2])
+def _attend(name, q, cache, dim_v, table, masked, rest, return_lse, settings):
+    """`settings`: what later calls of this kind are known by, if they are."""
+    own = (dim_v,) if name == "attention_paged_mla" else ()
+    results = getattr(torch.ops.tilewright, name).default(q, *cache, *own, *table, *masked, *rest)
+    if settings is not None and q.flatten(0, 1).data_ptr() == q.data_ptr():  # nothing is copied
+        _, lengths, block_table, _ = table
+        _, plan, _ = rest
+        remember((*settings, plan is None),
+                 (q, lengths, block_table, *cache, *(() if plan is None else (plan,))),
+                 lambda: _Direct(name, q, cache, dim_v, table, masked, rest))
+    return _answer(results, return_lse)
+
+
+def like_an_earlier(q, k, v, block_table, lengths, return_lse, *, causal, window, softcap, scale):
+    """attention_paged of these, where it was called like that before; else None."""
+    return _direct(_settings(causal, window, softcap, scale), (q, lengths, block_table, k, v), None,
+                   return_lse)
+
+
+def _settings(causal, window, softcap, scale, fixed_split_size=0, target=None):
+    return "attention_paged", causal, window, softcap, scale, fixed_split_size, target
+
+
+def _answer(results, return_lse):
+    out, lse = results
     return (out, lse.transpose(-1, -2)) if return_lse else out
+
+
+class _Direct(Direct):
+    """Of as many queries in each sequence."""
+
+    def __init__(self, name, q, cache, dim_v, table, masked, rest):
+        fixed_split_size, plan, target = rest
+        self._queries, self._room = q.shape[:2], cache[0].shape[:2]
+        self._is_on_host = not q.is_cuda
+        settings, options, tensors, (out, lse) = _prepared(
+            q, cache, dim_v, *table, *masked, fixed_split_size, plan)
+        super().__init__(name, settings, lambda: options, target, tensors, out, lse)
+
+    def run(self, tensors, plan, wants_lse):
+        q, lengths, block_table, *cache = tensors
+        if self._is_on_host:
+            try:
+                _require_pages(block_table, None, lengths, *self._room)
+            except TilewrightError:
+                raise Elsewhere from None  # the call itself says what is wrong
+        stream = self.stream()
+        offsets = _offsets_for(stream, q.device, *self._queries)
+        return self.launch(stream, (q, offsets, lengths, block_table, *cache),
+                           () if plan is None else (plan,), wants_lse)
+
+
+def _direct(settings, tensors, plan, return_lse):
+    """What a call like an earlier one gives; None for others."""
+    made = find((*settings, plan is None), *tensors, *(() if plan is None else (plan,)))
+    if made is None or torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+        return None
+    try:
+        return _answer(made.run(tensors, plan, return_lse), return_lse)
+    except Elsewhere:
+        return None
+
+
+def _offsets_for(stream, device, batch, queries):
+    """Those of as many queries in each sequence. They stay, since CUDA graphs read them, and are a
+    stream's own, since no other one waits for what it writes."""
+    key = stream, device, batch, queries
+    offsets = _offsets.get(key)
+    if offsets is None:
+        offsets = _even_offsets(device, batch, queries)
+        is_captured = stream is not None and torch.cuda.is_current_stream_capturing()
+        if not is_captured and len(_offsets) < _MOST_OFFSETS:
+            _offsets[key] = offsets
+    return offsets
+
+
+def _even_offsets(device, batch, queries):
+    return torch.arange(batch + 1, dtype=torch.int32, device=device) * queries
 
 
 def _check_shapes(q, k, v):
@@ -167,49 +258,65 @@ def check_numbers(name, tensor, axes, q):
 
 
 def _empty_results(q, k, v, *_):
-    return (q.new_empty(q.shape[:-1] + v.shape[-1:]),
-            q.new_empty(q.shape[:-1], dtype=torch.float32))
+    return _empty(q, v.shape[-1])
 
 
 def _empty_latent_results(q, kv, dim_v, *_):
+    return _empty(q, dim_v)
+
+
+def _empty(q, dim_v):
     return q.new_empty((*q.shape[:-1], dim_v)), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
 def _forward(q, k, v, *rest):
-    return _run_paged("attention_paged", q, (k, v), v.shape[-1], {"kv_heads": k.shape[2]}, *rest)
+    return _run_paged("attention_paged", q, (k, v), v.shape[-1], *rest)
 
 
 def _forward_fp8(q, k, v, k_scale, v_scale, *rest):
-    return _run_paged("attention_paged_fp8", q, (k, v, k_scale, v_scale), v.shape[-1],
-                      {"kv_heads": k.shape[2], "scales": k_scale.numel()}, *rest)
+    return _run_paged("attention_paged_fp8", q, (k, v, k_scale, v_scale), v.shape[-1], *rest)
 
 
 def _forward_mla(q, kv, dim_v, *rest):
-    return _run_paged("attention_paged_mla", q, (kv,), dim_v, {}, *rest)
+    return _run_paged("attention_paged_mla", q, (kv,), dim_v, *rest)
 
 
-def _run_paged(name, q, cache, dim_v, own, cu_seqlens_q, lengths, block_table, indptr, sinks,
-               causal, window, scale, softcap, fixed_split_size, plan, target):
+def _run_paged(name, q, cache, dim_v, cu_seqlens, lengths, block_table, indptr, *rest):
     if not q.is_cuda:
-        require_offsets("cu_seqlens", cu_seqlens_q, q.shape[0], 0)
+        if cu_seqlens is not None:
+            require_offsets("cu_seqlens", cu_seqlens, q.shape[0], 0)
         _require_pages(block_table, indptr, lengths, *cache[0].shape[:2])
-    out, lse = _empty_latent_results(q, None, dim_v)
-    out.zero_()  # queries of no sequence are not written
-    lse.fill_(-torch.inf)
+    *rest, target = rest
+    settings, options, tensors, results = _prepared(q, cache, dim_v, cu_seqlens, lengths,
+                                                    block_table, indptr, *rest)
+    run(name, settings, lambda: options, target, tensors)
+    return results
+
+
+def _prepared(q, cache, dim_v, cu_seqlens, lengths, block_table, indptr, sinks, causal, window,
+              scale, softcap, fixed_split_size, plan):
+    """What a run hangs on besides its tensors, the kernel's options, its tensors, and of those the
+    results."""
+    out, lse = results = _empty(q, dim_v)
+    if cu_seqlens is None:
+        cu_seqlens = _even_offsets(q.device, *q.shape[:2])
+        q, out, lse = (tensor.flatten(0, 1) for tensor in (q, out, lse))
+    else:
+        out.zero_()  # queries of no sequence are not written
+        lse.fill_(-torch.inf)
     table = (block_table,) if indptr is None else (indptr, block_table)
-    inputs = (q, cu_seqlens_q, lengths, *table, *cache)
-    tensors = [*(readable(tensor) for tensor in inputs), out, lse]
-    if sinks is not None:
-        tensors.append(readable(sinks))
-    if plan is not None:
-        tensors.append(readable(plan))
+    tensors = [*(readable(tensor) for tensor in (q, cu_seqlens, lengths, *table, *cache)), out, lse,
+               *(readable(tensor) for tensor in (sinks, plan) if tensor is not None)]
     masked = (causal, window, scale, softcap)
     options = {"heads": q.shape[1], "dim": q.shape[2], "dim_v": dim_v, "dtype": DTYPES[q.dtype],
                "causal": causal, "window": window, "scale": scale, "softcap": softcap,
                "sinks": sinks is not None, "page": cache[0].shape[1], "csr": indptr is not None,
-               "fixed_split_size": fixed_split_size, "planned": plan is not None, **own}
-    run(name, (*masked, fixed_split_size, dim_v), lambda: options, target, tensors)
-    return out, lse
+               "fixed_split_size": fixed_split_size, "planned": plan is not None}
+    if cache[0].dim() == 4:
+        options["kv_heads"] = cache[0].shape[2]
+    if len(cache) == 4:
+        options["scales"] = cache[2].numel()
+    return (*masked, fixed_split_size, dim_v), options, tensors, results
 
 
 def _require_pages(table, indptr, lengths, pages, page):
@@ -238,7 +345,7 @@ def _refuse_gradients(ctx, *_):
            "call it under torch.no_grad(), or train with attention")
 
 
-_REST = ("Tensor cu_seqlens_q, Tensor lengths, Tensor block_table, Tensor? indptr, "
+_REST = ("Tensor? cu_seqlens, Tensor lengths, Tensor block_table, Tensor? indptr, "
          "Tensor? sinks, bool causal, "
          "SymInt window, float scale, float softcap, SymInt fixed_split_size, "
          "Tensor? plan, str target) -> (Tensor out, Tensor lse)")
@@ -276,7 +383,7 @@ def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None
     check_size("cu_seqlens", cu_seqlens, 0, "length", batch + 1, "lengths, and one more,")
     return torch.ops.tilewright.attention_paged_plan.default(
         cu_seqlens, lengths, heads, kv_heads, window or 0, fixed_split_size, bool(latent),
-        target or "")
+        checked_target(target))
 
 
 def _plan(cu_seqlens_q, lengths, heads, kv_heads, window, fixed_split_size, latent, target):
@@ -302,7 +409,6 @@ define("attention_paged_plan(Tensor cu_seqlens_q, Tensor lengths, SymInt heads, 
 
 def append(cache, new, lengths, block_table):
     """Writes {batch, length, heads, dim} behind so many rows of each sequence of the cache."""
-    check_alike("the cache", cache, "what joins it", new)
     rows = lengths[:, None] + torch.arange(new.shape[1], device=new.device)
     room = block_table.shape[1] * cache.shape[1]
     if not cache.is_cuda and (rows >= room).any():

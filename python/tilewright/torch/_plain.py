@@ -7,7 +7,7 @@ import threading
 import torch
 from torch.autograd import forward_ad
 
-_TYPES = (torch.Tensor, torch.nn.Parameter)
+TENSORS = (torch.Tensor, torch.nn.Parameter)
 _keys_of = torch._C._dispatch_keys
 _included = torch._C._dispatch_tls_local_include_set
 _excluded = torch._C._dispatch_tls_local_exclude_set
@@ -40,7 +40,7 @@ def _plain_states():
 
 
 @functools.lru_cache(maxsize=None)
-def plain_keys(device):
+def _plain_keys(device):
     """The keys of tensors there that are no views of another kind: not of a batch of vmap, not
     negated, not functional."""
     def look():
@@ -52,26 +52,16 @@ def plain_keys(device):
     return frozenset(_in_new_thread(look))
 
 
-def nobody_watches(*tensors):
-    """Whether no tracer, transform, mode or autocast is on, and these are no subclass's."""
-    if (_is_compiling() or _is_traced() or forward_ad._current_level >= 0 or
-            _functions_watched() or _state() not in _plain_states()):
-        return False
-    for tensor in tensors:
-        if type(tensor) not in _TYPES:
-            return False
-    return True
-
-
-def have_keys(keys, *tensors):
-    """Whether all are of these, which plain_keys() gives."""
-    for tensor in tensors:
-        if _keys_of(tensor).raw_repr() not in keys:
-            return False
-    return True
+def is_watched():
+    """Whether a tracer, transform, mode or autocast is on."""
+    return (_is_compiling() or _is_traced() or forward_ad._current_level >= 0 or
+            _functions_watched() or _state() not in _plain_states())
 
 
 def is_plain(*tensors):
     """Whether a call on these tensors, all on one kind of device, is seen by no tracer, transform,
-    mode or autocast."""
-    return nobody_watches(*tensors) and have_keys(plain_keys(tensors[0].device.type), *tensors)
+    mode or autocast, and none of them is a subclass's."""
+    if is_watched() or not all(type(tensor) in TENSORS for tensor in tensors):
+        return False
+    keys = _plain_keys(tensors[0].device.type)
+    return all(_keys_of(tensor).raw_repr() in keys for tensor in tensors)

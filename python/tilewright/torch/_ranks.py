@@ -10,23 +10,40 @@ import math
 import torch
 
 from ..binding import TilewrightError
+from ..group import Group
 from ..kernel import Kernel
 from ..reports import Report
 from ..tensor import arguments_of
-from ._checks import DTYPES, refuse, sizes_text
+from ._checks import DTYPES, refuse, short, sizes_text
 from ._run import readable
 
 MOST_OPERATIONS = 64  # of other sizes each, that a group keeps with their memory
+
+
+def require_group(group):
+    if not isinstance(group, Group):
+        refuse(f"group is {short(group)}", "pass what join() of this module gives")
 
 
 def empty(group, shape, dtype, name, *, device="cpu"):
     """A tensor that every rank has, and that all ranks of one machine reach: a list with that of
     each rank, this one's at [group.rank]. By all ranks. Its memory is the host's or a GPU's, stays
     while one of the list's tensors is there, and holds anything."""
-    device = torch.device(device)
+    if not isinstance(shape, (tuple, list)) or not all(
+            isinstance(size, int) and size >= 0 for size in shape):
+        refuse(f"shape is {short(shape)}", "pass a tuple of sizes")
+    if not isinstance(dtype, torch.dtype):
+        refuse(f"dtype is {short(dtype)}", "pass one of PyTorch's, such as torch.bfloat16")
+    if not isinstance(name, str):
+        refuse(f"name is {short(name)}", "write as text what errors shall call the memory")
+    try:
+        device = torch.device(device)
+    except (RuntimeError, TypeError):
+        refuse(f"device is {device!r}", "allocate on cpu or cuda")
     on_gpu = device.type == "cuda"
     if not on_gpu and device.type != "cpu":
         refuse(f"device is {device}", "allocate on cpu or cuda")
+    require_group(group)
     index = (device.index if device.index is not None else torch.cuda.current_device()) \
         if on_gpu else 0
     size = math.prod(shape) * torch.empty(0, dtype=dtype).element_size()
@@ -46,6 +63,9 @@ def _as_torch(memory, device, dtype):
 def run_over(group, name, options, target, tensors, outputs, out=None):
     """What an operation gives for this rank: `tensors` are its own by their names, without those
     that are None, and `outputs` the shape and dtype of each result. `out`: where results go."""
+    if group.size == 1:
+        refuse(f"{name} is of a group of one rank",
+               "start 2 to 8 processes, or call what tilewright.torch has for one")
     tensors = {each: tensor for each, tensor in tensors.items() if tensor is not None}
     first = next(iter(tensors.values()))
     for other, tensor in tensors.items():

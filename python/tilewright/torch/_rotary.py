@@ -7,6 +7,7 @@ from ._checks import (
     check_is_tensor,
     check_size,
     check_tensor,
+    checked_target,
     f32_beside,
     refuse,
     require_numbers,
@@ -55,7 +56,7 @@ def rotary(x, cos, sin, *, positions=None, interleaved=False, target=None):
                f"pass torch.int32 {{{x.shape[0]}, {x.shape[1]}}}, a position for each token")
     cos, sin = cos.to(f32_beside(x)), sin.to(f32_beside(x))
     return torch.ops.tilewright.rotary.default(x, cos, sin, positions, interleaved, False,
-                                               target or "")
+                                               checked_target(target))
 
 
 def _turned(x, cos, sin, positions, interleaved, inverse, target):

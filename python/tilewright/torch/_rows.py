@@ -9,6 +9,7 @@ from ._checks import (
     check_number,
     check_size,
     check_tensor,
+    checked_target,
     f32_beside,
     in_f32_under_autocast,
     refuse,
@@ -41,7 +42,7 @@ def softmax(x, dim=-1, *, target=None):
         refuse(f"dim is {dim}, and x has {x.dim()} axes", fix)
     (x,) = in_f32_under_autocast(x)
     x = x.movedim(dim, -1)
-    y = torch.ops.tilewright.softmax.default(_rows_of(x), target or "")
+    y = torch.ops.tilewright.softmax.default(_rows_of(x), checked_target(target))
     return y.view(x.shape).movedim(-1, dim)
 
 
@@ -73,7 +74,8 @@ def cross_entropy(logits, labels, *, ignore_index=-100, label_smoothing=0.0, red
         refuse(f"reduction is {reduction!r}", "write mean, sum or none")
     (logits,) = in_f32_under_autocast(logits)
     losses, _ = torch.ops.tilewright.cross_entropy.default(
-        _rows_of(logits), labels.reshape(-1), float(label_smoothing), ignore_index, target or "")
+        _rows_of(logits), labels.reshape(-1), float(label_smoothing), ignore_index,
+        checked_target(target))
     if reduction == "none":
         return losses.view(labels.shape)
     total = losses.sum()
@@ -92,7 +94,7 @@ def _norm(x, weight, bias, centred, eps, target):
         if vector is not None:
             check_alike("x", x, name, vector)
     y, _, _ = torch.ops.tilewright.norm.default(_rows_of(x), weight, bias, centred, float(eps),
-                                                target or "")
+                                                checked_target(target))
     return y.view(x.shape)
 
 

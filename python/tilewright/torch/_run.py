@@ -36,11 +36,10 @@ def define(schema, implementation, fake):
     return getattr(torch.ops.tilewright, name).default
 
 
-def differentiate(operator, tensors, keep, backward, implementation=None, expect=None):
+def differentiate(operator, tensors, keep, backward, expect=None):
     """Gives an operator gradients. The first so many arguments are tensors or None;
     keep(ctx, arguments, results) keeps what backward(ctx, *gradients) needs, and expect(*arguments)
-    is told before that it is to come. Returns the operator with gradients as a function for calls
-    that is_plain() says need no dispatcher."""
+    is told before that it is to come."""
     below_autograd = torch._C._AutoDispatchBelowAutograd
 
     class Function(torch.autograd.Function):
@@ -52,13 +51,6 @@ def differentiate(operator, tensors, keep, backward, implementation=None, expect
             return results
 
     Function.backward = staticmethod(backward)
-
-    class Direct(Function):
-        @staticmethod
-        def forward(ctx, *arguments):
-            results = implementation(*arguments)
-            keep(ctx, arguments, results)
-            return results
 
     def call(*arguments):
         if forward_ad._current_level >= 0:
@@ -76,7 +68,6 @@ def differentiate(operator, tensors, keep, backward, implementation=None, expect
             return operator(*arguments)
 
     _LIBRARY.impl(operator.name(), call, "Autograd")
-    return Direct.apply
 
 
 def _refuse_tangents(operator, tensors):
@@ -137,8 +128,18 @@ class Call:
         self.is_double = any(tensor.dtype == torch.float64 for tensor in tensors)
 
     def run(self, tensors, stream):
+        self.place(tensors)
+        self.start(stream)
+
+    def place(self, tensors):
+        """Where they lie: returns all their addresses' bits."""
+        bits = 0
         for place, tensor in zip(self.places, tensors):
-            place.data = tensor.data_ptr()
+            place.data = address = tensor.data_ptr()
+            bits |= address
+        return bits
+
+    def start(self, stream):
         if self.is_double:
             self.kernel.run_in_float64(self.arguments)
         else:

@@ -2,7 +2,7 @@
 
 import torch
 
-from ._checks import check_is_tensor, refuse, sizes_text
+from ._checks import check_integer, check_is_tensor, refuse, sizes_text
 
 _SHARDS = ("contiguous", "zig_zag")
 
@@ -17,8 +17,8 @@ def shard(whole, dim, ranks, how="contiguous"):
     """
     _check_how(how)
     check_is_tensor("whole", whole)
-    if not -whole.dim() <= dim < whole.dim():
-        refuse(f"dim is {dim}, and whole is {sizes_text(whole)}", "name an axis of whole")
+    _check_dim(dim, "whole", whole)
+    check_integer("ranks", ranks, "set it to how many ranks there are")
     size = whole.shape[dim]
     if ranks < 1 or size % ranks != 0:
         refuse(f"axis {dim} of {sizes_text(whole)} is divided among {ranks} ranks",
@@ -35,11 +35,15 @@ def unshard(shards, dim, how="contiguous"):
     _check_how(how)
     if isinstance(shards, torch.Tensor):
         refuse(f"shards is a tensor {sizes_text(shards)}", "pass a list, of each rank's")
+    shards = list(shards)
+    for tensor in shards:
+        check_is_tensor("each of shards", tensor)
     if len({tensor.shape for tensor in shards}) != 1:
-        refuse("shards are " + ", ".join(sizes_text(tensor) for tensor in shards),
+        refuse("shards are " + (", ".join(map(sizes_text, shards)) or "none"),
                "pass one of the same shape of each rank")
+    _check_dim(dim, "a shard", shards[0])
     if how == "contiguous":
-        return torch.cat(list(shards), dim)
+        return torch.cat(shards, dim)
     each, ranks = shards[0].shape[dim], len(shards)
     runs = {}
     for tensor, places in zip(shards, _zig_zag(each, ranks)):
@@ -55,6 +59,13 @@ def _zig_zag(each, ranks):
     first, second = (each + 1) // 2, each // 2
     return [((rank * first, first), (ranks * first + (ranks - 1 - rank) * second, second))
             for rank in range(ranks)]
+
+
+def _check_dim(dim, name, tensor):
+    fix = f"name an axis of {name}"
+    check_integer("dim", dim, fix)
+    if not -tensor.dim() <= dim < tensor.dim():
+        refuse(f"dim is {dim}, and {name} is {sizes_text(tensor)}", fix)
 
 
 def _check_how(how):

@@ -1,5 +1,7 @@
 """PyTorch's own attention on Tilewright's kernels, and back."""
 
+import math
+
 import torch
 
 from ._attention import forward_into
@@ -7,6 +9,7 @@ from ._checks import DTYPES, refuse
 
 _OPERATORS = {"CPU": "_scaled_dot_product_flash_attention_for_cpu",
               "CUDA": "_scaled_dot_product_flash_attention"}
+_MOST_DIM = 4096  # of what kernels take
 _active = None
 
 
@@ -58,10 +61,12 @@ class _Switch:
         torch.backends.cuda.enable_cudnn_sdp(self.had_cudnn)
 
 
-def _can_be_ours(query, key, value, dropout_p, is_causal):
+def _can_be_ours(query, key, value, dropout_p, is_causal, scale):
     """Of {batch, heads, length, dim}. Masks of as many queries as keys mean the same."""
     return (query.dtype in DTYPES and query.dtype != torch.float64 and
             query.dtype == key.dtype == value.dtype and dropout_p == 0 and
+            (scale is None or 0 < scale < math.inf) and
+            0 < query.shape[-1] <= _MOST_DIM and key.shape[1] > 0 and
             query.shape[-1] == key.shape[-1] == value.shape[-1] and
             key.shape[1] == value.shape[1] and query.shape[1] % key.shape[1] == 0 and
             (not is_causal or query.shape[2] == key.shape[2]))
@@ -80,7 +85,7 @@ def _forward(query, key, value, is_causal, scale):
 
 def _forward_on_host(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None,
                      scale=None):
-    if attn_mask is not None or not _can_be_ours(query, key, value, dropout_p, is_causal):
+    if attn_mask is not None or not _can_be_ours(query, key, value, dropout_p, is_causal, scale):
         return None
     out, lse = _forward(query, key, value, is_causal, scale)
     return out, lse.transpose(1, 2).contiguous().transpose(1, 2)
@@ -88,7 +93,7 @@ def _forward_on_host(query, key, value, dropout_p=0.0, is_causal=False, *, attn_
 
 def _forward_on_gpu(query, key, value, dropout_p=0.0, is_causal=False, return_debug_mask=False, *,
                     scale=None):
-    if return_debug_mask or not _can_be_ours(query, key, value, dropout_p, is_causal):
+    if return_debug_mask or not _can_be_ours(query, key, value, dropout_p, is_causal, scale):
         return None
     seed = torch.zeros(2, dtype=torch.uint64, device=query.device)
     return (*_forward(query, key, value, is_causal, scale), None, None, query.shape[2],
@@ -98,7 +103,7 @@ def _forward_on_gpu(query, key, value, dropout_p=0.0, is_causal=False, return_de
 def _backward(grad_out, query, key, value, out, logsumexp, *others, attn_mask=None, scale=None):
     # Of a GPU four facts of packed sequences stand before these two, and a seed behind.
     dropout_p, is_causal = others[4:6] if query.is_cuda else others[:2]
-    if attn_mask is not None or not _can_be_ours(query, key, value, dropout_p, is_causal):
+    if attn_mask is not None or not _can_be_ours(query, key, value, dropout_p, is_causal, scale):
         return None
     d_out, q, k, v, o = (t.transpose(1, 2) for t in (grad_out, query, key, value, out))
     *gradients, _ = torch.ops.tilewright.attention_backward.default(

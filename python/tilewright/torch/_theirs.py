@@ -23,6 +23,12 @@ def without_dropout(dropout_p):
     require("dropout_p", dropout_p, 0.0, "set dropout_p to 0")
 
 
+def longest(max_seqlen_q, max_seqlen_k):
+    for name, value in (("max_seqlen_q", max_seqlen_q), ("max_seqlen_k", max_seqlen_k)):
+        check_integer(name, value, "set it to how long the longest sequence is, an int")
+    return max_seqlen_q, max_seqlen_k
+
+
 def visible_keys(causal, window_size):
     """The options of a window (left, right), as flash-attn has it: a query sees so many keys on
     both sides of its own, -1 for all, and under a causal mask none on the right."""

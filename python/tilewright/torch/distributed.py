@@ -12,7 +12,7 @@ import torch
 import torch.distributed
 
 from ..group import Group
-from ._checks import refuse
+from ._checks import refuse, short
 from ._over_ranks import (
     all_gather,
     all_gather_gemm,
@@ -24,7 +24,7 @@ from ._over_ranks import (
     reduce_scatter,
     sequence_parallel_attention,
 )
-from ._ranks import copies_of, empty
+from ._ranks import copies_of, empty, require_group
 from ._shards import shard, unshard
 
 __all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back",
@@ -38,6 +38,9 @@ def join(process_group=None, *, name="tilewright", **options):
     group = process_group or torch.distributed.group.WORLD
     if group is None:
         refuse("there is no process group", "call torch.distributed.init_process_group() before")
+    if not isinstance(group, torch.distributed.ProcessGroup):
+        refuse(f"process_group is {short(group)}",
+               "pass what torch.distributed.new_group() gives, or leave it out")
     return Group.by_store(_store_of(group), key=name, rank=group.rank(), size=group.size(),
                           **options)
 
@@ -52,4 +55,5 @@ def explain(group):
     """What the operations of a group have copied, beside what they do: a report, which prints as
     text. On a GPU results that other ranks write come by way of memory that the ranks share, unless
     out= has such memory of empty()."""
+    require_group(group)
     return copies_of(group)

@@ -11,7 +11,7 @@ probabilities, which are never there.
 
 from ._attention import attention
 from ._kvcache import attend_with_cache
-from ._theirs import parts, require_unset, visible_keys, without_dropout
+from ._theirs import longest, parts, require_unset, visible_keys, without_dropout
 
 __all__ = ["flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
            "flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func",
@@ -45,7 +45,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
     without_dropout(dropout_p)
     require_unset(alibi_slopes=alibi_slopes, block_table=block_table)
     return _answer(attention(q, k, v, cu_seqlens=(cu_seqlens_q, cu_seqlens_k),
-                             max_lengths=(max_seqlen_q, max_seqlen_k), scale=softmax_scale,
+                             max_lengths=longest(max_seqlen_q, max_seqlen_k), scale=softmax_scale,
                              softcap=softcap, return_lse=True,
                              **visible_keys(causal, window_size)), return_attn_probs)
 

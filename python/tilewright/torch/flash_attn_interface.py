@@ -11,7 +11,7 @@ and a window_size that sees keys on the right. `num_splits`, `pack_gqa`, `schedu
 
 from ._attention import attention
 from ._kvcache import attend_with_cache
-from ._theirs import require, require_unset, visible_keys
+from ._theirs import longest, require, require_unset, visible_keys
 
 __all__ = ["flash_attn_func", "flash_attn_varlen_func", "flash_attn_with_kvcache"]
 
@@ -39,7 +39,7 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, ma
                   k_descale=k_descale, v_descale=v_descale)
     _require_whole(attention_chunk, sm_margin)
     return attention(q, k, v, cu_seqlens=(cu_seqlens_q, cu_seqlens_k),
-                     max_lengths=(max_seqlen_q, max_seqlen_k), scale=softmax_scale,
+                     max_lengths=longest(max_seqlen_q, max_seqlen_k), scale=softmax_scale,
                      softcap=softcap, return_lse=return_attn_probs,
                      **visible_keys(causal, window_size))
 
@@ -60,8 +60,8 @@ def flash_attn_with_kvcache(q, k_cache, v_cache, k=None, v=None, qv=None, rotary
                   v_descale=v_descale)
     _require_whole(attention_chunk, sm_margin)
     return attend_with_cache(q, k_cache, v_cache, k, v, cache_seqlens, cache_batch_idx, page_table,
-                             return_softmax_lse, scale=softmax_scale, softcap=softcap,
-                             **visible_keys(causal, window_size))
+                             return_softmax_lse, table_name="page_table", scale=softmax_scale,
+                             softcap=softcap, **visible_keys(causal, window_size))
 
 
 def _require_whole(attention_chunk, sm_margin):

@@ -5,7 +5,8 @@
 // Elementwise functions of f32 one behind the other, whose values stay in registers between them.
 // Each step is a function that ends with a call of the next one. It has the values in its
 // parameters, which the calling convention keeps in vector registers, and compilers make jumps of
-// such calls.
+// such calls. A jump takes as long as arithmetic on a vector or two, so that a step has as many
+// vectors as there are such registers, or half of them, or one.
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
@@ -17,22 +18,30 @@ struct SumOfRow {
 };
 
 struct ReadyStep;
-// For four vectors, whose first element is at `column`, or for `a` alone.
-using TakeValues = void (*)(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step,
-                            std::int64_t column);
-// Of both kinds.
+template <int>
+using Value = Floats;
+template <int... numbers>
+struct Numbers {
+  // For so many vectors, of which the first one's first element is at `column`.
+  using Take = void (*)(const ReadyStep* step, std::int64_t column, Value<numbers>... values);
+};
+using One = Numbers<0>;
+using Four = Numbers<0, 1, 2, 3>;
+using Eight = Numbers<0, 1, 2, 3, 4, 5, 6, 7>;
+// Functions that take long have none for eight: a jump is nothing beside them.
 struct StepCode {
-  TakeValues four, one;
+  One::Take one;
+  Four::Take four;
+  Eight::Take eight = nullptr;
 };
 struct ReadyStep {
   StepCode code;
   const void* operands[2];
 };
 
-template <int vectors>
-TW_INLINE TakeValues function_of(const ReadyStep* step) {
-  return vectors == 4 ? step->code.four : step->code.one;
-}
+TW_INLINE One::Take code_of(const ReadyStep* step, One) { return step->code.one; }
+TW_INLINE Four::Take code_of(const ReadyStep* step, Four) { return step->code.four; }
+TW_INLINE Eight::Take code_of(const ReadyStep* step, Eight) { return step->code.eight; }
 
 // An operand of a step.
 template <bool repeats>
@@ -46,21 +55,7 @@ template <typename F>
 struct OfValue {
   TW_INLINE static Floats next(Floats value, const ReadyStep*, std::int64_t) { return F{}(value); }
 };
-// Four values take turns.
-template <>
-struct OfValue<erf_vector> {
-  TW_INLINE static Floats next(Floats value, const ReadyStep*, std::int64_t) {
-    return erf_of(value);
-  }
-  TW_INLINE static void take_turns(Floats& a, Floats& b, Floats& c, Floats& d) {
-    Floats all[4] = {a, b, c, d};
-    erf_of(all);
-    a = all[0];
-    b = all[1];
-    c = all[2];
-    d = all[3];
-  }
-};
+// Its values take turns.
 template <typename F>
 constexpr bool kTakesTurns = false;
 template <>
@@ -96,52 +91,59 @@ struct Begin {
   }
 };
 
-template <typename F, int vectors>
-void take_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step, std::int64_t column) {
-  if constexpr (kTakesTurns<F> && vectors == 4) {
-    F::take_turns(a, b, c, d);
-  } else {
-    a = F::next(a, step, column);
-    if constexpr (vectors == 4) {
-      b = F::next(b, step, column + kLanes);
-      c = F::next(c, step, column + 2 * kLanes);
-      d = F::next(d, step, column + 3 * kLanes);
+template <typename F, typename Count>
+struct StepOf;
+template <typename F, int... numbers>
+struct StepOf<F, Numbers<numbers...>> {
+  static void take(const ReadyStep* step, std::int64_t column, Value<numbers>... given) {
+    Floats values[] = {given...};
+    if constexpr (kTakesTurns<F>) {
+      constexpr int kTurns = sizeof...(numbers) == 1 ? 1 : 4;
+      unrolled<static_cast<int>(sizeof...(numbers)) / kTurns>([&](auto part) {
+        Floats some[kTurns];
+        unrolled<kTurns>([&](auto i) { some[i.value] = values[part.value * kTurns + i.value]; });
+        erf_of(some);
+        unrolled<kTurns>([&](auto i) { values[part.value * kTurns + i.value] = some[i.value]; });
+      });
+    } else {
+      ((values[numbers] = F::next(values[numbers], step, column + numbers * kLanes)), ...);
     }
+    return code_of(step + 1, Numbers<numbers...>{})(step + 1, column, values[numbers]...);
   }
-  return function_of<vectors>(step + 1)(a, b, c, d, step + 1, column);
-}
+};
 
 // The last step of a chain has none behind it; others go on with the value.
-template <typename T, int vectors, bool far = false>
-void store_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step,
-                std::int64_t column) {
-  auto* const to = static_cast<T*>(const_cast<void*>(step->operands[0])) + column;
-  if constexpr (vectors == 4) {
-    const Floats values[] = {a, b, c, d};
-    store_floats<far>(to, values);
-  } else {
-    const Floats values[] = {a};
-    store_floats(to, values);
+template <typename T, bool far, typename Count>
+struct StoreStep;
+template <typename T, bool far, int... numbers>
+struct StoreStep<T, far, Numbers<numbers...>> {
+  static void take(const ReadyStep* step, std::int64_t column, Value<numbers>... given) {
+    const Floats values[] = {given...};
+    store_floats<far>(static_cast<T*>(const_cast<void*>(step->operands[0])) + column, values);
+    if (!step[1].code.one) return;
+    return code_of(step + 1, Numbers<numbers...>{})(step + 1, column, given...);
   }
-  if (!step[1].code.four) return;
-  return function_of<vectors>(step + 1)(a, b, c, d, step + 1, column);
-}
+};
 
 // Ends a chain. What a row has room for behind its last column takes no part.
-template <int vectors>
-void sum_step(Floats a, Floats b, Floats c, Floats d, const ReadyStep* step, std::int64_t column) {
-  auto* const sum = static_cast<SumOfRow*>(const_cast<void*>(step->operands[1]));
-  float* const parts = sum->parts + column % kParts;
-  if constexpr (vectors == 4) {
-    store(parts, load(parts) + a);
-    store(parts + kLanes, load(parts + kLanes) + b);
-    store(parts + 2 * kLanes, load(parts + 2 * kLanes) + c);
-    store(parts + 3 * kLanes, load(parts + 3 * kLanes) + d);
-  } else {
-    const Ints exists = lane_numbers() < static_cast<std::int32_t>(sum->columns - column);
-    store(parts, load(parts) + choose(exists, a, splat(Add::kNeutral)));
+template <typename Count>
+struct SumStep;
+template <int... numbers>
+struct SumStep<Numbers<numbers...>> {
+  static void take(const ReadyStep* step, std::int64_t column, Value<numbers>... values) {
+    auto* const sum = static_cast<SumOfRow*>(const_cast<void*>(step->operands[1]));
+    const auto add = [&](std::int64_t at, Floats value) {
+      float* const part = sum->parts + at % kParts;
+      store(part, load(part) + value);
+    };
+    if constexpr (sizeof...(numbers) == 1) {
+      const Ints exists = lane_numbers() < static_cast<std::int32_t>(sum->columns - column);
+      (add(column, choose(exists, values, splat(Add::kNeutral))), ...);
+    } else {
+      (add(column + numbers * kLanes, values), ...);
+    }
   }
-}
+};
 
 TW_INLINE void begin_sum(SumOfRow* sum) {
   for (std::int64_t i = 0; i < kParts; ++i) sum->parts[i] = Add::kNeutral;
@@ -153,10 +155,21 @@ TW_INLINE float end_sum(const SumOfRow* sum) {
 }
 
 template <typename F>
-constexpr StepCode kStep = {take_step<F, 4>, take_step<F, 1>};
+constexpr StepCode kLongStep = {StepOf<F, One>::take, StepOf<F, Four>::take};
+// Sets of machines that are rare have none: it would be a tenth of their code.
+#if defined(__AVX2__) || defined(__aarch64__)
+constexpr bool kHasEight = true;
+#else
+constexpr bool kHasEight = false;
+#endif
+template <typename F>
+constexpr StepCode kStep = {StepOf<F, One>::take, StepOf<F, Four>::take,
+                            kHasEight ? StepOf<F, Eight>::take : nullptr};
 template <typename T, bool far>
-constexpr StepCode kStore = {store_step<T, 4, far>, store_step<T, 1>};
-constexpr StepCode kSum = {sum_step<4>, sum_step<1>};
+constexpr StepCode kStore = {StoreStep<T, false, One>::take, StoreStep<T, far, Four>::take,
+                             kHasEight ? StoreStep<T, far, Eight>::take : nullptr};
+constexpr StepCode kSum = {SumStep<One>::take, SumStep<Four>::take,
+                           kHasEight ? SumStep<Eight>::take : nullptr};
 
 // By the value's place and by which of the others repeat.
 struct CodesOfFunction {
@@ -166,6 +179,10 @@ struct CodesOfFunction {
 template <typename F>
 constexpr CodesOfFunction one_operand() {
   return {{{{kStep<OfValue<F>>}}}};
+}
+template <typename F>
+constexpr CodesOfFunction takes_long() {
+  return {{{{kLongStep<OfValue<F>>}}}};
 }
 template <typename F>
 constexpr CodesOfFunction two_operands() {
@@ -208,6 +225,7 @@ constexpr Steps list_steps() {
 #define TW_STEPS(name, operands) \
   steps.functions[static_cast<int>(Function::name)] = operands<name##_vector>()
 #define TW_ONE(name) TW_STEPS(name, one_operand)
+#define TW_LONG(name) TW_STEPS(name, takes_long)
 #define TW_TWO(name) TW_STEPS(name, two_operands)
   TW_TWO(add);
   TW_TWO(sub);
@@ -220,19 +238,20 @@ constexpr Steps list_steps() {
   TW_ONE(abs);
   TW_ONE(exp);
   TW_ONE(exp2);
-  TW_ONE(log);
-  TW_ONE(log2);
-  TW_ONE(sqrt);
-  TW_ONE(rsqrt);
-  TW_ONE(rcp);
-  TW_ONE(tanh);
-  TW_ONE(log1p);
-  TW_ONE(expm1);
+  TW_LONG(log);
+  TW_LONG(log2);
+  TW_LONG(sqrt);
+  TW_LONG(rsqrt);
+  TW_LONG(rcp);
+  TW_LONG(tanh);
+  TW_LONG(log1p);
+  TW_LONG(expm1);
   TW_ONE(erf);
   TW_ONE(floor);
   TW_ONE(ceil);
   TW_ONE(rint);
 #undef TW_ONE
+#undef TW_LONG
 #undef TW_TWO
 #undef TW_STEPS
   list_memory<float>(steps, Element::f32);
@@ -259,13 +278,29 @@ TW_INLINE StepCode code_of(const Step& step) {
       .codes[step.place][step.repeats[0]][step.repeats[1]];
 }
 
+// From the first step on, which loads the values.
+template <int... numbers>
+TW_INLINE void take(Numbers<numbers...> count, const ReadyStep* first, std::int64_t column) {
+  code_of(first, count)(first, column, Value<numbers>{}...);
+}
+
 void end_far_stores() { wait_for_far_stores(); }
 
 void chain(Shape shape, const Step* steps, int count) {
   if (compute_if_linear(shape, steps, count)) return;
   ReadyStep ready[kMaximumSteps + 1];
+  struct {
+    const void** data;
+    std::int64_t stride;
+  } moving[2 * kMaximumSteps];  // operands, from row to row
+  int moves = 0;
   for (int i = 0; i < count; ++i) {
-    ready[i] = {code_of(steps[i]), {steps[i].operands[0], steps[i].operands[1]}};
+    ready[i].code = code_of(steps[i]);
+    for (int j = 0; j < 2; ++j) {
+      ready[i].operands[j] = steps[i].operands[j];
+      const std::int64_t stride = steps[i].row_strides[j];
+      if (stride != 0) moving[moves++] = {&ready[i].operands[j], stride};
+    }
   }
   ready[count].code = {};
   SumOfRow sum;
@@ -273,24 +308,26 @@ void chain(Shape shape, const Step* steps, int count) {
   const bool sums = steps[count - 1].kind == StepKind::sum;
   if (sums) ready[count - 1].operands[1] = &sum;
   ResultsOfRows results(static_cast<float*>(const_cast<void*>(steps[count - 1].operands[0])));
+  bool by_eight = true;
+  for (int i = 0; i < count; ++i) by_eight = by_eight && ready[i].code.eight != nullptr;
+  const std::int64_t end_of_eight = by_eight ? shape.columns : 0;
   Asking asking(shape.ahead);
-  const Floats none = {};
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     if (sums) begin_sum(&sum);
     std::int64_t column = 0;
+    for (; column + 2 * Asking::kRound <= end_of_eight; column += 2 * Asking::kRound) {
+      asking.next();
+      asking.next();
+      take(Eight{}, ready, column);
+    }
     for (; column + Asking::kRound <= shape.columns; column += Asking::kRound) {
       asking.next();
-      ready->code.four(none, none, none, none, ready, column);
+      take(Four{}, ready, column);
     }
-    for (; column < shape.columns; column += kLanes) {
-      ready->code.one(none, none, none, none, ready, column);
-    }
+    for (; column < shape.columns; column += kLanes) take(One{}, ready, column);
     if (sums) results.add(end_sum(&sum));
-    for (int i = 0; i < count; ++i) {
-      for (int j = 0; j < 2; ++j) {
-        ready[i].operands[j] =
-            static_cast<const char*>(ready[i].operands[j]) + steps[i].row_strides[j];
-      }
+    for (int i = 0; i < moves; ++i) {
+      *moving[i].data = static_cast<const char*>(*moving[i].data) + moving[i].stride;
     }
   }
   if (sums) results.end();

@@ -23,23 +23,33 @@ template <>
 TW_INLINE Floats load_as_floats(const Bf16* from) {
   HalfWords bits;
   __builtin_memcpy(&bits, from, sizeof(bits));
+#if defined(__AVX512BW__)
+  // One permutation puts zeros between them.
+  alignas(64) constexpr std::uint16_t kPlaces[] = {0, 0,  0, 1,  0, 2,  0, 3,  0, 4, 0,
+                                                   5, 0,  6, 0,  7, 0,  8, 0,  9, 0, 10,
+                                                   0, 11, 0, 12, 0, 13, 0, 14, 0, 15};
+  const __m512i all = _mm512_castsi256_si512((__m256i)bits);
+  return (Floats)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, _mm512_load_si512(kPlaces), all);
+#else
   return reinterpret_cast<Floats>(__builtin_convertvector(bits, Words) << 16);
+#endif
 }
 
 // `far`: past the caches, where elements are f32 or bf16.
 template <bool far = false, typename T, int count>
 TW_INLINE void store_floats(T* to, const Floats (&values)[count]) {
-  for (int i = 0; i < count; ++i) {
+  unrolled<count>([&](auto i) {
     alignas(TW_VECTOR_BYTES) float wide[kLanes];
-    store(wide, values[i]);
-    convert_row(wide, to + i * kLanes, kLanes);
-  }
+    store(wide, values[i.value]);
+    convert_row(wide, to + i.value * kLanes, kLanes);
+  });
 }
 template <bool far = false, int count>
 TW_INLINE void store_floats(float* to, const Floats (&values)[count]) {
-  for (int i = 0; i < count; ++i) {
-    far ? store_far(to + i * kLanes, values[i]) : store(to + i * kLanes, values[i]);
-  }
+  unrolled<count>([&](auto i) {
+    float* const at = to + i.value * kLanes;
+    far ? store_far(at, values[i.value]) : store(at, values[i.value]);
+  });
 }
 TW_INLINE HalfWords rounded_to_bf16(Floats value) {
   const Words bits = reinterpret_cast<Words>(value);
@@ -62,17 +72,17 @@ template <bool far = false, int count>
 TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
 #if defined(__AVX512BF16__)
   __mmask16 others = 0;
-  for (int i = 0; i < count; ++i) others |= rounds_otherwise(values[i]);
+  unrolled<count>([&](auto i) { others |= rounds_otherwise(values[i.value]); });
   if (__builtin_expect(others == 0, 1)) {
-    for (int i = 0; i < count; ++i) {
-      store_half_words<far>(to + i * kLanes, (HalfWords)_mm512_cvtneps_pbh(values[i]));
-    }
-    return;
+    return unrolled<count>([&](auto i) {
+      const auto rounded = (HalfWords)_mm512_cvtneps_pbh(values[i.value]);
+      store_half_words<far>(to + i.value * kLanes, rounded);
+    });
   }
 #endif
-  for (int i = 0; i < count; ++i) {
-    store_half_words<far>(to + i * kLanes, rounded_to_bf16(values[i]));
-  }
+  unrolled<count>([&](auto i) {
+    store_half_words<far>(to + i.value * kLanes, rounded_to_bf16(values[i.value]));
+  });
 }
 
 // (x - less) * factor, and then times a row of weights, or that and a row added, rounded once.

@@ -155,6 +155,8 @@ TW_INLINE void for_parts(const Product& p, Pack pack, TermsOf terms_of, Multiply
               });
         });
       }
+      const bool is_whole = part.columns == p.n && part.first_term + part.terms == p.k;
+      if (p.done != nullptr && is_whole) p.done->call(p.done->context, top + all_rows);
     }
   });
 }

@@ -112,38 +112,37 @@ TW_INLINE Floats tanh_of(Floats x) {
   return with_sign(choose(a < 0.625f, small, large), x);
 }
 
-// x times a polynomial of degree 6 of what |x| lies beside the nearest of eight places. Of the
-// coefficients of one power each lane takes that of its place. Several vectors take turns: one
-// waits for its product while the others begin theirs.
+// x times a polynomial of degree 6 of what |x| lies beside the middle of one of eight intervals of
+// length 1/2. Of the coefficients of one power each lane takes that of its interval. Several
+// vectors take turns: one waits for its product while the others begin theirs.
 template <int count>
 TW_INLINE void erf_of(Floats (&x)[count]) {
   constexpr float kPolynomials[][8] = {
-      {-0.0242055766f, 0.00185714336f, 0.0157599654f, -0.000447309721f, -0.00368476845f,
-       -0.00073179137f, 0.000119598488f, 0.000100313351f},
-      {-0.0012835993f, -0.0486673787f, -0.00757661276f, 0.0168966539f, 0.00642908271f,
-       -0.00028453095f, -0.000788025442f, -0.000392654561f},
-      {0.113097809f, 0.0257790387f, -0.0592621043f, -0.0337076746f, -0.000649712747f,
-       0.00504832482f, 0.00299666356f, 0.00146628846f},
-      {-2.56793537e-05f, 0.169917077f, 0.113662243f, 0.00448254589f, -0.0262471084f, -0.0185623355f,
-       -0.00993204117f, -0.00542389415f},
-      {-0.376125216f, -0.216612101f, 0.0314030796f, 0.116869189f, 0.090418011f, 0.0535921529f,
-       0.0316964202f, 0.0199955385f},
-      {-2.02583976e-08f, -0.336185724f, -0.425266474f, -0.331793547f, -0.218596503f, -0.143950015f,
-       -0.100260295f, -0.073673062f},
-      {1.12837923f, 1.03230584f, 0.820248365f, 0.617151022f, 0.473618656f, 0.379924774f,
-       0.316664129f, 0.271428496f},
+      {-0.019864168f, 0.0115784965f, 0.0121148638f, -0.00252056494f, -0.00321585219f,
+       -0.000538690307f, 0.000127264721f, 9.91585403e-5f},
+      {-0.0279093441f, -0.0420840941f, 0.00390895223f, 0.0159508549f, 0.00470787892f,
+       -0.000504931202f, -0.000766576035f, -0.000390615925f},
+      {0.0990090072f, -0.0122303655f, -0.0600377209f, -0.0245604683f, 0.00159386662f, 0.0049205469f,
+       0.00288094813f, 0.00145993917f},
+      {0.0811453834f, 0.173990414f, 0.0811228231f, -0.00815028697f, -0.0260713287f, -0.0174457915f,
+       -0.00958402641f, -0.00540464837f},
+      {-0.352815032f, -0.132456452f, 0.0708163679f, 0.116160609f, 0.0839498416f, 0.0505724512f,
+       0.0308298692f, 0.0199421085f},
+      {-0.138109148f, -0.392502099f, -0.411183625f, -0.306423128f, -0.204257667f, -0.138126791f,
+       -0.0984093472f, -0.0735416934f},
+      {1.11529422f, 0.97321403f, 0.763723552f, 0.582512438f, 0.456238866f, 0.372039348f,
+       0.313723445f, 0.271186382f},
   };
   constexpr float kOne = 3.91917944f;  // of which it is 1
-  constexpr float kPlaces = 1.9f;      // in an interval of length 1
-  constexpr float kRound = 0x1.8p23f;  // whose last bits count the places, where they are added
-  Floats rest[count], sum[count];
+  constexpr float kFirstMiddle = 0.1875f;
+  constexpr float kRound = 0x1.8p22f;  // to halves, which its last bits count
+  Floats size[count], rest[count], sum[count];
   Ints place[count];
   unrolled<count>([&](auto i) {
-    Floats& limited = x[i.value];
-    limited = at_most(at_least(limited, -kOne), kOne);
-    const Floats distance = magnitude(limited);
-    const Floats counted = fused(distance, kPlaces, splat(kRound));
-    rest[i.value] = fused(counted - kRound, -1 / kPlaces, distance);
+    size[i.value] = at_most(magnitude(x[i.value]), kOne);
+    const Floats behind = size[i.value] - kFirstMiddle;
+    const Floats counted = behind + kRound;
+    rest[i.value] = behind - (counted - kRound);
     place[i.value] = bits_of(counted);
     sum[i.value] = one_of_eight(kPolynomials[0], place[i.value]);
   });
@@ -153,7 +152,8 @@ TW_INLINE void erf_of(Floats (&x)[count]) {
       sum[i.value] = fused(sum[i.value], rest[i.value], next);
     });
   });
-  unrolled<count>([&](auto i) { x[i.value] = x[i.value] * sum[i.value]; });
+  unrolled<count>(
+      [&](auto i) { x[i.value] = with_sign(size[i.value] * sum[i.value], x[i.value]); });
 }
 TW_INLINE Floats erf_of(Floats x) {
   Floats one[1] = {x};
