@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <utility>
 
+#include "kernels/caller.h"
 #include "kernels/reference_rows.h"
 #include "kernels/registry_options.h"
 #include "kernels/schedule_rules.h"
@@ -338,7 +340,17 @@ LibraryKernel rotary_entry() {
                     {"positions", {"batch", "length"}, false, i32, positions, "positions"},
                     {"Y", shape, true, {}}};
   kernel.build = [](const OptionValues& o) { return rotary(rotary_of(o), {}); };
-  kernel.check = [](const OptionValues& o) { rotary(rotary_of(o), {}); };
+  kernel.check = [](const OptionValues& o) {
+    rotary(rotary_of(o), {});
+    const std::int64_t table = o.integer("table"), length = o.integer("length");
+    const bool given = o.boolean("positions");
+    const std::int64_t least = o.integer("batch") * length == 0 ? 0 : given ? 1 : length;
+    if (table >= least) return;
+    Caller{"rotary", {}}.refuse(
+        "table is " + std::to_string(table) + ", and " +
+            (given ? "positions are drawn below it" : "length is " + std::to_string(length)),
+        "set table to " + std::to_string(least) + " or more");
+  };
   kernel.reference = [](const OptionValues& o, const RowInputs& inputs) {
     return rotary_reference(
         {o.boolean("interleaved"), o.boolean("positions"), o.boolean("inverse")}, inputs);

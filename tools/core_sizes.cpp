@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "library/workload.h"
 #include "simulate_faults.h"
 
 namespace tilewright::tools {
@@ -57,6 +58,17 @@ bool is_set(const Request& request, const std::string& option) {
       [&](const std::string& each) { return each.substr(0, each.find('=')) == option; });
 }
 
+// Options may say more of each other than their ranges do.
+bool is_possible(const LibraryKernel& entry, const std::vector<std::string>& settings) {
+  try {
+    library::make_workload(entry, settings, {}, 0);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+    return false;
+  }
+  return true;
+}
+
 bool is_of_output(const LibraryKernel& entry, const KernelOption& option) {
   return std::any_of(entry.tensors.begin(), entry.tensors.end(), [&](const LibraryTensor& tensor) {
     return tensor.is_output &&
@@ -87,12 +99,21 @@ CoreSizes core_sizes(
     counts.push_back(fmt::format("{}={}", option.name, kCount));
   }
   if (!counts.empty()) made.kernels = build(joined(request.settings, counts));
-  // Lengths are of several blocks, with a tail, and of a part of one. Then what is summed over is
-  // empty. Packed sequences differ, and one of them has no rows.
+  // Lengths are of several blocks, with a tail, of one and a part, where a second stage has held
+  // nothing yet, and of a part. Then what is summed over is empty. Packed sequences differ, and one
+  // of them has no rows.
   const std::int64_t largest = largest_part(made.kernels), small = largest / 4 + 1;
   const std::int64_t several = 2 * largest + largest / 2 + 3;
-  for (const auto& [length, summed] :
-       {std::pair{several, several}, {small, small}, {small, std::int64_t{0}}}) {
+  constexpr std::int64_t kOneAndPart = -1;
+  const auto part_more = [&, largest](const std::string& option) {
+    const auto part = parts.find(option);
+    const std::int64_t block = part == parts.end() ? largest : part->second;
+    return block + block / 4 + 1;
+  };
+  for (const auto& [length, summed] : {std::pair{several, several},
+                                       {kOneAndPart, kOneAndPart},
+                                       {small, small},
+                                       {small, std::int64_t{0}}}) {
     // A kernel of somebody's own may want something to sum.
     if (summed == 0 && request.kernel.ends_with(".tw")) continue;
     std::vector<std::string> sizes = counts;
@@ -101,7 +122,9 @@ CoreSizes core_sizes(
       const bool is_open = !is_set(request, option.name) && !is_set(request, option.count) &&
                            !is_set(request, option.sum);
       if (option.kind != KernelOption::Kind::lengths || length == several || !is_open) continue;
-      sizes.push_back(option.name + "=2,0,3,1,1");
+      sizes.push_back(length == small
+                          ? option.name + "=2,0,3,1,1"
+                          : fmt::format("{}={},0,3", option.name, part_more(option.sum)));
       decided.insert({option.count, option.sum});
     }
     for (const KernelOption& option : entry.options) {
@@ -110,14 +133,20 @@ CoreSizes core_sizes(
       const bool is_summed = option.minimum == 0 && !is_of_output(entry, option);
       // 0 stands for random ones there.
       const bool is_drawn = option.standard == "0" && summed == small;
-      const std::int64_t own = is_drawn ? small / 2 + 1 : is_summed ? summed : length;
+      const std::int64_t own = is_drawn                ? small / 2 + 1
+                               : length == kOneAndPart ? part_more(option.name)
+                               : is_summed             ? summed
+                                                       : length;
       if (!is_drawn && options.integer(option.name) <= own) continue;
       sizes.push_back(fmt::format("{}={}", option.name, own));
     }
-    if (std::count(made.choices.begin(), made.choices.end(), sizes) == 0) {
+    if (std::count(made.choices.begin(), made.choices.end(), sizes) == 0 &&
+        is_possible(entry, joined(request.settings, sizes))) {
       made.choices.push_back(std::move(sizes));
     }
   }
+  // What the user has set is refused where it is run.
+  if (made.choices.empty()) made.choices.push_back(counts);
   return made;
 }
 

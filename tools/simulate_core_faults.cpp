@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "check/core_proof.h"
+#include "check/input_changes.h"
 #include "compiler/rewrites.h"
 #include "core_sizes.h"
 #include "fault_table.h"
@@ -41,8 +43,48 @@ struct CoreSubject {
   std::vector<checks::CoreCase> cases;
   std::vector<std::string> sizes;  // of each case
   bool of_program = false;
-  checks::ProgramChanges changes = {};  // of the program
+  checks::ProgramChanges changes = {};                // of the program
+  std::vector<checks::UnusualCoreCase> unusual = {};  // in the sizes of the second, or the only one
 };
+
+// Inputs, and what is wanted of them once somebody asks.
+template <typename Inputs>
+class Given {
+ public:
+  explicit Given(const Inputs& given) : inputs(given) {}
+  const Inputs inputs;
+  const library::Reference& reference(const library::Workload& workload) {
+    std::call_once(made_, [&] { reference_ = library::reference_of(workload); });
+    return reference_;
+  }
+
+ private:
+  std::once_flag made_;
+  library::Reference reference_;
+};
+
+// What shows a mask that lets something through, and sums that a later block outweighs.
+std::vector<checks::InputChange> changes_of(const library::Workload& workload) {
+  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.parameters[i]->is_output) inputs.emplace_back(i, &workload.tensors[i]);
+  }
+  std::vector<checks::InputChange> changes = checks::changes_of_inputs(inputs);
+  using Kind = checks::InputChange::Kind;
+  std::erase_if(changes, [](const checks::InputChange& change) {
+    return change.inputs.size() > 1 || (change.kind != Kind::shift && change.kind != Kind::growth);
+  });
+  return changes;
+}
+library::Workload changed(library::Workload workload, const checks::InputChange& change) {
+  for (const std::size_t input : change.inputs) apply(change, input, workload.tensors[input]);
+  return workload;
+}
+std::string how_of(const library::Workload& workload, const checks::InputChange& change) {
+  std::vector<std::string> names;
+  for (const auto& parameter : workload.parameters) names.push_back(parameter->name);
+  return describe(change, names);
+}
 
 checks::CoreRun held_against(const library::Workload& workload, simulator::MachineReport report,
                              const library::Reference& reference) {
@@ -66,21 +108,27 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
   subject.name = subject.kernels.front().name;
   if (request.list_mutants) return subject;
   for (const std::vector<std::string>& choice : sizes.choices) {
-    const auto workload = std::make_shared<const library::Workload>(library::make_workload(
+    const library::Workload workload = library::make_workload(
         entry, joined(request.settings, choice), parse_files(request.inputs, "--in"),
-        request.input_seed.value_or(request.seed)));
+        request.input_seed.value_or(request.seed));
+    const auto run_on = [](const library::Workload& inputs) -> checks::CoreCase {
+      const auto given = std::make_shared<Given<library::Workload>>(inputs);
+      return [given](const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options,
+                     const simulator::ProgramMutant*) {
+        library::Workload own = given->inputs;
+        own.poison_outputs();
+        options.multiprocessors = kCoresOfSizes;
+        simulator::MachineReport report =
+            compiler::simulate(kernels.front(), own.arguments(), options);
+        return held_against(own, std::move(report), given->reference(given->inputs));
+      };
+    };
     subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
-    subject.cases.push_back([workload, reference = library::reference_of(*workload)](
-                                const std::vector<ir::Kernel>& kernels,
-                                simulator::MachineOptions options,
-                                const simulator::ProgramMutant*) {
-      library::Workload own = *workload;
-      own.poison_outputs();
-      options.multiprocessors = kCoresOfSizes;
-      simulator::MachineReport report =
-          compiler::simulate(kernels.front(), own.arguments(), options);
-      return held_against(own, std::move(report), reference);
-    });
+    subject.cases.push_back(run_on(workload));
+    if (subject.cases.size() != std::min<std::size_t>(2, sizes.choices.size())) continue;
+    for (const checks::InputChange& change : changes_of(workload)) {
+      subject.unusual.push_back({how_of(workload, change), run_on(changed(workload, change))});
+    }
   }
   return subject;
 }
@@ -103,21 +151,29 @@ CoreSubject subject_of_program(const Request& request, const library::KernelSour
     ir::add_owned(bound.program, subject.kernels);
     if (subject.cases.empty()) subject.changes = simulator::program_mutants(bound.program);
     if (request.list_mutants) break;
-    const auto made = std::make_shared<const library::ProgramWorkload>(std::move(bound));
+    const auto run_on = [](const library::ProgramWorkload& inputs) -> checks::CoreCase {
+      const auto given = std::make_shared<Given<library::ProgramWorkload>>(inputs);
+      return [given](const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options,
+                     const simulator::ProgramMutant* change) {
+        library::ProgramWorkload own = given->inputs;
+        if (change != nullptr) own.program = change->apply(own.program);
+        options.multiprocessors = kCoresOfSizes;
+        library::ProgramTensors after;
+        simulator::MachineReport report = library::simulate_program(
+            own.program, kernels, own.before(), &after, options, /*runs=*/1);
+        own.take(after);
+        return held_against(own.workload, std::move(report),
+                            given->reference(given->inputs.workload));
+      };
+    };
     subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
-    subject.cases.push_back([made, reference = library::reference_of(made->workload)](
-                                const std::vector<ir::Kernel>& kernels,
-                                simulator::MachineOptions options,
-                                const simulator::ProgramMutant* change) {
-      library::ProgramWorkload own = *made;
-      if (change != nullptr) own.program = change->apply(own.program);
-      options.multiprocessors = kCoresOfSizes;
-      library::ProgramTensors after;
-      simulator::MachineReport report = library::simulate_program(
-          own.program, kernels, own.before(), &after, options, /*runs=*/1);
-      own.take(after);
-      return held_against(own.workload, std::move(report), reference);
-    });
+    subject.cases.push_back(run_on(bound));
+    if (subject.cases.size() != std::min<std::size_t>(2, sizes.choices.size())) continue;
+    for (const checks::InputChange& change : changes_of(bound.workload)) {
+      library::ProgramWorkload unusual = bound;
+      unusual.workload = changed(std::move(unusual.workload), change);
+      subject.unusual.push_back({how_of(bound.workload, change), run_on(unusual)});
+    }
   }
   return subject;
 }
@@ -132,7 +188,7 @@ int prove(const Request& request, const CoreSubject& subject, const compiler::Ta
   options.schedules = std::max<std::int64_t>(2, request.schedules);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<checks::MutantResult> results = checks::prove_cores(
-      subject.kernels, subject.cases, options, subject.changes,
+      subject.kernels, subject.cases, subject.unusual, options, subject.changes,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
       [&] { progress->advance(); });
   progress.reset();

@@ -99,8 +99,14 @@ void print_units(const Outcome& outcome) {
   fmt::print("  {} cycles of modelled time; how busy each unit is, and over time in tenths\n",
              outcome.cycles);
   for (const simulator::UnitUse& unit : outcome.units) {
-    fmt::print("  {:<8} {:>8} {:>5.1f}%  {}\n", unit.name, unit.instructions,
+    fmt::print("  {:<8} {:>8} {:>5.1f}%  {}", unit.name, unit.instructions,
                100 * share_of(unit, outcome.cycles), over_time(unit, outcome.cycles));
+    if (unit.short_moves > 0) fmt::print("  {} are short", unit.short_moves);
+    if (unit.conflicts > 0) {
+      fmt::print("  {:.1f}% of it for banks",
+                 100 * static_cast<double>(unit.conflicts) / static_cast<double>(unit.busy));
+    }
+    fmt::print("\n");
   }
 }
 
@@ -221,6 +227,8 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
                        {"instances", unit.instances},
                        {"instructions", unit.instructions},
                        {"busy", unit.busy},
+                       {"bank_conflicts", unit.conflicts},
+                       {"short_moves", unit.short_moves},
                        {"over_time", unit.over_time}});
     }
     json["units"] = std::move(units);

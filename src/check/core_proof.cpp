@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -21,8 +23,12 @@ using Verdict = MutantResult::Verdict;
 class CoreProver {
  public:
   CoreProver(const std::vector<ir::Kernel>& kernels, const std::vector<CoreCase>& cases,
-             const ProofOptions& options)
-      : kernels_(kernels), cases_(cases), options_(options) {
+             const std::vector<UnusualCoreCase>& unusual, const ProofOptions& options)
+      : kernels_(kernels),
+        cases_(cases),
+        unusual_(unusual),
+        options_(options),
+        own_unusual_(unusual.size()) {
     for (const CoreCase& each : cases) {
       const CoreRun own = each(kernels, with_seed(0, INT64_MAX), nullptr);
       if (!own.report.ok()) {
@@ -36,7 +42,11 @@ class CoreProver {
             .raise();
       }
       own_.push_back({own.bits, own.report.operations});
+      by_cost_.push_back(by_cost_.size());
     }
+    std::stable_sort(by_cost_.begin(), by_cost_.end(), [this](std::size_t a, std::size_t b) {
+      return own_[a].operations < own_[b].operations;
+    });
   }
 
   void judge(const Seeded& seeded, MutantResult& result) const {
@@ -56,22 +66,14 @@ class CoreProver {
     const bool is_order =
         of_program != nullptr ? is_of_order(*of_program) : !shows_in_values(*result.kind);
     bool same_bits = true;
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
+    for (const std::size_t i : by_cost_) {
       for (std::int64_t schedule = 0; schedule < options_.schedules; ++schedule) {
-        const CoreRun run = this->run(changed, i, schedule, of_program);
+        const CoreRun run = this->run(changed, cases_[i], own_[i], schedule, of_program);
         same_bits = same_bits && run.bits == own_[i].bits;
-        if (run.report.ok() && run.mismatch.empty()) continue;
-        result.verdict = Verdict::caught;
-        result.fault = run.report.ok()
-                           ? simulator::Fault{"mismatch", {}, {}, "mismatch: " + run.mismatch, {}}
-                           : run.report.faults.front();
+        if (is_clean(run)) continue;
         result.workload = i;
         result.seed = options_.seed + static_cast<std::uint64_t>(schedule);
-        const auto& classes = result.kind->classes;
-        result.right_class =
-            std::find(classes.begin(), classes.end(), result.fault.kind) != classes.end();
-        result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
-        return;
+        return caught(run, "", result);
       }
     }
     if (of_program == nullptr && !is_reached(result)) {
@@ -87,8 +89,7 @@ class CoreProver {
       result.verdict = Verdict::equivalent;
       result.reason = "nothing that reaches a result is made of what it makes";
     } else {
-      result.reason = same_bits ? "no result differs by a bit on these inputs"
-                                : "results differ by less than rounding explains";
+      on_unusual_inputs(changed, of_program, same_bits, result);
     }
   }
 
@@ -97,19 +98,65 @@ class CoreProver {
     std::size_t bits = 0;
     std::int64_t operations = 0;
   };
+  struct Unusual {
+    std::once_flag made;
+    std::optional<Own> own;  // nothing: the kernels are not right there
+  };
+  static bool is_clean(const CoreRun& run) { return run.report.ok() && run.mismatch.empty(); }
+  static void caught(const CoreRun& run, const std::string& how, MutantResult& result) {
+    result.verdict = Verdict::caught;
+    result.fault = run.report.ok()
+                       ? simulator::Fault{"mismatch", {}, {}, "mismatch: " + run.mismatch, {}}
+                       : run.report.faults.front();
+    if (!how.empty()) result.fault.message += " (where " + how + ")";
+    const auto& classes = result.kind->classes;
+    result.right_class =
+        std::find(classes.begin(), classes.end(), result.fault.kind) != classes.end();
+    result.both_lines = result.fault.first.line > 0 && result.fault.second.line > 0;
+  }
+  void on_unusual_inputs(const std::vector<ir::Kernel>& changed,
+                         const simulator::ProgramMutant* of_program, bool same_bits,
+                         MutantResult& result) const {
+    bool any = false;
+    for (std::size_t i = 0; i < unusual_.size(); ++i) {
+      const std::optional<Own>& own = own_on(i);
+      if (!own) continue;
+      any = true;
+      const CoreRun run = this->run(changed, unusual_[i].run, *own, 0, of_program);
+      same_bits = same_bits && run.bits == own->bits;
+      if (!is_clean(run)) return caught(run, unusual_[i].how, result);
+    }
+    if (any && same_bits && of_program == nullptr && simulator::takes_more(result.mutant)) {
+      result.verdict = Verdict::equivalent;
+      result.reason =
+          "what it takes more is multiplied by zero, not chosen or not read: results are the same "
+          "bit for bit, also of inputs far from zero";
+      return;
+    }
+    result.reason = same_bits ? "no result differs by a bit on these inputs"
+                              : "results differ by less than rounding explains";
+  }
+  const std::optional<Own>& own_on(std::size_t number) const {
+    Unusual& unusual = own_unusual_[number];
+    std::call_once(unusual.made, [&] {
+      const CoreRun own = unusual_[number].run(kernels_, with_seed(0, INT64_MAX), nullptr);
+      if (is_clean(own)) unusual.own = {own.bits, own.report.operations};
+    });
+    return unusual.own;
+  }
   MachineOptions with_seed(std::int64_t schedule, std::int64_t most) const {
     MachineOptions options;
     options.seed = options_.seed + static_cast<std::uint64_t>(schedule);
     options.max_operations = most;
     return options;
   }
-  CoreRun run(const std::vector<ir::Kernel>& kernels, std::size_t number, std::int64_t schedule,
-              const simulator::ProgramMutant* change = nullptr) const {
-    const MachineOptions options = with_seed(schedule, most_operations(own_[number].operations));
+  CoreRun run(const std::vector<ir::Kernel>& kernels, const CoreCase& of, const Own& own,
+              std::int64_t schedule, const simulator::ProgramMutant* change = nullptr) const {
+    const MachineOptions options = with_seed(schedule, most_operations(own.operations));
     CoreRun run;
     try {
       run.report = report_of([&] {
-        run = cases_[number](kernels, options, change);
+        run = of(kernels, options, change);
         return run.report;
       });
     } catch (const Error& error) {
@@ -126,7 +173,7 @@ class CoreProver {
         simulator::without_result(kernels_[result.subject], result.mutant.site);
     if (changed[result.subject].body.body.empty()) return false;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
-      const CoreRun made = run(changed, i, 0);
+      const CoreRun made = run(changed, cases_[i], own_[i], 0);
       if (!made.report.ok() || made.bits != own_[i].bits) return false;
     }
     return true;
@@ -137,15 +184,18 @@ class CoreProver {
     std::vector<ir::Kernel> probed = kernels_;
     probed[result.subject] = probe;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
-      if (!run(probed, i, 0).report.ok()) return true;
+      if (!run(probed, cases_[i], own_[i], 0).report.ok()) return true;
     }
     return false;
   }
 
   const std::vector<ir::Kernel>& kernels_;
   const std::vector<CoreCase>& cases_;
+  const std::vector<UnusualCoreCase>& unusual_;
   const ProofOptions& options_;
   std::vector<Own> own_;
+  std::vector<std::size_t> by_cost_;  // the cases, cheapest first
+  mutable std::vector<Unusual> own_unusual_;
 };
 
 }  // namespace
@@ -193,12 +243,13 @@ std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kerne
 
 std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const std::vector<CoreCase>& cases,
+                                      const std::vector<UnusualCoreCase>& unusual,
                                       const ProofOptions& options, const ProgramChanges& of_program,
                                       const std::function<void(std::int64_t)>& begin,
                                       const std::function<void()>& advance) {
   ProgramMutants wanted = core_mutants(kernels, of_program);
   keep_part(options, wanted);
-  const CoreProver prover(kernels, cases, options);
+  const CoreProver prover(kernels, cases, unusual, options);
   if (begin) begin(static_cast<std::int64_t>(wanted.results.size()));
   in_parallel(thread_count(options.threads), wanted.results.size(), [&](std::size_t i, unsigned) {
     prover.judge(wanted.seeded[i], wanted.results[i]);

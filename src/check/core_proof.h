@@ -26,6 +26,11 @@ struct CoreRun {
 using CoreCase = std::function<CoreRun(const std::vector<ir::Kernel>& kernels,
                                        const simulator::MachineOptions& options,
                                        const simulator::ProgramMutant* change)>;
+// The same on inputs that are not drawn as usual: `how`, such as "Q lies 256 from zero".
+struct UnusualCoreCase {
+  std::string how;
+  CoreCase run;
+};
 // Those of a program: of the bound one, and of what was recorded.
 using ProgramChanges = std::vector<simulator::ProgramMutant>;
 
@@ -40,9 +45,12 @@ std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kerne
 // Runs every mutant on one case after the other, each under `options.schedules` seeds, until a
 // fault shows. What is in order is told by events alone, whatever the seed, so that clean runs
 // leave no order in which something is found: where the results are the kernel's own bit for bit
-// too, a mutant of events is equivalent. Raises where the kernels themselves are not clean.
+// too, a mutant of events is equivalent. What neither shows nor is equivalent is run on unusual
+// inputs too, on those of them on which the kernels are right. Raises where they are not clean on
+// the usual ones.
 std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const std::vector<CoreCase>& cases,
+                                      const std::vector<UnusualCoreCase>& unusual,
                                       const ProofOptions& options,
                                       const ProgramChanges& of_program = {},
                                       const std::function<void(std::int64_t)>& begin = {},

@@ -24,19 +24,30 @@ inline Extent2 seen_extent(const Operation& made, const Type& window) {
   const Extent2 lying = lying_extent(window);
   return is_transposed(made) ? transposed(lying) : lying;
 }
-// Of a part of a tensor: the axes that are not indexed away, of which there are one or two. None
-// has a size below 0.
+// Of a part of a tensor: of the axes that are not indexed away the last is that of columns, and the
+// others are rows, one axis inside of the other. None has a size below 0.
 inline Extent2 box_extent(const std::vector<std::int64_t>& sizes) {
   Extent2 extent{1, 1};
   for (const std::int64_t size : sizes) {
-    if (size != 0) extent = {extent.columns, size};
+    if (size != 0) extent = {extent.rows * extent.columns, size};
   }
   return extent;
 }
-// The same, as a column where the part has one axis and the window is one.
+// The same, as a row or a column where the window is one.
 inline Extent2 box_extent(const std::vector<std::int64_t>& sizes, Extent2 window) {
   const Extent2 extent = box_extent(sizes);
-  return extent.rows == 1 && window.columns == 1 ? transposed(extent) : extent;
+  const std::int64_t all = extent.rows * extent.columns;
+  if (window.columns == 1) return {all, 1};
+  return window.rows == 1 ? Extent2{1, all} : extent;
+}
+constexpr std::int64_t kBoxAxes = 3;
+// Of three axes the first says how many matrices lie below each other.
+inline std::int64_t box_matrices(const std::vector<std::int64_t>& sizes) {
+  std::int64_t axes = 0, first = 1;
+  for (const std::int64_t size : sizes) {
+    if (size != 0 && axes++ == 0) first = size;
+  }
+  return axes < kBoxAxes ? 1 : first;
 }
 inline std::string to_string(Extent2 extent) {
   return "{" + std::to_string(extent.rows) + ", " + std::to_string(extent.columns) + "}";

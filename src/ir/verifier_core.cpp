@@ -26,12 +26,14 @@ void verify_core_box(const VerifierContext& context, std::size_t tensor, std::si
     context.fail("{} sizes and {} starts and limits, expected {} and {} for {}", sizes.size(),
                  context.operand_count() - 2, rank, 2 * rank, parameter.name);
   }
+  constexpr std::int64_t kMostOfAnAxis = 1 << 20;
   std::int64_t axes = 0;
   for (const std::int64_t size : sizes) {
-    context.require(size >= 0, "a size of {}", size);
+    context.require(size >= 0 && size <= kMostOfAnAxis, "a size of {}", size);
     axes += size != 0;
   }
-  context.require(axes == 1 || axes == 2, "{} axes of {}, expected 1 or 2", axes, parameter.name);
+  context.require(axes >= 1 && axes <= kBoxAxes, "{} axes of {}, expected 1 to {}", axes,
+                  parameter.name, kBoxAxes);
   const Extent2 there = seen_by(context, window), part = box_extent(sizes, there);
   if (part != there) {
     context.fail("the part of {} is {}, the window {}", parameter.name, to_string(part),

@@ -16,21 +16,24 @@ using ir::Type;
 
 namespace {
 
-// The part of a tensor, of one or two axes.
+// The part of a tensor, of one to three axes.
 target::CoreOperand part_of(const ResolvedView& view, const target::CoreOperand& window,
                             const char* what, SourceLocation where) {
   std::size_t axes = 0;
   for (const std::int64_t size : view.sizes) axes += size != 0;
-  if (axes == 0 || axes > 2) {
+  if (axes == 0 || axes > ir::kBoxAxes) {
     Diagnostic(where, std::string(what) + ": the part of " + view.parameter->name + " has " +
                           std::to_string(axes) + " axes")
         .token(what)
         .note(view.parameter->where, view.parameter->name + " is declared")
-        .fix("give an index on all but the rows and columns")
+        .fix("give an index on all but the rows, which may have two axes, and the columns")
         .raise();
   }
   const ir::Extent2 extent = ir::box_extent(view.sizes, window.seen());
-  return {nullptr, {extent.rows, extent.columns, view.parameter->dtype}, false};
+  return {nullptr,
+          {extent.rows, extent.columns, view.parameter->dtype},
+          false,
+          ir::box_matrices(view.sizes)};
 }
 
 void check_shapes(const target::CoreOperand& to, const target::CoreOperand& from,

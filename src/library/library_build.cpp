@@ -29,18 +29,20 @@ bool fits(const LibraryKernel& kernel, const ScheduleChoice& choice,
 ScheduleChoice fitting(const LibraryKernel& kernel, const ScheduleChoice& choice,
                        const compiler::Target& target) {
   if (choice.schedule != nullptr || kernel.blocks.empty() ||
-      !compiler::has_explicit_memories(target) || fits(kernel, choice, target)) {
+      !compiler::has_explicit_memories(target)) {
     return choice;
   }
+  // Those of a program do in one kernel what several hand on to each other.
+  if (!kernel.is_program() && fits(kernel, choice, target)) return choice;
   ScheduleChoice made = choice;
   for (const LibrarySchedule& blocks : kernel.blocks) {
     // A program that is made of another entry may have its blocks, which build that one's kernel.
     if (kernel.is_program() && !blocks.build_program) continue;
     made.schedule = &blocks;
-    if (fits(kernel, made, target)) break;
+    made.why = "the largest blocks that fit the memories of " + target.arch;
+    if (fits(kernel, made, target)) return made;
   }
-  made.why = "the largest blocks that fit the memories of " + target.arch;
-  return made;
+  return kernel.is_program() ? choice : made;
 }
 
 bool compiles(const LibraryKernel& kernel, const OptionValues& options,

@@ -7,7 +7,8 @@ namespace tilewright::library {
 
 // The choice for a machine whose memories may have no room for the definition: in its stead the
 // first of LibraryKernel::blocks that compiles for the target. Where none does, the last one, whose
-// error says what has no room. Targets without such memories keep their choice.
+// error says what has no room. Of a program these are one kernel, and come before the definition,
+// which serves where none of them compiles. Targets without such memories keep their choice.
 ScheduleChoice fitting(const LibraryKernel& kernel, const ScheduleChoice& choice,
                        const compiler::Target& target);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "target/core_rules.h"
+
 namespace tilewright::schedules {
 
 using ir::Extent2;
@@ -38,7 +40,7 @@ void CoreMoves::declare() {
     const Extent2 extent = part_of(buffer.extent);
     buffer.memory = std::make_unique<CoreMemory>(
         kernel_, vector_.writes.front(), "w" + std::to_string(i), buffer.dtype,
-        static_cast<int>(extent.rows), static_cast<int>(extent.columns), stages(1), tile_.where);
+        static_cast<int>(extent.rows), static_cast<int>(buffer.pitch), stages(1), tile_.where);
   }
 }
 
@@ -49,9 +51,15 @@ Tensor CoreMoves::scratch(const CoreStop& stop, SourceLocation where) {
   parameter.name = stop.name;
   parameter.dtype = stop.dtype;
   parameter.where = where;
-  parameter.shape = {Dim(static_cast<int>(core_.count * stop.stages * stop.whole.rows)),
-                     Dim(static_cast<int>(stop.whole.columns))};
-  parameter.value = kernel.add_value(ir::Type::of(ir::Type::Kind::tensor, stop.dtype, {2}));
+  const Dim rows(static_cast<int>(stop.whole.rows)), columns(static_cast<int>(stop.whole.columns));
+  const Dim places(static_cast<int>(core_.count * stop.stages));
+  if (stop.of_instance) {
+    parameter.shape = {places * instances_, rows, columns};
+  } else {
+    parameter.shape = {places * rows, columns};
+  }
+  const auto rank = static_cast<std::int64_t>(parameter.shape.size());
+  parameter.value = kernel.add_value(ir::Type::of(ir::Type::Kind::tensor, stop.dtype, {rank}));
   kernel.parameters.push_back(std::move(parameter));
   return Tensor(tracer_.declare(kernel.parameters.back().value, where));
 }
@@ -141,10 +149,10 @@ void CoreMoves::step(CoreRoute& route, const CoreMove& move, bool turn, CoreStop
       const Operation& load = *tiles_.made(route.base);
       const CoreWindow window = (*to->memory)[*to->written];
       zero_tail(load, move, window, split);
-      return transfer(load, 1, turn ? window.T() : window, split, true);
+      return transfer(load, move, held, turn ? window.T() : window, turn, split);
     }
     if (to == nullptr) {
-      return transfer(*route.store, 2, (*from->memory)[*from->read], split, false);
+      return transfer(*route.store, move, held, (*from->memory)[*from->read], false, split);
     }
     if (to->space.empty()) {
       return tilewright::move(place(*to, *to->written, held, split), (*from->memory)[*from->read]);
@@ -156,13 +164,18 @@ void CoreMoves::step(CoreRoute& route, const CoreMove& move, bool turn, CoreStop
     const CoreWindow source = (*from->memory)[*from->read];
     tilewright::move(window, turn ? source.T() : source);
   };
-  const bool shared = writes_global && !split && core_.sequencer(own_)->count > 1;
+  const bool shared = writes_global && !split && core_.sequencer(own_)->count > 1 &&
+                      !(to != nullptr && to->of_instance);
   if (!shared) return act();
   when(*instance_ == 0, act);
 }
 
 TensorView CoreMoves::place(const CoreStop& stop, const Index& stage, const CoreStop& held,
                             bool split) {
+  if (stop.of_instance) {
+    const Index at = (cta_index() * stop.stages + stage) * instances_ + *instance_;
+    return (*stop.place)(at, all, all);
+  }
   const int whole = static_cast<int>(stop.whole.rows);
   const int rows = split ? static_cast<int>(held.extent.rows) : whole;
   Index start = (cta_index() * stop.stages + stage) * whole;
@@ -206,10 +219,15 @@ void CoreMoves::zero_tail(const Operation& load, const CoreMove& move, const Cor
   });
 }
 
-void CoreMoves::transfer(const Operation& o, std::size_t first, const CoreWindow& window,
-                         bool split, bool loads) {
+void CoreMoves::transfer(const Operation& o, const CoreMove& move, const CoreStop& held,
+                         const CoreWindow& window, bool turned, bool split) {
+  const bool loads = o.op == Op::load;
+  const std::size_t first = loads ? 1 : 2;
   const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
   const std::vector<std::size_t> axes = axes_of(sizes);
+  const auto size_on = [&](std::size_t axis) {
+    return split && axis == axes[0] ? sizes[axis] / parts_ : sizes[axis];
+  };
   const auto go = [&](const TensorView& view, const CoreWindow& part) {
     loads ? tilewright::move(part, view, o.where) : tilewright::move(view, part, o.where);
   };
@@ -221,19 +239,22 @@ void CoreMoves::transfer(const Operation& o, std::size_t first, const CoreWindow
       } else if (sizes[axis] == 0) {
         selectors.push_back(Selector(values_.number(o, first + axis)));
       } else {
-        const std::int64_t size = split && axis == axes[0] ? sizes[axis] / parts_ : sizes[axis];
-        selectors.push_back(Selector(
-            Block(start(o, first, axis, split), static_cast<int>(size), limit(o, first, axis))));
+        selectors.push_back(Selector(Block(
+            start(o, first, axis, split), static_cast<int>(size_on(axis)), limit(o, first, axis))));
       }
     }
     return TensorView(values_.tensor(o.operands[0]).handle(), std::move(selectors), o.where);
   };
+  std::vector<std::int64_t> box;
+  for (const std::size_t axis : axes) box.push_back(size_on(axis));
   const int rows = window.row_count(), columns = window.column_count();
-  const std::int64_t count = split ? sizes[axes[0]] / parts_ : sizes[axes[0]];
-  const bool whole =
-      axes.size() == 1 || (axes.size() == 2 && rows == count && columns == sizes[axes[1]]);
+  const Extent2 seen{rows, columns};
+  const bool whole = static_cast<std::int64_t>(box.size()) <= ir::kBoxAxes &&
+                     ir::box_extent(box, seen) == seen && ir::box_matrices(box) <= move.matrices;
   if (whole) return go(view(std::nullopt), window);
+  const std::int64_t count = box.front();
   const int each = rows / static_cast<int>(count);
+  check_pieces(o, held, turned, count, each);
   const Index begin = start(o, first, axes[0], split);
   for (Index i : range(static_cast<int>(count))) {
     const Index at = begin + i;
@@ -241,4 +262,16 @@ void CoreMoves::transfer(const Operation& o, std::size_t first, const CoreWindow
          [&] { go(view(at), window.part(i * each, 0, each, columns)); });
   }
 }
+
+void CoreMoves::check_pieces(const Operation& o, const CoreStop& held, bool turned,
+                             std::int64_t count, int rows) const {
+  const target::Matrix whole{held.extent.rows, held.extent.columns, held.dtype};
+  for (std::int64_t i = 1; i < count; ++i) {
+    const target::CoreProblem start = target::check_start(
+        *core_.space(held.space), whole, turned ? 0 : i * rows, turned ? i * rows : 0);
+    if (start.none()) continue;
+    refuse(o, "a tile with rows of several axes goes piece by piece: " + start.problem, start.fix);
+  }
+}
+
 }  // namespace tilewright::schedules

@@ -39,10 +39,13 @@ class CoreMoves : public CorePlan {
   // What does not exist is 0, which a load itself leaves as it was.
   void zero_tail(const ir::Operation& load, const target::CoreMove& move, const CoreWindow& window,
                  bool split);
-  // Between a window and the part of a tensor that the operation names; of more than two axes, or
-  // where rows are several, one index of the first after the other.
-  void transfer(const ir::Operation& o, std::size_t first, const CoreWindow& window, bool split,
-                bool loads);
+  // Between the window that is held and the part of a tensor that the operation names; of more axes
+  // than the move has, one index of the first after the other.
+  void transfer(const ir::Operation& o, const target::CoreMove& move, const CoreStop& held,
+                const CoreWindow& window, bool turned, bool split);
+  // Whether such pieces of a tile begin where windows may.
+  void check_pieces(const ir::Operation& o, const CoreStop& held, bool turned, std::int64_t count,
+                    int rows) const;
   Recording& values_;
   Kernel& kernel_;
   Tracer& tracer_;

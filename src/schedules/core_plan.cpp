@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "target/core_rules.h"
 #include "target/target.h"
 
 namespace tilewright::schedules {
@@ -23,6 +24,12 @@ CorePlan::CorePlan(const ir::Kernel& tile)
                             [](const auto& each) { return !each.only_fills; })),
       tiles_(tile_, core_),
       instances_(core_.sequencer(owner(vector_.unit))->count) {
+  ir::for_each(tile_.body, [this](const Operation& o) {
+    const bool reduces_rows = o.op == Op::reduce && tile_.type(o.operands[0]).shape.size() > 2;
+    if (!reduces_rows && !tiles_.stretches_inside(o)) return;
+    by_rows_.insert(o.results[0]);
+    for (const ValueId operand : o.operands) by_rows_.insert(tiles_.seen(operand).base);
+  });
   parts_ = splits(tile_.body) ? instances_ : 1;
   routes(tile_.body);
   stages_ahead(tile_.body);
@@ -49,6 +56,21 @@ void CorePlan::refuse(const Operation& o, const std::string& problem,
       .raise();
 }
 
+void CorePlan::refuse_turned(const Operation& o) const {
+  std::string ways;
+  for (const CoreMove& move : core_.moves) {
+    if (!move.transposes) continue;
+    ways += (ways.empty() ? "" : ", ") + core_.space_name(move.from) + " to " +
+            core_.space_name(move.to) + " (" + move.unit + ")";
+  }
+  refuse(o,
+         "vector work on a tile that is transposed: what was computed in " +
+             vector_.writes.front() + " is read as it lies",
+         "swap a product's operands, so that it gives the tile as it is taken; what transposes is "
+         "the way from " +
+             ways);
+}
+
 std::string CorePlan::owner(const std::string& unit) const { return core_.unit(unit)->sequencer; }
 
 bool CorePlan::splits(const ir::Block& block) const {
@@ -59,14 +81,23 @@ bool CorePlan::splits(const ir::Block& block) const {
       const Extent2 extent = tiles_.extent(result);
       if (extent.rows > 1 && extent.rows % instances_ != 0) return false;
     }
-    if (o.op == Op::reduce && o.attributes.integer(Key::axis) == 0) return false;
+    if (o.op == Op::reduce) {
+      const std::size_t rank = tile_.type(o.operands[0]).shape.size();
+      if (o.attributes.integer(Key::axis) + 1 != static_cast<std::int64_t>(rank)) return false;
+    }
+    if (tiles_.stretches_inside(o)) return false;
+    // Each has the elements of its own rows.
+    if (tiles_.moves_elements(o) && (tiles_.extent(tiles_.seen(o.operands[0]).base).rows == 1) !=
+                                        (tiles_.extent(o.results[0]).rows == 1)) {
+      return false;
+    }
     if (o.op == Op::load || o.op == Op::store) {
       // Rows of several axes are split along the first.
       const std::vector<std::int64_t>& sizes = o.attributes.integers(Key::sizes);
       const Extent2 extent =
           tiles_.extent(tiles_.seen(o.op == Op::load ? o.results[0] : o.operands[1]).base);
       const std::vector<std::size_t> axes = axes_of(sizes);
-      if (extent.rows > 1 && axes.size() > 1 && sizes[axes[0]] % instances_ != 0) return false;
+      if (extent.rows > 1 && sizes[axes[0]] % instances_ != 0) return false;
     }
     for (const ir::Block& inner : o.blocks) {
       if (!splits(inner)) return false;
@@ -105,6 +136,7 @@ void CorePlan::routes(const ir::Block& block) {
         route_uses(o, base, Start::product);
       }
     } else if (!tiles_.accumulates(o)) {
+      if (tiles_.moves_elements(o)) add_reshape(o);
       for (const ValueId result : o.results) {
         if (tiles_.is_tile(result) && tiles_.seen(result).base == result) {
           route_uses(o, result, Start::vector);
@@ -122,8 +154,7 @@ void CorePlan::routes(const ir::Block& block) {
 
 void CorePlan::route_uses(const Operation& o, ValueId base, Start start) {
   // What is stored as it was loaded goes by the vector unit.
-  const bool stored_load = start == Start::tensor && tiles_.is_used(base, CoreEnd::tensor);
-  if (stored_load) route_uses(o, base, Start::vector, CoreEnd::tensor);
+  if (start == Start::tensor) route_uses(o, base, Start::vector, CoreEnd::tensor);
   for (const CoreUse& use : tiles_.uses(base)) {
     if (start == Start::tensor && use.end == CoreEnd::tensor) {
       if (find_route(base, CoreEnd::vector, false) == nullptr) {
@@ -132,7 +163,7 @@ void CorePlan::route_uses(const Operation& o, ValueId base, Start start) {
       continue;
     }
     if (start == Start::vector && use.end == CoreEnd::vector) {
-      if (use.turned) refuse(*use.by, "vector work on a tile that is transposed");
+      if (use.turned) refuse_turned(*use.by);
       continue;
     }
     const Operation* store = use.end == CoreEnd::tensor ? use.by : nullptr;
@@ -208,6 +239,49 @@ void CorePlan::add_route(const Operation& o, ValueId base, Start start, CoreEnd 
   routes_.push_back(std::move(route));
 }
 
+void CorePlan::add_reshape(const Operation& o) {
+  const CoreTiles::Seen from = tiles_.seen(o.operands[0]);
+  if (from.turned) refuse_turned(o);
+  const Extent2 own = part_of(tiles_.extent(from.base)),
+                wanted = part_of(tiles_.extent(o.results[0]));
+  const auto is_vector = [](Extent2 extent) { return std::min(extent.rows, extent.columns) == 1; };
+  if (!is_vector(own) && !is_vector(wanted)) {
+    refuse(o, "a computed tile of " + ir::to_string(own) + " as " + ir::to_string(wanted),
+           "one of the two is a row or a column: make it that first");
+  }
+  const std::string& space = vector_.writes.front();
+  const auto back = find_way(core_, "", "", vector_.reads, vector_.unit, false);
+  const auto away =
+      back ? find_way(core_, space, vector_.unit, {""}, back->moves.front()->unit, false)
+           : std::nullopt;
+  if (!away) refuse(o, "no way leads from " + space + " to global memory and back");
+  CoreRoute route;
+  route.start = Start::reshape;
+  route.end = CoreEnd::vector;
+  route.base = o.results[0];
+  route.where = o.where;
+  route.moves = away->moves;
+  route.moves.insert(route.moves.end(), back->moves.begin(), back->moves.end());
+  route.turn = SIZE_MAX;
+  const std::string name = "v" + std::to_string(route.base) + "_" + std::to_string(routes_.size());
+  for (std::size_t i = 0; i <= route.moves.size(); ++i) {
+    CoreStop stop;
+    stop.space = i == 0 ? space : route.moves[i - 1]->to;
+    stop.name = name + "_" + core_.space_name(stop.space) + std::to_string(i);
+    stop.dtype = tiles_.dtype(route.base);
+    stop.extent = i <= away->moves.size() ? own : wanted;
+    stop.of_instance = stop.space.empty();
+    if (stop.of_instance && is_vector(own)) stop.extent = wanted;
+    stop.whole = stop.extent;
+    stop.writer = i == 0 ? vector_.unit : route.moves[i - 1]->unit;
+    stop.reader = i < route.moves.size() ? route.moves[i]->unit : vector_.unit;
+    used_.insert(owner(stop.writer));
+    used_.insert(owner(stop.reader));
+    route.stops.push_back(std::move(stop));
+  }
+  routes_.push_back(std::move(route));
+}
+
 void CorePlan::make_stops(CoreRoute& route, const Operation& o, const std::string& from,
                           const std::string& before, const std::string& after) {
   const std::string name = "v" + std::to_string(route.base) + "_" + std::to_string(routes_.size());
@@ -253,7 +327,7 @@ void CorePlan::make_stops(CoreRoute& route, const Operation& o, const std::strin
 void CorePlan::stages_ahead(const ir::Block& block) {
   for (const Operation& o : block.body) {
     for (const ir::Block& inner : o.blocks) stages_ahead(inner);
-    if (o.op != Op::for_loop || !tiles_.has_tiles(o) || tiles_.accumulates(o)) continue;
+    if (o.op != Op::for_loop || !tiles_.has_tiles(o)) continue;
     if (std::any_of(o.results.begin(), o.results.end(),
                     [&](ValueId result) { return !tiles_.is_tile(result); })) {
       continue;
@@ -315,7 +389,7 @@ void CorePlan::choose_stages() {
       for (const CoreBuffer& buffer : buffers_) {
         if (space.name != vector_.writes.front()) break;
         const Extent2 part = part_of(buffer.extent);
-        sum += target::matrix_bytes(space, {part.rows, part.columns, buffer.dtype});
+        sum += target::matrix_bytes(space, {part.rows, buffer.pitch, buffer.dtype});
       }
       for (const CoreRoute& route : routes_) {
         for (const CoreStop& stop : route.stops) {
@@ -329,8 +403,8 @@ void CorePlan::choose_stages() {
   std::erase_if(ahead_, [&](const auto& each) {
     return std::any_of(routes_.begin(), routes_.end(), [&](const CoreRoute& route) {
       const Operation* made = tiles_.made(route.base);
-      return each.second.count(made) != 0 && !route.stops.empty() &&
-             each.second.count(route.first) == 0 && route.stops.back().stages < 2;
+      return each.second.count(made) != 0 && each.second.count(route.first) == 0 &&
+             route.stops.back().stages < 2;
     });
   });
 }
@@ -355,16 +429,27 @@ CoreRoute* CorePlan::only_route(ValueId base) {
   return only;
 }
 
+std::int64_t CorePlan::pitch_of(ValueId base) const {
+  const Extent2 extent = tiles_.extent(base);
+  target::Matrix matrix{extent.rows, extent.columns, tiles_.dtype(base)};
+  if (by_rows_.count(base) == 0 || extent.rows == 1) return matrix.columns;
+  const target::CoreSpace& space = *core_.space(vector_.writes.front());
+  while (!target::check_start(space, matrix, 1, 0).none()) ++matrix.columns;
+  return matrix.columns;
+}
+
 int CorePlan::take(ValueId base) {
   const Extent2 extent = tiles_.extent(base);
   const DType dtype = tiles_.dtype(base);
+  const std::int64_t pitch = pitch_of(base);
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (free_.count(static_cast<int>(i)) == 0) continue;
-    if (buffers_[i].extent != extent || buffers_[i].dtype != dtype) continue;
+    const CoreBuffer& buffer = buffers_[i];
+    if (buffer.extent != extent || buffer.dtype != dtype || buffer.pitch != pitch) continue;
     free_.erase(static_cast<int>(i));
     return static_cast<int>(i);
   }
-  buffers_.push_back({extent, dtype, false, nullptr});
+  buffers_.push_back({extent, dtype, pitch, false, nullptr});
   return static_cast<int>(buffers_.size()) - 1;
 }
 
@@ -385,7 +470,8 @@ int CorePlan::in_place(const Operation& o, const std::vector<ValueId>& operands,
     const ValueId base = tiles_.seen(operand).base;
     if (!dies_at(base, o)) continue;
     const CoreBuffer& buffer = buffers_[buffer_.at(base)];
-    if (buffer.extent == tiles_.extent(result) && buffer.dtype == tiles_.dtype(result)) {
+    if (buffer.extent == tiles_.extent(result) && buffer.dtype == tiles_.dtype(result) &&
+        buffer.pitch == pitch_of(result)) {
       return buffer_.at(base);
     }
   }

@@ -17,7 +17,8 @@ namespace tilewright::schedules {
 struct CoreBuffer {
   ir::Extent2 extent;
   DType dtype = DType::f32;
-  bool reserved = false;  // by a loop that carries it
+  std::int64_t pitch = 0;  // columns with those that bring each row to where windows may begin
+  bool reserved = false;   // by a loop that carries it
   std::unique_ptr<CoreMemory> memory;
 };
 
@@ -34,6 +35,7 @@ class CorePlan {
                            const std::string& fix =
                                "write it at the explicit level "
                                "(tilewright/incore.h)") const;
+  [[noreturn]] void refuse_turned(const ir::Operation& o) const;
   std::string owner(const std::string& unit) const;
   bool splits(const ir::Block& block) const;
   static std::vector<std::size_t> axes_of(const std::vector<std::int64_t>& sizes);
@@ -45,6 +47,7 @@ class CorePlan {
   CoreRoute* find_route(ir::ValueId base, CoreEnd end, bool turned);
   void add_route(const ir::Operation& o, ir::ValueId base, CoreRoute::Start start, CoreEnd end,
                  bool turned, const ir::Operation* store);
+  void add_reshape(const ir::Operation& o);
   void make_stops(CoreRoute& route, const ir::Operation& o, const std::string& from,
                   const std::string& before, const std::string& after);
   void stages_ahead(const ir::Block& block);
@@ -52,6 +55,7 @@ class CorePlan {
   std::int64_t bytes(const CoreStop& stop) const;
   // The way that a value of vector work starts on, if that is all that becomes of it.
   CoreRoute* only_route(ir::ValueId base);
+  std::int64_t pitch_of(ir::ValueId base) const;
   int take(ir::ValueId base);
   bool dies_at(ir::ValueId base, const ir::Operation& o) const;
   // Frees what no operation behind this one takes.
@@ -77,6 +81,7 @@ class CorePlan {
   std::map<ir::ValueId, int> buffer_;
 
  private:
+  std::set<ir::ValueId> by_rows_;  // taken a few rows at a time
   std::set<int> free_;
   std::set<ir::ValueId> buried_;
 };

@@ -28,7 +28,7 @@ std::optional<CoreWay> find_way(const Core& core, const std::string& from,
     CoreWay way;
   };
   const auto is_goal = [&](const State& state) {
-    return (state.turned == turns) && (!state.way.moves.empty() || !before.empty()) &&
+    return state.turned == turns &&
            std::find(goals.begin(), goals.end(), state.at) != goals.end() &&
            (after.empty() || tell_each_other(core, state.unit, after));
   };
@@ -44,7 +44,7 @@ std::optional<CoreWay> find_way(const Core& core, const std::string& from,
       if (move.from != state.at) continue;
       if (!state.unit.empty() && !tell_each_other(core, state.unit, move.unit)) continue;
       for (const bool turn : {false, true}) {
-        if (turn && (!move.transposes || state.turned || !turns)) continue;
+        if (turn && (!move.transposes || state.turned)) continue;
         State longer{move.to, move.unit, state.turned || turn, state.way};
         if (turn) longer.way.turn = longer.way.moves.size();
         longer.way.moves.push_back(&move);

@@ -20,8 +20,10 @@ struct CoreStop {
   ir::Extent2 whole;
   std::string writer, reader;
   int stages = 1;
+  bool of_instance = false;  // a place of global memory for each instance of the sequencer
   std::unique_ptr<CoreMemory> memory;
-  std::optional<Tensor> place;  // rows of all cores and stages below each other
+  // Rows of all cores and stages below each other; of an instance a matrix for each of them.
+  std::optional<Tensor> place;
   std::unique_ptr<CoreEvent> full, free;
   // Of the role that is being traced.
   std::unique_ptr<Cell<Index>> next_written, next_read;
@@ -29,9 +31,10 @@ struct CoreStop {
   bool is_ring() const { return writer != reader; }
 };
 
-// How a value gets from what makes it (a load, a product, vector work) to what takes it.
+// How a value gets from what makes it (a load, a product, vector work) to what takes it. A computed
+// tile gets to its place in another shape by global memory.
 struct CoreRoute {
-  enum class Start : std::uint8_t { tensor, product, vector };
+  enum class Start : std::uint8_t { tensor, product, vector, reshape };
   Start start = Start::tensor;
   CoreEnd end = CoreEnd::vector;
   ir::ValueId base = ir::kNoValue;

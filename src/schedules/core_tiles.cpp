@@ -6,6 +6,7 @@
 
 #include "schedules/block_turns.h"
 #include "schedules/core_moves.h"
+#include "target/core_rules.h"
 
 namespace tilewright::schedules {
 namespace {
@@ -60,11 +61,16 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       return {std::nullopt, nullptr, values_[tiles_.made(base)->operands[0]]};
     }
     if (const auto found = buffer_.find(base); found != buffer_.end()) {
-      const CoreMemory& memory = *buffers_[found->second].memory;
-      return {memory[0], &memory, ir::kNoValue};
+      const CoreBuffer& buffer = buffers_[found->second];
+      const Extent2 own = part_of(buffer.extent);
+      const CoreWindow whole = (*buffer.memory)[0];
+      const bool is_wider = buffer.pitch != own.columns;
+      return {is_wider ? whole.part(0, 0, static_cast<int>(own.rows), static_cast<int>(own.columns))
+                       : whole,
+              buffer.memory.get(), ir::kNoValue};
     }
     CoreRoute* route = find_route(base, CoreEnd::vector, false);
-    if (route == nullptr) refuse(*tiles_.made(base), "vector work on a tile that is transposed");
+    if (route == nullptr) refuse_turned(*tiles_.made(base));
     CoreStop& stop = route->stops.back();
     return {(*stop.memory)[*stop.read], &stop, ir::kNoValue};
   }
@@ -134,40 +140,120 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     end_write(stop);
     advance(route);
   }
-  // A row that was reshaped to a column lies as a row all the same.
-  void check_extents(const Operation& o) const {
-    const Extent2 result = tiles_.extent(o.results[0]);
-    for (const ValueId operand : o.operands) {
-      if (!tiles_.is_tile(operand)) continue;
-      const Extent2 own = tiles_.extent(operand);
-      const bool fits = (own.rows == result.rows || own.rows == 1) &&
-                        (own.columns == result.columns || own.columns == 1);
-      if (!fits) refuse(o, "vector work on a reshaped tile, whose elements would have to move");
+  // Its rows from that one on.
+  Taken rows_of(const Operation& o, const Taken& whole, ValueId value, std::int64_t row,
+                std::int64_t rows, std::int64_t columns) {
+    const ValueId base = tiles_.seen(value).base;
+    const Extent2 extent = tiles_.extent(base);
+    const auto buffer = buffer_.find(base);
+    const target::Matrix matrix{
+        extent.rows, buffer == buffer_.end() ? extent.columns : buffers_[buffer->second].pitch,
+        tiles_.dtype(base)};
+    const target::CoreProblem start =
+        target::check_start(*core_.space(vector_.writes.front()), matrix, row, 0);
+    if (!start.none()) {
+      refuse(o, "a tile with several axes of rows is taken in parts: " + start.problem, start.fix);
     }
+    return {whole.window->part(static_cast<int>(row), 0, static_cast<int>(rows),
+                               static_cast<int>(columns), o.where),
+            whole.place, ir::kNoValue};
+  }
+  // One index of the first axis after the other.
+  void by_first_axis(const Operation& o, const Taken& to, const std::vector<Taken>& of) {
+    const std::vector<std::int64_t>& shape = tile_.type(o.results[0]).shape;
+    if (shape.size() != 3) refuse(o, "operands that stretch inside of more than two axes of rows");
+    for (std::int64_t i = 0; i < shape[0]; ++i) {
+      const auto piece = [&](ValueId value, const Taken& whole) {
+        const std::vector<std::int64_t>& own = tile_.type(value).shape;
+        return rows_of(o, whole, value, own[0] == 1 ? 0 : i * own[1], own[1], own[2]);
+      };
+      std::vector<Taken> pieces = of;
+      for (std::size_t k = 0; k < of.size(); ++k) {
+        if (of[k].window) pieces[k] = piece(o.operands[k], of[k]);
+      }
+      emit_vector(o, Op::core_vector, piece(o.results[0], to), pieces, {{Key::function, o.op}});
+    }
+  }
+  // Axes before the last are rows, one inside of the other.
+  void reduce(const Operation& o, const Taken& to, const Taken& from) {
+    const std::vector<std::int64_t>& shape = tile_.type(o.operands[0]).shape;
+    const auto axis = static_cast<std::size_t>(o.attributes.integer(Key::axis));
+    const Op function = o.attributes.function();
+    const auto along = [&](std::int64_t which, const Taken& target, const Taken& source) {
+      emit_vector(o, Op::core_reduce, target, {source},
+                  {{Key::function, function}, {Key::axis, which}});
+    };
+    if (axis + 1 == shape.size()) return along(1, to, from);
+    std::int64_t outer = 1, inner = 1;
+    for (std::size_t i = 0; i < axis; ++i) outer *= shape[i];
+    for (std::size_t i = axis + 1; i + 1 < shape.size(); ++i) inner *= shape[i];
+    if (outer == 1 && inner == 1) return along(0, to, from);
+    for (std::int64_t i = 0; i < outer; ++i) {
+      const Taken target = rows_of(o, to, o.results[0], i * inner, inner, shape.back());
+      const auto source = [&](std::int64_t row, std::int64_t rows) {
+        return rows_of(o, from, o.operands[0], i * shape[axis] * inner + row, rows, shape.back());
+      };
+      if (inner == 1) {
+        along(0, target, source(0, shape[axis]));
+        continue;
+      }
+      copy(o, target, source(0, inner));
+      for (std::int64_t j = 1; j < shape[axis]; ++j) {
+        emit_vector(o, Op::core_vector, target, {target, source(j * inner, inner)},
+                    {{Key::function, function}});
+      }
+    }
+  }
+  // Of its coordinate along an axis: the two axes of the tile have to count it.
+  std::int64_t counted_axis(const Operation& o) const {
+    const std::vector<std::int64_t>& shape = tile_.type(o.results[0]).shape;
+    const auto axis = static_cast<std::size_t>(o.attributes.integer(Key::axis));
+    if (axis + 1 == shape.size()) return 1;
+    for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
+      if (i != axis && shape[i] != 1) {
+        refuse(o, "an iota along one of several axes of rows",
+               "count along the only one, or the last");
+      }
+    }
+    return 0;
+  }
+  // By global memory, where nobody asks in which shape elements were written.
+  void reshape(const Operation& o) {
+    CoreRoute& route = *std::find_if(routes_.begin(), routes_.end(), [&](const CoreRoute& each) {
+      return each.base == o.results[0] && each.start == Start::reshape;
+    });
+    CoreStop &first = route.stops.front(), &last = route.stops.back();
+    begin_write(first);
+    if (vector_here()) {
+      copy(o, {(*first.memory)[*first.written], &first, ir::kNoValue}, taken(o.operands[0]));
+    }
+    end_write(first);
+    advance(route);
+    make(o, o.results[0], [&](const Taken& to) {
+      begin_read(last);
+      copy(o, to, {(*last.memory)[*last.read], &last, ir::kNoValue});
+      end_read(last);
+    });
   }
   void vector_operation(const Operation& o) {
     make(o, o.results[0], [&](const Taken& to) {
       std::vector<Taken> of;
       for (const ValueId operand : o.operands) of.push_back(taken(operand));
       if (o.op == Op::splat) return copy(o, to, of.front());
-      if (o.op == Op::reduce) {
-        return emit_vector(o, Op::core_reduce, to, of,
-                           {{Key::function, o.attributes.function()},
-                            {Key::axis, o.attributes.integer(Key::axis)}});
-      }
+      if (o.op == Op::reduce) return reduce(o, to, of.front());
       if (o.op == Op::iota) {
-        const bool moved =
-            o.attributes.integer(Key::axis) == 0 && is_split(tiles_.extent(o.results[0]));
+        const std::int64_t axis = counted_axis(o);
+        const bool moved = axis == 0 && is_split(tiles_.extent(o.results[0]));
         const Index first =
             moved ? *instance_ * static_cast<int>(part_of(tiles_.extent(o.results[0])).rows)
                   : Index(0);
         return emit_vector(o, Op::core_iota, to, {{std::nullopt, nullptr, values_.id(first)}},
-                           {{Key::axis, o.attributes.integer(Key::axis)}});
+                           {{Key::axis, axis}});
       }
       if (!ir::info(o.op).elementwise()) {
         refuse(o, vector_.unit + " has no " + std::string(ir::info(o.op).name));
       }
-      check_extents(o);
+      if (tiles_.stretches_inside(o)) return by_first_axis(o, to, of);
       emit_vector(o, Op::core_vector, to, of, {{Key::function, o.op}});
     });
   }
@@ -283,6 +369,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     if (o.results.size() != 1) refuse(o, std::string(ir::info(o.op).name) + " is no work of units");
     if (!tiles_.is_tile(o.results[0])) return repeat(o, o.attributes);
     const ValueId base = tiles_.seen(o.results[0]).base;
+    if (tiles_.moves_elements(o)) return reshape(o);
     if (base == o.results[0] && !tiles_.is_number(base)) vector_operation(o);
   }
 

@@ -109,6 +109,28 @@ bool CoreTiles::only_moved(ValueId value) const {
   });
 }
 
+bool CoreTiles::only_stored(ValueId value) const {
+  return std::all_of(raw_[value].begin(), raw_[value].end(), [&](const Raw& raw) {
+    return raw.by->op == Op::reshape ? only_stored(raw.by->results[0]) : raw.by->op == Op::store;
+  });
+}
+
+bool CoreTiles::moves_elements(const Operation& o) const {
+  return o.op == Op::reshape && is_tile(o.results[0]) && seen_[o.results[0]].base == o.results[0];
+}
+
+bool CoreTiles::stretches_inside(const Operation& o) const {
+  if (!ir::info(o.op).elementwise() || o.results.size() != 1 || !is_tile(o.results[0]))
+    return false;
+  const Extent2 result = extents_[o.results[0]];
+  return std::any_of(o.operands.begin(), o.operands.end(), [&](ValueId operand) {
+    if (!is_tile(operand)) return false;
+    const Extent2 own = extents_[operand];
+    return (own.rows != result.rows && own.rows != 1) ||
+           (own.columns != result.columns && own.columns != 1);
+  });
+}
+
 void CoreTiles::alias(const Operation& o, const target::Core& core) {
   if (o.op != Op::transpose && o.op != Op::reshape && o.op != Op::cast) return;
   if (!is_tile(o.results[0])) return;
@@ -122,16 +144,20 @@ void CoreTiles::alias(const Operation& o, const target::Core& core) {
   }
   if (o.op == Op::reshape) {
     const Extent2 wanted = two_axes(tile_.type(result).shape), have = extents_[o.operands[0]];
-    // Elements keep their places where only the number of axes changes, or a column lies as a row.
-    const bool is_vector = std::min(have.rows, have.columns) == 1;
-    if (wanted != have && !is_vector) return;
+    const auto is_vector = [](Extent2 extent) {
+      return std::min(extent.rows, extent.columns) == 1;
+    };
+    // A load brings a row, or a matrix, as a column where all take it so.
+    const Operation* load = made_[from.base];
+    const bool loads = load != nullptr && load->op == Op::load && !from.turned &&
+                       o.operands[0] == from.base && raw_[from.base].size() == 1 &&
+                       is_vector(wanted);
+    // Else elements keep their places where only the number of axes changes, or where a store takes
+    // a row as a column.
+    if (wanted != have && !loads && !(is_vector(have) && only_stored(result))) return;
     seen_[result] = from;
     extents_[result] = have;
-    const Operation* load = made_[from.base];
-    const bool loads = load != nullptr && load->op == Op::load && !from.turned;
-    if (wanted != have && loads && raw_[from.base].front().by == &o) {
-      extents_[from.base] = extents_[result] = wanted;
-    }
+    if (wanted != have && loads) extents_[from.base] = extents_[result] = wanted;
     return;
   }
   // A product's result is converted by the way that it takes, where all of it is.

@@ -54,6 +54,11 @@ class CoreTiles {
   bool adds_by_itself(const ir::Operation& dot) const;
   // A scalar in every element, which operations take as it is.
   bool is_number(ir::ValueId base) const;
+  // A computed tile in another shape, whose elements lie elsewhere there.
+  bool moves_elements(const ir::Operation& o) const;
+  // Elementwise work of several axes of rows, of which an operand has one alone: what two axes do
+  // not show.
+  bool stretches_inside(const ir::Operation& o) const;
   // Whether a condition is what was computed, each row's own.
   const ir::Operation* computed_condition(const ir::Operation& if_then) const;
   bool has_tiles(const ir::Operation& o) const { return with_tiles_.count(&o) != 0; }
@@ -64,6 +69,7 @@ class CoreTiles {
   bool is_zero(ir::ValueId value) const;
   bool is_accumulating(const ir::Operation& loop) const;
   bool only_moved(ir::ValueId value) const;
+  bool only_stored(ir::ValueId value) const;
   void alias(const ir::Operation& o, const target::Core& core);
   void use(const ir::Operation& o);
   // Whether other operands than a number are as large as the result, which has its extent of them.

@@ -55,6 +55,13 @@ struct CoreUnit {
   bool orders_itself = false;
 };
 
+// Pieces of so many bytes lie in groups of banks in turn, each of which serves one read a cycle:
+// operands of one instruction that begin in the same groups wait for each other.
+struct CoreBanks {
+  int groups = 0;  // 0: none wait
+  std::int64_t bytes = 0;
+};
+
 struct CoreSpace {
   std::string name;
   std::string sequencer;     // each has one of its own; empty: the core's
@@ -62,6 +69,7 @@ struct CoreSpace {
   int partitions = 1;        // more: row r of a matrix lies in partition r
   std::int64_t granule = 0;  // bytes: of which matrices and windows begin at multiples
   const CoreLayout* layout = nullptr;
+  CoreBanks banks = {};
 };
 
 // One way for values, by one unit. Empty names are global memory.
@@ -77,6 +85,11 @@ struct CoreMove {
   std::int64_t rows = 0, columns = 0;  // of one instruction, at most
   double bytes = 0;                    // a cycle
   int start = 0;                       // cycles
+  // Between a memory and a tensor's part of three axes, of one instruction, at most: matrices whose
+  // rows lie below each other.
+  std::int64_t matrices = 1;
+  // Of an instruction: with fewer bytes it takes longer to start than to move them.
+  std::int64_t efficient = 0;
 };
 
 // Result = left x right, or added to what the result holds.

@@ -18,8 +18,9 @@ CoreOperand CoreOperands::window(ir::ValueId window) const {
 }
 
 CoreOperand CoreOperands::part(const ir::Parameter& tensor, const ir::Operation& copy) const {
-  const ir::Extent2 extent = ir::box_extent(copy.attributes.integers(ir::Key::sizes));
-  return {nullptr, {extent.rows, extent.columns, tensor.dtype}, false};
+  const std::vector<std::int64_t>& sizes = copy.attributes.integers(ir::Key::sizes);
+  const ir::Extent2 extent = ir::box_extent(sizes);
+  return {nullptr, {extent.rows, extent.columns, tensor.dtype}, false, ir::box_matrices(sizes)};
 }
 
 const CoreSpace& CoreOperands::space_of(ir::ValueId memory) const {

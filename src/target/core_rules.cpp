@@ -100,6 +100,12 @@ CoreProblem find_move(const Core& core, const CoreOperand& to, const CoreOperand
                         space_text(core, from), space_text(core, to)),
             list.empty() ? "move it as it is" : "it converts " + list};
   }
+  const std::int64_t matrices = std::max(to.matrices, from.matrices);
+  if (matrices > found->matrices) {
+    return {fmt::format("{} matrices whose rows lie below each other", matrices),
+            fmt::format("{} takes at most {} from {} to {}: move them one by one", found->unit,
+                        found->matrices, space_text(core, from), space_text(core, to))};
+  }
   // As it lies in the memory, or in the first of them.
   const Matrix& lying = (to.space != nullptr ? to : from).lying;
   return check_extents(found->rows, found->columns, {lying.rows, lying.columns}, found->unit);

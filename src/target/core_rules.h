@@ -22,6 +22,7 @@ struct CoreOperand {
   const CoreSpace* space = nullptr;
   Matrix lying;  // the window's, as it lies in memory
   bool transposed = false;
+  std::int64_t matrices = 1;  // of a tensor's part, below each other
 
   std::string_view name() const { return space ? std::string_view(space->name) : ""; }
   ir::Extent2 seen() const {

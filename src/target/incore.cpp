@@ -70,15 +70,15 @@ Target incore() {
               {"Left", "cube", 64 * kKib, 1, 512, &fractal_rows_layout()},
               {"Right", "cube", 64 * kKib, 1, 512, &fractal_turned_layout()},
               {"Acc", "cube", 128 * kKib, 1, 64, &square_columns_layout()},
-              {"Vec", "vector", 192 * kKib, 1, 32, &rows_layout()}};
+              {"Vec", "vector", 192 * kKib, 1, 32, &rows_layout(), {16, 32}}};
   c.moves = {
-      {"", "Mat", "MTE2", false, {}, 32, 16384, 65535, 37, 300},
+      {"", "Mat", "MTE2", false, {}, 32, 16384, 65535, 37, 300, 4095, 16 * kKib},
       {"Mat", "Left", "MTE1", true, {}, 0, 4096, 4096, 256, 28},
       {"Mat", "Right", "MTE1", true, {}, 0, 4096, 4096, 128, 28},
-      {"Acc", "", "FIX", false, {{f32, f16}, {f32, bf16}}, 0, 4096, 4096, 128, 40},
+      {"Acc", "", "FIX", false, {{f32, f16}, {f32, bf16}}, 0, 4096, 4096, 128, 40, 4095},
       {"Acc", "Mat", "FIX", false, {{f32, f16}, {f32, bf16}}, 0, 4096, 4096, 128, 20},
-      {"", "Vec", "VMTE2", false, {}, 32, 4095, 65535, 37, 300},
-      {"Vec", "", "VMTE3", false, {}, 0, 4095, 65535, 37, 200},
+      {"", "Vec", "VMTE2", false, {}, 32, 4095, 65535, 37, 300, 4095, 16 * kKib},
+      {"Vec", "", "VMTE3", false, {}, 0, 4095, 65535, 37, 200, 4095, 16 * kKib},
   };
   c.products = {fractal_product()};
   c.functions = vector_functions({{"V", {"Vec"}, {"Vec"}, false, 256, 20},

@@ -23,8 +23,8 @@ Target incore_partitions() {
   c.spaces = {{"SBUF", "", 192 * kPartitionKib, 128, 32, &partitions_layout()},
               {"PSUM", "", 16 * kPartitionKib, 128, 64, &partitions_layout()}};
   c.moves = {
-      {"", "SBUF", "load", true, {}, 0, 128, 65535, 128, 1400},
-      {"SBUF", "", "store", false, {}, 0, 128, 65535, 128, 1400},
+      {"", "SBUF", "load", true, {}, 0, 128, 65535, 128, 1400, 4095, 64 * kPartitionKib},
+      {"SBUF", "", "store", false, {}, 0, 128, 65535, 128, 1400, 4095, 64 * kPartitionKib},
       {"PSUM", "SBUF", "vector", false, {{f32, f16}, {f32, bf16}}, 0, 128, 4096, 512, 60},
       {"PSUM", "SBUF", "scalar", false, {{f32, f16}, {f32, bf16}}, 0, 128, 4096, 512, 60},
   };

@@ -22,14 +22,14 @@ Target incore_unified() {
               {"Acc", "core", 256 * kUnifiedKib, 1, 64, &square_columns_layout()},
               {"Vec", "core", 256 * kUnifiedKib, 1, 32, &rows_layout()}};
   c.moves = {
-      {"", "Mat", "MTE2", false, {}, 32, 16384, 65535, 64, 300},
-      {"", "Vec", "MTE2", false, {}, 32, 4095, 65535, 64, 300},
+      {"", "Mat", "MTE2", false, {}, 32, 16384, 65535, 64, 300, 4095, 16 * kUnifiedKib},
+      {"", "Vec", "MTE2", false, {}, 32, 4095, 65535, 64, 300, 4095, 16 * kUnifiedKib},
       {"Mat", "Left", "MTE1", true, {}, 0, 4096, 4096, 256, 28},
       {"Mat", "Right", "MTE1", true, {}, 0, 4096, 4096, 128, 28},
-      {"Acc", "", "FIX", false, {{f32, f16}, {f32, bf16}}, 0, 4096, 4096, 128, 40},
+      {"Acc", "", "FIX", false, {{f32, f16}, {f32, bf16}}, 0, 4096, 4096, 128, 40, 4095},
       {"Acc", "Vec", "FIX", false, {{f32, f16}, {f32, bf16}}, 0, 4096, 4096, 128, 20},
       {"Vec", "Mat", "MTE3", false, {}, 0, 4095, 65535, 128, 40},
-      {"Vec", "", "MTE3", false, {}, 0, 4095, 65535, 64, 200},
+      {"Vec", "", "MTE3", false, {}, 0, 4095, 65535, 64, 200, 4095, 16 * kUnifiedKib},
   };
   c.products = {fractal_product()};
   // Vector work goes through registers there, in order.

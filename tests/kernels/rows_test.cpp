@@ -118,6 +118,10 @@ TEST(RowsTest, WhatTheyRefuse) {
               HasSubstr("smoothing is 2"));
   EXPECT_THAT(test::usage_error_of([] { kernels::rotary({.dim = 64, .half = 33}); }),
               HasSubstr("half is 33, and dim is 64"));
+  EXPECT_THAT(test::usage_error_of([] {
+                library::make_workload(find_kernel("rotary"), {"table=0", "positions=true"}, {}, 0);
+              }),
+              HasSubstr("table is 0, and positions are drawn below it"));
   // A row that is longer than what is read at once.
   HostTensor X = HostTensor::zeros(bf16, {1, 9}), Y = X;
   kernels::Softmax whole;

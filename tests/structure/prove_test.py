@@ -91,8 +91,12 @@ class Cores(unittest.TestCase):
         self.assertEqual(of_cores[0].set, [])
 
     def test_a_program_that_reads_is_told_what(self):
-        self.assertIn("lengths=uniform:0:150",
-                      prove.Subject("x/paged_attention_incore.twp", [], True).set)
+        with tempfile.TemporaryDirectory() as folder:
+            prove.write_lengths(folder)
+            path = pathlib.Path(folder, "lengths.npy")
+            self.assertIn(f"lengths={path}",
+                          prove.Subject("x/paged_attention_incore.twp", [], True).set)
+            self.assertEqual(len(path.read_bytes()), 128 + 4 * len(prove.LENGTHS))
         self.assertEqual(prove.Subject("x/other.twp", [], True).set, [])
 
 

@@ -167,7 +167,7 @@ TEST(IncoreProgram, SeededFaultsAreFound) {
   }
   EXPECT_EQ(kinds, (std::set<int>{31, 58, 59, 60}));
   using Verdict = checks::MutantResult::Verdict;
-  for (const checks::MutantResult& result : checks::prove_cores(kernels, cases, how, changes)) {
+  for (const checks::MutantResult& result : checks::prove_cores(kernels, cases, {}, how, changes)) {
     SCOPED_TRACE(std::to_string(result.kind->number) + " " + result.mutant.operation + " " +
                  result.mutant.change);
     EXPECT_NE(result.verdict, Verdict::undecided) << result.reason;

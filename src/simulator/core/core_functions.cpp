@@ -98,13 +98,8 @@ CoreValues converted(const CoreValues& values, DType dtype, SourceLocation where
   return result;
 }
 
-void multiply(const CoreValues& left, const CoreValues& right, std::int64_t k, bool accumulate,
-              CoreValues& result) {
+void multiply(const CoreValues& left, const CoreValues& right, std::int64_t k, CoreValues& result) {
   const std::int64_t m = result.extent.rows, n = result.extent.columns;
-  if (!accumulate) {
-    std::fill(result.real.begin(), result.real.end(), 0.0f);
-    std::fill(result.origin.begin(), result.origin.end(), std::uint8_t{0});
-  }
   multiply_add<float>(m, n, k, {left.real.data(), left.extent.columns},
                       {right.real.data(), right.extent.columns}, {result.real.data(), n});
   std::vector<std::uint8_t> rows(m, 0), columns(n, 0);

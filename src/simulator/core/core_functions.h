@@ -9,9 +9,8 @@ namespace tilewright::simulator {
 
 // Of another dtype.
 CoreValues converted(const CoreValues& values, DType dtype, SourceLocation where);
-// result = left x right over the first k, or added to what it holds.
-void multiply(const CoreValues& left, const CoreValues& right, std::int64_t k, bool accumulate,
-              CoreValues& result);
+// Adds left x right, over the first k, to the result.
+void multiply(const CoreValues& left, const CoreValues& right, std::int64_t k, CoreValues& result);
 // An operand of a function: a matrix, or a number where it is null.
 struct CoreOperandValue {
   const CoreValues* values = nullptr;

@@ -59,39 +59,34 @@ std::vector<std::int64_t> CoreGlobal::elements(const CoreItem& item) const {
   const TensorArgument& tensor = tensor_of(item);
   const std::vector<std::int64_t>& sizes = copy_of(item).attributes.integers(ir::Key::sizes);
   const std::size_t rank = sizes.size();
-  const ir::Extent2 extent = ir::box_extent(sizes);
-  std::int64_t origin = 0;
-  bool exists = true;
-  // The axis of rows, where there are two, and that of columns.
-  std::size_t axes[2] = {rank, rank};
+  std::vector<std::int64_t> list{0}, longer;
   for (std::size_t axis = 0; axis < rank; ++axis) {
     const std::int64_t start = item.bounds[axis];
-    if (sizes[axis] != 0) {
-      axes[0] = axes[1];
-      axes[1] = axis;
-      continue;
+    const std::int64_t limit = std::min(item.bounds[rank + axis], tensor.shape[axis]);
+    const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);  // 0: indexed away
+    longer.clear();
+    longer.reserve(list.size() * static_cast<std::size_t>(size));
+    for (const std::int64_t origin : list) {
+      for (std::int64_t at = start; at < start + size; ++at) {
+        const bool exists = origin >= 0 && at >= 0 && at < limit;
+        longer.push_back(exists ? origin + at * tensor.strides[axis] : -1);
+      }
     }
-    exists = exists && start >= 0 && start < std::min(item.bounds[rank + axis], tensor.shape[axis]);
-    origin += start * tensor.strides[axis];
-  }
-  // -1 where it does not exist.
-  const auto step = [&](std::size_t axis, std::int64_t i) -> std::int64_t {
-    if (axis == rank) return 0;
-    const std::int64_t at = item.bounds[axis] + i;
-    const bool is_there = at >= 0 && at < std::min(item.bounds[rank + axis], tensor.shape[axis]);
-    return is_there ? at * tensor.strides[axis] : -1;
-  };
-  std::vector<std::int64_t> list(static_cast<std::size_t>(extent.rows * extent.columns), -1);
-  if (!exists) return list;
-  for (std::int64_t row = 0; row < extent.rows; ++row) {
-    const std::int64_t rows = step(axes[0], row);
-    if (rows < 0) continue;
-    for (std::int64_t column = 0; column < extent.columns; ++column) {
-      const std::int64_t columns = step(axes[1], column);
-      if (columns >= 0) list[row * extent.columns + column] = origin + rows + columns;
-    }
+    list.swap(longer);
   }
   return list;
+}
+
+std::string CoreGlobal::index_outside(const CoreItem& item) const {
+  const TensorArgument& tensor = tensor_of(item);
+  const std::vector<std::int64_t>& sizes = copy_of(item).attributes.integers(ir::Key::sizes);
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    const std::int64_t index = item.bounds[axis];
+    if (sizes[axis] != 0 || (index >= 0 && index < tensor.shape[axis])) continue;
+    return fmt::format("index {} on axis {} of {}, whose size is {}", index, axis, tensor.name,
+                       tensor.shape[axis]);
+  }
+  return "";
 }
 
 void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
@@ -105,13 +100,15 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
   }
   Written* written = written_of(item);
   if (written == nullptr) return;
+  CoreAgent own = by;
+  own.writes = writes;
   const auto conflicts = [&](const Access& access) {
     if (!access.agent.is_there()) return false;
     if (access.block != block) return true;
     return known[access.agent.queue] < access.agent.number && !access.agent.is(by);
   };
   const auto report = [&](const Access& access) {
-    Fault fault = race(launch_, by, access.agent, tensor_of(item).name, writes);
+    Fault fault = race(launch_, own, access.agent, tensor_of(item).name);
     if (access.block != block) {
       fault.message =
           fmt::format("{}: {} in block {} and {} in block {} touch one element of {}",
@@ -127,13 +124,13 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
     std::vector<Access>& readers = written->readers[element];
     if (conflicts(writer)) return report(writer);
     if (!writes) {
-      if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, by});
+      if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, own});
       continue;
     }
     const auto reader = std::find_if(readers.begin(), readers.end(), conflicts);
     if (reader != readers.end()) return report(*reader);
     readers.clear();
-    writer = {block, by};
+    writer = {block, own};
   }
 }
 
@@ -181,7 +178,8 @@ void CoreGlobal::write(const CoreItem& item, const std::vector<std::int64_t>& el
       fault.message =
           fmt::format("{}: {} writes an element of {} that was made of {}", launch_.kernel.name,
                       text_of(copy_of(item)), tensor.name, origins.text(origin));
-      fault.missing = "a move or a fill that writes it first";
+      fault.missing =
+          "a move or a fill that writes it, and where another unit does that, an event behind it";
       return log.add(std::move(fault));
     }
   }

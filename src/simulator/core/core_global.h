@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "simulator/core/core_memory.h"
@@ -21,6 +22,8 @@ class CoreGlobal {
   // Elements of the part of a tensor that an instruction names: where they lie, row-major in the
   // part, and -1 for those that do not exist. Raises a fault for one that is indexed away outside.
   std::vector<std::int64_t> elements(const CoreItem& item) const;
+  // Of a load that finds nothing, since an index lies outside of its axis: which. Else empty.
+  std::string index_outside(const CoreItem& item) const;
   void order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
              std::int64_t block, const CoreAgent& by, const CoreClock& known, FaultLog& log);
   CoreValues read(const CoreItem& item, const std::vector<std::int64_t>& elements,

@@ -9,7 +9,6 @@
 
 #include "simulator/core/core_global.h"
 #include "simulator/core/core_stream.h"
-#include "simulator/core/core_work.h"
 #include "simulator/machine/recorder.h"
 #include "support/diagnostic.h"
 
@@ -405,11 +404,18 @@ class BlockRun {
                                            fmt::format("{} of core {}", queue_text(queue), number_),
                                            block_, at, queue.free_from, end});
     }
-    spans_.push_back({queue.unit, at, queue.free_from});
+    spans_.push_back({queue.unit, at, queue.free_from, cycles});
     if (!work_.is_inside(item)) return at;
     if (options_.check_order) {
-      work_.order(queue.instance, item, {queue.number, number, item.operation, queue.unit},
-                  queue.known);
+      const std::size_t issuer = issuer_of(core_.units[queue.unit].sequencer, queue.instance);
+      CoreAgent by;
+      by.queue = queue.number;
+      by.number = number;
+      by.operation = item.operation;
+      by.unit = static_cast<std::int16_t>(queue.unit);
+      by.issuer = static_cast<std::int8_t>(issuer);
+      by.issued = static_cast<std::int32_t>(&item - issuers_[issuer].items.data());
+      work_.order(queue.instance, item, by, queue.known);
     }
     queue.under_way.push_back({&item, number});
     return at;
@@ -510,6 +516,8 @@ UnitUse use_of(const Core& core, int number, std::size_t cores, std::int64_t cyc
     if (span.unit != number) continue;
     ++use.instructions;
     use.busy += span.to - span.from;
+    use.conflicts += span.cycles.conflicts;
+    use.short_moves += span.cycles.is_short;
     for (std::int64_t part = 0; part < kParts; ++part) {
       const std::int64_t from = cycles * part / kParts, to = cycles * (part + 1) / kParts;
       use.over_time[part] +=

@@ -6,6 +6,7 @@
 
 #include "ir/ir.h"
 #include "simulator/core/core_global.h"
+#include "simulator/core/core_work.h"
 #include "simulator/machine/fault_log.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
@@ -38,6 +39,7 @@ class CoreDevice {
   struct Span {
     int unit = 0;  // in the record
     std::int64_t from = 0, to = 0;
+    CoreCycles cycles;
   };
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
@@ -47,7 +48,8 @@ bool is_known(const CoreAgent& agent, const CoreClock& known) {
 
 }  // namespace
 
-CoreAgent CoreOrder::read(std::size_t cell, const CoreAgent& by, const CoreClock& known) {
+CoreAgent CoreOrder::read(std::size_t cell, CoreAgent by, const CoreClock& known) {
+  by.writes = false;
   const CoreAgent& writer = writers_[cell];
   // What reads and writes a place does so itself.
   if (!is_known(writer, known) && !writer.is(by)) return writer;
@@ -55,7 +57,8 @@ CoreAgent CoreOrder::read(std::size_t cell, const CoreAgent& by, const CoreClock
   return {};
 }
 
-CoreAgent CoreOrder::write(std::size_t cell, const CoreAgent& by, const CoreClock& known) {
+CoreAgent CoreOrder::write(std::size_t cell, CoreAgent by, const CoreClock& known) {
+  by.writes = true;
   CoreAgent& writer = writers_[cell];
   if (!is_known(writer, known) && !writer.is(by)) return writer;
   for (std::size_t queue = 0; queue < queues_; ++queue) {
@@ -67,8 +70,8 @@ CoreAgent CoreOrder::write(std::size_t cell, const CoreAgent& by, const CoreCloc
   return {};
 }
 
-Fault race(const CoreLaunch& launch, const CoreAgent& second, const CoreAgent& first,
-           const std::string& place, bool second_writes) {
+Fault race(const CoreLaunch& launch, CoreAgent second, CoreAgent first, const std::string& place) {
+  if (first.issuer == second.issuer && second.issued < first.issued) std::swap(first, second);
   const target::Core& core = launch.core;
   const std::string &from = core.units[first.unit].name, &to = core.units[second.unit].name;
   Fault fault;
@@ -77,7 +80,7 @@ Fault race(const CoreLaunch& launch, const CoreAgent& second, const CoreAgent& f
   fault.second = first.operation->where;
   fault.message = fmt::format(
       "{}: {} ({}) {} {} before {} ({}) is over", launch.kernel.name, text_of(*second.operation),
-      to, second_writes ? "may write" : "may read", place, text_of(*first.operation), from);
+      to, second.writes ? "may write" : "may read", place, text_of(*first.operation), from);
   if (first.queue == second.queue) {
     fault.missing = fmt::format("unit_barrier(\"{}\") between the two", to);
   } else if (core.event(from, to) != nullptr) {
@@ -199,7 +202,9 @@ void CoreMemories::order(const CoreWindowAt& window, bool writes, const CoreAgen
     const std::string of = fmt::format(
         "{}{} ({})", place.operation->attributes.text(ir::Key::name),
         place.stages > 1 ? fmt::format("[stage {}]", window.stage) : "", place.space->name);
-    log.add(race(launch_, by, other, of, writes));
+    CoreAgent own = by;
+    own.writes = writes;
+    log.add(race(launch_, own, other, of));
     return;
   }
 }
@@ -243,6 +248,16 @@ CoreValues CoreMemories::read(const CoreWindowAt& window, const CoreItem& reader
     }
   }
   return values;
+}
+
+void CoreMemories::blame(const CoreWindowAt& window, std::uint8_t origin) {
+  const auto bytes = static_cast<std::size_t>(size_of(launch_.places[window.place].matrix.dtype));
+  Space& space = space_of(window);
+  for (const std::int64_t address : lying(window).addresses) {
+    if (space.origin[address] != Origins::kUnwritten) continue;
+    std::memset(&space.origin[address], origin, bytes);
+    std::fill_n(&space.place[address], bytes, static_cast<std::int16_t>(window.place));
+  }
 }
 
 void CoreMemories::write(const CoreWindowAt& window, const CoreValues& values,

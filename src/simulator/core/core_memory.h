@@ -18,9 +18,12 @@ namespace tilewright::simulator {
 // An instruction that has started: its queue's number, and its own in that.
 struct CoreAgent {
   int queue = -1;
+  std::int32_t issued = 0;  // as which of its sequencer's instructions
   std::int64_t number = 0;  // from 1 on
   const ir::Operation* operation = nullptr;
-  int unit = 0;
+  std::int16_t unit = 0;
+  std::int8_t issuer = -1;  // the sequencer's instance
+  bool writes = false;      // what the access was
   bool is_there() const { return operation != nullptr; }
   bool is(const CoreAgent& other) const { return queue == other.queue && number == other.number; }
 };
@@ -67,8 +70,8 @@ class CoreOrder {
  public:
   CoreOrder(std::size_t cells, std::size_t queues);
   // The agent that it conflicts with; one that is not there where there is none.
-  CoreAgent read(std::size_t cell, const CoreAgent& by, const CoreClock& known);
-  CoreAgent write(std::size_t cell, const CoreAgent& by, const CoreClock& known);
+  CoreAgent read(std::size_t cell, CoreAgent by, const CoreClock& known);
+  CoreAgent write(std::size_t cell, CoreAgent by, const CoreClock& known);
 
  private:
   std::size_t queues_;
@@ -92,6 +95,8 @@ class CoreMemories {
   void order(const CoreWindowAt& window, bool writes, const CoreAgent& by, const CoreClock& known,
              FaultLog& log);
   CoreValues read(const CoreWindowAt& window, const CoreItem& reader);
+  // Elements that nobody has written have this origin from now on.
+  void blame(const CoreWindowAt& window, std::uint8_t origin);
   // Those elements that `exists` says, or all.
   void write(const CoreWindowAt& window, const CoreValues& values,
              const std::vector<bool>* exists = nullptr);
@@ -124,8 +129,8 @@ class CoreMemories {
   std::map<Key, Lying> lying_;
 };
 
-// The fault of two accesses in no order.
-Fault race(const CoreLaunch& launch, const CoreAgent& second, const CoreAgent& first,
-           const std::string& place, bool second_writes);
+// The fault of two accesses in no order, of which this one came second. Of one sequencer the author
+// wrote them in the order in which it has issued them.
+Fault race(const CoreLaunch& launch, CoreAgent second, CoreAgent first, const std::string& place);
 
 }  // namespace tilewright::simulator

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace tilewright::simulator {
@@ -152,7 +153,8 @@ CoreCycles CoreWork::cycles_of(const CoreItem& item) const {
   };
   if (ir::info(item.operation->op).family == ir::Family::core_copy) {
     const target::CoreMove& move = move_of(item);
-    return {divided(bytes(item.windows.size() - 1), move.bytes), move.start};
+    const double moved = bytes(item.windows.size() - 1);
+    return {divided(moved, move.bytes), move.start, 0, moved < static_cast<double>(move.efficient)};
   }
   if (item.operation->op == Op::core_matmul) {
     const target::CoreProduct& product = product_of(item);
@@ -171,7 +173,36 @@ CoreCycles CoreWork::cycles_of(const CoreItem& item) const {
   // Of the widest: a result of bool is small beside what was compared, and operands stretch.
   double widest = 0;
   for (std::size_t i = 0; i < item.windows.size(); ++i) widest = std::max(widest, bytes(i));
-  return {divided(widest, functions.bytes), functions.start};
+  const std::int64_t steps = divided(widest, functions.bytes);
+  const std::int64_t each = read_cycles(item, static_cast<std::int64_t>(functions.bytes));
+  return {steps * each, functions.start, steps * (each - 1)};
+}
+
+std::int64_t CoreWork::read_cycles(const CoreItem& item, std::int64_t bytes) const {
+  const auto size_of_window = [&](const CoreWindowAt& window) {
+    return window.lying.rows * window.lying.columns *
+           size_of(launch_.places[window.place].matrix.dtype);
+  };
+  std::int64_t largest = 0, most = 1;
+  for (std::size_t i = 1; i < item.windows.size(); ++i) {
+    largest = std::max(largest, size_of_window(item.windows[i]));
+  }
+  std::map<const target::CoreSpace*, std::vector<std::int64_t>> reads;  // of each group of banks
+  for (std::size_t i = 1; i < item.windows.size(); ++i) {
+    const CoreWindowAt& window = item.windows[i];
+    const CorePlace& place = launch_.places[window.place];
+    const target::CoreBanks& banks = place.space->banks;
+    // One that stretches is read once, and kept.
+    if (banks.groups == 0 || size_of_window(window) < largest) continue;
+    std::vector<std::int64_t>& served = reads[place.space];
+    served.resize(static_cast<std::size_t>(banks.groups));
+    const std::int64_t first = place.offset + window.stage * place.stage_bytes +
+                               place.space->layout->offset(place.matrix, window.row, window.column);
+    for (std::int64_t at = 0; at < std::min(bytes, largest); at += banks.bytes) {
+      most = std::max(most, ++served[(first + at) / banks.bytes % banks.groups]);
+    }
+  }
+  return most;
 }
 
 void CoreWork::execute(std::int64_t instance, const CoreItem& item) {
@@ -195,7 +226,7 @@ void CoreWork::execute(std::int64_t instance, const CoreItem& item) {
   CoreValues result(item.windows[0].seen(), dtype_of(0));
   if (o.op == Op::core_matmul) {
     if (adds(item)) result = read(0);
-    multiply(read(1), read(2), summed(item), adds(item), result);
+    multiply(read(1), read(2), summed(item), result);
   } else if (o.op == Op::core_vector) {
     function(instance, item, result);
   } else if (o.op == Op::core_reduce) {
@@ -235,9 +266,15 @@ void CoreWork::load(std::int64_t instance, const CoreItem& item) {
       written[row * columns + column] = true;  // with the zeros that the values began with
     }
   }
-  const DType to = launch_.places[item.windows[0].place].matrix.dtype;
-  memories(instance, item.windows[0])
-      .write(item.windows[0], converted(values, to, item.operation->where), &written);
+  const CoreWindowAt& window = item.windows[0];
+  CoreMemories& own = memories(instance, window);
+  const DType to = launch_.places[window.place].matrix.dtype;
+  own.write(window, converted(values, to, item.operation->where), &written);
+  if (const std::string outside = global_.index_outside(item); !outside.empty()) {
+    own.blame(window, origins_.of(item, fmt::format("{}, for which {} found nothing: {}",
+                                                    own.element_text(window, 0, 0),
+                                                    text_of(*item.operation), outside)));
+  }
 }
 
 void CoreWork::function(std::int64_t instance, const CoreItem& item, CoreValues& result) {

@@ -15,6 +15,8 @@ namespace tilewright::simulator {
 // Modelled time of what a unit does: how long it is busy, and how long its result is on the way.
 struct CoreCycles {
   std::int64_t busy = 0, start = 0;
+  std::int64_t conflicts = 0;  // of the busy ones, in which operands waited for each other's banks
+  bool is_short = false;       // less than makes a move efficient
 };
 
 // What the units of one block do: their accesses, and what comes of them.
@@ -39,6 +41,8 @@ class CoreWork {
   const target::CoreMove& move_of(const CoreItem& item) const;
   const target::CoreFunctions& functions_of(const CoreItem& item) const;
   std::int64_t summed(const CoreItem& item) const;
+  // How many cycles it takes to read so many bytes of each operand that is as large as the largest.
+  std::int64_t read_cycles(const CoreItem& item, std::int64_t bytes) const;
   // Of its result and its operands: it reads and writes element by element, in no order.
   void check_overlap(std::int64_t instance, const CoreItem& item);
   void load(std::int64_t instance, const CoreItem& item);

@@ -221,6 +221,8 @@ std::vector<Mutant> seed_places(const Sites& sites) {
   return mutants;
 }
 
+bool is_transfer(Op op) { return op == Op::core_load || op == Op::core_store; }
+
 std::vector<Mutant> seed_turned(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* site : sites.of(Op::window)) {
@@ -228,6 +230,14 @@ std::vector<Mutant> seed_turned(const Sites& sites) {
       ir::Attributes& attributes = operation_at(kernel, number).attributes;
       attributes.set(Key::transposed, 1 - attributes.integer_or(Key::transposed, 0));
     }));
+    const ir::Type& window = sites.kernel().type(site->operation->results[0]);
+    const std::vector<Use> uses = sites.uses(site->operation->results[0]);
+    const bool is_vector = std::min(window.shape[0], window.shape[1]) == 1;
+    if (is_vector && std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
+          return is_transfer(sites.at(use.site).op());
+        })) {
+      mutants.back().equivalent = "a row and a column of a tensor's elements have one order";
+    }
   }
   return mutants;
 }
@@ -282,8 +292,6 @@ std::vector<Mutant> seed_depth(const Sites& sites) {
   return mutants;
 }
 
-bool is_transfer(Op op) { return op == Op::core_load || op == Op::core_store; }
-
 // The number of the first operand that is a start of an axis.
 constexpr std::size_t kStarts = 2;
 
@@ -321,6 +329,8 @@ bool is_end(const Site& limit, const Dim& extent) {
   return is_constant(&limit) && extent.is_constant() && number_of(limit) >= extent.constant();
 }
 
+constexpr const char* kOneLater = "ends one later";
+
 std::vector<Mutant> seed_limits(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site& site : sites.all()) {
@@ -333,7 +343,7 @@ std::vector<Mutant> seed_limits(const Sites& sites) {
       mutants.push_back(changed(sites, site, fmt::format("ends one earlier on axis {}", axis),
                                 plus(operand, -1)));
       mutants.push_back(
-          changed(sites, site, fmt::format("ends one later on axis {}", axis), plus(operand, 1)));
+          changed(sites, site, fmt::format("{} on axis {}", kOneLater, axis), plus(operand, 1)));
       const Site* limit = sites.definition(site.operation->operands[operand]);
       if (limit != nullptr && parameter != nullptr && is_end(*limit, parameter->shape[axis])) {
         mutants.back().equivalent = "the tensor ends there by itself";
@@ -464,17 +474,16 @@ const std::vector<FaultKind>& core_fault_kinds() {
 
 bool is_left_out(const FaultKind& kind) { return kind.seed == seed_instructions; }
 
+bool takes_more(const Mutant& mutant) { return mutant.change.rfind(kOneLater, 0) == 0; }
+
 ir::Kernel without_result(const ir::Kernel& kernel, std::size_t number) {
   const Sites sites(kernel);
   const Operation& instruction = *sites.at(number).operation;
   const target::Core& core = core_of(sites);
-  if (!instruction.attributes.has(Key::unit)) return {};
-  const std::string unit = instruction.attributes.text(Key::unit);
-  const auto works = std::find_if(core.functions.begin(), core.functions.end(),
-                                  [&](const auto& f) { return f.unit == unit && !f.only_fills; });
   const bool computes = ir::info(instruction.op).family == ir::Family::core_compute &&
                         instruction.op != Op::core_matmul;
-  if (!computes || works == core.functions.end()) return {};
+  if (!computes) return {};
+  const std::string unit = instruction.attributes.text(Key::unit);
   const Site& window = *sites.definition(instruction.operands[0]);
   const Site& memory = *sites.definition(window.operation->operands[0]);
   ir::Kernel changed = kernel;

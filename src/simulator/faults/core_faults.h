@@ -12,8 +12,10 @@ const std::vector<FaultKind>& core_fault_kinds();
 
 // Whether instructions are left out.
 bool is_left_out(const FaultKind& kind);
-// The kernel with a copy of what nobody has written in place of an instruction of a unit that
-// computes: a run shows whether anything that reaches a result is made of what it makes. Without
+// Whether a part of a tensor has an end later than it should.
+bool takes_more(const Mutant& mutant);
+// The kernel with a copy of what nobody has written in place of an instruction that computes or
+// fills: a run shows whether anything that reaches a result is made of what it makes. Without
 // operations where the instruction is another.
 ir::Kernel without_result(const ir::Kernel& kernel, std::size_t site);
 

@@ -101,6 +101,8 @@ struct UnitUse {
   std::int64_t instances = 0;
   std::int64_t instructions = 0;
   std::int64_t busy = 0;                // cycles
+  std::int64_t conflicts = 0;           // of these, in which operands waited for each other's banks
+  std::int64_t short_moves = 0;         // instructions that move less than their way is made for
   std::vector<std::int64_t> over_time;  // the same of each of as many equal parts of the time
 };
 

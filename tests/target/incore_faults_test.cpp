@@ -1,0 +1,156 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "check/core_proof.h"
+#include "incore_products.h"
+#include "simulator/machine/machine.h"
+
+// What is seeded into kernels for cores with explicit memories is found, and called by its name.
+namespace tilewright::simulator {
+namespace {
+
+using ir::Key;
+using ir::Op;
+using ir::Operation;
+using testing::HasSubstr;
+
+TEST(IncoreFaults, AreFoundAtEverySite) {
+  // The last piece of k has one element: else it would be summed with one less, too.
+  std::vector<checks::CoreCase> cases;
+  for (const auto& [m, n, k] : {std::tuple{34, 50, 209}, {40, 50, 136}}) {
+    cases.push_back([m = m, n = n, k = k](const std::vector<ir::Kernel>& kernels,
+                                          MachineOptions options, const ProgramMutant*) {
+      Product product(m, n, k);
+      options.multiprocessors = 1;
+      checks::CoreRun made;
+      made.report = run_machine(kernels.front(), product.arguments(), options);
+      made.bits = checks::bits_of({product.C});
+      if (!product.is_right()) made.mismatch = "C";
+      return made;
+    });
+  }
+  checks::ProofOptions how;
+  how.schedules = 1;  // each finds the same
+  how.threads = 1;
+  using Verdict = checks::MutantResult::Verdict;
+  // A third of each kernel's. `simulate --faults` makes all of them.
+  how.parts = 3;
+  for (const ir::Kernel& machine : explicit_products()) {
+    int caught = 0;
+    for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, {}, how)) {
+      SCOPED_TRACE(machine.target + ": " + std::string(result.kind->name) + ": " +
+                   result.mutant.operation + " " + result.mutant.change);
+      EXPECT_NE(result.verdict, Verdict::undecided) << result.reason;
+      EXPECT_NE(result.verdict, Verdict::unreached);
+      // Ends that tensors have by themselves.
+      if (result.kind->number != 55) {
+        EXPECT_NE(result.verdict, Verdict::equivalent);
+      }
+      caught += result.verdict == Verdict::caught;
+      if (result.verdict != Verdict::caught || result.fault.kind == "mismatch") continue;
+      EXPECT_NE(result.fault.first.file, nullptr) << result.fault.message;
+    }
+    EXPECT_GE(caught, 25) << machine.target;
+    ++how.part;
+  }
+}
+
+// Of zeros no sum shows how it begins: other inputs show it.
+TEST(IncoreFaults, UnusualInputsShowWhatUsualOnesHide) {
+  const ir::Kernel machine = machine_form(partitions_product());
+  const auto case_of = [](bool is_zero) {
+    return [=](const std::vector<ir::Kernel>& kernels, const MachineOptions& options,
+               const ProgramMutant*) {
+      Product product(40, 50, 136);
+      if (is_zero) product.A = HostTensor::zeros(bf16, {40, 136});
+      checks::CoreRun made;
+      made.report = run_machine(kernels.front(), product.arguments(), options);
+      made.bits = checks::bits_of({product.C});
+      if (!is_zero && !product.is_right()) made.mismatch = "C";
+      return made;
+    };
+  };
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  how.mutants.emplace();
+  const std::vector<checks::MutantResult> all = checks::list_core_mutants({machine});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    // k one less.
+    if (all[i].kind->number == 53 && all[i].mutant.change == "sums one less") {
+      how.mutants->insert(i);
+    }
+  }
+  const auto result_of = [&](const std::vector<checks::UnusualCoreCase>& unusual) {
+    return checks::prove_cores({machine}, {case_of(true)}, unusual, how).front();
+  };
+  using Verdict = checks::MutantResult::Verdict;
+  EXPECT_EQ(result_of({}).verdict, Verdict::undecided);
+  const checks::MutantResult shown = result_of({{"A is as usual", case_of(false)}});
+  EXPECT_EQ(shown.verdict, Verdict::caught);
+  EXPECT_THAT(shown.fault.message, HasSubstr("(where A is as usual)"));
+}
+
+// The kinds that some schedule shows, and a message of each: what is found first hangs on it.
+std::map<std::string, std::string> messages(const ir::Kernel& mutant) {
+  std::map<std::string, std::string> found;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    Product product(70, 50, 200);
+    for (const Fault& fault : run_product(mutant, product, seed).faults) {
+      found[fault.kind] += fault.message + "\n" + fault.missing + "\n";
+    }
+  }
+  return found;
+}
+
+// What a fault is called, and which lines and fix it names.
+TEST(IncoreFaults, AreNamed) {
+  const ir::Kernel machine = example_product("incore", "cube");
+  const auto is_of = [](const Operation& o, const char* from, const char* to) {
+    return ir::info(o.op).family == ir::Family::core_event && o.op != Op::unit_barrier &&
+           o.attributes.text(Key::from) == from && o.attributes.text(Key::to) == to;
+  };
+  const auto without = [&](Op op, const char* from, const char* to, int site) {
+    ir::Kernel mutant = machine;
+    EXPECT_TRUE(
+        drop(mutant, site, [&](const Operation& o) { return o.op == op && is_of(o, from, to); }));
+    return messages(mutant);
+  };
+  const auto without_any = [&](const char* from, const char* to) {
+    ir::Kernel mutant = machine;
+    while (drop(mutant, 0, [&](const Operation& o) { return is_of(o, from, to); })) {
+    }
+    return messages(mutant);
+  };
+  // Nothing says that what is read has been loaded.
+  std::string message = without_any("MTE2", "MTE1")["race"];
+  EXPECT_THAT(message, HasSubstr("(MTE1) may read a[stage 0] (Mat) before "
+                                 "core_load at "));
+  EXPECT_THAT(message, HasSubstr("incore_gemm.cpp:44 (MTE2) is over"));
+  EXPECT_THAT(message, HasSubstr("an event from MTE2, set behind the first, to MTE1"));
+  // Nothing says that a stage is free again: one buffer late.
+  message = without_any("MTE1", "MTE2")["race"];
+  EXPECT_THAT(message, HasSubstr("(MTE2) may write a[stage"));
+  // The wait alone is missing: what it is for is raised twice.
+  message = without(Op::event_wait, "MTE1", "MTE2", 0)["event"];
+  EXPECT_THAT(message, HasSubstr("event 0 from MTE1 to MTE2 may be set while it is still up"));
+  // The set that a wait is for.
+  message = without(Op::event_set, "MTE2", "MTE1", 0)["deadlock"];
+  EXPECT_THAT(message, HasSubstr("MTE1 waits for event"));
+  // What takes the last events back.
+  message = without(Op::event_wait, "FIX", "M", 1)["exit"];
+  EXPECT_THAT(message, HasSubstr("from FIX to M is still up at the end"));
+  // A result of what nobody loaded.
+  ir::Kernel unloaded = machine;
+  EXPECT_TRUE(drop(unloaded, 1, [](const Operation& o) { return o.op == Op::core_load; }));
+  message = messages(unloaded)["uninitialised"];
+  EXPECT_THAT(message, HasSubstr("writes an element of C that was made of row 0, column 0 of b "
+                                 "(Mat), which nobody has written"));
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
