@@ -355,11 +355,13 @@ class GlobalAccess {
     emitter_.close();
   }
 
+  // What is evicted first is so by vectors alone: as many hints as elements take registers.
   void load_each_vector(int vector, bool asks) {
+    const bool once = operation_.attributes.has(Key::cache);
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
     const Place at = place("i", 1);
-    emitter_.line(fmt::format("load_vector_{}({}, first + {}, {});",
+    emitter_.line(fmt::format("load_{}vector_{}({}, first + {}, {});", once ? "streamed_" : "",
                               vector * size_of(parameter_.dtype), registers_at("i"), at.offset,
                               asks ? at.exists : "true"));
     emitter_.close();
