@@ -381,7 +381,8 @@ Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::
   const Index first = (kept * wide::kHalves + at.part) * tiles;
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
-    const Tile part = load(sums(shape[0].block(first + i, wide::kSumLines), all));
+    const Block lines = shape[0].block(first + i, wide::kSumLines);
+    const Tile part = load(sums(lines, all), Cache::evict_first);
     parts.push_back(
         from_fragments(part.reshape({wide::kRows * wide::kSumColumns}), wide::kSumColumns));
   }
