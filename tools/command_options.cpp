@@ -127,6 +127,12 @@ void CommandLine::add_simulate() {
       ->excludes("--faults")
       ->excludes("--time");
   simulate
+      ->add_option("--valued-operations", request_.valued_operations,
+                   "Of --one-for-all: once warps have executed so many, larger sizes are executed "
+                   "without arithmetic")
+      ->needs("--one-for-all")
+      ->check(CLI::Range(std::int64_t{1}, INT64_MAX));
+  simulate
       ->add_flag("--issue-order", request_.issue_order,
                  "Products in tensor memory of one thread follow each other, as programs of "
                  "others suppose. PTX orders only those of one shape on one result")

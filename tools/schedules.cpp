@@ -37,6 +37,10 @@ std::int64_t delayed_schedules(const Simulated& simulated, simulator::MachineOpt
   return 1 + choices * (choices + 1) / 2;
 }
 
+bool draws(const Simulated& simulated, const simulator::MachineOptions& options) {
+  return options.control_only && simulated.has_conditions;
+}
+
 // All launches of a schedule; whether none of them has a fault. Clears `hangs` where nothing in
 // them hangs on the order of the work.
 bool launch(const Request& request, const Simulated& simulated, simulator::MachineOptions options,
@@ -70,7 +74,7 @@ bool launch(const Request& request, const Simulated& simulated, simulator::Machi
     if (!report.ok()) return false;
     any = any || !report.timing.empty() || !report.words.empty();
     // The next one would be the same.
-    if (options.timing && !any && !simulated.draws && owned.buffers.empty()) break;
+    if (options.timing && !any && !draws(simulated, options) && owned.buffers.empty()) break;
   }
   hangs = any;
   return true;
@@ -82,18 +86,19 @@ bool execute_one(const Request& request, const Execution& execution, std::uint64
                  Outcome& outcome) {
   simulator::MachineOptions options = execution.options;
   options.seed = seed;
+  options.control_only = options.control_only || done.without_values;
   bool hangs = true;
   const std::int64_t before = outcome.operations;
   const bool finished = launch(request, execution.simulated, options, outcome, hangs);
   if (done.operations == 0) done.operations = outcome.operations - before;
   // What a faulty execution leaves in the outputs means nothing.
-  if (finished && execution.simulated.compare) {
+  if (finished && !options.control_only && execution.simulated.compare) {
     library::Comparison comparison = execution.simulated.compare();
     if (done.comparison.outputs.empty() || comparison.share() > done.comparison.share()) {
       done.comparison = std::move(comparison);
     }
   }
-  return !finished || hangs || execution.simulated.draws;
+  return !finished || hangs || draws(execution.simulated, options);
 }
 
 // All schedules of the one.
@@ -123,11 +128,12 @@ void execute_alone(const Request& request, const Execution& execution, Outcome& 
 }
 
 // Of each how many of all schedules, where the first one took so many operations. Faults that hang
-// on the order show in the smallest sizes: one that takes twice as long has a quarter as many.
+// on the order show in the smallest sizes: one that takes twice as long has an eighth as many.
 std::vector<std::int64_t> shares_of(std::int64_t schedules,
                                     const std::vector<std::int64_t>& operations) {
   const auto weight = [](std::int64_t each) {
-    return 1 / (static_cast<double>(each) * static_cast<double>(each));
+    const auto cost = static_cast<double>(each);
+    return 1 / (cost * cost * cost);
   };
   double all = 0;
   for (const std::int64_t each : operations) all += weight(each);
@@ -141,11 +147,17 @@ std::vector<std::int64_t> shares_of(std::int64_t schedules,
 
 void execute_evenly(const Request& request, const std::vector<Execution>& all, Outcome& outcome) {
   std::vector<Case> cases(all.size());
-  std::vector<std::size_t> hanging;
+  std::vector<std::size_t> small_first(all.size()), hanging;
+  std::iota(small_first.begin(), small_first.end(), std::size_t{0});
+  std::stable_sort(small_first.begin(), small_first.end(), [&](std::size_t a, std::size_t b) {
+    return all[a].simulated.bytes < all[b].simulated.bytes;
+  });
   std::vector<std::int64_t> operations;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (const std::size_t i : small_first) {
     cases[i].sizes = all[i].simulated.sizes;
     cases[i].schedules = 1;
+    cases[i].without_values =
+        !request.control_only && outcome.operations >= request.valued_operations;
     cases[i].one_for_all = !execute_one(request, all[i], request.seed, cases[i], outcome);
     if (cases[i].one_for_all) {
       cases[i].schedules = request.schedules;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "command.h"
@@ -20,8 +21,9 @@ struct Simulated {
   // From the same memory each time.
   std::function<simulator::MachineReport(const simulator::MachineOptions&)> launch;
   std::int64_t launches = 1;  // calls of it in a schedule, one after the other
-  // Whether the seed also draws conditions, which only runs without arithmetic do.
-  bool draws = false;
+  std::int64_t bytes = 0;     // of its tensors: which of several sizes are small
+  // Conditions hang on data. Without arithmetic the seed draws them.
+  bool has_conditions = false;
   // The results of the last call; null where nothing is compared.
   std::function<library::Comparison()> compare;
 };
@@ -31,6 +33,7 @@ struct Case {
   std::string sizes;
   std::int64_t schedules = 0, possible = 0;  // possible: with at most two delays
   bool one_for_all = false;                  // one was executed, which stands for `schedules`
+  bool without_values = false;               // what Request::valued_operations did not reach to
   std::int64_t operations = 0;               // of warps, in the first of them
   library::Comparison comparison;
   bool ok() const { return comparison.ok(); }
@@ -57,9 +60,11 @@ struct Outcome {
   }
   // The one with the largest error, as a share of what is allowed.
   const Case& worst() const {
-    return *std::max_element(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
-      return a.comparison.share() < b.comparison.share();
-    });
+    const auto share = [](const Case& each) {
+      return std::pair(each.comparison.share(), !each.comparison.outputs.empty());
+    };
+    return *std::max_element(cases.begin(), cases.end(),
+                             [&](const Case& a, const Case& b) { return share(a) < share(b); });
   }
 };
 
@@ -70,7 +75,8 @@ struct Execution {
 
 // Executes each in the request's schedules, and adds what came of it to the outcome. With
 // --one-for-all those in which something hangs on the order of the work share them: each has one at
-// least, and small ones have most.
+// least, and small ones have most. Small ones come first there, and have values until so many
+// operations are executed as the request says.
 void execute(const Request& request, const std::vector<Execution>& all, Outcome& outcome);
 
 // What the request says of all executions; the rest is the caller's.

@@ -66,7 +66,10 @@ Simulated simulated(const Request& request, const ir::Kernel& machine, library::
     workload.poison_outputs();
     return compiler::simulate(machine, workload.arguments(), options);
   };
-  made.draws = request.control_only && checks::draws_conditions(machine);
+  for (const HostTensor& tensor : workload.tensors) {
+    made.bytes += static_cast<std::int64_t>(tensor.size_bytes());
+  }
+  made.has_conditions = checks::draws_conditions(machine);
   if (request.control_only) return made;
   // The reference of a file in the explicit level is an execution too, and what that one finds is
   // not to stand before what the schedules find.

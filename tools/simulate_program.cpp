@@ -150,6 +150,15 @@ std::int64_t launches_of(const ir::Program& program) {
                        });
 }
 
+std::int64_t bytes_of(const library::ProgramTensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const std::vector<HostTensor>& of_rank : tensors) {
+    for (const HostTensor& tensor : of_rank)
+      bytes += static_cast<std::int64_t>(tensor.size_bytes());
+  }
+  return bytes;
+}
+
 // The results of later schedules are compared with those of the first one.
 Simulated simulated(const Request& request, const Cut& cut,
                     const std::vector<ir::Kernel>& machine) {
@@ -163,8 +172,8 @@ Simulated simulated(const Request& request, const Cut& cut,
                  runs = runs_of(request)](const simulator::MachineOptions& options) {
     return library::simulate_program(program, machine, *before, after.get(), options, runs);
   };
-  made.draws =
-      request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
+  made.bytes = bytes_of(*before);
+  made.has_conditions = std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
   if (request.control_only) return made;
   made.compare = [&cut, after, first = std::make_shared<library::ProgramTensors>()] {
     if (first->empty()) *first = *after;
@@ -229,8 +238,8 @@ Simulated simulated(const Request& request, OperationCut& cut,
                  runs](const simulator::MachineOptions& options) {
     return library::simulate_program(program, machine, before, after.get(), options, runs);
   };
-  made.draws =
-      request.control_only && std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
+  made.bytes = bytes_of(cut.made.before());
+  made.has_conditions = std::any_of(machine.begin(), machine.end(), checks::draws_conditions);
   if (request.control_only) return made;
   made.compare = [&cut, &workload, &reference, after] {
     if (reference.values.empty()) reference = library::reference_of(workload);

@@ -50,8 +50,9 @@ void print_faults(const Request& request, const Outcome& outcome) {
 }
 
 std::string schedules_of(const Case& each) {
-  if (each.one_for_all) return "1 schedule, which stands for all,";
-  if (each.possible == 0) return counted(each.schedules, "schedule");
+  const std::string without = each.without_values ? " without values" : "";
+  if (each.one_for_all) return fmt::format("1 schedule{}, which stands for all,", without);
+  if (each.possible == 0) return counted(each.schedules, "schedule") + without;
   if (each.schedules >= each.possible) {
     return fmt::format("all {} with at most two delays", counted(each.possible, "schedule"));
   }
@@ -190,6 +191,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
         {"sizes", each.sizes}, {"schedules", each.schedules}, {"operations", each.operations}};
     if (each.possible > 0) json["possible"] = each.possible;
     if (each.one_for_all) json["one_for_all"] = true;
+    if (each.without_values) json["without_values"] = true;
     cases.push_back(std::move(json));
   }
   Json json = {{"ok", outcome.ok()},

@@ -73,6 +73,21 @@ const library::ProgramTensors& OwnProgram::wanted(std::size_t number) const {
   return known.wanted;
 }
 
+bool OwnProgram::reads_zeros(std::size_t number, int buffer, int rank) const {
+  Known& known = known_[number];
+  std::call_once(known.zeroed, [&] {
+    if (draws_conditions(kernels_)) return;
+    for (std::int64_t i = 0; i < options_.few && !known.zeros_read; ++i) {
+      simulator::MachineReport report =
+          run(number, options_.seed + static_cast<std::uint64_t>(i), nullptr);
+      if (report.timing.empty() && report.words.empty()) {
+        known.zeros_read = std::move(report.zeros_read);
+      }
+    }
+  });
+  return !known.zeros_read || known.zeros_read->count({buffer, rank}) != 0;
+}
+
 const std::vector<OwnProgram::Unusual>& OwnProgram::unusual(std::size_t number) const {
   Known& known = known_[number];
   std::call_once(known.unusually, [&] {

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "check/fault_proof.h"
@@ -29,6 +32,9 @@ class OwnProgram {
   // How many it executes, of warps.
   std::int64_t operations(std::size_t number) const;
   const library::ProgramTensors& wanted(std::size_t number) const;
+  // Whether somebody may read, or add to, the zeros that are put into this buffer of this rank
+  // before they are written over.
+  bool reads_zeros(std::size_t number, int buffer, int rank) const;
   struct Unusual {
     std::string how;
     library::ProgramTensors before, wanted;
@@ -53,10 +59,12 @@ class OwnProgram {
   const ProofOptions& options_;
   std::vector<ir::Program> programs_;
   struct Known {
-    std::once_flag ordered, drawn, valued, unusually;
+    std::once_flag ordered, drawn, valued, unusually, zeroed;
     std::int64_t operations = 0;
     library::ProgramTensors before, wanted;
     std::vector<Unusual> unusual;
+    // Of a schedule that stands for all of them; none is found: any may be read.
+    std::optional<std::set<std::pair<int, int>>> zeros_read;
   };
   mutable std::vector<Known> known_;
 };

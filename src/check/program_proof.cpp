@@ -127,24 +127,51 @@ class Prover {
       if (result.verdict != Verdict::undecided) return;
       const bool is_order = seeded.program && is_of_order(*seeded.program);
       if (!is_order && shows_in_values(*result.kind)) {
-        if (result.reason.empty()) {
+        if (nobody_reads_zeros_of(seeded)) {
+          result.verdict = Verdict::equivalent;
+          result.reason = "in no order is what it would set to zero read before it is written over";
+        } else if (result.reason.empty()) {
           result.reason = "no result is wrong on these inputs, and no rule says that none can be";
         }
         return;
       }
       // Changes to waits, events and signals that leave everything in order leave the results too.
       const bool hangs = !found.timing.empty();
-      result.verdict = hangs ? Verdict::undecided : Verdict::equivalent;
+      const bool is_as_none = hangs && waits_as_none(seeded);
+      result.verdict = hangs && !is_as_none ? Verdict::undecided : Verdict::equivalent;
       result.reason =
-          hangs ? fmt::format("it hangs on the order of the work, as {}", found.timing)
-                : "nothing hangs on the order of the work, and in no order is anything "
-                  "unordered without it: other waits order the same, or nothing has to be";
+          is_as_none ? "it waits for less, and in no order is anything unordered without the wait"
+          : hangs    ? fmt::format("it hangs on the order of the work, as {}", found.timing)
+                     : "nothing hangs on the order of the work, and in no order is anything "
+                       "unordered without it: other waits order the same, or nothing has to be";
     } catch (const OwnFault& own) {
       throw own.error;
     } catch (const Error& error) {
       result.verdict = Verdict::rejected;
       result.fault = {"rejected", error.location(), {}, error.message(), {}};
     }
+  }
+
+  // Whether all zeros that it leaves out are written over before anybody reads them, in each size.
+  bool nobody_reads_zeros_of(const Seeded& seeded) const {
+    if (!seeded.program || seeded.program->is_of_recorded()) return false;
+    const std::size_t site = seeded.program->site;
+    return std::all_of(affordable().begin(), affordable().end(), [&](std::size_t number) {
+      const ir::ProgramOperation& zero = cases_[number].program.operations[site];
+      return zero.kind == ir::ProgramOperation::Kind::zero &&
+             !own_.reads_zeros(number, zero.to.buffer, zero.to.rank);
+    });
+  }
+  // A wait for less lets its stream go on later than none would, and not later than the wait
+  // itself. Each of its runs is one of the program without the wait: where these are ordered in
+  // all orders of the work, so is it. It does not stand still, since the words grow that it waits
+  // for.
+  bool waits_as_none(const Seeded& seeded) const {
+    if (!seeded.program || !seeded.program->waits_for_less) return false;
+    Seeded without = seeded;
+    without.program = seeded.program->left_out();
+    const Found found = run_program(without);
+    return !found && found.timing.empty();
   }
 
   static ir::Program unchanged(const ProgramCase& each) { return each.program; }
@@ -189,9 +216,7 @@ class Prover {
     if (!is_of_values || !is_affordable(*reached)) valued.push_back(*reached);
     Found found = run_on(runs, valued, is_of_values, /*by_one_cluster=*/alone.has_value());
     // Other divisors make other numbers on any inputs.
-    const bool shows_in_values =
-        is_of_values && !is_division(result.mutant) && !draws_conditions(changed);
-    if (!found && shows_in_values) {
+    if (!found && shows_in_values(*result.kind) && !is_division(result.mutant)) {
       found = run_unusual(runs, *reached);
       // Of several blocks, the later ones may outweigh those before.
       const std::size_t largest = largest_usual();

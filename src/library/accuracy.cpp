@@ -351,7 +351,7 @@ Errors allowed_errors(const Errors& measured, DType dtype, const std::vector<std
 
 double OutputComparison::share() const {
   return std::max({share_of(errors.whole, allowed.whole), share_of(errors.row, allowed.row),
-                   share_of(errors.element, allowed.element)});
+                   share_of(errors.element, allowed.element), share_of(factor, allowed_factor)});
 }
 
 double Comparison::share() const {
@@ -370,6 +370,10 @@ std::string Comparison::text() const {
       "explains {:.3g}, {:.3g}, {:.3g}",
       worst->name, worst->errors.whole, worst->errors.row, worst->errors.element,
       worst->allowed.whole, worst->allowed.row, worst->allowed.element);
+  if (share_of(worst->factor, worst->allowed_factor) > 1) {
+    text += fmt::format("; a factor {:.3g} off, of which rounding explains {:.3g}", worst->factor,
+                        worst->allowed_factor);
+  }
   if (!worst->worst.empty()) text += "\n  " + worst->worst;
   return text;
 }
@@ -432,6 +436,31 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
       },
       [](double, double) {});
   return result;
+}
+
+void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
+                    OutputComparison& result) {
+  const std::vector<double> got = values_of(tensor);
+  const std::size_t row = row_of(tensor.shape());
+  double along = 0, squares = 0, fourths = 0;
+  for (std::size_t first = 0; first < wanted.size(); first += row) {
+    double of_row = 0;
+    for (std::size_t i = first; i < first + row; ++i) {
+      if (!std::isfinite(wanted[i]) || !std::isfinite(got[i])) continue;
+      along += (got[i] - wanted[i]) * wanted[i];
+      of_row += wanted[i] * wanted[i];
+    }
+    squares += of_row;
+    fourths += of_row * of_row;
+  }
+  if (squares == 0) return;
+  // One term may outweigh all others of a row, whose elements then err alike. Rows err by
+  // themselves: the mean of so many equal ones scatters as much less, of which it may be six times.
+  const double rows = squares * squares / fourths;
+  constexpr double kDeviations = 6, kOfRow = 0.5;  // a row's, as a share of what is allowed of all
+  result.factor = std::abs(along) / squares;
+  result.allowed_factor =
+      result.allowed.whole * std::min(1.0, kDeviations * kOfRow / std::sqrt(rows));
 }
 
 Comparison compare(const Workload& workload, const Reference& reference) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct OutputComparison {
   std::string name;
   Errors errors, allowed;
   std::string worst;  // the element that is furthest off: where, and both values; empty: none is
+  // The errors' part along what is wanted: by which factor all of it is too large, less 1. Of two
+  // executions that round alike.
+  double factor = 0, allowed_factor = std::numeric_limits<double>::infinity();
   // The largest error, as a share of what is allowed: above 1 it is wrong.
   double share() const;
 };
@@ -76,5 +80,10 @@ std::string first_difference(const Workload& workload, const Workload& other,
 OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<double>& wanted,
                                 const std::string& name, const Errors& allowed,
                                 const std::string& of_what);
+
+// Holds the factor of another execution of the same kernels against what rounding explains, which
+// is as often too large as too small.
+void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
+                    OutputComparison& result);
 
 }  // namespace tilewright::library

@@ -229,6 +229,7 @@ Comparison compare_buffers(const ir::Program& program, const ProgramTensors& got
       result.outputs.push_back(compare_tensor(
           got[rank][i], values, name_of(program, static_cast<int>(i), static_cast<int>(rank)),
           allowed, "in the first execution"));
+      compare_factor(got[rank][i], values, result.outputs.back());
     }
   }
   return result;

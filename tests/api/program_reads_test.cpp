@@ -49,6 +49,65 @@ TEST(ProgramReads, FollowTheTensors) {
   }
 }
 
+// What is done where a comparison holds, and what where it does not, on both sides of equality.
+TEST(ProgramReads, EveryComparisonHasItsOtherwise) {
+  const auto holds = [](Compare compare, int left, int right) {
+    return compare == Compare::eq   ? left == right
+           : compare == Compare::ne ? left != right
+           : compare == Compare::lt ? left < right
+           : compare == Compare::le ? left <= right
+           : compare == Compare::gt ? left > right
+                                    : left >= right;
+  };
+  for (const Compare compare :
+       {Compare::eq, Compare::ne, Compare::lt, Compare::le, Compare::gt, Compare::ge}) {
+    Program program("compared");
+    const Buffer count = program.in("count", i32, {1}), x = program.in("x", f32, {8, kColumns});
+    const Buffer y = program.out("y", f32, {8, kColumns});
+    const Stream stream = program.rank(0).stream();
+    program.when(
+        program.read("count", count, {0}), compare, 3,
+        [&] {
+          stream.launch(scale(), {x, y}, {2});
+        },
+        [&] {
+          stream.launch(scale(), {x, y}, {5});
+        });
+    const ProgramExecutable executable = compile(program, "interpreter");
+    HostTensor rows = HostTensor::random_normal(f32, {8, kColumns}, 1);
+    for (const int number : {2, 3, 4}) {
+      HostTensor found = HostTensor::from_values(i32, {1}, {static_cast<double>(number)});
+      HostTensor result = HostTensor::poisoned(f32, {8, kColumns});
+      executable.run({ref(found), ref(rows), ref(result)});
+      const double factor = holds(compare, number, 3) ? 2 : 5;
+      EXPECT_NEAR(result.at({7, 3}), factor * rows.at({7, 3}), 1e-5)
+          << static_cast<int>(compare) << " of " << number;
+    }
+  }
+}
+
+// The first use is one of several bodies, the one before it another's.
+TEST(ProgramReads, ZerosComeBeforeAllTurns) {
+  Program program("zeros_in_turns");
+  const Buffer x = program.in("x", f32, {8, kColumns});
+  const Buffer y = program.out("y", f32, {8, kColumns}),
+               other = program.scratch("other", f32, {8, kColumns});
+  const Buffer sum = program.zeroed("sum", f32, {8, kColumns});
+  const Stream stream = program.rank(0).stream();
+  program.repeat("multiprocessors", 3, [&](const Dim& turn) {
+    EXPECT_EQ(turn.name(), "multiprocessors_2");  // not the number that every program has
+    program.when(turn, Compare::eq, 0, [&] { stream.launch(scale(), {x, other}, {2}); });
+    program.when(turn, Compare::ge, 1, [&] { stream.launch(test::add(), {x, sum}); });
+  });
+  stream.copy(y, sum);
+  HostTensor rows = HostTensor::random_normal(f32, {8, kColumns}, 1);
+  for (const char* target : {"interpreter", "cpu"}) {
+    HostTensor result = HostTensor::poisoned(f32, {8, kColumns});
+    compile(program, target).run({ref(rows), ref(result)});
+    EXPECT_NEAR(result.at({7, 3}), 2 * rows.at({7, 3}), 1e-5) << target;
+  }
+}
+
 TEST(ProgramReads, AreSimulatedUnderManySchedules) {
   const Gathered of;
   ProgramMemory memory(of.program, {{"batch", 3}, {"slots", 20}, {"most", 3}});

@@ -118,7 +118,8 @@ Subject subject_of(const Kernel& kernel, const std::vector<std::string>& sizes,
 // The mutants of one kind.
 std::vector<MutantResult> of_kind(int kind, const Kernel& kernel,
                                   const std::vector<std::string>& sizes, ProofOptions options,
-                                  const std::vector<std::string>& candidate = {}) {
+                                  const std::vector<std::string>& candidate = {},
+                                  const std::vector<std::string>& further = {}) {
   const test::TemporaryFolder folder;
   setenv("TILEWRIGHT_DUMP", folder.path().c_str(), 1);
   compile(kernel, "sim:sm_90a");
@@ -126,9 +127,11 @@ std::vector<MutantResult> of_kind(int kind, const Kernel& kernel,
   const library::KernelSource source =
       library::KernelSource::of_file(folder / (kernel.name() + ".tw"));
   const Subject subject = subject_of(kernel, sizes, source);
-  if (!candidate.empty()) {
-    options.candidates = {[&] { return library::make_workload(source.entry(), candidate, {}, 0); }};
-  }
+  const auto made = [&](const std::vector<std::string>& settings) {
+    return [&] { return library::make_workload(source.entry(), settings, {}, 0); };
+  };
+  if (!candidate.empty()) options.candidates = {made(candidate)};
+  if (!further.empty()) options.further = {made(further)};
   std::vector<MutantResult> results;
   for (MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
     if (result.kind->number == kind) results.push_back(std::move(result));
@@ -358,12 +361,14 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
   kernel.ctas(ceil_div(n, 16));
   kernel.roles({role("math", warps(1), registers(64), [&] {
-    const Block rows = n.block(cta_index() / 1000 * 1000 + cta_index() % 1000, 16);
-    store(C(rows, all), load(X(rows, all)));
+    // Which bytes are written does not hang on it, so that values alone show it.
+    const Block from = n.block(cta_index() / 1000 * 1000 + cta_index() % 1000, 16);
+    store(C(n.block(cta_index(), 16), all), load(X(from, all)));
   })});
-  const auto verdicts = [&](const char* size, const std::vector<std::string>& candidate = {}) {
+  const auto verdicts = [&](const char* size, const std::vector<std::string>& candidate = {},
+                            const std::vector<std::string>& further = {}) {
     int caught = 0, same = 0;
-    for (const MutantResult& result : of_kind(36, kernel, {size}, {}, candidate)) {
+    for (const MutantResult& result : of_kind(36, kernel, {size}, {}, candidate, further)) {
       if (result.mutant.change != "divides by one more") continue;
       if (result.verdict != Verdict::caught) continue;
       (result.shown_by == "its result is one more" ? same : caught) += 1;
@@ -373,6 +378,7 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   EXPECT_EQ(verdicts("n=48"), std::pair(false, true));
   EXPECT_EQ(verdicts("n=16032"), std::pair(true, false));
   EXPECT_EQ(verdicts("n=48", {"n=16032"}), std::pair(true, false));
+  EXPECT_EQ(verdicts("n=48", {}, {"n=16032"}), std::pair(true, false));
 }
 
 // A loop that begins a turn early does nothing in it, and one that begins late leaves out a block.
@@ -549,11 +555,10 @@ TEST(FaultProof, ShrinksPackedLengthsOfTwoSequences) {
               testing::UnorderedElementsAre("batch=2", "heads=2", "queries=1128", "keys=1264"));
 }
 
-// Pages of 16 rows, so many of a sequence that the ring of its keys wraps around.
-TEST(FaultProof, ShrinksACacheToThePagesOfARing) {
-  const LibraryKernel& entry = find_kernel("attention_paged");
-  const std::vector<std::string> settings = {"schedule=sm90", "page=16", "dim=64",
-                                             "dim_v=64",      "heads=2", "kv_heads=1"};
+std::vector<std::vector<std::string>> sizes_of_program(const std::string& name,
+                                                       const std::vector<std::string>& settings,
+                                                       Sizes which) {
+  const LibraryKernel& entry = find_kernel(name);
   const OptionValues options = resolve_options(entry, settings);
   const library::KernelSource source(entry);
   const ir::Program program = source.program(options, compiler::parse_target("sm_90a"));
@@ -561,10 +566,37 @@ TEST(FaultProof, ShrinksACacheToThePagesOfARing) {
   for (const auto& kernel : program.kernels) {
     machine.push_back(compiler::compile_to_machine(*kernel, "sm_90a").kernel);
   }
-  const auto sizes = shrunken_sizes(entry, settings, options,
-                                    sized_kernels(entry, program, machine), Sizes::usual);
-  EXPECT_THAT(sizes.front(), testing::UnorderedElementsAre("batch=2", "queries=168", "pages=62",
-                                                           "max_pages=31", "entries=62"));
+  return shrunken_sizes(entry, settings, options, sized_kernels(entry, program, machine), which);
+}
+
+// Pages of 16 rows, so many of a sequence that the ring of its keys wraps around. A kernel that
+// plans goes through 128 sequences at a time: of few rows each there is a second block of them.
+TEST(FaultProof, ShrinksACacheToThePagesOfARing) {
+  const auto sizes = [](const char* schedule) {
+    return sizes_of_program("attention_paged",
+                            {schedule, "page=16", "dim=64", "dim_v=64", "heads=2", "kv_heads=1"},
+                            Sizes::usual);
+  };
+  EXPECT_THAT(sizes("schedule=sm90").front(),
+              testing::UnorderedElementsAre("batch=2", "queries=168", "pages=62", "max_pages=31",
+                                            "entries=62"));
+  EXPECT_THAT(sizes("schedule=sm90_planned"), testing::Contains(testing::Contains("batch=152")));
+}
+
+// All lengths are those of outputs: the last one is as long as the others in some sizes alone.
+TEST(FaultProof, LengthsOfGradientsDiffer) {
+  int different = 0;
+  for (const std::vector<std::string>& sizes :
+       sizes_of_program("attention_backward", {"schedule=tile", "heads=2"}, Sizes::candidates)) {
+    const auto of = [&](const std::string& name) {
+      const auto found = std::find_if(sizes.begin(), sizes.end(), [&](const std::string& size) {
+        return size.rfind(name, 0) == 0;
+      });
+      return found == sizes.end() ? std::string() : found->substr(name.size());
+    };
+    different += of("queries=") != of("keys=");
+  }
+  EXPECT_GT(different, 0);
 }
 
 // Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where

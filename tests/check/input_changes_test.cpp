@@ -74,6 +74,13 @@ TEST(InputChanges, GrowAlongTheirAxis) {
     if (change.kind == Kind::end) axes.push_back(change.axis);
   }
   EXPECT_EQ(axes, (std::vector<std::size_t>{0, 2}));
+  // A matrix has both as well.
+  const HostTensor matrix = HostTensor::zeros(f32, {3, 2});
+  axes.clear();
+  for (const InputChange& change : changes_of_inputs({{0, &matrix}})) {
+    if (change.kind == Kind::end || change.kind == Kind::growth) axes.push_back(change.axis);
+  }
+  EXPECT_EQ(axes, (std::vector<std::size_t>{0, 1, 0, 1}));
 }
 
 // Rows alternate along each axis, and those of the other input grow.

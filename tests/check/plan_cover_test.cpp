@@ -161,7 +161,7 @@ TEST(PlanCoverTest, LeavesOutWhatIsRefusedAndNothingElse) {
 // The library. `tilewright list --cases` draws more, so it comes to no fewer cases. Once for all
 // questions: it takes seconds.
 TEST(LibraryCover, HasEveryCaseAndEverySchedule) {
-  const std::vector<PlanCover> covers = cover_plans(kernel_library(), kTarget, 300, /*seed=*/0);
+  const std::vector<PlanCover> covers = cover_plans(kernel_library(), kTarget, 150, /*seed=*/0);
   EXPECT_THAT(missing_cases(covers), IsEmpty());
   for (const PlanCover& cover : covers) {
     const auto has = [&](const std::string& schedule) {

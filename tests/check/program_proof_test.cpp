@@ -167,17 +167,46 @@ TEST(ProgramProofTest, AWaitForNothingIsAnEquivalent) {
   EXPECT_EQ(results[0].verdict, Verdict::equivalent);
 }
 
-// Nor do orders say what zeros are for.
-TEST(ProgramProofTest, ZerosThatNoResultShowsAreUndecided) {
-  Program program("overwritten");
-  const Buffer x = program.buffer("x", f32, {test::kRows, test::kColumns});
-  const Buffer y = program.zeroed("y", f32, {test::kRows, test::kColumns});
-  const Stream stream = program.rank(0).stream("main");
-  stream.copy(y, x);
-  const std::vector<MutantResult> results = prove(program, 5);
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].kind->number, 31);
-  EXPECT_EQ(results[0].verdict, Verdict::undecided);
+// Whoever reads them finds them in each order, and what for, orders do not say.
+TEST(ProgramProofTest, ZerosThatNobodyReadsAreEquivalents) {
+  for (const std::int64_t rows : {test::kRows, test::kRows - 1}) {
+    Program program("overwritten");
+    const Buffer x = program.buffer("x", f32, {test::kRows, test::kColumns});
+    const Buffer y = program.zeroed("y", f32, {test::kRows, test::kColumns});
+    const Buffer left = program.scratch("left", f32, {test::kRows, test::kColumns});
+    const Stream stream = program.rank(0).stream("main");
+    stream.copy(y.rows(0, rows), x.rows(0, rows));
+    stream.copy(left, y);
+    const std::vector<MutantResult> results = prove(program, 5);
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0].kind->number, 31);
+    EXPECT_EQ(results[0].verdict, rows == test::kRows ? Verdict::equivalent : Verdict::undecided);
+  }
+}
+
+// The event orders the same, so that the wait may be for any number. It finds later ones than its
+// own, which hangs on the order of the work.
+TEST(ProgramProofTest, AWaitForLessIsAsNoneWhereNoneIsNeeded) {
+  for (const bool has_event : {true, false}) {
+    Program program("twice");
+    const Buffer x = program.in("x", f32, {test::kRows, test::kColumns});
+    const Buffer y = program.out("y", f32, {test::kRows, test::kColumns});
+    const Buffer between = program.scratch("between", f32, {test::kRows, test::kColumns});
+    const Buffer word = program.signals("word", 1);
+    const Stream first = program.rank(0).stream("first"), second = program.rank(0).stream("second");
+    first.copy(between, x);
+    first.write(word[0], program.run());
+    if (has_event) second.wait(first.record());
+    second.wait(word[0], program.run());
+    second.copy(y, between);
+    int waits = 0;
+    for (const MutantResult& result : prove(program, 100, /*has_callers=*/true)) {
+      if (result.kind->number != 30 || result.mutant.operation.find("wait") != 0) continue;
+      ++waits;
+      EXPECT_EQ(result.verdict, has_event ? Verdict::equivalent : Verdict::caught) << result.reason;
+    }
+    EXPECT_EQ(waits, 1);
+  }
 }
 
 // That nothing hangs on the order of the work says nothing of what is computed.

@@ -151,7 +151,7 @@ TEST_P(ShippedLibrary, IsSimulated) {
   EXPECT_GT(all.size(), 100u);
   for (std::size_t i = GetParam(); i < all.size(); i += kParts) {
     SCOPED_TRACE(all[i].kernel->name + " " + all[i].schedule);
-    expect_shipped(all[i], i / kParts % 6 == 0 ? Ships::assembled : Ships::printed);
+    expect_shipped(all[i], i / kParts % 12 == 0 ? Ships::assembled : Ships::printed);
   }
 }
 
@@ -167,8 +167,6 @@ TEST(ShippedForms, ClaimsHoldForGradientsOfSharedHeads) {
       {"attention_backward", {"schedule=ordered", "dim=96", "causal=true", "softcap=3"}},
       {"attention_varlen_backward", {"schedule=atomic", "dim=128"}},
       // Padded rows beside all there is of options.
-      {"attention_varlen_backward",
-       {"schedule=ordered", "dim=80", "causal=true", "window=96", "softcap=3", "sinks=true"}},
       {"attention_varlen_backward",
        {"schedule=ordered", "dim=112", "dim_v=128", "causal=true", "window=96", "softcap=3",
         "sinks=true", "lse_gradient=true"}},

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/processes.h"
+#include "distributed/entrance.h"
 #include "distributed/lobby.h"
 #include "distributed/packing.h"
 #include "distributed/ranks.h"
@@ -322,6 +323,29 @@ TEST(Rendezvous, StrangersDoNotDisturb) {
   });
   EXPECT_EQ(ranks.said(0), "0: 0 1");
   EXPECT_EQ(rest.said(0), "1: 0 1");
+}
+
+// Behind the lobby too: who does not know the word of the job takes nobody's place.
+TEST(Rendezvous, AnotherTokenIsTurnedAwayAtTheEntrance) {
+  using distributed::Frame;
+  const distributed::Lobby lobby{2, kPatience, distributed::Clock::now() + kPatience};
+  distributed::Meeting meeting{{distributed::introduce(0), distributed::introduce(1)}, "a word"};
+  const distributed::Entrance entrance(meeting.members[0], "");
+  const auto call = [&](const char* token) {
+    std::string why;
+    FileDescriptor connection =
+        distributed::connect_to(meeting.members[0].local, lobby.deadline, why);
+    distributed::send_frame(connection, Frame::Kind::hello, distributed::pack({token, "1"}),
+                            lobby.deadline);
+    return connection;
+  };
+  const FileDescriptor right = call("a word"), wrong = call("another word");
+  const std::vector<FileDescriptor> connections = entrance.connect(meeting, 0, lobby);
+  distributed::send_frame(connections[1], Frame::Kind::message, "hello", lobby.deadline);
+  std::string why;
+  EXPECT_TRUE(distributed::receive_frame(right, lobby.deadline, why)) << why;
+  EXPECT_FALSE(distributed::receive_frame(wrong, lobby.deadline, why));
+  EXPECT_EQ(why, "the connection ended");
 }
 
 TEST(Rendezvous, FramesOfNoKindAreForeign) {

@@ -20,6 +20,8 @@ struct GradientCall {
   std::string name;
   std::string kernel;
   std::vector<std::string> settings;
+  // Its place in the table of options by schedules and dims.
+  std::size_t option = 0, column = 0;
 };
 
 inline void PrintTo(const GradientCall& call, std::ostream* out) { *out << call.name; }
@@ -55,9 +57,12 @@ inline std::vector<GradientCall> gradient_calls() {
       {"ordered", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}},
       {"atomic", {{"64", "64"}, {"128", "128"}, {"256", "256"}, {"192", "128"}}},
       {"split", {{"64", "64"}, {"128", "128"}}}};
+  std::size_t column = 0;
   for (const auto& [schedule, dims] : schedules) {
     for (const auto& [dim, dim_v] : dims) {
-      for (const auto& [name, differs] : options) {
+      ++column;
+      for (std::size_t option = 0; option < options.size(); ++option) {
+        const auto& [name, differs] = options[option];
         // Its dK is 0 but for the rounding of sums, which grows with dim.
         if (name == "OneKey" && dim == "256") continue;
         std::vector<std::string> settings = {"schedule=" + schedule, "dim=" + dim,
@@ -75,9 +80,10 @@ inline std::vector<GradientCall> gradient_calls() {
         settings.insert(settings.end(), differs.begin(), differs.end());
         std::string title = schedule;
         title.front() = static_cast<char>(std::toupper(title.front()));
-        calls.push_back({title + dim + name, "attention_backward", settings});
+        calls.push_back({title + dim + name, "attention_backward", settings, option, column});
       }
     }
+    ++column;  // the next schedule has the options that this one does not have with the same dims
   }
   const std::vector<std::pair<std::string, std::vector<std::string>>> packed = {
       {"Full", {}},
@@ -91,7 +97,9 @@ inline std::vector<GradientCall> gradient_calls() {
                                         {"atomic", "PackedAtomic"},
                                         {"split", "PackedSplit"}}) {
     for (const char* dim : {"64", "128"}) {
-      for (const auto& [name, differs] : packed) {
+      ++column;
+      for (std::size_t option = 0; option < packed.size(); ++option) {
+        const auto& [name, differs] = packed[option];
         std::vector<std::string> settings = {std::string("schedule=") + schedule,
                                              std::string("dim=") + dim,
                                              name == "OneHeadOfKeys" ? "heads=4" : "heads=2",
@@ -99,9 +107,11 @@ inline std::vector<GradientCall> gradient_calls() {
                                              "lengths_q=129,1,0,77,1,40",
                                              "lengths_k=77,1,129,0,129,100"};
         settings.insert(settings.end(), differs.begin(), differs.end());
-        calls.push_back({std::string(title) + dim + name, "attention_varlen_backward", settings});
+        calls.push_back({std::string(title) + dim + name, "attention_varlen_backward", settings,
+                         option, column});
       }
     }
+    ++column;
   }
   // Many sequences of many heads, whose blocks of keys are converted in several spans: one has its
   // blocks on both sides of a border.
@@ -111,7 +121,8 @@ inline std::vector<GradientCall> gradient_calls() {
          "attention_varlen_backward",
          {"schedule=ordered", "dim=16", "dim_v=16", "heads=16", "kv_heads=16",
           std::string("causal=") + causal, "lengths_q=3,2,0,1,140,5,7,2,2,3,1,1,2,2,4,1,2",
-          "lengths_k=2,3,4,0,400,260,1,2,2,2,3,4,1,1,2,2,2"}});
+          "lengths_k=2,3,4,0,400,260,1,2,2,2,3,4,1,1,2,2,2"},
+         std::size_t{causal[0] == 'f'}});
   }
   // Dims whose rows do not fill shared memory's, and of which dQ is added as it is. Heads share
   // keys or have their own, whose gradients then leave without a sum over heads.

@@ -256,36 +256,43 @@ std::vector<BackwardCase> backward_cases() {
     add_in(Order::any, name, queries, keys, dim, change);
     add_in(Order::blocks, name, queries, keys, dim, change);
   };
+  // Of cases that do not look at how dQ is summed, one with each order in turn.
+  int number = 0;
+  const auto add_in_turn = [&](const std::string& name, std::int64_t queries, std::int64_t keys,
+                               int dim, const std::function<void(BackwardCase&)>& change = {}) {
+    add_in(number++ % 2 == 0 ? Order::blocks : Order::any, name, queries, keys, dim, change);
+  };
   for (const int dim : {64, 128, 192, 256}) {
     const std::string suffix = std::to_string(dim);
-    add_explicit("Full" + suffix, 130, 200, dim);
-    add_explicit("CausalMoreQueries" + suffix, 300, 129, dim,
-                 [](BackwardCase& c) { c.attention.causal = true; });
-    add_explicit("CausalMoreKeys" + suffix, 65, 257, dim,
-                 [](BackwardCase& c) { c.attention.causal = true; });
-    add_explicit("WindowSoftcap" + suffix, 256, 256, dim, [](BackwardCase& c) {
+    add_in_turn("Full" + suffix, 130, 200, dim);
+    add_in_turn("CausalMoreQueries" + suffix, 300, 129, dim,
+                [](BackwardCase& c) { c.attention.causal = true; });
+    add_in_turn("CausalMoreKeys" + suffix, 65, 257, dim,
+                [](BackwardCase& c) { c.attention.causal = true; });
+    add_in_turn("WindowSoftcap" + suffix, 256, 256, dim, [](BackwardCase& c) {
       c.attention.causal = true;
       c.attention.window = 65;
       c.attention.softcap = 3;
     });
-    add_explicit("SinksLseGradient" + suffix, 64, 128, dim, [](BackwardCase& c) {
+    add_in_turn("SinksLseGradient" + suffix, 64, 128, dim, [](BackwardCase& c) {
       c.attention.sinks = c.of_lse = true;
       c.first_sink = 200;
     });
     // Of one key dQ and dK would be 0 but for rounding.
-    add_explicit("OneQuery" + suffix, 1, 2, dim, [](BackwardCase& c) { c.batch = 3; });
-    add_explicit("NoKeys" + suffix, 5, 0, dim);
-    add_explicit("NoQueries" + suffix, 0, 70, dim);
+    add_in_turn("OneQuery" + suffix, 1, 2, dim, [](BackwardCase& c) { c.batch = 3; });
+    add_in_turn("NoKeys" + suffix, 5, 0, dim);
+    add_in_turn("NoQueries" + suffix, 0, 70, dim);
+    ++number;  // the next dims have the other order
   }
-  add_explicit("WideValues", 127, 127, 64, [](BackwardCase& c) { c.attention.dim_v = 128; });
-  add_explicit("NarrowValues", 63, 127, 128, [](BackwardCase& c) {
+  add_in_turn("WideValues", 127, 127, 64, [](BackwardCase& c) { c.attention.dim_v = 128; });
+  add_in_turn("NarrowValues", 63, 127, 128, [](BackwardCase& c) {
     c.attention.dim_v = 64;
     c.attention.dtype = f16;
   });
   // Halves of columns that end before their last panel does, or that have 32 of 64 bytes.
   for (const auto& [dim, dim_v] : {std::pair(144, 16), {16, 240}, {208, 80}, {64, 160}}) {
-    add_explicit("Dims" + std::to_string(dim) + "And" + std::to_string(dim_v), 130, 70, dim,
-                 [dim_v = dim_v](BackwardCase& c) { c.attention.dim_v = dim_v; });
+    add_in_turn("Dims" + std::to_string(dim) + "And" + std::to_string(dim_v), 130, 70, dim,
+                [dim_v = dim_v](BackwardCase& c) { c.attention.dim_v = dim_v; });
   }
   // Few columns of queries and many of values: CTAs by themselves.
   add_explicit("WideValuesWindow", 150, 150, 64, [](BackwardCase& c) {
@@ -337,7 +344,7 @@ std::vector<BackwardCase> backward_cases() {
       c.attention.causal = true;
     };
     const std::string dims = std::to_string(dim) + "To" + std::to_string(dim_v);
-    add_explicit("WideParts" + dims, 130, 300, dim, wide);
+    add_in_turn("WideParts" + dims, 130, 300, dim, wide);
     add_in(Order::blocks, "SplitWideParts" + dims, 130, 300, dim, [&](BackwardCase& c) {
       wide(c);
       split(c);
@@ -347,7 +354,7 @@ std::vector<BackwardCase> backward_cases() {
       wide(c);
       split(c);
     });
-    add_explicit("WidePacked" + dims, 200, 150, dim, [&](BackwardCase& c) {
+    add_in_turn("WidePacked" + dims, 200, 150, dim, [&](BackwardCase& c) {
       packed(c);
       wide(c);
     });
@@ -365,7 +372,7 @@ std::vector<BackwardCase> backward_cases() {
     split(c);
   });
   // Two parts, of two heads and of one; and one part.
-  add_explicit("WidePartsOfTwoHeadsAndOne", 3, 8600, 256, [](BackwardCase& c) {
+  add_in_turn("WidePartsOfTwoHeadsAndOne", 3, 8600, 256, [](BackwardCase& c) {
     c.attention.heads = 3;
     c.attention.causal = true;
   });
@@ -376,14 +383,14 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.causal = true;
   });
   // More blocks of keys than 1.5 for each multiprocessor: two parts, of two heads and of one.
-  add_explicit("PartsOfTwoHeadsAndOne", 3, 8600, 64, [](BackwardCase& c) {
+  add_in_turn("PartsOfTwoHeadsAndOne", 3, 8600, 64, [](BackwardCase& c) {
     c.batch = 2;
     c.attention.heads = 3;
     c.attention.causal = true;
   });
   // More than two blocks of keys for each: one part. In groups of a head each, which go through the
   // rows down and up in no order.
-  add_explicit("HeadsInOnePart", 66, 8600, 64, [](BackwardCase& c) {
+  add_in(Order::blocks, "HeadsInOnePart", 66, 8600, 64, [](BackwardCase& c) {
     c.batch = 4;
     c.attention.causal = true;
     c.attention.l2_bytes = 4000;
@@ -403,7 +410,7 @@ std::vector<BackwardCase> backward_cases() {
     c.attention.l2_bytes = 4000;
   });
   // Two groups of one head, each with more blocks of keys than there are multiprocessors.
-  add_explicit("WideGroupsOfHeads", 3, 8600, 144, [](BackwardCase& c) {
+  add_in_turn("WideGroupsOfHeads", 3, 8600, 144, [](BackwardCase& c) {
     c.batch = 2;
     c.attention.heads = 1;
     c.attention.l2_bytes = 4000;

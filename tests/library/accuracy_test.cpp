@@ -348,8 +348,9 @@ TEST(Accuracy, BuffersMayDifferByRounding) {
   };
   EXPECT_LT(share(1), 1);
   EXPECT_LT(share(1 + 0x1p-10), 1);
-  EXPECT_GT(share(1.02), 1);
-  EXPECT_GT(share(0.98), 1);
+  // A bit or none of each element is no rounding where all err alike.
+  EXPECT_GT(share(1.003), 1);
+  EXPECT_GT(share(0.997), 1);
 }
 
 // Of tensor cores' sums of 8-bit floats, and of nothing else.

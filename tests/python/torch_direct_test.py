@@ -93,6 +93,24 @@ class Direct(unittest.TestCase):
             self.assertEqual(direct, 0)
             self.assertTrue(torch.equal(ours, wanted) and torch.equal(again, wanted))
 
+    def test_a_call_without_a_setting_is_none_with_it(self):
+        given = operands()
+        wanted = attention(*given)
+        for how in ({"scale": 2.0}, {"softcap": 2.0}, {"causal": True},
+                    {"causal": True, "window": 3}):
+            _attention._made.__dict__.clear()
+            attention(*given, **how)
+            ours, direct = self.runs(*given)
+            self.assertEqual(direct, 0)
+            self.assertTrue(torch.equal(ours, wanted), how)
+
+    def test_few_calls_are_remembered(self):
+        with mock.patch.object(_attention, "MOST_CALLS", 3):
+            for keys in range(1, 9):
+                q, k, v = operands()
+                attention(q, k[:, :keys], v[:, :keys])
+                self.assertLessEqual(len(_attention._made.__dict__), 3)
+
     def test_gradients(self):
         for layout in ("bshd", "bhsd"):
             found = []

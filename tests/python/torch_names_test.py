@@ -184,12 +184,17 @@ class Refusals(unittest.TestCase):
                  lambda: three.flash_attn_func(q, k, v, window_size=(2, -1))),
                 ("block_table", lambda: two.flash_attn_varlen_func(*varlen, block_table=one)),
                 ("qv", lambda: three.flash_attn_func(q, k, v, qv=one)),
+                ("q_descale", lambda: three.flash_attn_func(q, k, v, q_descale=one)),
                 ("k_descale", lambda: three.flash_attn_func(q, k, v, k_descale=one)),
+                ("v_descale", lambda: three.flash_attn_func(q, k, v, v_descale=one)),
                 ("attention_chunk is 4", lambda: three.flash_attn_func(q, k, v, attention_chunk=4)),
                 ("sm_margin is 8", lambda: three.flash_attn_func(q, k, v, sm_margin=8)),
                 ("seqused_k", lambda: three.flash_attn_varlen_func(*varlen, seqused_k=one)),
-                ("5 rows, and max_lengths (or max_seqlen) says 4",
-                 lambda: three.flash_attn_varlen_func(*varlen[:-2], 4, 4)),
+                *((f"of {name} has a sequence of 5 rows, and max_lengths (or max_seqlen) says 4",
+                   lambda package=package, longest=longest:
+                       package.flash_attn_varlen_func(*varlen[:-2], *longest))
+                  for package in (two, three)
+                  for name, longest in (("queries", (4, 5)), ("keys", (5, 4)))),
                 ("attn_mask", lambda: scaled_dot_product_attention(*heads_first, one)),
                 ("enable_gqa is False", lambda: scaled_dot_product_attention(*heads_first)),
                 ("dropout_p is 0.5",

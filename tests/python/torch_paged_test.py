@@ -134,6 +134,11 @@ class Paged(unittest.TestCase):
                     out = attention_paged(q, k, k, table, lengths, plan=plan, **given)
                     self.assertTrue(torch.equal(
                         out, attention_paged(q, k, k, table, lengths, **given)))
+        # Of 2,000 keys a window of 50 leaves one part.
+        long = numbers([2000, 2000])
+        wide, narrow = (attention_paged_plan(long, heads=4, kv_heads=2, fixed_split_size=64,
+                                             window=window) for window in (None, 50))
+        self.assertLess(narrow[-1], wide[-1])
         require_refusal(self, lambda: attention_paged(q, k, k, table, lengths, plan=plan[:4]),
                         "plan is 4", "5")
         require_refusal(self, lambda: attention_paged_plan(lengths, heads=4, kv_heads=3),
@@ -204,6 +209,15 @@ class Cache(unittest.TestCase):
             self.require(*package.flash_attn_with_kvcache(
                 self.q, k, v, *self.new, cache_seqlens=numbers(self.lengths), causal=True,
                 return_softmax_lse=True, **{name: table}))
+
+    def test_a_full_cache_and_its_settings(self):
+        k, table = paged(self.dense[0][:, :32], [32] * 3)
+        options = {"scale": 0.3, "softcap": 1.5}
+        wanted, _ = reference.attention(self.q, *[self.dense[0][:, :32]] * 2, **options)
+        for package, name in ((flash_attn, "block_table"), (flash_attn_interface, "page_table")):
+            ours = package.flash_attn_with_kvcache(self.q, k, k, softmax_scale=0.3, softcap=1.5,
+                                                   **{name: table})
+            require_close(self, "out", ours, wanted, torch.float32)
 
     def test_a_number_and_a_choice_of_rows(self):
         rows = numbers([2, 0, 1])

@@ -10,6 +10,7 @@ import torch
 from tilewright.torch import (
     attention,
     attention_paged,
+    attention_paged_mla,
     attention_paged_plan,
     bert_padding,
     cross_entropy,
@@ -132,9 +133,12 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q.to_sparse(), K, K), "q is torch.sparse_coo", "to_dense"),
                 (lambda: attention(Q[0], K, K), "q has 3 axes: {8, 4, 16}", "{batch, length"),
                 (lambda: attention(Q, *[K[:, :, :1].expand(2, 8, 3, 16)] * 2), "4 heads", "3"),
+                (lambda: attention(Q, *[K[:, :, :1].expand(2, 8, 8, 16)] * 2), "4 heads", "8"),
+                (lambda: attention(Q, K, Q), "number of heads of v is 4", "2"),
                 (lambda: attention(Q, K, K, causal="no"), "causal is 'no'", "True or False"),
                 (lambda: attention(Q, K, K, window=-1, **CACHE), "window is -1", "None"),
                 (lambda: attention(Q, K, K, window=2.5, **CACHE), "window is 2.5"),
+                (lambda: attention(Q, K, K, window=True, **CACHE), "window is True"),
                 (lambda: attention(Q, K, K, window=(2, 0), **CACHE), "window is (2, 0)"),
                 (lambda: attention(Q, K, K, window=2), "causal is False", "causal=True"),
                 (lambda: attention(Q, K, K, scale="1"), "scale is '1'"),
@@ -149,6 +153,9 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets.long()), "torch.int64"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets + 1), "[1, 9], of 8 rows"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets - 1), "[-1, 7], of 8 rows"),
+                (lambda: attention(Q[0], K[0], K[0],
+                                   cu_seqlens=torch.tensor([0, 5, 3, 8], dtype=I32)),
+                 "[0, 5, 3, 8], of 8 rows", "ascend"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 5)),
                  "keys has a sequence of 8 rows, and max_lengths (or max_seqlen) says 5"),
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths="8"),
@@ -156,6 +163,9 @@ class Slips(unittest.TestCase):
                 (lambda: attention(Q[0], K[0], K[0], cu_seqlens=offsets, max_lengths=(8, 8, 8)),
                  "max_lengths has 3 numbers")):
             self.refused(call, *parts)
+        # A packed call before does not make a dense one of its tensors right.
+        attention(Q[0], K[0], K[0], cu_seqlens=offsets)
+        self.refused(lambda: attention(Q[0], K[0], K[0]), "q has 3 axes")
         for batch, keys in ((0, 8), (2, 0)):  # nothing is no mistake
             out = attention(Q[:batch], K[:batch, :keys], K[:batch, :keys])
             self.assertTrue(torch.equal(out, torch.zeros(batch, 8, 4, 16)))
@@ -165,6 +175,10 @@ class Slips(unittest.TestCase):
         for call, *parts in (
                 (lambda: attention_paged(Q, PAGES, PAGES, [[0]], [1]), "block_table is of list"),
                 (lambda: paged(9), "block_table has 9", "4 pages"),
+                (lambda: paged(4), "block_table has 4", "4 pages"),
+                (lambda: attention_paged_mla(Q, PAGES[:, :, 0], zeros(2, 2, dtype=I32),
+                                             zeros(2, dtype=I32), scale=1.0, dim_v=0),
+                 "dim_v is 0", "16"),
                 (lambda: paged(-2), "block_table has -2"),
                 (lambda: paged(0, (1, 99)), "lengths has 99", "room for 8 keys"),
                 (lambda: paged(0, (1, -1)), "lengths has -1"),
@@ -220,6 +234,7 @@ class Slips(unittest.TestCase):
                 (lambda: cross_entropy(X, [0]), "labels is of list"),
                 (lambda: cross_entropy(X, labels.int()), "labels is of torch.int32"),
                 (lambda: cross_entropy(X, labels + 8), "labels has 8, of 8"),
+                (lambda: cross_entropy(X, labels - 1), "labels has -1, of 8"),
                 (lambda: cross_entropy(X, labels, reduction="avg"), "reduction is 'avg'"),
                 (lambda: cross_entropy(X, labels, label_smoothing=2), "label_smoothing is 2"),
                 (lambda: cross_entropy(X, labels, label_smoothing=None), "label_smoothing is None"),

@@ -52,6 +52,15 @@ class Switch(unittest.TestCase):
                 self.assertEqual(ours.stride(), wanted.stride())
                 require_close(self, "result", ours, wanted.double(), torch.float32)
 
+    def test_rows_that_lie_apart(self):
+        # Results lie as q does, where no kernel can write them.
+        operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+        q, k, v = tensors()
+        apart = q.transpose(-1, -2).contiguous().transpose(-1, -2)
+        out = operator(apart, k, v)[0]
+        self.assertEqual(out.stride(), apart.stride())
+        self.assertTrue(torch.equal(out, operator(q, k, v)[0]))
+
     def test_the_rest_stays(self):
         q, k, v = tensors(20, 30)
         wide = [t.double() for t in (q, k, v)]

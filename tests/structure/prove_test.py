@@ -154,6 +154,7 @@ class Tasks(unittest.TestCase):
         prove.mutants_of, prove.SETTINGS = self.of_list, self.of_prove
 
     def chosen(self, subjects):
+        self.arguments.texts = None  # nothing is kept of another call
         return {words[words.index("--set") + 1]: words[words.index("--mutants") + 1].split(",")
                 for _, words in prove.fault_tasks(self.arguments, subjects, [])}
 
@@ -236,13 +237,22 @@ class Files(unittest.TestCase):
 
 
 class Printed(unittest.TestCase):
-    def test_of_each_case_the_cheapest_settings_are_executed_and_all_without_cases(self):
+    def test_each_case_and_each_text_is_executed_at_the_least_cost_and_all_without_cases(self):
         subjects = [prove.Subject("gemm", [name], True, cases=("often",)) for name in "abcdef"]
         subjects += [prove.Subject("gemm", ["g"], True, cases=("often", "seldom")),
                      prove.Subject("own.tw", [], True)]
-        costs = {("gemm", (name,)): cost for name, cost in zip("abcdefg", [9, 1, 2, 3, 4, 5, 8])}
-        chosen = {"".join(s.settings) or s.name for s in prove.with_printed(subjects, costs)}
-        self.assertEqual(chosen, {"b", "c", "d", "g", "own.tw"})
+        costs = {("gemm", (name,)): 1e6 * cost
+                 for name, cost in zip("abcdefg", [9, 1, 2, 3, 4, 5, 80])}
+
+        def chosen(texts):
+            return {"".join(s.settings) or s.name
+                    for s in prove.with_printed(subjects, costs, texts)}
+        self.assertEqual(chosen({}), {"b", "g", "own.tw"})
+        place = [prove.Place(0, "form")]
+        texts = {"one": [(subjects[0], place), (subjects[2], place)],
+                 "other": [(subjects[3], place)],
+                 "of a program": [(prove.Subject("other", [], True), place)]}
+        self.assertEqual(chosen(texts), {"c", "d", "g", "own.tw"})
 
 
 class Schedules(unittest.TestCase):
@@ -259,16 +269,16 @@ class Schedules(unittest.TestCase):
         wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects, costs)
         # Those of "seldom" are of "often" too.
         self.assertEqual([wanted[("gemm", (name,))] for name in "abcdefg"],
-                         [1000, *[prove.LEAST] * 6])
+                         [1000, *[0] * 6])
         self.assertEqual(wanted[("gemm", ("schedule=tile",))], 1000)
         Arguments.all_subjects[0] = prove.Subject("gemm", ["a"], True, cases=("often",))
         wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects, costs)
         self.assertEqual([wanted[("gemm", (name,))] for name in "abcdefg"],
-                         [1000 - 6 * prove.LEAST, *[prove.LEAST] * 6])
+                         [1000, *[0] * 6])
         # Those that need none do not count: of the others the case has as many.
         wanted = prove.wanted_schedules(Arguments, "control", Arguments.all_subjects[1:], costs)
         self.assertEqual([wanted[("gemm", (name,))] for name in "bcdefg"],
-                         [prove.LEAST, 1000 - 5 * prove.LEAST, *[prove.LEAST] * 4])
+                         [0, 1000, *[0] * 4])
         done = [{"key": ["gemm", "f", "values", 0], "answer": {"schedules": 1, "operations": 1,
                  "cases": [{"one_for_all": True}]}}]
         more = {key[1]: (key[3], words[words.index("--schedules") + 1]) for key, words in
@@ -283,7 +293,8 @@ class Schedules(unittest.TestCase):
             return {"key": ["gemm", "a", "values", 0], "answer": {
                 "schedules": len(operations), "operations": sum(operations),
                 "cases": [{"operations": each, **more} for each in operations]}}
-        self.assertEqual(prove.further_costs([values(100, 200)]), {("gemm", ("a",)): 120})
+        cost = prove.further_costs([values(100, 200)])[("gemm", ("a",))]
+        self.assertAlmostEqual(cost, (8 * 100 + 200) / 9)
         self.assertEqual(prove.further_costs([values(100, one_for_all=True)]), {})
 
     def test_no_more_begin_where_one_schedule_stands_for_all(self):

@@ -214,6 +214,14 @@ TEST(CommandTest, OneScheduleStandsForAllWhereNothingHangsOnIt) {
   // These have five between them, but for what is rounded up.
   EXPECT_GE(of_several, 5);
   EXPECT_LE(of_several, 5 + several);
+  // The smallest one alone has values; the results of it are those that are told.
+  const Json limited =
+      run("gemm --set schedule=64x96", "--one-for-all --shrunken --valued-operations 1");
+  int valued = 0;
+  for (const Json& each : limited["cases"]) valued += !each.contains("without_values");
+  EXPECT_EQ(valued, 1);
+  EXPECT_GT(limited["cases"].size(), 1u);
+  EXPECT_EQ(limited["outputs"].size(), 1u);
   const std::string attention =
       "attention_forward --set schedule=sm90 --set heads=1 "
       "--set queries=64 --set keys=64";

@@ -50,6 +50,29 @@ std::ptrdiff_t announced_by(const ir::Program& program, std::size_t write) {
   return -1;
 }
 
+// Whether all that is done to the buffer is that streams write words, which grow with the runs.
+bool counts_up(const ir::Program& program, int buffer) {
+  const auto is_it = [&](const ir::ProgramPart& part) { return part.buffer == buffer; };
+  return std::all_of(program.operations.begin(), program.operations.end(),
+                     [&](const ProgramOperation& each) {
+                       if (std::any_of(each.tensors.begin(), each.tensors.end(), is_it))
+                         return false;
+                       switch (each.kind) {
+                         case Kind::write:
+                           return !is_it(each.to) || each.value.per_run > 0;
+                         case Kind::copy:
+                         case Kind::zero:
+                           return !is_it(each.to);
+                         case Kind::launch:
+                         case Kind::wait:
+                         case Kind::record:
+                         case Kind::wait_event:
+                           break;
+                       }
+                       return true;
+                     });
+}
+
 // At the edge, and the other way round.
 std::vector<Compare> other_comparisons(Compare compare) {
   switch (compare) {
@@ -78,6 +101,14 @@ ir::Program ProgramMutant::apply(const ir::Program& program, const Rebind& rebin
   ir::Program changed = program;
   apply_to(changed);
   return changed;
+}
+
+ProgramMutant ProgramMutant::left_out() const {
+  ProgramMutant without = *this;
+  without.edit = nullptr;
+  without.before = -1;
+  without.waits_for_less = false;
+  return without;
 }
 
 void ProgramMutant::apply_to(ir::Program& changed) const {
@@ -159,6 +190,9 @@ std::vector<ProgramMutant> operation_mutants(const ir::Program& program) {
     if ((waits || operation.kind == Kind::write) && operation.value.per_run != 0) {
       ProgramMutant& mutant = add(kSameWord, fmt::format("{} in every run", operation.value.at(1)));
       mutant.is_wait = waits;
+      mutant.waits_for_less = waits && operation.compare == Compare::ge &&
+                              operation.value.per_run > 0 &&
+                              counts_up(program, operation.to.buffer);
       mutant.edit = [](ProgramOperation& changed) { changed.value = changed.value.at(1); };
     }
   }

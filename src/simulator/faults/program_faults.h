@@ -30,6 +30,11 @@ struct ProgramMutant {
   std::function<void(ir::Program& recorded)> record;
   std::ptrdiff_t before = -1;  // the operation before which it is moved. No edit either: left out
 
+  // A wait that is then over too early, for a word of which streams alone write numbers that grow.
+  bool waits_for_less = false;
+
+  // The same operation, left out.
+  ProgramMutant left_out() const;
   bool is_of_recorded() const { return is_recorded || record; }
   // `rebind` is for changes of what is recorded: it raises where the run is refused then.
   ir::Program apply(const ir::Program& program, const Rebind& rebind = {}) const;

@@ -115,6 +115,9 @@ struct MachineReport {
   // The first access to a word whose place among other CTAs' accesses may be another one.
   std::string words;
   ArrivalsInTime arrivals;
+  // With MachineOptions::timing, of a program: buffers and ranks in which somebody has read, or
+  // added to, what one of its streams had set to zero and nobody had written since.
+  std::set<std::pair<int, int>> zeros_read;
   // With MachineOptions::note_written, of each output: of every 16 bytes of its memory, which ones
   // have been written.
   std::vector<std::vector<std::uint16_t>> written;

@@ -268,6 +268,7 @@ void Order::global(const Warp& warp, const Access& access, ByteSet& set) {
   set.drain([&](std::uint64_t block, Bytes touched) {
     launch_.world.memory.shadow(block).touch(
         access, touched, [&](const ShadowBlock::Record& earlier) {
+          launch_.world.note_read(access, earlier);
           const Verdict verdict = judge(warp, earlier, access, /*global=*/true);
           if (verdict == Verdict::ordered) return;
           Bytes both{touched.cells & earlier.bytes.cells,

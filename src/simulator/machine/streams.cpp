@@ -431,6 +431,7 @@ void Streams::access(const Stream& stream, const std::byte* first, std::int64_t 
   set.add(reinterpret_cast<std::uint64_t>(first), bytes);
   set.drain([&](std::uint64_t block, Bytes touched) {
     world_.memory.shadow(block).touch(access, touched, [&](const ShadowBlock::Record& earlier) {
+      world_.note_read(access, earlier);
       if (earlier.cluster == access.cluster || world_.is_known(stream.known.get(), earlier)) {
         return;
       }

@@ -54,6 +54,14 @@ bool World::is_known(const Beyond* beyond, const Access& earlier) const {
   return cluster && cluster->known[earlier.agent] >= earlier.epoch;
 }
 
+void World::note_read(const Access& access, const Access& earlier) {
+  if (!options_.timing || !earlier.write || (access.write && !access.atomic)) return;
+  const StreamOperation* operation = actors_[earlier.cluster].operation;
+  if (!operation || operation->source->kind != ir::ProgramOperation::Kind::zero) return;
+  const ir::ProgramPart& zeros = operation->source->to;
+  report.zeros_read.insert({zeros.buffer, zeros.rank});
+}
+
 bool World::is_fenced(const Beyond* beyond, const Access& earlier) const {
   if (!beyond) return false;
   const Actor& actor = actors_[earlier.cluster];

@@ -60,6 +60,8 @@ class World {
   // async proxy sees it then.
   bool is_known(const Beyond* beyond, const Access& earlier) const;
   bool is_fenced(const Beyond* beyond, const Access& earlier) const;
+  // That an access meets what an earlier one has done, for MachineReport::zeros_read.
+  void note_read(const Access& access, const Access& earlier);
   // What would order them, of two launches or streams.
   std::string missing_between(const Access& earlier, const Access& access) const;
   // Why the reader has not acquired what the word handed on.
