@@ -127,9 +127,7 @@ void check_cached(const ir::Parameter& tensor, Cache cache, SourceLocation where
 
 }  // namespace
 
-Tile load(const TensorView& view, SourceLocation where) {
-  return load(view, Cache::normal, where);
-}
+Tile load(const TensorView& view, SourceLocation where) { return load(view, Cache::normal, where); }
 
 Tile load(const TensorView& view, Cache cache, SourceLocation where) {
   Tracer& tracer = Tracer::get("load", where);

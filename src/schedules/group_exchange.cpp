@@ -50,8 +50,8 @@ void GroupExchange::take(const Operation& o) {
     const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
     const ir::Type own = values_.local(result);
     const auto first = static_cast<int>(offsets[0]), count = static_cast<int>(own.shape[0]);
-    const Index start = placement_.divided(result) ? values_.row_part(result) * count + first
-                                                   : Index(first);
+    const Index start =
+        placement_.divided(result) ? values_.row_part(result) * count + first : Index(first);
     const Tile rows = load(buffer.rows(start, count), o.where);
     values_[result] = values_.id(rows.slice({0, offsets[1]}, own.shape, o.where));
   } else if (is_vector(type)) {

@@ -185,8 +185,8 @@ void Placement::visit_rows(const Operation& o) {
           "use tiles of 64, 128, 192 or 256 rows; a block may reach beyond its dimension");
   }
   row_counts_.emplace(count, &o);
-  const auto& [other, first] = count == row_counts_.begin()->first ? *row_counts_.rbegin()
-                                                                   : *row_counts_.begin();
+  const auto& [other, first] =
+      count == row_counts_.begin()->first ? *row_counts_.rbegin() : *row_counts_.begin();
   if (in_tensor_memory() && other != count) {
     Diagnostic(o.where, "schedule: dot: " + std::to_string(count) + " rows, another product has " +
                             std::to_string(other) + ", and in tensor memory all have the same")
@@ -211,10 +211,11 @@ void Placement::visit_dot(const Operation& o) {
   if (result.shape[1] <= limits.product_columns) return;
   if (rows != kGroupRows || result.shape[1] > 2 * limits.product_columns ||
       (wide != 0 && wide != result.shape[1])) {
-    unfit(o,
-          std::to_string(result.shape[0]) + " x " + std::to_string(result.shape[1]) + " results" +
-              (rows == result.shape[0] ? "" : ", beside others of " + std::to_string(rows) + " rows"),
-          "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
+    unfit(
+        o,
+        std::to_string(result.shape[0]) + " x " + std::to_string(result.shape[1]) + " results" +
+            (rows == result.shape[0] ? "" : ", beside others of " + std::to_string(rows) + " rows"),
+        "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
   }
   wide = result.shape[1];
 }

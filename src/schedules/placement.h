@@ -131,7 +131,7 @@ struct Placement {
   bool takes_parts(const ir::Operation& dot) const;
   std::int64_t panel_columns(const ir::Type& type) const;
 
-  std::int64_t widest_ = 0;  // columns of the products' results
+  std::int64_t widest_ = 0;                                  // columns of the products' results
   std::map<std::int64_t, const ir::Operation*> row_counts_;  // of products, and the first of each
   std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop, columns, turned_,
       spread_;  // of every value

@@ -183,8 +183,7 @@ void Placement::find_spread() {
         if (!type.is_tile() || type.shape.back() == 1) continue;
         together(o.results[0], operand);
       }
-    } else if (o.op != Op::store && o.op != Op::red_tile && o.op != Op::load &&
-               o.op != Op::splat) {
+    } else if (o.op != Op::store && o.op != Op::red_tile && o.op != Op::load && o.op != Op::splat) {
       for (const ValueId value : o.operands) drop(value);
       for (const ValueId value : o.results) drop(value);
     }
@@ -212,9 +211,9 @@ std::string Placement::partition_text() const {
 
 void Placement::unfit_for_rows(const Operation& o) const {
   const std::int64_t count = kernel.type(o.operands[0]).shape[0];
-  Diagnostic(o.where, "schedule: " + std::string(ir::info(o.op).name) + ": of " + std::to_string(count) +
-                          " rows, while products of the kernel have " + std::to_string(rows) +
-                          ": several warpgroups have the same rows")
+  Diagnostic(o.where, "schedule: " + std::string(ir::info(o.op).name) + ": of " +
+                          std::to_string(count) + " rows, while products of the kernel have " +
+                          std::to_string(rows) + ": several warpgroups have the same rows")
       .token(ir::info(o.op).name)
       .note(row_counts_.at(count)->where, "a product of " + std::to_string(count) + " rows is")
       .note(row_counts_.at(rows)->where, "one of " + std::to_string(rows) + " rows is")

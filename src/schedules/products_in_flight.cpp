@@ -17,11 +17,12 @@ void ProductsInFlight::issue(const Operation& o) {
                        : wgmma(first, b, o.where);
   };
   const bool in_memory = a.load || a.transposed;
-  in_flight_.push_back({o.results[0],
-                        in_memory ? product(left(a, o.results[0])) : product(values_.tile(o.operands[0])),
-                        in_memory ? ir::kNoValue : o.operands[0],
-                        {},
-                        {}});
+  in_flight_.push_back(
+      {o.results[0],
+       in_memory ? product(left(a, o.results[0])) : product(values_.tile(o.operands[0])),
+       in_memory ? ir::kNoValue : o.operands[0],
+       {},
+       {}});
   for (const Source& source : {a, placement_.source_of(o.operands[1])}) {
     if (source.load) in_flight_.back().reads.push_back(source.value);
   }

@@ -347,7 +347,8 @@ class LoadAndMath final : public Retracer {
   void declared(const Operation& o) {
     const Type local = values_.local(o.results[0]);
     const ValueId result = o.results[0];
-    const int groups = placement_.divided(result) ? placement_.row_parts(result) : placement_.groups;
+    const int groups =
+        placement_.divided(result) ? placement_.row_parts(result) : placement_.groups;
     repeat(o, {{Key::layout, declared_for_group(tile_, o, local, groups)}});
   }
 
@@ -375,8 +376,9 @@ class LoadAndMath final : public Retracer {
     const Type type = values_.local(o.results[0]);
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
     if (o.attributes.integer(Key::axis) == 0 && placement_.has_rows(o.results[0])) {
-      value = tracer_.emit(Op::add, {value, values_.id(values_.row_part(o.results[0]) * kGroupRows)}, type, {},
-                           o.where);
+      value =
+          tracer_.emit(Op::add, {value, values_.id(values_.row_part(o.results[0]) * kGroupRows)},
+                       type, {}, o.where);
     }
     values_[o.results[0]] = value;
   }

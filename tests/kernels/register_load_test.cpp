@@ -160,7 +160,8 @@ TEST(RegisterLoads, CopyBuildsAndLoadsVectors) {
 TEST(RegisterLoads, EvictedFirst) {
   Kernel kernel("streamed");
   const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
-  const Tensor X = kernel.in("X", bf16, {rows, columns}), Y = kernel.out("Y", bf16, {rows, columns});
+  const Tensor X = kernel.in("X", bf16, {rows, columns}),
+               Y = kernel.out("Y", bf16, {rows, columns});
   const auto [x, y] = kernel.grid(ceil_div(columns, 64), ceil_div(rows, 16));
   const Block own = rows.block(y, 16), cols = columns.block(x, 64);
   store(Y(own, cols), load(X(own, cols), Cache::evict_first));

@@ -55,7 +55,8 @@ TEST(RowCounts, GradientsOfAttentionInOneKernel) {
     for (const std::int64_t rows : sizes) {
       before.push_back(HostTensor::random_normal(bf16, {rows, dim}, before.size() + 1));
     }
-    for (const int seed : {5, 6}) before.push_back(HostTensor::random_normal(bf16, {queries}, seed));
+    for (const int seed : {5, 6})
+      before.push_back(HostTensor::random_normal(bf16, {queries}, seed));
     for (int i = 0; i < 2; ++i) before.push_back(HostTensor::poisoned(bf16, {keys, dim}));
     before.push_back(HostTensor::random_normal(f32, {queries, dim}, 9));
     Values wanted;
@@ -175,28 +176,28 @@ TEST(RowCounts, WhatAScheduleMayNotStateOfThem) {
   };
   refuses("partition", {"the products' results have 128 rows", "fix: state rows"},
           {.partition = Partition::columns});
-  refuses("warpgroups", {"the products' results have 128 rows", "fix: state 2"},
-          {.warpgroups = 3});
+  refuses("warpgroups", {"the products' results have 128 rows", "fix: state 2"}, {.warpgroups = 3});
 }
 
 // Sums along rows that two warpgroups have, and what is for sm_90a alone.
 TEST(RowCounts, WhatIsNotTakenNamesBothProducts) {
-  test::misuse("reduce",
-               {"schedule: reduce: of 128 rows, while products of the kernel have 256",
-                "a product of 128 rows is", "one of 256 rows is", "fix: take 64 rows"},
-               [] {
-                 Kernel kernel("sums");
-                 const Tensor A = kernel.in("A", bf16, {256, 64}), C = kernel.in("C", bf16, {128, 64});
-                 const Tensor X = kernel.out("X", f32, {256, 64}), Y = kernel.out("Y", f32, {1, 64});
-                 kernel.grid(1);
-                 const Tile a = load(A(all, all)), c = load(C(all, all));
-                 const Tile b = load(C(Block(0, 64, 64), all)).T();
-                 store(X(all, all), dot(a, b));
-                 store(Y(all, all), reduce_sum(dot(c, b), 0));
-                 compile(kernel, "sm_90a");
-               });
-  const std::string error = test::usage_error_of(
-      [] { compile(test::two_row_counts(128, 64, 64, false), "sm_100a"); });
+  test::misuse(
+      "reduce",
+      {"schedule: reduce: of 128 rows, while products of the kernel have 256",
+       "a product of 128 rows is", "one of 256 rows is", "fix: take 64 rows"},
+      [] {
+        Kernel kernel("sums");
+        const Tensor A = kernel.in("A", bf16, {256, 64}), C = kernel.in("C", bf16, {128, 64});
+        const Tensor X = kernel.out("X", f32, {256, 64}), Y = kernel.out("Y", f32, {1, 64});
+        kernel.grid(1);
+        const Tile a = load(A(all, all)), c = load(C(all, all));
+        const Tile b = load(C(Block(0, 64, 64), all)).T();
+        store(X(all, all), dot(a, b));
+        store(Y(all, all), reduce_sum(dot(c, b), 0));
+        compile(kernel, "sm_90a");
+      });
+  const std::string error =
+      test::usage_error_of([] { compile(test::two_row_counts(128, 64, 64, false), "sm_100a"); });
   for (const char* part : {"schedule: dot: 64 rows, another product has 128, and in tensor memory",
                            "the other is at", "fix: give all products of a kernel the same rows"}) {
     EXPECT_THAT(error, testing::HasSubstr(part));
