@@ -527,12 +527,12 @@ Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
   const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
   const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
   const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
-  const Tile own = load(sums(Block(tile * lines, lines, shape[0]), all), Cache::evict_first);
+  const TensorView own = sums(Block(tile * lines, lines, shape[0]), all);
   // Of dQ^T a thread loads 16 bytes at a time, as they lie, and stores as many. In between they
   // pass through shared memory.
   const RegisterMap as_they_lie{{{4, 1, 1}, {8, 0, 1}}, {{32, 1, 4}}, {{4, 0, 8}}};
   const RegisterMap by_rows{{{8, 1, 1}, {4, 0, 16}}, {{8, 1, 8}, {4, 0, 1}}, {{4, 0, 4}}};
-  const Tile loaded = plan.transposed ? in_registers(own, as_they_lie) : own;
+  const Tile loaded = plan.transposed ? load(own, as_they_lie) : load(own);
   const Tile sum = from_fragments(loaded.reshape({kTileRows * width}), width);
   const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
   const Index columns = plan.by_columns ? at.part : Index(0);

@@ -381,8 +381,7 @@ Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::
   const Index first = (kept * wide::kHalves + at.part) * tiles;
   std::vector<Tile> parts;
   for (int i = 0; i < tiles; ++i) {
-    const Block lines = shape[0].block(first + i, wide::kSumLines);
-    const Tile part = load(sums(lines, all), Cache::evict_first);
+    const Tile part = load(sums(shape[0].block(first + i, wide::kSumLines), all));
     parts.push_back(
         from_fragments(part.reshape({wide::kRows * wide::kSumColumns}), wide::kSumColumns));
   }
