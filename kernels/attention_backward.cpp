@@ -42,7 +42,7 @@ Kernel statistics_of_rows(const Attention& a, const StatisticsPlan& plan, const 
   const Block rows = fills ? at.queries_or_zeros(at.number, kStatisticRows) : at.block;
 
   const auto part = [&](const Tensor& tensor) {
-    return load(at.rows(tensor, rows, at.head)).cast(f32);
+    return load(at.rows(tensor, rows, at.head), Cache::evict_first).cast(f32);
   };
   const auto numbers = [&](const Tensor& tensor) {
     return load(at.row_numbers(tensor, rows, at.head));

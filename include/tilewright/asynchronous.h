@@ -216,8 +216,6 @@ class Ring {
   std::shared_ptr<State> state_;
 };
 
-enum class Cache { normal, evict_first, evict_last };
-
 struct TmaOptions {
   Cache cache = Cache::normal;
   bool multicast = false;  // to the same place in every CTA of the cluster, or of the ring's group

@@ -76,6 +76,13 @@ class Tensor {
 
 // Elements that do not exist are read as zero and take no part in reductions and products.
 Tile load(const TensorView& view, SourceLocation where = here());
+// What the L2 cache gives up for other memory, and what it keeps: a hint, which no result depends
+// on.
+enum class Cache { normal, evict_first, evict_last };
+// As above, of an input. evict_first is for what is read once in all; registers are not loaded with
+// evict_last, which tma_load takes. Raises Error(usage) for that one, and for a tensor that the
+// kernel may write.
+Tile load(const TensorView& view, Cache cache, SourceLocation where = here());
 // Only elements that exist are written.
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where = here());
 // Which elements of a tile a thread holds, for authors who declare it. Digit d of a register's, a

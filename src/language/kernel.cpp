@@ -110,9 +110,26 @@ std::vector<ir::ValueId> operands_of(const ResolvedView& view, std::vector<ir::V
   return leading;
 }
 
+void check_cached(const ir::Parameter& tensor, Cache cache, SourceLocation where) {
+  if (cache == Cache::evict_last) {
+    Diagnostic(where, "load: Cache::evict_last, and registers are loaded with evict_first or none")
+        .token("evict_last")
+        .fix("leave it out, or copy through shared memory: tma_load takes it")
+        .raise();
+  }
+  if (tensor.kind == ir::Parameter::Kind::in) return;
+  Diagnostic(where, "load: Cache::evict_first of " + tensor.name + ", which the kernel may write")
+      .token(tensor.name)
+      .note(tensor.where, tensor.name + " is declared")
+      .fix("leave it out, or declare the tensor with Kernel::in")
+      .raise();
+}
+
 }  // namespace
 
-Tile load(const TensorView& view, SourceLocation where) {
+Tile load(const TensorView& view, SourceLocation where) { return load(view, Cache::normal, where); }
+
+Tile load(const TensorView& view, Cache cache, SourceLocation where) {
   Tracer& tracer = Tracer::get("load", where);
   if (tracer.kernel().form == ir::Form::scheduled) in_role("load", where);
   const ResolvedView from = resolve(tracer, view, "load", where);
@@ -123,10 +140,15 @@ Tile load(const TensorView& view, SourceLocation where) {
         .fix("declare it with Kernel::inout")
         .raise();
   }
+  ir::Attributes attributes{{ir::Key::sizes, from.sizes}};
+  if (cache != Cache::normal) {
+    check_cached(*from.parameter, cache, where);
+    attributes.set(ir::Key::cache, std::int64_t(cache));
+  }
   tracer.note_access(*from.parameter, Tracer::Access::other, "load", where);
   return Tile(tracer.handle(tracer.emit(Op::load, operands_of(from, {from.tensor}),
                                         Type::tile(from.parameter->dtype, from.shape),
-                                        {{ir::Key::sizes, from.sizes}}, where)));
+                                        std::move(attributes), where)));
 }
 
 void store(const TensorView& view, const TileOperand& tile, SourceLocation where) {

@@ -399,7 +399,7 @@ constexpr Record kMemoryRecords[] = {
     {"ld", "va",
      "global shared shared::cta shared::cluster local param const nc L1::no_allocate "
      "L1::evict_first L1::evict_last L2::64B L2::128B L2::256B v2 v4 weak relaxed acquire volatile "
-     "cta cluster gpu sys ca cg",
+     "cta cluster gpu sys ca cg cs",
      kLoaded, load_lanes},
     {"st", "av",
      "global shared shared::cta shared::cluster local param v2 v4 weak relaxed release volatile "

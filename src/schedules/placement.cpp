@@ -80,9 +80,10 @@ Placement::Placement(const ir::Kernel& kernel)
       exchanges(kernel.types.size(), false),
       in_loop(kernel.types.size(), false),
       columns(kernel.types.size(), false),
-      turned_(kernel.types.size(), false) {
+      turned_(kernel.types.size(), false),
+      spread_(kernel.types.size(), false) {
   ir::for_each(kernel.body, [&](const Operation& o) {
-    if (o.op == Op::dot) visit_dot(o);
+    if (o.op == Op::dot) visit_rows(o);
     agrees |= o.op == Op::any && !o.attributes.has(ir::Key::partial);
   });
   if (rows == 0) {
@@ -90,11 +91,15 @@ Placement::Placement(const ir::Kernel& kernel)
         .fix("run it on the interpreter, or write it at the explicit level")
         .raise();
   }
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot) visit_dot(o);
+  });
   divide();
+  find_columns();
+  find_spread();
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) check_registers(o);
   });
-  find_columns();
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) {
       visit_left(o);
@@ -172,19 +177,31 @@ bool Placement::in_ring(const Operation& load) const {
          copies_rows(*kernel.parameter_of(load.operands[0])) && extents.clips_boxes(load);
 }
 
-void Placement::visit_dot(const Operation& o) {
-  const Type &a = kernel.type(o.operands[0]), &result = kernel.type(o.results[0]);
-  if (result.shape[0] % kGroupRows != 0 || result.shape[0] > kMostGroups * kGroupRows) {
-    unfit(o, std::to_string(result.shape[0]) + " rows",
+void Placement::visit_rows(const Operation& o) {
+  const Type& result = kernel.type(o.results[0]);
+  const std::int64_t count = result.shape[0];
+  if (count % kGroupRows != 0 || count > kMostGroups * kGroupRows) {
+    unfit(o, std::to_string(count) + " rows",
           "use tiles of 64, 128, 192 or 256 rows; a block may reach beyond its dimension");
   }
-  if (rows != 0 && rows != result.shape[0]) {
-    unfit(o, std::to_string(result.shape[0]) + " rows, another product has " + std::to_string(rows),
-          result.shape[1] == rows ? "compute the transpose, dot(b.T(), a.T()), which has " +
-                                        std::to_string(rows) + " rows"
-                                  : "give all products of a kernel the same rows");
+  row_counts_.emplace(count, &o);
+  const auto& [other, first] =
+      count == row_counts_.begin()->first ? *row_counts_.rbegin() : *row_counts_.begin();
+  if (in_tensor_memory() && other != count) {
+    Diagnostic(o.where, "schedule: dot: " + std::to_string(count) + " rows, another product has " +
+                            std::to_string(other) + ", and in tensor memory all have the same")
+        .token("dot")
+        .note(first->where, "the other is")
+        .fix(result.shape[1] == other ? "compute the transpose, dot(b.T(), a.T()), which has " +
+                                            std::to_string(other) + " rows"
+                                      : "give all products of a kernel the same rows")
+        .raise();
   }
-  rows = result.shape[0];
+  rows = std::max(rows, count);
+}
+
+void Placement::visit_dot(const Operation& o) {
+  const Type &a = kernel.type(o.operands[0]), &result = kernel.type(o.results[0]);
   if (size_of(a.dtype) > 2) {
     unfit(o, "operands are " + std::string(name_of(a.dtype)), "convert them to bf16 or f16");
   }
@@ -194,76 +211,19 @@ void Placement::visit_dot(const Operation& o) {
   if (result.shape[1] <= limits.product_columns) return;
   if (rows != kGroupRows || result.shape[1] > 2 * limits.product_columns ||
       (wide != 0 && wide != result.shape[1])) {
-    unfit(o, std::to_string(rows) + " x " + std::to_string(result.shape[1]) + " results",
-          "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
+    unfit(
+        o,
+        std::to_string(result.shape[0]) + " x " + std::to_string(result.shape[1]) + " results" +
+            (rows == result.shape[0] ? "" : ", beside others of " + std::to_string(rows) + " rows"),
+        "use at most 256 columns, or 64 rows and at most 512 columns, of one width");
   }
   wide = result.shape[1];
-}
-
-// What the schedule states, and the compiler's choice of the rest.
-void Placement::divide() {
-  const Schedule& stated = kernel.schedule;
-  ctas = stated.ctas.value_or(1);
-  const auto rows_groups = static_cast<int>(rows / kGroupRows);
-  const bool more_groups = rows == kGroupRows && stated.warpgroups.value_or(1) > 1;
-  const Partition usual = by_columns() || more_groups ? Partition::columns : Partition::rows;
-  if (stated.partition.value_or(usual) == Partition::columns) return divide_columns();
-  if (by_columns()) {
-    refused("partition", stated.partition,
-            "results are " + std::to_string(rows) + " x " + std::to_string(wide) +
-                ", and a warpgroup's products have at most " +
-                std::to_string(limits.product_columns) + " columns")
-        .fix("state columns, or take narrower results")
-        .raise();
-  }
-  groups = rows_groups;
-  if (stated.warpgroups.value_or(groups) == groups) return;
-  const int wanted = stated.warpgroups.value();
-  refused("warpgroups", stated.warpgroups,
-          "the products' results have " + std::to_string(rows) +
-              " rows, and each warpgroup computes " + std::to_string(kGroupRows) + " of them")
-      .fix("state " + std::to_string(groups) + ", or take blocks of " +
-           std::to_string(wanted * kGroupRows) + " rows" +
-           (rows == kGroupRows ? " or partition = columns" : ""))
-      .raise();
-}
-
-// All warpgroups have the rows of one product, and each a part of its columns.
-void Placement::divide_columns() {
-  const Schedule& stated = kernel.schedule;
-  const auto refuse = [&](const std::string& why, const std::string& fix) {
-    if (stated.partition.is_set()) refused("partition", stated.partition, why).fix(fix).raise();
-    refused("warpgroups", stated.warpgroups, why).fix(fix).raise();
-  };
-  if (rows != kGroupRows) {
-    refuse("the products' results have " + std::to_string(rows) +
-               " rows, and warpgroups that share columns all have the same " +
-               std::to_string(kGroupRows),
-           "state rows, or take blocks of " + std::to_string(kGroupRows) + " rows");
-  }
-  const std::int64_t least = (widest_ + limits.product_columns - 1) / limits.product_columns;
-  wide = widest_;
-  groups = stated.warpgroups.value_or(static_cast<int>(std::max<std::int64_t>(least, 2)));
-  const std::int64_t own = wide / groups;
-  if (groups < std::max<std::int64_t>(least, 2)) {
-    refused("warpgroups", stated.warpgroups,
-            std::to_string(wide) + " columns are for " +
-                std::to_string(std::max<std::int64_t>(least, 2)) + " warpgroups or more")
-        .fix("state more, or partition = rows where the results have at most " +
-             std::to_string(limits.product_columns) + " columns")
-        .raise();
-  }
-  if (wide % groups == 0 && own % limits.product_column_unit == 0) return;
-  refuse(std::to_string(wide) + " columns over " + std::to_string(groups) +
-             " warpgroups are no multiple of " + std::to_string(limits.product_column_unit) +
-             " for each",
-         "state other warpgroups, or take other columns");
 }
 
 // A warpgroup has 64 rows of a product's results: two columns of them a register.
 void Placement::check_registers(const Operation& o) const {
   const Type& result = kernel.type(o.results[0]);
-  const std::int64_t columns = result.shape[1] / (result.shape[1] == wide ? groups : 1);
+  const std::int64_t columns = result.shape[1] / column_parts(o.results[0]);
   const std::int64_t threads = (groups + 1) * limits.group_threads();
   if (threads > limits.threads) {
     refused("warpgroups", kernel.schedule.warpgroups,
@@ -330,8 +290,7 @@ void Placement::read_by_product(const Operation& o, const Source& source, bool a
 void Placement::check_panels(const Operation& o, const Source& b) const {
   const Type& type = kernel.type(b.value);
   const int bytes = size_of(type.dtype);
-  const std::int64_t swizzle = ir::widest_swizzle(type.shape[1] * bytes);
-  const std::int64_t panel = std::max(swizzle, limits.copy_bytes) / bytes, own = wide / groups;
+  const std::int64_t panel = panel_columns(type), own = wide / groups;
   if (own % panel == 0) return;
   const std::int64_t whole = ir::widest_swizzle(1 << 10) / bytes * groups;
   unfit_for_columns(o,
@@ -377,10 +336,6 @@ void Placement::visit_right(const Operation& o) {
   }
   if (size_of(type.dtype) != 2) unfit(o, computed, "convert it to bf16 or f16");
   exchange(b.value, o);
-}
-
-bool Placement::divided(ValueId value) const {
-  return groups > 1 && !by_columns() && has_rows(value);
 }
 
 // A column, or a row, of numbers takes the first row of its place.
@@ -496,52 +451,6 @@ bool Placement::fills_rings(const ir::Block& block) const {
   bool any = false;
   ir::for_each(block, [&](const Operation& o) { any |= o.op == Op::load && in_ring(o); });
   return any;
-}
-
-// Tiles of one axis that are reshaped from or to a column, and those computed together with them.
-void Placement::find_columns() {
-  const auto is_vector = [&](ValueId v) {
-    return kernel.type(v).is_tile() && kernel.type(v).shape.size() == 1;
-  };
-  bool changed = true;
-  const auto mark = [&](ValueId value) {
-    if (!is_vector(value) || columns[value]) return;
-    columns[value] = changed = true;
-  };
-  while (changed) {
-    changed = false;
-    ir::for_each(kernel.body, [&](const Operation& o) {
-      for (std::size_t i = 0; i < o.results.size() && !o.blocks.empty(); ++i) {
-        std::vector<ValueId> one{o.results[i]};  // variable, and what it holds by and by
-        for (const ir::Block& block : o.blocks) {
-          if (o.op != Op::while_loop) one.push_back(block.body.back().operands[i]);
-          if (o.op == Op::for_loop) one.push_back(block.arguments[1 + i]);
-        }
-        if (o.op == Op::for_loop) one.push_back(o.operands[3 + i]);
-        if (std::none_of(one.begin(), one.end(), [&](ValueId v) { return columns[v]; })) continue;
-        for (const ValueId value : one) mark(value);
-      }
-      if (o.results.size() != 1) return;
-      const ValueId result = o.results[0];
-      if (o.op == Op::reshape) {
-        const std::vector<std::int64_t> column{rows, 1};
-        if (kernel.type(result).shape == column) mark(o.operands[0]);
-        if (kernel.type(o.operands[0]).shape == column) mark(result);
-      } else if ((ir::info(o.op).elementwise() || is_declared(o)) && is_vector(result)) {
-        bool any = columns[result];
-        for (const ValueId operand : o.operands) any |= columns[operand];
-        if (!any) return;
-        mark(result);
-        for (const ValueId operand : o.operands) mark(operand);
-      }
-    });
-  }
-}
-
-bool Placement::has_rows(ValueId value) const {
-  const Type& type = kernel.type(value);
-  if (!type.is_tile() || type.shape.empty() || type.shape[0] != rows) return false;
-  return type.shape.size() > 1 || columns[value];
 }
 
 }  // namespace tilewright::schedules

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,10 @@ struct Source {
 //
 // Each warpgroup has 64 rows of every tile that has as many rows as the products' results. Where
 // those are 64 and some have more columns than one warpgroup holds, or the kernel's schedule says
-// so, all warpgroups have the same rows, and the widest tiles are spread by columns.
+// so, all warpgroups have the same rows, and the widest tiles are spread by columns. Where products
+// have different rows, those with the most are spread so that no two warpgroups have the same. Of
+// the others several warpgroups have the same rows, and a part of the columns each where nothing
+// but sums, stores and elementwise operations reads them, else all of them.
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   Source source_of(ir::ValueId value) const;
@@ -52,6 +56,10 @@ struct Placement {
   [[noreturn]] void unfit_for_columns(const ir::Operation& operation, const std::string& why,
                                       const std::string& fix,
                                       const ir::Operation* other = nullptr) const;
+  // The operation does not go with rows that several warpgroups have.
+  [[noreturn]] void unfit_for_rows(const ir::Operation& operation) const;
+  // Which parts warpgroups have, in words.
+  std::string partition_text() const;
   // Whether the condition may differ from warp to warp.
   bool nearby(ir::ValueId condition) const;
   // Whether anything is loaded to shared memory inside.
@@ -66,11 +74,16 @@ struct Placement {
   bool in_products(ir::ValueId load) const { return read_by_products.at(load); }
   // Whether other operations than products read it.
   bool in_registers(ir::ValueId load) const { return read_elsewhere.at(load); }
-  // Whether each warpgroup has rows of the tile of its own. A tile of one axis is a row or a
-  // column, as it is reshaped.
+  // Whether the tile has as many rows as a product. A tile of one axis is a row or a column, as it
+  // is reshaped.
   bool has_rows(ir::ValueId value) const;
+  // In how many parts warpgroups have the tile: of its rows, and of its columns.
+  int row_parts(ir::ValueId value) const;
+  int column_parts(ir::ValueId value) const;
+  // How many warpgroups have all of it between them. The others have the same again.
+  int owners(ir::ValueId value) const { return row_parts(value) * column_parts(value); }
   // Whether warpgroups have parts of the tile: its rows.
-  bool divided(ir::ValueId value) const;
+  bool divided(ir::ValueId value) const { return row_parts(value) > 1; }
   // Whether a computed tile goes through shared memory, since warpgroups, or products, read more of
   // it than the part that each has computed.
   bool exchanged(ir::ValueId value) const { return exchanges.at(value); }
@@ -92,12 +105,13 @@ struct Placement {
   std::vector<const ir::Operation*> definitions;
   const bool declares;    // whether the author says of tiles how they lie
   bool agrees = false;    // whether warps have to agree on a condition that tiles decide
-  std::int64_t rows = 0;  // of the results of products
+  std::int64_t rows = 0;  // of the results of products, the most
   std::int64_t wide = 0;  // columns of the tiles that are spread by columns; 0 where none are
   int groups = 1;         // warpgroups
   int ctas = 1;           // of a multiprocessor
 
  private:
+  void visit_rows(const ir::Operation& dot);
   void visit_dot(const ir::Operation& dot);
   void divide();
   void divide_columns();
@@ -113,10 +127,14 @@ struct Placement {
   void read(ir::ValueId value, const ir::Operation& by);
   void exchange(ir::ValueId value, const ir::Operation& by);
   void find_columns();
+  void find_spread();
+  bool takes_parts(const ir::Operation& dot) const;
+  std::int64_t panel_columns(const ir::Type& type) const;
 
-  std::int64_t widest_ = 0;  // columns of the products' results
-  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop, columns,
-      turned_;  // of every value
+  std::int64_t widest_ = 0;                                  // columns of the products' results
+  std::map<std::int64_t, const ir::Operation*> row_counts_;  // of products, and the first of each
+  std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop, columns, turned_,
+      spread_;  // of every value
 };
 
 }  // namespace tilewright::schedules

@@ -2,6 +2,8 @@
 
 namespace tilewright::schedules {
 
+using ir::ValueId;
+
 SharedView Products::shared_part(const Source& source) {
   SharedView view = source.load ? loads_.stage(source.value)
                                 : SharedView(buffers_[plan_.buffer_of(source.value)]);
@@ -14,17 +16,20 @@ SharedView Products::shared_part(const Source& source) {
   return view;
 }
 
-SharedView Products::left(const Source& source) {
+SharedView Products::left(const Source& source, ValueId result) {
   const SharedView view = shared_part(source);
-  if (source.transposed) return view.column_part(values_.row_part(), kGroupRows).T();
-  return view.rows(values_.row_part() * kGroupRows, kGroupRows);
+  const Index part = values_.row_part(result);
+  if (source.transposed) return view.column_part(part, kGroupRows).T();
+  return view.rows(part * kGroupRows, kGroupRows);
 }
 
-SharedView Products::right(const Source& source, bool spread) {
+SharedView Products::right(const Source& source, ValueId result) {
   SharedView view = shared_part(source);
-  const int own = static_cast<int>(placement_.wide) / placement_.groups;
-  if (spread && source.transposed) view = view.rows(values_.group() * own, own);
-  if (spread && !source.transposed) view = view.column_part(values_.group(), own);
+  if (placement_.column_parts(result) > 1) {
+    const int own = static_cast<int>(values_.local(result).shape[1]);
+    const Index part = values_.column_part(result);
+    view = source.transposed ? view.rows(part * own, own) : view.column_part(part, own);
+  }
   return source.transposed ? view.T() : view;
 }
 

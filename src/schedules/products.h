@@ -51,8 +51,8 @@ class Products {
  protected:
   // What a product reads from shared memory: this warpgroup's rows of its first operand, and the
   // second one whole, but for results that are spread by columns.
-  SharedView left(const Source& source);
-  SharedView right(const Source& source, bool spread);
+  SharedView left(const Source& source, ir::ValueId result);
+  SharedView right(const Source& source, ir::ValueId result);
 
   const Placement& placement_;
   const SharedPlan& plan_;

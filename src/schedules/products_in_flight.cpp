@@ -10,19 +10,19 @@ using ir::ValueId;
 
 void ProductsInFlight::issue(const Operation& o) {
   const Source a = placement_.source_of(o.operands[0]);
-  const bool spread = values_.spread_by_columns(placement_.kernel.type(o.results[0]));
-  const SharedView b = right(placement_.source_of(o.operands[1]), spread);
+  const SharedView b = right(placement_.source_of(o.operands[1]), o.results[0]);
   const bool accumulates = o.operands.size() > 2;
   const auto product = [&](const auto& first) {
     return accumulates ? wgmma(first, b, values_.tile(o.operands[2]), o.where)
                        : wgmma(first, b, o.where);
   };
   const bool in_memory = a.load || a.transposed;
-  in_flight_.push_back({o.results[0],
-                        in_memory ? product(left(a)) : product(values_.tile(o.operands[0])),
-                        in_memory ? ir::kNoValue : o.operands[0],
-                        {},
-                        {}});
+  in_flight_.push_back(
+      {o.results[0],
+       in_memory ? product(left(a, o.results[0])) : product(values_.tile(o.operands[0])),
+       in_memory ? ir::kNoValue : o.operands[0],
+       {},
+       {}});
   for (const Source& source : {a, placement_.source_of(o.operands[1])}) {
     if (source.load) in_flight_.back().reads.push_back(source.value);
   }

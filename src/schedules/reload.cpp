@@ -1,5 +1,6 @@
 #include "schedules/reload.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -22,7 +23,7 @@ class Reloading {
       : kernel_(kernel), definitions_(analysis::definitions(kernel)) {
     std::int64_t rows = 0;
     ir::for_each(kernel.body, [&](const Operation& o) {
-      if (o.op == Op::dot) rows = kernel.type(o.results[0]).shape[0];
+      if (o.op == Op::dot) rows = std::max(rows, kernel.type(o.results[0]).shape[0]);
     });
     std::set<const Operation*> products, others;
     ir::for_each(kernel.body, [&](const Operation& o) {

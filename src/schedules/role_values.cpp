@@ -11,33 +11,42 @@ void RoleValues::begin_role(bool loading, const Index& group) {
   group_ = id(group);
 }
 
-bool RoleValues::spread_by_columns(const Type& type) const {
-  return placement_.by_columns() && type.is_tile() && type.shape.size() == 2 &&
-         type.shape[1] == placement_.wide;
-}
-
 Type RoleValues::local(ValueId value) const {
   Type type = tile().type(value);
-  if (spread_by_columns(type)) {
-    type.shape[1] /= placement_.groups;
-  } else if (placement_.has_rows(value)) {
-    type.shape[0] = kGroupRows;
-  }
+  if (placement_.has_rows(value)) type.shape[0] = kGroupRows;
+  if (const int parts = placement_.column_parts(value); parts > 1) type.shape[1] /= parts;
   return type;
 }
 
+Index RoleValues::row_part(int parts) {
+  if (parts == 1) return Index(0);
+  return parts == placement_.groups ? group() : group() % parts;
+}
+
+Index RoleValues::column_part(ValueId value) {
+  const int parts = placement_.row_parts(value);
+  return parts == 1 ? group() : group() / parts;
+}
+
+void RoleValues::when_owner(ValueId value, const std::function<void()>& body,
+                            SourceLocation where) {
+  const int owners = placement_.owners(value);
+  if (owners == placement_.groups) return body();
+  when(owners == 1 ? group() == 0 : group() < owners, body, {}, where);
+}
+
 RoleValues::Part RoleValues::own_part(ValueId value) {
-  Part part{placement_.has_rows(value)};
-  if (spread_by_columns(tile().type(value))) {
+  Part part{placement_.has_rows(value) ? placement_.row_parts(value) : 0};
+  if (placement_.column_parts(value) > 1) {
     part.columns = static_cast<int>(local(value).shape[1]);
-    part.piece = group();
+    part.piece = column_part(value);
   }
   return part;
 }
 
 TensorView RoleValues::view(const Operation& o, std::size_t first, const Part& part) {
   return Recording::view(o, first, [&](Block block, int axis) {
-    if (axis == 0 && part.spread) block = block.part(row_part(), kGroupRows);
+    if (axis == 0 && part.row_parts > 0) block = block.part(row_part(part.row_parts), kGroupRows);
     if (axis == 0 && part.of_warp) block = block.part(warp_index(), kWarpRows);
     if (axis == 0 && part.rows > 0) block = block.part(part.run, part.rows);
     if (axis == 1 && part.columns > 0) block = block.part(part.piece, part.columns);

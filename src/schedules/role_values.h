@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "schedules/placement.h"
@@ -13,10 +14,10 @@ inline constexpr int kWarpRows = 16;  // of a warpgroup's 64
 // warpgroups share, the part of one.
 class RoleValues final : public Recording {
  public:
-  // Which part of a view of global memory: of a spread one the warpgroup's rows, or a warp's, and
-  // of those a piece of the columns.
+  // Which part of a view of global memory: of one whose rows are in parts the warpgroup's, or a
+  // warp's, and of those a piece of the columns.
   struct Part {
-    bool spread = false;
+    int row_parts = 0;
     bool of_warp = false;
     int columns = 0;
     Index piece = 0;
@@ -33,11 +34,14 @@ class RoleValues final : public Recording {
   bool loading() const { return loading_; }
   Index group() { return Index(tracer().handle(group_)); }
 
-  bool spread_by_columns(const ir::Type& type) const;
   // The part of a tile that one warpgroup has.
   ir::Type local(ir::ValueId value) const override;
-  // Which run of 64 rows this warpgroup has.
-  Index row_part() { return placement_.by_columns() ? Index(0) : group(); }
+  // Which run of 64 rows this warpgroup has of so many, and which part of the tile's columns.
+  Index row_part(int parts);
+  Index row_part(ir::ValueId value) { return row_part(placement_.row_parts(value)); }
+  Index column_part(ir::ValueId value);
+  // Calls `body` where this warpgroup is the one that hands on its part of the tile.
+  void when_owner(ir::ValueId value, const std::function<void()>& body, SourceLocation where);
   // What of a tile this warpgroup has.
   Part own_part(ir::ValueId value);
   // The view that a load or store names, whose starts begin at operand `first`.

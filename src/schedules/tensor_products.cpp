@@ -101,8 +101,7 @@ void ProductsInTensorMemory::issue(const Operation& o) {
   const ValueId result = o.results[0];
   const Source a = placement_.source_of(o.operands[0]),
                second = placement_.source_of(o.operands[1]);
-  const bool spread = values_.spread_by_columns(placement_.kernel.type(result));
-  const SharedView b = right(second, spread);
+  const SharedView b = right(second, result);
   const TensorColumns to = columns(places_.result(result), o.where);
   const ValueId sum = o.operands.size() > 2 ? o.operands[2] : ir::kNoValue;
   const bool in_place = sum != ir::kNoValue && places_.stays(sum);
@@ -130,7 +129,7 @@ void ProductsInTensorMemory::issue(const Operation& o) {
   if (operand) {
     multiply(*operand);
   } else {
-    multiply(left(a));
+    multiply(left(a, result));
   }
   const std::size_t number = issued_++;
   if (completes == completions_.end()) return;

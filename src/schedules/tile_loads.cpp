@@ -24,9 +24,7 @@ void TileLoads::declare_rings(Kernel& kernel) {
 void TileLoads::meet(const Operation& load, bool needed) {
   if (!needed) return;
   const ValueId value = load.results[0];
-  const bool spread = placement_.by_columns()
-                          ? values_.spread_by_columns(placement_.kernel.type(value))
-                          : placement_.has_rows(value);
+  const bool spread = placement_.owners(value) == placement_.groups && placement_.has_rows(value);
   // Only tiles as wide as products may be are sure to lie in warps by rows, each element once, and
   // only where nobody says otherwise.
   const std::vector<std::int64_t>& shape = placement_.kernel.type(value).shape;
@@ -39,11 +37,12 @@ void TileLoads::meet(const Operation& load, bool needed) {
 
 void TileLoads::load(const Operation& o) {
   const ValueId result = o.results[0];
+  const auto cache = static_cast<Cache>(o.attributes.integer_or(ir::Key::cache, 0));
   if (!placement_.in_ring(o)) {
     if (values_.loading()) return;
     const RoleValues::Part part = values_.own_part(result);
     meet(o, placement_.memory.after_store(o));
-    values_[result] = values_.id(tilewright::load(values_.view(o, 1, part), o.where));
+    values_[result] = values_.id(tilewright::load(values_.view(o, 1, part), cache, o.where));
     meet(o, placement_.memory.stored(o));
     return;
   }
@@ -53,16 +52,16 @@ void TileLoads::load(const Operation& o) {
     return ring.produce(
         [&](const Slot& slot) {
           if (placement_.row_in_ring(o)) {
-            return tma_load(values_.view(o, 1, {}), slot[0].first_row(), {}, o.where);
+            return tma_load(values_.view(o, 1, {}), slot[0].first_row(), {cache}, o.where);
           }
-          if (rows <= kRowsOfCopy) return tma_load(values_.view(o, 1, {}), slot, {}, o.where);
+          if (rows <= kRowsOfCopy) return tma_load(values_.view(o, 1, {}), slot, {cache}, o.where);
           int runs = 2;
           while (rows > runs * kRowsOfCopy || rows % (runs * kUnit) != 0) ++runs;
           for (int run = 0; run < runs; ++run) {
             RoleValues::Part part;
             part.rows = rows / runs;
             part.run = run;
-            tma_load(values_.view(o, 1, part), slot[0].rows(run * part.rows, part.rows), {},
+            tma_load(values_.view(o, 1, part), slot[0].rows(run * part.rows, part.rows), {cache},
                      o.where);
           }
         },
@@ -70,9 +69,10 @@ void TileLoads::load(const Operation& o) {
   }
   slots_.insert_or_assign(result, std::make_unique<Slot>(ring.consume(o.where)));
   if (!placement_.in_registers(result)) return;
-  const SharedView rows = placement_.row_in_ring(o)
-                              ? stage(result).first_row()
-                              : stage(result).rows(values_.row_part() * kGroupRows, kGroupRows);
+  const SharedView rows =
+      placement_.row_in_ring(o)
+          ? stage(result).first_row()
+          : stage(result).rows(values_.row_part(result) * kGroupRows, kGroupRows);
   values_[result] = values_.id(tilewright::load(rows, o.where));
   read_.push_back(result);
 }

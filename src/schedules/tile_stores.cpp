@@ -13,20 +13,14 @@ using ir::ValueId;
 void TileStores::store(const Operation& o) {
   const Operation* from = placement_.definitions[o.operands[1]];
   if (from && from->op == Op::transpose && !values_.known(o.operands[1])) return turned(o);
-  const Type& type = placement_.kernel.type(o.operands[1]);
-  const bool spread = values_.spread_by_columns(type);
-  const bool in_parts = placement_.by_columns() ? spread : placement_.has_rows(o.operands[1]);
-  if (in_parts || placement_.groups == 1) return own(o, spread);
-  // All warpgroups have it.
-  when(
-      values_.group() == 0, [&] { own(o, false); }, {}, o.where);
+  values_.when_owner(
+      o.operands[1], [&] { own(o); }, o.where);
 }
 
 // A tile that is transposed to be stored is so in registers: of rows that warpgroups have parts of,
 // each stores columns.
 void TileStores::turned(const Operation& o) {
   const Operation& turn = *placement_.definitions[o.operands[1]];
-  const bool divided = placement_.divided(turn.operands[0]);
   const auto put = [&] {
     const Type from = values_.local(turn.operands[0]);
     Type type = from;
@@ -36,18 +30,17 @@ void TileStores::turned(const Operation& o) {
     const ValueId tile =
         tracer.emit(Op::transpose, {values_[turn.operands[0]]}, type, turn.attributes, o.where);
     RoleValues::Part part;
-    if (divided) {
+    if (placement_.divided(turn.operands[0])) {
       part.columns = kGroupRows;
-      part.piece = values_.group();
+      part.piece = values_.row_part(turn.operands[0]);
     }
     write(o, values_.view(o, 2, part), Tile(tracer.handle(tile)));
   };
-  if (divided || placement_.groups == 1) return put();
-  when(values_.group() == 0, put, {}, o.where);
+  values_.when_owner(turn.operands[0], put, o.where);
 }
 
 // TMA writes whole 16 bytes: a row that ends inside of them is stored by the threads.
-void TileStores::own(const Operation& o, bool by_columns) {
+void TileStores::own(const Operation& o) {
   const auto directly = [&] {
     write(o, values_.view(o, 2, values_.own_part(o.operands[1])), values_.tile(o.operands[1]));
   };
@@ -56,9 +49,9 @@ void TileStores::own(const Operation& o, bool by_columns) {
   const ir::Parameter& tensor = *placement_.kernel.parameter_of(o.operands[0]);
   const Dim& width = tensor.shape.back();
   const std::int64_t chunk = placement_.limits.copy_bytes / size_of(tensor.dtype);
-  if (width.range().multiple % chunk == 0) return staged(o, *plan, by_columns);
+  if (width.range().multiple % chunk == 0) return staged(o, *plan);
   when(
-      Index(width) % chunk == 0, [&] { staged(o, *plan, by_columns); }, directly, o.where);
+      Index(width) % chunk == 0, [&] { staged(o, *plan); }, directly, o.where);
 }
 
 void TileStores::write(const Operation& o, const TensorView& view, const Tile& tile) const {
@@ -66,7 +59,9 @@ void TileStores::write(const Operation& o, const TensorView& view, const Tile& t
   atomic_add(view, tile, o.attributes.has(ir::Key::ordered) ? Order::blocks : Order::any, o.where);
 }
 
-void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, bool by_columns) {
+void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan) {
+  const bool by_columns = placement_.column_parts(o.operands[1]) > 1;
+  const int parts = placement_.row_parts(o.operands[1]);
   for (int piece = 0; piece < plan.pieces; ++piece) {
     const SharedTile& buffer = buffers_[plan.buffers[piece % plan.buffers.size()]];
     bulk_wait_read(plan.in_flight, o.where);
@@ -78,7 +73,7 @@ void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan, boo
     warp_sync(o.where);
     // Each warp sends its own rows: it waits for no other.
     const Index place = by_columns ? values_.group() * plan.pieces + piece : Index(piece);
-    tma_store(values_.view(o, 2, {true, true, plan.columns, place}),
+    tma_store(values_.view(o, 2, {parts, true, plan.columns, place}),
               buffer.rows(values_.group() * kGroupRows + warp_index() * kWarpRows, kWarpRows),
               o.where);
     bulk_commit(o.where);

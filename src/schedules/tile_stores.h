@@ -20,10 +20,10 @@ class TileStores {
 
  private:
   void turned(const ir::Operation& o);
-  void own(const ir::Operation& o, bool by_columns);
+  void own(const ir::Operation& o);
   // By the threads.
   void write(const ir::Operation& o, const TensorView& view, const Tile& tile) const;
-  void staged(const ir::Operation& o, const SharedPlan::Staging& plan, bool by_columns);
+  void staged(const ir::Operation& o, const SharedPlan::Staging& plan);
   Tile by_rows(const Tile& tile, const ir::Operation& o) const;
   Tile columns(ir::ValueId value, int first, int count, const ir::Operation& o);
 

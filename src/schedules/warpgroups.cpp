@@ -346,7 +346,10 @@ class LoadAndMath final : public Retracer {
   // The tile lies as the author says, each warpgroup's part of it in that warpgroup.
   void declared(const Operation& o) {
     const Type local = values_.local(o.results[0]);
-    repeat(o, {{Key::layout, declared_for_group(tile_, o, local, placement_.groups)}});
+    const ValueId result = o.results[0];
+    const int groups =
+        placement_.divided(result) ? placement_.row_parts(result) : placement_.groups;
+    repeat(o, {{Key::layout, declared_for_group(tile_, o, local, groups)}});
   }
 
   // Along an axis that warpgroups have parts of, they tell each other.
@@ -354,8 +357,9 @@ class LoadAndMath final : public Retracer {
     const ValueId operand = o.operands[0];
     const std::int64_t axis = o.attributes.integer(Key::axis);
     ir::Attributes attributes = o.attributes;
-    if ((axis == 0 && placement_.divided(operand)) ||
-        (axis == 1 && values_.spread_by_columns(tile_.type(operand)))) {
+    const bool along_rows = axis == 0 && placement_.divided(operand);
+    if (along_rows && placement_.owners(operand) < placement_.groups) placement_.unfit_for_rows(o);
+    if (along_rows || (axis == 1 && placement_.column_parts(operand) > 1)) {
       attributes.set(Key::count, std::int64_t{placement_.groups});
     }
     repeat(o, attributes);
@@ -372,8 +376,9 @@ class LoadAndMath final : public Retracer {
     const Type type = values_.local(o.results[0]);
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
     if (o.attributes.integer(Key::axis) == 0 && placement_.has_rows(o.results[0])) {
-      value = tracer_.emit(Op::add, {value, values_.id(values_.row_part() * kGroupRows)}, type, {},
-                           o.where);
+      value =
+          tracer_.emit(Op::add, {value, values_.id(values_.row_part(o.results[0]) * kGroupRows)},
+                       type, {}, o.where);
     }
     values_[o.results[0]] = value;
   }
@@ -506,11 +511,10 @@ Scheduled schedule_warpgroups(const ir::Kernel& kernel, std::int64_t reserved) {
   Scheduled made{LoadAndMath(placement, plan, values).run(), {}};
   made.kernel.resident = placement.ctas;
   const Schedule& stated = kernel.schedule;
-  const Partition partition = placement.by_columns() ? Partition::columns : Partition::rows;
   made.fields = {
       chosen("stages", stated.stages, plan.stages_text()),
       chosen("warpgroups", stated.warpgroups, std::to_string(placement.groups)),
-      chosen("partition", stated.partition, ir::value_text(partition)),
+      chosen("partition", stated.partition, placement.partition_text()),
       chosen("ctas", stated.ctas, std::to_string(placement.ctas)),
   };
   return made;

@@ -156,6 +156,40 @@ TEST(RegisterLoads, CopyBuildsAndLoadsVectors) {
   }
 }
 
+// By vectors, and by elements where rows begin anywhere.
+TEST(RegisterLoads, EvictedFirst) {
+  Kernel kernel("streamed");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", bf16, {rows, columns}),
+               Y = kernel.out("Y", bf16, {rows, columns});
+  const auto [x, y] = kernel.grid(ceil_div(columns, 64), ceil_div(rows, 16));
+  const Block own = rows.block(y, 16), cols = columns.block(x, 64);
+  store(Y(own, cols), load(X(own, cols), Cache::evict_first));
+  for (const std::int64_t width : {128, 77}) {
+    HostTensor from = HostTensor::random_normal(bf16, {21, width}, 1);
+    for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+      HostTensor to = poison(bf16, {21, width});
+      compile(kernel, target).run({ref(from), ref(to)});
+      for (std::int64_t i = 0; i < from.elements(); ++i) ASSERT_EQ(to.flat(i), from.flat(i)) << i;
+    }
+  }
+  const compiler::GpuProgram program = compiler::translate(kernel.finish(), ir::default_target());
+  EXPECT_NE(program.source.text.find("load_streamed_vector_16("), std::string::npos);
+  if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  codegen::expect_builds(program.source);
+}
+
+TEST(RegisterLoads, AHintThatTheyDoNotTakeIsAnError) {
+  Kernel kernel("hints");
+  const Tensor X = kernel.in("X", f32, {64, 64}), Y = kernel.inout("Y", f32, {64, 64});
+  kernel.grid(1);
+  const auto error = [](const Tensor& tensor, Cache cache) {
+    return test::usage_error_of([&] { load(tensor(all, all), cache); });
+  };
+  EXPECT_NE(error(X, Cache::evict_last).find("tma_load takes it"), std::string::npos);
+  EXPECT_NE(error(Y, Cache::evict_first).find("Y, which the kernel may write"), std::string::npos);
+}
+
 // What the kernel has stored is read again, and in that order.
 TEST(RegisterLoads, ReadsWhatItHasWritten) {
   Kernel kernel("increment_twice");

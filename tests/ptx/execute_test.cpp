@@ -163,6 +163,7 @@ TEST(PtxExecute, LoadsOfBytesKeepTheirSign) {
   EXPECT_EQ(result(stored + "ld.global.u8 %r1, [%rd1];"), 0x80u);
   EXPECT_EQ(result(stored + "ld.global.s16 %r1, [%rd1];"), 0xffff8080u);
   EXPECT_EQ(result(stored + "ld.global.u16 %r1, [%rd1];"), 0x8080u);
+  EXPECT_EQ(result(stored + "ld.global.cs.u16 %r1, [%rd1];"), 0x8080u);
 }
 
 // Of lane 3, and of the lane that has no other to read from.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "schedules/row_counts_kernels.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
 
@@ -189,6 +190,22 @@ inline std::vector<AddingCase> adding_cases() {
                }
              });
   }
+  // Products of other rows than those that are added. P and dS are rounded to bf16.
+  constexpr std::int64_t kQueries = 70, kKeys = 150, kDim = 64;
+  using Shapes = std::vector<Shape>;
+  add_case(
+      "GradientsInOne", [](Order order) { return gradients_in_one(order, kDim); }, bf16,
+      Shapes{{kQueries, kDim},
+             {kKeys, kDim},
+             {kKeys, kDim},
+             {kQueries, kDim},
+             {kQueries},
+             {kQueries},
+             {kKeys, kDim},
+             {kKeys, kDim},
+             {kQueries, kDim}},
+      [](Values& v) { become_gradients(v, kQueries, kKeys, kDim); });
+  list.back().bound = 6e-3;
   return list;
 }
 

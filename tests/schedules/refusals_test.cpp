@@ -46,30 +46,6 @@ TEST(Refusals, AWidthThatProductsDoNotTake) {
           });
 }
 
-// 128 keys by 64 queries, and sums of the queries.
-TEST(Refusals, ProductsOfDifferentRows) {
-  const auto record = [](Kernel& kernel, int columns, bool turned) {
-    const Tensor K = kernel.in("K", bf16, {128, 64}), Q = kernel.in("Q", bf16, {64, 64});
-    const Tensor X = kernel.in("X", bf16, {128, columns});
-    const Tensor sums = kernel.inout("sums", f32, {64, columns});
-    const Tile scores = dot(load(K(all, all)), load(Q(all, all)).T()).cast(bf16);
-    const Tile x = load(X(all, all));
-    add(sums(all, all), turned ? dot(x.T(), scores).T() : dot(scores.T(), x));
-  };
-  refuses("dot(",
-          {"dot: 64 rows, another product has 128",
-           "fix: compute the transpose, dot(b.T(), a.T()), which has 128 rows"},
-          [&](Kernel& kernel) { record(kernel, 128, false); });
-  refuses("dot(",
-          {"dot: 64 rows, another product has 128", "fix: give all products of a kernel the same"},
-          [&](Kernel& kernel) { record(kernel, 96, false); });
-  // As it says.
-  Kernel kernel("turned");
-  kernel.grid(1);
-  record(kernel, 128, true);
-  EXPECT_NO_THROW(check(kernel, "sm_90a"));
-}
-
 // Which ptxas ends at, wherever else the kernel has room.
 TEST(Refusals, AProductOfMoreRegistersThanAThreadHas) {
   const auto product = [](int rows, int columns) {

@@ -374,12 +374,14 @@ class GlobalAccess {
     emitter_.close();
   }
 
-  // Each under `condition` where it exists; without one all do.
+  // Each under `condition` where it exists; without one all do. What is evicted first is so by
+  // vectors alone: as many hints as elements take registers.
   void load_each_vector(int vector, const std::optional<std::string>& condition) {
+    const bool once = operation_.attributes.has(Key::cache);
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
     const Place at = place("i", 1);
-    emitter_.line(fmt::format("load_vector_{}({}, first + {}, {});",
+    emitter_.line(fmt::format("load_{}vector_{}({}, first + {}, {});", once ? "streamed_" : "",
                               vector * size_of(parameter_.dtype), registers_at("i"), at.offset,
                               condition ? *condition + at.exists : "true"));
     emitter_.close();

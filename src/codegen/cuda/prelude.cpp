@@ -310,6 +310,28 @@ __device__ __forceinline__ void load_vector_16(T* r, const void* address, bool e
   set_word(r[0], v.x); set_word(r[1], v.y); set_word(r[2], v.z); set_word(r[3], v.w);
 }
 )"},
+    // What L2 evicts first.
+    {"load_streamed_vector_4", R"(template <typename T>
+__device__ __forceinline__ void load_streamed_vector_4(T* r, const void* address, bool exists) {
+  u32 v = 0;
+  if (exists) v = __ldcs((const u32*)address);
+  set_word(r[0], v);
+}
+)"},
+    {"load_streamed_vector_8", R"(template <typename T>
+__device__ __forceinline__ void load_streamed_vector_8(T* r, const void* address, bool exists) {
+  uint2 v = make_uint2(0, 0);
+  if (exists) v = __ldcs((const uint2*)address);
+  set_word(r[0], v.x); set_word(r[1], v.y);
+}
+)"},
+    {"load_streamed_vector_16", R"(template <typename T>
+__device__ __forceinline__ void load_streamed_vector_16(T* r, const void* address, bool exists) {
+  uint4 v = make_uint4(0, 0, 0, 0);
+  if (exists) v = __ldcs((const uint4*)address);
+  set_word(r[0], v.x); set_word(r[1], v.y); set_word(r[2], v.z); set_word(r[3], v.w);
+}
+)"},
     // Whole registers of shared memory.
     {"load_shared_4", R"(template <typename T>
 __device__ __forceinline__ void load_shared_4(u32 address, T* r) {

@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "check/machine_events.h"
+#include "compiler/compile_to_machine.h"
+#include "compiler/simulation.h"
+#include "simulator/machine/machine.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// In which order a CTA takes the tiles of the automatic schedule.
+namespace tilewright {
+namespace {
+
+constexpr std::int64_t kBlocks = 4, kHeads = 2;
+constexpr int kRows = 64;
+
+// Products of a block of rows with the blocks of B from `first` to `last` of the block's number.
+using End = std::function<Index(const Index& block)>;
+Kernel triangle(const End& first, const End& last) {
+  Kernel kernel("triangle");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {kHeads, n, 64}), B = kernel.in("B", bf16, {kHeads, n, 64});
+  const Tensor C = kernel.out("C", f32, {kHeads, n, 64});
+  const auto [x, h] = kernel.grid(ceil_div(n, kRows), kHeads);
+  const Block rows = n.block(x, kRows);
+  const Tile a = load(A(h, rows, all));
+  Var sum{zeros({rows, 64})};
+  for (Index step : range(first(x), last(x))) {
+    sum = dot(a, load(B(h, n.block(step, kRows), all)), sum);
+  }
+  store(C(h, rows, all), sum);
+  return kernel;
+}
+
+// How many blocks of B each tile loads, in the order in which the only CTA takes the tiles.
+std::vector<int> lengths(const Kernel& kernel) {
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
+  std::vector<HostTensor> tensors;
+  for (const DType dtype : {bf16, bf16, f32}) {
+    tensors.push_back(HostTensor::zeros(dtype, {kHeads, kBlocks * kRows, 64}));
+  }
+  Arguments arguments;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    HostTensor& tensor = tensors[i];
+    arguments.tensors.push_back({machine.parameters[i].name, tensor.dtype(), tensor.shape(),
+                                 tensor.strides(), tensor.data()});
+  }
+  checks::MachineEvents events;
+  simulator::MachineOptions options;
+  options.multiprocessors = 1;
+  options.control_only = true;
+  options.recorder = &events;
+  EXPECT_TRUE(compiler::simulate(machine, arguments, options).ok());
+  std::vector<int> lengths;
+  for (const std::vector<ptx::Event>& of_warp : events.events) {
+    for (const ptx::Event& event : of_warp) {
+      if (event.kind != ptx::EventKind::tensor_load) continue;
+      const std::int64_t map = event.values[0];
+      if (map == 0) lengths.push_back(0);
+      if (map != 0) ++lengths.back();
+    }
+  }
+  return lengths;
+}
+
+// Those of the last rows are the longest, or those of the first: of all heads these come first.
+TEST(TileOrder, LongTilesComeFirst) {
+  const std::vector<int> falling{4, 4, 3, 3, 2, 2, 1, 1};
+  const auto blocks = [](const Index&) { return Index(kBlocks); };
+  EXPECT_EQ(lengths(triangle([](const Index&) { return Index(0); },
+                             [](const Index& x) { return x + 1; })),
+            falling);
+  EXPECT_EQ(lengths(triangle([](const Index& x) { return x; }, blocks)), falling);
+}
+
+}  // namespace
+}  // namespace tilewright
