@@ -38,8 +38,9 @@ class AttentionSide:
         self.q = normal(batch, self.own, heads, dim)
         # K and V go together.
         self.kv = normal(2, batch, self.own, kv_heads, dim)
-        self.o = symmetric(*self.q.shape)  # by heads other ranks write it
-        self.lse = torch.empty(batch, heads, self.own, device=device)
+        # By heads other ranks write them.
+        self.o = symmetric(*self.q.shape)
+        self.lse = symmetric(batch, heads, 2 * self.own).view(torch.float32)
         self.all_kv = torch.empty(ranks, *self.kv.shape, device=device, dtype=torch.bfloat16)
         share = max(kv_heads // ranks, 1)
         self.share = (normal(batch, length, heads // ranks, dim), normal(batch, length, share, dim),

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_ring.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/plan_case.h"
@@ -19,6 +20,10 @@ int BackwardPlan::tiles(const Attention& a) const {
 
 int BackwardPlan::tile_lines(const Attention& a) const {
   return kTileRows * (transposed ? kTileRows : a.dim) / kLine;
+}
+
+namespace {
+constexpr int kHeldBesideMask = 64;  // columns of V
 }
 
 int backward_rows(const Attention& a) { return std::max(a.dim, a.dim_v) <= 64 ? 128 : 64; }
@@ -58,7 +63,7 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
     // Offsets of sequences and the ends of a window take registers too; so do a mask (some versions
     // of ptxas spill beside 80) and parts of shared heads beside conversions.
     const bool has_parts = order == Order::blocks && a.heads > a.kv_heads;
-    const int most = is_packed ? 48 : a.causal || has_parts ? 64 : 80;
+    const int most = is_packed ? 48 : a.causal || has_parts ? kHeldBesideMask : 80;
     plan.held_columns = std::min(a.dim_v, most);
   }
   plan_case("columns of V in registers", plan.held_columns > 0);
@@ -81,6 +86,33 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
+}
+
+// Sums of dK and dV are in memory, of one part too, and no last one converts what stays.
+BackwardPlan ring_backward_plan(const SequenceParallelAttention& o, RingPass pass,
+                                const Caller& caller) {
+  Attention a = o.attention;
+  if (a.window > 0) {
+    caller.refuse("window is " + std::to_string(a.window),
+                  "take the tile level: here rows see all keys of another rank, or none");
+  }
+  a.causal = a.causal && pass == RingPass::last;
+  BackwardPlan plan = backward_plan(a, Order::blocks, KeySums::in_turn, false, caller);
+  plan.shares = true;
+  plan.held_columns = std::min(plan.held_columns, kHeldBesideMask);
+  plan.joins = plan_case("sums of kernels before", pass != RingPass::first);
+  plan.leaves = plan_case("sums for kernels behind", pass != RingPass::last);
+  plan.last_converts = plan.last_converts && !plan.leaves;
+  return plan;
+}
+
+RingSums ring_sums_sm90(const SequenceParallelAttention& o, const BatchShapes& shapes,
+                        const Caller& caller) {
+  const Attention& a = o.attention;
+  const BackwardPlan plan = ring_backward_plan(o, RingPass::last, caller);
+  const Dim parts = HeadParts::wanted(a, shapes, Order::blocks);
+  return {plan.sums(a, shapes.kept_blocks(a.block_q)), shared_sums(a, plan, shapes, parts).sums(),
+          backward_turns(a, plan, shapes, parts)};
 }
 
 }  // namespace tilewright::kernels

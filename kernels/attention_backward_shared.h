@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/attention_backward_places.h"
@@ -20,14 +21,15 @@ struct KeyTiles {
 };
 
 // What is summed in memory of dK and dV, where `parts` of the heads that share keys go through the
-// same blocks of keys. Nothing, where there is one part.
+// same blocks of keys. Nothing, where there is one part, but if kernels add to it one behind the
+// other: then `always`.
 struct SharedSumsShape {
   static constexpr int kKeys = 64, kLine = 128;  // keys of a warpgroup; f32
 
   SharedSumsShape(const Attention& a, const Dim& key_blocks, const Dim& parts, Order order,
-                  KeySums keys)
+                  KeySums keys, bool always = false)
       : parts(parts),
-        blocks(key_blocks * min(parts - 1, 1)),
+        blocks(always ? key_blocks : key_blocks * min(parts - 1, 1)),
         tiles(KeyTiles::of(a)),
         lines_of_keys(lines_of(tiles.dim)),
         lines_of_values(lines_of(tiles.dim_v)),
@@ -65,6 +67,13 @@ struct SharedSumsShape {
   bool apart;
 };
 
+// Whether kernels before have added to the sums, and until when the first to add waits then; and
+// whether sums are left to kernels behind.
+struct SumsOfKernels {
+  bool joins = false, leaves = false;
+  std::function<void()> await_sums;
+};
+
 // By the warpgroups that hold dK and dV. In turn the first part stores, the others add, and the
 // last one adds what is there to its registers. A warp waits for the same warp of another CTA
 // alone, which was dealt the block before, or in no order is there already.
@@ -72,8 +81,12 @@ class SharedSums {
  public:
   // `words`: of them the first is `first_word`.
   SharedSums(const SharedSumsShape& shape, const Tensor& sums, const Tensor& words,
-             const Dim& first_word)
-      : shape_(shape), sums_(sums), words_(words), first_word_(first_word) {}
+             const Dim& first_word, SumsOfKernels kernels = {})
+      : shape_(shape),
+        sums_(sums),
+        words_(words),
+        first_word_(first_word),
+        kernels_(std::move(kernels)) {}
 
   struct Place {
     Index block, part;  // the number of the block of keys
@@ -126,33 +139,44 @@ class SharedSums {
       });
     }
     const Index turn = next;
+    if (kernels_.joins) when(turn == 0, kernels_.await_sums);
     when(turn > 0, [&] {
       wait_flag(words_(word), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
     });
+    const auto store_all = [&] {
+      for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
+        tilewright::store(view(column), lines_of(piece));
+      });
+    };
+    const auto add_all = [&] {
+      for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
+        atomic_add(view(column), lines_of(piece), shape_.order);
+      });
+    };
+    const auto leave = [&] {
+      if (kernels_.joins) {
+        add_all();
+      } else {
+        when(turn == 0, store_all, add_all);
+      }
+      atomic_add(words_(word), 1, {Semantics::release, Scope::gpu});
+    };
+    if (kernels_.leaves) return leave();
     when(
         turn == parts - 1,
         [&] {
           for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
             Var sum{piece};
-            when(turn > 0, [&] { sum = sum + tile_of(load(view(column))); });
+            const auto add = [&] { sum = sum + tile_of(load(view(column))); };
+            if (kernels_.joins) {
+              add();
+            } else {
+              when(turn > 0, add);
+            }
             put(sum, column);
           });
         },
-        [&] {
-          when(
-              turn == 0,
-              [&] {
-                for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
-                  tilewright::store(view(column), lines_of(piece));
-                });
-              },
-              [&] {
-                for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
-                  atomic_add(view(column), lines_of(piece), shape_.order);
-                });
-              });
-          atomic_add(words_(word), 1, {Semantics::release, Scope::gpu});
-        });
+        leave);
   }
   static Tile lines_of(const Tile& tile) {
     const int lines = SharedSumsShape::lines_of(static_cast<int>(tile.shape()[1]));
@@ -167,6 +191,7 @@ class SharedSums {
   SharedSumsShape shape_;
   Tensor sums_, words_;
   Dim first_word_;
+  SumsOfKernels kernels_;
 };
 
 // dK and dV of the parts' sums, where these are kept apart. Input, behind the offsets of Packed:

@@ -11,6 +11,7 @@
 #include "kernels/attention_backward_outputs.h"
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_queries.h"
+#include "kernels/attention_backward_ring.h"
 #include "kernels/attention_backward_shared.h"
 #include "kernels/attention_backward_turns.h"
 #include "kernels/attention_backward_unseen.h"
@@ -33,12 +34,14 @@ constexpr int kLast = 1 << 28;
 template <typename Keys>
 class Backward {
  public:
-  Backward(Kernel& kernel, const Attention& a, const BackwardPlan& plan)
+  // `more`: what else the places of keys are made of.
+  template <typename... More>
+  Backward(Kernel& kernel, const Attention& a, const BackwardPlan& plan, const More&... more)
       : a_(a),
         plan_(plan),
         scores_(a),
-        sequences_(kernel, a, plan.ordered,
-                   plan.shares ? kernel.dim("parts", at_least(1)) : Dim(1)),
+        sequences_(kernel, a, plan.ordered, plan.shares ? kernel.dim("parts", at_least(1)) : Dim(1),
+                   more...),
         Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
         K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
@@ -46,16 +49,19 @@ class Backward {
         L_(kernel.in("L", f32, sequences_.of_rows(a.block_q))),
         D_(kernel.in("D", f32, sequences_.of_rows(a.block_q))),
         sums_(kernel.inout("sums", f32, plan.sums(a, sequences_.kept_blocks(a.block_q)))),
-        dQ_(plan.ordered ? std::optional(kernel.out("dQ", a.dtype, sequences_.of_queries(a.dim)))
-                         : std::nullopt),
-        dK_(kernel.out("dK", a.dtype, sequences_.of_keys(a.dim))),
-        dV_(kernel.out("dV", a.dtype, sequences_.of_keys(a.dim_v))),
+        dQ_(plan.ordered && !plan.leaves
+                ? std::optional(kernel.out("dQ", a.dtype, sequences_.of_queries(a.dim)))
+                : std::nullopt),
+        dK_(output(kernel, "dK", a.dim)),
+        dV_(output(kernel, "dV", a.dim_v)),
         words_(plan.ordered || plan.shares
                    ? std::optional(
                          kernel.inout("turns", i32, {backward_turns(a, plan, sequences_, parts())}))
                    : std::nullopt),
         key_sums_(plan.shares ? std::optional(kernel.inout("key_sums", f32, key_sums().sums()))
                               : std::nullopt),
+        arrived_(plan.joins ? std::optional(kernel.symmetric("sums_arrived", i32, {kernel.ranks()}))
+                            : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(plan.key_stages),
@@ -71,7 +77,7 @@ class Backward {
         own_math_(kernel, 128, kGroups) {
     kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(plan.last_converts ? 4 : 3);
-    outputs_.emplace(kernel, a, plan, sequences_, dK_, dV_, ds_);
+    if (!plan.leaves) outputs_.emplace(kernel, a, plan, sequences_, *dK_, *dV_, ds_);
     if (plan.staggers) first_begun_.emplace(kernel, kGroups * 128);
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
@@ -88,13 +94,13 @@ class Backward {
           [this](const Index& group, int panel) { return outputs_->panel_apart(group, panel); });
       roles.push_back(
           role("put_unseen", warps(1), few, [this] { put_unseen(a_, sequences_, *dQ_); }));
-    } else if (plan.ordered) {
+    } else if (plan.ordered && !plan.leaves) {
       queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
       roles.push_back(role("give_summed", warps(1), few, [this] { queries_->give_all(kv_ring_); }));
     }
     if (plan.shares) {
       const Dim first_word = plan.ordered ? sequences_.kept_blocks(a.block_q) : Dim(0);
-      shared_.emplace(key_sums(), *key_sums_, *words_, first_word);
+      shared_.emplace(key_sums(), *key_sums_, *words_, first_word, kernels());
     }
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
@@ -104,9 +110,22 @@ class Backward {
 
  private:
   using Sequence = typename Keys::One;
+  static constexpr bool kIsStep = std::is_base_of_v<KeysOfStep, Keys>;
 
   const Dim& parts() const { return sequences_.parts().count; }
   SharedSumsShape key_sums() const { return shared_sums(a_, plan_, sequences_, parts()); }
+
+  std::optional<Tensor> output(Kernel& kernel, const char* name, int dim) const {
+    if (plan_.leaves) return std::nullopt;
+    return kernel.out(name, a_.dtype, sequences_.of_keys(dim));
+  }
+  SumsOfKernels kernels() const {
+    SumsOfKernels kernels{plan_.joins, plan_.leaves, {}};
+    if constexpr (kIsStep) {
+      kernels.await_sums = [this] { sequences_.await_sums(*arrived_); };
+    }
+    return kernels;
+  }
 
   Block keys_of(const Sequence& sequence, const Index& block) const {
     return sequence.keys.block(block, a_.block_k);
@@ -138,10 +157,18 @@ class Backward {
     const HeadParts& parts = sequences_.parts();
     const Index of_head = last - first, members = parts.members_of(at.part);
     const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
-    kv_ring_.produce(key_numbers(at, of_head * members), [&](const Slot& kv) {
-      tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0], kOfKeys);
-      tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1], kOfKeys);
-    });
+    const auto bring_keys = [&] {
+      kv_ring_.produce(key_numbers(at, of_head * members), [&](const Slot& kv) {
+        tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0], kOfKeys);
+        tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1], kOfKeys);
+      });
+    };
+    if (plan_.joins && plan_.leaves) {
+      // To the sums of keys that nobody sees nothing is added.
+      when(of_head > 0, bring_keys, [&] { kv_ring_.produce(no_keys(kNoKeys, at.number)); });
+    } else {
+      bring_keys();
+    }
     for_rows(at.way, of_head, members, [&](const Index& i, const Index& member) {
       Index row = first + i;
       if (plan_.rotates) {
@@ -154,8 +181,8 @@ class Backward {
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
-  // turns the tile is -1 - tile for who is first to come to it. Where the last one converts, the
-  // tile is kLast more for it, and the head follows.
+  // turns the tile is -1 - tile for who is first to come to it, and finds no sum there. Where the
+  // last one converts, the tile is kLast more for it, and the head follows.
   void load_rows(const KeyPlace& at, const Sequence& sequence, const Index& row, const Index& head,
                  const Index& is_cut) {
     const Block rows = sequence.queries.block(row, a_.block_q);
@@ -177,9 +204,18 @@ class Backward {
                    const Index& tile) const {
     if (!plan_.ordered) return tile;
     const Index turn = turn_of(a_, sequence, at, row);
-    if (!plan_.last_converts) return select(turn == 0, -1 - tile, tile);
+    const Condition is_first = turn == 0 && !has_sums(sequence, row);
+    if (!plan_.last_converts) return select(is_first, -1 - tile, tile);
     const Index given = select(turn == adders_of(a_, sequence, row) - 1, tile + kLast, tile);
-    return select(turn == 0, -1 - given, given);
+    return select(is_first, -1 - given, given);
+  }
+
+  Condition has_sums(const Sequence& sequence, const Index& row) const {
+    if constexpr (kIsStep) {
+      return sequences_.has_sums(sequence.queries.block(row, a_.block_q));
+    } else {
+      return false;
+    }
   }
 
   // Ahead of the warps that add, so that they do not wait for memory.
@@ -210,7 +246,7 @@ class Backward {
   }
 
   void compute_blocks(const Index& group) {
-    outputs_->clear(group);
+    if (outputs_) outputs_->clear(group);
     Cell<Condition> more(true);
     repeat_while(more, [&] {
       const Slot kv = kv_ring_.consume();
@@ -487,8 +523,7 @@ class Backward {
   Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_;
   std::optional<Tensor> dQ_;
-  Tensor dK_, dV_;
-  std::optional<Tensor> words_, key_sums_;
+  std::optional<Tensor> dK_, dV_, words_, key_sums_, arrived_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
@@ -515,6 +550,20 @@ Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::s
 }
 template Kernel gradients_sm90<Batch>(const Attention&, const BackwardPlan&, const std::string&);
 template Kernel gradients_sm90<Packed>(const Attention&, const BackwardPlan&, const std::string&);
+
+Kernel gradients_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
+                             const std::string& name, const Caller& caller) {
+  const BackwardPlan plan = ring_backward_plan(o, pass, caller);
+  Attention a = o.attention;
+  Kernel kernel(name);
+  if (pass == RingPass::last) {
+    Backward<OwnKeys>(kernel, a, plan, o);
+  } else {
+    a.causal = false;
+    Backward<OthersKeys>(kernel, a, plan, o, pass == RingPass::first);
+  }
+  return kernel;
+}
 
 template <typename Sequences>
 Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,

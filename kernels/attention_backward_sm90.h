@@ -36,6 +36,10 @@ struct BackwardPlan {
   bool ordered;
   // Who adds last to a block of queries converts it.
   bool last_converts = false;
+  // Of several kernels that add to the same sums one behind the other: what those before have
+  // summed is there, and sums stay for those behind.
+  bool joins = false, leaves = false;
+  bool is_alone() const { return !joins && !leaves; }
   // Several heads share keys: parts of them may go through a block of keys for themselves, and then
   // sum dK and dV so.
   bool shares;
@@ -75,7 +79,8 @@ BackwardPlan backward_plan(const Attention& attention, Order order, KeySums keys
 template <typename Shapes>
 SharedSumsShape shared_sums(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,
                             const Dim& parts) {
-  return {a, shapes.kept_key_blocks(a.block_k), parts, plan.order(), plan.keys};
+  const Dim blocks = shapes.kept_key_blocks(a.block_k);
+  return {a, blocks, parts, plan.order(), plan.keys, /*always=*/!plan.is_alone()};
 }
 template <typename Shapes>
 Dim backward_turns(const Attention& a, const BackwardPlan& plan, const Shapes& shapes,

@@ -21,14 +21,6 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
   const auto page_of = [&](const Index& j, int i) {
     return listed(blocks.sequence, blocks.keys, first_of_rows, blocks.block(j), i);
   };
-  if (are_gathered()) {
-    for (Index j : range(blocks.first, blocks.last)) {
-      ListedBlock pages{blocks.block(j), {}};
-      for (int i = 0; i < count(); ++i) pages.listed.push_back(page_of(j, i));
-      bring({slots(blocks.keys, pages, {1, false}), missing(pages.listed)});
-    }
-    return;
-  }
   std::vector<std::unique_ptr<Cell<Index>>> next;
   for (int i = 0; i < count(); ++i) {
     next.push_back(std::make_unique<Cell<Index>>(page_of(blocks.first, i)));
@@ -52,6 +44,39 @@ void PageCopies::each_block(const PagedWork& work, const Index& first, const Ind
   each_block({work.item.sequence, work.keys, work.mask, work.rows, first, last, ascending}, bring);
 }
 
+void PageCopies::each_gathered(const PagedWork& work, const Index& first, const Index& last,
+                               int together, const BringRuns& bring) const {
+  constexpr int kAsked = 8;  // whether they are missing, at once
+  const Index first_of_rows = first_copy(work.mask, work.rows, work.keys);
+  for (Index j : range(first, last)) {
+    const auto page_of = [&](const Index& i) {
+      return listed(work.item.sequence, work.keys, first_of_rows, j, i);
+    };
+    std::vector<std::unique_ptr<Cell<Index>>> bits;
+    for (int number = 0; number < numbers(); ++number) {
+      Cell<Index>& own = *bits.emplace_back(std::make_unique<Cell<Index>>(0));
+      const int behind = (number + 1) * kBitsOfNumber - kAsked;  // the last ones, asked first
+      for (Index run : range(kBitsOfNumber / kAsked)) {
+        std::vector<Index> asked;
+        for (int i = 0; i < kAsked; ++i) asked.push_back(page_of(behind - run * kAsked + i));
+        own = own * (1 << kAsked) + missing(asked)[0];
+      }
+    }
+    std::vector<Index> numbers_of_stage;
+    for (const auto& own : bits) numbers_of_stage.push_back(*own);
+    bring(numbers_of_stage, [&](const TakeRun& take) {
+      for (Index run : range(count() / together)) {
+        std::vector<PageSlots> copies;
+        for (int i = 0; i < together; ++i) {
+          const Index number = run * together + i;
+          copies.push_back(slots_of_copy(work.keys, j, number, page_of(number)));
+        }
+        take(run * (together * rows_), copies);
+      }
+    });
+  }
+}
+
 void PageCopies::produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                          const Fill& fill) const {
   each_block(work, first, last, [&](const CopiedBlock& block) {
@@ -67,7 +92,7 @@ Index PageCopies::first_copy(const Mask& mask, const Block& rows, const Sequence
 }
 
 Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Index& first_copy,
-                         const Index& j, int i) const {
+                         const Index& j, const Index& i) const {
   const Index copy = j * count() + i;
   const Index seen = p_.window() > 0 ? max(copy, first_copy) : copy;
   const Index key = min(seen * rows_, keys.end() - 1);
@@ -77,10 +102,9 @@ Index PageCopies::listed(const Index& sequence, const Sequence& keys, const Inde
 
 std::vector<Index> PageCopies::missing(const std::vector<Index>& listed) const {
   std::vector<Index> missing(static_cast<std::size_t>(numbers()), Index(0));
-  for (int i = 0; i < count(); ++i) {
-    Index& number = missing[static_cast<std::size_t>(i / kBitsOfNumber)];
-    const auto bit = static_cast<std::int32_t>(1u << i % kBitsOfNumber);
-    number = number + select(listed[static_cast<std::size_t>(i)] == -1, bit, 0);
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    Index& number = missing[i / kBitsOfNumber];
+    number = number + select(listed[i] == -1, 1 << i % kBitsOfNumber, 0);
   }
   return missing;
 }
@@ -126,10 +150,17 @@ void PageCopies::each_whole_tier(const ListedBlock& pages, const Take& take, int
       [&] { each_whole_tier(pages, take, fewer); });
 }
 
+PageSlots PageCopies::slots_of_copy(const Sequence& keys, const Index& j, const Index& i,
+                                    const Index& listed) const {
+  const Index key = first_key(j, i);
+  return p_.slots(Block(key, rows_, max(keys.end(), key)), listed);
+}
+
 std::vector<PageSlots> PageCopies::slots(const Sequence& keys, const ListedBlock& pages,
                                          const Tier& tier) const {
-  const auto one = [&](const Index& number, const Index& key) -> PageSlots {
-    if (!tier.whole) return p_.slots(Block(key, rows_, max(keys.end(), key)), number);
+  const auto one = [&](const Index& number, int i) -> PageSlots {
+    if (!tier.whole) return slots_of_copy(keys, pages.block, i, number);
+    const Index key = first_key(pages.block, i);
     const Index slot = rows_ == p_.page ? Index(0) : key % p_.page;
     return {number, Block(slot, rows_, p_.page)};
   };
@@ -138,7 +169,7 @@ std::vector<PageSlots> PageCopies::slots(const Sequence& keys, const ListedBlock
     const Index& number = pages.listed[static_cast<std::size_t>(i)];
     copies.push_back(tier.together > 1
                          ? PageSlots{Block(number, tier.together, p_.pages), Block(0, rows_, rows_)}
-                         : one(number, first_key(pages.block, i)));
+                         : one(number, i));
   }
   return copies;
 }
@@ -160,11 +191,12 @@ Condition PageCopies::any(const std::vector<Index>& missing) {
   return any;
 }
 
-Tile PageCopies::without(const Tile& scores, const std::vector<Index>& missing) const {
-  const Tile copy = iota({1, keys_}, 1) / rows_;
-  Tile bits({1, keys_}, missing[0]);
+Tile PageCopies::without(const Tile& scores, const std::vector<Index>& missing, int first) const {
+  const std::int64_t keys = scores.shape()[1];
+  const Tile copy = (iota({1, keys}, 1) + first) / rows_;
+  Tile bits({1, keys}, missing[0]);
   for (std::size_t i = 1; i < missing.size(); ++i) {
-    bits = where(copy < static_cast<int>(i) * kBitsOfNumber, bits, Tile({1, keys_}, missing[i]));
+    bits = where(copy < static_cast<int>(i) * kBitsOfNumber, bits, Tile({1, keys}, missing[i]));
   }
   const Tile bit = missing.size() > 1 ? copy % kBitsOfNumber : copy;
   return where(((bits >> bit) & 1) != 0, kNone, scores);

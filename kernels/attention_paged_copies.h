@@ -24,7 +24,7 @@ struct ListedBlock {
   std::vector<Index> listed;
 };
 
-// Where the keys of a block's copies lie, and for each copy without a page a bit, 32 a number.
+// Where the keys of a block's copies lie, and for each copy without a page a bit, 16 a number.
 struct CopiedBlock {
   std::vector<PageSlots> copies;
   std::vector<Index> missing;
@@ -48,7 +48,7 @@ class PageCopies {
 
   // Calls `bring` for blocks first to last - 1 of a sequence's keys that some of the rows see, in
   // the given order, once for each tier. The table is read a block ahead, so that nobody waits for
-  // it. Pages that are gathered have one tier, and more numbers than there are registers for.
+  // it.
   struct Blocks {
     Index sequence;
     Sequence keys;
@@ -61,24 +61,33 @@ class PageCopies {
   void each_block(const Blocks& blocks, const Bring& bring) const;
   void each_block(const PagedWork& work, const Index& first, const Index& last,
                   const Bring& bring) const;
-  // The same of an item's keys, where each block is a stage, whose numbers are what is `missing`.
+  // Blocks first to last - 1 of an item's keys whose pages are gathered. For each, calls `bring`
+  // with what is missing of it, and with what calls its argument for each run of `together` copies,
+  // whose rows of the stage begin with the given one. Runs and numbers are loops of the kernel: all
+  // copies one behind the other would be more instructions than their cache holds.
+  using TakeRun = std::function<void(const Index& row, const std::vector<PageSlots>& copies)>;
+  using BringRuns = std::function<void(const std::vector<Index>& missing,
+                                       const std::function<void(const TakeRun&)>& each_run)>;
+  void each_gathered(const PagedWork& work, const Index& first, const Index& last, int together,
+                     const BringRuns& bring) const;
+  // Of copied ones, where each block is a stage, whose numbers are what is `missing`.
   using Fill = std::function<void(const PageSlots& at, const Slot& stage, int row, int rows)>;
   void produce(Ring& ring, const PagedWork& work, const Index& first, const Index& last,
                const Fill& fill) const;
   // What of a stage has no page, and whether anything has none.
   std::vector<Index> missing_of(const Slot& stage) const;
   static Condition any(const std::vector<Index>& missing);
-  // Scores of keys that have a page.
-  Tile without(const Tile& scores, const std::vector<Index>& missing) const;
+  // Scores of keys that have a page, of a stage's keys from `first` on.
+  Tile without(const Tile& scores, const std::vector<Index>& missing, int first = 0) const;
 
  private:
-  static constexpr int kBitsOfNumber = 32;
+  static constexpr int kBitsOfNumber = 16;
   // Of all copies of a sequence the first whose keys some of the rows see: none in front of a
   // window are read, nor what the table has for them.
   Index first_copy(const Mask& mask, const Block& rows, const Sequence& keys) const;
   // The number that the table has for the page that the i-th copy of block j takes keys of.
   Index listed(const Index& sequence, const Sequence& keys, const Index& first_copy, const Index& j,
-               int i) const;
+               const Index& i) const;
   std::vector<Index> missing(const std::vector<Index>& listed) const;
   // Calls `take` once for each tier, under the condition that the block may be copied so: as many
   // pages together as it has, fewer, one.
@@ -88,7 +97,10 @@ class PageCopies {
   // Where the keys of each copy lie; behind the sequence's last page, nothing of that page.
   std::vector<PageSlots> slots(const Sequence& keys, const ListedBlock& pages,
                                const Tier& tier) const;
-  Index first_key(const Index& j, int i) const { return j * keys_ + i * rows_; }
+  // The i-th copy of block j, up to where keys end.
+  PageSlots slots_of_copy(const Sequence& keys, const Index& j, const Index& i,
+                          const Index& listed) const;
+  Index first_key(const Index& j, const Index& i) const { return j * keys_ + i * rows_; }
   int most_together() const;
   Condition is_whole(const Sequence& keys, const ListedBlock& pages) const;
   Condition are_neighbours(const ListedBlock& pages, int together) const;

@@ -17,8 +17,8 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr int kLeastColumns = 8;   // of a product
-constexpr int kRowsOfValues = 64;  // columns of values that a product has as rows
+constexpr int kLeastColumns = 8;  // of a product
+constexpr int kRowsOfProduct = 64;
 constexpr int kThreadsOfLane = 128;
 
 // A query's heads, or so many queries that they are 8.
@@ -29,15 +29,44 @@ PagedRows columns_of(const PagedAttention& a) {
 // Elements of e4m3 are exact in f16, which products take beside more bits of the weights.
 DType dtype_of_products(const PagedAttention& a) { return a.quantised ? f16 : a.dtype; }
 
+// A block of elements of e4m3 has twice as many keys, so that what a block costs whatever its keys
+// are is paid half as often. Of pages of fewer slots a stage of the ring would be many copies, and
+// come back too late. A part of a fixed size is whole blocks.
+int keys_of_block(const PagedAttention& a) {
+  constexpr int kMost = 2 * kKeysOfBlock;
+  const bool is_large =
+      a.quantised && a.page % kKeysOfBlock == 0 && a.fixed_split_size % kMost == 0;
+  return plan_case("blocks of 128 keys", is_large) ? kMost : kKeysOfBlock;
+}
+
+// Several products' first operands, {rows of all of them, columns}, in registers.
+std::vector<Tile> in_registers_of_products(const Tile& rows) {
+  const std::int64_t count = rows.shape()[0], columns = rows.shape()[1];
+  const int products = static_cast<int>(count) / kRowsOfProduct;
+  const Tile placed = in_registers(
+      rows,
+      {{{2, 1, 1}, {2, 0, 8}, {static_cast<int>(columns) / 8, 1, 8}, {products, 0, kRowsOfProduct}},
+       {{4, 1, 2}, {8, 0, 1}},
+       {{4, 0, 16}}});
+  std::vector<Tile> parts;
+  for (int i = 0; i < products; ++i) {
+    parts.push_back(placed.slice({i * kRowsOfProduct, 0}, {kRowsOfProduct, columns}));
+  }
+  return parts;
+}
+
 // Keys as an operand in registers. A thread has two columns side by side, and two more 8
 // columns on, of each 16. Of 64 columns these are 16 side by side here, which it loads at once. A
 // product's columns may come in any order that is the same for both operands.
-RegisterMap map_of_keys(int columns) {
-  return {{{16, 1, 1}, {columns / 64, 1, 64}, {2, 0, 8}}, {{4, 1, 16}, {8, 0, 1}}, {{4, 0, 16}}};
+RegisterMap map_of_keys(int keys, int columns) {
+  return {
+      {{16, 1, 1}, {columns / 64, 1, 64}, {2, 0, 8}, {keys / kRowsOfProduct, 0, kRowsOfProduct}},
+      {{4, 1, 16}, {8, 0, 1}},
+      {{4, 0, 16}}};
 }
 Tile in_order_of_loads(const Tile& rows) {
   const std::int64_t count = rows.shape()[0], columns = rows.shape()[1];
-  return rows.reshape({count, columns / kRowsOfValues, 4, 4, 2, 2})
+  return rows.reshape({count, columns / 64, 4, 4, 2, 2})
       .permute({0, 1, 3, 4, 2, 5})
       .reshape({count, columns});
 }
@@ -45,26 +74,16 @@ Tile in_order_of_loads(const Tile& rows) {
 // Values, {keys, columns}, as operands in registers of several products {columns, keys}. A thread
 // has two rows of each of these, which are columns side by side here: it loads them at once. So row
 // (warp, i, g) of product n is column (warp, g, n, i).
-RegisterMap map_of_values(int products) {
-  return {{{2 * products, 1, 1}, {2, 0, 1}, {PagedLanes::kKeys / 8, 0, 8}},
+RegisterMap map_of_values(int keys, int products) {
+  return {{{2 * products, 1, 1}, {2, 0, 1}, {keys / 8, 0, 8}},
           {{4, 0, 2}, {8, 1, 2 * products}},
           {{4, 1, 16 * products}}};
 }
 std::vector<Tile> rows_of_products(const Tile& values) {
   const std::int64_t keys = values.shape()[0], columns = values.shape()[1];
-  const int products = static_cast<int>(columns / kRowsOfValues);
-  const Tile rows =
-      values.reshape({keys, 4, 8, products, 2}).permute({3, 1, 4, 2, 0}).reshape({columns, keys});
-  const Tile placed = in_registers(
-      rows,
-      {{{2, 1, 1}, {2, 0, 8}, {static_cast<int>(keys) / 8, 1, 8}, {products, 0, kRowsOfValues}},
-       {{4, 1, 2}, {8, 0, 1}},
-       {{4, 0, 16}}});
-  std::vector<Tile> parts;
-  for (int i = 0; i < products; ++i) {
-    parts.push_back(placed.slice({i * kRowsOfValues, 0}, {kRowsOfValues, keys}));
-  }
-  return parts;
+  const int products = static_cast<int>(columns / kRowsOfProduct);
+  return in_registers_of_products(
+      values.reshape({keys, 4, 8, products, 2}).permute({3, 1, 4, 2, 0}).reshape({columns, keys}));
 }
 // The products' results, {columns of the product, rows}, as {rows, columns}.
 Tile in_order_of_values(const std::vector<Tile>& sums) {
@@ -72,14 +91,14 @@ Tile in_order_of_values(const std::vector<Tile>& sums) {
   std::vector<Tile> parts;
   for (const Tile& sum : sums) {
     parts.push_back(
-        sum.T().reshape({rows, 4, 2, 8}).permute({0, 1, 3, 2}).reshape({rows, kRowsOfValues}));
+        sum.T().reshape({rows, 4, 2, 8}).permute({0, 1, 3, 2}).reshape({rows, kRowsOfProduct}));
   }
   if (parts.size() == 1) return parts[0];
-  const auto single = [&](const Tile& part) { return part.reshape({rows, kRowsOfValues, 1}); };
+  const auto single = [&](const Tile& part) { return part.reshape({rows, kRowsOfProduct, 1}); };
   return where(iota({1, 1, 2}, 2) == 0, single(parts[0]), single(parts[1]))
-      .reshape({rows, kRowsOfValues / 2, 2, 2})
+      .reshape({rows, kRowsOfProduct / 2, 2, 2})
       .permute({0, 1, 3, 2})
-      .reshape({rows, 2 * kRowsOfValues});
+      .reshape({rows, 2 * kRowsOfProduct});
 }
 
 class KeysAsRows {
@@ -88,10 +107,11 @@ class KeysAsRows {
       : a_(a),
         tile_(columns_of(a)),
         dtype_(dtype_of_products(a)),
-        lanes_(kernel, a, keys, tile_, Own::bytes(a, tile_)),
+        keys_(keys_of_block(a)),
+        lanes_(kernel, a, keys, tile_, Own::bytes(a, tile_, keys_), keys_),
         in_registers_(a.quantised || lanes_.copies.are_gathered()) {
     for (int i = 0; i < lanes_.count(); ++i) {
-      own_.push_back(std::make_unique<Own>(kernel, a, tile_, std::to_string(i)));
+      own_.push_back(std::make_unique<Own>(kernel, a, tile_, keys_, std::to_string(i)));
     }
     lanes_.run(kernel, [this](int lane, Ring& keys, const PagedWork& work) {
       compute(*own_[static_cast<std::size_t>(lane)], keys, work);
@@ -102,17 +122,18 @@ class KeysAsRows {
  private:
   // What a lane's products read beside the ring.
   struct Own {
-    Own(Kernel& kernel, const PagedAttention& a, const PagedRows& tile, const std::string& number)
+    Own(Kernel& kernel, const PagedAttention& a, const PagedRows& tile, int keys,
+        const std::string& number)
         : queries(kernel, "queries" + number, dtype_of_products(a), tile.rows, a.dim),
-          weights(kernel, "weights" + number, dtype_of_products(a), tile.rows, PagedLanes::kKeys),
+          weights(kernel, "weights" + number, dtype_of_products(a), tile.rows, keys),
           written(kernel, kThreadsOfLane) {
       if (plan_case("queries beyond f16", a.quantised && a.dtype != f16)) {
         factors.emplace(kernel, "factors" + number, f32, 1, tile.rows);
       }
     }
     // With what the four warps tell each other of maxima and sums.
-    static int bytes(const PagedAttention& a, const PagedRows& tile) {
-      return tile.rows * ((a.dim + PagedLanes::kKeys) * size_of(a.dtype) + 3 * 4 * size_of(f32));
+    static int bytes(const PagedAttention& a, const PagedRows& tile, int keys) {
+      return tile.rows * ((a.dim + keys) * size_of(a.dtype) + 3 * 4 * size_of(f32));
     }
     void meet() const {
       fence_proxy_async();
@@ -125,41 +146,61 @@ class KeysAsRows {
     mutable NamedBarrier written;
   };
 
+  int parts() const { return keys_ / kRowsOfProduct; }  // of a block
+
   void compute(const Own& own, Ring& keys, const PagedWork& work) const {
     const PagedParameters& p = lanes_.p;
-    const auto [first, last] = work.blocks_of_part(PagedLanes::kKeys);
-    const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, PagedLanes::kKeys);
+    const auto [first, last] = work.blocks_of_part(keys_);
+    const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, keys_);
     const HeadScale key_scale = p.key_scale(work.kv_head);
     const HeadScale value_scale = p.value_scale(work.kv_head);
     store_queries(own, work);
     own.meet();
-    const auto of_rows = [&](const Tile& scores) {
-      return own.factors ? scores * load(*own.factors).reshape({tile_.rows, 1}) : scores;
+    std::optional<Tile> factors;
+    if (own.factors) factors = key_scale(load(*own.factors).reshape({tile_.rows, 1}));
+    const auto of_elements = [&](const Tile& scores) {
+      return factors ? scores * *factors : key_scale(scores);
     };
     EagerSoftmax softmax(tile_.rows, p.scale, lanes_.stores.sinks(work));
     std::deque<Var> sums;
-    for (int i = 0; i < a_.dim_v / kRowsOfValues; ++i)
-      sums.emplace_back(zeros({kRowsOfValues, tile_.rows}));
+    for (int i = 0; i < a_.dim_v / kRowsOfProduct; ++i)
+      sums.emplace_back(zeros({kRowsOfProduct, tile_.rows}));
     for (Index j : range(first, last)) {
       const Slot slot = keys.consume();
       const std::vector<Index> missing = lanes_.copies.missing_of(slot);
-      const Pending products = of_keys(slot[0], own.queries);
+      const std::vector<Pending> products = of_keys(slot[0], own.queries);
       const std::vector<Tile> values = values_in_registers(slot[1]);
       if (in_registers_) {
         // What was loaded from here TMA overwrites.
         if (!lanes_.copies.are_gathered()) fence_proxy_async();
         keys.release(slot);
       }
-      Var scores{p.capped(key_scale(of_rows(wait(products).T())))};
+      std::deque<Var> scores;  // of each product's keys
+      for (const Pending& product : products) {
+        scores.emplace_back(p.capped(of_elements(wait(product).T())));
+      }
+      const auto each = [&](const auto& changed) {
+        for (int i = 0; i < static_cast<int>(scores.size()); ++i) {
+          Var& own_scores = scores[static_cast<std::size_t>(i)];
+          own_scores = changed(Tile(own_scores), i);
+        }
+      };
       when(j < whole_first || j >= whole_last, [&] {
-        const Tile s = scores;
-        scores = work.mask.apply(s, work.rows, work.keys.block(j, PagedLanes::kKeys));
+        each([&](const Tile& s, int i) {
+          const Index block = j * parts() + i;
+          return work.mask.apply(s, work.rows, work.keys.block(block, kRowsOfProduct));
+        });
       });
       when(PageCopies::any(missing), [&] {
-        const Tile s = scores;
-        scores = lanes_.copies.without(s, missing);
+        each([&](const Tile& s, int i) {
+          return lanes_.copies.without(s, missing, i * kRowsOfProduct);
+        });
       });
-      store(own.weights, softmax.weights(scores).cast(dtype_));
+      const std::vector<Tile> weights = softmax.weights({scores.begin(), scores.end()});
+      for (int i = 0; i < parts(); ++i) {
+        store(own.weights.columns(i * kRowsOfProduct, kRowsOfProduct),
+              weights[static_cast<std::size_t>(i)].cast(dtype_));
+      }
       own.meet();
       const Tile rescale = softmax.rescale().T();
       std::vector<Pending> pending;
@@ -168,7 +209,7 @@ class KeysAsRows {
         pending.push_back(
             in_registers_
                 ? wgmma(values[i], own.weights.T(), sum)
-                : wgmma(slot[1].columns(static_cast<int>(i) * kRowsOfValues, kRowsOfValues).T(),
+                : wgmma(slot[1].columns(static_cast<int>(i) * kRowsOfProduct, kRowsOfProduct).T(),
                         own.weights.T(), sum));
       }
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = wait(pending[i]);
@@ -181,7 +222,7 @@ class KeysAsRows {
       lanes_.stores.store_outputs(work, all, in_order_of_values(outputs));
     } else {
       for (int i = 0; i < static_cast<int>(outputs.size()); ++i) {
-        lanes_.stores.store_outputs(work, Block(i * kRowsOfValues, kRowsOfValues, a_.dim_v),
+        lanes_.stores.store_outputs(work, Block(i * kRowsOfProduct, kRowsOfProduct, a_.dim_v),
                                     outputs[static_cast<std::size_t>(i)].T());
       }
     }
@@ -199,17 +240,21 @@ class KeysAsRows {
     store(own.queries, in_registers_ ? in_order_of_loads(q) : q);
   }
 
-  // {keys, rows}
-  Pending of_keys(const SharedView& stored, const SharedView& queries) const {
-    if (!in_registers_) return wgmma(stored, queries.T());
-    const Tile keys = in_order_of_loads(loaded(stored, map_of_keys(a_.dim)));
-    return wgmma(in_registers(keys, RegisterMap::product(a_.dim)), queries.T());
+  // For each 64 keys, {keys, rows}.
+  std::vector<Pending> of_keys(const SharedView& stored, const SharedView& queries) const {
+    if (!in_registers_) return {wgmma(stored, queries.T())};
+    const Tile keys = in_order_of_loads(loaded(stored, map_of_keys(keys_, a_.dim)));
+    std::vector<Pending> products;
+    for (const Tile& rows : in_registers_of_products(keys)) {
+      products.push_back(wgmma(rows, queries.T()));
+    }
+    return products;
   }
 
   // For each product, unless these read values where they are.
   std::vector<Tile> values_in_registers(const SharedView& stored) const {
     if (!in_registers_) return {};
-    return rows_of_products(loaded(stored, map_of_values(a_.dim_v / kRowsOfValues)));
+    return rows_of_products(loaded(stored, map_of_values(keys_, a_.dim_v / kRowsOfProduct)));
   }
 
   Tile loaded(const SharedView& stored, const RegisterMap& map) const {
@@ -220,6 +265,7 @@ class KeysAsRows {
   const PagedAttention& a_;
   PagedRows tile_;
   DType dtype_;
+  int keys_;  // of a block
   PagedLanes lanes_;
   bool in_registers_;  // keys and values, as products take them
   std::vector<std::unique_ptr<Own>> own_;

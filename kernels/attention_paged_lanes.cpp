@@ -19,10 +19,10 @@ constexpr int kKeysGathered = 16;          // at once, and as many values
 constexpr int kPadding = 16;  // bytes behind rows that threads store, against conflicts of banks
 
 // Of one lane's ring.
-std::vector<TileShape> tiles_of_stage(const PagedAttention& a, bool gathered) {
+std::vector<TileShape> tiles_of_stage(const PagedAttention& a, int keys, bool gathered) {
   std::vector<TileShape> tiles;
   for (const int columns : {a.dim, a.dim_v}) {
-    TileShape tile{dtype_of_keys(a), PagedLanes::kKeys, columns};
+    TileShape tile{dtype_of_keys(a), keys, columns};
     if (gathered) tile.map = SharedMap{0, kPadding / size_of(tile.dtype), 0};
     tiles.push_back(tile);
   }
@@ -67,29 +67,29 @@ void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Cal
   }
 }
 
-PagedLanes::Rings::Rings(Kernel& kernel, const PagedAttention& a, const PageCopies& copies,
-                         const std::string& number, int kept)
+PagedLanes::Rings::Rings(Kernel& kernel, const PageCopies& copies, const std::string& number,
+                         const std::vector<TileShape>& stage, int kept)
     : items(kernel, "items" + number, stages(2), {}, here()),
-      keys(kernel, "keys" + number,
-           stages(stages_of_lanes(tiles_of_stage(a, copies.are_gathered()), kept)),
-           tiles_of_stage(a, copies.are_gathered()), here()) {
+      keys(kernel, "keys" + number, stages(stages_of_lanes(stage, kept)), stage, here()) {
   items.numbered(PagedItem::kNumbers);
   keys.numbered(copies.numbers());
 }
 
 PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
-                       const PagedRows& tile, int kept)
+                       const PagedRows& tile, int kept, int keys_of_stage)
     : a_(a),
       item_(rows_of_plan(a)),
       tile_(tile),
       p(kernel, a),
       plan_(PagedPlan::declared(kernel, p, item_, keys)),
       stores(kernel, a, p, keys, item_, tile_),
+      keys_of_stage_(keys_of_stage),
       items_(p, item_, stores, plan_),
       next_item_(kernel.workspace("next_item", 1)),
-      copies(p, kKeys) {
+      copies(p, keys_of_stage) {
+  const std::vector<TileShape> stage = tiles_of_stage(a, keys_of_stage, copies.are_gathered());
   for (int i = 0; i < kLanesOfPages; ++i) {
-    rings_.push_back(std::make_unique<Rings>(kernel, a, copies, std::to_string(i), kept));
+    rings_.push_back(std::make_unique<Rings>(kernel, copies, std::to_string(i), stage, kept));
   }
 }
 
@@ -153,16 +153,20 @@ void PagedLanes::load_item(const Rings& rings, const PagedItem& item) const {
 }
 
 void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
-  const auto [first, last] = work.blocks_of_part(kKeys);
+  const auto [first, last] = work.blocks_of_part(keys_of_stage_);
   when(work.rows.start() < work.rows.limit(), [&, first = first, last = last] {
     rings.items.produce(work.item.numbers());
     when(first < last, [&] {
       if (copies.are_gathered()) {
-        return copies.each_block(work, first, last, [&](const CopiedBlock& block) {
-          const std::vector<IndexOperand> missing(block.missing.begin(), block.missing.end());
-          rings.keys.produce(missing,
-                             [&](const Slot& stage) { gather(block.copies, work.kv_head, stage); });
-        });
+        return copies.each_gathered(
+            work, first, last, kKeysGathered / copies.rows(),
+            [&](const std::vector<Index>& missing, const auto& each_run) {
+              rings.keys.produce({missing.begin(), missing.end()}, [&](const Slot& stage) {
+                each_run([&](const Index& row, const std::vector<PageSlots>& slots) {
+                  gather(slots, work.kv_head, stage, row);
+                });
+              });
+            });
       }
       copies.produce(rings.keys, work, first, last,
                      [&](const PageSlots& at, const Slot& stage, int row, int rows) {
@@ -175,20 +179,17 @@ void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
 
 // Many rows are on their way before the first is stored.
 void PagedLanes::gather(const std::vector<PageSlots>& slots, const Index& kv_head,
-                        const Slot& stage) const {
-  const int rows = copies.rows(), together = kKeysGathered / rows;
+                        const Slot& stage, const Index& row) const {
+  const int rows = copies.rows();
   const DType dtype = dtype_of_keys(a_);
-  for (int first = 0; first < static_cast<int>(slots.size()); first += together) {
-    std::vector<Tile> keys, values;
-    for (int i = first; i < first + together; ++i) {
-      const PageSlots& at = slots[static_cast<std::size_t>(i)];
-      keys.push_back(tilewright::load(p.keys(at, kv_head), map_of_rows(dtype, rows, a_.dim)));
-      values.push_back(tilewright::load(p.values(at, kv_head), map_of_rows(dtype, rows, a_.dim_v)));
-    }
-    for (int i = 0; i < together; ++i) {
-      store(stage[0].rows((first + i) * rows, rows), keys[static_cast<std::size_t>(i)]);
-      store(stage[1].rows((first + i) * rows, rows), values[static_cast<std::size_t>(i)]);
-    }
+  std::vector<Tile> keys, values;
+  for (const PageSlots& at : slots) {
+    keys.push_back(tilewright::load(p.keys(at, kv_head), map_of_rows(dtype, rows, a_.dim)));
+    values.push_back(tilewright::load(p.values(at, kv_head), map_of_rows(dtype, rows, a_.dim_v)));
+  }
+  for (int i = 0; i < static_cast<int>(slots.size()); ++i) {
+    store(stage[0].rows(row + i * rows, rows), keys[static_cast<std::size_t>(i)]);
+    store(stage[1].rows(row + i * rows, rows), values[static_cast<std::size_t>(i)]);
   }
 }
 

@@ -20,13 +20,12 @@ void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Cal
 
 class PagedLanes {
  public:
-  static constexpr int kKeys = kKeysOfBlock;  // of a stage
   // Lanes compute `tile` at a time: an item's rows, or some of them. A lane has `kept` bytes of
-  // shared memory beside its ring.
+  // shared memory beside its ring, whose stages have so many keys.
   PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys, const PagedRows& tile,
-             int kept);
+             int kept, int keys_of_stage = kKeysOfBlock);
   int count() const { return static_cast<int>(rings_.size()); }
-  // A stage of the ring has keys, {64, dim}, and values, and what is missing as numbers. Of pages
+  // A stage of the ring has keys, {keys, dim}, and values, and what is missing as numbers. Of pages
   // that are gathered no product reads a stage, whose rows follow each other.
   using Compute = std::function<void(int lane, Ring& keys, const PagedWork& work)>;
   void run(Kernel& kernel, const Compute& compute) const;
@@ -46,16 +45,18 @@ class PagedLanes {
 
  private:
   struct Rings {
-    Rings(Kernel& kernel, const PagedAttention& a, const PageCopies& copies,
-          const std::string& number, int kept);
+    Rings(Kernel& kernel, const PageCopies& copies, const std::string& number,
+          const std::vector<TileShape>& stage, int kept);
     mutable Ring items;  // what is computed next; sequence -1 ends the work
     mutable Ring keys;
   };
   void load_items(const Rings& rings, int number) const;
   void load_item(const Rings& rings, const PagedItem& item) const;
   void load_tile(const Rings& rings, const PagedWork& work) const;
-  void gather(const std::vector<PageSlots>& slots, const Index& kv_head, const Slot& stage) const;
+  void gather(const std::vector<PageSlots>& slots, const Index& kv_head, const Slot& stage,
+              const Index& row) const;
   void compute_items(int lane, const Compute& compute) const;
+  int keys_of_stage_;
   PagedItems items_;
   Tensor next_item_;
 

@@ -121,16 +121,17 @@ Kernel plan_kernel(const PagedAttention& a, const PagedRows& tile) {
     share = shares.best(blocks_of_joining(a));
   }
 
-  Var before{zeros({1, 1}, i32)};
+  Var before{zeros({1, 1}, i32)}, most{zeros({1, 1}, i32)};
   for (Index step : range(steps)) {
     const Counts c = counts(step);
-    const Tile items = c.tiles * parts_of(c, share);
+    const Tile parts = parts_of(c, share), items = c.tiles * parts;
+    most = max(most, reduce_max(where(c.tiles > 0, parts, 0), 1));
     const Tile is_before = iota({kSequences, 1}, 0) >= iota({1, kSequences}, 1);
     const Tile up_to = reduce_sum(where(is_before, items, 0), 1) + before;
     store(plan(Block(step * kSequences + 1, kSequences, batch + 1)), up_to.reshape({kSequences}));
     before = before + reduce_sum(items, 1);
   }
-  store(plan(Block(0, 1, 1)), zeros({1}, i32));
+  store(plan(Block(0, 1, 1)), where(most > 1, full({1, 1}, 0, i32), kNothingDivided).reshape({1}));
   return kernel;
 }
 
@@ -170,6 +171,12 @@ PlannedItem PagedPlan::item(const Index& number, const PlanRoom& room) const {
   return {sequence, kept, part, parts, first + block * parts + part};
 }
 
+Condition PagedPlan::divides() const { return load_index(plan_(0)) != kNothingDivided; }
+
+Index PagedPlan::first_of(const Index& sequence) const {
+  return max(load_index(plan_(sequence)), 0);
+}
+
 PagedPlan::Items PagedPlan::items_of(const Index& sequence, const PlanRoom& room) const {
   const Index tiles = ceil_div(queries_of(cu_seqlens_q_, sequence), queries_of_tile_);
   const Index end = load_index(plan_(sequence + 1));
@@ -177,12 +184,12 @@ PagedPlan::Items PagedPlan::items_of(const Index& sequence, const PlanRoom& room
     const Index planned = (end - first) / max(tiles, 1);
     return Items{first, tiles, planned, planned};
   };
-  Items items = items_from(load_index(plan_(sequence)));
+  Items items = items_from(first_of(sequence));
   if (is_given_) {
     // A plan of other queries has no such element, for whoever checks indices.
     const Condition is_of_these =
         items.planned * tiles == end - items.first && (items.planned > 0 || tiles == 0);
-    items = items_from(load_index(plan_(select(is_of_these, sequence, Index(batch_) + 1))));
+    items = items_from(first_of(select(is_of_these, sequence, Index(batch_) + 1)));
   }
   const Index planned = max(items.planned, 1);
   return {items.first, tiles, planned,
@@ -200,22 +207,25 @@ Kernel attention_paged_planned_join(const PagedAttention& a, const PagedRows& ti
   const JoinedOutput output(kernel, a, s.total_queries);
   const QueryTiles queries(s, cu_seqlens_q, tile.queries());
   const auto [x, number] = kernel.grid(output.blocks_of_heads(), queries.count());
-  const auto [sequence, block] = queries.tile(number);
-  const Block rows = queries.rows({sequence, block}), heads = output.heads(x);
-  const PagedPlan::Items own = plan.items_of(sequence, {Kept::by_item, items});
-  const Index parts = own.parts, first = own.first + block * parts;
-  const auto kept = [&](const Block& of_parts) {
-    return Block(first + of_parts.start(), of_parts.size(), first + of_parts.limit());
-  };
-  // Whose keys are not divided has its output already.
-  const Index end = select(parts > 1, min(rows.start() + tile.queries(), rows.limit()), 0);
-  for (Index query : range(rows.start(), end)) {
-    const Index row = query - rows.start();
-    output.join_row(
-        query, heads,
-        {parts, [&](const Block& of_parts) { return P(kept(of_parts), row, heads, all); },
-         [&](const Block& of_parts) { return L(kept(of_parts), row, heads); }});
-  }
+  // Asked first, since what follows is a chain of loads that nobody needs where nothing is divided.
+  when(plan.divides(), [&, x = x, number = number] {
+    const auto [sequence, block] = queries.tile(number);
+    const Block rows = queries.rows({sequence, block}), heads = output.heads(x);
+    const PagedPlan::Items own = plan.items_of(sequence, {Kept::by_item, items});
+    const Index parts = own.parts, first = own.first + block * parts;
+    const auto kept = [&](const Block& of_parts) {
+      return Block(first + of_parts.start(), of_parts.size(), first + of_parts.limit());
+    };
+    // Whose keys are not divided has its output already.
+    const Index end = select(parts > 1, min(rows.start() + tile.queries(), rows.limit()), 0);
+    for (Index query : range(rows.start(), end)) {
+      const Index row = query - rows.start();
+      output.join_row(
+          query, heads,
+          {parts, [&](const Block& of_parts) { return P(kept(of_parts), row, heads, all); },
+           [&](const Block& of_parts) { return L(kept(of_parts), row, heads); }});
+    }
+  });
   return kernel;
 }
 

@@ -19,8 +19,9 @@ inline constexpr int kLanesOfPages = 2;
 Dim places(const PagedAttention& a, const Dim& multiprocessors);
 
 // i32 {batch + 1}: how many items the sequences before each have, and all. A sequence's tiles have
-// as many parts each.
+// as many parts each. In place of the first, which is 0, a plan may say that all have one part.
 inline constexpr int kKeysOfBlock = 64;
+inline constexpr int kNothingDivided = -1;
 std::vector<Dim> shape_of_plan(const Dim& batch);
 
 // How many items of a head block are computed at a time, where so many of all are, and how many of
@@ -71,8 +72,11 @@ class PagedPlan {
     Index first, tiles, planned, parts;
   };
   Items items_of(const Index& sequence, const PlanRoom& room) const;
+  // Otherwise no tile has several parts.
+  Condition divides() const;
 
  private:
+  Index first_of(const Index& sequence) const;
   Tensor plan_, cu_seqlens_q_;
   Dim batch_;
   int queries_of_tile_;

@@ -17,11 +17,11 @@ class Widened {
  public:
   Widened(Kernel& kernel, const PagedAttention& a, const std::string& number)
       : dtype_(a.dtype),
-        keys_(kernel, "wide_keys" + number, a.dtype, PagedLanes::kKeys, a.dim),
-        values_(kernel, "wide_values" + number, a.dtype, PagedLanes::kKeys, a.dim_v),
+        keys_(kernel, "wide_keys" + number, a.dtype, kKeysOfBlock, a.dim),
+        values_(kernel, "wide_values" + number, a.dtype, kKeysOfBlock, a.dim_v),
         written_(kernel, kThreads) {}
   static int bytes(const PagedAttention& a) {
-    return PagedLanes::kKeys * (a.dim + a.dim_v) * size_of(a.dtype);
+    return kKeysOfBlock * (a.dim + a.dim_v) * size_of(a.dtype);
   }
   SharedView keys(const SharedView& stored) {
     widen(stored, keys_);
@@ -63,8 +63,8 @@ class PagedForward {
   // Of converted keys and values a stage is free again before the last product ends.
   void compute(Ring& keys, Widened* wide, const PagedWork& work) const {
     const PagedParameters& p = lanes_.p;
-    const auto [first, last] = work.blocks_of_part(PagedLanes::kKeys);
-    const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, PagedLanes::kKeys);
+    const auto [first, last] = work.blocks_of_part(kKeysOfBlock);
+    const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, kKeysOfBlock);
     const HeadScale key_scale = p.key_scale(work.kv_head);
     const HeadScale value_scale = p.value_scale(work.kv_head);
     const Tile q = load(work.of_queries(p.Q)).reshape({kRowsOfPlan, a_.dim});
@@ -79,7 +79,7 @@ class PagedForward {
       Var scores{p.capped(key_scale(wait(products)))};
       when(j < whole_first || j >= whole_last, [&] {
         const Tile s = scores;
-        scores = work.mask.apply(s, work.rows, work.keys.block(j, PagedLanes::kKeys));
+        scores = work.mask.apply(s, work.rows, work.keys.block(j, kKeysOfBlock));
       });
       when(PageCopies::any(missing), [&] {
         const Tile s = scores;

@@ -184,11 +184,10 @@ void RingSlots::send(int step, const std::vector<Part>& parts,
                      const std::vector<Event>& made) const {
   program_.on_each_rank([&](const Rank& rank) {
     const Stream stream = rank.stream(name_);
-    if (!made.empty()) {
-      stream.wait(made[static_cast<std::size_t>(rank.number())]);
-    } else if (step > first_) {
-      stream.wait(arrived_[step - 1], program_.run());
-    }
+    if (!made.empty()) stream.wait(made[static_cast<std::size_t>(rank.number())]);
+    // What is made of what has come adds to it, or leaves it as it was, unread.
+    const int first_that_comes = first_ + (made.empty() ? 0 : 1);
+    if (step > first_that_comes) stream.wait(arrived_[step - 1], program_.run());
     // Who had the slot before: two steps ago, or in the run before.
     int before = step - 2;
     if (before < first_) {

@@ -198,9 +198,11 @@ class RingSlots {
   // What a rank has of all of them at a step.
   std::vector<Part> parts(int step) const;
   // Sends these to where the next rank has them at `step`. They are what this one has had at the
-  // step before: when that has come, or when it has been made.
+  // step before, when that has come; where it is made, at the first step nothing comes.
   void send(int step, const std::vector<Part>& parts, const std::vector<Event>& made = {}) const;
   void wait(int step, const Stream& stream) const;
+  // A word of each step, which has the number of the run when it has come.
+  const Buffer& arrived() const { return arrived_; }
   // Behind `done` nothing of the step is needed any more, but for what was sent on before.
   void give_back(int step, const std::vector<Event>& done) const;
 

@@ -1,9 +1,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_recording.h"
+#include "kernels/attention_backward_ring.h"
 #include "kernels/attention_backward_weights.h"
 #include "kernels/attention_ring.h"
 #include "tilewright/plan_case.h"
@@ -174,7 +177,7 @@ Kernel ring_key_gradients(const SequenceParallelAttention& o, RingPass pass, Rin
 }
 
 // dLoss/dsink = - sum over the rows of exp(sink - LSE) D, of a rank's rows. Of rows of no sequence
-// D is 0.
+// D is 0, as of rows behind the last one.
 template <typename Ring>
 Kernel ring_sink_part(const SequenceParallelAttention& o, const std::string& name) {
   const Attention& a = o.attention;
@@ -216,13 +219,17 @@ Kernel ring_sink_sum(const SequenceParallelAttention& o, const std::string& name
 template <typename Ring>
 class RingGradients {
  public:
-  RingGradients(Program& program, const SequenceParallelAttention& o, bool of_lse,
+  using Shapes = typename Ring::Shapes;
+  // `is_sm90`: the steps are those of gradients_to_one_sm90.
+  RingGradients(Program& program, const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
                 const Caller& caller)
       : o_(o),
         of_lse_(of_lse),
+        is_sm90_(is_sm90),
+        caller_(caller),
         name_(caller.function),
         program_(program),
-        s_(program, o.attention),
+        s_(shapes_of(program, o.attention, is_sm90)),
         keys_(program, "keys", 0, o.ranks - 1),
         sums_(program, "sums", 0, o.ranks) {
     const Attention& a = o.attention;
@@ -239,11 +246,15 @@ class RingGradients {
     dK_ = program.out("dK", a.dtype, s_.of_keys(a.dim));
     dV_ = program.out("dV", a.dtype, s_.of_keys(a.dim_v));
     if (a.sinks) dsinks_ = program.out("dsinks", f32, {a.heads});
-    L_ = program.zeroed("L", f32, s_.of_rows());
-    D_ = program.zeroed("D", f32, s_.of_rows());
-    sum_dQ_ = program.scratch("sum_dQ", f32, s_.of_queries(a.dim));
+    L_ = program.zeroed("L", f32, s_.of_rows(multiple()));
+    D_ = program.zeroed("D", f32, s_.of_rows(multiple()));
     keys_.add("K", a.dtype, s_.of_keys(a.dim));
     keys_.add("V", a.dtype, s_.of_keys(a.dim_v));
+    if (is_sm90) {
+      declare_sums_sm90();
+      return;
+    }
+    sum_dQ_ = program.scratch("sum_dQ", f32, s_.of_queries(a.dim));
     sums_.add("dK", f32, s_.of_keys(a.dim));
     sums_.add("dV", f32, s_.of_keys(a.dim_v));
   }
@@ -252,13 +263,36 @@ class RingGradients {
     keys_.send(0, {K_, V_});
     std::vector<Part> rows = {O_, dO_, LSE_};
     if (dLSE_) rows.push_back(*dLSE_);
-    launch("_statistics", with_offsets(false, rows, {L_, D_}),
-           [&](const std::string& name) { return ring_statistics<Ring>(o_, of_lse_, name); });
+    launch("_statistics", with_offsets(false, rows, {L_, D_}), [&](const std::string& name) {
+      if (!is_sm90_) return ring_statistics<Ring>(o_, of_lse_, name);
+      return statistics_of_rows<Batch>(o_.attention, {of_lse_, multiple(), /*turns=*/0}, name);
+    });
     for (int step = 0; step < o_.ranks; ++step) record_step(step);
     if (sinks_) record_sinks();
   }
 
  private:
+  // Explicit steps take as many keys as queries under a mask.
+  static Shapes shapes_of(Program& program, const Attention& a, bool is_sm90) {
+    if constexpr (std::is_same_v<Shapes, BatchShapes>) {
+      if (is_sm90 && a.causal) {
+        Shapes shapes(program, a, true, /*has_keys=*/false);
+        shapes.keys = shapes.queries;
+        return shapes;
+      }
+    }
+    return Shapes(program, a);
+  }
+  int multiple() const { return is_sm90_ ? o_.attention.block_q : 1; }
+  void declare_sums_sm90() {
+    if constexpr (std::is_same_v<Shapes, BatchShapes>) {
+      const RingSums sums = ring_sums_sm90(o_, s_, caller_);
+      sum_dQ_ = program_.scratch("sum_dQ", f32, sums.of_queries);
+      sums_.add("keys", f32, sums.of_keys);
+      turns_of_step_ = sums.turns;
+      turns_ = program_.zeroed("turns", i32, {sums.turns * o_.ranks});
+    }
+  }
   static std::vector<Buffer> first_rows(Program&, const BatchShapes&) { return {}; }
   static std::vector<Buffer> first_rows(Program& program, const PackedShapes& s) {
     return {program.in("cu_seqlens_q", i32, s.of_first_rows()),
@@ -296,17 +330,38 @@ class RingGradients {
     if (step < last) wait_for(keys_, step);
     const std::vector<Part> inputs = {Q_, keys[0], keys[1], dO_, L_, D_};
     const std::vector<RunNumber> places{static_cast<double>(step + 1)};
-    std::vector<Part> of_queries{sum_dQ_};
-    if (pass == RingPass::last) of_queries.push_back(dQ_);
-    launch(
-        std::string("_queries") + pass, with_offsets(true, inputs, of_queries),
-        [&](const std::string& name) { return ring_query_gradient<Ring>(o_, pass, name); }, places);
-    if (step > 0) wait_for(sums_, step);
-    record_keys(pass, inputs, places, sums_.parts(step));
+    if (is_sm90_) {
+      record_kernel_sm90(step, inputs, places);
+    } else {
+      record_queries(pass, inputs, places);
+      if (step > 0) wait_for(sums_, step);
+      record_keys(pass, inputs, places, sums_.parts(step));
+    }
     const std::vector<Event> done = reached();
     if (step < last) keys_.give_back(step, done);
     if (step < last) sums_.send(step + 1, sums_.parts(step), done);
     sums_.give_back(step, done);
+  }
+  // Sums of dK and dV may come while it runs.
+  void record_kernel_sm90(int step, std::vector<Part> parts, const std::vector<RunNumber>& places) {
+    const RingPass pass = ring_pass(step, o_.ranks);
+    parts.push_back(sum_dQ_);
+    if (pass == RingPass::last) parts.insert(parts.end(), {dQ_, dK_, dV_});
+    parts.insert(parts.end(),
+                 {turns_.rows(turns_of_step_ * step, turns_of_step_), sums_.parts(step)[0]});
+    if (step > 0) parts.push_back(sums_.arrived());
+    launch(
+        std::string("_step") + pass, parts,
+        [&](const std::string& name) { return gradients_to_one_sm90(o_, pass, name, caller_); },
+        places);
+  }
+  void record_queries(RingPass pass, const std::vector<Part>& inputs,
+                      const std::vector<RunNumber>& places) {
+    std::vector<Part> sums{sum_dQ_};
+    if (pass == RingPass::last) sums.push_back(dQ_);
+    launch(
+        std::string("_queries") + pass, with_offsets(true, inputs, sums),
+        [&](const std::string& name) { return ring_query_gradient<Ring>(o_, pass, name); }, places);
   }
   void record_keys(RingPass pass, const std::vector<Part>& inputs,
                    const std::vector<RunNumber>& places, const std::vector<Part>& sums) {
@@ -353,10 +408,11 @@ class RingGradients {
   }
 
   const SequenceParallelAttention& o_;
-  bool of_lse_;
+  bool of_lse_, is_sm90_;
+  const Caller& caller_;
   std::string name_;
   Program& program_;
-  typename Ring::Shapes s_;
+  Shapes s_;
   RingSlots keys_, sums_;
   Buffer Q_, K_, V_;
   std::vector<Buffer> first_rows_;
@@ -366,14 +422,17 @@ class RingGradients {
   Buffer dQ_, dK_, dV_;
   std::optional<Buffer> dsinks_;
   Buffer L_, D_, sum_dQ_;
+  Buffer turns_;  // of explicit steps
+  Dim turns_of_step_ = 0;
   std::map<std::string, Kernel> kernels_;
 };
 
 template <typename Ring>
-Program ring_gradients(const SequenceParallelAttention& o, bool of_lse, const Caller& caller) {
+Program ring_gradients(const SequenceParallelAttention& o, bool of_lse, const Caller& caller,
+                       bool is_sm90 = false) {
   check_attention_ranks(o, caller);
   Program program(caller.function, o.ranks, caller.where);
-  RingGradients<Ring>(program, o, of_lse, caller).record();
+  RingGradients<Ring>(program, o, of_lse, is_sm90, caller).record();
   return program;
 }
 
@@ -388,6 +447,11 @@ Program gradients_in_ring(const SequenceParallelAttention& o, bool of_lse, bool 
 Program ring_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                 SourceLocation where) {
   return gradients_in_ring(o, of_lse, false, {"ring_attention_backward", where});
+}
+
+Program ring_attention_backward_sm90(const SequenceParallelAttention& o, bool of_lse,
+                                     SourceLocation where) {
+  return ring_gradients<BatchRing>(o, of_lse, {"ring_attention_backward_sm90", where}, true);
 }
 
 Program ring_varlen_attention_backward(const SequenceParallelAttention& o, bool of_lse,

@@ -1,6 +1,7 @@
 #include "tilewright/kernels/kv_append.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,19 @@ int tokens_of_block(const KvAppend& a, int heads) {
   constexpr int kBytes = 4 << 10, kMostTokens = 8;
   const int row = heads * (a.latent ? a.dim : a.dim + a.dim_v) * size_of(a.dtype);
   return std::clamp(kBytes / row, 1, kMostTokens);
+}
+
+// So many columns from `first` on, in pieces of powers of two: a piece's rows are vectors of
+// threads that are as many as a power of two.
+std::vector<Block> pieces_of(int first, int count) {
+  std::vector<Block> pieces;
+  while (count > 0) {
+    const int size = static_cast<int>(std::bit_floor(static_cast<unsigned>(count)));
+    pieces.push_back(columns_of(first, size));
+    first += size;
+    count -= size;
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -115,28 +129,33 @@ Kernel kv_append(const KvAppend& options, SourceLocation where) {
       kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), ceil_div(tokens, Dim(together)));
   const Block heads = Dim(a.kv_heads).block(x, size);
   const int half = a.rotary_dim / 2, first = a.latent ? a.dim - a.rotary_dim : 0;
-  const Block rest = columns_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim);
+  const std::vector<Block> rest = pieces_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim);
   const Block low = columns_of(first, half), high = columns_of(first + half, half);
   const Block all_values = columns_of(0, a.dim_v);
   // All rows are on their way before anyone knows where the first goes.
   struct Row {
-    Index token, position;
-    Condition is_token;
-    std::optional<Tile> values, rest, low, high;
+    Index sequence, position;
+    Condition is_appended;
+    std::optional<Tile> values, low, high;
+    std::vector<Tile> rest;
   };
   std::vector<Row> rows;
   for (int i = 0; i < together; ++i) {
     const Index number = t * together + i, token = together > 1 ? min(number, tokens - 1) : t;
-    Row row{token, load_index(positions(token)), number < tokens, {}, {}, {}, {}};
+    const Index position = load_index(positions(token));
+    const Condition is_appended = together > 1 ? number < tokens && position >= 0 : position >= 0;
+    Row row{load_index(sequences(token)), position, is_appended, {}, {}, {}, {}};
     if (values) row.values = values->row(token, heads, all_values);
-    if (a.rotary_dim < a.dim) row.rest = keys.row(token, heads, rest);
+    for (const Block& columns : rest) row.rest.push_back(keys.row(token, heads, columns));
     if (cos_sin) row.low = keys.row(token, heads, low), row.high = keys.row(token, heads, high);
     rows.push_back(row);
   }
   const auto append = [&](const Row& row, const Index& page) {
     const Index slot = row.position % a.page;
     if (values) values->append(page, slot, heads, all_values, *row.values);
-    if (row.rest) keys.append(page, slot, heads, rest, *row.rest);
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      keys.append(page, slot, heads, rest[i], row.rest[i]);
+    }
     if (!cos_sin) return;
     const Tile cosine = load((*cos_sin)(row.position, columns_of(0, half))).reshape({1, half});
     const Tile sine = load((*cos_sin)(row.position, columns_of(half, half))).reshape({1, half});
@@ -144,13 +163,21 @@ Kernel kv_append(const KvAppend& options, SourceLocation where) {
     keys.append(page, slot, heads, low, left * cosine - right * sine);
     keys.append(page, slot, heads, high, right * cosine + left * sine);
   };
-  for (const Row& row : rows) {
-    when(together > 1 ? row.is_token && row.position >= 0 : row.position >= 0, [&] {
-      const Index sequence = load_index(sequences(row.token));
-      const Index page = load_index(block_table(sequence, row.position / a.page));
-      when(page >= 0, [&] { append(row, page); });
-    });
-  }
+  // Nor does the number of one row's page wait for that of another. Rows that are not appended have
+  // no place in the table; where there is one that is, the table has a first number.
+  Condition any = rows[0].is_appended;
+  for (std::size_t i = 1; i < rows.size(); ++i) any = any || rows[i].is_appended;
+  when(any, [&] {
+    std::vector<Index> numbers;
+    for (const Row& row : rows) {
+      const auto or_first = [&](const Index& index) { return select(row.is_appended, index, 0); };
+      numbers.push_back(
+          load_index(block_table(or_first(row.sequence), or_first(row.position / a.page))));
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      when(rows[i].is_appended && numbers[i] >= 0, [&] { append(rows[i], numbers[i]); });
+    }
+  });
   return kernel;
 }
 

@@ -183,9 +183,12 @@ std::vector<double> attention_paged_plan_reference(const PlanSizes& s,
     end = then;
   }
   std::vector<double> plan{0};
+  bool divides = false;
   for (const PlannedTiles& each : sequences) {
     plan.push_back(plan.back() + static_cast<double>(each.tiles * each.parts(share)));
+    divides |= each.tiles > 0 && each.parts(share) > 1;
   }
+  if (!divides) plan[0] = -1;
   return plan;
 }
 

@@ -311,11 +311,22 @@ std::vector<LibraryKernel> ring_entries() {
                           return ring_attention_sm90(o, {});
                         }}};
   forward.rules = schedule_rules(forward.name);
+  LibraryKernel backward = in_ring(sequence_parallel_attention_backward_entry(),
+                                   "ring_attention_backward", ring_attention_backward);
+  backward.schedules = {
+      {"sm90", "sm_90a",
+       "the kernel of one GPU's ordered schedule at each step, dims up to 128; no window, and "
+       "under a causal mask as many queries as keys",
+       nullptr, [](const OptionValues& options) {
+         SequenceParallelAttention o = operation_of(options);
+         o.attention = with_sm90_backward_blocks(o.attention);
+         return ring_attention_backward_sm90(o, options.boolean("lse_gradient"), {});
+       }}};
+  backward.rules = schedule_rules(backward.name);
   return {std::move(forward),
           in_ring(sequence_parallel_varlen_attention_entry(), "ring_varlen_attention",
                   ring_varlen_attention),
-          in_ring(sequence_parallel_attention_backward_entry(), "ring_attention_backward",
-                  ring_attention_backward),
+          std::move(backward),
           in_ring(sequence_parallel_varlen_attention_backward_entry(),
                   "ring_varlen_attention_backward", ring_varlen_attention_backward)};
 }

@@ -113,7 +113,8 @@ void print_additions(const explanations::Explanation& explanation) {
 
 void print_tiers(const explanations::Explanation& explanation) {
   for (const explanations::Tiers& tiers : explanation.tiers) {
-    fmt::print("stages of {} are filled in one of these ways ({})\n", tiers.ring,
+    fmt::print("stages of {} are filled {} ({})\n", tiers.ring,
+               tiers.by_threads ? "by threads, which load" : "in one of these ways",
                format_location(tiers.where));
     for (const explanations::Tiers::Way& way : tiers.ways) {
       fmt::print("  {:<4} {}\n", fmt::format("x{}", way.together), way.copies);

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "analysis/numbered_blocks.h"
 #include "compiler/build.h"
 #include "compiler/stopwatch.h"
 #include "ir/schedule.h"
@@ -88,6 +89,7 @@ class Compilation {
       const ir::Kernel tile = prepared();
       if (!options_.taken_up) check_overlap();
       if (rewrites_.overlap_products && target_overlaps()) note_sums_in_turn(tile);
+      note_numbered_blocks(tile);
       form.kernel = scheduled_and_lowered(tile);
       fields_.push_back(schedules::chosen("overlap", schedule_.overlap, overlap_text()));
       form.schedule = std::move(fields_);
@@ -145,6 +147,23 @@ class Compilation {
       const std::string what = fmt::format("{}: the sum at {} waits for its operands", kOverlap,
                                            format_location(sum.where));
       if (said.insert(what + sum.why).second) decisions_.push_back({what, sum.why});
+    }
+  }
+
+  // Why steps are not taken several at a time, as tiers of pages would be.
+  void note_numbered_blocks(const ir::Kernel& tile) {
+    std::set<std::string> said;
+    for (const analysis::NumberedBlock& each : analysis::numbered_blocks(tile)) {
+      const std::string what =
+          fmt::format("tiers: steps of the loop at {} take one block of {} each",
+                      format_location(each.loop), each.tensor);
+      if (!said.insert(what).second) continue;
+      decisions_.push_back(
+          {what,
+           fmt::format("its place is the number that {} loads, and each step goes on with what "
+                       "the one before has summed: several blocks a step would be summed in "
+                       "another order than one, and have other bits",
+                       format_location(each.number))});
     }
   }
 

@@ -15,12 +15,21 @@ namespace {
 // The copies that fill a stage in one block.
 struct Fill {
   ir::ValueId barriers = ir::kNoValue;
-  std::vector<std::pair<std::string, int>> copies;  // of each tensor map
+  std::vector<std::pair<std::string, int>> copies;  // of each tensor map, or tile
   SourceLocation where;
   int count() const {
     int all = 0;
     for (const auto& [map, count] : copies) all += count;
     return all;
+  }
+  void add(const std::string& map, int times = 1) {
+    const auto known = std::find_if(copies.begin(), copies.end(),
+                                    [&](const auto& each) { return each.first == map; });
+    if (known != copies.end()) {
+      known->second += times;
+    } else {
+      copies.emplace_back(map, times);
+    }
   }
   std::string text() const {
     std::vector<std::string> each;
@@ -31,7 +40,8 @@ struct Fill {
 
 class TierFinder {
  public:
-  explicit TierFinder(const ir::Kernel& kernel) : definitions_(analysis::definitions(kernel)) {
+  explicit TierFinder(const ir::Kernel& kernel)
+      : kernel_(kernel), definitions_(analysis::definitions(kernel)) {
     visit(kernel.body);
   }
   std::vector<Tiers> found() && { return std::move(found_); }
@@ -43,17 +53,47 @@ class TierFinder {
       if (o.op == ir::Op::mbarrier_expect_tx) fill = Fill{o.operands[0], {}, o.where};
       if (o.op != ir::Op::tma_load_tile || !fill || o.operands[2] != fill->barriers) continue;
       const ir::Attributes& of_map = definitions_[o.operands[0]]->attributes;
-      const std::string map =
-          of_map.text(ir::Key::name) + (of_map.has(ir::Key::ragged) ? " (cut)" : "");
-      const auto known = std::find_if(fill->copies.begin(), fill->copies.end(),
-                                      [&](const auto& each) { return each.first == map; });
-      if (known != fill->copies.end()) {
-        ++known->second;
-      } else {
-        fill->copies.emplace_back(map, 1);
-      }
+      fill->add(of_map.text(ir::Key::name) + (of_map.has(ir::Key::ragged) ? " (cut)" : ""));
     }
     return fill && !fill->copies.empty() ? fill : std::nullopt;
+  }
+
+  // What the threads of one block load, and store in a stage that they then say is full.
+  std::optional<Fill> fill_by_threads(const ir::Block& block) const {
+    Fill fill;
+    for (const ir::Operation& o : block.body) {
+      add_stores(o, 1, fill);
+      if (o.op != ir::Op::mbarrier_arrive || fill.copies.empty()) continue;
+      fill.barriers = o.operands[0];
+      return fill;
+    }
+    return std::nullopt;
+  }
+
+  // Of loops whose rounds are so many in each launch.
+  void add_stores(const ir::Operation& o, std::int64_t rounds, Fill& fill) const {
+    if (o.op == ir::Op::store_tile) {
+      const ir::Operation* loaded = definitions_[o.operands[0]];
+      if (!loaded || loaded->op != ir::Op::load) return;
+      fill.where = loaded->where;
+      fill.add(fmt::format("{}_{}", kernel_.parameter_of(loaded->operands[0])->name,
+                           fmt::join(kernel_.type(o.operands[0]).shape, "x")),
+               static_cast<int>(rounds));
+    }
+    if (o.op != ir::Op::for_loop) return;
+    const auto bound = [&](int i) {
+      return analysis::integer_constant(definitions_[o.operands[i]]);
+    };
+    const auto first = bound(0), end = bound(1), step = bound(2);
+    if (!first || !end || !step || *step <= 0) return;
+    for (const ir::Operation& inner : o.blocks[0].body) {
+      add_stores(inner, rounds * ((*end - *first + *step - 1) / *step), fill);
+    }
+  }
+
+  std::string ring_of(const Fill& fill) const {
+    const std::string full = definitions_[fill.barriers]->attributes.text(ir::Key::name);
+    return full.substr(0, full.rfind("_full"));
   }
 
   // How the branches of one condition, and of those inside of it, fill a ring's stage: none where
@@ -76,6 +116,9 @@ class TierFinder {
   }
 
   void visit(const ir::Block& block) {
+    if (const std::optional<Fill> fill = fill_by_threads(block)) {
+      found_.push_back({ring_of(*fill), {{1, fill->text()}}, true, fill->where});
+    }
     for (const ir::Operation& o : block.body) {
       const std::vector<Fill> fills = o.op == ir::Op::if_then ? ways(o) : std::vector<Fill>{};
       if (fills.size() < 2) {
@@ -84,15 +127,14 @@ class TierFinder {
       }
       int most = 0;
       for (const Fill& fill : fills) most = std::max(most, fill.count());
-      std::string ring = definitions_[fills[0].barriers]->attributes.text(ir::Key::name);
-      ring = ring.substr(0, ring.rfind("_full"));
-      Tiers& tiers = found_.emplace_back(Tiers{std::move(ring), {}, fills[0].where});
+      Tiers& tiers = found_.emplace_back(Tiers{ring_of(fills[0]), {}, false, fills[0].where});
       for (const Fill& fill : fills) {
         tiers.ways.push_back({most / fill.count(), fill.text()});
       }
     }
   }
 
+  const ir::Kernel& kernel_;
   std::vector<const ir::Operation*> definitions_;
   std::vector<Tiers> found_;
 };

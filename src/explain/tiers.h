@@ -8,7 +8,8 @@
 namespace tilewright::explanations {
 
 // Stages of a ring that are filled in one of several ways, as a condition of the kernel holds: such
-// as neighbouring pages in one copy, or each in its own.
+// as neighbouring pages in one copy, or each in its own. Or stages that threads fill, as from pages
+// that are too small for copies.
 struct Tiers {
   struct Way {
     int together = 1;  // of what the way with the most copies copies one by one
@@ -17,7 +18,8 @@ struct Tiers {
     std::string copies;
   };
   std::string ring;
-  std::vector<Way> ways;  // in the order in which they are tried
+  std::vector<Way> ways;    // in the order in which they are tried
+  bool by_threads = false;  // that load what they store in the stage: one way, "64 of K_1x128"
   SourceLocation where;
 };
 // Of the scheduled form, in its order.

@@ -304,6 +304,9 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
     std::vector<ir::Operation>& body = tracer.body();
     for (std::size_t i = expected; i < body.size(); ++i) {
       stores = stores || body[i].op == Op::store_tile;
+      for (const ir::Block& inner : body[i].blocks) {
+        ir::for_each(inner, [&](const ir::Operation& o) { stores |= o.op == Op::store_tile; });
+      }
     }
     if (!stores || state_->pairs) {
       Diagnostic(where, "produce: nothing is loaded into the ring \"" + state_->name + "\"")

@@ -93,6 +93,13 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
       {"dim=128", "heads=5", "kv_heads=1", "max_pages=7"});
   add("sim:sm_90a", "sm90_keys_planned", "attention_paged_fp8", quantised[1]);
+  // Of large pages a block has twice as many keys, but where parts have fewer.
+  add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
+      {"dim=64", "page=64", "heads=6", "kv_heads=2", "max_pages=4", "pages=20",
+       "lengths_q=20,7,0,40", "causal=true", "window=100", "sinks=true", "dtype=f16"});
+  add("sim:sm_90a", "sm90_keys_split", "attention_paged_fp8",
+      {"dim=64", "page=64", "heads=4", "kv_heads=2", "max_pages=3", "pages=20",
+       "fixed_split_size=64"});
   add("sim:sm_90a", "sm90_keys_split", "attention_paged_fp8",
       {"dim=64", "dim_v=128", "page=2", "heads=4", "kv_heads=2", "max_pages=40", "pages=160"});
   add("sim:sm_90a", "sm90", "attention_paged_mla", latent[2]);

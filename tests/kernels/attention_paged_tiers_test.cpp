@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/compile_to_machine.h"
 #include "explain/tiers.h"
 #include "ir/program.h"
 #include "kernels/paged_alone.h"
@@ -69,11 +70,12 @@ std::vector<TierCase> tier_cases() {
                                            "lengths_q=20,70", "causal=true"};
   const std::vector<std::string> latent = {"dim=192",      "dim_v=128", "heads=4", "keys=250",
                                            "max_pages=16", "pages=40",  "batch=2", "page=16"};
-  return {{"attention_paged", "sm90", decode},
-          {"attention_paged", "sm90_planned", chunks},
-          {"attention_paged", "sm90_chunks", chunks},
-          {"attention_paged_fp8", "sm90_split", decode},
-          {"attention_paged_mla", "sm90_planned", latent}};
+  const std::vector<std::string> large = {"dim=64",      "heads=4",  "kv_heads=2", "keys=500",
+                                          "max_pages=8", "pages=40", "batch=2",    "page=64"};
+  return {
+      {"attention_paged", "sm90", decode},         {"attention_paged", "sm90_planned", chunks},
+      {"attention_paged", "sm90_chunks", chunks},  {"attention_paged_fp8", "sm90_split", decode},
+      {"attention_paged_fp8", "sm90_keys", large}, {"attention_paged_mla", "sm90_planned", latent}};
 }
 INSTANTIATE_TEST_SUITE_P(Schedules, AttentionPagedTiers, testing::ValuesIn(tier_cases()));
 
@@ -130,6 +132,33 @@ TEST(AttentionPagedTiersTest, ExplainNamesThem) {
     EXPECT_EQ(tiers[0].ways[3].copies, "8 of K_8x64, 8 of V_8x64");
     EXPECT_EQ(tiers[0].ways[4].copies, "8 of K_8x64 (cut), 8 of V_8x64 (cut)");
   }
+}
+
+// Of pages that are too small for copies.
+TEST(AttentionPagedTiersTest, ExplainNamesWhatThreadsGather) {
+  const LibraryKernel& kernel = find_kernel("attention_paged");
+  const auto options = resolve_options(kernel, {"page=4", "schedule=sm90_keys"});
+  const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
+  const auto tiers = explanations::tiers_in(*program.finish().kernels[0]);
+  ASSERT_EQ(tiers.size(), 2);
+  EXPECT_EQ(tiers[0].ring, "keys0");
+  EXPECT_TRUE(tiers[0].by_threads);
+  ASSERT_EQ(tiers[0].ways.size(), 1);
+  EXPECT_EQ(tiers[0].ways[0].copies, "16 of K_4x128, 16 of V_4x128");
+}
+
+// At the tile level a step takes one page, which is said of the loop.
+TEST(AttentionPagedTiersTest, TheLoopOfTheTileLevelSaysWhyNot) {
+  const LibraryKernel& kernel = find_kernel("attention_paged");
+  const auto options = resolve_options(kernel, {"page=16", "schedule=tile"});
+  const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
+  const compiler::MachineForm form =
+      compiler::compile_to_machine(*program.finish().kernels[0], "sm_90a");
+  std::vector<std::string> said;
+  for (const compiler::Decision& each : form.decisions) said.push_back(each.what + ": " + each.why);
+  EXPECT_THAT(said, testing::Contains(testing::AllOf(
+                        HasSubstr("tiers: steps of the loop at kernels/attention_paged.cpp:"),
+                        HasSubstr("take one block of K each"), HasSubstr("in another order"))));
 }
 
 }  // namespace

@@ -382,8 +382,12 @@ TEST(SequenceParallelAttentionTest, WhatItDoesNotTake) {
 // The entry's own meaning, reference and tensors.
 void check_entry(const char* name, const std::vector<std::string>& more, const char* target) {
   SCOPED_TRACE(more[1]);
-  std::vector<std::string> settings = {"heads=4", "kv_heads=2", "dim=16"};
-  settings.insert(settings.end(), more.begin(), more.end());
+  std::vector<std::string> settings = more;
+  for (const std::string standard : {"heads=4", "kv_heads=2", "dim=16"}) {
+    const std::string option = standard.substr(0, standard.find('=') + 1);
+    const auto sets = [&](const std::string& each) { return each.rfind(option, 0) == 0; };
+    if (std::none_of(more.begin(), more.end(), sets)) settings.push_back(standard);
+  }
   library::Workload work = library::make_workload(find_kernel(name), settings, {}, 1);
   std::vector<TensorRef> tensors;
   for (HostTensor& tensor : work.tensors) tensors.push_back(ref(tensor));
@@ -450,6 +454,23 @@ TEST(RingAttention, ExplicitSteps) {
   o.attention.window = 5;
   o.attention.causal = true;
   EXPECT_THAT(test::usage_error_of([&] { ring_attention_sm90(o); }), HasSubstr("window is 5"));
+  EXPECT_THAT(test::usage_error_of([&] { ring_attention_backward_sm90(o); }),
+              HasSubstr("window is 5"));
+}
+
+// Halves that are no whole blocks, keys that a step shows to nobody, who adds last and who does not
+// convert what is summed, and nothing at all.
+TEST(RingAttention, ExplicitStepsOfGradients) {
+  for (const std::vector<std::string>& settings : std::vector<std::vector<std::string>>{
+           {"ranks=2", "queries=149", "keys=149", "causal=true", "shards=zig_zag"},
+           {"ranks=3", "queries=20", "keys=20", "causal=true", "dim=64", "sinks=true",
+            "lse_gradient=true"},
+           {"ranks=3", "queries=21", "keys=140", "softcap=15", "dim=80"},
+           {"ranks=2", "queries=5", "keys=0"}}) {
+    std::vector<std::string> all = {"schedule=sm90", "heads=2", "kv_heads=1"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    check_entry("ring_attention_backward", all, "sim:sm_90a");
+  }
 }
 
 // By heads, and of sequences some of which a rank has nothing of.
@@ -467,9 +488,16 @@ TEST(RingAttention, IsWithoutFaultsOnSimulatedGpus) {
   o.attention.heads = o.attention.kv_heads = 1;
   o.attention.dim = o.attention.dim_v = 16;
   o.attention.block_q = o.attention.block_k = 64;
-  for (const Program& program :
-       {ring_attention(o), ring_attention_backward(o), ring_attention_sm90(o)}) {
-    ProgramMemory memory(program, {{"batch", 1}, {"queries", 20}, {"keys", 20}}, 7);
+  SequenceParallelAttention explicit_steps = o;
+  explicit_steps.attention = with_sm90_backward_blocks(o.attention);
+  const DimValues rows = {{"batch", 1}, {"queries", 20}},
+                  both = {{"batch", 1}, {"queries", 20}, {"keys", 20}};
+  for (const auto& [program, sizes] : std::vector<std::pair<Program, DimValues>>{
+           {ring_attention(o), both},
+           {ring_attention_backward(o), both},
+           {ring_attention_sm90(o), both},
+           {ring_attention_backward_sm90(explicit_steps), rows}}) {
+    ProgramMemory memory(program, sizes, 7);
     SimulationOptions options;
     options.schedules = 4;
     options.runs = 3;

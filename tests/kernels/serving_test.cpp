@@ -50,6 +50,19 @@ TEST(KvAppendTest, AgreesWithFloat64) {
   for (const LibraryCase& each : cases) expect_right_everywhere(each);
 }
 
+// Otherwise a kernel that takes one for the other would be found right.
+TEST(KvAppendTest, ScalesOfKeysAreNotThoseOfValues) {
+  const library::Workload work =
+      library::make_workload(find_kernel("kv_append_fp8"), {"tokens=1"}, {}, 1);
+  const auto scales = [&](const char* name) {
+    const auto& tensors = work.kernel->tensors;
+    const auto at = std::find_if(tensors.begin(), tensors.end(),
+                                 [&](const LibraryTensor& each) { return each.name == name; });
+    return work.tensors[static_cast<std::size_t>(at - tensors.begin())];
+  };
+  EXPECT_NE(scales("K_scale"), scales("V_scale"));
+}
+
 // What no token is written to keeps every bit, NaN too, and padding reads no table.
 TEST(KvAppendTest, LeavesTheRestAlone) {
   const LibraryKernel& entry = find_kernel("kv_append");

@@ -79,6 +79,10 @@ Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttentio
 // V, and gradients of rows of no sequence stay as they were.
 Program ring_attention_backward(const SequenceParallelAttention& operation, bool of_lse = false,
                                 SourceLocation where = here());
+// For sm_90a: a step is the kernel of the ordered attention_backward_sm90, of dims up to 128.
+// Without a window; with a causal mask a rank has as many queries as keys.
+Program ring_attention_backward_sm90(const SequenceParallelAttention& operation,
+                                     bool of_lse = false, SourceLocation where = here());
 Program ring_varlen_attention_backward(const SequenceParallelAttention& operation,
                                        bool of_lse = false, SourceLocation where = here());
 // The gradients of sequence_parallel_varlen_attention: by heads, or in a ring where kv_heads is no

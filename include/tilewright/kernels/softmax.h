@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "tilewright/called_from.h"
 #include "tilewright/kernel.h"
@@ -142,11 +143,19 @@ class OnlineSoftmax {
 class EagerSoftmax : public OnlineSoftmax {
  public:
   using OnlineSoftmax::OnlineSoftmax;
-  // rescale() is then what sums of earlier weights are multiplied by.
-  Tile weights(const Tile& scores, SourceLocation where = here()) {
+  // Of a block in parts of as many keys each. rescale() is then what sums of earlier weights are
+  // multiplied by.
+  std::vector<Tile> weights(const std::vector<Tile>& parts, SourceLocation where = here()) {
     const CalledFrom called(where);
-    rescale_ = lift(reduce_max(scores, 1), 0);
-    return OnlineSoftmax::weights(scores);
+    Tile top = parts[0];
+    for (std::size_t i = 1; i < parts.size(); ++i) top = max(top, parts[i]);
+    rescale_ = lift(reduce_max(top, 1), 0);
+    std::vector<Tile> weights;
+    for (const Tile& scores : parts) weights.push_back(exp2(scaled(scores) - shift_));
+    Tile sum = weights[0];
+    for (std::size_t i = 1; i < weights.size(); ++i) sum = sum + weights[i];
+    sum_ = sum_ + reduce_sum(sum, 1);
+    return weights;
   }
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "analysis/access_vectors.h"
 #include "codegen/cuda/expressions.h"
@@ -333,35 +334,54 @@ class GlobalAccess {
            *end <= parameter_.shape[rank_ - 1].range().minimum;
   }
 
+  // Whether rows of the tensor lie where vectors may: the same for all of its rows, so that ptxas
+  // asks once for all loads, however many blocks of it they have.
+  std::string rows_are_aligned(int vector) {
+    std::vector<std::string> addresses{fmt::format("(u64){}", emitter_.pointer(tensor_))};
+    const auto add = [&](const std::string& elements) {
+      addresses.push_back(fmt::format("(u64)({} * {})", elements, size_of(parameter_.dtype)));
+    };
+    for (int axis = 0; axis + 1 < rank_; ++axis) add(emitter_.stride(tensor_, axis));
+    add(fmt::format("c{}", rank_ - 1));
+    return fmt::format("(({}) & {}) == 0", fmt::join(addresses, " | "),
+                       vector * size_of(parameter_.dtype) - 1);
+  }
+
   // One test for all vectors: a branch at each would wait for the one before. Where the limit falls
-  // between two vectors each of them exists as its first element does.
+  // between two vectors each of them exists as its first element does. A few vectors are loaded in
+  // front of the branch, so that those of several loads are on their way together.
   void load_vectors(int vector) {
-    emitter_.open(fmt::format("if ({} && {}((e{} - c{}) & {}) == 0)", aligned(vector),
-                              not_before(rank_ - 1, fmt::format("c{}", rank_ - 1)), rank_ - 1,
-                              rank_ - 1, vector - 1));
-    if (count_ / vector > kFewVectors) {
+    const std::string inner = fmt::format("c{}", rank_ - 1);
+    emitter_.line(fmt::format("const bool aligned = {} && {}((e{} - {}) & {}) == 0;",
+                              rows_are_aligned(vector), not_before(rank_ - 1, inner), rank_ - 1,
+                              inner, vector - 1));
+    const bool are_few = count_ / vector <= kFewVectors;
+    if (are_few) {
+      load_each_vector(vector, "aligned && ");
+      emitter_.open("if (!aligned)");
+    } else {
+      emitter_.open("if (aligned)");
       emitter_.open(fmt::format("if ({})", all_exist()));
-      load_each_vector(vector, false);
+      load_each_vector(vector, std::nullopt);
       emitter_.close();
       emitter_.open("else");
-      load_each_vector(vector, true);
+      load_each_vector(vector, "");
       emitter_.close();
-    } else {
-      load_each_vector(vector, true);
+      emitter_.close();
+      emitter_.open("else");
     }
-    emitter_.close();
-    emitter_.open("else");
     print_elements("0", fmt::format("{}", count_));
     emitter_.close();
   }
 
-  void load_each_vector(int vector, bool asks) {
+  // Each under `condition` where it exists; without one all do.
+  void load_each_vector(int vector, const std::optional<std::string>& condition) {
     emitter_.line("#pragma unroll");
     emitter_.open(fmt::format("for (int i = 0; i < {}; i += {})", count_, vector));
     const Place at = place("i", 1);
     emitter_.line(fmt::format("load_vector_{}({}, first + {}, {});",
                               vector * size_of(parameter_.dtype), registers_at("i"), at.offset,
-                              asks ? at.exists : "true"));
+                              condition ? *condition + at.exists : "true"));
     emitter_.close();
   }
 

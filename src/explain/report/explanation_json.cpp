@@ -184,7 +184,10 @@ std::string explanation_json(const Explanation& explanation) {
     for (const Tiers::Way& way : each.ways) {
       ways.push_back({{"together", way.together}, {"copies", way.copies}});
     }
-    tiers.push_back({{"ring", each.ring}, {"ways", ways}, {"where", format_location(each.where)}});
+    tiers.push_back({{"ring", each.ring},
+                     {"ways", ways},
+                     {"by_threads", each.by_threads},
+                     {"where", format_location(each.where)}});
   }
   Json shared = Json::object();
   for (const compiler::SharedUse& use : explanation.shared) shared[use.name] = use.bytes;
