@@ -6,7 +6,7 @@ import sys
 from . import binding
 from .binding import TilewrightError, check_device
 from .reports import setting
-from .tensor import checked_stream, named_arguments_of, require_place
+from .tensor import checked_stream, named_arguments_of, require_place, require_writable
 
 
 class Kernel:
@@ -68,6 +68,9 @@ class Kernel:
                                   "outputs too")
         if self._group is None:  # whose memory may be the host's, for its GPUs
             require_place(self._name, names, tensors, self._is_on_gpu)
+        for i, (name, tensor) in enumerate(zip(names, tensors)):
+            if self._library.kernel_tensor_is_output(self._handle, i):
+                require_writable(self._name, name, tensor)
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))
 

@@ -19,6 +19,7 @@ from .tensor import (
     named_arguments_of,
     on_host,
     require_place,
+    require_writable,
 )
 
 _TAKE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p)
@@ -284,6 +285,9 @@ class LoadedKernel:
         names = [each.name for each in self._parameters]
         arguments = named_arguments_of(self.name, names, tensors)
         require_place(self.name, names, tensors, target == "cuda")
+        for each, tensor in zip(self._parameters, tensors):
+            if each.is_output:
+                require_writable(self.name, each.name, tensor)
         handle = self._handle(target)
         numbers = (ctypes.c_double * len(scalars))(*scalars)
         self._library.kernel_run_with_scalars(handle, arguments, len(tensors), numbers,

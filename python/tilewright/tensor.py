@@ -168,6 +168,14 @@ def named_arguments_of(kernel, names, tensors):
         raise error
 
 
+def require_writable(kernel, name, tensor):
+    """Of an output. What says nothing is taken to be."""
+    interface = getattr(tensor, "__array_interface__", None)
+    if interface is not None and interface["data"][1]:
+        raise TilewrightError(f"error: {kernel}: {name} is written, and this array is read-only\n"
+                              f"  fix: pass a writable one as {name}")
+
+
 def checked_stream(kernel, stream):
     """The number of a stream, or of what has one as PyTorch's do."""
     number = getattr(stream, "cuda_stream", stream)

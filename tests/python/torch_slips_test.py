@@ -48,6 +48,13 @@ def zeros(*shape, dtype=torch.int64):
     return torch.zeros(shape, dtype=dtype)
 
 
+
+def read_only(*shape):
+    array = torch.zeros(shape).numpy()
+    array.flags.writeable = False
+    return array
+
+
 Q, K, X, W = normal(2, 8, 4, 16), normal(2, 8, 2, 16), normal(4, 8), normal(8)
 PAGES, ANGLES, CACHE = normal(4, 4, 2, 16), normal(8, 8), {"causal": True}
 PADDED = normal(2, 3, 4)
@@ -90,6 +97,7 @@ class Slips(unittest.TestCase):
                  "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),
                 (lambda: tilewright.Kernel("gemm", device="cuda:0"), "device is 'cuda:0'"),
                 (lambda: multiply(X, X, X, stream="s"), "gemm: stream is 's'"),
+                (lambda: multiply(X, X, read_only(4, 4)), "gemm: C is written", "read-only"),
                 (lambda: multiply(X, X, OnGpu()), "gemm: C lies on a GPU", "target cuda"),
                 (lambda: tilewright.load(None), "load is given None", ".tw"),
                 (lambda: tilewright.load("nothing.tw"), "nothing.tw cannot be read"),
@@ -115,6 +123,7 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(a, None), "gemm: B: NoneType"),
                 (lambda: multiply(a, 3.0), "gemm: B: float"),
                 (lambda: multiply(a, b, out="C"), "gemm: C: str"),
+                (lambda: multiply(a, b, out=read_only(4, 3)), "gemm: C is written", "read-only"),
                 (lambda: multiply(a.to_sparse(), b), "gemm: A is torch.sparse_coo", "to_dense"),
                 (lambda: multiply(a.to("meta"), b), "gemm: A is on meta", "CPU"),
                 (lambda: multiply(a, b, stream="s"), "stream is 's'", "cuda_stream"),
