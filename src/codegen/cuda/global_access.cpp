@@ -16,6 +16,9 @@ using ir::ValueId;
 
 // Of so many a thread asks each whether it exists; of more, first whether all of them do.
 constexpr std::int64_t kFewVectors = 8;
+// So many are loaded in front of the branch for rows that are not aligned. Their registers live
+// through it: more would spill.
+constexpr std::int64_t kVectorsInFront = 4;
 
 // One load_registers, store_registers or red_registers: c0, c1, ... are the tensor's coordinates of
 // this thread's register 0, e0, ... the limits, and register i is at c + d.
@@ -355,18 +358,22 @@ class GlobalAccess {
     emitter_.line(fmt::format("const bool aligned = {} && {}((e{} - {}) & {}) == 0;",
                               rows_are_aligned(vector), not_before(rank_ - 1, inner), rank_ - 1,
                               inner, vector - 1));
-    const bool are_few = count_ / vector <= kFewVectors;
-    if (are_few) {
+    const std::int64_t vectors = count_ / vector;
+    if (vectors <= kVectorsInFront) {
       load_each_vector(vector, "aligned && ");
       emitter_.open("if (!aligned)");
     } else {
       emitter_.open("if (aligned)");
-      emitter_.open(fmt::format("if ({})", all_exist()));
-      load_each_vector(vector, std::nullopt);
-      emitter_.close();
-      emitter_.open("else");
-      load_each_vector(vector, "");
-      emitter_.close();
+      if (vectors <= kFewVectors) {
+        load_each_vector(vector, "");
+      } else {
+        emitter_.open(fmt::format("if ({})", all_exist()));
+        load_each_vector(vector, std::nullopt);
+        emitter_.close();
+        emitter_.open("else");
+        load_each_vector(vector, "");
+        emitter_.close();
+      }
       emitter_.close();
       emitter_.open("else");
     }
