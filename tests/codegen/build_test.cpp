@@ -363,6 +363,10 @@ role {name = "store", first_warp = 4, warps = 4} (%21: i32) {)");
           "register_layout{}}}",
           column ? 1 : 16, layouts[form]);
       t.line(fmt::format("load_registers {}, %{}, {}", array, i, place));
+      if (i < 2 && !column) {  // what is read once
+        t.line(fmt::format("load_registers {}, %{}, {}, cache = 1}}", array, i,
+                           place.substr(0, place.size() - 1)));
+      }
       t.line(fmt::format("store_registers %{}, {}, {}", i, array, place));
       if (std::string(types[i]) == "f32") {
         t.line(

@@ -461,13 +461,12 @@ exchange(const __grid_constant__ PeerMaps parts_4, int rank, int epoch, const __
       const int c2 = lane % 8 * 2;
       const int e2 = 16;
       float* const first = v16 + (i64)c0 * parts_1_stride0 + (i64)c1 * parts_1_stride1 + (i64)c2;
-      if ((((u64)first) & 7) == 0 && ((e2 - c2) & 1) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 2; i += 2) {
-          load_vector_8(row_18 + i, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)v16 | (u64)(parts_1_stride0 * 4) | (u64)(parts_1_stride1 * 4) | (u64)(c2 * 4)) & 7) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 2; i += 2) {
+        load_vector_8(row_18 + i, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 2; ++i) {
           row_18[i] = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (float)0;

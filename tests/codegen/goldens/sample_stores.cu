@@ -199,6 +199,24 @@ __device__ __forceinline__ void load_vector_16(T* r, const void* address, bool e
   set_word(r[0], v.x); set_word(r[1], v.y); set_word(r[2], v.z); set_word(r[3], v.w);
 }
 template <typename T>
+__device__ __forceinline__ void load_streamed_vector_4(T* r, const void* address, bool exists) {
+  u32 v = 0;
+  if (exists) v = __ldcs((const u32*)address);
+  set_word(r[0], v);
+}
+template <typename T>
+__device__ __forceinline__ void load_streamed_vector_8(T* r, const void* address, bool exists) {
+  uint2 v = make_uint2(0, 0);
+  if (exists) v = __ldcs((const uint2*)address);
+  set_word(r[0], v.x); set_word(r[1], v.y);
+}
+template <typename T>
+__device__ __forceinline__ void load_streamed_vector_16(T* r, const void* address, bool exists) {
+  uint4 v = make_uint4(0, 0, 0, 0);
+  if (exists) v = __ldcs((const uint4*)address);
+  set_word(r[0], v.x); set_word(r[1], v.y); set_word(r[2], v.z); set_word(r[3], v.w);
+}
+template <typename T>
 __device__ __forceinline__ void load_shared_4(u32 address, T* r) {
   u32 v0;
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v0) : "r"(address) : "memory");
@@ -231,7 +249,7 @@ __device__ __forceinline__ void store_shared_16(u32 address, const T* r) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(word(r[0])),
                "r"(word(r[1])), "r"(word(r[2])), "r"(word(r[3])) : "memory");
 }
-extern "C" __device__ unsigned long long tilewright_form = 0xb4b4823968f29558;
+extern "C" __device__ unsigned long long tilewright_form = 0x62dbdb3e3c4879e2;
 extern "C" __global__ void __launch_bounds__(256, 1)
 stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16_out_1, i64 bf16_out_1_stride0, i64 bf16_out_1_stride1, u16* f16_out_2, i64 f16_out_2_stride0, i64 f16_out_2_stride1, u8* e4m3_out_3, i64 e4m3_out_3_stride0, i64 e4m3_out_3_stride1, int* i32_out_4, i64 i32_out_4_stride0, i64 i32_out_4_stride1, i64* i64_out_5, i64 i64_out_5_stride0, i64 i64_out_5_stride1, u8* i8_out_6, i64 i8_out_6_stride0, i64 i8_out_6_stride1, u8* u8_out_7, i64 u8_out_7_stride0, i64 u8_out_7_stride1, int dim_columns, int dim1, int dim_rows) {
   extern __shared__ __align__(1024) u8 dynamic_shared[];
@@ -281,13 +299,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 4 * 2;
       const int e2 = dim_columns;
       float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
-      if ((((u64)first | (u64)(f32_out_0_stride0 * 4)) & 7) == 0 && ((e2 - c2) & 1) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-          load_vector_8(held_24 + i, first + (i / 2 % 2 * 8) * f32_out_0_stride0 + (i % 2 + i / 4 * 8), c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
-        }
+      const bool aligned = (((u64)f32_out_0 | (u64)(f32_out_0_stride0 * 4) | (u64)(f32_out_0_stride1 * 4) | (u64)(c2 * 4)) & 7) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        load_vector_8(held_24 + i, first + (i / 2 % 2 * 8) * f32_out_0_stride0 + (i % 2 + i / 4 * 8), aligned && c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           held_24[i] = c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2 ? first[(i / 2 % 2 * 8) * f32_out_0_stride0 + (i % 2 + i / 4 * 8)] : (float)0;
@@ -296,6 +313,29 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     }
     compiler_fence();
     // kernel.tw:38
+    compiler_fence();
+    {
+      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = 2;
+      const int e1 = 2;
+      const int c2 = lane % 4 * 2;
+      const int e2 = dim_columns;
+      float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
+      const bool aligned = (((u64)f32_out_0 | (u64)(f32_out_0_stride0 * 4) | (u64)(f32_out_0_stride1 * 4) | (u64)(c2 * 4)) & 7) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        load_streamed_vector_8(held_24 + i, first + (i / 2 % 2 * 8) * f32_out_0_stride0 + (i % 2 + i / 4 * 8), aligned && c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
+      }
+      if (!aligned) {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          held_24[i] = c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2 ? first[(i / 2 % 2 * 8) * f32_out_0_stride0 + (i % 2 + i / 4 * 8)] : (float)0;
+        }
+      }
+    }
+    compiler_fence();
+    // kernel.tw:39
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -318,7 +358,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:39
+    // kernel.tw:40
     {
       const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
@@ -339,7 +379,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:40
+    // kernel.tw:41
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -347,7 +387,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
       store_shared(address, held_24[i]);
     }
-    // kernel.tw:41
+    // kernel.tw:42
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -355,15 +395,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f32_14 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
       held_24[i] = load_shared<float>(address);
     }
-    // kernel.tw:42
-    float held_26[8];
     // kernel.tw:43
-    const float v27 = __int_as_float(0x7fc00000);
+    float held_26[8];
     // kernel.tw:44
+    const float v27 = __int_as_float(0x7fc00000);
+    // kernel.tw:45
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_26[i] = v27;
-    // kernel.tw:45
+    // kernel.tw:46
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -373,13 +413,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
-      if ((((u64)first) & 15) == 0 && ((e2 - c2) & 3) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 4) {
-          load_vector_16(held_26 + i, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)f32_out_0 | (u64)(f32_out_0_stride0 * 4) | (u64)(f32_out_0_stride1 * 4) | (u64)(c2 * 4)) & 15) == 0 && ((e2 - c2) & 3) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        load_vector_16(held_26 + i, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           held_26[i] = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (float)0;
@@ -387,7 +426,30 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:46
+    // kernel.tw:47
+    compiler_fence();
+    {
+      const int c0 = v9 + lane / 2 + warp % 4 * 16;
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = 2;
+      const int e1 = 2;
+      const int c2 = lane % 2 * 8;
+      const int e2 = dim_columns;
+      float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
+      const bool aligned = (((u64)f32_out_0 | (u64)(f32_out_0_stride0 * 4) | (u64)(f32_out_0_stride1 * 4) | (u64)(c2 * 4)) & 15) == 0 && ((e2 - c2) & 3) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        load_streamed_vector_16(held_26 + i, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
+      }
+      if (!aligned) {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          held_26[i] = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (float)0;
+        }
+      }
+    }
+    compiler_fence();
+    // kernel.tw:48
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -410,7 +472,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:47
+    // kernel.tw:49
     {
       const int c0 = here(v9 + lane / 2 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
@@ -431,7 +493,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:48
+    // kernel.tw:50
     {
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -440,7 +502,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_26 + i);
       }
     }
-    // kernel.tw:49
+    // kernel.tw:51
     {
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -449,7 +511,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_26 + i);
       }
     }
-    // kernel.tw:50
+    // kernel.tw:52
     {
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -458,7 +520,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_16(address, held_26 + i);
       }
     }
-    // kernel.tw:51
+    // kernel.tw:53
     {
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -467,7 +529,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_16(address, held_26 + i);
       }
     }
-    // kernel.tw:52
+    // kernel.tw:54
     {
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -476,7 +538,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, held_26[i]);
       }
     }
-    // kernel.tw:53
+    // kernel.tw:55
     {
       const u32 begin = here(f32_14 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -485,15 +547,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_26[i] = load_shared<float>(address);
       }
     }
-    // kernel.tw:54
-    float held_28[2];
-    // kernel.tw:55
-    const float v29 = __int_as_float(0x7fc00000);
     // kernel.tw:56
+    float held_28[2];
+    // kernel.tw:57
+    const float v29 = __int_as_float(0x7fc00000);
+    // kernel.tw:58
     #pragma unroll
     for (int i = 0; i < 2; ++i)
       held_28[i] = v29;
-    // kernel.tw:57
+    // kernel.tw:59
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -509,7 +571,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:58
+    // kernel.tw:60
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -523,7 +585,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * f32_out_0_stride0] = held_28[i];
       }
     }
-    // kernel.tw:59
+    // kernel.tw:61
     if (lane % 4 == 0) {
       const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
@@ -537,15 +599,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) red_add(first + (i * 8) * f32_out_0_stride0, held_28[i]);
       }
     }
-    // kernel.tw:60
-    u32 held_30[4];
-    // kernel.tw:61
-    const u32 v31 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
     // kernel.tw:62
+    u32 held_30[4];
+    // kernel.tw:63
+    const u32 v31 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
+    // kernel.tw:64
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_30[i / 2] = pack_bf16(from_bf16(v31), from_bf16(v31));
-    // kernel.tw:63
+    // kernel.tw:65
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -555,13 +617,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 4 * 2;
       const int e2 = dim_columns;
       u16* const first = bf16_out_1 + (i64)c0 * bf16_out_1_stride0 + (i64)c1 * bf16_out_1_stride1 + (i64)c2;
-      if ((((u64)first | (u64)(bf16_out_1_stride0 * 2)) & 3) == 0 && ((e2 - c2) & 1) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-          load_vector_4(held_30 + i / 2, first + (i / 2 % 2 * 8) * bf16_out_1_stride0 + (i % 2 + i / 4 * 8), c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
-        }
+      const bool aligned = (((u64)bf16_out_1 | (u64)(bf16_out_1_stride0 * 2) | (u64)(bf16_out_1_stride1 * 2) | (u64)(c2 * 2)) & 3) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        load_vector_4(held_30 + i / 2, first + (i / 2 % 2 * 8) * bf16_out_1_stride0 + (i % 2 + i / 4 * 8), aligned && c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2 ? first[(i / 2 % 2 * 8) * bf16_out_1_stride0 + (i % 2 + i / 4 * 8)] : (u16)0;
@@ -570,7 +631,31 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:64
+    // kernel.tw:66
+    compiler_fence();
+    {
+      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = 2;
+      const int e1 = 2;
+      const int c2 = lane % 4 * 2;
+      const int e2 = dim_columns;
+      u16* const first = bf16_out_1 + (i64)c0 * bf16_out_1_stride0 + (i64)c1 * bf16_out_1_stride1 + (i64)c2;
+      const bool aligned = (((u64)bf16_out_1 | (u64)(bf16_out_1_stride0 * 2) | (u64)(bf16_out_1_stride1 * 2) | (u64)(c2 * 2)) & 3) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        load_streamed_vector_4(held_30 + i / 2, first + (i / 2 % 2 * 8) * bf16_out_1_stride0 + (i % 2 + i / 4 * 8), aligned && c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
+      }
+      if (!aligned) {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const u32 element = c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2 ? first[(i / 2 % 2 * 8) * bf16_out_1_stride0 + (i % 2 + i / 4 * 8)] : (u16)0;
+          held_30[i / 2] = (i % 2 == 0 ? 0 : held_30[i / 2]) | element << i % 2 * 16;
+        }
+      }
+    }
+    compiler_fence();
+    // kernel.tw:67
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -593,7 +678,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:65
+    // kernel.tw:68
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -601,7 +686,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u16)(held_30[i / 2] >> i % 2 * 16));
     }
-    // kernel.tw:66
+    // kernel.tw:69
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -609,55 +694,55 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = bf16_15 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       held_30[i / 2] = (i % 2 == 0 ? 0 : held_30[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
     }
-    // kernel.tw:67
+    // kernel.tw:70
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x4(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
-    // kernel.tw:68
+    // kernel.tw:71
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       stmatrix_x4_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
     }
-    // kernel.tw:69
+    // kernel.tw:72
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x2(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
-    // kernel.tw:70
+    // kernel.tw:73
     {
       const int row = here(v9 + lane % 8);
       stmatrix_x2_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
     }
-    // kernel.tw:71
+    // kernel.tw:74
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x4(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
-    // kernel.tw:72
+    // kernel.tw:75
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       ldmatrix_x4_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
     }
-    // kernel.tw:73
+    // kernel.tw:76
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x2(bf16_15 + row * 32 + (lane / 16) * 16, held_30 + 0);
     }
-    // kernel.tw:74
+    // kernel.tw:77
     {
       const int row = here(v9 + lane % 8);
       ldmatrix_x2_trans(bf16_15 + row * 32 + (lane / 8 % 2) * 16, held_30 + 0);
     }
-    // kernel.tw:75
+    // kernel.tw:78
     u32 held_32[4];
-    // kernel.tw:76
+    // kernel.tw:79
     const u32 v33 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
-    // kernel.tw:77
+    // kernel.tw:80
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_32[i / 2] = pack_bf16(from_bf16(v33), from_bf16(v33));
-    // kernel.tw:78
+    // kernel.tw:81
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -667,13 +752,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       u16* const first = bf16_out_1 + (i64)c0 * bf16_out_1_stride0 + (i64)c1 * bf16_out_1_stride1 + (i64)c2;
-      if ((((u64)first) & 15) == 0 && ((e2 - c2) & 7) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 8) {
-          load_vector_16(held_32 + i / 2, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)bf16_out_1 | (u64)(bf16_out_1_stride0 * 2) | (u64)(bf16_out_1_stride1 * 2) | (u64)(c2 * 2)) & 15) == 0 && ((e2 - c2) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        load_vector_16(held_32 + i / 2, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (u16)0;
@@ -682,7 +766,31 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:79
+    // kernel.tw:82
+    compiler_fence();
+    {
+      const int c0 = v9 + lane / 2 + warp % 4 * 16;
+      const int e0 = minimum(dim1, dim_rows);
+      const int c1 = 2;
+      const int e1 = 2;
+      const int c2 = lane % 2 * 8;
+      const int e2 = dim_columns;
+      u16* const first = bf16_out_1 + (i64)c0 * bf16_out_1_stride0 + (i64)c1 * bf16_out_1_stride1 + (i64)c2;
+      const bool aligned = (((u64)bf16_out_1 | (u64)(bf16_out_1_stride0 * 2) | (u64)(bf16_out_1_stride1 * 2) | (u64)(c2 * 2)) & 15) == 0 && ((e2 - c2) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        load_streamed_vector_16(held_32 + i / 2, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
+      }
+      if (!aligned) {
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const u32 element = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (u16)0;
+          held_32[i / 2] = (i % 2 == 0 ? 0 : held_32[i / 2]) | element << i % 2 * 16;
+        }
+      }
+    }
+    compiler_fence();
+    // kernel.tw:83
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -705,7 +813,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:80
+    // kernel.tw:84
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -714,7 +822,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_4(address, held_32 + i / 2);
       }
     }
-    // kernel.tw:81
+    // kernel.tw:85
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -723,7 +831,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_4(address, held_32 + i / 2);
       }
     }
-    // kernel.tw:82
+    // kernel.tw:86
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -732,7 +840,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_32 + i / 2);
       }
     }
-    // kernel.tw:83
+    // kernel.tw:87
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -741,7 +849,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_32 + i / 2);
       }
     }
-    // kernel.tw:84
+    // kernel.tw:88
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -750,7 +858,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_16(address, held_32 + i / 2);
       }
     }
-    // kernel.tw:85
+    // kernel.tw:89
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -759,7 +867,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_16(address, held_32 + i / 2);
       }
     }
-    // kernel.tw:86
+    // kernel.tw:90
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -768,7 +876,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, (u16)(held_32[i / 2] >> i % 2 * 16));
       }
     }
-    // kernel.tw:87
+    // kernel.tw:91
     {
       const u32 begin = here(bf16_15 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -777,53 +885,53 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_32[i / 2] = (i % 2 == 0 ? 0 : held_32[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
       }
     }
-    // kernel.tw:88
+    // kernel.tw:92
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x4(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:89
+    // kernel.tw:93
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       stmatrix_x4_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:90
+    // kernel.tw:94
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x2(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:91
+    // kernel.tw:95
     {
       const int row = here(v9 + lane % 8);
       stmatrix_x2_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:92
+    // kernel.tw:96
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x4(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:93
+    // kernel.tw:97
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       ldmatrix_x4_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:94
+    // kernel.tw:98
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x2(bf16_15 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:95
+    // kernel.tw:99
     {
       const int row = here(v9 + lane % 8);
       ldmatrix_x2_trans(bf16_15 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_32 + 0);
     }
-    // kernel.tw:96
+    // kernel.tw:100
     u32 held_34[1];
-    // kernel.tw:97
+    // kernel.tw:101
     const u32 v35 = pack_bf16(__int_as_float(0x7fc00000), 0.0f);
-    // kernel.tw:98
+    // kernel.tw:102
     held_34[0] = pack_bf16(from_bf16(v35), from_bf16(v35));
-    // kernel.tw:99
+    // kernel.tw:103
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -840,7 +948,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:100
+    // kernel.tw:104
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -854,15 +962,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * bf16_out_1_stride0] = (u16)(held_34[(i) / 2] >> (i) % 2 * 16);
       }
     }
-    // kernel.tw:101
+    // kernel.tw:105
     u32 held_36[4];
-    // kernel.tw:102
+    // kernel.tw:106
     const u32 v37 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
-    // kernel.tw:103
+    // kernel.tw:107
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_36[i / 2] = pack_f16(from_f16(v37), from_f16(v37));
-    // kernel.tw:104
+    // kernel.tw:108
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -872,13 +980,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 4 * 2;
       const int e2 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1 * f16_out_2_stride1 + (i64)c2;
-      if ((((u64)first | (u64)(f16_out_2_stride0 * 2)) & 3) == 0 && ((e2 - c2) & 1) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-          load_vector_4(held_36 + i / 2, first + (i / 2 % 2 * 8) * f16_out_2_stride0 + (i % 2 + i / 4 * 8), c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
-        }
+      const bool aligned = (((u64)f16_out_2 | (u64)(f16_out_2_stride0 * 2) | (u64)(f16_out_2_stride1 * 2) | (u64)(c2 * 2)) & 3) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        load_vector_4(held_36 + i / 2, first + (i / 2 % 2 * 8) * f16_out_2_stride0 + (i % 2 + i / 4 * 8), aligned && c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2 ? first[(i / 2 % 2 * 8) * f16_out_2_stride0 + (i % 2 + i / 4 * 8)] : (u16)0;
@@ -887,7 +994,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:105
+    // kernel.tw:109
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -910,7 +1017,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:106
+    // kernel.tw:110
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -918,7 +1025,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u16)(held_36[i / 2] >> i % 2 * 16));
     }
-    // kernel.tw:107
+    // kernel.tw:111
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -926,55 +1033,55 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f16_16 + row * 32 + column / 16 * 1024 + ((column % 16 * 2) ^ ((row / 4 & 1) * 16));
       held_36[i / 2] = (i % 2 == 0 ? 0 : held_36[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
     }
-    // kernel.tw:108
+    // kernel.tw:112
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x4(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
-    // kernel.tw:109
+    // kernel.tw:113
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       stmatrix_x4_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
     }
-    // kernel.tw:110
+    // kernel.tw:114
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x2(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
-    // kernel.tw:111
+    // kernel.tw:115
     {
       const int row = here(v9 + lane % 8);
       stmatrix_x2_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
     }
-    // kernel.tw:112
+    // kernel.tw:116
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x4(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
-    // kernel.tw:113
+    // kernel.tw:117
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       ldmatrix_x4_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
     }
-    // kernel.tw:114
+    // kernel.tw:118
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x2(f16_16 + row * 32 + (lane / 16) * 16, held_36 + 0);
     }
-    // kernel.tw:115
+    // kernel.tw:119
     {
       const int row = here(v9 + lane % 8);
       ldmatrix_x2_trans(f16_16 + row * 32 + (lane / 8 % 2) * 16, held_36 + 0);
     }
-    // kernel.tw:116
+    // kernel.tw:120
     u32 held_38[4];
-    // kernel.tw:117
+    // kernel.tw:121
     const u32 v39 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
-    // kernel.tw:118
+    // kernel.tw:122
     #pragma unroll
     for (int i = 0; i < 8; i += 2)
       held_38[i / 2] = pack_f16(from_f16(v39), from_f16(v39));
-    // kernel.tw:119
+    // kernel.tw:123
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -984,13 +1091,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1 * f16_out_2_stride1 + (i64)c2;
-      if ((((u64)first) & 15) == 0 && ((e2 - c2) & 7) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 8) {
-          load_vector_16(held_38 + i / 2, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)f16_out_2 | (u64)(f16_out_2_stride0 * 2) | (u64)(f16_out_2_stride1 * 2) | (u64)(c2 * 2)) & 15) == 0 && ((e2 - c2) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        load_vector_16(held_38 + i / 2, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (u16)0;
@@ -999,7 +1105,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:120
+    // kernel.tw:124
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1022,7 +1128,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:121
+    // kernel.tw:125
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1031,7 +1137,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_4(address, held_38 + i / 2);
       }
     }
-    // kernel.tw:122
+    // kernel.tw:126
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1040,7 +1146,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_4(address, held_38 + i / 2);
       }
     }
-    // kernel.tw:123
+    // kernel.tw:127
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1049,7 +1155,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_38 + i / 2);
       }
     }
-    // kernel.tw:124
+    // kernel.tw:128
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1058,7 +1164,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_38 + i / 2);
       }
     }
-    // kernel.tw:125
+    // kernel.tw:129
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1067,7 +1173,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_16(address, held_38 + i / 2);
       }
     }
-    // kernel.tw:126
+    // kernel.tw:130
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1076,7 +1182,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_16(address, held_38 + i / 2);
       }
     }
-    // kernel.tw:127
+    // kernel.tw:131
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1085,7 +1191,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, (u16)(held_38[i / 2] >> i % 2 * 16));
       }
     }
-    // kernel.tw:128
+    // kernel.tw:132
     {
       const u32 begin = here(f16_16 + (lane / 2 + warp % 4 * 16) * 32 + (lane % 2 * 8) * 2);
       #pragma unroll
@@ -1094,53 +1200,53 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_38[i / 2] = (i % 2 == 0 ? 0 : held_38[i / 2]) | (u32)load_shared<u16>(address) << i % 2 * 16;
       }
     }
-    // kernel.tw:129
+    // kernel.tw:133
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x4(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:130
+    // kernel.tw:134
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       stmatrix_x4_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:131
+    // kernel.tw:135
     {
       const int row = here(v9 + lane % 16);
       stmatrix_x2(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:132
+    // kernel.tw:136
     {
       const int row = here(v9 + lane % 8);
       stmatrix_x2_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:133
+    // kernel.tw:137
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x4(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:134
+    // kernel.tw:138
     {
       const int row = here(v9 + lane % 8 + lane / 16 * 8);
       ldmatrix_x4_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:135
+    // kernel.tw:139
     {
       const int row = here(v9 + lane % 16);
       ldmatrix_x2(f16_16 + row * 32 + ((lane / 16) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:136
+    // kernel.tw:140
     {
       const int row = here(v9 + lane % 8);
       ldmatrix_x2_trans(f16_16 + row * 32 + ((lane / 8 % 2) ^ (row / 4 & 1)) * 16, held_38 + 0);
     }
-    // kernel.tw:137
+    // kernel.tw:141
     u32 held_40[1];
-    // kernel.tw:138
+    // kernel.tw:142
     const u32 v41 = pack_f16(__int_as_float(0x7fc00000), 0.0f);
-    // kernel.tw:139
+    // kernel.tw:143
     held_40[0] = pack_f16(from_f16(v41), from_f16(v41));
-    // kernel.tw:140
+    // kernel.tw:144
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1157,7 +1263,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:141
+    // kernel.tw:145
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1171,15 +1277,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * f16_out_2_stride0] = (u16)(held_40[(i) / 2] >> (i) % 2 * 16);
       }
     }
-    // kernel.tw:142
+    // kernel.tw:146
     u32 held_42[2];
-    // kernel.tw:143
+    // kernel.tw:147
     const u32 v43 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
-    // kernel.tw:144
+    // kernel.tw:148
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_42[i / 4] = pack_e4m3(from_e4m3(v43), from_e4m3(v43), from_e4m3(v43), from_e4m3(v43));
-    // kernel.tw:145
+    // kernel.tw:149
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1196,7 +1302,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:146
+    // kernel.tw:150
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1210,7 +1316,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * e4m3_out_3_stride0 + (i % 2 + i / 4 * 8)] = (u8)(held_42[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:147
+    // kernel.tw:151
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1218,7 +1324,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u8)(held_42[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:148
+    // kernel.tw:152
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1226,15 +1332,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = f8e4m3_17 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       held_42[i / 4] = (i % 4 == 0 ? 0 : held_42[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:149
+    // kernel.tw:153
     u32 held_44[2];
-    // kernel.tw:150
+    // kernel.tw:154
     const u32 v45 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
-    // kernel.tw:151
+    // kernel.tw:155
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_44[i / 4] = pack_e4m3(from_e4m3(v45), from_e4m3(v45), from_e4m3(v45), from_e4m3(v45));
-    // kernel.tw:152
+    // kernel.tw:156
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1244,13 +1350,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       u8* const first = e4m3_out_3 + (i64)c0 * e4m3_out_3_stride0 + (i64)c1 * e4m3_out_3_stride1 + (i64)c2;
-      if ((((u64)first) & 7) == 0 && ((e2 - c2) & 7) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 8) {
-          load_vector_8(held_44 + i / 4, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)e4m3_out_3 | (u64)(e4m3_out_3_stride0 * 1) | (u64)(e4m3_out_3_stride1 * 1) | (u64)(c2 * 1)) & 7) == 0 && ((e2 - c2) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        load_vector_8(held_44 + i / 4, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (u8)0;
@@ -1259,7 +1364,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:153
+    // kernel.tw:157
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1282,7 +1387,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:154
+    // kernel.tw:158
     {
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1291,7 +1396,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_4(address, held_44 + i / 4);
       }
     }
-    // kernel.tw:155
+    // kernel.tw:159
     {
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1300,7 +1405,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_4(address, held_44 + i / 4);
       }
     }
-    // kernel.tw:156
+    // kernel.tw:160
     {
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1309,7 +1414,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_44 + i / 4);
       }
     }
-    // kernel.tw:157
+    // kernel.tw:161
     {
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1318,7 +1423,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_44 + i / 4);
       }
     }
-    // kernel.tw:158
+    // kernel.tw:162
     {
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1327,7 +1432,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, (u8)(held_44[i / 4] >> i % 4 * 8));
       }
     }
-    // kernel.tw:159
+    // kernel.tw:163
     {
       const u32 begin = here(f8e4m3_17 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1336,13 +1441,13 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_44[i / 4] = (i % 4 == 0 ? 0 : held_44[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
       }
     }
-    // kernel.tw:160
+    // kernel.tw:164
     u32 held_46[1];
-    // kernel.tw:161
+    // kernel.tw:165
     const u32 v47 = pack_e4m3(__int_as_float(0x7fc00000), 0.0f, 0.0f, 0.0f);
-    // kernel.tw:162
+    // kernel.tw:166
     held_46[0] = pack_e4m3(from_e4m3(v47), from_e4m3(v47), 0.0f, 0.0f);
-    // kernel.tw:163
+    // kernel.tw:167
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1359,7 +1464,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:164
+    // kernel.tw:168
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1373,15 +1478,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * e4m3_out_3_stride0] = (u8)(held_46[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:165
+    // kernel.tw:169
     int held_48[8];
-    // kernel.tw:166
+    // kernel.tw:170
     const int v49 = __float2int_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:167
+    // kernel.tw:171
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_48[i] = v49;
-    // kernel.tw:168
+    // kernel.tw:172
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1391,13 +1496,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 4 * 2;
       const int e2 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1 * i32_out_4_stride1 + (i64)c2;
-      if ((((u64)first | (u64)(i32_out_4_stride0 * 4)) & 7) == 0 && ((e2 - c2) & 1) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 2) {
-          load_vector_8(held_48 + i, first + (i / 2 % 2 * 8) * i32_out_4_stride0 + (i % 2 + i / 4 * 8), c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
-        }
+      const bool aligned = (((u64)i32_out_4 | (u64)(i32_out_4_stride0 * 4) | (u64)(i32_out_4_stride1 * 4) | (u64)(c2 * 4)) & 7) == 0 && ((e2 - c2) & 1) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 2) {
+        load_vector_8(held_48 + i, first + (i / 2 % 2 * 8) * i32_out_4_stride0 + (i % 2 + i / 4 * 8), aligned && c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           held_48[i] = c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2 ? first[(i / 2 % 2 * 8) * i32_out_4_stride0 + (i % 2 + i / 4 * 8)] : (int)0;
@@ -1405,7 +1509,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:169
+    // kernel.tw:173
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1428,7 +1532,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:170
+    // kernel.tw:174
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1436,7 +1540,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
       store_shared(address, held_48[i]);
     }
-    // kernel.tw:171
+    // kernel.tw:175
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1444,15 +1548,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i32_18 + row * 64 + column / 16 * 1024 + ((column % 16 * 4) ^ ((row / 4 & 1) * 16));
       held_48[i] = load_shared<int>(address);
     }
-    // kernel.tw:172
+    // kernel.tw:176
     int held_50[8];
-    // kernel.tw:173
+    // kernel.tw:177
     const int v51 = __float2int_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:174
+    // kernel.tw:178
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_50[i] = v51;
-    // kernel.tw:175
+    // kernel.tw:179
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1462,13 +1566,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1 * i32_out_4_stride1 + (i64)c2;
-      if ((((u64)first) & 15) == 0 && ((e2 - c2) & 3) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 4) {
-          load_vector_16(held_50 + i, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)i32_out_4 | (u64)(i32_out_4_stride0 * 4) | (u64)(i32_out_4_stride1 * 4) | (u64)(c2 * 4)) & 15) == 0 && ((e2 - c2) & 3) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 4) {
+        load_vector_16(held_50 + i, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           held_50[i] = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (int)0;
@@ -1476,7 +1579,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:176
+    // kernel.tw:180
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1499,7 +1602,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:177
+    // kernel.tw:181
     {
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -1508,7 +1611,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_50 + i);
       }
     }
-    // kernel.tw:178
+    // kernel.tw:182
     {
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -1517,7 +1620,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_50 + i);
       }
     }
-    // kernel.tw:179
+    // kernel.tw:183
     {
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -1526,7 +1629,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_16(address, held_50 + i);
       }
     }
-    // kernel.tw:180
+    // kernel.tw:184
     {
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -1535,7 +1638,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_16(address, held_50 + i);
       }
     }
-    // kernel.tw:181
+    // kernel.tw:185
     {
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -1544,7 +1647,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, held_50[i]);
       }
     }
-    // kernel.tw:182
+    // kernel.tw:186
     {
       const u32 begin = here(i32_18 + (lane / 2 + warp % 4 * 16) * 64 + (lane % 2 * 8) * 4);
       #pragma unroll
@@ -1553,15 +1656,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_50[i] = load_shared<int>(address);
       }
     }
-    // kernel.tw:183
+    // kernel.tw:187
     int held_52[2];
-    // kernel.tw:184
+    // kernel.tw:188
     const int v53 = __float2int_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:185
+    // kernel.tw:189
     #pragma unroll
     for (int i = 0; i < 2; ++i)
       held_52[i] = v53;
-    // kernel.tw:186
+    // kernel.tw:190
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1577,7 +1680,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:187
+    // kernel.tw:191
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1591,15 +1694,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * i32_out_4_stride0] = held_52[i];
       }
     }
-    // kernel.tw:188
+    // kernel.tw:192
     i64 held_54[8];
-    // kernel.tw:189
+    // kernel.tw:193
     const i64 v55 = __float2ll_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:190
+    // kernel.tw:194
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_54[i] = v55;
-    // kernel.tw:191
+    // kernel.tw:195
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1615,7 +1718,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:192
+    // kernel.tw:196
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1629,7 +1732,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * i64_out_5_stride0 + (i % 2 + i / 4 * 8)] = held_54[i];
       }
     }
-    // kernel.tw:193
+    // kernel.tw:197
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1637,7 +1740,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i64_19 + row * 128 + column / 16 * 1024 + ((column % 16 * 8) ^ ((row / 4 & 1) * 16));
       store_shared(address, held_54[i]);
     }
-    // kernel.tw:194
+    // kernel.tw:198
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1645,15 +1748,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i64_19 + row * 128 + column / 16 * 1024 + ((column % 16 * 8) ^ ((row / 4 & 1) * 16));
       held_54[i] = load_shared<i64>(address);
     }
-    // kernel.tw:195
+    // kernel.tw:199
     i64 held_56[8];
-    // kernel.tw:196
+    // kernel.tw:200
     const i64 v57 = __float2ll_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:197
+    // kernel.tw:201
     #pragma unroll
     for (int i = 0; i < 8; ++i)
       held_56[i] = v57;
-    // kernel.tw:198
+    // kernel.tw:202
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1669,7 +1772,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:199
+    // kernel.tw:203
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1683,7 +1786,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 < e0 && c1 < e1 && c2 + i < e2) first[(i)] = held_56[i];
       }
     }
-    // kernel.tw:200
+    // kernel.tw:204
     {
       const u32 begin = here(i64_19 + (lane / 2 + warp % 4 * 16) * 128 + (lane % 2 * 8) * 8);
       #pragma unroll
@@ -1692,7 +1795,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, held_56[i]);
       }
     }
-    // kernel.tw:201
+    // kernel.tw:205
     {
       const u32 begin = here(i64_19 + (lane / 2 + warp % 4 * 16) * 128 + (lane % 2 * 8) * 8);
       #pragma unroll
@@ -1701,15 +1804,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_56[i] = load_shared<i64>(address);
       }
     }
-    // kernel.tw:202
+    // kernel.tw:206
     i64 held_58[2];
-    // kernel.tw:203
+    // kernel.tw:207
     const i64 v59 = __float2ll_rn(__int_as_float(0x7fc00000));
-    // kernel.tw:204
+    // kernel.tw:208
     #pragma unroll
     for (int i = 0; i < 2; ++i)
       held_58[i] = v59;
-    // kernel.tw:205
+    // kernel.tw:209
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1725,7 +1828,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:206
+    // kernel.tw:210
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1739,15 +1842,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * i64_out_5_stride0] = held_58[i];
       }
     }
-    // kernel.tw:207
+    // kernel.tw:211
     u32 held_60[2];
-    // kernel.tw:208
+    // kernel.tw:212
     const u32 v61 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:209
+    // kernel.tw:213
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_60[i / 4] = pack_bytes(from_i8(v61), from_i8(v61), from_i8(v61), from_i8(v61));
-    // kernel.tw:210
+    // kernel.tw:214
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1764,7 +1867,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:211
+    // kernel.tw:215
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1778,7 +1881,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * i8_out_6_stride0 + (i % 2 + i / 4 * 8)] = (u8)(held_60[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:212
+    // kernel.tw:216
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1786,7 +1889,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u8)(held_60[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:213
+    // kernel.tw:217
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1794,15 +1897,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = i8_20 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       held_60[i / 4] = (i % 4 == 0 ? 0 : held_60[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:214
+    // kernel.tw:218
     u32 held_62[2];
-    // kernel.tw:215
+    // kernel.tw:219
     const u32 v63 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:216
+    // kernel.tw:220
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_62[i / 4] = pack_bytes(from_i8(v63), from_i8(v63), from_i8(v63), from_i8(v63));
-    // kernel.tw:217
+    // kernel.tw:221
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -1812,13 +1915,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       u8* const first = i8_out_6 + (i64)c0 * i8_out_6_stride0 + (i64)c1 * i8_out_6_stride1 + (i64)c2;
-      if ((((u64)first) & 7) == 0 && ((e2 - c2) & 7) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 8) {
-          load_vector_8(held_62 + i / 4, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)i8_out_6 | (u64)(i8_out_6_stride0 * 1) | (u64)(i8_out_6_stride1 * 1) | (u64)(c2 * 1)) & 7) == 0 && ((e2 - c2) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        load_vector_8(held_62 + i / 4, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (u8)0;
@@ -1827,7 +1929,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:218
+    // kernel.tw:222
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1850,7 +1952,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:219
+    // kernel.tw:223
     {
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1859,7 +1961,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_4(address, held_62 + i / 4);
       }
     }
-    // kernel.tw:220
+    // kernel.tw:224
     {
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1868,7 +1970,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_4(address, held_62 + i / 4);
       }
     }
-    // kernel.tw:221
+    // kernel.tw:225
     {
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1877,7 +1979,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_62 + i / 4);
       }
     }
-    // kernel.tw:222
+    // kernel.tw:226
     {
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1886,7 +1988,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_62 + i / 4);
       }
     }
-    // kernel.tw:223
+    // kernel.tw:227
     {
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1895,7 +1997,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, (u8)(held_62[i / 4] >> i % 4 * 8));
       }
     }
-    // kernel.tw:224
+    // kernel.tw:228
     {
       const u32 begin = here(i8_20 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -1904,13 +2006,13 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_62[i / 4] = (i % 4 == 0 ? 0 : held_62[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
       }
     }
-    // kernel.tw:225
+    // kernel.tw:229
     u32 held_64[1];
-    // kernel.tw:226
+    // kernel.tw:230
     const u32 v65 = pack_bytes(round_i8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:227
+    // kernel.tw:231
     held_64[0] = pack_bytes(from_i8(v65), from_i8(v65), 0, 0);
-    // kernel.tw:228
+    // kernel.tw:232
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1927,7 +2029,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:229
+    // kernel.tw:233
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1941,15 +2043,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i * 8 < e0 && c1 < e1 && c2 < e2) first[(i * 8) * i8_out_6_stride0] = (u8)(held_64[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:230
+    // kernel.tw:234
     u32 held_66[2];
-    // kernel.tw:231
+    // kernel.tw:235
     const u32 v67 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:232
+    // kernel.tw:236
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_66[i / 4] = pack_bytes(from_u8(v67), from_u8(v67), from_u8(v67), from_u8(v67));
-    // kernel.tw:233
+    // kernel.tw:237
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -1966,7 +2068,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:234
+    // kernel.tw:238
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -1980,7 +2082,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         if (c0 + i / 2 % 2 * 8 < e0 && c1 < e1 && c2 + i % 2 + i / 4 * 8 < e2) first[(i / 2 % 2 * 8) * u8_out_7_stride0 + (i % 2 + i / 4 * 8)] = (u8)(held_66[(i) / 4] >> (i) % 4 * 8);
       }
     }
-    // kernel.tw:235
+    // kernel.tw:239
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1988,7 +2090,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       store_shared(address, (u8)(held_66[i / 4] >> i % 4 * 8));
     }
-    // kernel.tw:236
+    // kernel.tw:240
     #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const int row = i / 2 % 2 * 8 + lane / 4 + warp % 4 * 16;
@@ -1996,15 +2098,15 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const u32 address = u8_21 + row * 16 + column / 16 * 1024 + ((column % 16 * 1) ^ ((row / 4 & 1) * 16));
       held_66[i / 4] = (i % 4 == 0 ? 0 : held_66[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
     }
-    // kernel.tw:237
+    // kernel.tw:241
     u32 held_68[2];
-    // kernel.tw:238
+    // kernel.tw:242
     const u32 v69 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:239
+    // kernel.tw:243
     #pragma unroll
     for (int i = 0; i < 8; i += 4)
       held_68[i / 4] = pack_bytes(from_u8(v69), from_u8(v69), from_u8(v69), from_u8(v69));
-    // kernel.tw:240
+    // kernel.tw:244
     compiler_fence();
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
@@ -2014,13 +2116,12 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       const int c2 = lane % 2 * 8;
       const int e2 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1 * u8_out_7_stride1 + (i64)c2;
-      if ((((u64)first) & 7) == 0 && ((e2 - c2) & 7) == 0) {
-        #pragma unroll
-        for (int i = 0; i < 8; i += 8) {
-          load_vector_8(held_68 + i / 4, first + (i), c0 < e0 && c1 < e1 && c2 + i < e2);
-        }
+      const bool aligned = (((u64)u8_out_7 | (u64)(u8_out_7_stride0 * 1) | (u64)(u8_out_7_stride1 * 1) | (u64)(c2 * 1)) & 7) == 0 && ((e2 - c2) & 7) == 0;
+      #pragma unroll
+      for (int i = 0; i < 8; i += 8) {
+        load_vector_8(held_68 + i / 4, first + (i), aligned && c0 < e0 && c1 < e1 && c2 + i < e2);
       }
-      else {
+      if (!aligned) {
         #pragma unroll
         for (int i = 0; i < 8; ++i) {
           const u32 element = c0 < e0 && c1 < e1 && c2 + i < e2 ? first[(i)] : (u8)0;
@@ -2029,7 +2130,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:241
+    // kernel.tw:245
     {
       const int c0 = v9 + lane / 2 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
@@ -2052,7 +2153,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         }
       }
     }
-    // kernel.tw:242
+    // kernel.tw:246
     {
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -2061,7 +2162,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_4(address, held_68 + i / 4);
       }
     }
-    // kernel.tw:243
+    // kernel.tw:247
     {
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -2070,7 +2171,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_4(address, held_68 + i / 4);
       }
     }
-    // kernel.tw:244
+    // kernel.tw:248
     {
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -2079,7 +2180,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared_8(address, held_68 + i / 4);
       }
     }
-    // kernel.tw:245
+    // kernel.tw:249
     {
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -2088,7 +2189,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         load_shared_8(address, held_68 + i / 4);
       }
     }
-    // kernel.tw:246
+    // kernel.tw:250
     {
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -2097,7 +2198,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         store_shared(address, (u8)(held_68[i / 4] >> i % 4 * 8));
       }
     }
-    // kernel.tw:247
+    // kernel.tw:251
     {
       const u32 begin = here(u8_21 + (lane / 2 + warp % 4 * 16) * 16 + (lane % 2 * 8) * 1);
       #pragma unroll
@@ -2106,13 +2207,13 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
         held_68[i / 4] = (i % 4 == 0 ? 0 : held_68[i / 4]) | (u32)load_shared<u8>(address) << i % 4 * 8;
       }
     }
-    // kernel.tw:248
+    // kernel.tw:252
     u32 held_70[1];
-    // kernel.tw:249
+    // kernel.tw:253
     const u32 v71 = pack_bytes(round_u8(__int_as_float(0x7fc00000)), 0, 0, 0);
-    // kernel.tw:250
+    // kernel.tw:254
     held_70[0] = pack_bytes(from_u8(v71), from_u8(v71), 0, 0);
-    // kernel.tw:251
+    // kernel.tw:255
     compiler_fence();
     {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
@@ -2129,7 +2230,7 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
       }
     }
     compiler_fence();
-    // kernel.tw:252
+    // kernel.tw:256
     if (lane % 4 == 0) {
       const int c0 = v9 + lane / 4 + warp % 4 * 16;
       const int e0 = minimum(dim1, dim_rows);
