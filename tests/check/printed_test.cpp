@@ -102,29 +102,45 @@ TEST(Printed, LibraryKernels) {
   }
 }
 
+// A product for Blackwell as its text says it, which may be changed.
+class BlackwellProduct {
+ public:
+  explicit BlackwellProduct(const std::vector<std::string>& settings)
+      : machine_(built({"gemm", settings}, "sm_100a").machine),
+        workload_(library::make_workload(find_kernel("gemm"), settings, {}, 1)),
+        source_(codegen::print(machine_)),
+        text(printed_ptx_text(machine_, source_)) {
+    workload_.poison_outputs();
+  }
+  // Of what executes that text, and of the machine form.
+  std::string difference(const std::string& ptx) {
+    return text_of(compare_printed(machine_, source_.parameters, ptx::parse(ptx, "k.ptx"),
+                                   workload_.arguments(), options_for(machine_)));
+  }
+
+ private:
+  const ir::Kernel machine_;
+  library::Workload workload_;
+  const codegen::CudaSource source_;
+
+ public:
+  const std::string text;
+};
+
 // Whose results are in tensor memory, of one CTA and of pairs. What executes the text says what is
 // wrong with it.
 TEST(Printed, ProductsOfBlackwell) {
   if (const std::string why = why_no_nvrtc("sm_100a"); !why.empty()) GTEST_SKIP() << why;
   for (const char* schedule : {"schedule=sm100", "schedule=sm100_pairs"}) {
     SCOPED_TRACE(schedule);
-    const std::vector<std::string> settings{schedule, "m=130", "n=72", "k=136"};
-    const Built made = built({"gemm", settings}, "sm_100a");
-    library::Workload workload = library::make_workload(find_kernel("gemm"), settings, {}, 1);
-    workload.poison_outputs();
-    const codegen::CudaSource source = codegen::print(made.machine);
-    const std::string text = printed_ptx_text(made.machine, source);
-    const auto difference = [&](const std::string& ptx) {
-      return text_of(compare_printed(made.machine, source.parameters, ptx::parse(ptx, "k.ptx"),
-                                     workload.arguments(), options_for(made.machine)));
-    };
-    EXPECT_EQ(difference(text), "");
+    BlackwellProduct product({schedule, "m=130", "n=72", "k=136"});
+    EXPECT_EQ(product.difference(product.text), "");
     // What is left out shows.
     for (const char* name : {"tcgen05.alloc.", "tcgen05.mma.", "tcgen05.commit.", "tcgen05.ld."}) {
-      const std::size_t at = text.find(name);
+      const std::size_t at = product.text.find(name);
       ASSERT_NE(at, std::string::npos) << name;
-      std::string other = text;
-      EXPECT_NE(difference(other.erase(at, text.find(';', at) - at)), "") << name;
+      std::string other = product.text;
+      EXPECT_NE(product.difference(other.erase(at, other.find(';', at) - at)), "") << name;
     }
   }
 }
@@ -132,23 +148,14 @@ TEST(Printed, ProductsOfBlackwell) {
 // Clusters take over the places of those that have not started, as the virtual GPU has drawn them.
 TEST(Printed, TilesByLaunchControl) {
   if (const std::string why = why_no_nvrtc("sm_100a"); !why.empty()) GTEST_SKIP() << why;
-  const std::vector<std::string> settings{"schedule=sm100_handed_out", "m=1100", "n=72", "k=24"};
-  const Built made = built({"gemm", settings}, "sm_100a");
-  library::Workload workload = library::make_workload(find_kernel("gemm"), settings, {}, 1);
-  workload.poison_outputs();
-  const codegen::CudaSource source = codegen::print(made.machine);
-  const std::string text = printed_ptx_text(made.machine, source);
-  const auto difference = [&](const std::string& ptx) {
-    return text_of(compare_printed(made.machine, source.parameters, ptx::parse(ptx, "k.ptx"),
-                                   workload.arguments(), options_for(made.machine)));
-  };
-  EXPECT_EQ(difference(text), "");
+  BlackwellProduct product({"schedule=sm100_handed_out", "m=1100", "n=72", "k=24"});
+  EXPECT_EQ(product.difference(product.text), "");
   // Without the places that it gives, or the request.
   for (const char* name : {"get_first_ctaid", "try_cancel"}) {
-    const std::size_t at = text.find(name), line = text.rfind('\n', at) + 1;
+    const std::size_t at = product.text.find(name), line = product.text.rfind('\n', at) + 1;
     ASSERT_NE(at, std::string::npos) << name;
-    std::string other = text;
-    EXPECT_NE(difference(other.erase(line, text.find(';', at) + 1 - line)), "") << name;
+    std::string other = product.text;
+    EXPECT_NE(product.difference(other.erase(line, other.find(';', at) + 1 - line)), "") << name;
   }
 }
 
