@@ -99,34 +99,6 @@ TEST(PtxCopies, WithoutAWaitTheyRace) {
   EXPECT_NE(fault_of(without(own, "cp.async.wait_group 0;"), 32), "");
 }
 
-// What has arrived at a barrier is over: a later wait does not bring it once more, over what the
-// thread has stored there meanwhile.
-TEST(PtxCopies, AreThereOnce) {
-  constexpr const char* kStoredBehind = R"(
-mul.lo.u32 %r2, %r0, 3;
-st.global.u32 [%rd1], %r2;
-mov.u32 %r3, s;
-mov.u32 %r6, b;
-shl.b32 %r4, %r0, 2;
-add.u32 %r4, %r4, %r3;
-setp.eq.u32 %p1, %r0, 0;
-@%p1 mbarrier.init.shared.b64 [%r6], 32;
-bar.sync 0;
-cp.async.ca.shared.global [%r4], [%rd1], 4;
-cp.async.mbarrier.arrive.noinc.shared.b64 [%r6];
-again: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r6], 0;
-@%p2 bra over;
-bra again;
-over:
-add.u32 %r2, %r2, 7;
-st.shared.u32 [%r4], %r2;
-cp.async.wait_all;
-ld.shared.u32 %r1, [%r4];)";
-  EXPECT_EQ(
-      fault_of(kStoredBehind, 32, [](std::size_t i) { return 3u * static_cast<unsigned>(i) + 7; }),
-      "");
-}
-
 // Two groups under way: of the first one the word is read while the second may not have come.
 TEST(PtxCopies, GroupsEndInTheirOrder) {
   const std::string two = replaced(kNeighbours, "cp.async.wait_group 0;",
