@@ -54,14 +54,22 @@ int tokens_of_block(const KvAppend& a, int heads) {
 }
 
 // So many columns from `first` on, in pieces of powers of two: a piece's rows are vectors of
-// threads that are as many as a power of two.
-std::vector<Block> pieces_of(int first, int count) {
+// threads that are as many as a power of two. Whole vectors that reach behind the last column end
+// there, as long as a thread has one of them: two pieces would be twice the instructions.
+std::vector<Block> pieces_of(int first, int count, int element_bytes) {
+  constexpr int kVectorBytes = 16, kBlockBytes = 128 * kVectorBytes;
+  const auto piece = [&](int left) {
+    const auto columns = static_cast<unsigned>(left);
+    const int above = static_cast<int>(std::bit_ceil(columns));
+    const bool is_one =
+        left * element_bytes % kVectorBytes == 0 && above * element_bytes <= kBlockBytes;
+    return is_one ? above : static_cast<int>(std::bit_floor(columns));
+  };
   std::vector<Block> pieces;
-  while (count > 0) {
-    const int size = static_cast<int>(std::bit_floor(static_cast<unsigned>(count)));
-    pieces.push_back(columns_of(first, size));
-    first += size;
-    count -= size;
+  for (const int end = first + count; first < end;) {
+    const int size = piece(end - first), next = std::min(first + size, end);
+    pieces.push_back(Block(first, size, next));
+    first = next;
   }
   return pieces;
 }
@@ -129,7 +137,8 @@ Kernel kv_append(const KvAppend& options, SourceLocation where) {
       kernel.grid(ceil_div(Dim(a.kv_heads), Dim(size)), ceil_div(tokens, Dim(together)));
   const Block heads = Dim(a.kv_heads).block(x, size);
   const int half = a.rotary_dim / 2, first = a.latent ? a.dim - a.rotary_dim : 0;
-  const std::vector<Block> rest = pieces_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim);
+  const std::vector<Block> rest =
+      pieces_of(a.latent ? 0 : a.rotary_dim, a.dim - a.rotary_dim, size_of(a.dtype));
   const Block low = columns_of(first, half), high = columns_of(first + half, half);
   const Block all_values = columns_of(0, a.dim_v);
   // All rows are on their way before anyone knows where the first goes.

@@ -37,18 +37,19 @@ AttentionSizes sizes_of(const OptionValues& o) {
 }
 
 LibraryTensor scales(const char* name, const char* heads) {
-  return {name,
-          {heads},
-          false,
-          f32,
-          [heads](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>&) {
-            std::mt19937_64 generator(seed);
-            std::vector<double> values;
-            for (std::int64_t i = 0; i < o.integer(heads); ++i) {
-              values.push_back(0.5 + static_cast<double>(generator() % 128) / 128);
-            }
-            return HostTensor::from_values(f32, {o.integer(heads)}, values);
-          }};
+  return {
+      name,
+      {heads},
+      false,
+      f32,
+      [heads](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>& before) {
+        std::mt19937_64 generator(seed + before.size());  // none is another's
+        std::vector<double> values;
+        for (std::int64_t i = 0; i < o.integer(heads); ++i) {
+          values.push_back(0.5 + static_cast<double>(generator() % 128) / 128);
+        }
+        return HostTensor::from_values(f32, {o.integer(heads)}, values);
+      }};
 }
 
 // {batch, rows, heads, dim} times the heads' scales.

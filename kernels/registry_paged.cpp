@@ -178,13 +178,18 @@ std::vector<HostTensor> with_block_table(const std::vector<HostTensor>& inputs, 
   return all;
 }
 
+// Of a tensor behind so many others: none has the numbers of another.
+std::uint64_t own_seed(std::uint64_t seed, const std::vector<HostTensor>& before) {
+  return seed + before.size();
+}
+
 // Normal numbers where a sequence has a key, else NaN. Axes 0 and 1 are pages and their slots.
 HostTensor poisoned_cache(DType dtype, const std::vector<std::int64_t>& shape, std::uint64_t seed,
                           const std::vector<HostTensor>& before, bool csr) {
   const std::int64_t page = shape[1];
   const std::int64_t row =
       std::accumulate(shape.begin() + 2, shape.end(), std::int64_t{1}, std::multiplies<>());
-  const HostTensor normal = HostTensor::random_normal(dtype, shape, seed);
+  const HostTensor normal = HostTensor::random_normal(dtype, shape, own_seed(seed, before));
   HostTensor cache = HostTensor::poisoned(dtype, shape);
   const HostTensor& lengths = before[kLengths];
   const std::int64_t row_bytes = row * size_of(dtype);
@@ -308,12 +313,14 @@ std::vector<LibraryTensor> cache_tensors(const PagedCache& cache) {
                                      tensor("V", {"pages", "page", "kv_heads", "dim_v"})};
   if (!cache.quantised) return tensors;
   for (const char* name : {"K_scale", "V_scale"}) {
-    tensors.push_back({name,
-                       {"scales"},
-                       false,
-                       f32,
-                       [](const OptionValues& o, std::uint64_t seed,
-                          const std::vector<HostTensor>&) { return cache_scales(o, seed); }});
+    tensors.push_back(
+        {name,
+         {"scales"},
+         false,
+         f32,
+         [](const OptionValues& o, std::uint64_t seed, const std::vector<HostTensor>& before) {
+           return cache_scales(o, own_seed(seed, before));
+         }});
   }
   return tensors;
 }

@@ -119,6 +119,12 @@ std::string repeated_axis(const InputData& input, const Elements& elements) {
   return {};
 }
 
+bool are_alike(const HostTensor& a, const HostTensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  const auto bytes = static_cast<std::size_t>(a.elements() * size_of(a.dtype()));
+  return std::memcmp(a.data(), b.data(), bytes) == 0;
+}
+
 }  // namespace
 
 std::vector<std::string> weaknesses_of(const InputData& input) {
@@ -140,6 +146,23 @@ std::vector<std::string> weaknesses_of(const InputData& input) {
     }
   }
   if (input.read && !input.keeps_unread && elements.size() > 1) add_unread(input, elements, all);
+  return all;
+}
+
+// Integers may be the same for a reason, such as the lengths of queries and of keys.
+std::vector<std::string> weaknesses_among(const std::vector<InputData>& inputs) {
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const HostTensor& values = *inputs[i].values;
+    if (!is_float(values.dtype()) || values.elements() < 2) continue;
+    for (std::size_t before = 0; before < i; ++before) {
+      if (!are_alike(*inputs[before].values, values)) continue;
+      all.push_back(
+          fmt::format("{}: the same numbers as {}: whoever takes one for the other is not noticed",
+                      inputs[i].name, inputs[before].name));
+      break;
+    }
+  }
   return all;
 }
 

@@ -20,6 +20,8 @@ struct InputData {
 
 // Each a sentence that begins with the tensor's name. A single number is never weak.
 std::vector<std::string> weaknesses_of(const InputData& input);
+// Of inputs beside each other.
+std::vector<std::string> weaknesses_among(const std::vector<InputData>& inputs);
 std::vector<std::string> weaknesses_of_result(const std::string& name,
                                               const std::vector<double>& expected);
 

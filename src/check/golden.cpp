@@ -79,6 +79,7 @@ std::vector<std::string> weaknesses_of(const library::KernelSource& source,
     all.insert(all.end(), more.begin(), more.end());
   };
   std::size_t output = 0;
+  std::vector<InputData> inputs;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     const LibraryTensor& parameter = *workload.parameters[i];
     if (parameter.is_input()) {
@@ -89,11 +90,13 @@ std::vector<std::string> weaknesses_of(const library::KernelSource& source,
       input.keeps_unread = parameter.is_inout;
       input.may_be_in_order = !parameter.lengths.empty();
       add(checks::weaknesses_of(input));
+      inputs.push_back(std::move(input));
     }
     if (parameter.is_output) {
       add(weaknesses_of_result(parameter.name, data.expected[output++]));
     }
   }
+  add(weaknesses_among(inputs));
   return all;
 }
 

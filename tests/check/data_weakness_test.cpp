@@ -54,6 +54,21 @@ TEST(DataWeaknessTest, NumbersThatAreAllTheSame) {
   EXPECT_THAT(found(columns), ElementsAre(HasSubstr("the same at each place of axis 1")));
 }
 
+TEST(DataWeaknessTest, TwoInputsOfTheSameNumbers) {
+  const HostTensor keys = HostTensor::random_normal(bf16, {2, 3}, 1), values = keys;
+  const HostTensor others = HostTensor::random_normal(bf16, {2, 3}, 2);
+  EXPECT_THAT(weaknesses_among({{"Q", &others}, {"K", &keys}, {"V", &values}}),
+              ElementsAre("V: the same numbers as K: whoever takes one for the other is not "
+                          "noticed"));
+  EXPECT_THAT(weaknesses_among({{"K", &keys}, {"V", &others}}), IsEmpty());
+  const HostTensor turned = HostTensor::zeros(bf16, {3, 2}),
+                   zeros = HostTensor::zeros(bf16, {2, 3});
+  EXPECT_THAT(weaknesses_among({{"K", &turned}, {"V", &zeros}}), IsEmpty());
+  // Packed sequences of queries that are the keys' too.
+  const HostTensor starts = table({0, 3, 7});
+  EXPECT_THAT(weaknesses_among({{"cu_seqlens_q", &starts}, {"cu_seqlens_k", &starts}}), IsEmpty());
+}
+
 TEST(DataWeaknessTest, RowsThatNobodyReads) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const HostTensor whole = HostTensor::from_values(f32, {3, 2}, {1, 2, 3, 4, 5, 6});
