@@ -185,18 +185,6 @@ void Placement::visit_rows(const Operation& o) {
           "use tiles of 64, 128, 192 or 256 rows; a block may reach beyond its dimension");
   }
   row_counts_.emplace(count, &o);
-  const auto& [other, first] =
-      count == row_counts_.begin()->first ? *row_counts_.rbegin() : *row_counts_.begin();
-  if (in_tensor_memory() && other != count) {
-    Diagnostic(o.where, "schedule: dot: " + std::to_string(count) + " rows, another product has " +
-                            std::to_string(other) + ", and in tensor memory all have the same")
-        .token("dot")
-        .note(first->where, "the other is")
-        .fix(result.shape[1] == other ? "compute the transpose, dot(b.T(), a.T()), which has " +
-                                            std::to_string(other) + " rows"
-                                      : "give all products of a kernel the same rows")
-        .raise();
-  }
   rows = std::max(rows, count);
 }
 

@@ -151,10 +151,10 @@ void TensorPlan::find_results() {
   }
 }
 
-int TensorPlan::own_columns(const ir::Type& type) const {
-  const std::int64_t parts = type.shape[1] == placement_.wide ? placement_.groups : 1;
-  const auto columns =
-      static_cast<int>(type.shape[1] / parts * std::min(size_of(type.dtype), 4) / 4);
+int TensorPlan::own_columns(ValueId value) const {
+  const ir::Type& type = placement_.kernel.type(value);
+  const auto columns = static_cast<int>(type.shape[1] / placement_.column_parts(value) *
+                                        std::min(size_of(type.dtype), 4) / 4);
   return (columns + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
 }
 
@@ -186,7 +186,7 @@ void TensorPlan::find_places() {
     const ValueId result = dot->results[0];
     Place& place = results_.at(root(result));
     if (!place.made) place.made = dot;
-    place.columns = own_columns(placement_.kernel.type(result));
+    place.columns = own_columns(result);
     extend(result, positions_.at(dot).begin, positions_.at(dot).end);
     const Source a = placement_.source_of(dot->operands[0]),
                  b = placement_.source_of(dot->operands[1]);
@@ -195,7 +195,7 @@ void TensorPlan::find_places() {
     if (a.load || a.transposed) continue;
     const int end = stays(result) ? block_ends_.at(block_of_.at(dot)) : end_of(result);
     operands_[dot] = {{positions_.at(dot).begin, std::max(end, positions_.at(dot).end)},
-                      own_columns(placement_.kernel.type(dot->operands[0])),
+                      own_columns(dot->operands[0]),
                       0,
                       dot,
                       "a first operand",
@@ -268,10 +268,8 @@ void TensorPlan::check_capacity(const std::vector<Place*>& places) const {
 }
 
 TensorPlan::Columns TensorPlan::result(ValueId value) const {
-  const Place& place = results_.at(root(value));
-  const auto parts =
-      placement_.kernel.type(value).shape[1] == placement_.wide ? placement_.groups : 1;
-  return {place.first, static_cast<int>(placement_.kernel.type(value).shape[1]) / parts};
+  const auto columns = static_cast<int>(placement_.kernel.type(value).shape[1]);
+  return {results_.at(root(value)).first, columns / placement_.column_parts(value)};
 }
 
 bool TensorPlan::is_mixed(ValueId value) const { return results_.at(root(value)).kinds.size() > 1; }

@@ -79,7 +79,7 @@ class TensorPlan {
   ir::ValueId root(ir::ValueId value) const;
   void extend(ir::ValueId value, int begin, int end);
   int end_of(ir::ValueId value) const;
-  int own_columns(const ir::Type& type) const;
+  int own_columns(ir::ValueId value) const;
   void find_results();
   void find_places();
   void place(std::vector<Place*> places);
