@@ -168,12 +168,10 @@ void TensorPlan::extend(ValueId value, int begin, int end) {
 int TensorPlan::end_of(ValueId value) const {
   const auto uses = uses_.find(value);
   if (uses == uses_.end() || uses->second.empty()) return block_ends_.at(defined_in_.at(value));
-  int first = position_, last = 0;
-  for (const Use& use : uses->second) {
-    first = std::min(first, positions_.at(use.by).begin);
-    last = std::max(last, positions_.at(use.by).end);
-  }
-  return stays(value) ? last : first;
+  // What takes it up has an end of its own.
+  int first = position_;
+  for (const Use& use : uses->second) first = std::min(first, positions_.at(use.by).begin);
+  return first;
 }
 
 void TensorPlan::find_places() {
@@ -235,20 +233,25 @@ void TensorPlan::place(std::vector<Place*> places) {
     placed.push_back(place);
     width_ = std::max(width_, place->first + place->columns);
   }
-  const int pairs = (placement_.groups + 1) / 2;
   const auto least = static_cast<int>(placement_.limits.least_tensor_columns);
-  total_ = std::max(least, static_cast<int>(std::bit_ceil(static_cast<unsigned>(pairs * width_))));
+  const auto all = static_cast<unsigned>(runs_of_columns() * width_);
+  total_ = std::max(least, static_cast<int>(std::bit_ceil(all)));
   check_capacity(places);
+}
+
+int TensorPlan::runs_of_columns() const {
+  return (placement_.groups + groups_of_columns() - 1) / groups_of_columns();
 }
 
 void TensorPlan::check_capacity(const std::vector<Place*>& places) const {
   const auto has = static_cast<int>(placement_.limits.tensor_columns) / placement_.ctas;
   if (total_ <= has) return;
-  const int pairs = (placement_.groups + 1) / 2;
-  const std::string why = "products take " + std::to_string(pairs * width_) +
-                          " columns of tensor memory, " +
-                          (pairs > 1 ? std::to_string(width_) + " for each two warpgroups, " : "") +
-                          "and a CTA has " + std::to_string(has);
+  const int runs = runs_of_columns();
+  const char* const each =
+      groups_of_columns() > 1 ? " for each two warpgroups, " : " for each warpgroup, ";
+  const std::string why =
+      "products take " + std::to_string(runs * width_) + " columns of tensor memory, " +
+      (runs > 1 ? std::to_string(width_) + each : "") + "and a CTA has " + std::to_string(has);
   const auto explain = [&](Diagnostic error) {
     for (const Place* place : places) {
       error.note(place->made->where, std::to_string(place->columns) + " columns, from " +
