@@ -381,6 +381,28 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   EXPECT_EQ(verdicts("n=48", {}, {"n=16032"}), std::pair(true, false));
 }
 
+// Another divisor of the first makes no difference in this size, and 1 - 1 divides nothing.
+TEST(FaultProof, FindsWhatDividesByZero) {
+  Kernel kernel("zero");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
+  kernel.ctas(ceil_div(n, 16));
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    const Index group = cta_index() / 1000;
+    store(C(n.block(cta_index(), 16), all), load(X(n.block(cta_index() / (1 - group), 16), all)));
+  })});
+  int refused = 0;
+  for (const MutantResult& result : of_kind(36, kernel, {"n=48"}, {})) {
+    EXPECT_EQ(result.verdict, Verdict::caught) << text_of(result);
+    if (result.fault.kind != "refused") continue;
+    EXPECT_TRUE(result.right_class);
+    EXPECT_EQ(result.shown_by, "its result is one more");
+    EXPECT_NE(result.fault.message.find("is divided by zero"), std::string::npos);
+    ++refused;
+  }
+  EXPECT_EQ(refused, 1);
+}
+
 // A loop that begins a turn early does nothing in it, and one that begins late leaves out a block.
 TEST(FaultProof, ChangesADivisorTheOtherWayWhereOneDoesNoHarm) {
   Kernel kernel("early");
