@@ -100,6 +100,14 @@ TEST(PtxFile, FaultsAreFound) {
   }
 }
 
+TEST(PtxFile, EndsAfterSoManyInstructions) {
+  const ptx::Module module = ptx::parse(kNeighbours, "neighbours.ptx");
+  const PtxRun ended = run_ptx(module, read_ptx_launch(kLaunch, "l.json", 1), 0, 20);
+  ASSERT_EQ(ended.report.faults.size(), 1u);
+  EXPECT_EQ(ended.report.faults[0].kind, "hang");
+  EXPECT_THAT(ended.report.faults[0].message, HasSubstr("more than 20 instructions"));
+}
+
 TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
   const auto refusal = [](const std::string& launch) -> std::string {
     try {
@@ -126,6 +134,10 @@ TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
                                         {"tensor": "y", "dtype": "i64", "shape": [536870912]}]})"),
               HasSubstr("with tensor y the tensors have 4294967297 bytes"));
   EXPECT_THAT(refusal(R"({"kernel": "other"})"), HasSubstr("one of neighbours"));
+  EXPECT_THAT(refusal(R"({"grid": [1], "block": [32], "grid": [2]})"),
+              HasSubstr("l.json: \"grid\" is there twice"));
+  EXPECT_THAT(refusal(R"({"grid": [1], "block": [32], "arguments": [{"i32": 1}]})"),
+              HasSubstr("as neighbours wants them"));
   EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [1],
                                          "values": 3}]})"),
               HasSubstr("values of x are 3"));
