@@ -192,7 +192,8 @@ PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t
   run.report = ptx::execute(*kernel, input);
   if (!run.report.faults.empty() && run.report.faults.front().kind == "launch") {
     Diagnostic({}, run.report.faults.front().message)
-        .fix("\"grid\", \"block\", \"cluster\" and \"arguments\" as " + kernel->name + " wants them")
+        .fix("\"grid\", \"block\", \"cluster\" and \"arguments\" as " + kernel->name +
+             " wants them")
         .raise();
   }
   return run;

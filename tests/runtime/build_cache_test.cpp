@@ -177,8 +177,7 @@ TEST_F(BuildCacheTest, AFolderOfOtherFilesKeepsItsMode) {
   cache_.clear();
   EXPECT_EQ(fs::status(cache_.folder()).permissions(), static_cast<fs::perms>(0755));
   mode(0775);
-  expect_error(ErrorKind::usage, {"it holds passwd and no built kernels"},
-               [&] { cache_.clear(); });
+  expect_error(ErrorKind::usage, {"it holds passwd and no built kernels"}, [&] { cache_.clear(); });
   EXPECT_EQ(fs::status(cache_.folder()).permissions(), static_cast<fs::perms>(0775));
 }
 
