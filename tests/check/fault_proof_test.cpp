@@ -627,6 +627,23 @@ TEST(FaultProof, LengthsOfGradientsDiffer) {
   }
 }
 
+// Its kernels have one dim for both, since each rank's queries are as many as its keys.
+TEST(FaultProof, LengthsOfOneDimAreTheSame) {
+  for (const char* name : {"ring_attention", "ring_attention_backward"}) {
+    for (const Sizes which : {Sizes::usual, Sizes::further, Sizes::candidates}) {
+      for (const std::vector<std::string>& sizes :
+           sizes_of_program(name, {"schedule=sm90", "causal=true"}, which)) {
+        std::set<std::string> lengths;
+        for (const std::string& size : sizes) {
+          if (size.rfind("queries=", 0) == 0) lengths.insert(size.substr(8));
+          if (size.rfind("keys=", 0) == 0) lengths.insert(size.substr(5));
+        }
+        EXPECT_EQ(lengths.size(), 1u) << name;
+      }
+    }
+  }
+}
+
 // Bounds of 64 rows' window cut two blocks at most, one of which stands before the loop: also where
 // lengths are read from memory.
 TEST(FaultProof, ProvesThatALoopOfAWindowHasOneTurnAtMost) {

@@ -316,14 +316,15 @@ body () {
     }
     %15: i32 = for_loop %9, %5, %3, %10 @"loops.cpp":8 (%16: i32, %17: i32) {
       %18: i32 = add %17, %16 @"loops.cpp":9
-      %19: i32 = atomic_add %0, %2, )" + other + R"( @"loops.cpp":9
+      %19: i32 = atomic_add %0, %2, )" + other +
+                                               R"( @"loops.cpp":9
       yield %18 @"loops.cpp":9
     }
     yield @"loops.cpp":3
   }
 }
 )",
-                                            "loops.tw");
+                                           "loops.tw");
   for (const FaultKind& kind : fault_kinds()) {
     if (kind.number != 36) continue;
     const std::vector<Mutant> mutants = mutants_of(kind, kernel);

@@ -94,7 +94,8 @@ class LoopSplit {
     return true;
   }
 
-  // max(start, min(..., end, ...)): no less than `start`, and no more than `end` unless that is less.
+  // max(start, min(..., end, ...)): no less than `start`, and no more than `end` unless that is
+  // less.
   bool lies_between(ValueId bound, ValueId start, ValueId end) const {
     const Site* made = sites_.definition(bound);
     if (!made || made->op() != Op::max) return false;
