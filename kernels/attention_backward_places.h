@@ -31,15 +31,15 @@ struct HeadParts {
         count(count),
         key_blocks(key_blocks),
         by_steps(division == Division::uneven && !a.causal),
-        longs(division == Division::uneven && a.causal ? min(even_count(a, key_blocks), count)
-                                                       : count),
-        members(by_steps ? Dim(group) : ceil_div(group - (count - longs), longs)) {}
+        has_single(division == Division::uneven && a.causal),
+        single(has_single ? count - min(even_count(a, key_blocks), count) : Dim(0)),
+        members(by_steps ? Dim(group) : ceil_div(group - single, count - single)) {}
 
   int group;
   Dim count, key_blocks;
-  bool by_steps;
-  Dim longs;    // parts that are long, which come first
-  Dim members;  // query heads of a long part, of which the last one may have fewer
+  bool by_steps, has_single;
+  Dim single;   // parts of a head each, behind the others
+  Dim members;  // query heads of the others, of which the last one may have fewer
 
   // How many parts there should be, of as many members each. `ctas`: those of a block of keys.
   template <typename Shapes>
@@ -85,17 +85,20 @@ struct HeadParts {
   // Of the member of a part its number among those that share the keys, and whether it exists.
   Index number(const Index& part, const Index& member) const {
     if (by_steps) return member;
-    return select(part < longs, part * members, group - count + part) + member;
+    const Index first = part * members;
+    return (has_single ? select(is_single(part), group - count + part, first) : first) + member;
   }
   Condition exists(const Index& part, const Index& member) const {
     return number(part, member) < group;
   }
   Index members_of(const Index& part) const {
     if (by_steps) return group;
-    return select(part < longs, min(group - (count - longs) - part * members, members), 1);
+    const Index left = min(group - single - part * members, members);
+    return has_single ? select(is_single(part), 1, left) : left;
   }
 
  private:
+  Condition is_single(const Index& part) const { return part >= count - single; }
   static constexpr int kLeastSteps = 8, kStepsOfPart = 2;  // what a part costs, in steps
   static constexpr int kLeastMembers = 16, kManySteps = 4096;
 
