@@ -227,6 +227,8 @@ class KeysAsRows {
       }
     }
     lanes_.stores.store_sums(work, softmax.log_sum_exp());
+    // Blocks meet behind who reads the factors. The next item stores its own.
+    if (own.factors) when(first >= last, [&] { own.written.sync(); });
   }
 
   void store_queries(const Own& own, const PagedWork& work) const {
