@@ -397,6 +397,87 @@ TEST(TilesOnCpu, MemoryThatMayNotBeWrittenIsAnErrorByName) {
   ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
 }
 
+// What a block loads of an input that is the output too stays what it was, as on the interpreter.
+TEST(TilesOnCpu, AnInputThatIsTheOutput) {
+  const auto expect_alike = [](const std::function<void(const Tensor&, const Tensor&, const Tensor&,
+                                                        const Block&)>& body) {
+    Kernel kernel("in_place");
+    const Dim rows = kernel.dim("rows");
+    const Tensor X = kernel.in("X", f32, {rows, 64}), Y = kernel.out("Y", f32, {rows, 64});
+    const Tensor Z = kernel.out("Z", f32, {rows, 64});
+    const auto [block] = kernel.grid(ceil_div(rows, 16));
+    body(X, Y, Z, rows.block(block, 16));
+    std::vector<HostTensor> stored;
+    for (const char* target : {"interpreter", "cpu"}) {
+      HostTensor x = counted({40, 64}), z = untouched({40, 64});
+      compile(kernel, target).run({ref(x), ref(x), ref(z)});
+      stored.push_back(std::move(x));
+      stored.push_back(std::move(z));
+    }
+    EXPECT_EQ(stored[0], stored[2]);
+    EXPECT_EQ(stored[1], stored[3]);
+  };
+  expect_alike([](const Tensor& X, const Tensor& Y, const Tensor& Z, const Block& rows) {
+    const Tile x = load(X(rows, all));
+    store(Y(rows, all), x * 2);
+    store(Z(rows, all), x + 1);
+  });
+  expect_alike([](const Tensor& X, const Tensor& Y, const Tensor& Z, const Block& rows) {
+    const Tile x = load(X(rows, all));
+    store(Z(rows, all), x + 1);
+    store(Y(rows, all), x - reduce_max(x, 1));
+  });
+  expect_alike([](const Tensor& X, const Tensor& Y, const Tensor& Z, const Block& rows) {
+    Var sum{zeros({16, 16})};
+    for (const Index part : range(4)) {
+      const Block columns(part * 16, 16, Index(64));
+      const Tile x = load(X(rows, columns));
+      store(Y(rows, columns), dot(x, full({16, 16}, 2)));
+      sum = sum + x;
+    }
+    for (const Index part : range(4)) store(Z(rows, Block(part * 16, 16, Index(64))), Tile(sum));
+  });
+  // Columns the other way round: all are loaded before any is stored.
+  expect_alike([](const Tensor& X, const Tensor& Y, const Tensor& Z, const Block& rows) {
+    const Tile left = load(X(rows, Block(Index(0), 32, Index(32))));
+    const Tile right = load(X(rows, Block(Index(32), 32, Index(64))));
+    store(Y(rows, Block(Index(0), 32, Index(32))), right + 1);
+    store(Y(rows, Block(Index(32), 32, Index(64))), left + 1);
+    store(Z(rows, all), zeros({16, 64}));
+  });
+}
+
+// Blocks that read what others store have no order.
+TEST(TilesOnCpu, AnInputThatOtherBlocksStoreTo) {
+  Kernel kernel("product");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Tensor A = kernel.in("A", f32, {m, k}), B = kernel.in("B", f32, {k, n});
+  const Tensor C = kernel.out("C", f32, {m, n});
+  const auto [x, y] = kernel.grid(ceil_div(m, 16), ceil_div(n, 16));
+  const Block rows = m.block(x, 16), columns = n.block(y, 16);
+  Var sum{zeros({rows, columns})};
+  for (const Block terms : blocks(k, 16)) {
+    sum = dot(load(A(rows, terms)), load(B(terms, columns)), sum);
+  }
+  store(C(rows, columns), Tile(sum));
+  const Executable product = compile(kernel, "cpu");
+  HostTensor a = counted({32, 32}), b = counted({32, 32}, 3), c = untouched({32, 32});
+  product.run({ref(a), ref(b), ref(c)});
+  for (const auto& [of_a, of_b, name] :
+       {std::tuple(&c, &b, "tensor A"), std::tuple(&a, &c, "tensor B")}) {
+    EXPECT_THAT(test::usage_error_of([&, of_a = of_a, of_b = of_b] {
+                  product.run({ref(*of_a), ref(*of_b), ref(c)});
+                }),
+                AllOf(HasSubstr("tensor C is stored to, and "), HasSubstr(name),
+                      HasSubstr("blocks of the grid read of it what others store")));
+  }
+  // One block reads all before it stores.
+  HostTensor small = counted({16, 16}), wanted = untouched({16, 16}), other = small;
+  product.run({ref(small), ref(other), ref(wanted)});
+  product.run({ref(small), ref(other), ref(small)});
+  EXPECT_EQ(small, wanted);
+}
+
 TEST(TilesOnCpu, WhatItRefuses) {
   const auto refusal = [](const std::function<void(Kernel&, const Tensor&, const Tensor&)>& body,
                           double number = 0) {
