@@ -28,8 +28,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-HostTensor counted(std::vector<std::int64_t> shape, std::int64_t step = 7) {
-  HostTensor tensor = HostTensor::zeros(f32, std::move(shape));
+HostTensor counted(std::vector<std::int64_t> shape, std::int64_t step = 7, DType dtype = f32) {
+  HostTensor tensor = HostTensor::zeros(dtype, std::move(shape));
   for (std::int64_t i = 0; i < tensor.elements(); ++i) {
     tensor.set_flat(i, static_cast<double>(i * step % 11 - 5));
   }
@@ -165,11 +165,12 @@ struct Products {
   int row = 0, column = 0;  // where the blocks of A's rows and B's columns begin
   bool same_b = false;      // each multiplies with the first block of B
   bool last_alone = false;  // nothing is added up
+  DType dtype = f32;
 };
 Kernel products(const Products& how) {
   Kernel kernel("products");
   const Dim k = kernel.dim("k");
-  const Tensor A = kernel.in("A", f32, {24, k}), B = kernel.in("B", f32, {k, 24});
+  const Tensor A = kernel.in("A", how.dtype, {24, k}), B = kernel.in("B", how.dtype, {k, 24});
   const Tensor C = kernel.out("C", f32, {16, 16});
   kernel.grid(1);
   const Block rows(Index(how.row), 16, Index(24)), columns(Index(how.column), 16, Index(24));
@@ -184,13 +185,32 @@ Kernel products(const Products& how) {
 }
 
 TEST(TilesOnCpu, ProductsThatAreJoined) {
-  for (const Products& how : {Products{}, Products{.row = -2}, Products{.column = -2},
-                              Products{.same_b = true}, Products{.last_alone = true}}) {
+  for (const Products& how :
+       {Products{}, Products{.row = -2}, Products{.column = -2}, Products{.same_b = true},
+        Products{.last_alone = true}, Products{.dtype = f16}}) {
     SCOPED_TRACE(
         fmt::format("row {}, column {}, {}, {}", how.row, how.column, how.same_b, how.last_alone));
     for (const std::int64_t k : {64, 1600}) {
-      expect_alike(products(how), {counted({24, k}), counted({k, 24}, 3), untouched({16, 16})});
+      expect_alike(products(how), {counted({24, k}, 7, how.dtype), counted({k, 24}, 3, how.dtype),
+                                   untouched({16, 16})});
     }
+  }
+}
+
+// What is computed may leave out zeros. Those of a tensor meet what the other one holds.
+TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
+  Kernel kernel("zeros");
+  const Tensor A = kernel.in("A", f32, {32, 64}), B = kernel.in("B", f32, {64, 32});
+  const Tensor C = kernel.out("C", f32, {32, 32});
+  kernel.grid(1);
+  store(C(all, all), dot(load(A(all, all)), load(B(all, all))));
+  const HostTensor a = HostTensor::zeros(f32, {32, 64}), b = HostTensor::poisoned(f32, {64, 32});
+  const HostTensor c = run_on("cpu", kernel, {a, b, untouched({32, 32})})[2];
+  const HostTensor of_numbers =
+      run_on("cpu", kernel, {a, counted({64, 32}), untouched({32, 32})})[2];
+  for (std::int64_t i = 0; i < c.elements(); ++i) {
+    ASSERT_TRUE(std::isnan(c.flat(i))) << i;
+    ASSERT_EQ(of_numbers.flat(i), 0) << i;
   }
 }
 
@@ -499,6 +519,10 @@ TEST(TilesOnCpu, WhatItRefuses) {
                          const Tensor&) { (void)load_index(T(load_index(T(0)))); },
                       -1),
               HasSubstr("element {-1} is outside T"));
+  EXPECT_THAT(refusal([](Kernel&, const Tensor& T,
+                         const Tensor&) { (void)load_index(T(load_index(T(0)))); },
+                      4),
+              HasSubstr("element {4} is outside T, whose shape is {4}"));
   EXPECT_THAT(refusal(
                   [&](Kernel&, const Tensor& T, const Tensor& X) {
                     sum_of(load(X(load_index(T(0)), Block(Index(0), 8, Index(8)))));
