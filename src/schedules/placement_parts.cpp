@@ -17,7 +17,8 @@ using ir::ValueId;
 void Placement::divide() {
   const Schedule& stated = kernel.schedule;
   ctas = stated.ctas.value_or(1);
-  const auto rows_groups = static_cast<int>(rows / kGroupRows);
+  if (takes_whole_lanes()) group_rows = 2 * kGroupRows;
+  const auto rows_groups = static_cast<int>(rows / group_rows);
   const bool more_groups = rows == kGroupRows && stated.warpgroups.value_or(1) > 1;
   const Partition usual = by_columns() || more_groups ? Partition::columns : Partition::rows;
   if (stated.partition.value_or(usual) == Partition::columns) return divide_columns();
@@ -41,6 +42,20 @@ void Placement::divide() {
       .raise();
 }
 
+// Whether products have 128 rows, each in a lane of its own of tensor memory: a warpgroup for so
+// many is stated, or that warpgroups share their columns.
+bool Placement::takes_whole_lanes() const {
+  const Schedule& stated = kernel.schedule;
+  constexpr int kWhole = 2 * kGroupRows;
+  const bool whole = std::all_of(row_counts_.begin(), row_counts_.end(),
+                                 [](const auto& each) { return each.first % kWhole == 0; });
+  if (!in_tensor_memory() || !whole || wide != 0) return false;
+  if (stated.partition.is_set() && stated.partition.value() == Partition::columns) {
+    return rows == kWhole;
+  }
+  return stated.warpgroups.is_set() && stated.warpgroups.value() == rows / kWhole;
+}
+
 // All warpgroups have the rows of one product, and each a part of its columns.
 void Placement::divide_columns() {
   const Schedule& stated = kernel.schedule;
@@ -48,11 +63,11 @@ void Placement::divide_columns() {
     if (stated.partition.is_set()) refused("partition", stated.partition, why).fix(fix).raise();
     refused("warpgroups", stated.warpgroups, why).fix(fix).raise();
   };
-  if (rows != kGroupRows) {
+  if (rows != group_rows) {
     refuse("the products' results have " + std::to_string(rows) +
                " rows, and warpgroups that share columns all have the same " +
-               std::to_string(kGroupRows),
-           "state rows, or take blocks of " + std::to_string(kGroupRows) + " rows");
+               std::to_string(group_rows),
+           "state rows, or take blocks of " + std::to_string(group_rows) + " rows");
   }
   const std::int64_t least = (widest_ + limits.product_columns - 1) / limits.product_columns;
   wide = widest_;
@@ -124,7 +139,7 @@ bool Placement::has_rows(ValueId value) const {
 
 int Placement::row_parts(ValueId value) const {
   if (by_columns() || !has_rows(value)) return 1;
-  return static_cast<int>(kernel.type(value).shape[0] / kGroupRows);
+  return static_cast<int>(kernel.type(value).shape[0] / group_rows);
 }
 
 int Placement::column_parts(ValueId value) const {
@@ -157,7 +172,7 @@ void Placement::find_spread() {
   for (ValueId v = 0; v < spread_.size(); ++v) {
     const Type& type = kernel.type(v);
     spread_[v] = type.is_tile() && type.shape.size() == 2 && type.shape[0] < rows && has_rows(v) &&
-                 groups % (type.shape[0] / kGroupRows) == 0;
+                 groups % (type.shape[0] / group_rows) == 0;
   }
   bool changed = true;
   const auto drop = [&](ValueId value) {

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
+#include "compiler/build.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
 #include "schedules/two_ways.h"
@@ -44,6 +46,12 @@ Kernel product(int rows, int columns, DType stored = bf16) {
     sum = sum + dot(load(A(at_row, depth)), load(B(at_column, depth)).T());
   }
   store(C(at_row, at_column), Tile(sum).cast(stored));
+  return kernel;
+}
+
+// By the schedule that is stated.
+Kernel stated(Kernel kernel, const Schedule& schedule) {
+  kernel.schedule(schedule);
   return kernel;
 }
 
@@ -106,9 +114,10 @@ Kernel attention(int rows, int dim, int wide) {
   return kernel;
 }
 
-void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int64_t keys) {
+void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int64_t keys,
+                     const Schedule& schedule = {}) {
   SCOPED_TRACE(testing::Message() << rows << " rows, " << dim << " and " << wide);
-  expect_two_ways(attention(rows, dim, wide),
+  expect_two_ways(stated(attention(rows, dim, wide), schedule),
                   {normal(bf16, {queries, dim}, 1), normal(bf16, {keys, dim}, 2),
                    normal(bf16, {keys, wide}, 3), poisoned(bf16, {queries, wide})},
                   3, 2e-2, kSimulated);
@@ -118,6 +127,30 @@ void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int
 TEST(TensorMemorySchedule, AComputedOperandIsStoredThere) {
   check_attention(128, 64, 64, 130, 200);
   check_attention(64, 32, 512, 65, 72);
+}
+
+// Products of 128 rows, where it is stated that there are fewer warpgroups for them, or that these
+// share the columns.
+TEST(TensorMemorySchedule, ProductsOf128RowsWhereTheyAreStated) {
+  const Schedule one{.warpgroups = 1}, two{.warpgroups = 2},
+      shared{.warpgroups = 2, .partition = Partition::columns};
+  check_product(stated(product(128, 64), one), 200, 136, 200);
+  check_product(stated(product(128, 64), one), 1, 8, 0);
+  check_product(stated(product(128, 128), shared), 129, 136, 72);
+  check_product(stated(product(256, 32), two), 300, 40, 64);
+  check_attention(128, 64, 64, 130, 200, one);
+  check_attention(256, 32, 32, 257, 72, two);
+  for (const Kernel& kernel :
+       {stated(product(128, 128), shared), stated(attention(128, 64, 64), one)}) {
+    ir::for_each(machine_of(kernel).body, [](const ir::Operation& o) {
+      if (o.op != Op::tcgen05_mma_ss && o.op != Op::tcgen05_mma_ts) return;
+      EXPECT_EQ(o.attributes.integer(ir::Key::m), 128);
+    });
+  }
+  if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  codegen::expect_builds(
+      compiler::choose_form(stated(attention(128, 64, 64), one).finish(), "sm_100a").source,
+      /*exact=*/false, "sm_100a");
 }
 
 // Two sums that a loop carries, of operands that are computed: one of them transposed, which goes
