@@ -123,13 +123,15 @@ TEST(TilesOnCpu, PartsOfTiles) {
   Kernel kernel("parts");
   const Dim n = kernel.dim("n"), more = kernel.dim("more");
   const Tensor X = kernel.in("X", f32, {n, 16}), Y = kernel.inout("Y", f32, {more, 16});
-  const Tensor Z = kernel.inout("Z", f32, {more, 16});
+  const Tensor Z = kernel.inout("Z", f32, {more, 16}), V = kernel.inout("V", f32, {16});
   kernel.grid(1);
   const Tile x = load(X(n.block(0, 8), all));
   store(Y(more.block(0, 8), all), x * 2);
   const Tile beyond = load(X(Block(Index(7), 1, Index(n)), all));
   store(Z(more.block(0, 8), all), x + beyond);
-  expect_alike(kernel, {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3)});
+  store(V(all), beyond.reshape({16}) + 1);
+  expect_alike(kernel,
+               {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3), counted({16}, 5)});
 }
 
 // Of a sum of products there are as many terms as both have: what lies behind the shorter one is
@@ -157,6 +159,49 @@ TEST(TilesOnCpu, BlocksThatBeginBeforeTheirTensor) {
   const Tile x = load(X(all, all));
   store(Y(Block(Index(-2), 16, Index(16)), all), x + 1);
   expect_alike(kernel, {counted({16, 16}), counted({16, 16}, 2)});
+}
+
+// The same of rows that take turns: the first strip has less to store, and the next ones have all.
+TEST(TilesOnCpu, StripsThatBeginBeforeTheirTensor) {
+  Kernel kernel("strips_before");
+  const Tensor X = kernel.in("X", f32, {64, 256}), Y = kernel.inout("Y", f32, {64, 256});
+  kernel.grid(1);
+  const Tile x = load(X(all, all)) + 1;
+  store(Y(Block(Index(-5), 64, Index(64)), all), x * 2 - reduce_max(x, 1));
+  expect_alike(kernel, {counted({64, 256}), counted({64, 256}, 2)});
+}
+
+// More functions than a chain has steps.
+TEST(TilesOnCpu, LongChains) {
+  Kernel kernel("long");
+  const Tensor X = kernel.in("X", f32, {64, 256}), W = kernel.in("W", f32, {64, 256});
+  const Tensor Y = kernel.out("Y", f32, {64, 256});
+  kernel.grid(1);
+  const Tile w = load(W(all, all));
+  Tile x = load(X(all, all));
+  for (int i = 0; i < 15; ++i) x = min(max(x + w, i - 40), 40 - i);
+  store(Y(all, all), x);
+  expect_alike(kernel, {counted({64, 256}), counted({64, 256}, 3), untouched({64, 256})});
+}
+
+// Of nothing there is a sum, and a lowest and a greatest number.
+TEST(TilesOnCpu, ReductionsOfNothing) {
+  Kernel kernel("nothing");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {8, n}), Z = kernel.in("Z", f32, {n, 16});
+  const Tensor Y = kernel.out("Y", f32, {3, 8}), V = kernel.out("V", f32, {3, 16});
+  kernel.grid(1);
+  const Tile x = load(X(all, n.block(0, 16))), z = load(Z(n.block(0, 8), all));
+  store(Y(0, all), reduce_sum(x, 1).reshape({8}));
+  store(Y(1, all), reduce_max(x, 1).reshape({8}));
+  store(Y(2, all), reduce_min(x * 2, 1).reshape({8}));
+  store(V(0, all), reduce_sum(z, 0).reshape({16}));
+  store(V(1, all), reduce_max(z, 0).reshape({16}));
+  store(V(2, all), reduce_min(z * 2, 0).reshape({16}));
+  for (const std::int64_t count : {0, 3}) {
+    expect_alike(kernel, {counted({8, count}), counted({count, 16}, 3), untouched({3, 8}),
+                          untouched({3, 16})});
+  }
 }
 
 // Sums of products over blocks of the depth, which are joined where what they read lies side by
@@ -491,11 +536,29 @@ TEST(TilesOnCpu, AnInputThatOtherBlocksStoreTo) {
                 AllOf(HasSubstr("tensor C is stored to, and "), HasSubstr(name),
                       HasSubstr("blocks of the grid read of it what others store")));
   }
+  // The strides are those of each launch.
+  EXPECT_THAT(test::usage_error_of([&] {
+                product.run({ref(a), ref(b), TensorRef{c.data(), f32, {32, 32}, {16, 1}}});
+              }),
+              HasSubstr("C is stored to, and its strides {16, 1} put"));
   // One block reads all before it stores.
   HostTensor small = counted({16, 16}), wanted = untouched({16, 16}), other = small;
   product.run({ref(small), ref(other), ref(wanted)});
   product.run({ref(small), ref(other), ref(small)});
   EXPECT_EQ(small, wanted);
+}
+
+// A loop over the block's own row is the block's.
+TEST(TilesOnCpu, AnInputThatTheBlockItselfStoresTo) {
+  Kernel own("own");
+  const Dim rows = own.dim("rows");
+  const Tensor X = own.in("X", f32, {rows, 16}), Y = own.out("Y", f32, {rows, 16});
+  const auto [row] = own.grid(rows);
+  for (const Index i : range(row, row + 1)) store(Y(row, all), load(X(i, all)) + 1);
+  HostTensor x = counted({8, 16});
+  const HostTensor y = run_on("cpu", own, {x, untouched({8, 16})})[1];
+  compile(own, "cpu").run({ref(x), ref(x)});
+  EXPECT_EQ(x, y);
 }
 
 TEST(TilesOnCpu, WhatItRefuses) {
