@@ -285,6 +285,17 @@ TEST(TilesOnCpu, ProductsOfElementsThatAreSummedAndStored) {
                {counted({16, 48}), counted({16, 48}, 3), untouched({16}), untouched({16, 48})});
 }
 
+// Rows that are scaled, and stored as what they are loaded as, are one loop. These are not.
+TEST(TilesOnCpu, ScaledRowsOfAnotherType) {
+  for (const auto& [from, to] : {std::pair(f32, bf16), std::pair(bf16, f32), std::pair(f32, f16)}) {
+    Kernel kernel("scaled");
+    const Tensor X = kernel.in("X", from, {64, 256}), Y = kernel.out("Y", to, {64, 256});
+    kernel.grid(1);
+    store(Y(all, all), (load(X(all, all)).cast(f32) * 2).cast(to));
+    expect_alike(kernel, {counted({64, 256}, 7, from), HostTensor::poisoned(to, {64, 256})});
+  }
+}
+
 // Stores past the caches need rows that begin with a line of memory. A tensor of which one row is
 // read makes the launch so large that it has such stores.
 TEST(TilesOnCpu, RowsThatDoNotBeginWithALine) {
