@@ -192,7 +192,8 @@ class Groups(unittest.TestCase):
                          "symmetric memory of rank 2", "8 bytes at offset 60 of small",
                          "4 bytes for a tensor of 8", "bytes as a tensor",
                          "gemm runs on one GPU",
-                         "; ".join([f"error: rank {rank} has closed the group"] * 3), f"rank {1 - rank} is at barrier of {1 - rank}"):
+                         "; ".join([f"error: rank {rank} has closed the group"] * 3),
+                         f"rank {1 - rank} is at barrier of {1 - rank}"):
                 self.assertIn(text, line)
 
     def test_a_rank_that_dies_is_named(self):
