@@ -52,6 +52,11 @@ class Kernel:
         return _again, self._made_of
 
     @property
+    def handle(self):
+        """Its address, as the C interface has it."""
+        return self._handle.value
+
+    @property
     def tensors(self):
         """Their names, in the order in which a call takes them."""
         count = self._library.kernel_tensor_count(self._handle)
