@@ -90,6 +90,35 @@ class Cores(unittest.TestCase):
         self.assertEqual([(s.target, s.is_of_core) for s in of_cores], [("incore_unified", True)])
         self.assertEqual(of_cores[0].set, [])
 
+    def test_a_program_that_names_no_core_is_of_each(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {"paged_attention.twp": 'program "p" 1 ranks\ndim m\n',
+                               "paged_attention_incore.twp":
+                                   'program "p" 1 ranks\ndim m\ntarget "incore"\n',
+                               "other.twp": 'program "p" 1 ranks\ndim m\n'}.items():
+                pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            subjects = prove.files_of(folder, of_cores=True)
+        self.assertEqual([(pathlib.Path(s.name).name, s.target) for s in subjects],
+                         [("paged_attention.twp", core) for core in prove.CORES]
+                         + [("paged_attention_incore.twp", "incore")])
+
+    def test_each_core_has_the_mutants_of_a_line(self):
+        def of(name, target):
+            return prove.Subject(name, [prove.TARGET + target], False)
+        chosen = {}
+        for targets in (["incore", "incore_unified"], ["sm_90a", "sm_100a"]):
+            all_of_it = [(of("gemm", target), [prove.Place(1, target)]) for target in targets]
+            chosen[targets[0]] = len(prove.chosen_mutants({"one": all_of_it}, {}))
+        self.assertEqual(chosen, {"incore": 2, "sm_90a": 1})
+
+    def test_one_schedule_of_a_program_is_all(self):
+        def of(target):
+            return {"key": ["p", "", "values", 0],
+                    "answer": {"program": "p", "target": target, "cases": [{"one_for_all": True}]}}
+        self.assertTrue(prove.leaves_no_order(of("incore")))
+        # A GPU's has other numbers of multiprocessors.
+        self.assertFalse(prove.leaves_no_order(of("sm_90a")))
+
     def test_a_program_that_reads_is_told_what(self):
         with tempfile.TemporaryDirectory() as folder:
             prove.write_lengths(folder)
