@@ -5,6 +5,7 @@ import importlib.util
 import pathlib
 import sys
 import tempfile
+import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -102,14 +103,49 @@ class Cores(unittest.TestCase):
                          [("paged_attention.twp", core) for core in prove.CORES]
                          + [("paged_attention_incore.twp", "incore")])
 
-    def test_each_core_has_the_mutants_of_a_line(self):
-        def of(name, target):
-            return prove.Subject(name, [prove.TARGET + target], False)
-        chosen = {}
-        for targets in (["incore", "incore_unified"], ["sm_90a", "sm_100a"]):
-            all_of_it = [(of("gemm", target), [prove.Place(1, target)]) for target in targets]
-            chosen[targets[0]] = len(prove.chosen_mutants({"one": all_of_it}, {}))
-        self.assertEqual(chosen, {"incore": 2, "sm_90a": 1})
+    @staticmethod
+    def having(targets):
+        return [(prove.Subject(name, [prove.TARGET + target], True), [prove.Place(1, name + target)])
+                for name in ("gemm", "gemm_nt") for target in targets]
+
+    def test_each_has_the_change_of_a_line_once(self):
+        # The first operation is the cheaper one, if only by its name.
+        for targets, wanted in ((["incore", "incore_unified"],
+                                 {("gemm", "incore"), ("gemm", "incore_unified")}),
+                                (["sm_90a"], {("gemm", "sm_90a"), ("gemm_nt", "sm_90a")})):
+            chosen = prove.chosen_mutants({"one": self.having(targets)}, {})
+            self.assertEqual({(name, settings[0].removeprefix(prove.TARGET))
+                              for (name, settings), numbers in chosen.items() if numbers}, wanted)
+
+    def test_what_is_left_undecided_is_made_with_other_settings(self):
+        def of(target, verdict):
+            made = result("schedule=a", True, verdict)
+            made["answer"]["target"] = target
+            return made
+        text, = prove.left_on_cores([of("incore", "undecided")]) - {()}
+        self.assertEqual(text[0], "incore")
+        self.assertEqual(prove.left_on_cores([of("incore", "undecided"), of("incore", "caught")]),
+                         set())
+        self.assertEqual(prove.left_on_cores([of("sm_90a", "undecided")]), set())
+        arguments = types.SimpleNamespace(
+            texts={text[1]: self.having(["incore", "incore_unified"])})
+        tasks = list(prove.further_tasks(arguments, [], [of("incore", "undecided")]))
+        self.assertEqual(sorted((key[0], key[1]) for key, _ in tasks),
+                         [("gemm", "target=incore"), ("gemm_nt", "target=incore")])
+
+    def test_cost_what_all_sizes_take(self):
+        def of(target, settings):
+            return {"key": ["gemm", settings, "values", 0], "seconds": 7,
+                    "answer": {"target": target, "schedules": 4, "operations": 400}}
+        self.assertEqual(prove.costs_of([of("incore", "a=1"), of("sm_90a", "b=2")]),
+                         {("gemm", ("a=1",)): 7, ("gemm", ("b=2",)): 100})
+
+    def test_one_launch_is_enough(self):
+        subject = prove.Subject("gemm", [prove.TARGET + "incore"], False, cases=("one",))
+        wanted = {prove.named(subject): 1}
+        (_, words), = prove.clean_tasks(None, "values", [subject], wanted)
+        self.assertEqual(words[words.index("--launches") + 1], "1")
+        self.assertNotIn("--strict", words)
 
     def test_one_schedule_of_a_program_is_all(self):
         def of(target):
