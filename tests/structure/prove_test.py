@@ -105,7 +105,8 @@ class Cores(unittest.TestCase):
 
     @staticmethod
     def having(targets):
-        return [(prove.Subject(name, [prove.TARGET + target], True), [prove.Place(1, name + target)])
+        return [(prove.Subject(name, [prove.TARGET + target], name == "gemm"),
+                 [prove.Place(1, name + target)])
                 for name in ("gemm", "gemm_nt") for target in targets]
 
     def test_each_has_the_change_of_a_line_once(self):
