@@ -205,7 +205,7 @@ inline Kernel core_pv(int pages) {
   of.kernel.roles({sequencer("cube", [&] {
     const Block heads = of.rows.block(0, kHeads);
     for (int i = 0; i < pages; ++i) {
-      const Index keys(of.V[i].keys);
+      const Index keys = of.V[i].is_last ? Index(of.V[i].keys) : Index(kPage);
       loaded.produce([&](const Index& stage) {
         // The product sums whole pieces of keys: those that there are not have to be zero.
         if (of.V[i].is_last) {

@@ -129,6 +129,43 @@ TEST(IncoreFaults, ShowInEveryOrderOrInNone) {
   }
 }
 
+// What is fine by chance in many orders: an event that is down again when it is raised once more,
+// and a place that was read before it is written again.
+TEST(IncoreFaults, ChanceHidesNothing) {
+  for (const std::string kind : {"event", "race"}) {
+    Kernel kernel("by_chance");
+    kernel.target("incore_unified");
+    const Tensor X = kernel.in("X", f32, {16, 32});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 32), y(kernel, "Vec", "y", f32, 16, 32);
+    CoreEvent event(kernel, "MTE2", "V");
+    kernel.roles({sequencer("core", [&] {
+      move(x, X(all, all));
+      event.set();
+      event.wait();
+      vector(VectorFunction::add, y, {x, 1});
+      if (kind == "event") {
+        event.set();
+        event.wait();
+      } else {
+        unit_barrier("MTE2");
+        move(x, X(all, all));
+      }
+    })});
+    const ir::Kernel machine = machine_form(kernel);
+    HostTensor values = HostTensor::zeros(f32, {16, 32});
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Arguments arguments;
+      arguments.tensors = {{"X", f32, {16, 32}, {}, static_cast<std::byte*>(values.data()), {}}};
+      MachineOptions options;
+      options.seed = seed;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_FALSE(report.ok()) << kind << " " << seed;
+      EXPECT_EQ(report.faults.front().kind, kind);
+    }
+  }
+}
+
 // The kinds that some schedule shows, and a message of each: what is found first hangs on it.
 std::map<std::string, std::string> messages(const ir::Kernel& mutant) {
   std::map<std::string, std::string> found;

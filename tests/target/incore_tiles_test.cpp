@@ -296,6 +296,39 @@ TEST(IncoreTiles, ProductsHaveEpilogues) {
   }
 }
 
+// A number of the run says how much of a row exists, as a size does.
+TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
+  Kernel kernel("ends");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 64}), Y = kernel.out("Y", f32, {rows, 1});
+  const Scalar n = kernel.scalar("n", i32);
+  const auto [i] = kernel.grid(ceil_div(rows, 64));
+  const Block own = rows.block(i, 64);
+  // exp(0) is no zero.
+  store(Y(own, all), reduce_sum(exp(load(X(own, Block(0, 64, Index(n))))), 1));
+  std::vector<std::string> targets{"sm_90a"};
+  for (const std::string& core : cores()) targets.push_back(core);
+  for (const std::string& target : targets) {
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (const int count : {0, 1, 33, 64}) {
+      HostTensor in = HostTensor::random_normal(f32, {70, 64}, 1);
+      HostTensor out = HostTensor::poisoned(f32, {70, 1});
+      Arguments arguments;
+      arguments.tensors = {argument("X", in), argument("Y", out)};
+      arguments.scalars = {static_cast<double>(count)};
+      MachineOptions options;
+      options.multiprocessors = 1;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_TRUE(report.ok()) << target << ": " << report.faults.front().message;
+      for (std::int64_t r = 0; r < 70; ++r) {
+        double wanted = 0;
+        for (int c = 0; c < count; ++c) wanted += std::exp(in.at({r, c}));
+        ASSERT_NEAR(out.at({r, 0}), wanted, 1e-4 * (1 + wanted)) << target << " " << count;
+      }
+    }
+  }
+}
+
 // What no input can show is told by a rule: a choice for rows that see nothing, of which there are
 // none; and zeros behind the last key in another stage, where a mask hides what is there instead.
 TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {

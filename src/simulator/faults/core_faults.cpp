@@ -273,11 +273,23 @@ bool is_zeroed(const Sites& sites, ValueId memory, int moves = 2) {
          });
 }
 
+const target::CoreProduct& product_of(const target::Core& core, const Operation& matmul) {
+  const std::string& unit = matmul.attributes.text(Key::unit);
+  return *std::find_if(core.products.begin(), core.products.end(),
+                       [&](const auto& each) { return each.unit == unit; });
+}
+
 std::vector<Mutant> seed_depth(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* site : sites.of(Op::core_matmul)) {
     if (site->operation->operands.size() < 5) continue;
     mutants.push_back(changed(sites, *site, "sums one less", plus(4, -1)));
+    const target::CoreProduct& product = product_of(core_of(sites), *site->operation);
+    const DType dtype = sites.kernel().type(site->operation->operands[1]).dtype;
+    const auto k = sites.constant(site->operation->operands[4]);
+    if (product.sums_pad && k && (*k - 1) % (product.piece_k_bytes / size_of(dtype)) != 0) {
+      mutants.back().equivalent = "the last piece of k is summed whole";
+    }
     mutants.push_back(changed(sites, *site, "sums all that the operands have room for",
                               [](ir::Kernel& kernel, std::size_t number) {
                                 operation_at(kernel, number).operands.pop_back();
@@ -497,29 +509,25 @@ ValueId insert_nothing(ir::Kernel& kernel, const Sites& sites, ValueId like, std
                          core_of(sites).space(nothing.attributes.text(Key::space))->bytes);
   Operation of_nothing = again(*window.operation);
   of_nothing.operands[0] = nothing.results[0];
-  const ValueId made = of_nothing.results[0];
   insert(kernel, memory.number, Side::after, nothing);
   insert(kernel, number + 1, Side::before, of_nothing);
-  return made;
+  return of_nothing.results[0];
 }
 
 // The only instruction that writes the window of a site; null where it is not so.
 const Site* only_writer(const Sites& sites, std::size_t number) {
   const std::vector<Use> uses = sites.uses(sites.at(number).operation->results[0]);
-  if (uses.size() != 1 || uses[0].operand != 0) return nullptr;
-  const Site& user = sites.at(uses[0].site);
-  return user.op() == Op::core_store ? nullptr : &user;
+  const bool writes = uses.size() == 1 && uses[0].operand == 0;
+  return writes ? &sites.at(uses[0].site) : nullptr;
 }
 
 // Whether two windows are one part of one memory.
 bool are_one(const Sites& sites, ValueId a, ValueId b) {
-  if (a == b) return true;
   const Site *first = sites.definition(a), *second = sites.definition(b);
-  return first != nullptr && second != nullptr && first->op() == Op::window &&
-         second->op() == Op::window && first->operation->operands == second->operation->operands &&
-         first->operation->attributes.integer_or(Key::transposed, 0) ==
-             second->operation->attributes.integer_or(Key::transposed, 0) &&
-         sites.kernel().type(a) == sites.kernel().type(b);
+  if (first == nullptr || second == nullptr || first->op() != Op::window) return false;
+  const Operation &one = *first->operation, &other = *second->operation;
+  return second->op() == Op::window && one.operands == other.operands &&
+         one.attributes == other.attributes && sites.kernel().type(a) == sites.kernel().type(b);
 }
 
 }  // namespace
@@ -557,13 +565,11 @@ ir::Kernel without_choice(const ir::Kernel& kernel, const FaultKind& kind, std::
   if (!chooses) return {};
   // The result, the condition and the two that it chooses from: one lies where the result does.
   const std::vector<ValueId>& operands = own.operands;
-  const std::size_t other = are_one(sites, operands[0], operands[2])   ? 3
-                            : are_one(sites, operands[0], operands[3]) ? 2
-                                                                       : 0;
-  if (other == 0) return {};
+  const bool first = are_one(sites, operands[0], operands[2]);
+  if (!first && !are_one(sites, operands[0], operands[3])) return {};
   ir::Kernel changed = kernel;
-  const ValueId nothing = insert_nothing(changed, sites, operands[0], number);
-  operation_at(changed, number + 2).operands[other] = nothing;
+  const ValueId none = insert_nothing(changed, sites, operands[0], number);
+  operation_at(changed, number + 2).operands[first ? 3 : 2] = none;
   return changed;
 }
 
