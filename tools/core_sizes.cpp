@@ -115,7 +115,7 @@ CoreSizes core_sizes(
   };
   const auto length_of = [&](const KernelOption& option, Lengths which) {
     const bool is_summed = option.minimum == 0 && !is_of_output(entry, option.name);
-    if (is_drawn(option, which)) return which == Lengths::nothing ? 3 : small / 2 + 1;
+    if (is_drawn(option, which)) return which == Lengths::nothing ? 7 : small / 2 + 1;
     switch (which) {
       case Lengths::several:
         return 2 * largest + largest / 2 + 3;
