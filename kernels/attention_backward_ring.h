@@ -27,8 +27,8 @@ RingSums ring_sums_sm90(const SequenceParallelAttention& o, const BatchShapes& s
 BackwardPlan ring_backward_plan(const SequenceParallelAttention& o, RingPass pass,
                                 const Caller& caller);
 // Q, K, V, dO, L, D, sums of dQ; of the last pass dQ, dK, dV; words, sums of dK and dV; but of the
-// first pass, the words of each step that say that the latter have come. How many places before
-// this rank the keys' owner is.
+// first pass, those of the steps before, to which they are added last, and the words of each step
+// that say that these have come. How many places before this rank the keys' owner is.
 Kernel gradients_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
                              const std::string& name, const Caller& caller);
 
@@ -58,9 +58,9 @@ struct SeenKeys {
 // The keys of one rank at a step. `steps`: of a run, that are launches of this kernel.
 class KeysOfStep : public BatchKeys {
  public:
-  KeysOfStep(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+  KeysOfStep(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, Division division,
              const SequenceParallelAttention& o, int steps = 1)
-      : BatchKeys(kernel, a, ordered, parts),
+      : BatchKeys(kernel, a, ordered, parts, division),
         kernel_(kernel),
         steps_(steps),
         places_before_(kernel.scalar("places_before", i32)),
@@ -88,9 +88,10 @@ class KeysOfStep : public BatchKeys {
 // its early half. Of a later rank's keys zig-zag shards' late halves see all.
 class OthersKeys : public KeysOfStep {
  public:
-  OthersKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+  OthersKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, Division division,
              const SequenceParallelAttention& o, bool is_first)
-      : KeysOfStep(kernel, a, ordered, parts, o, std::max(o.ranks - 2, 1)), is_first_(is_first) {}
+      : KeysOfStep(kernel, a, ordered, parts, division, o, std::max(o.ranks - 2, 1)),
+        is_first_(is_first) {}
 
   struct One : Batch::One {
     SeenKeys mask;

@@ -6,7 +6,9 @@ function(tilewright_cpu_kernels file)
     COMPILE_OPTIONS
       # Sums and products are fused where the source says so, and nowhere else. Floats are compared
       # without traps, so that loops over them become vectors.
-      "$<$<NOT:$<CONFIG:Debug>>:-O3>;-ffp-contract=off;-fno-trapping-math;-fno-math-errno;\
+      # Nothing is thrown through them, so that they need no tables of how to get out.
+      "$<$<NOT:$<CONFIG:Debug>>:-O3;-fno-exceptions;-fno-unwind-tables;\
+-fno-asynchronous-unwind-tables>;-ffp-contract=off;-fno-trapping-math;-fno-math-errno;\
 -fno-strict-aliasing;$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-uninitialized>;\
 $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>;${ARGN}")
 endfunction()

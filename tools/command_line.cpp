@@ -126,7 +126,8 @@ CommandLine::CommandLine()
 
   CLI::App* cache = add(
       "cache", "Where built kernels are kept, how many, and whether they are used", tools::cache);
-  cache->add_flag("--clear", request_.clear, "Remove them, and make the folder yours alone");
+  cache->add_flag("--clear", request_.clear,
+                  "Remove them, and let nobody else write to the folder");
   cache
       ->add_option("--ship", request_.ship,
                    "Write their cubins to DIR: as `cubins` beside a library they need no compiler")

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "check/ptx_file.h"
@@ -21,7 +22,8 @@ int simulate_ptx(const Request& request) {
   std::int64_t operations = 0, schedules = 0;
   for (; schedules < request.schedules && fault.empty(); ++schedules) {
     const checks::PtxRun run =
-        checks::run_ptx(module, launch, request.seed + static_cast<std::uint64_t>(schedules));
+        checks::run_ptx(module, launch, request.seed + static_cast<std::uint64_t>(schedules),
+                        std::min(checks::kMostPtxOperations, request.max_operations - operations));
     operations += run.report.operations;
     if (!run.report.faults.empty()) {
       const ptx::Fault& found = run.report.faults.front();

@@ -18,3 +18,10 @@ from .tensor import DTYPES, Tensor
 __all__ = ["DTYPES", "Group", "Kernel", "Library", "LoadedKernel", "SymmetricMemory", "Tensor",
            "TilewrightError", "check_gradients", "explain", "load", "load_library", "set_log",
            "simulate", "time", "tune"]
+
+
+def __getattr__(name):
+    if name == "__version__":
+        return load_library().version().decode()
+    raise AttributeError(f"module 'tilewright' has no attribute {name!r}: what is over PyTorch's "
+                         "tensors is in tilewright.torch")

@@ -30,7 +30,7 @@ class Kernel:
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:
             create = self._library.kernel_create_in_group
-            made = (name.encode(), text, group._handle, device)
+            made = (name.encode(), text, group._open(), device)
         self._handle = self._library.make(create, *made)
         self._made_of = name, target, device, options
         self._is_on_gpu = (target or self._library.default_target().decode()) == "cuda"
@@ -50,6 +50,11 @@ class Kernel:
             raise TilewrightError(f"error: {self._name} of a group of processes cannot be copied\n"
                                   "  fix: make it in each of them, by its name and options")
         return _again, self._made_of
+
+    @property
+    def handle(self):
+        """Its address, as the C interface has it."""
+        return self._handle.value
 
     @property
     def tensors(self):

@@ -118,7 +118,10 @@ def describe(tensor):
         except (TypeError, BufferError) as error:
             _refuse(tensor, str(error))
     try:
-        return _of_buffer(memoryview(tensor))
+        view = memoryview(tensor)
+        if view.readonly:
+            _refuse(tensor, "it is read-only", "pass a bytearray, an array, or a memoryview of one")
+        return _of_buffer(view)
     except (TypeError, KeyError):
         _refuse(tensor, "it says neither where it lies nor what it holds")
 

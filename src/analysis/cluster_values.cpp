@@ -26,6 +26,11 @@ std::int64_t ClusterValues::different(ValueId value) const {
   return static_cast<std::int64_t>(std::max<std::size_t>(count, 1));
 }
 
+std::vector<std::int64_t> ClusterValues::by_rank(ValueId value) const {
+  const Known& known = known_[value];
+  return known.exact && !known.shifted ? known.classes : Classes();
+}
+
 ClusterValues::Known ClusterValues::uniform() const {
   return {Classes(static_cast<std::size_t>(kernel_.cluster), 0), false, false};
 }

@@ -107,9 +107,8 @@ void add_unread(const InputData& input, const Elements& elements, std::vector<st
 }
 
 std::string repeated_axis(const InputData& input, const Elements& elements) {
-  const std::vector<std::int64_t>& shape = input.values->shape();
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] > 1 && elements.repeats_along(axis)) {
+  for (std::size_t axis = 0; axis < input.values->shape().size(); ++axis) {
+    if (elements.repeats_along(axis)) {
       return fmt::format(
           "{}: the same at each place of axis {}: whoever takes another place is "
           "not noticed",

@@ -258,10 +258,15 @@ MachineReport report_of(const std::function<MachineReport()>& run) {
   try {
     return run();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::result) throw;
     MachineReport report;
-    report.faults.push_back(
-        {"deadlock", error.location(), {}, "deadlock: without an end: " + error.message(), {}});
+    if (error.kind() == ErrorKind::result) {
+      report.faults.push_back(
+          {"deadlock", error.location(), {}, "deadlock: without an end: " + error.message(), {}});
+    } else if (error.kind() == ErrorKind::usage) {
+      report.faults.push_back({"refused", error.location(), {}, error.message(), {}});
+    } else {
+      throw;
+    }
     return report;
   }
 }

@@ -92,7 +92,8 @@ std::string form_of(ir::Kernel kernel);
 // A changed kernel may never come to its end: how many operations warps execute before it is taken
 // to do so, where without the change they execute `usual`.
 std::int64_t most_operations(std::int64_t usual);
-// The run's report; a run that comes to MachineOptions::max_operations has a deadlock.
+// The run's report; a run that comes to MachineOptions::max_operations has a deadlock. What ends it
+// since it is not defined, such as a division by zero, is a fault too.
 simulator::MachineReport report_of(const std::function<simulator::MachineReport()>& run);
 
 // Schedules without arithmetic in which one warp comes to an arrival on an mbarrier and stays there

@@ -155,7 +155,8 @@ PtxLaunch read_ptx_launch(const std::string& text, const std::string& file, std:
                            "write {\"grid\": [1], \"block\": [128], ...} (docs/debugging.md)"));
 }
 
-PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed) {
+PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed,
+               std::int64_t most_operations) {
   const ptx::Kernel* kernel = launch.kernel.empty() && module.kernels.size() == 1
                                   ? &module.kernels[0]
                                   : module.find(launch.kernel);
@@ -187,8 +188,14 @@ PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t
   input.seed = seed;
   input.timing = seed % 2 == 0 ? ptx::Timing::early : ptx::Timing::late;
   input.check_order = true;
-  input.most_operations = 400'000'000;
+  input.most_operations = most_operations;
   run.report = ptx::execute(*kernel, input);
+  if (!run.report.faults.empty() && run.report.faults.front().kind == "launch") {
+    Diagnostic({}, run.report.faults.front().message)
+        .fix("\"grid\", \"block\", \"cluster\" and \"arguments\" as " + kernel->name +
+             " wants them")
+        .raise();
+  }
   return run;
 }
 

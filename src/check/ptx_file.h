@@ -26,7 +26,10 @@ struct PtxRun {
   ptx::LaunchReport report;
   std::vector<HostTensor> tensors;  // afterwards
 };
+inline constexpr std::int64_t kMostPtxOperations = 400'000'000;
 // With the order of warps, and the instants of copies, that a seed draws; 0: each warp in its turn.
-PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed);
+// Raises a usage error where the kernel cannot be launched so.
+PtxRun run_ptx(const ptx::Module& module, const PtxLaunch& launch, std::uint64_t seed,
+               std::int64_t most_operations = kMostPtxOperations);
 
 }  // namespace tilewright::checks

@@ -134,4 +134,23 @@ Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launch
   return axes;
 }
 
+std::vector<std::set<std::string>> options_of_one_dim(const std::vector<SizedKernel>& launched) {
+  std::vector<std::set<std::string>> same;
+  for (const SizedKernel& each : launched) {
+    std::map<std::string, std::set<std::string>> of_kernel;
+    for (const ir::Parameter& parameter : each.machine->parameters) {
+      const LibraryTensor* tensor = each.tensor(parameter.name);
+      if (tensor) note_options(parameter.shape, *tensor, of_kernel);
+    }
+    const auto add = [&](const std::map<std::string, std::set<std::string>>& options_of_dims) {
+      for (const auto& [dim, options] : options_of_dims) {
+        if (options.size() > 1) same.push_back(options);
+      }
+    };
+    add(of_kernel);
+    add(each.options_of_dims);
+  }
+  return same;
+}
+
 }  // namespace tilewright::checks

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,5 +20,8 @@ using Axes = std::map<std::string, Axis>;
 
 // How the kernels go along each option that an axis is as long as.
 Axes axes_of(const LibraryKernel& kernel, const std::vector<SizedKernel>& launched);
+
+// Options that some kernel has one dim for: a launch refuses them where they are not the same.
+std::vector<std::set<std::string>> options_of_one_dim(const std::vector<SizedKernel>& launched);
 
 }  // namespace tilewright::checks

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -128,6 +129,7 @@ class Sizer {
         options_(options),
         launched_(launched),
         axes_(axes_of(kernel, launched)),
+        of_one_dim_(options_of_one_dim(launched)),
         rows_of_step_(rows_of_stage(launched)),
         is_set_(library::decided_options(kernel, settings)) {
     // Sequences of a packed batch share the lengths.
@@ -156,7 +158,7 @@ class Sizer {
   }
 
   std::vector<std::string> sizes(const Lengths& lengths) const {
-    std::vector<std::string> sizes;
+    std::map<std::string, std::int64_t> sizes;
     for (const KernelOption& option : kernel_.options) {
       const auto found = axes_.find(option.name);
       if (found == axes_.end() || is_set_.count(option.name) != 0) continue;
@@ -177,9 +179,15 @@ class Sizer {
       } else {
         continue;
       }
-      sizes.push_back(fmt::format("{}={}", option.name, allowed(launched_, option, size)));
+      sizes[option.name] = allowed(launched_, option, size);
     }
-    return sizes;
+    make_alike(sizes);
+    std::vector<std::string> texts;
+    for (const KernelOption& option : kernel_.options) {
+      const auto size = sizes.find(option.name);
+      if (size != sizes.end()) texts.push_back(fmt::format("{}={}", option.name, size->second));
+    }
+    return texts;
   }
 
   // The same with fewer steps of contractions, one at least, where all lengths together are more
@@ -232,6 +240,24 @@ class Sizer {
   }
 
  private:
+  // Lengths that a kernel has one dim for are as long as the longest, or as one that is set.
+  void make_alike(std::map<std::string, std::int64_t>& sizes) const {
+    for (const std::set<std::string>& options : of_one_dim_) {
+      std::int64_t longest = 0;
+      for (const std::string& option : options) {
+        const auto size = sizes.find(option);
+        if (size != sizes.end()) longest = std::max(longest, size->second);
+      }
+      for (const std::string& option : options) {
+        if (is_set_.count(option) != 0) longest = options_.integer(option);
+      }
+      for (const std::string& option : options) {
+        const auto size = sizes.find(option);
+        if (size != sizes.end()) size->second = longest;
+      }
+    }
+  }
+
   static bool counts_pages(const KernelOption& option) {
     return option.is_length && option.kind == KernelOption::Kind::integer && !option.count.empty();
   }
@@ -290,6 +316,7 @@ class Sizer {
   const OptionValues& options_;
   const std::vector<SizedKernel>& launched_;
   Axes axes_;
+  const std::vector<std::set<std::string>> of_one_dim_;
   const std::int64_t rows_of_step_;
   std::string counts_sequences_;  // the option that does
   const std::set<std::string> is_set_;

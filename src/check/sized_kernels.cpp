@@ -13,6 +13,16 @@ std::string axis_text(const Dim& size) {
 
 }  // namespace
 
+void note_options(const std::vector<Dim>& shape, const LibraryTensor& tensor,
+                  std::map<std::string, std::set<std::string>>& options_of_dims) {
+  for (std::size_t i = 0; i < std::min(shape.size(), tensor.shape.size()); ++i) {
+    const LibraryAxis axis = parse_axis(tensor.shape[i]);
+    const bool is_plain = axis.option == tensor.shape[i];
+    if (shape[i].kind() != Dim::Kind::symbol || !is_plain) continue;
+    options_of_dims[shape[i].name()].insert(axis.option);
+  }
+}
+
 const LibraryTensor* SizedKernel::tensor(const std::string& name) const {
   const auto found = std::find_if(tensors.begin(), tensors.end(),
                                   [&](const LibraryTensor& each) { return each.name == name; });
@@ -22,12 +32,15 @@ const LibraryTensor* SizedKernel::tensor(const std::string& name) const {
 std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Program& program,
                                        const std::vector<ir::Kernel>& machine) {
   std::map<int, const LibraryTensor*> passed;  // by the buffer's number
+  std::map<std::string, std::set<std::string>> options_of_dims;
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     if (!program.buffers[i].is_passed()) continue;
     const auto tensor = std::find_if(
         kernel.tensors.begin(), kernel.tensors.end(),
         [&](const LibraryTensor& each) { return each.name == program.buffers[i].name; });
-    if (tensor != kernel.tensors.end()) passed.emplace(static_cast<int>(i), &*tensor);
+    if (tensor == kernel.tensors.end()) continue;
+    passed.emplace(static_cast<int>(i), &*tensor);
+    note_options(program.buffers[i].shape, *tensor, options_of_dims);
   }
   std::vector<SizedKernel> launched;
   for (const ir::ProgramOperation& operation : program.operations) {
@@ -35,6 +48,7 @@ std::vector<SizedKernel> sized_kernels(const LibraryKernel& kernel, const ir::Pr
     SizedKernel& made = launched.emplace_back();
     made.machine = &machine[operation.kernel];
     made.dims = program.dims;
+    made.options_of_dims = options_of_dims;
     std::size_t next = 0;
     for (const ir::Parameter& parameter : program.kernels[operation.kernel]->parameters) {
       if (!parameter.is_tensor()) continue;

@@ -82,7 +82,8 @@ enum class Rounding : std::uint8_t {
 };
 
 // Called behind rows of a product that are whole, in ascending order and up to `end`: the
-// first-level cache still has them. Products of some shapes call it late, or not at all.
+// first-level cache still has them. Products of some shapes call it late, or not at all. It throws
+// nothing.
 struct RowsDone {
   void (*call)(void* context, std::int64_t end);
   void* context;

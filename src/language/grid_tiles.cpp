@@ -129,7 +129,7 @@ void GridTiles::ask(SourceLocation where) {
 void GridTiles::each(const std::function<void(const Index& cta)>& body, SourceLocation where) {
   Tracer& tracer = in_role("each", where);
   State& tiles = *state_;
-  const Tracer::At at(tracer, where);
+  std::optional<Tracer::At> at(std::in_place, tracer, where);
   const Index own = cta_index(where);
   const bool alone = tracer.kernel().cluster == 1;
   Cell<Index> first{alone ? own : own - cluster_rank(where), where};
@@ -137,7 +137,10 @@ void GridTiles::each(const std::function<void(const Index& cta)>& body, SourceLo
   repeat_while(
       going,
       [&] {
-        body(first);
+        const Index now = first;
+        at.reset();
+        body(now);  // whose lines are its own
+        at.emplace(tracer, where);
         const Index next = tiles.read(tracer, where);
         going = next >= 0;
         first = next;

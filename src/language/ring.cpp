@@ -263,7 +263,7 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
   }
   const Slot slot = enter(true, "produce", where);
   Tracer& tracer = Tracer::get("produce", where);
-  const Tracer::At at(tracer, where);
+  std::optional<Tracer::At> at(std::in_place, tracer, where);
   const ir::ValueId stage = tracer.use(slot.stage().handle(), "produce", where);
   const int count = static_cast<int>(numbers.size());
   if (count != state_->number_count) {
@@ -296,7 +296,9 @@ void Ring::fill(const std::vector<IndexOperand>& numbers,
   tracer.filling = Tracer::Filling{
       state_->full, stage, 0, tracer.depth(), state_->group(tracer.kernel().cluster),
       state_->pairs};
-  (*loads)(slot);
+  at.reset();
+  (*loads)(slot);  // whose lines are its own
+  at.emplace(tracer, where);
   const std::int64_t bytes = tracer.filling->bytes;
   tracer.filling.reset();
   if (bytes == 0) {

@@ -9,6 +9,7 @@
 #include "passes/bufferise.h"
 #include "passes/check_accesses.h"
 #include "passes/check_divergence.h"
+#include "passes/check_pair_loads.h"
 #include "passes/check_starts.h"
 #include "passes/contract_fma.h"
 #include "passes/convert_layouts.h"
@@ -93,6 +94,7 @@ constexpr Pass kPasses[] = {
     {"convert_layouts", convert_layouts, &Rewrites::convert_layouts},
     {"assign_layouts", assign_layouts},
     {"share_reductions", share_reductions},
+    {"check_pair_loads", check_pair_loads},
     {"check_divergence", check_divergence},
     {"count_waits", count_waits},
     {"bufferise", bufferise},

@@ -324,14 +324,25 @@ BuildCache::State BuildCache::clear() const {
   if (status.st_uid != ::geteuid()) refuse(fmt::format("it belongs to user {}", status.st_uid));
   // Nobody is shut out of /tmp.
   if ((status.st_mode & S_ISVTX) != 0) refuse("it is made to be shared: its sticky bit is set");
-  // First, so that nobody adds to it.
-  if (::fchmod(folder.number(), 0700) != 0) refuse(std::strerror(errno));
+  std::vector<fs::path> own, others;
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, failed)) {
-    const std::string name = file.path().filename().string();
-    if (file.path().extension() == kEnding || name.starts_with(kTemporary)) {
-      fs::remove_all(file.path(), failed);
+    const bool is_own = file.path().extension() == kEnding ||
+                        file.path().filename().string().starts_with(kTemporary);
+    (is_own ? own : others).push_back(file.path());
+  }
+  constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
+  if ((status.st_mode & kOthersWrite) != 0) {
+    // It may be shared for what it holds.
+    if (own.empty() && !others.empty()) {
+      refuse(fmt::format("others may write to it, and it holds {} and no built kernels",
+                         others.front().filename().string()));
+    }
+    // First, so that nobody adds to it.
+    if (::fchmod(folder.number(), status.st_mode & 07777 & ~kOthersWrite) != 0) {
+      refuse(std::strerror(errno));
     }
   }
+  for (const fs::path& path : own) fs::remove_all(path, failed);
   return before;
 }
 

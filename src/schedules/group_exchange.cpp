@@ -31,8 +31,8 @@ void GroupExchange::put_part(ValueId value, const Operation& o) {
     store(divided ? row.column_part(values_.row_part(value), size) : row,
           values_.tile(value).reshape({1, size}, o.where), o.where);
   } else if (divided || (placement_.groups == 1 && placement_.has_rows(value))) {
-    store(buffer.rows(values_.row_part(value) * kGroupRows, kGroupRows), values_.tile(value),
-          o.where);
+    store(buffer.rows(values_.row_part(value) * placement_.group_rows, placement_.group_rows),
+          values_.tile(value), o.where);
   } else {
     store(buffer, values_.tile(value), o.where);
   }
@@ -43,8 +43,9 @@ void GroupExchange::take(const Operation& o) {
   const ir::Type& type = placement_.kernel.type(result);
   const SharedTile& buffer = buffers_[plan_.buffer_of(o.operands[0])];
   const auto part = [&](const SharedView& view) {
-    return placement_.divided(result) ? view.column_part(values_.row_part(result), kGroupRows)
-                                      : view;
+    return placement_.divided(result)
+               ? view.column_part(values_.row_part(result), placement_.group_rows)
+               : view;
   };
   if (o.op == Op::slice) {
     const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);

@@ -185,18 +185,6 @@ void Placement::visit_rows(const Operation& o) {
           "use tiles of 64, 128, 192 or 256 rows; a block may reach beyond its dimension");
   }
   row_counts_.emplace(count, &o);
-  const auto& [other, first] =
-      count == row_counts_.begin()->first ? *row_counts_.rbegin() : *row_counts_.begin();
-  if (in_tensor_memory() && other != count) {
-    Diagnostic(o.where, "schedule: dot: " + std::to_string(count) + " rows, another product has " +
-                            std::to_string(other) + ", and in tensor memory all have the same")
-        .token("dot")
-        .note(first->where, "the other is")
-        .fix(result.shape[1] == other ? "compute the transpose, dot(b.T(), a.T()), which has " +
-                                            std::to_string(other) + " rows"
-                                      : "give all products of a kernel the same rows")
-        .raise();
-  }
   rows = std::max(rows, count);
 }
 
@@ -220,7 +208,8 @@ void Placement::visit_dot(const Operation& o) {
   wide = result.shape[1];
 }
 
-// A warpgroup has 64 rows of a product's results: two columns of them a register.
+// A warpgroup has 64 rows of a product's results: two columns of them a register. Of 128 rows a
+// thread has one.
 void Placement::check_registers(const Operation& o) const {
   const Type& result = kernel.type(o.results[0]);
   const std::int64_t columns = result.shape[1] / column_parts(o.results[0]);
@@ -233,12 +222,13 @@ void Placement::check_registers(const Operation& o) const {
         .raise();
   }
   const std::int64_t count = launch_registers(limits, ctas * threads);
-  const std::int64_t most =
-      2 * (count - kBesideResults) / limits.product_column_unit * limits.product_column_unit;
+  const std::int64_t of_register = 2 * kGroupRows / group_rows;
+  const std::int64_t most = of_register * (count - kBesideResults) / limits.product_column_unit *
+                            limits.product_column_unit;
   if (columns <= most) return;
   const std::string why = std::to_string(result.shape[0]) + " x " +
                           std::to_string(result.shape[1]) + " results take " +
-                          std::to_string(columns / 2) + " registers of a thread beside " +
+                          std::to_string(columns / of_register) + " registers of a thread beside " +
                           std::to_string(kBesideResults) + " others, and with ";
   const std::string has = std::to_string(count);
   if (ctas > 1) {

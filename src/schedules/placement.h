@@ -34,12 +34,14 @@ struct Source {
 // Where the tiles of a kernel lie, and how they are spread over warpgroups. Raises for a kernel
 // that does not fit.
 //
-// Each warpgroup has 64 rows of every tile that has as many rows as the products' results. Where
-// those are 64 and some have more columns than one warpgroup holds, or the kernel's schedule says
-// so, all warpgroups have the same rows, and the widest tiles are spread by columns. Where products
-// have different rows, those with the most are spread so that no two warpgroups have the same. Of
-// the others several warpgroups have the same rows, and a part of the columns each where nothing
-// but sums, stores and elementwise operations reads them, else all of them.
+// Each warpgroup has 64 rows of every tile that has as many rows as the products' results, or 128
+// of results in tensor memory where the kernel's schedule says so. Where there are no more than
+// these and some results have more columns than one warpgroup holds, or the schedule says so, all
+// warpgroups have the same rows, and the widest tiles are spread by columns. So they are where 128
+// rows are in tensor memory and nothing but sums and elementwise operations uses them. Where
+// products have different rows, those with the most are spread so that no two warpgroups have the
+// same. Of the others several warpgroups have the same rows, and a part of the columns each where
+// nothing but sums, stores and elementwise operations reads them, else all of them.
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   Source source_of(ir::ValueId value) const;
@@ -103,18 +105,21 @@ struct Placement {
   const MemoryOrder memory;
   const analysis::Extents extents;
   std::vector<const ir::Operation*> definitions;
-  const bool declares;    // whether the author says of tiles how they lie
-  bool agrees = false;    // whether warps have to agree on a condition that tiles decide
-  std::int64_t rows = 0;  // of the results of products, the most
-  std::int64_t wide = 0;  // columns of the tiles that are spread by columns; 0 where none are
-  int groups = 1;         // warpgroups
-  int ctas = 1;           // of a multiprocessor
+  const bool declares;          // whether the author says of tiles how they lie
+  bool agrees = false;          // whether warps have to agree on a condition that tiles decide
+  std::int64_t rows = 0;        // of the results of products, the most
+  std::int64_t wide = 0;        // columns of the tiles that are spread by columns; 0 where none are
+  int group_rows = kGroupRows;  // of a warpgroup
+  int groups = 1;               // warpgroups
+  int ctas = 1;                 // of a multiprocessor
 
  private:
   void visit_rows(const ir::Operation& dot);
   void visit_dot(const ir::Operation& dot);
   void divide();
   void divide_columns();
+  bool takes_whole_lanes() const;
+  bool takes_whole_columns() const;
   void check_registers(const ir::Operation& dot) const;
   void check_multiple(const ir::Operation& dot, const char* axis, std::int64_t size,
                       std::int64_t unit) const;

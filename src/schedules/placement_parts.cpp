@@ -13,13 +13,23 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
+namespace {
+
+constexpr int kWholeRows = 2 * kGroupRows;  // of a product that takes all lanes of tensor memory
+
+}  // namespace
+
 // What the schedule states, and the compiler's choice of the rest.
 void Placement::divide() {
   const Schedule& stated = kernel.schedule;
   ctas = stated.ctas.value_or(1);
-  const auto rows_groups = static_cast<int>(rows / kGroupRows);
+  const bool whole_rows = takes_whole_lanes();
+  const bool whole_columns = !whole_rows && takes_whole_columns();
+  if (whole_rows || whole_columns) group_rows = kWholeRows;
+  const auto rows_groups = static_cast<int>(rows / group_rows);
   const bool more_groups = rows == kGroupRows && stated.warpgroups.value_or(1) > 1;
-  const Partition usual = by_columns() || more_groups ? Partition::columns : Partition::rows;
+  const bool columns_suit = by_columns() || more_groups || whole_columns;
+  const Partition usual = columns_suit ? Partition::columns : Partition::rows;
   if (stated.partition.value_or(usual) == Partition::columns) return divide_columns();
   if (by_columns()) {
     refused("partition", stated.partition,
@@ -41,6 +51,59 @@ void Placement::divide() {
       .raise();
 }
 
+// Whether it is stated that a warpgroup has 128 rows, each in a lane of its own of tensor memory.
+bool Placement::takes_whole_lanes() const {
+  const Schedule& stated = kernel.schedule;
+  const bool whole = std::all_of(row_counts_.begin(), row_counts_.end(),
+                                 [](const auto& each) { return each.first % kWholeRows == 0; });
+  return in_tensor_memory() && whole && wide == 0 && stated.warpgroups.is_set() &&
+         stated.warpgroups.value() == rows / kWholeRows &&
+         stated.partition.value_or(Partition::rows) == Partition::rows;
+}
+
+// Whether warpgroups share the columns of products of 128 rows: that is stated, or two have half of
+// the columns each, and no operation minds. Products of 64 rows by each would take twice as long.
+bool Placement::takes_whole_columns() const {
+  const Schedule& stated = kernel.schedule;
+  if (!in_tensor_memory() || rows != kWholeRows || row_counts_.size() > 1 || wide != 0) {
+    return false;
+  }
+  if (stated.partition.is_set()) return stated.partition.value() == Partition::columns;
+  constexpr int kGroups = 2, kLeast = 64;  // columns of each, below which operands bound products
+  const std::int64_t own = widest_ / kGroups;
+  if (stated.warpgroups.value_or(kGroups) != kGroups || widest_ % kGroups != 0 || own < kLeast ||
+      own % limits.product_column_unit != 0 || declares || agrees) {
+    return false;
+  }
+  const auto is_wide = [&](ValueId value) {
+    const Type& type = kernel.type(value);
+    return type.is_tile() && type.shape.size() == 2 && type.shape[1] == widest_;
+  };
+  std::vector<bool> read(kernel.types.size(), false);  // by other than products
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot || o.op == Op::transpose || o.op == Op::slice) return;
+    for (const ValueId operand : o.operands) read[operand] = true;
+  });
+  const auto is_operand = [&](const Operation& o) {
+    return (o.op == Op::transpose || o.op == Op::slice) && source_of(o.results[0]).load;
+  };
+  bool fits = true;
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot) {
+      const Source a = source_of(o.operands[0]), b = source_of(o.operands[1]);
+      fits = fits && is_wide(o.results[0]) && a.load && a.columns != widest_ && b.load &&
+             (b.transposed || own % panel_columns(kernel.type(b.value)) == 0);
+      return;
+    }
+    const bool takes = !o.blocks.empty() || ir::info(o.op).elementwise() || o.op == Op::yield ||
+                       o.op == Op::load || o.op == Op::store || o.op == Op::splat ||
+                       (is_operand(o) && !read[o.results[0]]);
+    fits = fits && (takes || (std::none_of(o.operands.begin(), o.operands.end(), is_wide) &&
+                              std::none_of(o.results.begin(), o.results.end(), is_wide)));
+  });
+  return fits;
+}
+
 // All warpgroups have the rows of one product, and each a part of its columns.
 void Placement::divide_columns() {
   const Schedule& stated = kernel.schedule;
@@ -48,11 +111,11 @@ void Placement::divide_columns() {
     if (stated.partition.is_set()) refused("partition", stated.partition, why).fix(fix).raise();
     refused("warpgroups", stated.warpgroups, why).fix(fix).raise();
   };
-  if (rows != kGroupRows) {
+  if (rows != group_rows) {
     refuse("the products' results have " + std::to_string(rows) +
                " rows, and warpgroups that share columns all have the same " +
-               std::to_string(kGroupRows),
-           "state rows, or take blocks of " + std::to_string(kGroupRows) + " rows");
+               std::to_string(group_rows),
+           "state rows, or take blocks of " + std::to_string(group_rows) + " rows");
   }
   const std::int64_t least = (widest_ + limits.product_columns - 1) / limits.product_columns;
   wide = widest_;
@@ -124,7 +187,7 @@ bool Placement::has_rows(ValueId value) const {
 
 int Placement::row_parts(ValueId value) const {
   if (by_columns() || !has_rows(value)) return 1;
-  return static_cast<int>(kernel.type(value).shape[0] / kGroupRows);
+  return static_cast<int>(kernel.type(value).shape[0] / group_rows);
 }
 
 int Placement::column_parts(ValueId value) const {
@@ -157,7 +220,7 @@ void Placement::find_spread() {
   for (ValueId v = 0; v < spread_.size(); ++v) {
     const Type& type = kernel.type(v);
     spread_[v] = type.is_tile() && type.shape.size() == 2 && type.shape[0] < rows && has_rows(v) &&
-                 groups % (type.shape[0] / kGroupRows) == 0;
+                 groups % (type.shape[0] / group_rows) == 0;
   }
   bool changed = true;
   const auto drop = [&](ValueId value) {

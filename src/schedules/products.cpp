@@ -19,8 +19,8 @@ SharedView Products::shared_part(const Source& source) {
 SharedView Products::left(const Source& source, ValueId result) {
   const SharedView view = shared_part(source);
   const Index part = values_.row_part(result);
-  if (source.transposed) return view.column_part(part, kGroupRows).T();
-  return view.rows(part * kGroupRows, kGroupRows);
+  if (source.transposed) return view.column_part(part, placement_.group_rows).T();
+  return view.rows(part * placement_.group_rows, placement_.group_rows);
 }
 
 SharedView Products::right(const Source& source, ValueId result) {

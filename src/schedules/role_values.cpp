@@ -13,7 +13,7 @@ void RoleValues::begin_role(bool loading, const Index& group) {
 
 Type RoleValues::local(ValueId value) const {
   Type type = tile().type(value);
-  if (placement_.has_rows(value)) type.shape[0] = kGroupRows;
+  if (placement_.has_rows(value)) type.shape[0] = placement_.group_rows;
   if (const int parts = placement_.column_parts(value); parts > 1) type.shape[1] /= parts;
   return type;
 }
@@ -46,8 +46,10 @@ RoleValues::Part RoleValues::own_part(ValueId value) {
 
 TensorView RoleValues::view(const Operation& o, std::size_t first, const Part& part) {
   return Recording::view(o, first, [&](Block block, int axis) {
-    if (axis == 0 && part.row_parts > 0) block = block.part(row_part(part.row_parts), kGroupRows);
-    if (axis == 0 && part.of_warp) block = block.part(warp_index(), kWarpRows);
+    if (axis == 0 && part.row_parts > 0) {
+      block = block.part(row_part(part.row_parts), placement_.group_rows);
+    }
+    if (axis == 0 && part.of_warp) block = block.part(warp_index(), warp_rows());
     if (axis == 0 && part.rows > 0) block = block.part(part.run, part.rows);
     if (axis == 1 && part.columns > 0) block = block.part(part.piece, part.columns);
     return block;

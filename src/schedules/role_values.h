@@ -8,8 +8,6 @@
 
 namespace tilewright::schedules {
 
-inline constexpr int kWarpRows = 16;  // of a warpgroup's 64
-
 // What the values of the tile form are in the role that is being recorded: of a tile that
 // warpgroups share, the part of one.
 class RoleValues final : public Recording {
@@ -36,12 +34,13 @@ class RoleValues final : public Recording {
 
   // The part of a tile that one warpgroup has.
   ir::Type local(ir::ValueId value) const override;
-  // Which run of 64 rows this warpgroup has of so many, and which part of the tile's columns.
+  // Which run of rows this warpgroup has of so many, and which part of the tile's columns.
   Index row_part(int parts);
   Index row_part(ir::ValueId value) { return row_part(placement_.row_parts(value)); }
   Index column_part(ir::ValueId value);
   // Calls `body` where this warpgroup is the one that hands on its part of the tile.
   void when_owner(ir::ValueId value, const std::function<void()>& body, SourceLocation where);
+  int warp_rows() const { return placement_.group_rows / target::kGroupWarps; }
   // What of a tile this warpgroup has.
   Part own_part(ir::ValueId value);
   // The view that a load or store names, whose starts begin at operand `first`.

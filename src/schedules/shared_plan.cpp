@@ -214,7 +214,8 @@ void SharedPlan::plan_staging(const StagingSize& size) {
     std::set<std::size_t> taken;
     for (int i = 0; i < count; ++i) {
       staging.buffers.push_back(
-          buffer({"staging", type.dtype, placement_.groups * kGroupRows, staging.columns, o.where},
+          buffer({"staging", type.dtype, placement_.groups * placement_.group_rows, staging.columns,
+                  o.where},
                  taken));
       taken.insert(staging.buffers.back());
     }

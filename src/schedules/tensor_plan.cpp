@@ -151,10 +151,10 @@ void TensorPlan::find_results() {
   }
 }
 
-int TensorPlan::own_columns(const ir::Type& type) const {
-  const std::int64_t parts = type.shape[1] == placement_.wide ? placement_.groups : 1;
-  const auto columns =
-      static_cast<int>(type.shape[1] / parts * std::min(size_of(type.dtype), 4) / 4);
+int TensorPlan::own_columns(ValueId value) const {
+  const ir::Type& type = placement_.kernel.type(value);
+  const auto columns = static_cast<int>(type.shape[1] / placement_.column_parts(value) *
+                                        std::min(size_of(type.dtype), 4) / 4);
   return (columns + kColumnUnit - 1) / kColumnUnit * kColumnUnit;
 }
 
@@ -168,12 +168,10 @@ void TensorPlan::extend(ValueId value, int begin, int end) {
 int TensorPlan::end_of(ValueId value) const {
   const auto uses = uses_.find(value);
   if (uses == uses_.end() || uses->second.empty()) return block_ends_.at(defined_in_.at(value));
-  int first = position_, last = 0;
-  for (const Use& use : uses->second) {
-    first = std::min(first, positions_.at(use.by).begin);
-    last = std::max(last, positions_.at(use.by).end);
-  }
-  return stays(value) ? last : first;
+  // What takes it up has an end of its own.
+  int first = position_;
+  for (const Use& use : uses->second) first = std::min(first, positions_.at(use.by).begin);
+  return first;
 }
 
 void TensorPlan::find_places() {
@@ -186,7 +184,7 @@ void TensorPlan::find_places() {
     const ValueId result = dot->results[0];
     Place& place = results_.at(root(result));
     if (!place.made) place.made = dot;
-    place.columns = own_columns(placement_.kernel.type(result));
+    place.columns = own_columns(result);
     extend(result, positions_.at(dot).begin, positions_.at(dot).end);
     const Source a = placement_.source_of(dot->operands[0]),
                  b = placement_.source_of(dot->operands[1]);
@@ -195,7 +193,7 @@ void TensorPlan::find_places() {
     if (a.load || a.transposed) continue;
     const int end = stays(result) ? block_ends_.at(block_of_.at(dot)) : end_of(result);
     operands_[dot] = {{positions_.at(dot).begin, std::max(end, positions_.at(dot).end)},
-                      own_columns(placement_.kernel.type(dot->operands[0])),
+                      own_columns(dot->operands[0]),
                       0,
                       dot,
                       "a first operand",
@@ -235,20 +233,25 @@ void TensorPlan::place(std::vector<Place*> places) {
     placed.push_back(place);
     width_ = std::max(width_, place->first + place->columns);
   }
-  const int pairs = (placement_.groups + 1) / 2;
   const auto least = static_cast<int>(placement_.limits.least_tensor_columns);
-  total_ = std::max(least, static_cast<int>(std::bit_ceil(static_cast<unsigned>(pairs * width_))));
+  const auto all = static_cast<unsigned>(runs_of_columns() * width_);
+  total_ = std::max(least, static_cast<int>(std::bit_ceil(all)));
   check_capacity(places);
+}
+
+int TensorPlan::runs_of_columns() const {
+  return (placement_.groups + groups_of_columns() - 1) / groups_of_columns();
 }
 
 void TensorPlan::check_capacity(const std::vector<Place*>& places) const {
   const auto has = static_cast<int>(placement_.limits.tensor_columns) / placement_.ctas;
   if (total_ <= has) return;
-  const int pairs = (placement_.groups + 1) / 2;
-  const std::string why = "products take " + std::to_string(pairs * width_) +
-                          " columns of tensor memory, " +
-                          (pairs > 1 ? std::to_string(width_) + " for each two warpgroups, " : "") +
-                          "and a CTA has " + std::to_string(has);
+  const int runs = runs_of_columns();
+  const char* const each =
+      groups_of_columns() > 1 ? " for each two warpgroups, " : " for each warpgroup, ";
+  const std::string why =
+      "products take " + std::to_string(runs * width_) + " columns of tensor memory, " +
+      (runs > 1 ? std::to_string(width_) + each : "") + "and a CTA has " + std::to_string(has);
   const auto explain = [&](Diagnostic error) {
     for (const Place* place : places) {
       error.note(place->made->where, std::to_string(place->columns) + " columns, from " +
@@ -268,10 +271,8 @@ void TensorPlan::check_capacity(const std::vector<Place*>& places) const {
 }
 
 TensorPlan::Columns TensorPlan::result(ValueId value) const {
-  const Place& place = results_.at(root(value));
-  const auto parts =
-      placement_.kernel.type(value).shape[1] == placement_.wide ? placement_.groups : 1;
-  return {place.first, static_cast<int>(placement_.kernel.type(value).shape[1]) / parts};
+  const auto columns = static_cast<int>(placement_.kernel.type(value).shape[1]);
+  return {results_.at(root(value)).first, columns / placement_.column_parts(value)};
 }
 
 bool TensorPlan::is_mixed(ValueId value) const { return results_.at(root(value)).kinds.size() > 1; }

@@ -11,8 +11,8 @@
 namespace tilewright::schedules {
 
 // Which columns of tensor memory the products of each warpgroup take: for their results, and for
-// operands that are computed. Those that are never needed at once share columns. Two warpgroups
-// have the same columns, each half of the lanes.
+// operands that are computed. Those that are never needed at once share columns. Of products of 64
+// rows two warpgroups have the same columns, each half of the lanes.
 //
 // A result that only other products add to stays there: along products of a block, and through
 // loops that carry it. Any other is loaded into registers where something first reads it.
@@ -27,8 +27,8 @@ class TensorPlan {
 
   // Of the CTA.
   int columns() const { return total_; }
-  // Where those of a warpgroup begin.
-  int first_of(int group) const { return group / 2 * width_; }
+  // Warpgroups that have the same columns: each of products of 64 rows has half of the lanes.
+  int groups_of_columns() const { return 2 * kGroupRows / placement_.group_rows; }
   int width() const { return width_; }
 
   // Whether the value is made in tensor memory: a product's, or carried there.
@@ -79,10 +79,11 @@ class TensorPlan {
   ir::ValueId root(ir::ValueId value) const;
   void extend(ir::ValueId value, int begin, int end);
   int end_of(ir::ValueId value) const;
-  int own_columns(const ir::Type& type) const;
+  int own_columns(ir::ValueId value) const;
   void find_results();
   void find_places();
   void place(std::vector<Place*> places);
+  int runs_of_columns() const;
   void check_capacity(const std::vector<Place*>& places) const;
 
   const Placement& placement_;

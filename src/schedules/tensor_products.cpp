@@ -10,9 +10,9 @@
 namespace tilewright::schedules {
 namespace {
 
-// Columns of a result that is added to what registers hold: of more there are not registers for
-// both, and the sum is brought to tensor memory before.
-constexpr int kMostAdded = 128;
+// Registers of a result that is added to what others hold: of more there are not enough for both,
+// and the sum is brought to tensor memory before.
+constexpr int kMostAdded = 64;
 
 }  // namespace
 
@@ -58,7 +58,9 @@ void ProductsInTensorMemory::begin_role(std::optional<NamedBarrier>& all) {
   all->sync();
   const TensorColumns taken = memory_->attach(where);
   const Index group = values_.group();
-  own_ = taken.columns(group / 2 * places_.width(), places_.width()).half(group % 2);
+  const int sharing = places_.groups_of_columns();
+  own_ = taken.columns(group / sharing * places_.width(), places_.width());
+  if (sharing > 1) own_ = own_->half(group % sharing);
   for (auto& [dot, each] : completions_) {
     each.phase = std::make_unique<Cell<Index>>(Index(0, dot->where), dot->where);
   }
@@ -106,7 +108,8 @@ void ProductsInTensorMemory::issue(const Operation& o) {
   const ValueId sum = o.operands.size() > 2 ? o.operands[2] : ir::kNoValue;
   const bool in_place = sum != ir::kNoValue && places_.stays(sum);
   const bool brought =
-      sum != ir::kNoValue && !in_place && (places_.stays(result) || to.count() > kMostAdded);
+      sum != ir::kNoValue && !in_place &&
+      (places_.stays(result) || to.count() / places_.groups_of_columns() > kMostAdded);
   if (brought) store(to, values_[sum], o.where);
   if (in_place && places_.is_mixed(result)) finish_all(o.where);
   std::optional<TensorColumns> operand;

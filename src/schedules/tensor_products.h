@@ -14,9 +14,10 @@
 namespace tilewright::schedules {
 
 // Products whose results are in tensor memory (TensorPlan says where). Each warpgroup has products
-// of 64 rows of its own, which one thread of its first warp issues. An operand in registers is
-// stored to tensor memory first. A result that registers need is loaded once its product's barrier
-// is complete. What it adds to in registers is added then, or brought to tensor memory before.
+// of its own, of 64 or 128 rows, which one thread of its first warp issues. An operand in registers
+// is stored to tensor memory first. A result that registers need is loaded once its product's
+// barrier is complete. What it adds to in registers is added then, or brought to tensor memory
+// before.
 class ProductsInTensorMemory final : public Products {
  public:
   ProductsInTensorMemory(const Placement& placement, const SharedPlan& plan, RoleValues& values,

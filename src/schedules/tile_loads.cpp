@@ -69,10 +69,10 @@ void TileLoads::load(const Operation& o) {
   }
   slots_.insert_or_assign(result, std::make_unique<Slot>(ring.consume(o.where)));
   if (!placement_.in_registers(result)) return;
-  const SharedView rows =
-      placement_.row_in_ring(o)
-          ? stage(result).first_row()
-          : stage(result).rows(values_.row_part(result) * kGroupRows, kGroupRows);
+  const SharedView rows = placement_.row_in_ring(o)
+                              ? stage(result).first_row()
+                              : stage(result).rows(values_.row_part(result) * placement_.group_rows,
+                                                   placement_.group_rows);
   values_[result] = values_.id(tilewright::load(rows, o.where));
   read_.push_back(result);
 }

@@ -31,7 +31,7 @@ void TileStores::turned(const Operation& o) {
         tracer.emit(Op::transpose, {values_[turn.operands[0]]}, type, turn.attributes, o.where);
     RoleValues::Part part;
     if (placement_.divided(turn.operands[0])) {
-      part.columns = kGroupRows;
+      part.columns = placement_.group_rows;
       part.piece = values_.row_part(turn.operands[0]);
     }
     write(o, values_.view(o, 2, part), Tile(tracer.handle(tile)));
@@ -66,16 +66,18 @@ void TileStores::staged(const Operation& o, const SharedPlan::Staging& plan) {
     const SharedTile& buffer = buffers_[plan.buffers[piece % plan.buffers.size()]];
     bulk_wait_read(plan.in_flight, o.where);
     warp_sync(o.where);
-    tilewright::store(buffer.rows(values_.group() * kGroupRows, kGroupRows),
+    tilewright::store(buffer.rows(values_.group() * placement_.group_rows, placement_.group_rows),
                       by_rows(columns(o.operands[1], piece * plan.columns, plan.columns, o), o),
                       o.where);
     fence_proxy_async(o.where);
     warp_sync(o.where);
     // Each warp sends its own rows: it waits for no other.
     const Index place = by_columns ? values_.group() * plan.pieces + piece : Index(piece);
-    tma_store(values_.view(o, 2, {parts, true, plan.columns, place}),
-              buffer.rows(values_.group() * kGroupRows + warp_index() * kWarpRows, kWarpRows),
-              o.where);
+    tma_store(
+        values_.view(o, 2, {parts, true, plan.columns, place}),
+        buffer.rows(values_.group() * placement_.group_rows + warp_index() * values_.warp_rows(),
+                    values_.warp_rows()),
+        o.where);
     bulk_commit(o.where);
   }
 }
@@ -90,10 +92,10 @@ Tile TileStores::by_rows(const Tile& tile, const Operation& o) const {
 Tile TileStores::columns(ValueId value, int first, int count, const Operation& o) {
   const Operation* made = placement_.definitions[value];
   if (!made || made->op != Op::cast || !values_.known(made->operands[0])) {
-    return values_.tile(value).slice({0, first}, {kGroupRows, count}, o.where);
+    return values_.tile(value).slice({0, first}, {placement_.group_rows, count}, o.where);
   }
   return values_.tile(made->operands[0])
-      .slice({0, first}, {kGroupRows, count}, o.where)
+      .slice({0, first}, {placement_.group_rows, count}, o.where)
       .cast(placement_.kernel.type(value).dtype, o.where);
 }
 

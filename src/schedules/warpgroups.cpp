@@ -376,9 +376,9 @@ class LoadAndMath final : public Retracer {
     const Type type = values_.local(o.results[0]);
     ValueId value = tracer_.emit(Op::iota, {}, type, o.attributes, o.where);
     if (o.attributes.integer(Key::axis) == 0 && placement_.has_rows(o.results[0])) {
-      value =
-          tracer_.emit(Op::add, {value, values_.id(values_.row_part(o.results[0]) * kGroupRows)},
-                       type, {}, o.where);
+      value = tracer_.emit(
+          Op::add, {value, values_.id(values_.row_part(o.results[0]) * placement_.group_rows)},
+          type, {}, o.where);
     }
     values_[o.results[0]] = value;
   }
@@ -386,9 +386,9 @@ class LoadAndMath final : public Retracer {
   void own_row(const Operation& o) {
     const bool divided = !values_.loading() && !placement_.by_columns();
     const std::int64_t all = o.op == Op::own_first ? 0 : o.attributes.integer(Key::count);
-    const int own = o.op == Op::own_first ? 0 : kGroupRows;
+    const int own = o.op == Op::own_first ? 0 : placement_.group_rows;
     values_[o.results[0]] =
-        divided ? values_.id(values_.group() * kGroupRows + own)
+        divided ? values_.id(values_.group() * placement_.group_rows + own)
                 : tracer_.number(static_cast<double>(all), DType::i32, "own_row", o.where);
   }
 

@@ -315,8 +315,10 @@ void TileEvaluator<Real>::vary(Value& result, std::int64_t terms) {
     const double most =
         unit_roundoff(result.type().dtype) +
         (terms > 1 ? unit_roundoff(DType::f32) * std::sqrt(static_cast<double>(terms)) : 0);
-    for (std::int64_t i = 0; i < result.type().elements(); ++i) {
-      result.template data<double>()[i] *= 1 + most * (2 * rounding_.uniform() - 1);
+    double* const numbers = result.template data<double>();
+    const std::int64_t count = result.type().elements();
+    for (std::int64_t i = 0; i < count; ++i) {
+      numbers[i] *= 1 + most * (2 * rounding_.uniform() - 1);
     }
   }
 }

@@ -127,7 +127,8 @@ Target sm_90a() {
   t.schedules = {"warpgroups", "rows"};
   t.lowering = {"contract_fma", "eliminate_products", "sink_partial_sums", "sink_partial_maxima",
                 "eliminate_common_sums", "convert_layouts", "assign_layouts", "share_reductions",
-                "check_divergence", "count_waits", "bufferise", "allocate_shared",
+                "check_pair_loads", "check_divergence", "count_waits", "bufferise",
+                "allocate_shared",
                 // Addresses are scalars now.
                 "simplify_addresses", "eliminate_common_addresses", "hoist_addresses",
                 "eliminate_common_hoisted_addresses", "eliminate_dead_addresses",

@@ -213,6 +213,26 @@ TEST(CheckGradients, AGradientOfAnotherShapeIsNamed) {
   EXPECT_THAT(error, HasSubstr("16"));
 }
 
+TEST(CheckGradients, AnIntegerHasNoGradient) {
+  const auto declared = [](const char* name, const char* of_number, bool is_forward) {
+    Kernel kernel(name);
+    const Dim count = kernel.dim("rows");
+    kernel.in("X", bf16, {count, kIn});
+    if (is_forward) kernel.in("N", i32, {count});
+    if (is_forward) kernel.out("Y", bf16, {count, kIn});
+    if (!is_forward) kernel.in("dY", bf16, {count, kIn});
+    if (!is_forward) kernel.out("dX", bf16, {count, kIn});
+    if (!is_forward) kernel.out(of_number, i32, {count});
+    kernel.grid(1);
+    return kernel;
+  };
+  EXPECT_THAT(error_of([&] {
+                check_gradients(declared("moved", "N", true),
+                                declared("moved_backward", "dN", false), rows(20));
+              }),
+              HasSubstr("output dN is no gradient of an input of moved"));
+}
+
 TEST(CheckGradients, ABackwardPassWithoutALossIsNone) {
   const std::string error = error_of([&] {
     Kernel kernel("no_backward");
@@ -427,6 +447,8 @@ TEST(CheckGradients, ProgramsOfOtherThanTileLevelKernelsInTurnAreRefused) {
   EXPECT_THAT(error_of([&] {
                 check_gradients(program(explicit_level, false), linear_backward(), rows(20));
               }),
+              HasSubstr("explicit_level is written at the explicit level"));
+  EXPECT_THAT(error_of([&] { check_gradients(linear_forward(), explicit_level, rows(20)); }),
               HasSubstr("explicit_level is written at the explicit level"));
 }
 

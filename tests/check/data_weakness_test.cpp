@@ -27,6 +27,7 @@ TEST(DataWeaknessTest, OrdinaryDataHasNone) {
   EXPECT_THAT(found(table({3, 1, 0, 2})), IsEmpty());
   EXPECT_THAT(found(HostTensor::zeros(f32, {1})), IsEmpty());  // a scale
   EXPECT_THAT(found(HostTensor::zeros(f32, {0, 4})), IsEmpty());
+  EXPECT_THAT(found(HostTensor::random_normal(f32, {1, 8}, 1)), IsEmpty());  // of one batch
 }
 
 // Row 20 of the faults that reviewers found: a test with a shuffled table, whose table silently

@@ -381,6 +381,28 @@ TEST(FaultProof, LeavesOutSizesInWhichAQuotientIsTheSame) {
   EXPECT_EQ(verdicts("n=48", {}, {"n=16032"}), std::pair(true, false));
 }
 
+// Another divisor of the first makes no difference in this size, and 1 - 1 divides nothing.
+TEST(FaultProof, FindsWhatDividesByZero) {
+  Kernel kernel("zero");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", bf16, {n, 32}), C = kernel.out("C", bf16, {n, 32});
+  kernel.ctas(ceil_div(n, 16));
+  kernel.roles({role("math", warps(1), registers(64), [&] {
+    const Index group = cta_index() / 1000;
+    store(C(n.block(cta_index(), 16), all), load(X(n.block(cta_index() / (1 - group), 16), all)));
+  })});
+  int refused = 0;
+  for (const MutantResult& result : of_kind(36, kernel, {"n=48"}, {})) {
+    EXPECT_EQ(result.verdict, Verdict::caught) << text_of(result);
+    if (result.fault.kind != "refused") continue;
+    EXPECT_TRUE(result.right_class);
+    EXPECT_EQ(result.shown_by, "its result is one more");
+    EXPECT_NE(result.fault.message.find("is divided by zero"), std::string::npos);
+    ++refused;
+  }
+  EXPECT_EQ(refused, 1);
+}
+
 // A loop that begins a turn early does nothing in it, and one that begins late leaves out a block.
 TEST(FaultProof, ChangesADivisorTheOtherWayWhereOneDoesNoHarm) {
   Kernel kernel("early");
@@ -602,6 +624,23 @@ TEST(FaultProof, LengthsOfGradientsDiffer) {
     }
     EXPECT_GT(fewer, 0);
     EXPECT_GT(more, 0);
+  }
+}
+
+// Its kernels have one dim for both, since each rank's queries are as many as its keys.
+TEST(FaultProof, LengthsOfOneDimAreTheSame) {
+  for (const char* name : {"ring_attention", "ring_attention_backward"}) {
+    for (const Sizes which : {Sizes::usual, Sizes::further, Sizes::candidates}) {
+      for (const std::vector<std::string>& sizes :
+           sizes_of_program(name, {"schedule=sm90", "causal=true"}, which)) {
+        std::set<std::string> lengths;
+        for (const std::string& size : sizes) {
+          if (size.rfind("queries=", 0) == 0) lengths.insert(size.substr(8));
+          if (size.rfind("keys=", 0) == 0) lengths.insert(size.substr(5));
+        }
+        EXPECT_EQ(lengths.size(), 1u) << name;
+      }
+    }
   }
 }
 

@@ -89,15 +89,14 @@ TEST(PtxFile, FaultsAreFound) {
   EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "[3]", "[4]"))), "out_of_bounds");
   EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"shared\": 64", "\"shared\": 8"))),
             "out_of_bounds");
-  EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "{\"i32\": 128},", ""))), "launch");
-  EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"block\": [128]", "\"block\": [256]"))),
-            "launch");
-  for (const char* extents : {"[2147483647, 2147483647, 4]", "[1048576]"}) {
-    const std::string grid = std::string("\"grid\": ") + extents;
-    EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"grid\": [3]", grid))), "launch");
-    const std::string block = std::string("\"block\": ") + extents;
-    EXPECT_EQ(fault_of(run(kNeighbours, replaced(kLaunch, "\"block\": [128]", block))), "launch");
-  }
+}
+
+TEST(PtxFile, EndsAfterSoManyInstructions) {
+  const ptx::Module module = ptx::parse(kNeighbours, "neighbours.ptx");
+  const PtxRun ended = run_ptx(module, read_ptx_launch(kLaunch, "l.json", 1), 0, 20);
+  ASSERT_EQ(ended.report.faults.size(), 1u);
+  EXPECT_EQ(ended.report.faults[0].kind, "hang");
+  EXPECT_THAT(ended.report.faults[0].message, HasSubstr("more than 20 instructions"));
 }
 
 TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
@@ -126,6 +125,18 @@ TEST(PtxFile, LaunchesThatMakeNoSenseAreRefused) {
                                         {"tensor": "y", "dtype": "i64", "shape": [536870912]}]})"),
               HasSubstr("with tensor y the tensors have 4294967297 bytes"));
   EXPECT_THAT(refusal(R"({"kernel": "other"})"), HasSubstr("one of neighbours"));
+  EXPECT_THAT(refusal(R"({"grid": [1], "block": [32], "grid": [2]})"),
+              HasSubstr("l.json: \"grid\" is there twice"));
+  EXPECT_THAT(refusal(replaced(kLaunch, "{\"i32\": 128},", "")),
+              HasSubstr("neighbours has 3 parameters, and 2 are given"));
+  EXPECT_THAT(refusal(replaced(kLaunch, "\"block\": [128]", "\"block\": [256]")),
+              HasSubstr("256 threads a CTA"));
+  for (const char* extents : {"[2147483647, 2147483647, 4]", "[1048576]"}) {
+    const std::string grid = std::string("\"grid\": ") + extents;
+    EXPECT_THAT(refusal(replaced(kLaunch, "\"grid\": [3]", grid)), HasSubstr("a grid of more"));
+    const std::string block = std::string("\"block\": ") + extents;
+    EXPECT_THAT(refusal(replaced(kLaunch, "\"block\": [128]", block)), HasSubstr("threads a CTA"));
+  }
   EXPECT_THAT(refusal(R"({"arguments": [{"tensor": "x", "dtype": "f32", "shape": [1],
                                          "values": 3}]})"),
               HasSubstr("values of x are 3"));

@@ -43,19 +43,22 @@ void wait_until_there(const std::string& path) {
   while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// Each key is a file.
+// Each key is a file. Who asks for one without having waited for it finds what happens to be there.
 KeyValueStore store_in(const std::string& folder) {
   KeyValueStore store;
+  const auto waited = std::make_shared<std::string>();
   store.set = [folder](const std::string& key, const std::string& value) {
     std::ofstream(folder + "/new") << value;
     std::filesystem::rename(folder + "/new", folder + "/" + key);
   };
-  store.get = [folder](const std::string& key) {
+  store.get = [folder, waited](const std::string& key) {
+    if (*waited != key) return std::string("nothing");
     std::ifstream file(folder + "/" + key);
     return std::string(std::istreambuf_iterator<char>(file), {});
   };
-  store.wait = [folder](const std::string& key, std::chrono::milliseconds) {
+  store.wait = [folder, waited](const std::string& key, std::chrono::milliseconds) {
     wait_until_there(folder + "/" + key);
+    *waited = key;
   };
   return store;
 }
@@ -216,6 +219,20 @@ TEST(Rendezvous, AnotherTokenIsTurnedAwayAndTheOthersMeet) {
   EXPECT_EQ(one->said(0), "1: 0 1");
 }
 
+TEST(Rendezvous, WhoHasWaitedInVainIsToldOfAnotherToken) {
+  const int port = free_port();
+  const auto join = [=](int rank, const char* token) {
+    GroupOptions options = rank_of(rank, 2);
+    options.patience = kShortPatience;
+    Group(Rendezvous::socket("127.0.0.1", port, token), options);
+  };
+  Processes ranks(2, [&](int rank, const Voice&) { join(rank, rank == 0 ? "one" : "two"); });
+  EXPECT_THAT(ranks.said(1), HasSubstr("rank 1 has another token than rank 0"));
+  EXPECT_THAT(ranks.said(0), AllOf(HasSubstr("rank 1 of 2 did not come within"),
+                                   HasSubstr("called itself rank 1 had another token"),
+                                   HasSubstr("fix: the same token in all ranks")));
+}
+
 TEST(Rendezvous, AnotherSizeEndsTheJob) {
   const FileRanks job;
   Processes ranks(2, [&](int rank, const Voice&) { job.join(rank, rank == 0 ? 2 : 4); });
@@ -331,21 +348,24 @@ TEST(Rendezvous, AnotherTokenIsTurnedAwayAtTheEntrance) {
   const distributed::Lobby lobby{2, kPatience, distributed::Clock::now() + kPatience};
   distributed::Meeting meeting{{distributed::introduce(0), distributed::introduce(1)}, "a word"};
   const distributed::Entrance entrance(meeting.members[0], "");
-  const auto call = [&](const char* token) {
+  const auto call = [&](const std::vector<std::string>& words) {
     std::string why;
     FileDescriptor connection =
         distributed::connect_to(meeting.members[0].local, lobby.deadline, why);
-    distributed::send_frame(connection, Frame::Kind::hello, distributed::pack({token, "1"}),
+    distributed::send_frame(connection, Frame::Kind::hello, distributed::pack(words),
                             lobby.deadline);
     return connection;
   };
-  const FileDescriptor right = call("a word"), wrong = call("another word");
+  const FileDescriptor right = call({"a word", "1"}), wrong = call({"another word", "1"}),
+                       longer = call({"a word", "0", "1"});
   const std::vector<FileDescriptor> connections = entrance.connect(meeting, 0, lobby);
   distributed::send_frame(connections[1], Frame::Kind::message, "hello", lobby.deadline);
   std::string why;
   EXPECT_TRUE(distributed::receive_frame(right, lobby.deadline, why)) << why;
-  EXPECT_FALSE(distributed::receive_frame(wrong, lobby.deadline, why));
-  EXPECT_EQ(why, "the connection ended");
+  for (const FileDescriptor* other : {&wrong, &longer}) {
+    EXPECT_FALSE(distributed::receive_frame(*other, lobby.deadline, why));
+    EXPECT_EQ(why, "the connection ended");
+  }
 }
 
 TEST(Rendezvous, FramesOfNoKindAreForeign) {
@@ -408,6 +428,15 @@ TEST(Rendezvous, WhatIsNoRankIsRefused) {
                         [] { Rendezvous::socket("127.0.0.1", 0, "a word"); });
   runtime::expect_error(ErrorKind::usage, {"without a token"},
                         [] { Rendezvous::socket("127.0.0.1", 1, ""); });
+  for (const auto& take : std::vector<std::function<void(KeyValueStore&)>>{
+           [](KeyValueStore& store) { store.set = nullptr; },
+           [](KeyValueStore& store) { store.get = nullptr; },
+           [](KeyValueStore& store) { store.wait = nullptr; }}) {
+    KeyValueStore store = store_in(".");
+    take(store);
+    runtime::expect_error(ErrorKind::usage, {"a store without set, get or wait"},
+                          [&] { Rendezvous::store(store, "key"); });
+  }
 }
 
 }  // namespace

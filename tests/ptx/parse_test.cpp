@@ -36,6 +36,8 @@ TEST(PtxParse, ErrorsNameTheLine) {
   EXPECT_THAT(refusal(".odd x;"), HasSubstr(".odd is no directive"));
   EXPECT_THAT(refusal(".reg .b32 %x<99999999>;"), HasSubstr("more than"));
   EXPECT_THAT(refusal("call f;"), HasSubstr("not known"));
+  EXPECT_THAT(refusal("wgmma.mma_async.sync.aligned.m64n8.f32.bf16.bf16 {%r0}, %rd0, %rd0, 1;"),
+              HasSubstr("m64n8 of wgmma"));
 }
 
 TEST(PtxParse, CutTextIsRefusedAndNotRead) {

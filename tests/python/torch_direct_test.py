@@ -1,7 +1,8 @@
 """Calls of tilewright.torch.attention that go to the kernels without PyTorch's dispatcher: the same
 results, and only where nobody else has a part in them. And which kernel a call takes."""
 
-import functools
+import contextlib
+import sys
 import threading
 import types
 import unittest
@@ -45,15 +46,42 @@ class Seen(TorchDispatchMode):
         return function(*arguments, **(named or {}))
 
 
-class Direct(unittest.TestCase):
+class Ways(unittest.TestCase):
+    """Calls by ctypes; those of the library's own are in classes of their own."""
+
+    in_c = False
+
     def setUp(self):
         _direct.forget()
+        if self.in_c and not _direct._functions():
+            self.skipTest("PyTorch describes no tensors in C")
+        if not self.in_c:
+            for name, value in (("_in_c", ()), ("call", _direct._in_python)):
+                patch = mock.patch.object(_direct, name, value)
+                patch.start()
+                self.addCleanup(patch.stop)
+
+    @contextlib.contextmanager
+    def counted(self):
+        """A list of what calls without the dispatcher give."""
+        call, results = _direct.call, []
+
+        def counted(*given):
+            found = call(*given)
+            if found is not None:
+                results.append(found)
+            return found
+
+        with mock.patch.object(_direct, "call", counted):
+            yield results
 
     def runs(self, *given, **how):
         """What attention gives, and how many runs it made without the dispatcher."""
-        run = _attention._Direct.run
-        with mock.patch.object(_attention._Direct, "run", autospec=True, side_effect=run) as seen:
-            return attention(*given, **how), seen.call_count
+        with self.counted() as found:
+            return attention(*given, **how), len(found)
+
+
+class Direct(Ways):
 
     def test_the_second_call_is_direct_and_the_same(self):
         for layout in ("bshd", "bhsd"):
@@ -76,7 +104,8 @@ class Direct(unittest.TestCase):
         for how in ({}, {"return_lse": True}):
             with mock.patch.object(torch, "empty_like", side_effect=torch.empty_like) as allocated:
                 ours = attention(*given, **how)
-            self.assertEqual(allocated.call_count, 2 if how else 1)
+            if not self.in_c:
+                self.assertEqual(allocated.call_count, 2 if how else 1)
         self.assertTrue(torch.equal(ours[0], wanted) and torch.equal(ours[1], lse))
         others = attention(*given, return_lse=True)[1]
         self.assertNotEqual(others.data_ptr(), ours[1].data_ptr())
@@ -109,11 +138,11 @@ class Direct(unittest.TestCase):
             self.assertTrue(torch.equal(ours, wanted), how)
 
     def test_few_calls_are_remembered(self):
+        q, k, v = operands()
         with mock.patch.object(_direct, "MOST_CALLS", 3):
-            for keys in range(1, 9):
-                q, k, v = operands()
-                attention(q, k[:, :keys], v[:, :keys])
-                self.assertLessEqual(len(_direct._made.__dict__), 3)
+            for keys, wanted in ((1, 0), (2, 0), (3, 0), (1, 1), (4, 0), (1, 0)):
+                _, direct = self.runs(q, k[:, :keys], v[:, :keys])
+                self.assertEqual(direct, wanted, keys)
 
     def test_gradients(self):
         for layout in ("bshd", "bhsd"):
@@ -184,8 +213,7 @@ class Direct(unittest.TestCase):
             with self.assertRaises(RuntimeError):
                 attention(other, k, v)
         self.assertTrue(torch.equal(self.runs(q, k, v)[0], wanted))
-        seen = []
-        with mock.patch.object(_attention._Direct, "run", side_effect=seen.append):
+        with self.counted() as seen:
             for transform in (torch.func.vmap, torch.func.functionalize):
                 try:
                     transform(lambda q: attention(q, k, v))(q)
@@ -195,19 +223,57 @@ class Direct(unittest.TestCase):
 
     def test_on_a_gpu_rows_begin_at_multiples_of_16_bytes(self):
         given = operands()
-        with mock.patch.object(torch.Tensor, "is_cuda", True), \
-                mock.patch.object(_direct, "call_of"):
-            made = _attention._Direct(*given, (False, 0, 0.0, 0.0), "bshd", None)
-        made._call.place.side_effect = lambda tensors: functools.reduce(
-            int.__or__, (tensor.data_ptr() for tensor in tensors))
-        made.run(*given)
-        for number, tensor in enumerate(given):
-            moved = list(given)
-            moved[number] = tensor.new_empty(tensor.numel() + 1)[1:].view(tensor.shape)
-            self.assertRaises(_direct.Elsewhere, made.run, *moved)
-        made._device = 1
+        make = _direct.Direct.__init__
+
+        def as_on_a_gpu(made, *arguments):
+            make(made, *arguments)
+            made._misaligned = 15
+
+        wanted = attention(*given)
+        _direct.forget()
+        with mock.patch.object(_direct.Direct, "__init__", as_on_a_gpu):
+            attention(*given)
+            self.assertEqual(self.runs(*given)[1], 1)
+            for number, tensor in enumerate(given):
+                moved = list(given)
+                moved[number] = tensor.new_empty(tensor.numel() + 1)[1:].view(tensor.shape)
+                moved[number].copy_(tensor)
+                out, direct = self.runs(*moved)
+                self.assertEqual(direct, 0)
+                self.assertTrue(torch.equal(out, wanted))
+
+    def test_tensors_of_a_gpu_that_is_not_the_current_one(self):
+        tensor = mock.Mock(get_device=lambda: 1)
         with mock.patch.object(torch._C, "_cuda_getDevice", create=True, return_value=0):
-            self.assertRaises(_direct.Elsewhere, made.run, *given)
+            self.assertRaises(_direct.Elsewhere, _direct.stream_of, tensor)
+
+    def test_in_a_capture_nothing_is_remembered(self):
+        given = operands()
+        with mock.patch.object(_direct, "stream_of", lambda tensor: 7), \
+                mock.patch.object(torch.cuda, "is_current_stream_capturing", lambda: True):
+            attention(*given)
+        self.assertEqual(self.runs(*given)[1], 0)
+        self.assertEqual(self.runs(*given)[1], 1)
+
+    def test_an_error_of_the_kernel_is_raised(self):
+        given = operands()
+        kernels = []
+        make = _run.Kernel
+
+        def remembered(*how, **options):
+            kernels.append(make(*how, **options))
+            return kernels[-1]
+
+        with mock.patch.object(_run, "Kernel", remembered), \
+                mock.patch.dict(_run._kernels, clear=True):
+            _run._calls.__dict__.clear()
+            attention(*given)
+        self.assertEqual(self.runs(*given)[1], 1)
+        kernels[0].close()
+        with self.assertRaisesRegex(TilewrightError, "kernel") as raised:
+            attention(*given)
+        self.assertEqual(raised.exception.status, 2)
+        _run._calls.__dict__.clear()
 
     def test_what_a_kernel_takes_in_place(self):
         rows = normal(4, 24)
@@ -236,9 +302,9 @@ def pages(*shape, dtype=torch.float32):
             *(normal(6, 16, *shape, seed=seed).to(dtype) for seed in (1, 2)))
 
 
-class DirectPaged(unittest.TestCase):
+class DirectPaged(Ways):
     def setUp(self):
-        _direct.forget()
+        super().setUp()
         torch.use_deterministic_algorithms(True)  # what memory holds before is NaN then
         self.addCleanup(torch.use_deterministic_algorithms, False)
 
@@ -260,14 +326,12 @@ class DirectPaged(unittest.TestCase):
         other = torch.tensor([1, 32, 0], dtype=torch.int32)
         wanted = [call(-q, other, return_lse=True) for call in self.kinds()]
         _direct.forget()
-        run, made = _paged._Direct.run, mock.patch.object(_paged._Direct, "run", autospec=True)
         for number, (call, right) in enumerate(zip(self.kinds(), wanted)):
-            with self.subTest(number), made as direct:
-                direct.side_effect = run
+            with self.subTest(number), self.counted() as direct:
                 call(q, lengths)
-                self.assertEqual(direct.call_count, 0)
+                self.assertEqual(len(direct), 0)
                 out, lse = call(-q, other, return_lse=True)
-                self.assertEqual(direct.call_count, 1)
+                self.assertEqual(len(direct), 1)
                 self.assertTrue(torch.equal(out, right[0]) and torch.equal(lse, right[1]))
                 self.assertEqual(out.shape[:2], q.shape[:2])
                 self.assertTrue(torch.equal(call(-q, other), out))
@@ -290,19 +354,65 @@ class DirectPaged(unittest.TestCase):
             out = attention_paged(q, k, v, table, lengths)
             self.assertTrue(torch.equal(out, attention_paged(q.contiguous(), k, v, table, lengths)))
 
-    def test_offsets_are_kept_for_each_stream_and_not_by_a_capture(self):
+    def test_offsets_are_kept_for_each_stream(self):
         host = torch.device("cpu")
-        with mock.patch.dict(_paged._offsets, clear=True), \
-                mock.patch.object(torch.cuda, "is_current_stream_capturing") as capturing:
-            capturing.return_value = True
-            first = _paged._offsets_for(7, host, 3, 2)
-            self.assertEqual(first.tolist(), [0, 2, 4, 6])
-            self.assertEqual(len(_paged._offsets), 0)
-            capturing.return_value = False
-            kept = _paged._offsets_for(7, host, 3, 2)
-            self.assertIs(_paged._offsets_for(7, host, 3, 2), kept)
+        with mock.patch.dict(_paged._offsets, clear=True):
+            kept = _paged._kept_offsets(7, host, 3, 2)
+            self.assertEqual(kept.tolist(), [0, 2, 4, 6])
+            self.assertIs(_paged._kept_offsets(7, host, 3, 2), kept)
             for other in ((8, host, 3, 2), (7, host, 2, 2), (7, host, 3, 1)):
-                self.assertIsNot(_paged._offsets_for(*other), kept)
+                self.assertIsNot(_paged._kept_offsets(*other), kept)
+            with mock.patch.object(_paged, "_MOST_OFFSETS", 4):
+                self.assertRaises(_direct.Elsewhere, _paged._kept_offsets, 9, host, 3, 2)
+
+
+class DirectInC(Direct):
+    in_c = True
+
+    def test_threads(self):
+        """The same calls in each, and who remembers others meanwhile forgets them."""
+        q, k, v = operands()
+        wanted = [attention(q, k[:, :keys], v[:, :keys]) for keys in range(1, 9)]
+        wrong = []
+
+        def work(number):
+            for turn in range(60):
+                keys = (number + turn) % 8
+                if not torch.equal(attention(q, k[:, :keys + 1], v[:, :keys + 1]), wanted[keys]):
+                    wrong.append(keys)
+
+        with mock.patch.object(_direct, "MOST_CALLS", 3):
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_no_reference_is_lost_or_kept(self):
+        given = operands()
+        attention(*given)
+        objects = (*given, None, torch.Tensor)
+        before = [sys.getrefcount(each) for each in objects]
+        for _ in range(2000):
+            attention(*given, return_lse=True)
+        after = [sys.getrefcount(each) for each in objects]
+        self.assertLess(max(abs(a - b) for a, b in zip(before, after)), 100)
+
+    def test_what_is_given_wrongly_goes_the_whole_way(self):
+        given = operands()
+        attention(*given)
+        settings = ("attention", False, None, None, 0.0, "bshd", None)
+        self.assertIsNotNone(_direct.call(settings, False, *given))
+        for wrong in ((), (settings,), (settings, False), (settings, False, *given[:2]),
+                      (settings, False, *given, *given, *given), ([], False, *given),
+                      (settings, False, 1, "k", {}), (settings, False, None, None, None),
+                      (settings, False, normal(*[1] * 7), *given[1:])):
+            self.assertIsNone(_direct.call(*wrong))
+
+
+class DirectPagedInC(DirectPaged):
+    in_c = True
 
 
 class Ahead(unittest.TestCase):

@@ -225,12 +225,14 @@ class Gpu(unittest.TestCase):
         late = torch.zeros_like(q)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            torch.cuda._sleep(50_000_000)
-            late.copy_(q)
-            out = attention(late, k, v)
-        stream.synchronize()
-        self.assertTrue(torch.equal(out, wanted))
+        for _ in range(3):  # the first one goes the whole way
+            with torch.cuda.stream(stream):
+                late.zero_()
+                torch.cuda._sleep(50_000_000)
+                late.copy_(q)
+                out = attention(late, k, v)
+            stream.synchronize()
+            self.assertTrue(torch.equal(out, wanted))
 
     def test_a_cuda_graph_of_a_plan_and_two_layers(self):
         """It is launched again for other lengths, which nobody on the host knows."""

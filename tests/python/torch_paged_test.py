@@ -123,7 +123,7 @@ class Paged(unittest.TestCase):
         lengths = numbers(LENGTHS)
         for options in ({}, {"fixed_split_size": 64}):
             plan = attention_paged_plan(lengths, heads=4, kv_heads=2, **options)
-            self.assertEqual(plan[0], 0)
+            self.assertEqual(plan[0], -1)  # no tile has several parts
             for layer in range(2):
                 q = normal(4, 1, 4, 32, seed=layer)
                 k, table = paged(normal(4, 50, 2, 32, seed=layer + 5), LENGTHS)
@@ -137,6 +137,7 @@ class Paged(unittest.TestCase):
         wide, narrow = (attention_paged_plan(long, heads=4, kv_heads=2, fixed_split_size=64,
                                              window=window) for window in (None, 50))
         self.assertLess(narrow[-1], wide[-1])
+        self.assertEqual(wide[0], 0)
         require_refusal(self, lambda: attention_paged(q, k, k, table, lengths, plan=plan[:4]),
                         "plan is 4", "5")
         require_refusal(self, lambda: attention_paged_plan(lengths, heads=4, kv_heads=3),
@@ -249,6 +250,52 @@ class Cache(unittest.TestCase):
                     self.q, *self.dense, cu_seqlens_q=one))):
             with self.subTest(name):
                 require_refusal(self, call, name)
+
+
+class Compiled(unittest.TestCase):
+    """Each in one graph, whether it was called before or not; what is wrong is seen in a run."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+
+    def check(self, call, *given):
+        compiled = torch.compile(call, fullgraph=True, dynamic=True, backend="eager")
+        ours, wanted = compiled(*given), call(*given)
+        self.assertTrue(torch.equal(ours, wanted))
+        self.assertTrue(torch.equal(compiled(*given), call(*given)))
+        return compiled
+
+    def test_attention(self):
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        q, lengths = normal(4, 1, 4, 32), numbers(LENGTHS)
+
+        def step(q, lengths):
+            plan = attention_paged_plan(lengths, heads=4, kv_heads=2)
+            return attention_paged(q, k, k, table, lengths, plan=plan)
+
+        compiled = self.check(step, q, lengths)
+        require_refusal(self, lambda: compiled(q, lengths + 99), "lengths has", "room for")
+        self.check(lambda q, lengths: attention_paged_mla(
+            q, k[:, :, 0], table, lengths, scale=0.3, dim_v=16), q, lengths)
+
+    def test_with_a_cache(self):
+        q, cache, lengths = normal(2, 1, 4, 32), normal(4, 16, 2, 32, seed=1), numbers([5, 16])
+        new, table = normal(2, 1, 2, 32, seed=2), numbers([[2, 0], [1, 3]])
+        attend = flash_attn.flash_attn_with_kvcache
+        for options in ({"cache_seqlens": 7},
+                        {"cache_seqlens": lengths, "cache_batch_idx": numbers([3, 1])},
+                        {"cache_seqlens": lengths, "block_table": table}):
+            self.check(lambda q, how=options: attend(q, cache, cache, **how), q)
+        self.check(lambda q, n: flash_attn_interface.flash_attn_with_kvcache(
+            q, cache, cache, cache_seqlens=n, page_table=table, causal=True), q, lengths)
+
+        def grown(q, new, lengths):
+            k, v = cache.clone(), cache.clone()
+            return attend(q, k, v, new, -new, cache_seqlens=lengths, block_table=table)
+
+        compiled = self.check(grown, q, new, lengths)
+        with self.assertRaises((IndexError, RuntimeError)):
+            compiled(q, new, lengths + 99)
 
 
 class Tables(unittest.TestCase):

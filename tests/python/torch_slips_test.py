@@ -92,7 +92,7 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(X.bfloat16(), X, X), "A is bf16", "f32"),
                 (lambda: multiply(X, normal(4, 7), X), "k is 8", "7 by axis 1 of B"),
                 (lambda: multiply(X.to("meta"), X, normal(4, 4)), "A has no data"),
-                (lambda: multiply(b"12345678", X, X), "gemm: A: bytes"),
+                (lambda: multiply(b"12345678", X, X), "gemm: A: bytes", "read-only", "bytearray"),
                 (lambda: multiply(X, X.clone().requires_grad_(), X),
                  "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),
                 (lambda: tilewright.Kernel("gemm", device="cuda:0"), "device is 'cuda:0'"),

@@ -24,6 +24,11 @@ c = matrix(m, n, [float("nan")] * (m * n))
 tilewright.Kernel("gemm", target="cpu", dtype="f32")(matrix(m, k, a), matrix(n, k, b), c)
 wanted = [[sum(a[i * k + x] * b[j * k + x] for x in range(k)) for j in range(n)] for i in range(m)]
 assert c.tolist() == wanted, c.tolist()
+assert tilewright.__version__.count(".") == 2, tilewright.__version__
+try:
+    import tilewright.torch
+except ModuleNotFoundError as error:
+    assert "pip install torch" in str(error), error
 print(tilewright.__file__)
 """
 IMPORT_TIME = """

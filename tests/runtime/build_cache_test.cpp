@@ -165,6 +165,22 @@ TEST_F(BuildCacheTest, ShowsAndClears) {
   EXPECT_THAT(files_in(cache_.folder()), testing::ElementsAre(cache_.folder() / "notes.txt"));
 }
 
+// A folder that is no cache, named by mistake, stays as it is for those who use it.
+TEST_F(BuildCacheTest, AFolderOfOtherFilesKeepsItsMode) {
+  cache_.store(inputs_, parts_);
+  cache_.clear();
+  std::ofstream(cache_.folder() / "passwd") << "of others";
+  const auto mode = [&](unsigned mode) {
+    fs::permissions(cache_.folder(), static_cast<fs::perms>(mode));
+  };
+  mode(0755);
+  cache_.clear();
+  EXPECT_EQ(fs::status(cache_.folder()).permissions(), static_cast<fs::perms>(0755));
+  mode(0775);
+  expect_error(ErrorKind::usage, {"it holds passwd and no built kernels"}, [&] { cache_.clear(); });
+  EXPECT_EQ(fs::status(cache_.folder()).permissions(), static_cast<fs::perms>(0775));
+}
+
 TEST_F(BuildCacheTest, ASharedFolderStaysShared) {
   cache_.store(inputs_, parts_);
   const fs::perms shared = fs::perms::all | fs::perms::sticky_bit;

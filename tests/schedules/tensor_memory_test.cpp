@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "codegen/nvrtc_build.h"
 #include "common/error_text.h"
+#include "compiler/build.h"
 #include "compiler/compile_to_machine.h"
 #include "compiler/simulation.h"
 #include "schedules/two_ways.h"
@@ -47,6 +49,12 @@ Kernel product(int rows, int columns, DType stored = bf16) {
   return kernel;
 }
 
+// By the schedule that is stated.
+Kernel stated(Kernel kernel, const Schedule& schedule) {
+  kernel.schedule(schedule);
+  return kernel;
+}
+
 void check_product(const Kernel& kernel, std::int64_t m, std::int64_t n, std::int64_t k) {
   SCOPED_TRACE(testing::Message() << m << " x " << n << " x " << k);
   expect_two_ways(kernel,
@@ -58,6 +66,7 @@ void check_product(const Kernel& kernel, std::int64_t m, std::int64_t n, std::in
 TEST(TensorMemorySchedule, ASumStaysInTensorMemory) {
   check_product(product(64, 64), 65, 72, 136);
   check_product(product(128, 128), 200, 136, 200);
+  check_product(stated(product(128, 128), {.partition = Partition::rows}), 200, 136, 200);
   check_product(product(192, 32), 193, 40, 64);
   check_product(product(128, 64), 1, 8, 8);
   check_product(product(128, 64), 1, 8, 0);
@@ -106,9 +115,10 @@ Kernel attention(int rows, int dim, int wide) {
   return kernel;
 }
 
-void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int64_t keys) {
+void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int64_t keys,
+                     const Schedule& schedule = {}) {
   SCOPED_TRACE(testing::Message() << rows << " rows, " << dim << " and " << wide);
-  expect_two_ways(attention(rows, dim, wide),
+  expect_two_ways(stated(attention(rows, dim, wide), schedule),
                   {normal(bf16, {queries, dim}, 1), normal(bf16, {keys, dim}, 2),
                    normal(bf16, {keys, wide}, 3), poisoned(bf16, {queries, wide})},
                   3, 2e-2, kSimulated);
@@ -118,6 +128,30 @@ void check_attention(int rows, int dim, int wide, std::int64_t queries, std::int
 TEST(TensorMemorySchedule, AComputedOperandIsStoredThere) {
   check_attention(128, 64, 64, 130, 200);
   check_attention(64, 32, 512, 65, 72);
+}
+
+// Products of 128 rows: of wide sums that warpgroups share, and where it is stated that they do so
+// or that there are fewer of them.
+TEST(TensorMemorySchedule, ProductsOf128Rows) {
+  const Schedule one{.warpgroups = 1}, two{.warpgroups = 2},
+      shared{.warpgroups = 2, .partition = Partition::columns};
+  check_product(stated(product(128, 64), one), 200, 136, 200);
+  check_product(stated(product(128, 64), one), 1, 8, 0);
+  check_product(stated(product(128, 64), shared), 129, 136, 72);
+  check_product(stated(product(256, 32), two), 300, 40, 64);
+  check_attention(128, 64, 64, 130, 200, one);
+  check_attention(256, 32, 32, 257, 72, two);
+  for (const Kernel& kernel :
+       {product(128, 128), stated(product(128, 64), shared), stated(attention(128, 64, 64), one)}) {
+    ir::for_each(machine_of(kernel).body, [](const ir::Operation& o) {
+      if (o.op != Op::tcgen05_mma_ss && o.op != Op::tcgen05_mma_ts) return;
+      EXPECT_EQ(o.attributes.integer(ir::Key::m), 128);
+    });
+  }
+  if (const std::string why = codegen::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  codegen::expect_builds(
+      compiler::choose_form(stated(attention(128, 64, 64), one).finish(), "sm_100a").source,
+      /*exact=*/false, "sm_100a");
 }
 
 // Two sums that a loop carries, of operands that are computed: one of them transposed, which goes
@@ -149,27 +183,35 @@ TEST(TensorMemorySchedule, ProductsOfSeveralKindsAddToOneResult) {
   }
 }
 
-// Three results of 256 columns by two warpgroups.
+// Three results of 128 x 256 by two warpgroups, which share the columns, or have 64 rows each.
 TEST(TensorMemorySchedule, TooManyColumnsAreListed) {
-  Kernel kernel("many");
-  const Dim k = kernel.dim("k");
-  const Tensor A = kernel.in("A", bf16, {128, k}), B = kernel.in("B", bf16, {3, 256, k});
-  const Tensor C = kernel.out("C", bf16, {128, 256});
-  kernel.grid(1);
-  Var x{zeros({128, 256})}, y{zeros({128, 256})}, z{zeros({128, 256})};
-  for (Block depth : blocks(k, 64)) {
-    const Tile a = load(A(all, depth));
-    x = x + dot(a, load(B(0, all, depth)).T());
-    y = y + dot(a, load(B(1, all, depth)).T());
-    z = z + dot(a, load(B(2, all, depth)).T());
-  }
-  store(C(all, all), ((x + y) * z).cast(bf16));
-  const std::string text = test::usage_error_of([&] { machine_of(kernel); });
-  EXPECT_THAT(text, AllOf(HasSubstr("tensor_memory_test.cpp"),
-                          HasSubstr("products take 768 columns of tensor memory, and a CTA has "
-                                    "512"),
-                          HasSubstr("256 columns, from 512 on: results"),
-                          HasSubstr("use fewer rows or columns in a block")));
+  const auto error = [](const Schedule& schedule) {
+    return test::usage_error_of([&] {
+      Kernel kernel("many");
+      kernel.schedule(schedule);
+      const Dim k = kernel.dim("k");
+      const Tensor A = kernel.in("A", bf16, {128, k}), B = kernel.in("B", bf16, {3, 256, k});
+      const Tensor C = kernel.out("C", bf16, {128, 256});
+      kernel.grid(1);
+      Var x{zeros({128, 256})}, y{zeros({128, 256})}, z{zeros({128, 256})};
+      for (Block depth : blocks(k, 64)) {
+        const Tile a = load(A(all, depth));
+        x = x + dot(a, load(B(0, all, depth)).T());
+        y = y + dot(a, load(B(1, all, depth)).T());
+        z = z + dot(a, load(B(2, all, depth)).T());
+      }
+      store(C(all, all), ((x + y) * z).cast(bf16));
+      machine_of(kernel);
+    });
+  };
+  EXPECT_THAT(error({}), AllOf(HasSubstr("tensor_memory_test.cpp"),
+                               HasSubstr("products take 768 columns of tensor memory, 384 for each "
+                                         "warpgroup, and a CTA has 512"),
+                               HasSubstr("128 columns, from 256 on: results"),
+                               HasSubstr("use fewer rows or columns in a block")));
+  EXPECT_THAT(error({.partition = Partition::rows}),
+              AllOf(HasSubstr("products take 768 columns of tensor memory, and a CTA has 512"),
+                    HasSubstr("256 columns, from 512 on: results")));
 }
 
 }  // namespace

@@ -135,6 +135,63 @@ TEST(TensorMemoryTest, ColumnsAreTakenAndGivenBack) {
                "other is held when CTA 0 ends", "tcgen05_dealloc before the kernel ends");
 }
 
+// L19: CTAs of one multiprocessor share its columns. Who finds too few waits until another one
+// gives some back, which nobody does who waits for more himself.
+TEST(TensorMemoryTest, ACtaWaitsForColumnsOfAnother) {
+  const auto columns = [](int first, const std::string& second) {
+    return fmt::format(R"(kernel "columns" machine
+target "sm_100a"
+grid (3)
+threads 32
+shared_bytes 32
+body () {{
+  %3: shared<i32, 1x1x4> = shared {{name = "address", layout = shared_layout[1x4*4|4@1:4], stages = 1, offset = 0}}
+  %5: tensor_memory<{0}> = tensor_memory {{name = "d"}}
+  %6: tensor_memory<256> = tensor_memory {{name = "other"}}
+  %0: i32 = constant {{value = 0}}
+  %7: i32 = constant {{value = 1}}
+  role {{name = "take", first_warp = 0, warps = 1}} (%50: i32) {{
+    tcgen05_alloc %5, %3, %0
+    %40: i32 = shared_load %3, %0
+{1}    tcgen05_dealloc %5, %40
+    yield
+  }}
+}}
+)",
+                       first, second);
+  };
+  const std::string more =
+      "    tcgen05_alloc %6, %3, %7\n    %45: i32 = shared_load %3, %7\n"
+      "    tcgen05_dealloc %6, %45\n";
+  std::string found;
+  for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
+    const MachineOptions both{.seed = seed, .resident = 2};
+    const MachineReport alone = run(columns(512, ""), {}, both);
+    EXPECT_TRUE(alone.ok()) << first_message(alone);
+    EXPECT_TRUE(run(columns(256, more), {}, {.seed = seed}).ok());
+    const MachineReport report = run(columns(256, more), {}, both);
+    if (!report.ok()) found = report.faults[0].message + report.faults[0].missing;
+  }
+  EXPECT_THAT(found, testing::AllOf(testing::HasSubstr("deadlock: 2 warps wait"),
+                                    testing::HasSubstr("256 columns for other: of 512 on its "
+                                                       "multiprocessor CTA"),
+                                    testing::HasSubstr("cycle: "),
+                                    testing::HasSubstr("one tcgen05_alloc of all columns")));
+}
+
+// What a product leaves is for somebody: a result that nobody reads is that of another's columns.
+TEST(TensorMemoryTest, SomebodyReadsAResult) {
+  const std::string other =
+      changed(product(0, "%11", "%45"), "tcgen05_mma_ss %5", "tcgen05_mma_ss %6");
+  const std::string freed = "    tcgen05_dealloc %6, %45\n";
+  const std::string beside = changed(kernel(), kCommit, kSecond + other + kCommit);
+  expect_fault(changed(beside, kDealloc, freed + kDealloc), "tensor_memory",
+               "nobody reads the result in columns 0 to 63 of other", "a load of these columns");
+  // Nor one that another product takes the place of; one that is added to is no loss.
+  expect_fault(changed(kernel(), product(3, "%10"), product(3, "%11")), "tensor_memory",
+               "nobody reads the result in columns 0 to 63 of d", "a load of these columns");
+}
+
 // The address that is given has to be asked for: it need not be 0.
 TEST(TensorMemoryTest, ColumnsOutsideAreNotUsed) {
   expect_fault(changed(kernel(), "    %43: i32 = add %44, %42\n",
@@ -299,10 +356,17 @@ TEST(TensorMemoryTest, AShiftMovesRowsDown) {
 // the pipe keeps the order of issue; and the weights not while the scores are read.
 TEST(TensorMemoryTest, WeightsOverScoresAreInUseUntilTheirProductIsOver) {
   std::string next = changed(product(0, "%11", "%45"), "tcgen05_mma_ss %5", "tcgen05_mma_ss %6");
-  expect_fault(copied_kernel(next), "race", "tcgen05_mma_ss",
+  const std::string read =
+      kAwaited + kAfter +
+      "    %34: registers<f32, 64> = registers {name = \"next\"}\n"
+      "    tcgen05_ld %34, %6, %45 {count = 64, register = 0}\n    tcgen05_wait_ld %34\n" +
+      kBefore;
+  const std::string over = changed(copied_kernel(next), kCommit, kCommit + read);
+  expect_fault(over, "race", "tcgen05_mma_ss",
                "a commit and a wait between products of other shapes, or on other columns");
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_TRUE(Execution(copied_kernel(next), seed, {.issue_order = true}).report.ok());
+    const MachineReport report = Execution(over, seed, {.issue_order = true}).report;
+    EXPECT_TRUE(report.ok()) << first_message(report);
   }
   const std::string weights =
       "    %47: f32 = constant {value = 1.0}\n"

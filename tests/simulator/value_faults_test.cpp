@@ -292,6 +292,56 @@ TEST(ValueFaults, TilesInAnotherOrder) {
   EXPECT_EQ(count.caught, 3);
 }
 
+// A loop up to the split and one from there, which counts `other`.
+bool splits_like_loops_alone(const std::string& split, const std::string& other) {
+  const ir::Kernel kernel = ir::parse_text(R"(kernel "loops" machine @"loops.cpp":1
+dim rows
+workspace turns: i32[1] = %0 @"loops.cpp":2
+grid (multiprocessors)
+threads 32
+body () {
+  role {name = "all", first_warp = 0, warps = 1, registers = 32} @"loops.cpp":3 (%1: i32) {
+    %2: i32 = constant {value = 0} @"loops.cpp":4
+    %3: i32 = constant {value = 1} @"loops.cpp":4
+    %4: i32 = constant {value = 2} @"loops.cpp":4
+    %5: i32 = dim {dim = dim(rows)} @"loops.cpp":4
+    %6: i32 = cta_index @"loops.cpp":5
+    %7: i32 = div %6, %4 @"loops.cpp":5
+    %8: i32 = min %7, %5 @"loops.cpp":5
+    %9: i32 = )" + split + R"( @"loops.cpp":5
+    %10: i32 = for_loop %3, %9, %3, %2 @"loops.cpp":6 (%11: i32, %12: i32) {
+      %13: i32 = add %12, %11 @"loops.cpp":7
+      %14: i32 = atomic_add %0, %2, %13 @"loops.cpp":7
+      yield %13 @"loops.cpp":7
+    }
+    %15: i32 = for_loop %9, %5, %3, %10 @"loops.cpp":8 (%16: i32, %17: i32) {
+      %18: i32 = add %17, %16 @"loops.cpp":9
+      %19: i32 = atomic_add %0, %2, )" + other +
+                                               R"( @"loops.cpp":9
+      yield %18 @"loops.cpp":9
+    }
+    yield @"loops.cpp":3
+  }
+}
+)",
+                                           "loops.tw");
+  for (const FaultKind& kind : fault_kinds()) {
+    if (kind.number != 36) continue;
+    const std::vector<Mutant> mutants = mutants_of(kind, kernel);
+    EXPECT_EQ(mutants.size(), 1u);
+    return mutants.size() == 1 && !mutants.front().equivalent.empty();
+  }
+  return false;
+}
+
+TEST(ValueFaults, SplitOfLoopsThatDoTheSame) {
+  EXPECT_TRUE(splits_like_loops_alone("max %3, %8", "%18"));
+  // Loops that do something else, and splits that may lie before the first turn or behind the last.
+  EXPECT_FALSE(splits_like_loops_alone("max %3, %8", "%16"));
+  EXPECT_FALSE(splits_like_loops_alone("max %2, %8", "%18"));
+  EXPECT_FALSE(splits_like_loops_alone("max %3, %7", "%18"));
+}
+
 // Each CTA of two loads half of the rows for both.
 TEST(ValueFaults, MulticastToTooFew) {
   XToC made("multicast", kSize, kSize, 2);

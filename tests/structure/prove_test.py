@@ -5,7 +5,6 @@ import importlib.util
 import pathlib
 import sys
 import tempfile
-import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -103,36 +102,20 @@ class Cores(unittest.TestCase):
                          [("paged_attention.twp", core) for core in prove.CORES]
                          + [("paged_attention_incore.twp", "incore")])
 
-    @staticmethod
-    def having(targets):
-        return [(prove.Subject(name, [prove.TARGET + target], name == "gemm"),
-                 [prove.Place(1, name + target)])
-                for name in ("gemm", "gemm_nt") for target in targets]
+    def test_each_has_a_change_of_a_line_of_its_own(self):
+        mutant = {"kind": 50, "where": "a/gemm.cpp:7", "operation": "core_move a",
+                  "change": "left out"}
+        texts = {prove.text_of(prove.of_core(mutant, target))
+                 for target in ("incore", "incore_unified", "sm_90a", "sm_100a")}
+        self.assertEqual(len(texts), 3)
+        self.assertIn("gemm.cpp:7 on incore_unified", " ".join(texts))
 
-    def test_each_has_the_change_of_a_line_once(self):
-        # The first operation is the cheaper one, if only by its name.
-        for targets, wanted in ((["incore", "incore_unified"],
-                                 {("gemm", "incore"), ("gemm", "incore_unified")}),
-                                (["sm_90a"], {("gemm", "sm_90a"), ("gemm_nt", "sm_90a")})):
-            chosen = prove.chosen_mutants({"one": self.having(targets)}, {})
-            self.assertEqual({(name, settings[0].removeprefix(prove.TARGET))
-                              for (name, settings), numbers in chosen.items() if numbers}, wanted)
-
-    def test_what_is_left_undecided_is_made_with_other_settings(self):
-        def of(target, verdict):
-            made = result("schedule=a", True, verdict)
-            made["answer"]["target"] = target
-            return made
-        text, = prove.left_on_cores([of("incore", "undecided")]) - {()}
-        self.assertEqual(text[0], "incore")
-        self.assertEqual(prove.left_on_cores([of("incore", "undecided"), of("incore", "caught")]),
-                         set())
-        self.assertEqual(prove.left_on_cores([of("sm_90a", "undecided")]), set())
-        arguments = types.SimpleNamespace(
-            texts={text[1]: self.having(["incore", "incore_unified"])})
-        tasks = list(prove.further_tasks(arguments, [], [of("incore", "undecided")]))
-        self.assertEqual(sorted((key[0], key[1]) for key, _ in tasks),
-                         [("gemm", "target=incore"), ("gemm_nt", "target=incore")])
+    def test_processes_take_about_as_long(self):
+        subject = prove.Subject("gemm", [prove.TARGET + "incore"], True)
+        for cost, count in ((0.1, prove.MUTANTS), (6, 10), (1000, 5)):
+            tasks = list(prove.tasks_of_numbers(subject, list(range(1000)),
+                                                {prove.named(subject): cost}))
+            self.assertEqual(len(tasks), -(-1000 // count))
 
     def test_cost_what_all_sizes_take(self):
         def of(target, settings):
@@ -207,9 +190,7 @@ class Tasks(unittest.TestCase):
             jobs = 1
         self.arguments = Arguments
         self.of_list = prove.mutants_of
-        self.settings = [("a", True), ("b", True), ("c", True), ("d", True), ("e", False),
-                         ("f", False)]
-        self.subjects = [prove.Subject("gemm", [name], adds) for name, adds in self.settings]
+        self.subjects = [prove.Subject("gemm", [name], True) for name in "abcdef"]
 
         def mutants_of(_, subject):
             texts = {"everywhere": places(*range(7))}
@@ -217,60 +198,35 @@ class Tasks(unittest.TestCase):
                 texts["here alone"] = places(7)
             return texts
         prove.mutants_of = mutants_of
-        # Of each sort another number, so that none is taken for the other.
-        self.of_prove, prove.SETTINGS = prove.SETTINGS, 2
 
     def tearDown(self):
-        prove.mutants_of, prove.SETTINGS = self.of_list, self.of_prove
+        prove.mutants_of = self.of_list
 
     def chosen(self, subjects):
         self.arguments.texts = None  # nothing is kept of another call
         return {words[words.index("--set") + 1]: words[words.index("--mutants") + 1].split(",")
                 for _, words in prove.fault_tasks(self.arguments, subjects, [])}
 
-    def test_a_change_is_made_with_some_settings_of_each_sort(self):
+    def test_a_change_is_made_once_with_the_setting_that_has_most(self):
         chosen = self.chosen(self.subjects)
-        adding = [name for name in chosen if dict(self.settings)[name] and chosen[name] != ["7"]]
-        self.assertEqual(len(adding), prove.SETTINGS)
-        self.assertEqual(len([name for name in chosen if not dict(self.settings)[name]]),
-                         prove.MORE_SETTINGS)
+        self.assertEqual(list(chosen), ["a"])
+        self.assertEqual(len(chosen["a"]), 2)
         self.assertIn("7", chosen["a"])
-        for name in adding:
-            self.assertEqual(len([n for n in chosen[name] if n != "7"]), prove.PLACES)
 
-    def test_what_no_case_adds_has_as_many_settings(self):
-        for subject in self.subjects:
-            self.subjects[self.subjects.index(subject)] = subject._replace(adds_cases=False)
-        self.assertEqual(len([name for name, numbers in self.chosen(self.subjects).items()
-                              if numbers != ["7"]]), prove.SETTINGS)
-
-    def test_settings_that_have_most_come_first(self):
-        prove.mutants_of = lambda _, subject: {
-            "few": places(1), **({"more": places(2)} if subject.settings != ["a"] else {})}
-        chosen = self.chosen([prove.Subject("gemm", [name], True) for name in "abc"])
-        self.assertEqual(chosen, {"b": ["1", "2"], "c": ["1", "2"]})
-
-    def test_of_those_that_have_as_much_the_cheaper_come_first(self):
+    def test_of_those_that_have_as_much_the_cheapest_comes_first(self):
         def values(name, operations):
             return {"key": ["gemm", name, "values", 0],
                     "answer": {"operations": operations, "schedules": 2}}
         costs = prove.costs_of([values("a", 8000), values("b", 10), values("c", 20)])
         self.assertEqual(costs, {("gemm", ("a",)): 4000, ("gemm", ("b",)): 5, ("gemm", ("c",)): 10})
         having = {"a text": [(prove.Subject("gemm", [name], True), places(1)) for name in "abc"]}
-        self.assertEqual(sorted(prove.chosen_mutants(having, costs)),
-                         [("gemm", ("b",)), ("gemm", ("c",))])
-
-    def test_each_operation_that_has_a_line_makes_its_mutants(self):
-        names = ["gemm", "decode", "prefill"]
-        chosen = prove.chosen_mutants({"a text": [(prove.Subject(name, ["a"], True), places(3))
-                                                  for name in names]}, {})
-        self.assertEqual({name for name, _ in chosen}, set(names))
+        self.assertEqual(list(prove.chosen_mutants(having, costs)), [("gemm", ("b",))])
 
     def test_kernels_that_differ_in_a_name_are_one(self):
         having = {"a text": [(prove.Subject("gemm", [name], True), places(3, form=form))
                              for name, form in [("a", "1"), ("b", "1"), ("c", "2")]]}
         chosen = prove.chosen_mutants(having, {})
-        self.assertEqual(sorted(settings for _, settings in chosen), [("a",), ("c",)])
+        self.assertEqual(len(chosen), 1)
         self.assertEqual(prove.what_is_the_same(having, chosen)[1:],
                          ["the same machine form but for a name: gemm a; gemm b"])
 
@@ -279,20 +235,53 @@ class Tasks(unittest.TestCase):
                          for numbers in ([1, 2], [1, 3]))
         self.assertNotEqual(first[0], second[0])
 
+    def further(self, *results):
+        return list(prove.further_tasks(self.arguments, [], results))
+
     def test_what_no_chosen_ones_come_to_is_made_with_all_that_have_it(self):
         unreached = result("a", True, "unreached")
         text = prove.text_of(unreached["answer"]["mutants"][0])
         prove.mutants_of = lambda *_: {text: places(*range(7)), "another": places(7)}
         self.chosen(self.subjects)
-        tasks = list(prove.further_tasks(self.arguments, [], [unreached]))
+        tasks = self.further(unreached)
         self.assertEqual(len(tasks), len(self.subjects))
         for key, words in tasks:
             self.assertNotEqual(key[3], 0)
             numbers = words[words.index("--mutants") + 1].split(",")
             self.assertEqual(len(numbers), prove.FURTHER_PLACES)
             self.assertNotIn("7", numbers)
-        reached = result("b", True, "caught")
-        self.assertEqual(list(prove.further_tasks(self.arguments, [], [unreached, reached])), [])
+        self.assertEqual(self.further(unreached, result("b", True, "caught")), [])
+
+    def test_what_is_undecided_is_made_with_some_of_each_operation_first(self):
+        undecided = result("a", True, "undecided")
+        text = prove.text_of(undecided["answer"]["mutants"][0])
+        prove.mutants_of = lambda *_: {text: places(*range(7))}
+        self.chosen([*self.subjects, prove.Subject("decode", ["z"], True)])
+        tasks = self.further(undecided)
+        self.assertEqual(len(tasks), prove.AGAIN_SETTINGS)
+        self.assertIn("decode", [key[0] for key, _ in tasks])
+        self.assertTrue(all("," not in words[words.index("--mutants") + 1] for _, words in tasks))
+        self.assertEqual(self.further(undecided, result("b", True, "caught")), [])
+
+
+class Changes(unittest.TestCase):
+    def verdict(self, *results):
+        (mutant,) = prove.changes_of(results).values()
+        return mutant["verdict"]
+
+    def test_one_that_is_caught_stands_for_all_that_read_the_same(self):
+        caught, undecided = result("a", True, "caught"), result("b", True, "undecided")
+        self.assertEqual(self.verdict(undecided, caught), "caught")
+        self.assertEqual(self.verdict(caught, undecided), "caught")
+        self.assertEqual(self.verdict(undecided, result("a", True, "equivalent")), "undecided")
+        self.assertEqual(self.verdict(result("a", False, "unreached"),
+                                      result("b", True, "equivalent")), "equivalent")
+
+    def test_an_undecided_one_beside_one_that_is_caught_counts(self):
+        both = result("a", True, "caught")
+        mutants = both["answer"]["mutants"]
+        mutants.append({**mutants[0], "verdict": "undecided"})
+        self.assertEqual(self.verdict(both), "undecided")
 
 
 class Files(unittest.TestCase):
@@ -304,6 +293,15 @@ class Files(unittest.TestCase):
                 pathlib.Path(folder, name).write_text(text, encoding="utf-8")
             names = [pathlib.Path(subject.name).name for subject in prove.files_of(folder)]
         self.assertEqual(names, ["gpu.tw", "sized.twp"])
+
+    def test_a_file_is_for_the_target_that_it_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, target in (("a.tw", "sm_90a"), ("b.tw", "sm_100a")):
+                pathlib.Path(folder, name).write_text(f'kernel "k" scheduled\ntarget "{target}"\n',
+                                                      encoding="utf-8")
+            files = prove.files_of(folder)
+        self.assertEqual([(s.target, s.settings) for s in files],
+                         [("sm_90a", []), ("sm_100a", ["target=sm_100a"])])
 
 
 class Printed(unittest.TestCase):

@@ -9,6 +9,14 @@ not. docs/pytorch.md says what each function takes. What cannot be done raises T
 which names the argument, what it is, and the fix.
 """
 
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError("tilewright.torch needs PyTorch, which is not installed: "
+                              "pip install torch", name="torch") from None
+
 from ._append import kv_append, kv_append_mla
 from ._attention import attention
 from ._attention_fp8 import attention_fp8

@@ -2,6 +2,7 @@
 
 import torch
 
+from . import _direct
 from ._checks import (
     DTYPES,
     check_alike,
@@ -15,8 +16,7 @@ from ._checks import (
     short,
     under_autocast,
 )
-from ._direct import Direct, Elsewhere, find, remember
-from ._plain import is_plain
+from ._plain import is_compiling, is_plain
 from ._run import build_ahead, define, differentiate, readable, refuse_second_gradients, run
 
 _LAYOUTS = {"bshd": ("batch", "length", "heads", "dim"),
@@ -46,13 +46,9 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     """
     if sinks is None and cu_seqlens is None and max_lengths is None:
         settings = ("attention", causal, window, scale, softcap, layout, target)
-        made = find(settings, q, k, v)
-        if made is not None:
-            try:
-                results = made.run(q, k, v, return_lse)
-                return results if return_lse else results[0]
-            except Elsewhere:
-                pass
+        results = None if is_compiling() else _direct.call(settings, return_lse, q, k, v)
+        if results is not None:
+            return _answer(results, layout, return_lse)
     packed = cu_seqlens is not None
     if layout not in _LAYOUTS:
         refuse(f"layout is {layout!r}", "write bshd or bhsd")
@@ -70,14 +66,19 @@ def attention(q, k, v, *, causal=False, window=None, softcap=0.0, sinks=None, sc
     sinks, *masked = check_masked(q, causal, window, scale, softcap, sinks)
     out, lse = torch.ops.tilewright.attention.default(
         q, k, v, sinks, *offsets, *masked, *longest, checked_target(target))
+    if sinks is None and not packed:
+        _direct.remember(settings, given, lambda: _Direct(q, k, v, tuple(masked), layout, target))
+    return _answer((out, lse), layout, return_lse)
+
+
+def _answer(results, layout, return_lse):
+    out, lse = results
     if layout == "bhsd":
         out = out.transpose(1, 2)
-    if sinks is None and not packed:
-        remember(settings, given, lambda: _Direct(q, k, v, tuple(masked), layout, target))
     return (out, lse) if return_lse else out
 
 
-class _Direct(Direct):
+class _Direct(_direct.Direct):
     """Attention of a dense batch without sinks."""
 
     def __init__(self, q, k, v, masked, layout, target):
@@ -85,20 +86,16 @@ class _Direct(Direct):
         out, lse = _empty_results(q, k, v)
         super().__init__("attention_forward", masked,
                          lambda: kernel_options(q, k, v, None, masked), target,
-                         (q, k, v, out, lse), out, lse)
+                         (q, k, v, out, lse), (0, 1, 2, _direct.OUT, _direct.LSE), out, lse)
 
-    def run(self, q, k, v, wants_lse=True):
-        if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-            out, lse = _Differentiated.apply(self, q, k, v)
-        else:
-            out, lse = self.launch(self.stream(), (q, k, v), wants_lse=wants_lse)
-        return (out.transpose(1, 2) if self.is_transposed else out), lse
+    def record(self, *given):
+        return _Differentiated.apply(self, *given)
 
 
 class _Differentiated(torch.autograd.Function):
     @staticmethod
     def forward(ctx, made, q, k, v):
-        out, lse = made.launch(made.stream(), (q, k, v))
+        out, lse = made.launch((q, k, v))
         ctx.made = made
         ctx.save_for_backward(q, k, v, out, lse)
         ctx.set_materialize_grads(False)

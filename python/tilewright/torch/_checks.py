@@ -121,9 +121,14 @@ def _converted(tensors, dtype):
     return tuple(None if tensor is None else tensor.to(dtype) for tensor in tensors)
 
 
+def is_readable(tensor):
+    """Whether the host can read numbers now and without waiting. What is compiled has none yet."""
+    return not tensor.is_cuda and not torch.compiler.is_compiling()
+
+
 def require_numbers(name, tensor, count, other=0):
-    """Whether integers that the host can read without waiting are below `count`, or `other`."""
-    if tensor.is_cuda:
+    """Whether integers that the host can read are below `count`, or `other`."""
+    if not is_readable(tensor):
         return
     wrong = ((tensor < 0) | (tensor >= count)) & (tensor != other)
     if wrong.any():

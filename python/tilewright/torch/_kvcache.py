@@ -7,6 +7,7 @@ from ._checks import (
     check_integer,
     check_size,
     check_tensor,
+    is_readable,
     refuse,
     require_numbers,
     short,
@@ -86,7 +87,7 @@ def _checked_lengths(cache_seqlens, q, room):
     else:
         check_integer("cache_seqlens", cache_seqlens, "pass an int, or a tensor of torch.int32")
         cache_seqlens = torch.full(q.shape[:1], cache_seqlens, dtype=torch.int32, device=q.device)
-    if not q.is_cuda:
+    if is_readable(cache_seqlens):
         wrong = (cache_seqlens < 0) | (cache_seqlens > room)
         if wrong.any():
             refuse(f"cache_seqlens has {cache_seqlens[wrong][0].item()}, and the cache has room "

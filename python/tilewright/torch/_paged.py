@@ -5,6 +5,7 @@ import functools
 import torch
 
 from ..binding import TilewrightError
+from . import _direct
 from ._attention import check_masked, require_offsets
 from ._checks import (
     DTYPES,
@@ -13,11 +14,12 @@ from ._checks import (
     check_size,
     check_tensor,
     checked_target,
+    is_readable,
     refuse,
     sizes_text,
     under_autocast,
 )
-from ._direct import Direct, Elsewhere, find, remember
+from ._plain import is_compiling
 from ._run import define, differentiate, readable, run
 
 _PAGES = ("pages", "page", "heads", "dim")
@@ -49,11 +51,12 @@ def attention_paged(q, k, v, block_table, lengths, *, causal=False, window=None,
     packed = cu_seqlens is not None
     settings = None
     if sinks is None and indptr is None and not packed:
-        cache = (k, v) if k_scale is None else (k, v, k_scale, v_scale)
         settings = _settings(causal, window, softcap, scale, fixed_split_size, target)
-        results = _direct(settings, (q, lengths, block_table, *cache), plan, return_lse)
-        if results is not None:
-            return results
+        if not is_compiling():
+            results = _direct.call(settings, return_lse, q, lengths, block_table, plan, k, v,
+                                   k_scale, v_scale)
+            if results is not None:
+                return _answer(results, return_lse)
     check_tensor("q", q, ("total queries", "heads", "dim") if packed else
                  ("batch", "queries", "heads", "dim"))
     check_tensor("k", k, _PAGES, more_dtypes=(_FP8,))
@@ -93,9 +96,10 @@ def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal
     if sinks is None and indptr is None and not packed:
         settings = ("attention_paged_mla", causal, window, softcap, scale, dim_v, fixed_split_size,
                     target)
-        results = _direct(settings, (q, lengths, block_table, kv), plan, return_lse)
-        if results is not None:
-            return results
+        if not is_compiling():
+            results = _direct.call(settings, return_lse, q, lengths, block_table, plan, kv)
+            if results is not None:
+                return _answer(results, return_lse)
     check_tensor("q", q, ("total queries", "heads", "dim") if packed else
                  ("batch", "queries", "heads", "dim"))
     check_tensor("kv", kv, ("pages", "page", "dim"))
@@ -137,19 +141,24 @@ def _attend(name, q, cache, dim_v, table, masked, rest, return_lse, settings):
     """`settings`: what later calls of this kind are known by, if they are."""
     own = (dim_v,) if name == "attention_paged_mla" else ()
     results = getattr(torch.ops.tilewright, name).default(q, *cache, *own, *table, *masked, *rest)
-    if settings is not None and q.flatten(0, 1).data_ptr() == q.data_ptr():  # nothing is copied
+    if settings is None or is_compiling():
+        return _answer(results, return_lse)
+    if q.flatten(0, 1).data_ptr() == q.data_ptr():  # nothing is copied
         _, lengths, block_table, _ = table
         _, plan, _ = rest
-        remember((*settings, plan is None),
-                 (q, lengths, block_table, *cache, *(() if plan is None else (plan,))),
-                 lambda: _Direct(name, q, cache, dim_v, table, masked, rest))
+        scales = (None,) * 2 if name == "attention_paged" else ()
+        _direct.remember(settings, (q, lengths, block_table, plan, *cache, *scales),
+                         lambda: _Direct(name, q, cache, dim_v, table, masked, rest))
     return _answer(results, return_lse)
 
 
 def like_an_earlier(q, k, v, block_table, lengths, return_lse, *, causal, window, softcap, scale):
     """attention_paged of these, where it was called like that before; else None."""
-    return _direct(_settings(causal, window, softcap, scale), (q, lengths, block_table, k, v), None,
-                   return_lse)
+    if is_compiling():
+        return None
+    results = _direct.call(_settings(causal, window, softcap, scale), return_lse, q, lengths,
+                           block_table, None, k, v, None, None)
+    return None if results is None else _answer(results, return_lse)
 
 
 def _settings(causal, window, softcap, scale, fixed_split_size=0, target=None):
@@ -161,52 +170,41 @@ def _answer(results, return_lse):
     return (out, lse.transpose(-1, -2)) if return_lse else out
 
 
-class _Direct(Direct):
+class _Direct(_direct.Direct):
     """Of as many queries in each sequence."""
 
     def __init__(self, name, q, cache, dim_v, table, masked, rest):
         fixed_split_size, plan, target = rest
-        self._queries, self._room = q.shape[:2], cache[0].shape[:2]
-        self._is_on_host = not q.is_cuda
+        self._room = cache[0].shape[:2]
         settings, options, tensors, (out, lse) = _prepared(
             q, cache, dim_v, *table, *masked, fixed_split_size, plan)
-        super().__init__(name, settings, lambda: options, target, tensors, out, lse)
+        offsets = _kept_offsets(_direct.stream_of(q), q.device, *q.shape[:2])
+        # Of q, lengths, block_table, plan, k, v, k_scale and v_scale, or kv in place of the four.
+        order = (0, 5 if name == "attention_paged_mla" else 8, 1, 2, *range(4, 4 + len(cache)),
+                 _direct.OUT, _direct.LSE, *(() if plan is None else (3,)))
+        super().__init__(name, settings, lambda: options, target, tensors, order, out, lse,
+                         (offsets,))
 
-    def run(self, tensors, plan, wants_lse):
-        q, lengths, block_table, *cache = tensors
-        if self._is_on_host:
-            try:
-                _require_pages(block_table, None, lengths, *self._room)
-            except TilewrightError:
-                raise Elsewhere from None  # the call itself says what is wrong
-        stream = self.stream()
-        offsets = _offsets_for(stream, q.device, *self._queries)
-        return self.launch(stream, (q, offsets, lengths, block_table, *cache),
-                           () if plan is None else (plan,), wants_lse)
-
-
-def _direct(settings, tensors, plan, return_lse):
-    """What a call like an earlier one gives; None for others."""
-    made = find((*settings, plan is None), *tensors, *(() if plan is None else (plan,)))
-    if made is None or torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
-        return None
-    try:
-        return _answer(made.run(tensors, plan, return_lse), return_lse)
-    except Elsewhere:
-        return None
+    def check(self, q, lengths, block_table, *_):
+        """Of the host, where they can be read."""
+        if q.is_cuda:
+            return True
+        try:
+            _require_pages(block_table, None, lengths, *self._room)
+        except TilewrightError:
+            return False  # the call itself says what is wrong
+        return True
 
 
-def _offsets_for(stream, device, batch, queries):
+def _kept_offsets(stream, device, batch, queries):
     """Those of as many queries in each sequence. They stay, since CUDA graphs read them, and are a
     stream's own, since no other one waits for what it writes."""
     key = stream, device, batch, queries
-    offsets = _offsets.get(key)
-    if offsets is None:
-        offsets = _even_offsets(device, batch, queries)
-        is_captured = stream is not None and torch.cuda.is_current_stream_capturing()
-        if not is_captured and len(_offsets) < _MOST_OFFSETS:
-            _offsets[key] = offsets
-    return offsets
+    if key not in _offsets:
+        if len(_offsets) >= _MOST_OFFSETS:
+            raise _direct.Elsewhere
+        _offsets[key] = _even_offsets(device, batch, queries)
+    return _offsets[key]
 
 
 def _even_offsets(device, batch, queries):
@@ -411,11 +409,11 @@ def append(cache, new, lengths, block_table):
     """Writes {batch, length, heads, dim} behind so many rows of each sequence of the cache."""
     rows = lengths[:, None] + torch.arange(new.shape[1], device=new.device)
     room = block_table.shape[1] * cache.shape[1]
-    if not cache.is_cuda and (rows >= room).any():
+    if is_readable(rows) and (rows >= room).any():
         refuse(f"k has {new.shape[1]} rows behind {lengths.max().item()}, and the cache has room "
                f"for {room}", "make the cache longer")
     pages = block_table.gather(1, (rows // cache.shape[1]).long())
-    if not cache.is_cuda and (pages < 0).any():
+    if is_readable(pages) and (pages < 0).any():
         refuse("the table of the pages is -1 where k belongs", "give those rows a page")
     # A GPU's own check of indices refuses this one, where -1 would be the last page.
     pages = torch.where(pages < 0, cache.shape[0], pages)

@@ -12,7 +12,7 @@ _keys_of = torch._C._dispatch_keys
 _included = torch._C._dispatch_tls_local_include_set
 _excluded = torch._C._dispatch_tls_local_exclude_set
 _functions_watched = torch._C._len_torch_function_stack
-_is_compiling = torch.compiler.is_compiling
+is_compiling = torch.compiler.is_compiling
 _is_traced = torch._C._is_tracing
 
 
@@ -70,7 +70,12 @@ def _plain_keys(device):
 
 def is_watched():
     """Whether a tracer, transform, mode or autocast is on."""
-    return (_is_compiling() or _is_traced() or forward_ad._current_level >= 0 or
+    return is_compiling() or is_followed()
+
+
+def is_followed():
+    """The same of one that runs what it follows."""
+    return (_is_traced() or forward_ad._current_level >= 0 or
             _functions_watched() or _state() not in _plain_states())
 
 

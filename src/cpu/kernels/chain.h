@@ -171,24 +171,29 @@ constexpr StepCode kStore = {StoreStep<T, false, One>::take, StoreStep<T, far, F
 constexpr StepCode kSum = {SumStep<One>::take, SumStep<Four>::take,
                            kHasEight ? SumStep<Eight>::take : nullptr};
 
+template <typename F>
+constexpr StepCode of_one() {
+  return kStep<OfValue<F>>;
+}
+template <typename F>
+constexpr StepCode takes_long() {
+  return kLongStep<OfValue<F>>;
+}
+
+// By the value's place and whether the other one repeats.
+struct CodesOfTwo {
+  StepCode codes[2][2];
+};
+template <typename F>
+constexpr CodesOfTwo of_two() {
+  return {{{kStep<OfTwo<F, 0, false>>, kStep<OfTwo<F, 0, true>>},
+           {kStep<OfTwo<F, 1, false>>, kStep<OfTwo<F, 1, true>>}}};
+}
+
 // By the value's place and by which of the others repeat.
-struct CodesOfFunction {
+struct CodesOfThree {
   StepCode codes[3][2][2];
 };
-
-template <typename F>
-constexpr CodesOfFunction one_operand() {
-  return {{{{kStep<OfValue<F>>}}}};
-}
-template <typename F>
-constexpr CodesOfFunction takes_long() {
-  return {{{{kLongStep<OfValue<F>>}}}};
-}
-template <typename F>
-constexpr CodesOfFunction two_operands() {
-  return {{{{kStep<OfTwo<F, 0, false>>}, {kStep<OfTwo<F, 0, true>>}},
-           {{kStep<OfTwo<F, 1, false>>}, {kStep<OfTwo<F, 1, true>>}}}};
-}
 template <typename F, int place>
 constexpr void list_places(StepCode (&codes)[2][2]) {
   codes[0][0] = kStep<OfThree<F, place, false, false>>;
@@ -197,16 +202,20 @@ constexpr void list_places(StepCode (&codes)[2][2]) {
   codes[1][1] = kStep<OfThree<F, place, true, true>>;
 }
 template <typename F>
-constexpr CodesOfFunction three_operands() {
-  CodesOfFunction of = {};
+constexpr CodesOfThree of_three() {
+  CodesOfThree of = {};
   list_places<F, 0>(of.codes[0]);
   list_places<F, 1>(of.codes[1]);
   list_places<F, 2>(of.codes[2]);
   return of;
 }
 
+// Functions of one value and of two, of which the latter are the IR's first.
+constexpr int kFunctionsOfTwo = static_cast<int>(Function::fma);
 struct Steps {
-  CodesOfFunction functions[static_cast<int>(Function::count)];
+  StepCode of_one[static_cast<int>(Function::count)];
+  CodesOfTwo of_two[kFunctionsOfTwo];
+  CodesOfThree fma;
   StepCode loads[static_cast<int>(Element::count)][2], stores[static_cast<int>(Element::count)][2];
 };
 
@@ -222,18 +231,15 @@ constexpr void list_memory(Steps& steps, Element element) {
 
 constexpr Steps list_steps() {
   Steps steps = {};
-#define TW_STEPS(name, operands) \
-  steps.functions[static_cast<int>(Function::name)] = operands<name##_vector>()
-#define TW_ONE(name) TW_STEPS(name, one_operand)
-#define TW_LONG(name) TW_STEPS(name, takes_long)
-#define TW_TWO(name) TW_STEPS(name, two_operands)
+#define TW_ONE(name) steps.of_one[static_cast<int>(Function::name)] = of_one<name##_vector>()
+#define TW_LONG(name) steps.of_one[static_cast<int>(Function::name)] = takes_long<name##_vector>()
+#define TW_TWO(name) steps.of_two[static_cast<int>(Function::name)] = of_two<name##_vector>()
   TW_TWO(add);
   TW_TWO(sub);
   TW_TWO(mul);
   TW_TWO(div);
   TW_TWO(min);
   TW_TWO(max);
-  TW_STEPS(fma, three_operands);
   TW_ONE(neg);
   TW_ONE(abs);
   TW_ONE(exp);
@@ -253,7 +259,7 @@ constexpr Steps list_steps() {
 #undef TW_ONE
 #undef TW_LONG
 #undef TW_TWO
-#undef TW_STEPS
+  steps.fma = of_three<fma_vector>();
   list_memory<float>(steps, Element::f32);
   list_memory<F16>(steps, Element::f16);
   list_memory<Bf16>(steps, Element::bf16);
@@ -274,8 +280,12 @@ TW_INLINE StepCode code_of(const Step& step) {
     case StepKind::function:
       break;
   }
-  return kSteps.functions[static_cast<int>(step.function)]
-      .codes[step.place][step.repeats[0]][step.repeats[1]];
+  if (step.function == Function::fma) {
+    return kSteps.fma.codes[step.place][step.repeats[0]][step.repeats[1]];
+  }
+  const int function = static_cast<int>(step.function);
+  if (function < kFunctionsOfTwo) return kSteps.of_two[function].codes[step.place][step.repeats[0]];
+  return kSteps.of_one[function];
 }
 
 // From the first step on, which loads the values.

@@ -201,14 +201,35 @@ TW_INLINE void convert_row(const float* from, F16* to, std::int64_t count) {
 }
 #endif
 
+// An integer of so many bytes.
+template <std::size_t bytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using Type = std::uint8_t;
+};
+template <>
+struct BitsOf<2> {
+  using Type = std::uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using Type = std::uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using Type = std::uint64_t;
+};
+
 template <typename From, typename To>
 void convert(Shape shape, Operand source, Result result) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const From* const from = row_of<From>(source, row);
     To* const to = row_of<To>(result, row);
     if (source.repeats) {
-      const To value = converted<To>(*from);
-      for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = value;
+      using Bits = typename BitsOf<sizeof(To)>::Type;
+      const auto bits = __builtin_bit_cast(Bits, converted<To>(*from));
+      repeat(bits, reinterpret_cast<Bits*>(to), shape.columns);
     } else {
       convert_row(from, to, shape.columns);
     }

@@ -25,9 +25,7 @@ template <typename T>
 void repeat_elements(Shape shape, Matrix source, Matrix target) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const T value = *element<T>(source, row, 0);
-    T* const to = element<T>(target, row, 0);
-    TW_INDEPENDENT
-    for (std::int64_t i = 0; i < shape.columns; ++i) to[i] = value;
+    repeat(value, element<T>(target, row, 0), shape.columns);
   }
 }
 

@@ -123,9 +123,7 @@ class Row {
   TW_INLINE Row(const Operand& x, std::int64_t row, std::int64_t columns)
       : data_(row_of<T>(x, row)) {
     if (!x.repeats) return;
-    const T value = *data_;
-    const std::int64_t count = columns < kChunk ? blocks(columns) * kBlock : kChunk;
-    for (std::int64_t i = 0; i < count; ++i) repeated_[i] = value;
+    repeat(*data_, repeated_, columns < kChunk ? blocks(columns) * kBlock : kChunk);
     data_ = repeated_;
     step_ = 0;
   }
@@ -137,12 +135,13 @@ class Row {
   alignas(64) T repeated_[kChunk];
 };
 
-// Calls visit(column, count) for chunks of whole blocks. The compiler makes vectors of its loops.
+// Calls visit(column, count) for chunks of whole blocks. The compiler makes vectors of its loops,
+// and nothing for what is left of them where it sees that they are whole.
 template <typename Visit>
 TW_INLINE void for_chunks(std::int64_t columns, Visit visit) {
   const std::int64_t end = blocks(columns) * kBlock;
   for (std::int64_t column = 0; column < end; column += kChunk) {
-    visit(column, end - column < kChunk ? end - column : kChunk);
+    visit(column, (end - column < kChunk ? end - column : kChunk) & -kBlock);
   }
 }
 
@@ -286,13 +285,18 @@ TW_FLOATS1(rint, whole<Whole::nearest>(a))
 #undef TW_FLOATS2
 
 // Rounded once on every machine.
+#if !defined(__FMA__) && !defined(__aarch64__)
+TW_APART Floats fma_by_lanes(Floats a, Floats b, Floats c) {
+  for (int i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+}
+#endif
 struct fma_vector {
   TW_INLINE Floats operator()(Floats a, Floats b, Floats c) const {
 #if defined(__FMA__) || defined(__aarch64__)
     return fused(a, b, c);
 #else
-    for (int i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
-    return c;
+    return fma_by_lanes(a, b, c);
 #endif
   }
 };
@@ -396,10 +400,7 @@ template <typename T>
 void fill(Shape shape, const void* value, Result result) {
   const T number = *static_cast<const T*>(value);
   const std::int64_t end = blocks(shape.columns) * kBlock;
-  for (std::int64_t row = 0; row < shape.rows; ++row) {
-    T* const to = row_of<T>(result, row);
-    for (std::int64_t i = 0; i < end; ++i) to[i] = number;
-  }
+  for (std::int64_t row = 0; row < shape.rows; ++row) repeat(number, row_of<T>(result, row), end);
 }
 
 void iota_columns(Shape shape, Result result) {

@@ -167,8 +167,8 @@ TW_INLINE float* packed_column(float* panels, std::int64_t rows_of_panel, std::i
 }
 
 // `columns` of b, at most kPanel, whose terms lie side by side. `packed` {k, kPanel}.
-TW_INLINE void pack_transposed(std::int64_t k, std::int64_t columns, const float* b,
-                               std::int64_t stride, float* packed) {
+TW_APART void pack_transposed(std::int64_t k, std::int64_t columns, const float* b,
+                              std::int64_t stride, float* packed) {
   std::int64_t column = 0;
   for (; column + kLanes <= columns; column += kLanes) {
     const float* const from = b + column * stride;

@@ -16,6 +16,8 @@
 // linkage: what the linker could merge would bring instructions to a machine that lacks them. So
 // they call nothing of the standard library but C functions.
 #define TW_INLINE inline __attribute__((always_inline))
+// What is called seldom, or runs long, and would double each of its callers.
+#define TW_APART __attribute__((noinline))
 // Before a loop: its iterations write what no other one reads.
 #if defined(__clang__)
 #define TW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -53,6 +55,12 @@ TW_INLINE void unrolled(Visit visit) {
     unrolled<n - 1>(visit);
     visit(Count<n - 1>{});
   }
+}
+
+// One value, `count` times.
+template <typename T>
+TW_APART void repeat(T value, T* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = value;
 }
 
 typedef float Floats __attribute__((vector_size(TW_VECTOR_BYTES)));

@@ -54,6 +54,10 @@ std::string lanes_meet_anyway(const Sites& sites, const Site& sync);
 // The dividend is less than the divisor already, so that a larger one makes no difference.
 std::string below_divisor(const Sites& sites, const Site& division);
 
+// Whatever its result is, two loops make the same turns together: it is where the first one ends
+// and the second, which does the same, goes on (loop_split.cpp).
+std::string splits_like_loops(const Sites& sites, const Site& division);
+
 // Each of the masks puts zeros where there are zeros (masked_zeros.cpp).
 std::string hides_zeros(const Sites& sites, const std::vector<std::size_t>& selects);
 

@@ -157,6 +157,9 @@ std::vector<Mutant> seed_wrong_division(const Sites& sites) {
         {"its result is one more", [alike](ir::Kernel& kernel) { add_one(kernel, alike); }}};
     for (const std::size_t number : alike) {
       mutant.equivalent = below_divisor(sites, sites.at(number));
+      if (mutant.equivalent.empty()) {
+        mutant.equivalent = splits_like_loops(sites, sites.at(number));
+      }
       if (mutant.equivalent.empty()) break;
     }
   }

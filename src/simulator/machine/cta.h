@@ -252,8 +252,18 @@ struct FenceState {
 };
 
 struct Warp {
-  // pair: for the other CTA of its pair to execute the same.
-  enum class State : std::uint8_t { runnable, mbarrier, named, cluster, pair, pool, word, ended };
+  // pair: for the other CTA of its pair to execute the same; columns: of tensor memory.
+  enum class State : std::uint8_t {
+    runnable,
+    mbarrier,
+    named,
+    cluster,
+    pair,
+    columns,
+    pool,
+    word,
+    ended
+  };
   Cta* cta = nullptr;
   int index = 0;
   int role = 0;

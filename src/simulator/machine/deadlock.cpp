@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
@@ -23,6 +25,30 @@ std::vector<const Warp*> blocked_warps(const World& world) {
 }
 
 const Launch& launch_of(const Warp& warp) { return *warp.cta->cluster->launch; }
+
+// The columns of other CTAs on the multiprocessor of the warp's, or of its peer's.
+std::vector<TakenColumns::Run> columns_of_others(const Warp& warp) {
+  std::vector<TakenColumns::Run> runs;
+  std::vector<const Cta*> ctas{warp.cta};
+  if (launch_of(warp).kernel.cta_pairs) ctas.push_back(&warp.cta->peer());
+  for (const Cta* cta : ctas) {
+    const std::vector<TakenColumns::Run>& taken = cta->tensor->taken->runs;
+    std::copy_if(taken.begin(), taken.end(), std::back_inserter(runs),
+                 [&](const TakenColumns::Run& run) { return run.cta != cta->index; });
+  }
+  return runs;
+}
+
+std::string columns_text(const Warp& warp) {
+  const TensorAllocation& memory = launch_of(warp).kernel.tensor_memories[warp.waits_at->value];
+  std::string text = fmt::format("{} columns for {}: of {} on its multiprocessor", memory.columns,
+                                 memory.name, TensorMemory::kColumns);
+  const char* before = " ";
+  for (const TakenColumns::Run& run : columns_of_others(warp)) {
+    text += fmt::format("{}CTA {} has {}", std::exchange(before, ", "), run.cta, run.count);
+  }
+  return text;
+}
 
 // What a warp waits for, without the warp.
 std::string wait_text(const Warp& warp) {
@@ -47,6 +73,8 @@ std::string wait_text(const Warp& warp) {
                          warp.cta->cluster->ctas.size() * launch.kernel.warps);
     case Warp::State::pair:
       return fmt::format("CTA {} of its pair to execute the same", warp.cta->peer().index);
+    case Warp::State::columns:
+      return columns_text(warp);
     case Warp::State::word:
       return launch.world.wait_text(warp.word);
     case Warp::State::pool:
@@ -63,6 +91,12 @@ std::string wait_text(const Warp& warp) {
 // Whether `other` could end the wait, as far as the program's text tells.
 bool could_signal(const Warp& other, const Warp& warp) {
   const Launch& launch = launch_of(warp);
+  if (warp.state == Warp::State::columns) {
+    const std::vector<TakenColumns::Run> taken = columns_of_others(warp);
+    return &launch_of(other) == &launch &&
+           std::any_of(taken.begin(), taken.end(),
+                       [&](const TakenColumns::Run& run) { return run.cta == other.cta->index; });
+  }
   if (other.cta->cluster != warp.cta->cluster) return false;
   const bool same_place = other.state == warp.state && other.barrier == warp.barrier;
   switch (warp.state) {
@@ -77,6 +111,7 @@ bool could_signal(const Warp& other, const Warp& warp) {
       return other.state != Warp::State::cluster;
     case Warp::State::pair:
       return other.cta == &warp.cta->peer() && other.state != Warp::State::pair;
+    case Warp::State::columns:  // above
     case Warp::State::word:
       return false;  // whose work it is shows only when it is done
     case Warp::State::pool:
@@ -187,10 +222,30 @@ std::string not_started(const World& world) {
   return world.streams ? text : std::string();
 }
 
+// A wait in the second CTA of a pair for what copies announce in the first one.
+std::string missing_in_second(const Warp& warp) {
+  const Launch& launch = launch_of(warp);
+  const PreparedKernel& kernel = launch.kernel;
+  if (warp.state != Warp::State::mbarrier || !kernel.cta_pairs || warp.cta->is_first()) return {};
+  const BarrierArray* const array = &launch.barrier_array(warp.barrier);
+  const bool announced =
+      std::any_of(kernel.transfers.begin(), kernel.transfers.end(), [&](const Transfer& each) {
+        return each.pair && each.barriers >= 0 && &kernel.barrier_arrays[each.barriers] == array;
+      });
+  if (!announced) return {};
+  return fmt::format(
+      "a wait for {} in the first CTA of the pair alone, which issues products: copies of both "
+      "complete it there",
+      launch.barrier_name(warp.barrier));
+}
+
 // What is wrong with the wait of one warp, if that shows.
 std::string missing_for(const Warp& warp) {
   const Launch& launch = launch_of(warp);
   if (warp.state == Warp::State::word) return launch.world.missing_value(warp.word);
+  if (warp.state == Warp::State::columns && !warp.cta->tensor->held.empty()) {
+    return "one tcgen05_alloc of all columns, before a CTA holds any that another one waits for";
+  }
   if (warp.state != Warp::State::mbarrier) return {};
   const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
   const std::string name = launch.barrier_name(warp.barrier);
@@ -252,6 +307,9 @@ Fault deadlock(const World& world) {
   fault.message = fmt::format("deadlock: {} and nothing is pending{}{}{}{}",
                               who_waits(warps.size(), streams.size()), lines(warps),
                               stream_lines(streams), not_started(world), cycle_text(cycle));
+  for (const Warp* warp : warps) {
+    if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
+  }
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
       if (fault.missing.empty()) fault.missing = missing_for(*warp);

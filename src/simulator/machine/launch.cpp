@@ -7,6 +7,7 @@
 
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
+#include "target/target.h"
 
 namespace tilewright::simulator {
 
@@ -42,7 +43,6 @@ Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
       live(kernel.warps),
       warps(kernel.warps),
       issues((kernel.warps + 3) / 4) {
-  if (!kernel.tensor_memories.empty()) tensor = std::make_unique<TensorMemory>();
   for (int w = 0; w < kernel.warps; ++w) {
     Warp& warp = warps[w];
     warp.cta = this;
@@ -70,6 +70,8 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       order(*this, options),
       timing(*this, options.timing && options.check_order),
       max_operations_(options.max_operations),
+      on_one_(options.timekeeper ? 1 : target::resident_ctas(*kernel.source)),
+      taken_columns_(static_cast<std::size_t>(kernel.cluster)),
       to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
   if (options.provenance) provenance.emplace(*this);
 }
@@ -100,6 +102,9 @@ void Launch::start_next() {
     cluster->ctas.push_back(
         std::make_unique<Cta>(kernel, index * kernel.cluster + rank, cluster.get()));
     Cta& cta = *cluster->ctas.back();
+    if (!kernel.tensor_memories.empty()) {
+      cta.tensor = std::make_unique<TensorMemory>(place_in_tensor_memory(rank), cta.index);
+    }
     cta.left = order.nothing();
     for (Mbarrier& barrier : cta.barriers)
       barrier.completed = barrier.accumulated = order.nothing();
@@ -111,6 +116,18 @@ void Launch::start_next() {
     cluster->live += kernel.warps;
   }
   clusters_.push_back(std::move(cluster));
+}
+
+// A CTA joins others where it may: then it may have to wait for their columns.
+std::shared_ptr<TakenColumns> Launch::place_in_tensor_memory(std::int64_t rank) {
+  std::vector<std::weak_ptr<TakenColumns>>& all = taken_columns_[static_cast<std::size_t>(rank)];
+  std::erase_if(all, [](const auto& each) { return each.expired(); });
+  for (const auto& each : all) {
+    if (each.use_count() < on_one_) return each.lock();
+  }
+  const auto own = std::make_shared<TakenColumns>();
+  all.push_back(own);
+  return own;
 }
 
 std::int64_t Launch::live_ctas() const {
@@ -175,6 +192,16 @@ void Launch::wait_for_word(Warp& warp, const Instruction& instruction, WordWait 
   warp.word = wait;
   world.add_waiter(warp);
   block(warp, Warp::State::word, instruction);
+}
+
+void Launch::wait_for_columns(Warp& warp, const Instruction& instruction) {
+  --warp.pc;
+  block(warp, Warp::State::columns, instruction);
+  wait_for_columns_.push_back(&warp);
+}
+
+void Launch::look_for_columns() {
+  for (Warp* warp : std::exchange(wait_for_columns_, {})) wake(*warp);
 }
 
 void Launch::wake(Warp& warp) {

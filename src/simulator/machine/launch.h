@@ -83,6 +83,10 @@ class Launch {
   // Blocks the warp until the word changes. The instruction is then executed again.
   void wait_for_word(Warp& warp, const Instruction& instruction, WordWait wait);
   void block(Warp& warp, Warp::State state, const Instruction& instruction);
+  // Blocks a warp that allocates, and has stepped on, until a CTA gives columns back. It then tries
+  // again.
+  void wait_for_columns(Warp& warp, const Instruction& instruction);
+  void look_for_columns();
   void wake(Warp& warp);
   // Whether a wait for an mbarrier has not passed, blocked or not.
   bool looks_again(const Warp& warp, const Instruction& instruction) const {
@@ -122,8 +126,14 @@ class Launch {
   void finish(Warp& warp);
   void check_exit(const Cta& cta);
   [[noreturn]] void raise_too_long() const;
+  std::shared_ptr<TakenColumns> place_in_tensor_memory(std::int64_t rank);
 
   const std::int64_t max_operations_;
+  // CTAs that may share a multiprocessor. Time is told for CTAs that do not.
+  const std::int64_t on_one_ = 1;
+  // Of multiprocessors, by the rank of the CTAs that they have: those of a cluster share none.
+  std::vector<std::vector<std::weak_ptr<TakenColumns>>> taken_columns_;
+  std::vector<Warp*> wait_for_columns_;
   StartOrder to_start_;  // clusters that have not started
   std::vector<std::unique_ptr<Cluster>> clusters_;
   std::size_t ended_ = 0;                     // of these, clusters without a warp that is left
@@ -187,6 +197,11 @@ void fence_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruct
 const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
                                        const Instruction& instruction, const Cta& cta, int memory,
                                        std::int64_t address, int columns);
+// The results of products in the part are no longer there: faults for those that nobody has read.
+void replace_results(Launch& launch, const Warp& warp, const Instruction& instruction, Cta& cta,
+                     const TensorMemory::Part& part);
+// Of the CTA or of its pair.
+void note_read(Launch& launch, Cta& cta, const TensorMemory::Part& part);
 // Faults where the CTA that has ended still holds columns.
 void check_tensor_memory(Launch& launch, const Cta& cta);
 // tensor_products.cpp

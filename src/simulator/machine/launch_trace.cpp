@@ -147,7 +147,7 @@ void LaunchTrace::executed(const Warp& warp, const Instruction& instruction) {
   current_ = nullptr;
   WarpState& state = state_of(warp);
   const bool retries = launch_->looks_again(warp, instruction) || warp.state == Warp::State::pool ||
-                       warp.state == Warp::State::word;
+                       warp.state == Warp::State::columns || warp.state == Warp::State::word;
   state.waiting =
       warp.state == Warp::State::runnable || warp.state == Warp::State::ended ? nullptr : &warp;
   if (!retries) step(warp, state, instruction);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <utility>
 
 #include "simulator/machine/launch.h"
@@ -19,13 +20,14 @@ const TensorMemory::Held* TensorMemory::find(int first, int count) const {
   return found == held.end() ? nullptr : &*found;
 }
 
-std::vector<int> TensorMemory::places_for(int count) const {
+std::vector<int> TensorMemory::places_for(int count, bool of_all) const {
   std::vector<int> places;
   for (int first = 0; first + count <= kColumns; first += count) {
-    const bool free = std::none_of(held.begin(), held.end(), [&](const Held& each) {
-      return first < each.first + each.count && each.first < first + count;
-    });
-    if (free) places.push_back(first);
+    const auto meets = [&](const TakenColumns::Run& run) {
+      return (of_all || run.cta == cta_) && first < run.first + run.count &&
+             run.first < first + count;
+    };
+    if (std::none_of(taken->runs.begin(), taken->runs.end(), meets)) places.push_back(first);
   }
   return places;
 }
@@ -35,11 +37,47 @@ void TensorMemory::take(Held columns) {
     written_[column] = {};
   }
   last_count = columns.count;
+  taken->runs.push_back({columns.first, columns.count, cta_});
   held.push_back(columns);
 }
 
 void TensorMemory::give_back(int first) {
   std::erase_if(held, [first](const Held& each) { return each.first == first; });
+  std::erase_if(taken->runs, [&](const TakenColumns::Run& run) {
+    return run.cta == cta_ && run.first == first;
+  });
+}
+
+bool TensorMemory::Part::meets(const Part& other) const {
+  return first < other.first + other.count && other.first < first + count &&
+         (half == kBoth || other.half == kBoth || half == other.half);
+}
+
+bool TensorMemory::Part::covers(const Part& other) const {
+  return first <= other.first && other.first + other.count <= first + count &&
+         (half == kBoth || half == other.half);
+}
+
+std::vector<TensorMemory::Result> TensorMemory::replace_results(const Part& part) {
+  const auto kept =
+      std::stable_partition(results_.begin(), results_.end(),
+                            [&](const Result& each) { return !part.covers(each.part); });
+  std::vector<Result> unread;
+  std::copy_if(kept, results_.end(), std::back_inserter(unread),
+               [](const Result& each) { return !each.is_read; });
+  results_.erase(kept, results_.end());
+  return unread;
+}
+
+void TensorMemory::leave(const Result& result, bool accumulates) {
+  if (accumulates) {
+    std::erase_if(results_, [&](const Result& each) { return result.part.meets(each.part); });
+  }
+  results_.push_back(result);
+}
+
+void TensorMemory::note_read(const Part& part) {
+  for (Result& each : results_) each.is_read |= part.meets(each.part);
 }
 
 void TensorMemory::add(ByteSet& touched, int first, int count, int lane, int lanes) {
@@ -109,11 +147,17 @@ void allocate(Launch& launch, const std::vector<Taking>& all) {
     std::erase_if(places,
                   [&](int place) { return !std::binary_search(its.begin(), its.end(), place); });
   }
-  if (places.empty()) {
+  for (const Taking& each : all) {
+    if (!each.warp->cta->tensor->own_places_for(memory.columns).empty()) continue;
     return report(
         launch, *warp, *instruction, "alloc",
         fmt::format("{} takes {} columns, which nobody gives back", memory.name, memory.columns),
         "a tcgen05_dealloc before it", memory.where);
+  }
+  // Until another CTA of the multiprocessor gives back what it has.
+  if (places.empty()) {
+    for (const Taking& each : all) launch.wait_for_columns(*each.warp, *each.instruction);
+    return;
   }
   // Another CTA may hold the first columns: who takes them for granted is always wrong here.
   for (const Taking& each : all) take(launch, *each.warp, *each.instruction, places.back());
@@ -151,8 +195,10 @@ void free_columns(Launch& launch, const std::vector<Taking>& all) {
                     memory.where);
     }
     check_uses(launch, all, *warp->cta, *held);
+    replace_results(launch, *warp, *instruction, *warp->cta, {held->first, held->count});
     tensor.give_back(held->first);
   }
+  launch.look_for_columns();
 }
 
 // The 32 bits of register `index` of a lane: narrow elements are packed, the first in the low bits.
@@ -336,6 +382,23 @@ const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
   return nullptr;
 }
 
+void replace_results(Launch& launch, const Warp& warp, const Instruction& instruction, Cta& cta,
+                     const TensorMemory::Part& part) {
+  for (const TensorMemory::Result& result : cta.tensor->replace_results(part)) {
+    const TensorMemory::Held* held = cta.tensor->find(result.part.first, result.part.count);
+    if (!held) continue;  // which is a fault by itself
+    const TensorAllocation& memory = launch.kernel.tensor_memories[held->memory];
+    const int first = result.part.first - held->first;
+    launch.log.add({"tensor_memory", result.by.instruction->where(), instruction.where(),
+                    fmt::format("tensor memory: nobody reads the result in columns {} to {} of {}\n"
+                                "{}\n{}",
+                                first, first + result.part.count - 1, memory.name,
+                                launch.access_line("issue", result.by),
+                                launch.access("lose", instruction, warp)),
+                    "a load of these columns between them"});
+  }
+}
+
 void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {
   const TensorAccess& access = launch.kernel.tensor_accesses[instruction.detail];
   const bool loads = instruction.op == ir::Op::tcgen05_ld;
@@ -356,8 +419,19 @@ void access_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruc
       launch.order.by_unit(warp, instruction, {!loads, true, false},
                            agents.at(warp.cta->cluster_rank(), kind, warp.index), waits + 1),
       *warp.cta, touched);
+  // Stores that take its place may have to do with what it was.
+  const bool both = access.lanes() == TensorMemory::kWindow;
+  note_read(launch, *warp.cta,
+            {at.column, access.columns(),
+             both ? TensorMemory::Part::kBoth : at.lane / TensorMemory::kHalf % 2});
   if (loads) return load(launch, warp, instruction, access, at);
   store(launch, warp, instruction, access, at);
+}
+
+void note_read(Launch& launch, Cta& cta, const TensorMemory::Part& part) {
+  cta.tensor->note_read(part);
+  // A tile of a pair may be without rows for one of them.
+  if (launch.kernel.cta_pairs) cta.peer().tensor->note_read(part);
 }
 
 void wait_for_tensor_memory(Launch& launch, Warp& warp, const Instruction& instruction) {

@@ -179,6 +179,13 @@ void touch_tensor(Launch& launch, const Warp& warp, Cta& cta, const Instruction&
   launch.order.tensor(warp, access_of(launch, warp, instruction, write, accumulator), cta, touched);
 }
 
+// Of a product's operand or result.
+TensorMemory::Part part_at(std::int64_t address, int m, int columns) {
+  const TensorAddress at(address);
+  return {at.column, columns,
+          m == TensorMemory::kLanes ? TensorMemory::Part::kBoth : at.lane / TensorMemory::kHalf};
+}
+
 int columns_of_a(const TensorProduct& product) { return product.k * size_of(product.dtype) / 4; }
 
 // [k][rows]
@@ -421,9 +428,14 @@ void issue_tensor_product(Launch& launch, Warp& warp, const Instruction& instruc
     } else {
       touch_tensor(launch, warp, *cta, instruction, product.a_memory, work.a_address, share.m,
                    columns_of_a(product), /*write=*/false, work.address);
+      note_read(launch, *cta, part_at(work.a_address, share.m, columns_of_a(product)));
     }
     touch_tensor(launch, warp, *cta, instruction, product.memory, work.address, share.lanes(),
                  share.columns(shape), /*write=*/true, work.address);
+    const auto part = part_at(work.address, share.lanes(), share.columns(shape));
+    if (!work.accumulate) replace_results(launch, warp, instruction, *cta, part);
+    const Access by = access_of(launch, warp, instruction, true, work.address);
+    cta->tensor->leave({part, by}, work.accumulate);
   }
   use_peer(launch, warp, access_of(launch, warp, instruction, false, 0));
   warp.uncommitted = &instruction;
@@ -448,6 +460,8 @@ void issue_tensor_copy(Launch& launch, Warp& warp, const Instruction& instructio
   }
   touch_tensor(launch, warp, *warp.cta, instruction, copy.memory, work.address,
                TensorMemory::kLanes, copy.columns(), /*write=*/true, work.address);
+  const auto part = part_at(work.address, TensorMemory::kLanes, copy.columns());
+  if (copy.rows > 0) replace_results(launch, warp, instruction, *warp.cta, part);
   warp.uncommitted = &instruction;
   enqueue(launch, warp, std::move(work));
 }
