@@ -43,10 +43,11 @@ struct OfHeads {
   Dim rows;
 };
 
-// Keys or values of a page, which may not be full.
+// Keys or values of a page, of which the last one may not be full.
 struct Page {
   Dim keys;
   Tensor tensor;
+  bool is_last = false;
   TensorView all_keys() const { return tensor(0, keys.block(0, kPage), all); }
 };
 
@@ -56,9 +57,9 @@ struct OfPages : OfHeads {
   std::vector<Page> in_pages(const char* name) {
     std::vector<Page> list;
     for (int i = 0; i < pages; ++i) {
-      const std::string number = std::to_string(i);
-      const Dim keys = kernel.dim("keys_" + number, at_most(kPage));
-      list.push_back({keys, kernel.in(name + number, bf16, {1, keys, kDim})});
+      const bool is_last = i + 1 == pages;
+      const Dim keys = is_last ? kernel.dim("keys", at_most(kPage)) : Dim(kPage);
+      list.push_back({keys, kernel.in(name + std::to_string(i), bf16, {1, keys, kDim}), is_last});
     }
     return list;
   }
@@ -204,13 +205,15 @@ inline Kernel core_pv(int pages) {
   of.kernel.roles({sequencer("cube", [&] {
     const Block heads = of.rows.block(0, kHeads);
     for (int i = 0; i < pages; ++i) {
-      const Index keys(of.V[i].keys);
+      const Index keys = of.V[i].is_last ? Index(of.V[i].keys) : Index(kPage);
       loaded.produce([&](const Index& stage) {
         // The product sums whole pieces of keys: those that there are not have to be zero.
-        when(keys < kPage, [&] {
-          fill(v[stage], 0);
-          unit_barrier("MTE2");
-        });
+        if (of.V[i].is_last) {
+          when(keys < kPage, [&] {
+            fill(v[stage], 0);
+            unit_barrier("MTE2");
+          });
+        }
         move(v[stage], of.V[i].all_keys());
         move(p[stage], of.P(heads, Block(i * kPage, kPage, (i + 1) * kPage)));
       });

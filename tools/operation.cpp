@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -81,13 +82,14 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
                                   which);
   };
   std::vector<std::vector<std::string>> choices{{}};
+  std::optional<CoreSizes> of_cores;
   std::vector<std::int64_t> multiprocessors{program_machine_options(request).multiprocessors};
   if (wanted == OperationSizes::shrunken && compiler::has_explicit_memories(target)) {
-    choices = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
-                build(settings);
-                return made.forms.front();
-              }).choices;
-    multiprocessors = {request.multiprocessors.value_or(kCoresOfSizes)};
+    of_cores = core_sizes(request, entry, [&](const std::vector<std::string>& settings) {
+      build(settings);
+      return made.forms.front();
+    });
+    choices.clear();
   } else if (wanted != OperationSizes::set) {
     choices = shrunken(checks::Sizes::usual);
     // What is no length is the same in all choices, and the build depends on it.
@@ -113,6 +115,11 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   // With values each size has one number of multiprocessors: what leaves all accesses in order
   // leaves the results, and the order is that of the schedules without values.
   const bool takes_turns = request.one_for_all && !request.control_only;
+  if (of_cores) {
+    for (const auto& [sizes, count] : sizes_on_cores(*of_cores, made.recorded)) {
+      add(sizes, request.multiprocessors.value_or(count));
+    }
+  }
   for (std::size_t i = 0; i < multiprocessors.size(); ++i) {
     for (std::size_t size = 0; size < choices.size(); ++size) {
       if (takes_turns && size % multiprocessors.size() != i) continue;

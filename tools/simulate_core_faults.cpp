@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -48,33 +49,53 @@ struct CoreSubject {
 };
 
 // Inputs, and what is wanted of them once somebody asks.
-template <typename Inputs>
+template <typename Inputs, typename Wanted>
 class Given {
  public:
   explicit Given(const Inputs& given) : inputs(given) {}
   const Inputs inputs;
-  const library::Reference& reference(const library::Workload& workload) {
-    std::call_once(made_, [&] { reference_ = library::reference_of(workload); });
-    return reference_;
+  const Wanted& wanted(const std::function<Wanted()>& make) {
+    std::call_once(made_, [&] { wanted_ = make(); });
+    return wanted_;
   }
 
  private:
   std::once_flag made_;
-  library::Reference reference_;
+  Wanted wanted_;
 };
 
+template <typename Inputs>
+const library::Reference& reference_of(Given<Inputs, library::Reference>& given,
+                                       const library::Workload& workload) {
+  return given.wanted([&] { return library::reference_of(workload); });
+}
+
 // What shows a mask that lets something through, and sums that a later block outweighs.
-std::vector<checks::InputChange> changes_of(const library::Workload& workload) {
-  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
-  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-    if (!workload.parameters[i]->is_output) inputs.emplace_back(i, &workload.tensors[i]);
-  }
+std::vector<checks::InputChange> changes_of(
+    const std::vector<std::pair<std::size_t, const HostTensor*>>& inputs) {
   std::vector<checks::InputChange> changes = checks::changes_of_inputs(inputs);
   using Kind = checks::InputChange::Kind;
   std::erase_if(changes, [](const checks::InputChange& change) {
     return change.inputs.size() > 1 || (change.kind != Kind::shift && change.kind != Kind::growth);
   });
   return changes;
+}
+std::vector<checks::InputChange> changes_of(const library::Workload& workload) {
+  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.parameters[i]->is_output) inputs.emplace_back(i, &workload.tensors[i]);
+  }
+  return changes_of(inputs);
+}
+std::vector<checks::InputChange> changes_of(const ir::Program& program,
+                                            const std::vector<HostTensor>& tensors) {
+  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    using Kind = ir::ProgramBuffer::Kind;
+    const Kind kind = program.buffers[i].kind;
+    if (kind == Kind::in || kind == Kind::tensor) inputs.emplace_back(i, &tensors[i]);
+  }
+  return changes_of(inputs);
 }
 library::Workload changed(library::Workload workload, const checks::InputChange& change) {
   for (const std::size_t input : change.inputs) apply(change, input, workload.tensors[input]);
@@ -112,7 +133,7 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
         entry, joined(request.settings, choice), parse_files(request.inputs, "--in"),
         request.input_seed.value_or(request.seed));
     const auto run_on = [](const library::Workload& inputs) -> checks::CoreCase {
-      const auto given = std::make_shared<Given<library::Workload>>(inputs);
+      const auto given = std::make_shared<Given<library::Workload, library::Reference>>(inputs);
       return [given](const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options,
                      const simulator::ProgramMutant*) {
         library::Workload own = given->inputs;
@@ -120,7 +141,7 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
         options.multiprocessors = kCoresOfSizes;
         simulator::MachineReport report =
             compiler::simulate(kernels.front(), own.arguments(), options);
-        return held_against(own, std::move(report), given->reference(given->inputs));
+        return held_against(own, std::move(report), reference_of(*given, given->inputs));
       };
     };
     subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
@@ -144,27 +165,29 @@ CoreSubject subject_of_program(const Request& request, const library::KernelSour
   CoreSubject subject;
   subject.name = recorded.name;
   subject.of_program = true;
-  subject.kernels = std::move(sizes.kernels);
-  for (const std::vector<std::string>& choice : sizes.choices) {
-    library::ProgramWorkload bound =
-        operation_cut(request, entry, recorded, choice, kCoresOfSizes).made;
+  subject.kernels = sizes.kernels;
+  for (const auto& [choice, cores] : sizes_on_cores(sizes, recorded)) {
+    library::ProgramWorkload bound = operation_cut(request, entry, recorded, choice, cores).made;
     ir::add_owned(bound.program, subject.kernels);
     if (subject.cases.empty()) subject.changes = simulator::program_mutants(bound.program);
     if (request.list_mutants) break;
-    const auto run_on = [](const library::ProgramWorkload& inputs) -> checks::CoreCase {
-      const auto given = std::make_shared<Given<library::ProgramWorkload>>(inputs);
-      return [given](const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options,
-                     const simulator::ProgramMutant* change) {
-        library::ProgramWorkload own = given->inputs;
-        if (change != nullptr) own.program = change->apply(own.program);
-        options.multiprocessors = kCoresOfSizes;
-        library::ProgramTensors after;
-        simulator::MachineReport report = library::simulate_program(
-            own.program, kernels, own.before(), &after, options, /*runs=*/1);
-        own.take(after);
-        return held_against(own.workload, std::move(report),
-                            given->reference(given->inputs.workload));
-      };
+    const auto run_on = [cores =
+                             cores](const library::ProgramWorkload& inputs) -> checks::CoreCase {
+      const auto given =
+          std::make_shared<Given<library::ProgramWorkload, library::Reference>>(inputs);
+      return
+          [given, cores](const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options,
+                         const simulator::ProgramMutant* change) {
+            library::ProgramWorkload own = given->inputs;
+            if (change != nullptr) own.program = change->apply(own.program);
+            options.multiprocessors = cores;
+            library::ProgramTensors after;
+            simulator::MachineReport report = library::simulate_program(
+                own.program, kernels, own.before(), &after, options, /*runs=*/1);
+            own.take(after);
+            return held_against(own.workload, std::move(report),
+                                reference_of(*given, given->inputs.workload));
+          };
     };
     subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
     subject.cases.push_back(run_on(bound));
@@ -184,8 +207,8 @@ int prove(const Request& request, const CoreSubject& subject, const compiler::Ta
   if (request.list_mutants) return print_mutants({listed}, {subject.kernels});
   checks::ProofOptions options = proof_options(request);
   options.mutants = wanted_mutants(request, {listed.size()}, 0);
-  // Each seed finds the same: those behind the second are for whoever asks for more.
-  options.schedules = std::max<std::int64_t>(2, request.schedules);
+  // Each seed finds the same: those behind the first are for whoever asks for more.
+  options.schedules = request.schedules;
   std::unique_ptr<ProgressBar> progress;
   const std::vector<checks::MutantResult> results = checks::prove_cores(
       subject.kernels, subject.cases, subject.unusual, options, subject.changes,
@@ -235,27 +258,45 @@ int simulate_core_faults(const Request& request, const std::vector<checks::Progr
       subject.changes = simulator::program_mutants(*bound, of.recorded);
       if (request.list_mutants) break;
     }
-    const auto run = [&of, bound, rebind = with_owned(of.rebind, kernels)](
-                         const std::vector<ir::Kernel>& forms, simulator::MachineOptions options,
-                         const simulator::ProgramMutant* change, library::ProgramTensors& after) {
-      options.multiprocessors = kCoresOfSizes;
-      return library::simulate_program(change == nullptr ? *bound : change->apply(*bound, rebind),
-                                       forms, of.before, &after, options, /*runs=*/1);
-    };
-    library::ProgramTensors wanted;
-    run(kernels, {}, nullptr, wanted);
-    subject.cases.push_back(
-        [run, bound, wanted = std::move(wanted)](const std::vector<ir::Kernel>& forms,
-                                                 const simulator::MachineOptions& options,
-                                                 const simulator::ProgramMutant* change) {
-          library::ProgramTensors after;
-          checks::CoreRun made;
-          made.report = run(forms, options, change, after);
-          made.bits = checks::bits_of(after.front());
-          const library::Comparison compared = library::compare_buffers(*bound, after, wanted);
-          if (!compared.ok()) made.mismatch = compared.text();
+    const auto run_on = [&kernels, bound, rebind = with_owned(of.rebind, kernels)](
+                            const library::ProgramTensors& before) -> checks::CoreCase {
+      const auto given =
+          std::make_shared<Given<library::ProgramTensors, library::ProgramTensors>>(before);
+      const auto run = [given, bound, rebind](
+                           const std::vector<ir::Kernel>& forms, simulator::MachineOptions options,
+                           const simulator::ProgramMutant* change, library::ProgramTensors& after) {
+        options.multiprocessors = kCoresOfSizes;
+        return library::simulate_program(change == nullptr ? *bound : change->apply(*bound, rebind),
+                                         forms, given->inputs, &after, options, /*runs=*/1);
+      };
+      return [&kernels, bound, given, run](const std::vector<ir::Kernel>& forms,
+                                           const simulator::MachineOptions& options,
+                                           const simulator::ProgramMutant* change) {
+        // What the program without a change computes.
+        const library::ProgramTensors& wanted = given->wanted([&] {
+          library::ProgramTensors made;
+          run(kernels, {}, nullptr, made);
           return made;
         });
+        library::ProgramTensors after;
+        checks::CoreRun made;
+        made.report = run(forms, options, change, after);
+        made.bits = checks::bits_of(after.front());
+        const library::Comparison compared = library::compare_buffers(*bound, after, wanted);
+        if (!compared.ok()) made.mismatch = compared.text();
+        return made;
+      };
+    };
+    subject.cases.push_back(run_on(of.before));
+    if (subject.cases.size() > 1) continue;
+    std::vector<std::string> names;
+    for (const ir::ProgramBuffer& buffer : bound->buffers) names.push_back(buffer.name);
+    for (const checks::InputChange& change : changes_of(*bound, of.before.front())) {
+      library::ProgramTensors before = of.before;
+      const std::size_t input = change.inputs.front();
+      apply(change, input, before.front()[input]);
+      subject.unusual.push_back({describe(change, names), run_on(before)});
+    }
   }
   return prove(request, subject, target);
 }

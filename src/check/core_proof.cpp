@@ -133,6 +133,11 @@ class CoreProver {
           "bit for bit, also of inputs far from zero";
       return;
     }
+    if (any && same_bits && of_program == nullptr && is_never_chosen(result)) {
+      result.verdict = Verdict::equivalent;
+      result.reason = "what it would choose is never chosen, also of inputs far from zero";
+      return;
+    }
     result.reason = same_bits ? "no result differs by a bit on these inputs"
                               : "results differ by less than rounding explains";
   }
@@ -166,18 +171,37 @@ class CoreProver {
     }
     return run;
   }
-  // An instruction that is left out.
-  bool is_for_nothing(const MutantResult& result) const {
-    if (!simulator::is_left_out(*result.kind)) return false;
+  // Whether the kernel is without faults, and has the same results bit for bit, on all cases.
+  bool is_the_same(const ir::Kernel& kernel, std::size_t subject) const {
+    if (kernel.body.body.empty()) return false;
     std::vector<ir::Kernel> changed = kernels_;
-    changed[result.subject] =
-        simulator::without_result(kernels_[result.subject], result.mutant.site);
-    if (changed[result.subject].body.body.empty()) return false;
+    changed[subject] = kernel;
     for (std::size_t i = 0; i < cases_.size(); ++i) {
       const CoreRun made = run(changed, cases_[i], own_[i], 0);
       if (!made.report.ok() || made.bits != own_[i].bits) return false;
     }
     return true;
+  }
+  bool is_the_same_on_unusual(const ir::Kernel& kernel, std::size_t subject) const {
+    std::vector<ir::Kernel> changed = kernels_;
+    changed[subject] = kernel;
+    for (std::size_t i = 0; i < unusual_.size(); ++i) {
+      const std::optional<Own>& own = own_on(i);
+      if (!own) continue;
+      const CoreRun made = run(changed, unusual_[i].run, *own, 0);
+      if (!made.report.ok() || made.bits != own->bits) return false;
+    }
+    return true;
+  }
+  bool is_for_nothing(const MutantResult& result) const {
+    return is_the_same(
+        simulator::without_result(kernels_[result.subject], *result.kind, result.mutant.site),
+        result.subject);
+  }
+  bool is_never_chosen(const MutantResult& result) const {
+    const ir::Kernel changed =
+        simulator::without_choice(kernels_[result.subject], *result.kind, result.mutant.site);
+    return is_the_same(changed, result.subject) && is_the_same_on_unusual(changed, result.subject);
   }
   bool is_reached(const MutantResult& result) const {
     const ir::Kernel probe = simulator::core_probe(kernels_[result.subject], result.mutant.site);

@@ -28,7 +28,9 @@ class Materialising {
         before_(kernel),
         extents_(before_),
         not_less_(before_),
-        definitions_(analysis::definitions(before_)) {}
+        definitions_(analysis::definitions(before_)) {
+    for (const ir::Parameter& each : kernel.parameters) defined_.insert(each.value);
+  }
 
   void visit(ir::Block& block) {
     std::set<ValueId> outside = defined_;
@@ -171,7 +173,7 @@ class Materialising {
   const analysis::Extents extents_;
   analysis::NotLess not_less_;
   const std::vector<const Operation*> definitions_;
-  std::set<ValueId> defined_;  // in the blocks around, so far
+  std::set<ValueId> defined_;  // parameters, and in the blocks around, so far
 };
 
 }  // namespace

@@ -62,6 +62,7 @@ constexpr Pass kPasses[] = {
     {"simplify_addresses", simplify},
     {"eliminate_common", eliminate_common},
     {"eliminate_common_hoisted", eliminate_common},
+    {"eliminate_common_extents", eliminate_common},
     {"eliminate_common_loops", eliminate_common},
     {"eliminate_common_sums", eliminate_common},
     {"eliminate_common_addresses", eliminate_common},

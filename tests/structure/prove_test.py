@@ -90,6 +90,55 @@ class Cores(unittest.TestCase):
         self.assertEqual([(s.target, s.is_of_core) for s in of_cores], [("incore_unified", True)])
         self.assertEqual(of_cores[0].set, [])
 
+    def test_a_program_that_names_no_core_is_of_each(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {"paged_attention.twp": 'program "p" 1 ranks\ndim m\n',
+                               "paged_attention_incore.twp":
+                                   'program "p" 1 ranks\ndim m\ntarget "incore"\n',
+                               "other.twp": 'program "p" 1 ranks\ndim m\n'}.items():
+                pathlib.Path(folder, name).write_text(text, encoding="utf-8")
+            subjects = prove.files_of(folder, of_cores=True)
+        self.assertEqual([(pathlib.Path(s.name).name, s.target) for s in subjects],
+                         [("paged_attention.twp", core) for core in prove.CORES]
+                         + [("paged_attention_incore.twp", "incore")])
+
+    def test_each_has_a_change_of_a_line_of_its_own(self):
+        mutant = {"kind": 50, "where": "a/gemm.cpp:7", "operation": "core_move a",
+                  "change": "left out"}
+        texts = {prove.text_of(prove.of_core(mutant, target))
+                 for target in ("incore", "incore_unified", "sm_90a", "sm_100a")}
+        self.assertEqual(len(texts), 3)
+        self.assertIn("gemm.cpp:7 on incore_unified", " ".join(texts))
+
+    def test_processes_take_about_as_long(self):
+        subject = prove.Subject("gemm", [prove.TARGET + "incore"], True)
+        for cost, count in ((0.1, prove.MUTANTS), (6, 10), (1000, 5)):
+            tasks = list(prove.tasks_of_numbers(subject, list(range(1000)),
+                                                {prove.named(subject): cost}))
+            self.assertEqual(len(tasks), -(-1000 // count))
+
+    def test_cost_what_all_sizes_take(self):
+        def of(target, settings):
+            return {"key": ["gemm", settings, "values", 0], "seconds": 7,
+                    "answer": {"target": target, "schedules": 4, "operations": 400}}
+        self.assertEqual(prove.costs_of([of("incore", "a=1"), of("sm_90a", "b=2")]),
+                         {("gemm", ("a=1",)): 7, ("gemm", ("b=2",)): 100})
+
+    def test_one_launch_is_enough(self):
+        subject = prove.Subject("gemm", [prove.TARGET + "incore"], False, cases=("one",))
+        wanted = {prove.named(subject): 1}
+        (_, words), = prove.clean_tasks(None, "values", [subject], wanted)
+        self.assertEqual(words[words.index("--launches") + 1], "1")
+        self.assertNotIn("--strict", words)
+
+    def test_one_schedule_of_a_program_is_all(self):
+        def of(target):
+            return {"key": ["p", "", "values", 0],
+                    "answer": {"program": "p", "target": target, "cases": [{"one_for_all": True}]}}
+        self.assertTrue(prove.leaves_no_order(of("incore")))
+        # A GPU's has other numbers of multiprocessors.
+        self.assertFalse(prove.leaves_no_order(of("sm_90a")))
+
     def test_a_program_that_reads_is_told_what(self):
         with tempfile.TemporaryDirectory() as folder:
             prove.write_lengths(folder)

@@ -7,6 +7,7 @@
 
 #include "check/core_proof.h"
 #include "incore_products.h"
+#include "simulator/faults/core_faults.h"
 #include "simulator/machine/machine.h"
 
 // What is seeded into kernels for cores with explicit memories is found, and called by its name.
@@ -93,6 +94,76 @@ TEST(IncoreFaults, UnusualInputsShowWhatUsualOnesHide) {
   const checks::MutantResult shown = result_of({{"A is as usual", case_of(false)}});
   EXPECT_EQ(shown.verdict, Verdict::caught);
   EXPECT_THAT(shown.fault.message, HasSubstr("(where A is as usual)"));
+}
+
+// Whether a fault shows hangs on no seed, so that one schedule stands for all.
+TEST(IncoreFaults, ShowInEveryOrderOrInNone) {
+  for (const ir::Kernel& machine : explicit_products()) {
+    int shown = 0, hidden = 0;
+    for (const FaultKind& kind : core_fault_kinds()) {
+      if (kind.number > 48) continue;  // those of order
+      const std::vector<Mutant> mutants = mutants_of(kind, machine);
+      for (std::size_t i = 0; i < mutants.size(); i += 4) {
+        const ir::Kernel changed = mutants[i].apply(machine);
+        std::vector<bool> clean;
+        for (std::uint64_t seed = 0; seed < 4; ++seed) {
+          Product product(34, 50, 136);
+          MachineOptions options;
+          options.seed = seed;
+          options.timing = true;
+          options.multiprocessors = 1;
+          const MachineReport report = run_machine(changed, product.arguments(), options);
+          clean.push_back(report.ok() && product.is_right());
+          if (report.ok()) {
+            EXPECT_EQ(report.timing + report.words, "");
+          }
+        }
+        EXPECT_EQ(clean, std::vector<bool>(clean.size(), clean.front()))
+            << machine.target << ": " << kind.name << ": " << mutants[i].operation << " "
+            << mutants[i].change;
+        ++(clean.front() ? hidden : shown);
+      }
+    }
+    EXPECT_GE(shown, 10) << machine.target;
+    EXPECT_LE(hidden, 5) << machine.target;
+  }
+}
+
+// What is fine by chance in many orders: an event that is down again when it is raised once more,
+// and a place that was read before it is written again.
+TEST(IncoreFaults, ChanceHidesNothing) {
+  for (const std::string kind : {"event", "race"}) {
+    Kernel kernel("by_chance");
+    kernel.target("incore_unified");
+    const Tensor X = kernel.in("X", f32, {16, 32});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 32), y(kernel, "Vec", "y", f32, 16, 32);
+    CoreEvent event(kernel, "MTE2", "V");
+    kernel.roles({sequencer("core", [&] {
+      move(x, X(all, all));
+      event.set();
+      event.wait();
+      vector(VectorFunction::add, y, {x, 1});
+      if (kind == "event") {
+        event.set();
+        event.wait();
+      } else {
+        unit_barrier("MTE2");
+        move(x, X(all, all));
+      }
+    })});
+    const ir::Kernel machine = machine_form(kernel);
+    HostTensor values = HostTensor::zeros(f32, {16, 32});
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Arguments arguments;
+      arguments.tensors = {{"X", f32, {16, 32}, {}, static_cast<std::byte*>(values.data()), {}}};
+      MachineOptions options;
+      options.seed = seed;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_FALSE(report.ok()) << kind << " " << seed;
+      EXPECT_EQ(report.faults.front().kind, kind);
+    }
+  }
 }
 
 // The kinds that some schedule shows, and a message of each: what is found first hangs on it.

@@ -252,6 +252,46 @@ TEST(IncoreSimulation, NumbersThatARunSays) {
   }
 }
 
+// A loop whose end is read, and is nowhere near, or which has none.
+TEST(IncoreSimulation, LoopsWithoutAnEndAreToldWithTheirLine) {
+  for (const bool issues : {true, false}) {
+    Kernel kernel("endless");
+    kernel.target("incore_unified");
+    const Tensor X = kernel.in("X", f32, {16, 32}), N = kernel.in("N", i32, {1});
+    const Tensor Y = kernel.out("Y", f32, {16, 32});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 32);
+    kernel.roles({sequencer("core", [&] {
+      Cell<Condition> more(true);
+      if (issues) {
+        for (Index i : range(load_index(N(0)))) {
+          (void)i;
+          move(x, X(all, all));
+        }
+      } else {
+        repeat_while(more, [&] { more = load_index(N(0)) > 0; });
+      }
+      move(Y(all, all), x);
+    })});
+    std::vector<float> from(16 * 32, 1.0F), to(16 * 32, NAN);
+    std::vector<std::int32_t> n(1, INT32_MAX);
+    Arguments arguments;
+    arguments.tensors = {{"X", f32, {16, 32}, {}, reinterpret_cast<std::byte*>(from.data()), {}},
+                         {"N", i32, {1}, {}, reinterpret_cast<std::byte*>(n.data()), {}},
+                         {"Y", f32, {16, 32}, {}, reinterpret_cast<std::byte*>(to.data()), {}}};
+    MachineOptions options;
+    options.max_operations = 1000;
+    try {
+      run_machine(machine_form(kernel), arguments, options);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::result);
+      EXPECT_THAT(error.what(), HasSubstr("and does not end"));
+      EXPECT_THAT(error.what(), HasSubstr("incore_simulation_test.cpp:"));
+    }
+  }
+}
+
 // Stages, places and depths that the kernel computes are held where they are used.
 TEST(IncoreSimulation, ComputedPlacesAreHeld) {
   Kernel kernel("computed");

@@ -3,12 +3,16 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
+#include "support/diagnostic.h"
 #include "target/target.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernels/attention.h"
@@ -290,6 +294,90 @@ TEST(IncoreTiles, ProductsHaveEpilogues) {
       }
     }
   }
+}
+
+// A number of the run says how much of a row exists, as a size does.
+TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
+  Kernel kernel("ends");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 64}), Y = kernel.out("Y", f32, {rows, 1});
+  const Scalar n = kernel.scalar("n", i32);
+  const auto [i] = kernel.grid(ceil_div(rows, 64));
+  const Block own = rows.block(i, 64);
+  // exp(0) is no zero.
+  store(Y(own, all), reduce_sum(exp(load(X(own, Block(0, 64, Index(n))))), 1));
+  std::vector<std::string> targets{"sm_90a"};
+  for (const std::string& core : cores()) targets.push_back(core);
+  for (const std::string& target : targets) {
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (const int count : {0, 1, 33, 64}) {
+      HostTensor in = HostTensor::random_normal(f32, {70, 64}, 1);
+      HostTensor out = HostTensor::poisoned(f32, {70, 1});
+      Arguments arguments;
+      arguments.tensors = {argument("X", in), argument("Y", out)};
+      arguments.scalars = {static_cast<double>(count)};
+      MachineOptions options;
+      options.multiprocessors = 1;
+      const MachineReport report = run_machine(machine, arguments, options);
+      ASSERT_TRUE(report.ok()) << target << ": " << report.faults.front().message;
+      for (std::int64_t r = 0; r < 70; ++r) {
+        double wanted = 0;
+        for (int c = 0; c < count; ++c) wanted += std::exp(in.at({r, c}));
+        ASSERT_NEAR(out.at({r, 0}), wanted, 1e-4 * (1 + wanted)) << target << " " << count;
+      }
+    }
+  }
+}
+
+// What no input can show is told by a rule: a choice for rows that see nothing, of which there are
+// none; and zeros behind the last key in another stage, where a mask hides what is there instead.
+TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
+  kernels::Attention attention;
+  attention.dim = attention.dim_v = 16;
+  attention.heads = attention.kv_heads = 1;
+  attention.block_q = attention.block_k = 16;
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernels::attention_forward(attention).finish(),
+                                   "incore_partitions")
+          .kernel;
+  const auto on = [](std::int64_t queries, std::int64_t keys, double growth) {
+    return
+        [=](const std::vector<ir::Kernel>& kernels, MachineOptions options, const ProgramMutant*) {
+          Attended attended(queries, keys, 1, 1, 16, false);
+          for (std::int64_t i = 0; i < attended.K.elements(); ++i) {
+            attended.K.set_flat(i, attended.K.flat(i) * (1 + growth * static_cast<double>(i / 16)));
+          }
+          options.multiprocessors = 1;
+          checks::CoreRun made;
+          made.report = run_machine(kernels.front(), attended.arguments(), options);
+          made.bits = checks::bits_of({attended.O, attended.LSE});
+          const auto [error, lse] = attended.errors();
+          if (!(error < 5e-3 && lse < 1e-3)) made.mismatch = "O, LSE";
+          return made;
+        };
+  };
+  const std::vector<checks::CoreCase> cases{on(5, 37, 0), on(5, 21, 0), on(5, 5, 0), on(5, 0, 0)};
+  const std::vector<checks::UnusualCoreCase> unusual{{"K grows", on(5, 37, 0.1)}};
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  how.mutants.emplace();
+  const std::vector<checks::MutantResult> listed = checks::list_core_mutants({machine});
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const std::string text = listed[i].mutant.where.file;
+    const int kind = listed[i].kind->number;
+    if (kind == 48 || (kind == 50 && text.ends_with("softmax.h"))) how.mutants->insert(i);
+  }
+  std::map<std::string, std::set<int>> reasons;
+  for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, unusual, how)) {
+    EXPECT_NE(result.verdict, checks::MutantResult::Verdict::undecided)
+        << result.kind->number << " " << format_location(result.mutant.where) << " "
+        << result.mutant.operation;
+    reasons[result.reason].insert(result.kind->number);
+  }
+  EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(48), 1U);
+  EXPECT_EQ(reasons["what it would choose is never chosen, also of inputs far from zero"],
+            (std::set<int>{50}));
 }
 
 // Each barrier, event and move of attention is needed: without it something is found.

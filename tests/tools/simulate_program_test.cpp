@@ -335,5 +335,47 @@ TEST(OverTwoRanks, AllSchedulesWithTwoDelaysAreClean) {
   EXPECT_EQ(json["schedules"], json["cases"][0]["possible"]);
 }
 
+// A core's program that divides its work has a size in which it does so, and one schedule of each.
+TEST(SimulateOperationOfCores, RunsInManyPartsAndInOneSchedule) {
+  const Json json = tilewright(
+                        "simulate attention_decode --target incore --set schedule=tile "
+                        "--set dim=16 --set group=1 --shrunken --one-for-all "
+                        "--control-only --schedules 9 --json")
+                        .json();
+  std::vector<std::string> sizes;
+  for (const Json& each : json["cases"]) {
+    EXPECT_EQ(each.value("one_for_all", false), true) << each;
+    sizes.push_back(each["sizes"]);
+  }
+  EXPECT_THAT(sizes, Contains(HasSubstr(", 64 multiprocessors")));
+  EXPECT_THAT(sizes, Contains(HasSubstr(", 2 multiprocessors")));
+}
+
+// What a kernel of a program's file reads beyond its mask shows on no inputs, far from zero or not.
+TEST_F(SimulateProgram, FaultsOfCoresAreHeldAgainstUnusualInputs) {
+  Kernel kernel("masked_sums");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 64}), Y = kernel.out("Y", f32, {rows, 1});
+  const Scalar n = kernel.scalar("n", i32);
+  const auto [i] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(i, 16);
+  store(Y(own, all), reduce_sum(load(X(own, Block(0, 64, Index(n)))), 1));
+  Program program("masked");
+  const Buffer x = program.in("x", f32, {16, 64}), y = program.out("y", f32, {16, 1});
+  program.rank(0).stream().launch(kernel, {x, y}, {33});
+  write_text(folder_ / "masked.twp", ir::to_text(program.finish()));
+  const std::string line = "simulate " + (folder_ / "masked.twp") + " --target incore --faults ";
+  std::string numbers;
+  for (const Json& each : tilewright(line + "--list-mutants").json()) {
+    if (each["kind"] == 55 && each["change"] == "ends one later on axis 1") {
+      numbers += (numbers.empty() ? "" : ",") + std::to_string(each["number"].get<int>());
+    }
+  }
+  const Json json = tilewright(line + "--json --mutants " + numbers).json();
+  std::vector<std::string> reasons;
+  for (const Json& each : json["mutants"]) reasons.push_back(each.value("why", ""));
+  EXPECT_THAT(reasons, Contains(HasSubstr("also of inputs far from zero"))) << json["mutants"];
+}
+
 }  // namespace
 }  // namespace tilewright::test

@@ -309,10 +309,17 @@ class SequencerRun {
         to_integer(tensor.dtype, tensor.data + element * size_of(tensor.dtype));
   }
 
+  // Each is kept until its block is over: more of them than of turns of loops would fill the
+  // memory.
+  static constexpr std::size_t kMostItems = 4'000'000;
+
   void spend(const Operation& o) {
-    if (--most_ >= 0) return;
-    Diagnostic(o.where, kernel_.name + " executes more than the run is given", ErrorKind::result)
-        .fix("take smaller sizes")
+    if (--most_ >= 0 && items_.size() < kMostItems) return;
+    Diagnostic(o.where,
+               fmt::format("{}: a sequencer issues {} instructions of block {} and does not end",
+                           kernel_.name, items_.size(), block_),
+               ErrorKind::result)
+        .fix("let the loop end, whose end may be read or computed; or take smaller sizes")
         .raise();
   }
 

@@ -273,11 +273,23 @@ bool is_zeroed(const Sites& sites, ValueId memory, int moves = 2) {
          });
 }
 
+const target::CoreProduct& product_of(const target::Core& core, const Operation& matmul) {
+  const std::string& unit = matmul.attributes.text(Key::unit);
+  return *std::find_if(core.products.begin(), core.products.end(),
+                       [&](const auto& each) { return each.unit == unit; });
+}
+
 std::vector<Mutant> seed_depth(const Sites& sites) {
   std::vector<Mutant> mutants;
   for (const Site* site : sites.of(Op::core_matmul)) {
     if (site->operation->operands.size() < 5) continue;
     mutants.push_back(changed(sites, *site, "sums one less", plus(4, -1)));
+    const target::CoreProduct& product = product_of(core_of(sites), *site->operation);
+    const DType dtype = sites.kernel().type(site->operation->operands[1]).dtype;
+    const auto k = sites.constant(site->operation->operands[4]);
+    if (product.sums_pad && k && (*k - 1) % (product.piece_k_bytes / size_of(dtype)) != 0) {
+      mutants.back().equivalent = "the last piece of k is summed whole";
+    }
     mutants.push_back(changed(sites, *site, "sums all that the operands have room for",
                               [](ir::Kernel& kernel, std::size_t number) {
                                 operation_at(kernel, number).operands.pop_back();
@@ -323,6 +335,14 @@ bool adds(const Sites& sites, const Site* sum, ValueId value, std::int64_t least
   return false;
 }
 
+// Whether the limit is the start and so much, or more.
+bool is_behind(const Sites& sites, const Site* limit, ValueId start, std::int64_t least) {
+  const Site* from = sites.definition(start);
+  return (is_constant(limit) && is_constant(from) &&
+          number_of(*limit) >= number_of(*from) + least) ||
+         adds(sites, limit, start, least);
+}
+
 // Whether the limit is no less than the axis.
 bool is_end(const Site& limit, const Dim& extent) {
   if (limit.op() == Op::dim) return limit.operation->attributes.dim() == extent;
@@ -330,6 +350,7 @@ bool is_end(const Site& limit, const Dim& extent) {
 }
 
 constexpr const char* kOneLater = "ends one later";
+constexpr const char* kEndsByItself = "the part ends there by itself";
 
 std::vector<Mutant> seed_limits(const Sites& sites) {
   std::vector<Mutant> mutants;
@@ -340,21 +361,18 @@ std::vector<Mutant> seed_limits(const Sites& sites) {
     const ir::Parameter* parameter = sites.kernel().parameter_of(tensor);
     for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
       const std::size_t operand = kStarts + sizes.size() + axis;
+      const Site* limit = sites.definition(site.operation->operands[operand]);
+      const ValueId start = site.operation->operands[kStarts + axis];
+      const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);
       mutants.push_back(changed(sites, site, fmt::format("ends one earlier on axis {}", axis),
                                 plus(operand, -1)));
+      if (is_behind(sites, limit, start, size + 1)) mutants.back().equivalent = kEndsByItself;
       mutants.push_back(
           changed(sites, site, fmt::format("{} on axis {}", kOneLater, axis), plus(operand, 1)));
-      const Site* limit = sites.definition(site.operation->operands[operand]);
       if (limit != nullptr && parameter != nullptr && is_end(*limit, parameter->shape[axis])) {
         mutants.back().equivalent = "the tensor ends there by itself";
       }
-      const Site* start = sites.definition(site.operation->operands[kStarts + axis]);
-      const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);
-      const bool by_number =
-          is_constant(limit) && is_constant(start) && number_of(*limit) >= number_of(*start) + size;
-      if (by_number || adds(sites, limit, site.operation->operands[kStarts + axis], size)) {
-        mutants.back().equivalent = "the part ends there by itself";
-      }
+      if (is_behind(sites, limit, start, size)) mutants.back().equivalent = kEndsByItself;
     }
   }
   return mutants;
@@ -472,39 +490,86 @@ const std::vector<FaultKind>& core_fault_kinds() {
   return kinds;
 }
 
-bool is_left_out(const FaultKind& kind) { return kind.seed == seed_instructions; }
-
 bool takes_more(const Mutant& mutant) { return mutant.change.rfind(kOneLater, 0) == 0; }
 
-ir::Kernel without_result(const ir::Kernel& kernel, std::size_t number) {
-  const Sites sites(kernel);
-  const Operation& instruction = *sites.at(number).operation;
-  const target::Core& core = core_of(sites);
-  const bool computes = ir::info(instruction.op).family == ir::Family::core_compute &&
-                        instruction.op != Op::core_matmul;
-  if (!computes) return {};
-  const std::string unit = instruction.attributes.text(Key::unit);
-  const Site& window = *sites.definition(instruction.operands[0]);
+namespace {
+
+// A window of a memory that nobody has written, like that of an operand of the instruction, which
+// then stands two further.
+ValueId insert_nothing(ir::Kernel& kernel, const Sites& sites, ValueId like, std::size_t number) {
+  const Site& window = *sites.definition(like);
   const Site& memory = *sites.definition(window.operation->operands[0]);
-  ir::Kernel changed = kernel;
   const auto again = [&](const Operation& o) {
     Operation copy = o;
-    copy.results = {changed.add_value(kernel.type(o.results[0]))};
+    copy.results = {kernel.add_value(sites.kernel().type(o.results[0]))};
     return copy;
   };
   Operation nothing = again(*memory.operation);
-  nothing.attributes.set(Key::offset, core.space(nothing.attributes.text(Key::space))->bytes);
+  nothing.attributes.set(Key::offset,
+                         core_of(sites).space(nothing.attributes.text(Key::space))->bytes);
   Operation of_nothing = again(*window.operation);
   of_nothing.operands[0] = nothing.results[0];
-  const ValueId from = of_nothing.results[0];
-  insert(changed, memory.number, Side::after, nothing);
-  insert(changed, number + 1, Side::before, of_nothing);
-  operation_at(changed, number + 2) = {Op::core_vector,
-                                       {instruction.operands[0], from},
-                                       {},
-                                       {{Key::unit, unit}, {Key::function, Op::cast}},
-                                       {},
-                                       instruction.where};
+  insert(kernel, memory.number, Side::after, nothing);
+  insert(kernel, number + 1, Side::before, of_nothing);
+  return of_nothing.results[0];
+}
+
+// The only instruction that writes the window of a site; null where it is not so.
+const Site* only_writer(const Sites& sites, std::size_t number) {
+  const std::vector<Use> uses = sites.uses(sites.at(number).operation->results[0]);
+  const bool writes = uses.size() == 1 && uses[0].operand == 0;
+  return writes ? &sites.at(uses[0].site) : nullptr;
+}
+
+// Whether two windows are one part of one memory.
+bool are_one(const Sites& sites, ValueId a, ValueId b) {
+  const Site *first = sites.definition(a), *second = sites.definition(b);
+  if (first == nullptr || second == nullptr || first->op() != Op::window) return false;
+  const Operation &one = *first->operation, &other = *second->operation;
+  return second->op() == Op::window && one.operands == other.operands &&
+         one.attributes == other.attributes && sites.kernel().type(a) == sites.kernel().type(b);
+}
+
+}  // namespace
+
+ir::Kernel without_result(const ir::Kernel& kernel, const FaultKind& kind, std::size_t number) {
+  const Sites sites(kernel);
+  const Site* instruction = &sites.at(number);
+  if (kind.seed == seed_stages) {
+    instruction = only_writer(sites, number);
+  } else if (kind.seed != seed_instructions) {
+    instruction = nullptr;
+  }
+  const bool computes = instruction != nullptr &&
+                        ir::info(instruction->op()).family == ir::Family::core_compute &&
+                        instruction->op() != Op::core_matmul;
+  if (!computes) return {};
+  const Operation& own = *instruction->operation;
+  ir::Kernel changed = kernel;
+  const ValueId from = insert_nothing(changed, sites, own.operands[0], instruction->number);
+  operation_at(changed, instruction->number + 2) = {
+      Op::core_vector,
+      {own.operands[0], from},
+      {},
+      {{Key::unit, own.attributes.text(Key::unit)}, {Key::function, Op::cast}},
+      {},
+      own.where};
+  return changed;
+}
+
+ir::Kernel without_choice(const ir::Kernel& kernel, const FaultKind& kind, std::size_t number) {
+  const Sites sites(kernel);
+  const Operation& own = *sites.at(number).operation;
+  const bool chooses = kind.seed == seed_instructions && own.op == Op::core_vector &&
+                       own.attributes.function() == Op::select;
+  if (!chooses) return {};
+  // The result, the condition and the two that it chooses from: one lies where the result does.
+  const std::vector<ValueId>& operands = own.operands;
+  const bool first = are_one(sites, operands[0], operands[2]);
+  if (!first && !are_one(sites, operands[0], operands[3])) return {};
+  ir::Kernel changed = kernel;
+  const ValueId none = insert_nothing(changed, sites, operands[0], number);
+  operation_at(changed, number + 2).operands[first ? 3 : 2] = none;
   return changed;
 }
 

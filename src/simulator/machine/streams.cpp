@@ -355,7 +355,6 @@ void Streams::launch_on_core(Stream& stream) {
   const ir::ProgramOperation& operation = *stream.current->source;
   const ir::Kernel& kernel = kernels_[operation.kernel];
   check_core_options(kernel, options_);
-  if (options_.timing) world_.report.timing = "the order in which units work";
   CoreDevice& device =
       cores_.try_emplace(named(operation).rank, options_, world_.random, world_.log, world_.report)
           .first->second;
