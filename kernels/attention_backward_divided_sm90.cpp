@@ -62,7 +62,8 @@ class DividedBackward {
             .dO = {dtype, kRows, full_of(a_.dim_v)},
             .statistics = 1,
             .row_stages = 3,
-            .gradient_stages = 2};
+            .gradient_stages = 2,
+            .has_place_of_queries = true};
   }
   SharedView p_of(const Index& step) const {
     return p_.rows(kRows * (step % kWeightPlaces), kRows);

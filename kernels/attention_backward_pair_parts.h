@@ -20,6 +20,8 @@ namespace tilewright::kernels::wide {
 struct PairTiles {
   TileShape k, v, q, dO;
   int statistics, row_stages, gradient_stages;
+  // Whether there is a place through which dQ may leave: else it is stored from registers.
+  bool has_place_of_queries;
 };
 
 // The two CTAs of a cluster have adjacent blocks of 64 keys and go through the same blocks of
@@ -37,7 +39,7 @@ struct PairWork {
            const PairTiles& tiles)
       : a(attention),
         half_dim(half_of(a.dim)),
-        sequences(kernel, a, plan.ordered, parts_of(kernel, plan), /*ctas=*/2),
+        sequences(kernel, a, plan.ordered, parts_of(kernel, plan), Division::even, /*ctas=*/2),
         tensors(kernel, a, sequences, summed_shapes(a, sequences, plan)),
         pairs(kernel, sequences.count()),
         key_ring(kernel, "keys", stages(2), std::vector<TileShape>{}),
@@ -59,6 +61,11 @@ struct PairWork {
     kernel.ctas(pairs.ctas(), 2);
     if (plan_case("paired dQ in order", plan.ordered)) {
       turns.emplace(kernel, "turn", *tensors.turns, kWarpgroup);
+      if (plan.alone_converts) {
+        alone_ring.emplace(kernel, "alone", stages(2), std::vector<TileShape>{});
+        alone_ring->numbered(3);
+        if (tiles.has_place_of_queries) place.emplace(kernel, "dq", a.dtype, kRows, half_dim);
+      }
     }
   }
   PairWork(const PairWork&) = delete;
@@ -215,13 +222,27 @@ struct PairWork {
         const Slot slot = row_ring.consume();
         const Index row = slot.number(0), sum = slot.number(1) * kHalves + cluster_rank();
         row_ring.release(slot);
-        turns->await(sum, turn_of(a, sequence, at, row));
+        const auto await = [&] { turns->await(sum, turn_of(a, sequence, at, row)); };
+        const auto give = [&] {
+          const Index head = sequences.head_of_kept(sequence, sum / kHalves, kRows);
+          alone_ring->produce({row, head, at.sequence});
+          turns->give_alone(sum);
+        };
+        if (alone_ring) {
+          when(adders_of(a, sequence, row) == 1, give, await);
+        } else {
+          await();
+        }
       }
     });
   }
   void end_turns() {
     for_key_blocks(key_ring, [&](const KeyPlace&, const Index& steps) {
-      for ([[maybe_unused]] Index i : range(steps)) turns->hand_on();
+      for ([[maybe_unused]] Index i : range(steps)) {
+        turns->hand_on([&](const Turns::Turn& turn) {
+          return alone_ring ? select(turn.is_alone(), kConverted, 1) : Index(1);
+        });
+      }
     });
   }
 
@@ -230,6 +251,7 @@ struct PairWork {
     for_key_blocks(key_ring, [&](const KeyPlace&, const Index& steps) {
       when(steps > 0, [&] { sum_pair(steps, step); });
     });
+    if (place) bulk_wait_read(0);
   }
 
   void sum_pair(const Index& steps, Cell<Index>& step) {
@@ -252,7 +274,13 @@ struct PairWork {
   void add(const Tile& dq) {
     if (turns) {
       const Turns::Turn turn = turns->begin();
-      add_to(turn.sum() / kHalves, dq, turn);
+      const auto add_it = [&] { add_to(turn.sum() / kHalves, dq, turn); };
+      if (alone_ring) {
+        when(
+            turn.is_alone(), [&] { convert(dq); }, add_it);
+      } else {
+        add_it();
+      }
       turns->end(turn);
       return;
     }
@@ -266,6 +294,35 @@ struct PairWork {
     const Index tile = rows * sum_tiles(a) + cluster_rank() * (half_dim / kSumColumns);
     add_to_sums(tensors.sums, lines, tile, dq, turn);
   }
+  // What no other block of keys adds to is whole: it needs no place among the sums.
+  void convert(const Tile& dq) {
+    const Slot slot = alone_ring->consume();
+    const Index row = slot.number(0), head = slot.number(1), number = slot.number(2);
+    alone_ring->release(slot);
+    const Sequence sequence = sequences.of(number);
+    const Block rows = sequence.queries.block(row, kRows);
+    const double scale = AttentionScores(a).product_scale;
+    if (place) {
+      // A warp's rows of the one before have left.
+      bulk_wait_read(0);
+      warp_sync();
+      tilewright::store(*place, (dq * scale).cast(a.dtype));
+      fence_proxy_async();
+      warp_sync();
+      tma_store(sequence.rows(*tensors.dQ, rows.part(warp_index(), 16), head,
+                              Dim(a.dim).block(cluster_rank(), half_dim)),
+                place->rows(16 * warp_index(), 16));
+      bulk_commit();
+      return;
+    }
+    const int parts = half_dim / kSumColumns;
+    for (int part = 0; part < parts; ++part) {
+      const Tile own = dq.slice({0, part * kSumColumns}, {kRows, kSumColumns});
+      const Block columns = Dim(a.dim).block(cluster_rank() * parts + part, kSumColumns);
+      tilewright::store(sequence.rows(*tensors.dQ, rows, head, columns),
+                        (own * scale).cast(a.dtype));
+    }
+  }
 
  public:
   const Attention& a;
@@ -276,7 +333,10 @@ struct PairWork {
   Ring key_ring, k_ring, v_ring, other_k_ring, row_ring, q_ring, do_ring, other_ds_ring;
   SharedTile ds;
   NamedBarrier ds_ready, ds_read;
-  std::optional<Turns> turns;  // in order
+  // In order; and the blocks of rows whose dQ is converted where it is computed.
+  std::optional<Turns> turns;
+  std::optional<Ring> alone_ring;
+  std::optional<SharedTile> place;
 };
 
 }  // namespace tilewright::kernels::wide

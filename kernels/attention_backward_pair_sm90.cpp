@@ -56,7 +56,8 @@ class PairBackward {
             .dO = {dtype, rows, half_v_},
             .statistics = 8,
             .row_stages = kRowStages,
-            .gradient_stages = 1};
+            .gradient_stages = 1,
+            .has_place_of_queries = false};
   }
 
   // Columns of V that a warpgroup holds in registers: products of 32 columns whose operands both

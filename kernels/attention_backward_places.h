@@ -16,15 +16,30 @@ namespace tilewright::kernels {
 // All blocks of keys read the rows, and each its own keys once: L2 keeps the rows.
 inline constexpr TmaOptions kOfRows{Cache::evict_last}, kOfKeys{Cache::evict_first};
 
+// How heads that share keys are divided into parts: as even as they are, or so that short parts
+// behind long ones fill what those leave of the machine. The latter in no order alone.
+enum class Division : std::uint8_t { even, uneven };
+
 // The query heads that share a head of the keys, in parts. Each part goes through the blocks of
-// keys for itself, where these are too few for the machine.
+// keys for itself, where these are too few for the machine or do not divide it well. Short parts
+// have a head each, or without a mask, where all blocks are as long, some of the steps through the
+// blocks of rows of all heads: then all parts are so divided.
 struct HeadParts {
-  HeadParts(const Attention& a, const Dim& count)
-      : group(a.heads / a.kv_heads), count(count), members(ceil_div(group, count)) {}
+  // `key_blocks`: CTAs that all blocks of keys take, of one part.
+  HeadParts(const Attention& a, const Dim& count, const Dim& key_blocks, Division division)
+      : group(a.heads / a.kv_heads),
+        count(count),
+        key_blocks(key_blocks),
+        by_steps(division == Division::uneven && !a.causal),
+        has_single(division == Division::uneven && a.causal),
+        single(has_single ? count - min(even_count(a, key_blocks), count) : Dim(0)),
+        members(by_steps ? Dim(group) : ceil_div(group - single, count - single)) {}
 
   int group;
-  Dim count;
-  Dim members;  // query heads of a part, of which the last one may have fewer
+  Dim count, key_blocks;
+  bool by_steps, has_single;
+  Dim single;   // parts of a head each, behind the others
+  Dim members;  // query heads of the others, of which the last one may have fewer
 
   // How many parts there should be, of as many members each. `ctas`: those of a block of keys.
   template <typename Shapes>
@@ -33,24 +48,84 @@ struct HeadParts {
     if (order == Order::blocks) members = min(members, for_order(a, shapes.mean_queries()));
     return ceil_div(a.heads / a.kv_heads, members);
   }
+  // The same with short ones.
+  template <typename Shapes>
+  static Dim wanted_uneven(const Attention& a, const Shapes& shapes) {
+    const Dim blocks = shapes.kept_key_blocks(a.block_k), even = even_count(a, blocks);
+    const int group = a.heads / a.kv_heads;
+    const Dim steps = ceil_div(shapes.mean_queries(), a.block_q) * group;
+    if (!a.causal) {
+      // Each so short beside the first that it matters little who has one more.
+      const Dim more = ceil_div(idle_places(blocks) * 4, max(blocks, 1));
+      const Dim are_long = min(left_steps(steps, blocks) / (max(more, 1) * kLeastSteps), 1);
+      return max(even, 1 + more * are_long);
+    }
+    // Of two parts the longest block of keys is as long as all that a multiprocessor has to do.
+    if (group < kLeastMembers) return even;
+    const Dim are_two = max(min(even - 1, 3 - even), 0);
+    return even + are_two * min(steps / kManySteps, 1) * 2;
+  }
+
+  // Where parts are steps: those of a part, [first, last), through so many blocks of rows of a
+  // head.
+  std::pair<Index, Index> steps_of(const Index& part, const Index& rows) const {
+    const Index steps = rows * group;
+    const Index own = select(Index(is_few(key_blocks)) > 0, steps / count,
+                             left_steps(steps, key_blocks) / max(count - 1, 1));
+    const Index last = steps - own * (count - 1 - part);
+    return {select(part > 0, last - own, 0), last};
+  }
+  // How many steps a part has.
+  Index count_of(const Index& part, const Index& rows) const {
+    if (!by_steps) return rows * members_of(part);
+    const auto [first, last] = steps_of(part, rows);
+    return last - first;
+  }
 
   // Of the member of a part its number among those that share the keys, and whether it exists.
-  Index number(const Index& part, const Index& member) const { return part * members + member; }
+  Index number(const Index& part, const Index& member) const {
+    if (by_steps) return member;
+    const Index first = part * members;
+    return (has_single ? select(is_single(part), group - count + part, first) : first) + member;
+  }
   Condition exists(const Index& part, const Index& member) const {
     return number(part, member) < group;
   }
-  Index members_of(const Index& part) const { return min(group - part * members, members); }
+  Index members_of(const Index& part) const {
+    if (by_steps) return group;
+    const Index left = min(group - single - part * members, members);
+    return has_single ? select(is_single(part), 1, left) : left;
+  }
 
  private:
+  Condition is_single(const Index& part) const { return part >= count - single; }
+  static constexpr int kLeastSteps = 8, kStepsOfPart = 2;  // what a part costs, in steps
+  static constexpr int kLeastMembers = 16, kManySteps = 4096;
+
   // With a mask the longest block is twice the mean: two blocks for each multiprocessor, a long and
   // a short one, are enough. Without one, one for each is; if there are fewer, several waves leave
   // little idle in the last. 15 of 16 multiprocessors are as good as all.
   static Dim for_machine(const Attention& a, const Dim& key_blocks) {
     const Dim blocks = max(key_blocks, 1) * 16, machine = multiprocessors() * 15;
-    const Dim is_few = min(machine / blocks, 1);
-    const Dim parts =
-        a.causal ? ceil_div(machine * 2, blocks) : max(is_few * ceil_div(machine * 4, blocks), 1);
+    const Dim parts = a.causal ? ceil_div(machine * 2, blocks)
+                               : max(is_few(key_blocks) * ceil_div(machine * 4, blocks), 1);
     return ceil_div(a.heads / a.kv_heads, parts);
+  }
+  static Dim is_few(const Dim& key_blocks) {
+    return min(multiprocessors() * 15 / (max(key_blocks, 1) * 16), 1);
+  }
+  static Dim even_count(const Attention& a, const Dim& key_blocks) {
+    return ceil_div(a.heads / a.kv_heads, for_machine(a, key_blocks));
+  }
+  // The multiprocessors that the last wave of blocks leaves, and all of all waves.
+  static Dim places(const Dim& blocks) {
+    return multiprocessors() * max(ceil_div(blocks, multiprocessors()), 1);
+  }
+  static Dim idle_places(const Dim& blocks) { return places(blocks) - blocks; }
+  // Of a block's steps those that the parts behind the first one have, so that all end together.
+  template <typename Steps>
+  static Steps left_steps(const Steps& steps, const Dim& blocks) {
+    return max(steps * idle_places(blocks) / places(blocks) - kStepsOfPart, 0);
   }
   // In order blocks of keys that wait for each other drift apart, the more, the more members each
   // goes through. Then all rows of all members pass through L2 again and again. So few members as
@@ -225,12 +300,13 @@ struct WindowRows {
 class BatchKeys : public Batch {
  public:
   static constexpr bool kOneLength = true;
-  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
+  BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+            Division division = Division::even, int ctas = 1)
       : Batch(kernel, a, Of::both),
         block_q_(a.block_q),
         window_(a),
         rows_(ceil_div(queries, a.block_q)),
-        parts_(a, parts),
+        parts_(a, parts, kept_key_blocks(a.block_k) * ctas, division),
         groups_(ceil_div(keys, a.block_k), batch * a.kv_heads * parts_.count, parts_.members,
                 fit(a, ordered), {ordered, parts_.group > 1, a.causal, ctas},
                 stretches_of(a, keys)) {}
@@ -293,13 +369,14 @@ inline bool has_registers_for_windows(const Attention& a) {
 class PackedKeys : public Packed {
  public:
   static constexpr bool kOneLength = false;
-  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, int ctas = 1)
+  PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+             Division division = Division::even, int ctas = 1)
       : Packed(kernel, a, Of::both, a.block_q),
         block_q_(a.block_q),
         block_k_(a.block_k),
         window_(a, has_registers_for_windows(a)),
         rows_(query_sequences().tiles(a.block_q)),
-        parts_(a, parts),
+        parts_(a, parts, kept_key_blocks(a.block_k) * ctas, division),
         groups_(key_sequences().tiles(a.block_k), a.kv_heads * parts_.count, parts_.members,
                 ordered ? fit(a) : Dim(1), {ordered, parts_.group > 1, a.causal, ctas},
                 max(batch, stretches_of(a, total_keys))) {}

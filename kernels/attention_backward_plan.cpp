@@ -73,6 +73,7 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   plan.keys = keys;
   plan_case("sums of keys apart", plan.sums_keys_apart());
   plan.rotates = plan_case("rows rotated", !plan.ordered && !a.causal);
+  plan_case("parts by steps", plan.division() == Division::uneven && !a.causal);
   plan.adds_together =
       plan_case("additions together", !plan.ordered && is_short && plan.by_columns);
   plan.key_stages = is_short ? 1 : 2;

@@ -18,15 +18,17 @@
 namespace tilewright::kernels {
 namespace {
 
-// What the kernels take that sum dQ in memory, and that convert the sums.
+// What the kernels take that sum dQ in memory, and that convert the sums. `puts_queries`: the
+// former dQ too.
 struct SummedParts {
   std::vector<Part> all, summed;
 };
 SummedParts parts_of_sums(Program& program, const std::string& name, const std::vector<Dim>& shape,
-                          bool ordered, const BackwardBuffers& b) {
+                          bool ordered, bool puts_queries, const BackwardBuffers& b) {
   const Buffer sums =
       ordered ? program.scratch(name, f32, shape) : program.zeroed(name, f32, shape);
   SummedParts parts{{b.Q, b.K, b.V, b.dO, b.L, b.D, sums, b.dK, b.dV}, {sums}};
+  if (puts_queries) parts.all.push_back(b.dQ);
   if (b.turns) {
     parts.all.push_back(*b.turns);
     parts.summed.push_back(*b.turns);
@@ -65,7 +67,8 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
           const auto& with_offsets) {
         const Dim blocks = shapes.kept_blocks(a.block_q);
         const std::vector<Dim> of_sums = wide_backward_sums(a, blocks);
-        auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered, b);
+        auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered,
+                                           plan.alone_converts, b);
         // Parts for the order gain with a mask alone, and lose without one (docs/log).
         const Order for_parts = a.causal ? order : Order::any;
         const Dim parts = HeadParts::wanted(a, shapes, for_parts, wide_backward_ctas(a));
@@ -84,7 +87,7 @@ void wide_backward(const Attention& a, Order order, KeySums keys, const Caller& 
         stream.launch(
             name + "_queries",
             [&](const std::string& of) {
-              return wide_query_gradient_of_sums<Sequences>(a, plan.ordered, of);
+              return wide_query_gradient_of_sums<Sequences>(a, plan, of);
             },
             with_offsets(Of::queries, summed));
       });
@@ -109,7 +112,8 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
         const std::vector<Dim> of_sums = plan.sums(a, shapes.kept_blocks(a.block_q));
         const Buffer sums = plan.ordered ? program.scratch("sums" + to.suffix, f32, of_sums)
                                          : program.zeroed("sums" + to.suffix, f32, of_sums);
-        const Dim parts = HeadParts::wanted(a, shapes, order);
+        const Dim parts = plan.division() == Division::uneven ? HeadParts::wanted_uneven(a, shapes)
+                                                              : HeadParts::wanted(a, shapes, order);
         const auto shared = shared_sums(a, plan, shapes, parts);
         const Buffer key_sums =
             plan.shares ? program.scratch("key_sums" + to.suffix, f32, shared.sums()) : Buffer();
@@ -150,7 +154,8 @@ void sm100_backward_of(const Attention& a, Order order, KeySums keys, const Call
       [&](Program& program, const auto& shapes, const Launches& stream, const BackwardBuffers& b,
           const auto& with_offsets) {
         const std::vector<Dim> of_sums = sm100_backward_sums(a, shapes.kept_blocks(a.block_q));
-        auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered, b);
+        auto [all, summed] = parts_of_sums(program, "sums" + to.suffix, of_sums, plan.ordered,
+                                           /*puts_queries=*/false, b);
         const KeyTiles tiles = sm100_key_tiles(a);
         const Dim parts = HeadParts::wanted(a, shapes, order, plan.ctas);
         const SharedSumsShape shared(tiles, shapes.kept_key_blocks(a.block_k), parts, order, keys);

@@ -58,9 +58,9 @@ struct SeenKeys {
 // The keys of one rank at a step. `steps`: of a run, that are launches of this kernel.
 class KeysOfStep : public BatchKeys {
  public:
-  KeysOfStep(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+  KeysOfStep(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, Division division,
              const SequenceParallelAttention& o, int steps = 1)
-      : BatchKeys(kernel, a, ordered, parts),
+      : BatchKeys(kernel, a, ordered, parts, division),
         kernel_(kernel),
         steps_(steps),
         places_before_(kernel.scalar("places_before", i32)),
@@ -88,9 +88,10 @@ class KeysOfStep : public BatchKeys {
 // its early half. Of a later rank's keys zig-zag shards' late halves see all.
 class OthersKeys : public KeysOfStep {
  public:
-  OthersKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+  OthersKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts, Division division,
              const SequenceParallelAttention& o, bool is_first)
-      : KeysOfStep(kernel, a, ordered, parts, o, std::max(o.ranks - 2, 1)), is_first_(is_first) {}
+      : KeysOfStep(kernel, a, ordered, parts, division, o, std::max(o.ranks - 2, 1)),
+        is_first_(is_first) {}
 
   struct One : Batch::One {
     SeenKeys mask;

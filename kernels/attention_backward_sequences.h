@@ -58,6 +58,9 @@ class Batch : public BatchShapes {
   Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
     return (one.sequence * heads + head) * ceil_div(queries, size) + block;
   }
+  Index head_of_kept(const One& one, const Index& kept, int size) const {
+    return kept / ceil_div(queries, size) - one.sequence * heads;
+  }
   // The same of blocks of keys.
   Index kept_keys(const One& one, const Index& kv_head, const Index& block, int size) const {
     return (one.sequence * kv_heads + kv_head) * ceil_div(keys, size) + block;
@@ -157,6 +160,9 @@ class Packed : public PackedShapes {
   }
   Index kept_number(const One& one, const Index& head, const Index& block, int size) const {
     return head * (total_queries / size + batch) + one.kept_number(block);
+  }
+  Index head_of_kept(const One&, const Index& kept, int size) const {
+    return kept / (total_queries / size + batch);
   }
   Index kept_keys(const One& one, const Index& kv_head, const Index& block, int size) const {
     return kv_head * (total_keys / size + batch) + one.keys.begin() / size + one.sequence + block;

@@ -219,6 +219,7 @@ struct SummedShapes {
   std::vector<Dim> queries;             // sums of dQ
   std::optional<Dim> turns;             // in order, words of dQ that are 0 before
   std::optional<SharedSumsShape> keys;  // of dK and dV, where heads share keys
+  bool puts_queries = false;            // dQ itself, of some rows
 };
 
 // Its tensors, in the order in which a program gives them.
@@ -235,6 +236,7 @@ struct GradientTensors {
         sums(kernel.inout("sums", f32, summed.queries)),
         dK(kernel.out("dK", a.dtype, sequences.of_keys(a.dim))),
         dV(kernel.out("dV", a.dtype, sequences.of_keys(a.dim_v))) {
+    if (summed.puts_queries) dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
     if (summed.turns) turns = kernel.inout("turns", i32, {*summed.turns});
     if (!summed.keys) return;
     const Tensor sums_of_keys = kernel.inout("key_sums", f32, summed.keys->sums());
@@ -243,7 +245,7 @@ struct GradientTensors {
   }
 
   Tensor Q, K, V, dO, L, D, sums, dK, dV;
-  std::optional<Tensor> turns;
+  std::optional<Tensor> dQ, turns;
   std::optional<SharedSums> key_sums;
 };
 

@@ -49,7 +49,7 @@ struct Work {
         plan(plan),
         scores(a),
         sequences(kernel, a, plan.ordered, plan.shares ? kernel.dim("parts", at_least(1)) : Dim(1),
-                  plan.ctas),
+                  Division::even, plan.ctas),
         tensors(kernel, a, sequences, summed_shapes(a, sequences, plan)),
         places(kernel, "places", stages(2), {}),
         // L and D, apart for each warpgroup.

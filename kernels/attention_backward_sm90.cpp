@@ -41,7 +41,7 @@ class Backward {
         plan_(plan),
         scores_(a),
         sequences_(kernel, a, plan.ordered, plan.shares ? kernel.dim("parts", at_least(1)) : Dim(1),
-                   more...),
+                   plan.division(), more...),
         Q_(kernel.in("Q", a.dtype, sequences_.of_queries(a.dim))),
         K_(kernel.in("K", a.dtype, sequences_.of_keys(a.dim))),
         V_(kernel.in("V", a.dtype, sequences_.of_keys(a.dim_v))),
@@ -155,10 +155,10 @@ class Backward {
     const auto [whole_first, whole_last] =
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
     const HeadParts& parts = sequences_.parts();
-    const Index of_head = last - first, members = parts.members_of(at.part);
+    const Index of_head = last - first;
     const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
     const auto bring_keys = [&] {
-      kv_ring_.produce(key_numbers(at, of_head * members), [&](const Slot& kv) {
+      kv_ring_.produce(key_numbers(at, parts.count_of(at.part, of_head)), [&](const Slot& kv) {
         tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0], kOfKeys);
         tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1], kOfKeys);
       });
@@ -169,7 +169,7 @@ class Backward {
     } else {
       bring_keys();
     }
-    for_rows(at.way, of_head, members, [&](const Index& i, const Index& member) {
+    for_rows(parts, at, of_head, [&](const Index& i, const Index& member) {
       Index row = first + i;
       if (plan_.rotates) {
         const Index blocks = sequence.keys.blocks(a_.block_k);

@@ -60,6 +60,8 @@ struct BackwardPlan {
 
   Order order() const { return ordered ? Order::blocks : Order::any; }
   bool sums_keys_apart() const { return shares && keys == KeySums::apart; }
+  // In no order any part of heads that share keys may add first.
+  Division division() const { return shares && !ordered ? Division::uneven : Division::even; }
   // The shape of the sums of dQ: lines of 128 f32, in the order of the registers that add them.
   // `blocks`: of queries, of all heads.
   std::vector<Dim> sums(const Attention& a, const Dim& blocks) const;

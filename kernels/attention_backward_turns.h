@@ -51,6 +51,18 @@ inline RowStep row_step(const Index& way, const Index& rows, const Index& member
   return {select(down, rows - 1 - row, row), select(by_member, before, step - by_row * members)};
 }
 
+// The same of a part. Where parts are steps, one member is behind the other.
+inline void for_rows(const HeadParts& parts, const KeyPlace& at, const Index& rows,
+                     const std::function<void(const Index& row, const Index& member)>& body) {
+  if (!parts.by_steps) return for_rows(at.way, rows, parts.members_of(at.part), body);
+  const auto [first, last] = parts.steps_of(at.part, rows);
+  const Index of_member = max(rows, 1);
+  for (Index member : range(first / of_member, ceil_div(last, of_member))) {
+    const Index before = member * rows;
+    for (Index row : range(max(first - before, 0), min(last - before, rows))) body(row, member);
+  }
+}
+
 // By a warp beside those that compute: `body` with each place, and how many blocks of rows follow
 // it.
 inline void for_key_blocks(Ring& ring,
@@ -104,11 +116,15 @@ class Turns {
     ring_.produce(numbers);
   }
 
+  // The same of a sum to which nobody else adds.
+  void give_alone(const Index& sum) { ring_.produce({sum, kAlone}); }
+
   // By the warps that add, in the order of await.
   struct Turn {
     Slot slot;
     Index sum() const { return slot.number(0); }
     Condition is_first() const { return slot.number(1) == 0; }
+    Condition is_alone() const { return slot.number(1) == kAlone; }
     Index more(int which) const { return slot.number(2 + which); }
   };
   Turn begin() { return {ring_.consume()}; }
@@ -122,17 +138,18 @@ class Turns {
 
   // Hands the sum on. By a warp apart from both, since a release waits until all additions are in
   // memory. The stage is released behind the barrier: before it no warp comes to this barrier
-  // again.
-  void hand_on() {
+  // again. `count`: what the word is to be more by.
+  void hand_on(const std::function<Index(const Turn&)>& count = [](const Turn&) { return 1; }) {
     const Slot turn = ring_.consume();
-    const Index sum = turn.number(0);
+    const Index sum = turn.number(0), more = count({turn});
     added_.sync(turn.stage());
     ring_.release(turn);
-    atomic_add(words_(sum), 1, {Semantics::release, Scope::gpu});
+    atomic_add(words_(sum), more, {Semantics::release, Scope::gpu});
   }
 
  private:
   static constexpr int kStages = 4;  // at dims to 128 measured better than 2
+  static constexpr int kAlone = -1;  // instead of a turn
   Tensor words_;
   Ring ring_;
   NamedBarrier added_;

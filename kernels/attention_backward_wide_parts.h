@@ -35,7 +35,8 @@ inline SharedView half(const SharedView& tile, const IndexOperand& which) {
 template <typename Keys>
 SummedShapes summed_shapes(const Attention& a, const Keys& sequences,
                            const WideBackwardPlan& plan) {
-  SummedShapes summed{kRows, wide_backward_sums(a, sequences.kept_blocks(kRows)), {}, {}};
+  SummedShapes summed{
+      kRows, wide_backward_sums(a, sequences.kept_blocks(kRows)), {}, {}, plan.alone_converts};
   if (plan.ordered) summed.turns = sequences.kept_blocks(kRows) * wide_backward_turns(a);
   if (plan.shares) {
     summed.keys.emplace(KeyTiles::of(a), sequences.kept_key_blocks(a.block_k),

@@ -339,7 +339,10 @@ int wide_backward_keys(const Attention& a) { return wide::kRows * wide_backward_
 WideBackwardPlan wide_backward_plan(const Attention& a, Order order, KeySums keys) {
   const bool shares = plan_case("heads share keys above 128 columns", a.heads > a.kv_heads);
   plan_case("sums of wide keys apart", shares && keys == KeySums::apart);
-  return {order == Order::blocks, shares, keys};
+  const bool alone_converts =
+      plan_case("who alone adds converts wide dQ",
+                order == Order::blocks && a.causal && is_paired_backward(a));
+  return {order == Order::blocks, shares, keys, alone_converts};
 }
 
 int wide_backward_turns(const Attention& a) { return wide::turns_of(a); }
@@ -364,46 +367,59 @@ template Kernel wide_gradients_sm90<Packed>(const Attention&, const WideBackward
                                             const std::string&);
 
 template <typename Sequences>
-Kernel wide_query_gradient_of_sums(const Attention& a, bool ordered, const std::string& name) {
+Kernel wide_query_gradient_of_sums(const Attention& a, const WideBackwardPlan& plan,
+                                   const std::string& name) {
   Kernel kernel(name);
   const Sequences sequences(kernel, a, Of::queries, wide::kRows);
   const std::vector<Dim> shape = wide_backward_sums(a, sequences.kept_blocks(wide::kRows));
   const Tensor sums = kernel.in("sums", f32, shape);
   std::optional<Tensor> turns;
-  if (ordered) {
+  if (plan.ordered) {
     turns = kernel.in("turns", i32, {sequences.kept_blocks(wide::kRows) * wide_backward_turns(a)});
   }
-  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
+  const std::vector<Dim> of_queries = sequences.of_queries(a.dim);
+  const Tensor dQ = plan.alone_converts ? kernel.inout("dQ", a.dtype, of_queries)
+                                        : kernel.out("dQ", a.dtype, of_queries);
   // A half of the columns, so that many loads are under way at once.
   const auto at = sequences.last_block_of_queries(kernel, wide::kRows, wide::kHalves);
   const int tiles = wide::sum_tiles(a) / wide::kHalves;
   const Index kept = sequences.kept_number(at, at.head, at.number, wide::kRows);
   const Index first = (kept * wide::kHalves + at.part) * tiles;
-  std::vector<Tile> parts;
-  for (int i = 0; i < tiles; ++i) {
-    const Tile part = load(sums(shape[0].block(first + i, wide::kSumLines), all));
-    parts.push_back(
-        from_fragments(part.reshape({wide::kRows * wide::kSumColumns}), wide::kSumColumns));
-  }
-  // What nobody has come to was not written.
-  std::optional<Tile> count;
-  if (turns) {
-    const int words = wide_backward_turns(a);
-    const Block first_word(kept * words, 1, sequences.kept_blocks(wide::kRows) * words);
-    count = load((*turns)(first_word)).reshape({1, 1});
-  }
   // A thread has eight columns of two rows, of which it loads 64 bytes in a row as fragments lie,
   // and stores 16 bytes at a time.
   const RegisterMap by_rows{{{8, 1, 1}, {2, 0, 8}}, {{4, 1, 8}, {8, 0, 1}}, {{4, 0, 16}}};
-  for (int i = 0; i < tiles; ++i) {
-    const Block columns = Dim(a.dim).block(at.part * tiles + i, wide::kSumColumns);
-    const Tile scaled = parts[static_cast<std::size_t>(i)] * AttentionScores(a).product_scale;
-    const Tile written = count ? where(*count > 0, scaled, 0) : scaled;
-    store(at.rows(dQ, at.block, at.head, columns), in_registers(written.cast(a.dtype), by_rows));
+  const auto convert = [&](const std::optional<Tile>& count) {
+    std::vector<Tile> parts;
+    for (int i = 0; i < tiles; ++i) {
+      const Tile part = load(sums(shape[0].block(first + i, wide::kSumLines), all));
+      parts.push_back(
+          from_fragments(part.reshape({wide::kRows * wide::kSumColumns}), wide::kSumColumns));
+    }
+    for (int i = 0; i < tiles; ++i) {
+      const Block columns = Dim(a.dim).block(at.part * tiles + i, wide::kSumColumns);
+      const Tile scaled = parts[static_cast<std::size_t>(i)] * AttentionScores(a).product_scale;
+      // What nobody has come to was not written.
+      const Tile written = count ? where(*count > 0, scaled, 0) : scaled;
+      store(at.rows(dQ, at.block, at.head, columns), in_registers(written.cast(a.dtype), by_rows));
+    }
+  };
+  if (!turns) {
+    convert(std::nullopt);
+    return kernel;
+  }
+  const int words = wide_backward_turns(a);
+  const Block first_word(kept * words, 1, sequences.kept_blocks(wide::kRows) * words);
+  const Tile count = load((*turns)(first_word)).reshape({1, 1});
+  if (plan.alone_converts) {
+    when(load_index((*turns)(first_word.start())) < kConverted, [&] { convert(count); });
+  } else {
+    convert(count);
   }
   return kernel;
 }
-template Kernel wide_query_gradient_of_sums<Batch>(const Attention&, bool, const std::string&);
-template Kernel wide_query_gradient_of_sums<Packed>(const Attention&, bool, const std::string&);
+template Kernel wide_query_gradient_of_sums<Batch>(const Attention&, const WideBackwardPlan&,
+                                                   const std::string&);
+template Kernel wide_query_gradient_of_sums<Packed>(const Attention&, const WideBackwardPlan&,
+                                                    const std::string&);
 
 }  // namespace tilewright::kernels

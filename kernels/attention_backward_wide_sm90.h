@@ -22,6 +22,9 @@ struct WideBackwardPlan {
   // Several heads share keys: parts of them may go through a block of keys for themselves.
   bool shares;
   KeySums keys;
+  // Who alone adds to a block of queries converts it: under a mask the first rows see one block of
+  // keys, and are never in memory as a sum then.
+  bool alone_converts;
 
   Order order() const { return ordered ? Order::blocks : Order::any; }
   bool sums_keys_apart() const { return shares && keys == KeySums::apart; }
@@ -33,13 +36,16 @@ WideBackwardPlan wide_backward_plan(const Attention& attention, Order order, Key
 std::vector<Dim> wide_backward_sums(const Attention& attention, const Dim& blocks);
 // In order, the words of a block of queries that count how many blocks of keys have added to it.
 int wide_backward_turns(const Attention& attention);
-// As gradients_sm90 and query_gradient_of_sums. Behind dV: in order, words of dQ that are 0 before;
-// where heads share keys, sums of dK and dV, and words of them that are 0 before.
+// What a word is at least, when who alone adds to the sum has converted it.
+inline constexpr int kConverted = 1 << 28;
+// As gradients_sm90 and query_gradient_of_sums. Behind dV: where who alone adds converts, dQ; in
+// order, words of dQ that are 0 before; where heads share keys, sums of dK and dV, and words of
+// them that are 0 before.
 template <typename Sequences>
 Kernel wide_gradients_sm90(const Attention& attention, const WideBackwardPlan& plan,
                            const std::string& name);
 template <typename Sequences>
-Kernel wide_query_gradient_of_sums(const Attention& attention, bool ordered,
+Kernel wide_query_gradient_of_sums(const Attention& attention, const WideBackwardPlan& plan,
                                    const std::string& name);
 
 }  // namespace tilewright::kernels

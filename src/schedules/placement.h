@@ -37,10 +37,11 @@ struct Source {
 // Each warpgroup has 64 rows of every tile that has as many rows as the products' results, or 128
 // of results in tensor memory where the kernel's schedule says so. Where there are no more than
 // these and some results have more columns than one warpgroup holds, or the schedule says so, all
-// warpgroups have the same rows, and the widest tiles are spread by columns. Where products
-// have different rows, those with the most are spread so that no two warpgroups have the same. Of
-// the others several warpgroups have the same rows, and a part of the columns each where nothing
-// but sums, stores and elementwise operations reads them, else all of them.
+// warpgroups have the same rows, and the widest tiles are spread by columns. So they are where 128
+// rows are in tensor memory and nothing but sums and elementwise operations uses them. Where
+// products have different rows, those with the most are spread so that no two warpgroups have the
+// same. Of the others several warpgroups have the same rows, and a part of the columns each where
+// nothing but sums, stores and elementwise operations reads them, else all of them.
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   Source source_of(ir::ValueId value) const;
@@ -118,6 +119,7 @@ struct Placement {
   void divide();
   void divide_columns();
   bool takes_whole_lanes() const;
+  bool takes_whole_columns() const;
   void check_registers(const ir::Operation& dot) const;
   void check_multiple(const ir::Operation& dot, const char* axis, std::int64_t size,
                       std::int64_t unit) const;

@@ -13,14 +13,23 @@ using ir::Operation;
 using ir::Type;
 using ir::ValueId;
 
+namespace {
+
+constexpr int kWholeRows = 2 * kGroupRows;  // of a product that takes all lanes of tensor memory
+
+}  // namespace
+
 // What the schedule states, and the compiler's choice of the rest.
 void Placement::divide() {
   const Schedule& stated = kernel.schedule;
   ctas = stated.ctas.value_or(1);
-  if (takes_whole_lanes()) group_rows = 2 * kGroupRows;
+  const bool whole_rows = takes_whole_lanes();
+  const bool whole_columns = !whole_rows && takes_whole_columns();
+  if (whole_rows || whole_columns) group_rows = kWholeRows;
   const auto rows_groups = static_cast<int>(rows / group_rows);
   const bool more_groups = rows == kGroupRows && stated.warpgroups.value_or(1) > 1;
-  const Partition usual = by_columns() || more_groups ? Partition::columns : Partition::rows;
+  const bool columns_suit = by_columns() || more_groups || whole_columns;
+  const Partition usual = columns_suit ? Partition::columns : Partition::rows;
   if (stated.partition.value_or(usual) == Partition::columns) return divide_columns();
   if (by_columns()) {
     refused("partition", stated.partition,
@@ -42,18 +51,57 @@ void Placement::divide() {
       .raise();
 }
 
-// Whether products have 128 rows, each in a lane of its own of tensor memory: a warpgroup for so
-// many is stated, or that warpgroups share their columns.
+// Whether it is stated that a warpgroup has 128 rows, each in a lane of its own of tensor memory.
 bool Placement::takes_whole_lanes() const {
   const Schedule& stated = kernel.schedule;
-  constexpr int kWhole = 2 * kGroupRows;
   const bool whole = std::all_of(row_counts_.begin(), row_counts_.end(),
-                                 [](const auto& each) { return each.first % kWhole == 0; });
-  if (!in_tensor_memory() || !whole || wide != 0) return false;
-  if (stated.partition.is_set() && stated.partition.value() == Partition::columns) {
-    return rows == kWhole;
+                                 [](const auto& each) { return each.first % kWholeRows == 0; });
+  return in_tensor_memory() && whole && wide == 0 && stated.warpgroups.is_set() &&
+         stated.warpgroups.value() == rows / kWholeRows &&
+         stated.partition.value_or(Partition::rows) == Partition::rows;
+}
+
+// Whether warpgroups share the columns of products of 128 rows: that is stated, or two have half of
+// the columns each, and no operation minds. Products of 64 rows by each would take twice as long.
+bool Placement::takes_whole_columns() const {
+  const Schedule& stated = kernel.schedule;
+  if (!in_tensor_memory() || rows != kWholeRows || row_counts_.size() > 1 || wide != 0) {
+    return false;
   }
-  return stated.warpgroups.is_set() && stated.warpgroups.value() == rows / kWhole;
+  if (stated.partition.is_set()) return stated.partition.value() == Partition::columns;
+  constexpr int kGroups = 2, kLeast = 64;  // columns of each, below which operands bound products
+  const std::int64_t own = widest_ / kGroups;
+  if (stated.warpgroups.value_or(kGroups) != kGroups || widest_ % kGroups != 0 || own < kLeast ||
+      own % limits.product_column_unit != 0 || declares || agrees) {
+    return false;
+  }
+  const auto is_wide = [&](ValueId value) {
+    const Type& type = kernel.type(value);
+    return type.is_tile() && type.shape.size() == 2 && type.shape[1] == widest_;
+  };
+  std::vector<bool> read(kernel.types.size(), false);  // by other than products
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot || o.op == Op::transpose || o.op == Op::slice) return;
+    for (const ValueId operand : o.operands) read[operand] = true;
+  });
+  const auto is_operand = [&](const Operation& o) {
+    return (o.op == Op::transpose || o.op == Op::slice) && source_of(o.results[0]).load;
+  };
+  bool fits = true;
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op == Op::dot) {
+      const Source a = source_of(o.operands[0]), b = source_of(o.operands[1]);
+      fits = fits && is_wide(o.results[0]) && a.load && a.columns != widest_ && b.load &&
+             (b.transposed || own % panel_columns(kernel.type(b.value)) == 0);
+      return;
+    }
+    const bool takes = !o.blocks.empty() || ir::info(o.op).elementwise() || o.op == Op::yield ||
+                       o.op == Op::load || o.op == Op::store || o.op == Op::splat ||
+                       (is_operand(o) && !read[o.results[0]]);
+    fits = fits && (takes || (std::none_of(o.operands.begin(), o.operands.end(), is_wide) &&
+                              std::none_of(o.results.begin(), o.results.end(), is_wide)));
+  });
+  return fits;
 }
 
 // All warpgroups have the rows of one product, and each a part of its columns.

@@ -147,19 +147,21 @@ TEST(SimulatedGradients, StridesThatTheyDoNotTakeAreNamed) {
 // By dim.
 class SimulatedGradientsDefault : public testing::TestWithParam<const char*> {
  protected:
-  // Simulates the default under schedules that differ; `body` takes the buffers behind each, of
-  // which the first are those of seed 0.
+  // Simulates the default, or the schedule, under orders that differ; `body` takes the buffers
+  // behind each, of which the first are those of seed 0.
   static void simulate(const std::vector<std::string>& settings, std::uint64_t seeds,
                        bool control_only,
                        const std::function<void(const library::ProgramTensors& first,
                                                 const library::ProgramTensors& after)>& body,
-                       std::int64_t multiprocessors = simulator::MachineOptions().multiprocessors) {
+                       std::int64_t multiprocessors = simulator::MachineOptions().multiprocessors,
+                       const std::string& schedule = "ordered") {
     std::vector<std::string> all = {"dtype=f16", std::string("dim=") + GetParam()};
     all.insert(all.end(), settings.begin(), settings.end());
+    if (schedule != "ordered") all.push_back("schedule=" + schedule);
     library::Workload work = library::make_workload(find_kernel("attention_backward"), all, {}, 3);
     const ScheduleChoice choice = choose_schedule(*work.kernel, work.options, "sm_90a");
     ASSERT_TRUE(choice.schedule != nullptr);
-    EXPECT_EQ(choice.schedule->name, "ordered");
+    EXPECT_EQ(choice.schedule->name, schedule);
     const Program program = build_program(*work.kernel, choice);
     const ir::Program recorded = program.finish();
     library::ProgramWorkload bound{work, library::bind_workload(recorded, work, multiprocessors)};
@@ -229,6 +231,15 @@ TEST_P(SimulatedGradientsDefault, BlocksOfKeysFollowEachOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dims, SimulatedGradientsDefault, testing::Values("128", "256"));
+
+// Three blocks of keys of two multiprocessors leave some of their steps to two parts more.
+class SimulatedParts : public SimulatedGradientsDefault {};
+TEST_P(SimulatedParts, FillTheLastWave) {
+  simulate(
+      {"batch=1", "queries=500", "keys=300", "heads=9", "kv_heads=1"}, 2, false,
+      [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2, "atomic");
+}
+INSTANTIATE_TEST_SUITE_P(Dims, SimulatedParts, testing::Values("128"));
 
 // A window is short beside the keys: what a span of a group's blocks of keys has summed is
 // converted by the next span, while other blocks of the same heads still add. The first span has

@@ -20,8 +20,8 @@ namespace {
 using test::Padded;
 
 // With 64 rows in each CTA of a pair the second half of the columns lies in the lanes below those
-// of the first. `rows`: of A.
-Kernel sixty_four_rows_each(int ctas = 2, int rows = 128) {
+// of the first. `rows`: of A; `issuer`: which CTA of a pair issues products.
+Kernel sixty_four_rows_each(int ctas = 2, int rows = 128, int issuer = 0) {
   Kernel kernel("sixty_four");
   kernel.target("sm_100a");
   const Tensor A = kernel.in("A", bf16, {rows, 64}), B = kernel.in("B", bf16, {64, 64}),
@@ -46,7 +46,7 @@ Kernel sixty_four_rows_each(int ctas = 2, int rows = 128) {
                      [&] {
                        memory.allocate();
                        allocated.sync();
-                       when(is_first_of_pair(), [&] {
+                       when(cluster_rank() % 2 == issuer, [&] {
                          const Slot sum = sums.reserve(), slot = ring.consume();
                          mma(memory.attach(), slot[0], slot[1].T(), false);
                          ring.release_behind_products(slot);
@@ -95,6 +95,21 @@ TEST(PairRowsTest, SixtyFourInEachCta) {
       checks::compare_printed(machine, source.parameters, checks::printed_ptx(machine, source),
                               arguments, checks::PrintedOptions{});
   EXPECT_TRUE(difference.none()) << difference.message;
+}
+
+TEST(PairRowsTest, TheSecondCtaWaitsForNoCopies) {
+  const ir::Kernel machine =
+      compiler::compile_to_machine(sixty_four_rows_each(2, 128, 1).finish(), "sm_100a").kernel;
+  Padded a = Padded::normal(bf16, {128, 64}, 1), b = Padded::normal(bf16, {64, 64}, 2),
+         c(f32, {256, 32});
+  Arguments arguments;
+  arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
+  const simulator::MachineReport report = simulator::run_machine(machine, arguments, {});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults[0].kind, "deadlock");
+  EXPECT_EQ(report.faults[0].missing,
+            "a wait for ab_full[0] in the first CTA of the pair alone, which issues products: "
+            "copies of both complete it there");
 }
 
 // In a cluster of two pairs: a pair that has none of A's rows, and one that has none of B's, though

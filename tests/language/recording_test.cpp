@@ -5,6 +5,7 @@
 
 #include "ir/text.h"
 #include "ir/verifier.h"
+#include "tilewright/blackwell.h"
 #include "tilewright/hopper.h"
 
 // What is recorded, and in which order.
@@ -201,6 +202,38 @@ TEST(RecordingTest, TensorsDeclaredInALoopAreThereBehindIt) {
   for ([[maybe_unused]] Index i : range(2)) x.emplace(kernel.in("X", f32, {4}));
   store(Y(all), load((*x)(all)));
   EXPECT_EQ(kernel.finish().parameters.size(), 2u);
+}
+
+// A fault names the line in the function, not that of what calls it.
+TEST(RecordingTest, WhatFillsAStageOrWorksOnATileHasItsOwnLines) {
+  Kernel kernel("lines");
+  kernel.target("sm_100a");
+  const Tensor X = kernel.in("X", bf16, {64, 64}), Y = kernel.out("Y", bf16, {64, 64});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(1), {{bf16, 64, 64}});
+  GridTiles tiles(kernel, "tiles", stages(1));
+  int loads = 0, stores = 0;
+  const auto fill = [&](const Slot& slot) {
+    loads = __LINE__ + 1;
+    tma_load(X(all, all), slot[0]);
+  };
+  const auto store_tile = [&](const Index&) {
+    const Slot slot = ring.consume();
+    stores = __LINE__ + 1;
+    store(Y(all, all), load(slot[0]));
+    ring.release(slot);
+  };
+  kernel.roles({role("ask", warps(1), registers(64), [&] { tiles.ask(); }),
+                role("load", warps(1), registers(64),
+                     [&] { tiles.each([&](const Index&) { ring.produce(fill); }); }),
+                role("store", warpgroups(1), registers(64), [&] { tiles.each(store_tile); })});
+  int found = 0;
+  ir::for_each(kernel.finish().body, [&](const ir::Operation& o) {
+    if (o.op != ir::Op::tma_load_tile && o.op != ir::Op::store) return;
+    ++found;
+    EXPECT_EQ(o.where.line, o.op == ir::Op::store ? stores : loads);
+  });
+  EXPECT_EQ(found, 2);
 }
 
 }  // namespace

@@ -66,6 +66,7 @@ void check_product(const Kernel& kernel, std::int64_t m, std::int64_t n, std::in
 TEST(TensorMemorySchedule, ASumStaysInTensorMemory) {
   check_product(product(64, 64), 65, 72, 136);
   check_product(product(128, 128), 200, 136, 200);
+  check_product(stated(product(128, 128), {.partition = Partition::rows}), 200, 136, 200);
   check_product(product(192, 32), 193, 40, 64);
   check_product(product(128, 64), 1, 8, 8);
   check_product(product(128, 64), 1, 8, 0);
@@ -129,19 +130,19 @@ TEST(TensorMemorySchedule, AComputedOperandIsStoredThere) {
   check_attention(64, 32, 512, 65, 72);
 }
 
-// Products of 128 rows, where it is stated that there are fewer warpgroups for them, or that these
-// share the columns.
-TEST(TensorMemorySchedule, ProductsOf128RowsWhereTheyAreStated) {
+// Products of 128 rows: of wide sums that warpgroups share, and where it is stated that they do so
+// or that there are fewer of them.
+TEST(TensorMemorySchedule, ProductsOf128Rows) {
   const Schedule one{.warpgroups = 1}, two{.warpgroups = 2},
       shared{.warpgroups = 2, .partition = Partition::columns};
   check_product(stated(product(128, 64), one), 200, 136, 200);
   check_product(stated(product(128, 64), one), 1, 8, 0);
-  check_product(stated(product(128, 128), shared), 129, 136, 72);
+  check_product(stated(product(128, 64), shared), 129, 136, 72);
   check_product(stated(product(256, 32), two), 300, 40, 64);
   check_attention(128, 64, 64, 130, 200, one);
   check_attention(256, 32, 32, 257, 72, two);
   for (const Kernel& kernel :
-       {stated(product(128, 128), shared), stated(attention(128, 64, 64), one)}) {
+       {product(128, 128), stated(product(128, 64), shared), stated(attention(128, 64, 64), one)}) {
     ir::for_each(machine_of(kernel).body, [](const ir::Operation& o) {
       if (o.op != Op::tcgen05_mma_ss && o.op != Op::tcgen05_mma_ts) return;
       EXPECT_EQ(o.attributes.integer(ir::Key::m), 128);
@@ -182,27 +183,35 @@ TEST(TensorMemorySchedule, ProductsOfSeveralKindsAddToOneResult) {
   }
 }
 
-// Three results of 256 columns by two warpgroups.
+// Three results of 128 x 256 by two warpgroups, which share the columns, or have 64 rows each.
 TEST(TensorMemorySchedule, TooManyColumnsAreListed) {
-  Kernel kernel("many");
-  const Dim k = kernel.dim("k");
-  const Tensor A = kernel.in("A", bf16, {128, k}), B = kernel.in("B", bf16, {3, 256, k});
-  const Tensor C = kernel.out("C", bf16, {128, 256});
-  kernel.grid(1);
-  Var x{zeros({128, 256})}, y{zeros({128, 256})}, z{zeros({128, 256})};
-  for (Block depth : blocks(k, 64)) {
-    const Tile a = load(A(all, depth));
-    x = x + dot(a, load(B(0, all, depth)).T());
-    y = y + dot(a, load(B(1, all, depth)).T());
-    z = z + dot(a, load(B(2, all, depth)).T());
-  }
-  store(C(all, all), ((x + y) * z).cast(bf16));
-  const std::string text = test::usage_error_of([&] { machine_of(kernel); });
-  EXPECT_THAT(text, AllOf(HasSubstr("tensor_memory_test.cpp"),
-                          HasSubstr("products take 768 columns of tensor memory, and a CTA has "
-                                    "512"),
-                          HasSubstr("256 columns, from 512 on: results"),
-                          HasSubstr("use fewer rows or columns in a block")));
+  const auto error = [](const Schedule& schedule) {
+    return test::usage_error_of([&] {
+      Kernel kernel("many");
+      kernel.schedule(schedule);
+      const Dim k = kernel.dim("k");
+      const Tensor A = kernel.in("A", bf16, {128, k}), B = kernel.in("B", bf16, {3, 256, k});
+      const Tensor C = kernel.out("C", bf16, {128, 256});
+      kernel.grid(1);
+      Var x{zeros({128, 256})}, y{zeros({128, 256})}, z{zeros({128, 256})};
+      for (Block depth : blocks(k, 64)) {
+        const Tile a = load(A(all, depth));
+        x = x + dot(a, load(B(0, all, depth)).T());
+        y = y + dot(a, load(B(1, all, depth)).T());
+        z = z + dot(a, load(B(2, all, depth)).T());
+      }
+      store(C(all, all), ((x + y) * z).cast(bf16));
+      machine_of(kernel);
+    });
+  };
+  EXPECT_THAT(error({}), AllOf(HasSubstr("tensor_memory_test.cpp"),
+                               HasSubstr("products take 768 columns of tensor memory, 384 for each "
+                                         "warpgroup, and a CTA has 512"),
+                               HasSubstr("128 columns, from 256 on: results"),
+                               HasSubstr("use fewer rows or columns in a block")));
+  EXPECT_THAT(error({.partition = Partition::rows}),
+              AllOf(HasSubstr("products take 768 columns of tensor memory, and a CTA has 512"),
+                    HasSubstr("256 columns, from 512 on: results")));
 }
 
 }  // namespace

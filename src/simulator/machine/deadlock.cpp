@@ -222,6 +222,23 @@ std::string not_started(const World& world) {
   return world.streams ? text : std::string();
 }
 
+// A wait in the second CTA of a pair for what copies announce in the first one.
+std::string missing_in_second(const Warp& warp) {
+  const Launch& launch = launch_of(warp);
+  const PreparedKernel& kernel = launch.kernel;
+  if (warp.state != Warp::State::mbarrier || !kernel.cta_pairs || warp.cta->is_first()) return {};
+  const BarrierArray* const array = &launch.barrier_array(warp.barrier);
+  const bool announced =
+      std::any_of(kernel.transfers.begin(), kernel.transfers.end(), [&](const Transfer& each) {
+        return each.pair && each.barriers >= 0 && &kernel.barrier_arrays[each.barriers] == array;
+      });
+  if (!announced) return {};
+  return fmt::format(
+      "a wait for {} in the first CTA of the pair alone, which issues products: copies of both "
+      "complete it there",
+      launch.barrier_name(warp.barrier));
+}
+
 // What is wrong with the wait of one warp, if that shows.
 std::string missing_for(const Warp& warp) {
   const Launch& launch = launch_of(warp);
@@ -290,6 +307,9 @@ Fault deadlock(const World& world) {
   fault.message = fmt::format("deadlock: {} and nothing is pending{}{}{}{}",
                               who_waits(warps.size(), streams.size()), lines(warps),
                               stream_lines(streams), not_started(world), cycle_text(cycle));
+  for (const Warp* warp : warps) {
+    if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
+  }
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
       if (fault.missing.empty()) fault.missing = missing_for(*warp);
