@@ -14,7 +14,7 @@ namespace {
 Kernel gemm() {
   Kernel kernel("gemm");
   kernel.target("sm_100a");
-  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n"), k = kernel.dim("k", at_least(1));
   const Tensor A = kernel.in("A", bf16, {m, k});
   const Tensor B = kernel.in("B", bf16, {n, k});
   const Tensor C = kernel.out("C", bf16, {m, n});

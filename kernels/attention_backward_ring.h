@@ -27,8 +27,8 @@ RingSums ring_sums_sm90(const SequenceParallelAttention& o, const BatchShapes& s
 BackwardPlan ring_backward_plan(const SequenceParallelAttention& o, RingPass pass,
                                 const Caller& caller);
 // Q, K, V, dO, L, D, sums of dQ; of the last pass dQ, dK, dV; words, sums of dK and dV; but of the
-// first pass, the words of each step that say that the latter have come. How many places before
-// this rank the keys' owner is.
+// first pass, those of the steps before, to which they are added last, and the words of each step
+// that say that these have come. How many places before this rank the keys' owner is.
 Kernel gradients_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
                              const std::string& name, const Caller& caller);
 

@@ -93,11 +93,13 @@ struct SharedSumsShape {
   bool apart;
 };
 
-// Whether kernels before have added to the sums, and until when the first to add waits then; and
-// whether sums are left to kernels behind.
+// The sums that kernels before have made, perhaps in another rank, and until when who adds last
+// waits for them: most of the work is over then, under which they come. And whether sums are left
+// to kernels behind, where those of kernels before are, or else in the own place.
 struct SumsOfKernels {
-  bool joins = false, leaves = false;
-  std::function<void()> await_sums;
+  std::optional<Tensor> before;
+  bool leaves = false;
+  std::function<void()> await;
 };
 
 // By the warpgroups that hold dK and dV. In turn the first part stores, the others add, and the
@@ -154,9 +156,12 @@ class SharedSums {
                    const Put& put) const {
     const Index parts(shape_.parts);
     const int columns = std::min(shape_.piece(of_keys), columns_of(tile));
-    const auto view = [&](int column) {
-      return sums_(at.block % parts,
-                   shape_.place(at.block / parts, number, of_keys, column, columns), all);
+    const auto view = [&](const Tensor& tensor, int column) {
+      return tensor(at.block % parts,
+                    shape_.place(at.block / parts, number, of_keys, column, columns), all);
+    };
+    const auto loaded = [&](const Tensor& tensor, int column) {
+      return shape_.tile_of(load(view(tensor, column)));
     };
     const Index warp =
         (at.block * 2 + (of_keys ? 1 : 0)) * shape_.warps() + number * 4 + warp_index();
@@ -168,41 +173,37 @@ class SharedSums {
       });
     }
     const Index turn = next;
-    if (kernels_.joins) when(turn == 0, kernels_.await_sums);
     when(turn > 0, [&] {
       wait_flag(words_(word), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
     });
     const auto store_all = [&] {
       for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
-        tilewright::store(view(column), shape_.lines_of(piece));
+        tilewright::store(view(sums_, column), shape_.lines_of(piece));
       });
     };
     const auto add_all = [&] {
       for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
-        atomic_add(view(column), shape_.lines_of(piece), shape_.order);
+        atomic_add(view(sums_, column), shape_.lines_of(piece), shape_.order);
       });
     };
     const auto leave = [&] {
-      if (kernels_.joins) {
-        add_all();
-      } else {
-        when(turn == 0, store_all, add_all);
-      }
+      when(turn == 0, store_all, add_all);
       atomic_add(words_(word), 1, {Semantics::release, Scope::gpu});
     };
-    if (kernels_.leaves) return leave();
+    if (kernels_.leaves && !kernels_.before) return leave();
     when(
         turn == parts - 1,
         [&] {
+          if (kernels_.before) kernels_.await();
           for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
             Var sum{piece};
-            const auto add = [&] { sum = sum + shape_.tile_of(load(view(column))); };
-            if (kernels_.joins) {
-              add();
+            when(turn > 0, [&] { sum = sum + loaded(sums_, column); });
+            if (kernels_.before) sum = sum + loaded(*kernels_.before, column);
+            if (kernels_.leaves) {
+              tilewright::store(view(*kernels_.before, column), shape_.lines_of(sum));
             } else {
-              when(turn > 0, add);
+              put(sum, column);
             }
-            put(sum, column);
           });
         },
         leave);

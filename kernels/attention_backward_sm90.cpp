@@ -60,6 +60,8 @@ class Backward {
                    : std::nullopt),
         key_sums_(plan.shares ? std::optional(kernel.inout("key_sums", f32, key_sums().sums()))
                               : std::nullopt),
+        sums_before_(plan.joins ? std::optional(kernel.inout("sums_before", f32, key_sums().sums()))
+                                : std::nullopt),
         arrived_(plan.joins ? std::optional(kernel.symmetric("sums_arrived", i32, {kernel.ranks()}))
                             : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
@@ -120,9 +122,9 @@ class Backward {
     return kernel.out(name, a_.dtype, sequences_.of_keys(dim));
   }
   SumsOfKernels kernels() const {
-    SumsOfKernels kernels{plan_.joins, plan_.leaves, {}};
+    SumsOfKernels kernels{sums_before_, plan_.leaves, {}};
     if constexpr (kIsStep) {
-      kernels.await_sums = [this] { sequences_.await_sums(*arrived_); };
+      kernels.await = [this] { sequences_.await_sums(*arrived_); };
     }
     return kernels;
   }
@@ -522,8 +524,7 @@ class Backward {
   AttentionScores scores_;
   Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_;
-  std::optional<Tensor> dQ_;
-  std::optional<Tensor> dK_, dV_, words_, key_sums_, arrived_;
+  std::optional<Tensor> dQ_, dK_, dV_, words_, key_sums_, sums_before_, arrived_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;

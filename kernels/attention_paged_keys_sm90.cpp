@@ -157,7 +157,10 @@ class KeysAsRows {
     store_queries(own, work);
     own.meet();
     std::optional<Tile> factors;
-    if (own.factors) factors = key_scale(load(*own.factors).reshape({tile_.rows, 1}));
+    if (own.factors) {
+      factors = key_scale(load(*own.factors).reshape({tile_.rows, 1}));
+      own.written.sync();  // where an item has no keys nothing else keeps the next one's back
+    }
     const auto of_elements = [&](const Tile& scores) {
       return factors ? scores * *factors : key_scale(scores);
     };

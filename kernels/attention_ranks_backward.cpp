@@ -24,8 +24,8 @@ bool divides_heads(const SequenceParallelAttention& o) {
 namespace {
 
 // A rank's heads come and go in groups: while the kernels of one work, the next one comes and the
-// one before goes. Two of them work at once, so that the second one takes the multiprocessors that
-// the end of the first leaves free.
+// one before goes. Where kernels are not launched cooperatively, as those in order are, the second
+// of two takes the multiprocessors that the end of the first leaves free.
 template <typename Shapes>
 class GradientsByHeads {
  public:

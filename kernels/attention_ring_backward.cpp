@@ -289,6 +289,7 @@ class RingGradients {
       const RingSums sums = ring_sums_sm90(o_, s_, caller_);
       sum_dQ_ = program_.scratch("sum_dQ", f32, sums.of_queries);
       sums_.add("keys", f32, sums.of_keys);
+      own_sums_ = program_.scratch("own_sums", f32, sums.of_keys);
       turns_of_step_ = sums.turns;
       turns_ = program_.zeroed("turns", i32, {sums.turns * o_.ranks});
     }
@@ -347,8 +348,9 @@ class RingGradients {
     const RingPass pass = ring_pass(step, o_.ranks);
     parts.push_back(sum_dQ_);
     if (pass == RingPass::last) parts.insert(parts.end(), {dQ_, dK_, dV_});
-    parts.insert(parts.end(),
-                 {turns_.rows(turns_of_step_ * step, turns_of_step_), sums_.parts(step)[0]});
+    parts.push_back(turns_.rows(turns_of_step_ * step, turns_of_step_));
+    if (step > 0) parts.push_back(own_sums_);
+    parts.push_back(sums_.parts(step)[0]);
     if (step > 0) parts.push_back(sums_.arrived());
     launch(
         std::string("_step") + pass, parts,
@@ -422,7 +424,8 @@ class RingGradients {
   Buffer dQ_, dK_, dV_;
   std::optional<Buffer> dsinks_;
   Buffer L_, D_, sum_dQ_;
-  Buffer turns_;  // of explicit steps
+  // Of explicit steps. Sums of dK and dV: of heads that share keys, before those that come.
+  Buffer turns_, own_sums_;
   Dim turns_of_step_ = 0;
   std::map<std::string, Kernel> kernels_;
 };

@@ -155,8 +155,18 @@ HostTensor random_indices(const OptionValues& o, std::uint64_t seed, const HostT
 std::int64_t page_in(const std::vector<HostTensor>& before, bool csr, std::int64_t b,
                      std::int64_t number) {
   const HostTensor& table = before[kBlockTable];
-  if (!csr) return integer_at(table, b * table.shape()[1] + number);
-  return integer_at(before[kBlockTable + 1], integer_at(table, b) + number);
+  const HostTensor& numbers = csr ? before[kBlockTable + 1] : table;
+  const std::int64_t at = number + (csr ? integer_at(table, b) : b * table.shape()[1]);
+  const std::int64_t end = csr ? numbers.elements() : (b + 1) * table.shape()[1];
+  if (at < 0 || at >= end) {
+    Caller{"attention_paged", {}}.refuse("lengths gives sequence " + std::to_string(b) + " " +
+                                             std::to_string(integer_at(before[kLengths], b)) +
+                                             " keys, and " +
+                                             (csr ? "indices" : "its row of block_table") +
+                                             " has no page " + std::to_string(number) + " of it",
+                                         "give no sequence more keys than its pages have slots");
+  }
+  return integer_at(numbers, at);
 }
 
 // The inputs with a table of rows in place of one in two vectors.

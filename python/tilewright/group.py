@@ -127,25 +127,31 @@ class Group:
     def __del__(self):
         self.close()
 
+    def _open(self):
+        if not self._handle:
+            raise TilewrightError(f"error: rank {self.rank} has closed the group\n  fix: close it "
+                                  "behind its last use")
+        return self._handle
+
     def barrier(self, name="barrier"):
         """Returns when all ranks have come to the barrier of this name."""
-        self._library.group_barrier(self._handle, name.encode())
+        self._library.group_barrier(self._open(), name.encode())
 
     def all_gather(self, own, name="all_gather"):
         """What each rank gives, as bytes, in their order."""
         own = bytes(own)
         data, sizes = (ctypes.c_void_p * self.size)(), (ctypes.c_int64 * self.size)()
-        self._library.group_all_gather(self._handle, name.encode(), own, len(own), data, sizes)
+        self._library.group_all_gather(self._open(), name.encode(), own, len(own), data, sizes)
         return [ctypes.string_at(at or 0, size) if size else b"" for at, size in zip(data, sizes)]
 
     def lost(self):
         """The ranks that are known to have died, in the order in which they were missed."""
         ranks = (ctypes.c_int32 * self.size)()
-        return list(ranks[:self._library.group_lost(self._handle, ranks, self.size)])
+        return list(ranks[:self._library.group_lost(self._open(), ranks, self.size)])
 
     def require_all(self, waiting_for):
         """Raises if a rank has died or left."""
-        self._library.group_require_all(self._handle, waiting_for.encode())
+        self._library.group_require_all(self._open(), waiting_for.encode())
 
     def symmetric(self, shape, dtype, name, memory="host", device=0):
         """A tensor that every rank has and all ranks of one machine reach: a list with that of each
@@ -163,7 +169,7 @@ class SymmetricMemory:
         self._library, self._group = group._library, group
         self._handle = None
         self.on_gpu = memory == "gpu"
-        self._handle = self._library.make(self._library.symmetric_create, group._handle, size,
+        self._handle = self._library.make(self._library.symmetric_create, group._open(), size,
                                           name.encode(), memory.encode(), device)
         self.size = size
 

@@ -30,7 +30,7 @@ class Kernel:
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:
             create = self._library.kernel_create_in_group
-            made = (name.encode(), text, group._handle, device)
+            made = (name.encode(), text, group._open(), device)
         self._handle = self._library.make(create, *made)
         self._made_of = name, target, device, options
         self._is_on_gpu = (target or self._library.default_target().decode()) == "cuda"

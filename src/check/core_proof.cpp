@@ -155,10 +155,11 @@ class CoreProver {
     const MachineOptions options = with_seed(schedule, most_operations(own.operations));
     CoreRun run;
     try {
-      run.report = report_of([&] {
+      const auto executed = [&] {
         run = of(kernels, options, change);
         return run.report;
-      });
+      };
+      run.report = report_of(executed, /*finds_refusals=*/false);
     } catch (const Error& error) {
       if (change == nullptr || !change->is_of_recorded()) throw;
       run.report.faults = {refusal_of(error)};

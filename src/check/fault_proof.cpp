@@ -254,7 +254,7 @@ std::int64_t most_operations(std::int64_t usual) {
   return kTimes * usual + kMore;
 }
 
-MachineReport report_of(const std::function<MachineReport()>& run) {
+MachineReport report_of(const std::function<MachineReport()>& run, bool finds_refusals) {
   try {
     return run();
   } catch (const Error& error) {
@@ -262,7 +262,7 @@ MachineReport report_of(const std::function<MachineReport()>& run) {
     if (error.kind() == ErrorKind::result) {
       report.faults.push_back(
           {"deadlock", error.location(), {}, "deadlock: without an end: " + error.message(), {}});
-    } else if (error.kind() == ErrorKind::usage) {
+    } else if (finds_refusals && error.kind() == ErrorKind::usage) {
       report.faults.push_back({"refused", error.location(), {}, error.message(), {}});
     } else {
       throw;

@@ -93,8 +93,10 @@ std::string form_of(ir::Kernel kernel);
 // to do so, where without the change they execute `usual`.
 std::int64_t most_operations(std::int64_t usual);
 // The run's report; a run that comes to MachineOptions::max_operations has a deadlock. What ends it
-// since it is not defined, such as a division by zero, is a fault too.
-simulator::MachineReport report_of(const std::function<simulator::MachineReport()>& run);
+// since it is not defined, such as a division by zero, is a fault too, unless the caller has
+// another word for it.
+simulator::MachineReport report_of(const std::function<simulator::MachineReport()>& run,
+                                   bool finds_refusals = true);
 
 // Schedules without arithmetic in which one warp comes to an arrival on an mbarrier and stays there
 // until nothing else can go on: one for each arrival, or as many as execute so many operations.

@@ -107,9 +107,28 @@ struct CompiledKernel::Bound {
 CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numerics,
                                const Kernels* kernels)
     : kernel_(kernel),
+      numerics_(numerics),
       kernels_(kernels ? *kernels : cpu::kernels()),
-      program_(lower(kernel_, kernels_, numerics)),
+      program_(lower(kernel_, kernels_, numerics_)),
+      order_(program_),
+      in_place_(find_in_place(kernel_, program_)) {}
+
+CompiledKernel::CompiledKernel(const CompiledKernel& other, WithCopies)
+    : kernel_(other.kernel_),
+      numerics_(other.numerics_),
+      kernels_(other.kernels_),
+      program_(lower(kernel_, kernels_, numerics_, /*inputs_change=*/true)),
       order_(program_) {}
+
+const CompiledKernel* CompiledKernel::with_copies(const Arguments& arguments) const {
+  const bool needs_copies = std::any_of(
+      in_place_.begin(), in_place_.end(),
+      [&](const InPlace& pair) { return pair.is_read_behind && is_in_place(pair, arguments); });
+  if (!needs_copies) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (with_copies_ == nullptr) with_copies_.reset(new CompiledKernel(*this, WithCopies{}));
+  return with_copies_.get();
+}
 
 CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
                                                   const RunOptions& options) const {
@@ -176,6 +195,7 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   ir::check_scalars(kernel_, arguments.scalars);
   ir::check_memory(kernel_, arguments.tensors);
   check_present(arguments);
+  check_in_place(in_place_, kernel_, arguments, bound->grid);
   launch.program = &program_;
   launch.kernels = &kernels_;
   launch.arguments = &arguments;
@@ -206,6 +226,9 @@ std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& argum
 void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) const {
   Launch launch;
   const std::int64_t count = bind(launch, arguments, options);
+  if (const CompiledKernel* const other = with_copies(arguments)) {
+    return other->run(arguments, options);
+  }
   Turns turns;
   if (program_.adds) launch.turns = &turns;
   const unsigned threads = options.threads ? options.threads : thread_count();

@@ -16,7 +16,8 @@ namespace tilewright::cpu {
 // at hand.
 class Lowering {
  public:
-  Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics);
+  Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics,
+           bool inputs_change);
   Program run();
 
  private:
@@ -111,6 +112,7 @@ class Lowering {
   const ir::Kernel& kernel_;
   const Kernels& kernels_;
   const Numerics& numerics_;
+  const bool inputs_change_;
   const analysis::LoadedIntegers integers_;
   std::vector<const ir::Operation*> definitions_;        // by ValueId
   std::vector<std::vector<const ir::Operation*>> uses_;  // by ValueId

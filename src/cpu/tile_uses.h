@@ -49,9 +49,9 @@ template <typename Read, typename Write>
 TileUses(Read, Write) -> TileUses<Read, Write>;
 
 // Calls `visit(operation)` for all operations of a block and of the blocks in it.
-template <typename Visit>
-void for_operations(Block& block, const Visit& visit) {
-  for (Operation& operation : block) {
+template <typename OfOperations, typename Visit>
+void for_operations(OfOperations& block, const Visit& visit) {
+  for (auto& operation : block) {
     visit(operation);
     if (auto* const strips = std::get_if<Strips>(&operation)) for_operations(strips->body, visit);
     if (auto* const loop = std::get_if<For>(&operation)) for_operations(loop->body, visit);

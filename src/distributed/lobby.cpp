@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -30,7 +31,10 @@ constexpr std::size_t kLongestHello = 4096;
 constexpr std::chrono::milliseconds kGrace{5'000};
 // So long after a failure rank 0 tells those who come of it.
 constexpr std::chrono::milliseconds kForLatecomers{2'000};
+constexpr std::size_t kMostNamed = 8;  // of those who were turned away
 constexpr const char* kComeFix = "start all ranks within the group's patience, or raise it";
+constexpr const char* kTokenFix =
+    "the same token in all ranks of a job; another job needs an address, file or key of its own";
 
 std::string hello_of(const Member& own, const std::string& token, int size) {
   return pack({kVersion, token, std::to_string(size), std::to_string(own.rank),
@@ -165,6 +169,8 @@ class Host {
     if (frame.kind != Frame::Kind::hello || !hello) return true;
     const std::optional<Refusal> refusal = refusal_of(*hello);
     if (refusal && refusal->ends_all) fail(*refusal);
+    const bool is_stranger = refusal && !refusal->ends_all;
+    if (is_stranger && turned_away_.size() < kMostNamed) turned_away_.insert(hello->member.rank);
     if (refusal || failure_) {
       tell(visitor.connection, Frame::Kind::refusal, packed(refusal ? *refusal : *failure_));
     } else {
@@ -189,9 +195,7 @@ class Host {
     const int rank = hello.member.rank;
     if (hello.token != token_) {
       return Refusal{ErrorKind::usage, fmt::format("rank {} has another token than rank 0", rank),
-                     "the same token in all ranks of a job; another job needs an address, file or "
-                     "key of its own",
-                     /*ends_all=*/false};
+                     kTokenFix, /*ends_all=*/false};
     }
     if (hello.version != kVersion) {
       return Refusal{
@@ -247,10 +251,13 @@ class Host {
 
   Refusal not_come() const {
     const std::vector<int> ranks = missing();
-    return {ErrorKind::unavailable,
-            fmt::format("{} {} of {} did not come within {}", ranks.size() == 1 ? "rank" : "ranks",
-                        fmt::join(ranks, ", "), lobby_.size, seconds_text(lobby_.patience)),
-            kComeFix};
+    std::string text =
+        fmt::format("{} {} of {} did not come within {}", ranks.size() == 1 ? "rank" : "ranks",
+                    fmt::join(ranks, ", "), lobby_.size, seconds_text(lobby_.patience));
+    if (turned_away_.empty()) return {ErrorKind::unavailable, text, kComeFix};
+    text += fmt::format("; who called itself rank {} had another token, and was turned away",
+                        fmt::join(turned_away_, ", "));
+    return {ErrorKind::unavailable, text, kTokenFix};
   }
 
   const FileDescriptor listener_;
@@ -260,6 +267,7 @@ class Host {
   std::optional<Refusal> failure_;
   std::vector<Visitor> visitors_;
   std::vector<Seat> seats_;
+  std::set<int> turned_away_;  // ranks that those without the token said they were
 };
 
 std::string draw_name() { return fmt::format("tilewright-{}-{}", getpid(), draw_token()); }

@@ -79,5 +79,22 @@ TEST(CpuOrderTest, BlocksOfOneLengthKeepTheirOrder) {
   EXPECT_EQ(found, (std::vector<float>{64, 64, 64, 64}));
 }
 
+// Each waits for those before it.
+TEST(CpuOrderTest, BlocksThatAddKeepTheirOrder) {
+  Kernel kernel("adds");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 16}), Y = kernel.inout("Y", f32, {16});
+  const auto [row] = kernel.grid(rows);
+  Var sum{zeros({16})};
+  for ([[maybe_unused]] const Index i : range(row)) sum = sum + load(X(row, all));
+  add(Y(all), Tile(sum), Order::blocks);
+  const auto compiled = compile_for_cpu(kernel.finish());
+  HostTensor x = HostTensor::zeros(f32, {4, 16}), y = HostTensor::zeros(f32, {16});
+  Arguments arguments;
+  arguments.tensors = {{"X", f32, x.shape(), x.strides(), x.data()},
+                       {"Y", f32, y.shape(), y.strides(), y.data()}};
+  EXPECT_EQ(compiled->order_of_blocks(arguments), (std::vector<std::int64_t>{0, 1, 2, 3}));
+}
+
 }  // namespace
 }  // namespace tilewright::compiler

@@ -219,6 +219,20 @@ TEST(Rendezvous, AnotherTokenIsTurnedAwayAndTheOthersMeet) {
   EXPECT_EQ(one->said(0), "1: 0 1");
 }
 
+TEST(Rendezvous, WhoHasWaitedInVainIsToldOfAnotherToken) {
+  const int port = free_port();
+  const auto join = [=](int rank, const char* token) {
+    GroupOptions options = rank_of(rank, 2);
+    options.patience = kShortPatience;
+    Group(Rendezvous::socket("127.0.0.1", port, token), options);
+  };
+  Processes ranks(2, [&](int rank, const Voice&) { join(rank, rank == 0 ? "one" : "two"); });
+  EXPECT_THAT(ranks.said(1), HasSubstr("rank 1 has another token than rank 0"));
+  EXPECT_THAT(ranks.said(0), AllOf(HasSubstr("rank 1 of 2 did not come within"),
+                                   HasSubstr("called itself rank 1 had another token"),
+                                   HasSubstr("fix: the same token in all ranks")));
+}
+
 TEST(Rendezvous, AnotherSizeEndsTheJob) {
   const FileRanks job;
   Processes ranks(2, [&](int rank, const Voice&) { job.join(rank, rank == 0 ? 2 : 4); });

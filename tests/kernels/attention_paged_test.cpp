@@ -515,6 +515,12 @@ TEST(AttentionPagedTest, WhatItRefuses) {
                 paged_workload({"max_pages=2", "keys=33"});
               }),
               HasSubstr("keys is 33, and the table has room for max_pages * page = 32"));
+  EXPECT_THAT(test::usage_error_of([] {
+                library::make_workload(find_kernel("attention_paged"), {"dim=64", "max_pages=2"},
+                                       {{"lengths", "uniform:33:34"}}, 5);
+              }),
+              HasSubstr("lengths gives sequence 0 33 keys, and its row of block_table has no page "
+                        "2 of it"));
 }
 
 }  // namespace

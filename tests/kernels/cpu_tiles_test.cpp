@@ -1,64 +1,29 @@
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "common/error_text.h"
+#include "kernels/cpu_tensors.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/compile.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
-#include "tilewright/program.h"
-#include "tilewright/ranks.h"
 
 // Where the target cpu spares itself a copy, and tiles that exist in part: bit by bit what the
 // interpreter gives of small whole numbers, which every order of sums keeps.
 namespace tilewright {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
-HostTensor counted(std::vector<std::int64_t> shape, std::int64_t step = 7) {
-  HostTensor tensor = HostTensor::zeros(f32, std::move(shape));
-  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
-    tensor.set_flat(i, static_cast<double>(i * step % 11 - 5));
-  }
-  return tensor;
-}
-HostTensor untouched(std::vector<std::int64_t> shape) {
-  return HostTensor::poisoned(f32, std::move(shape));
-}
-
-std::vector<HostTensor> run_on(const char* target, const Kernel& kernel,
-                               std::vector<HostTensor> tensors) {
-  std::vector<TensorRef> refs;
-  for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
-  compile(kernel, target).run(refs);
-  return tensors;
-}
-
-// Poison where nobody writes is compared too.
-void expect_alike(const Kernel& kernel, const std::vector<HostTensor>& tensors) {
-  const std::vector<HostTensor> wanted = run_on("interpreter", kernel, tensors);
-  const std::vector<HostTensor> got = run_on("cpu", kernel, tensors);
-  for (std::size_t t = 0; t < got.size(); ++t) {
-    for (std::int64_t i = 0; i < got[t].elements(); ++i) {
-      const double a = got[t].flat(i), b = wanted[t].flat(i);
-      ASSERT_EQ(std::memcmp(&a, &b, sizeof a), 0)
-          << "tensor " << t << " at " << i << ": " << a << ", and " << b << " on the interpreter";
-    }
-  }
-}
+using test::counted;
+using test::expect_alike;
+using test::run_on;
+using test::untouched;
 
 // A product is computed as far as a mask asks, but whole where somebody else needs the rest.
 TEST(TilesOnCpu, ProductsUnderAMask) {
@@ -123,13 +88,15 @@ TEST(TilesOnCpu, PartsOfTiles) {
   Kernel kernel("parts");
   const Dim n = kernel.dim("n"), more = kernel.dim("more");
   const Tensor X = kernel.in("X", f32, {n, 16}), Y = kernel.inout("Y", f32, {more, 16});
-  const Tensor Z = kernel.inout("Z", f32, {more, 16});
+  const Tensor Z = kernel.inout("Z", f32, {more, 16}), V = kernel.inout("V", f32, {16});
   kernel.grid(1);
   const Tile x = load(X(n.block(0, 8), all));
   store(Y(more.block(0, 8), all), x * 2);
   const Tile beyond = load(X(Block(Index(7), 1, Index(n)), all));
   store(Z(more.block(0, 8), all), x + beyond);
-  expect_alike(kernel, {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3)});
+  store(V(all), beyond.reshape({16}) + 1);
+  expect_alike(kernel,
+               {counted({5, 16}), counted({20, 16}, 2), counted({20, 16}, 3), counted({16}, 5)});
 }
 
 // Of a sum of products there are as many terms as both have: what lies behind the shorter one is
@@ -159,17 +126,61 @@ TEST(TilesOnCpu, BlocksThatBeginBeforeTheirTensor) {
   expect_alike(kernel, {counted({16, 16}), counted({16, 16}, 2)});
 }
 
+// The same of rows that take turns: the first strip has less to store, and the next ones have all.
+TEST(TilesOnCpu, StripsThatBeginBeforeTheirTensor) {
+  Kernel kernel("strips_before");
+  const Tensor X = kernel.in("X", f32, {64, 256}), Y = kernel.inout("Y", f32, {64, 256});
+  kernel.grid(1);
+  const Tile x = load(X(all, all)) + 1;
+  store(Y(Block(Index(-5), 64, Index(64)), all), x * 2 - reduce_max(x, 1));
+  expect_alike(kernel, {counted({64, 256}), counted({64, 256}, 2)});
+}
+
+// More functions than a chain has steps.
+TEST(TilesOnCpu, LongChains) {
+  Kernel kernel("long");
+  const Tensor X = kernel.in("X", f32, {64, 256}), W = kernel.in("W", f32, {64, 256});
+  const Tensor Y = kernel.out("Y", f32, {64, 256});
+  kernel.grid(1);
+  const Tile w = load(W(all, all));
+  Tile x = load(X(all, all));
+  for (int i = 0; i < 15; ++i) x = min(max(x + w, i - 40), 40 - i);
+  store(Y(all, all), x);
+  expect_alike(kernel, {counted({64, 256}), counted({64, 256}, 3), untouched({64, 256})});
+}
+
+// Of nothing there is a sum, and a lowest and a greatest number.
+TEST(TilesOnCpu, ReductionsOfNothing) {
+  Kernel kernel("nothing");
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {8, n}), Z = kernel.in("Z", f32, {n, 16});
+  const Tensor Y = kernel.out("Y", f32, {3, 8}), V = kernel.out("V", f32, {3, 16});
+  kernel.grid(1);
+  const Tile x = load(X(all, n.block(0, 16))), z = load(Z(n.block(0, 8), all));
+  store(Y(0, all), reduce_sum(x, 1).reshape({8}));
+  store(Y(1, all), reduce_max(x, 1).reshape({8}));
+  store(Y(2, all), reduce_min(x * 2, 1).reshape({8}));
+  store(V(0, all), reduce_sum(z, 0).reshape({16}));
+  store(V(1, all), reduce_max(z, 0).reshape({16}));
+  store(V(2, all), reduce_min(z * 2, 0).reshape({16}));
+  for (const std::int64_t count : {0, 3}) {
+    expect_alike(kernel, {counted({8, count}), counted({count, 16}, 3), untouched({3, 8}),
+                          untouched({3, 16})});
+  }
+}
+
 // Sums of products over blocks of the depth, which are joined where what they read lies side by
 // side.
 struct Products {
   int row = 0, column = 0;  // where the blocks of A's rows and B's columns begin
   bool same_b = false;      // each multiplies with the first block of B
   bool last_alone = false;  // nothing is added up
+  DType dtype = f32;
 };
 Kernel products(const Products& how) {
   Kernel kernel("products");
   const Dim k = kernel.dim("k");
-  const Tensor A = kernel.in("A", f32, {24, k}), B = kernel.in("B", f32, {k, 24});
+  const Tensor A = kernel.in("A", how.dtype, {24, k}), B = kernel.in("B", how.dtype, {k, 24});
   const Tensor C = kernel.out("C", f32, {16, 16});
   kernel.grid(1);
   const Block rows(Index(how.row), 16, Index(24)), columns(Index(how.column), 16, Index(24));
@@ -184,13 +195,32 @@ Kernel products(const Products& how) {
 }
 
 TEST(TilesOnCpu, ProductsThatAreJoined) {
-  for (const Products& how : {Products{}, Products{.row = -2}, Products{.column = -2},
-                              Products{.same_b = true}, Products{.last_alone = true}}) {
+  for (const Products& how :
+       {Products{}, Products{.row = -2}, Products{.column = -2}, Products{.same_b = true},
+        Products{.last_alone = true}, Products{.dtype = f16}}) {
     SCOPED_TRACE(
         fmt::format("row {}, column {}, {}, {}", how.row, how.column, how.same_b, how.last_alone));
     for (const std::int64_t k : {64, 1600}) {
-      expect_alike(products(how), {counted({24, k}), counted({k, 24}, 3), untouched({16, 16})});
+      expect_alike(products(how), {counted({24, k}, 7, how.dtype), counted({k, 24}, 3, how.dtype),
+                                   untouched({16, 16})});
     }
+  }
+}
+
+// What is computed may leave out zeros. Those of a tensor meet what the other one holds.
+TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
+  Kernel kernel("zeros");
+  const Tensor A = kernel.in("A", f32, {32, 64}), B = kernel.in("B", f32, {64, 32});
+  const Tensor C = kernel.out("C", f32, {32, 32});
+  kernel.grid(1);
+  store(C(all, all), dot(load(A(all, all)), load(B(all, all))));
+  const HostTensor a = HostTensor::zeros(f32, {32, 64}), b = HostTensor::poisoned(f32, {64, 32});
+  const HostTensor c = run_on("cpu", kernel, {a, b, untouched({32, 32})})[2];
+  const HostTensor of_numbers =
+      run_on("cpu", kernel, {a, counted({64, 32}), untouched({32, 32})})[2];
+  for (std::int64_t i = 0; i < c.elements(); ++i) {
+    ASSERT_TRUE(std::isnan(c.flat(i))) << i;
+    ASSERT_EQ(of_numbers.flat(i), 0) << i;
   }
 }
 
@@ -240,6 +270,30 @@ TEST(TilesOnCpu, RowsLessANumberThatAreNotSummed) {
   store(Y(0, all), reduce_max(x - least, 1).reshape({64}));
   store(Y(1, all), reduce_sum((x - least * 2) * load(W(all, all)), 1).reshape({64}));
   expect_alike(kernel, {counted({64, 160}), counted({64, 160}, 3), untouched({2, 64})});
+}
+
+// Products that are summed are computed meanwhile, but not where others need them.
+TEST(TilesOnCpu, ProductsOfElementsThatAreSummedAndStored) {
+  Kernel kernel("summed");
+  const Tensor X = kernel.in("X", f32, {16, 48}), W = kernel.in("W", f32, {16, 48});
+  const Tensor S = kernel.out("S", f32, {16}), P = kernel.out("P", f32, {16, 48});
+  kernel.grid(1);
+  const Tile product = load(X(all, all)) * load(W(all, all));
+  store(S(all), reduce_sum(product, 1).reshape({16}));
+  store(P(all, all), product);
+  expect_alike(kernel,
+               {counted({16, 48}), counted({16, 48}, 3), untouched({16}), untouched({16, 48})});
+}
+
+// Rows that are scaled, and stored as what they are loaded as, are one loop. These are not.
+TEST(TilesOnCpu, ScaledRowsOfAnotherType) {
+  for (const auto& [from, to] : {std::pair(f32, bf16), std::pair(bf16, f32), std::pair(f32, f16)}) {
+    Kernel kernel("scaled");
+    const Tensor X = kernel.in("X", from, {64, 256}), Y = kernel.out("Y", to, {64, 256});
+    kernel.grid(1);
+    store(Y(all, all), (load(X(all, all)).cast(f32) * 2).cast(to));
+    expect_alike(kernel, {counted({64, 256}, 7, from), HostTensor::poisoned(to, {64, 256})});
+  }
 }
 
 // Stores past the caches need rows that begin with a line of memory. A tensor of which one row is
@@ -335,133 +389,6 @@ TEST(TilesOnCpu, AdditionsComeInTheOrderOfTheirBlocks) {
         sum += static_cast<float>(x.at({row, column}));
       }
       ASSERT_EQ(static_cast<float>(y.flat(column)), sum) << column;
-    }
-  }
-}
-
-// A GPU's address, what was freed, or fewer elements than the shape says.
-TEST(TilesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
-  Kernel kernel("absent");
-  const Dim n = kernel.dim("n");
-  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
-  const auto [block] = kernel.grid(ceil_div(n, 64));
-  store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
-  const Executable absent = compile(kernel, "cpu");
-  const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
-  // A page that is there, and one that nobody may touch.
-  void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_NONE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(pages, MAP_FAILED);
-  ASSERT_EQ(mprotect(pages, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE), 0);
-  HostTensor other = untouched({elements + 1});
-  const auto run = [&](void* in, std::int64_t count) {
-    absent.run({{in, f32, {count}, {}}, {other.data(), f32, {count}, {}}});
-  };
-  run(pages, elements);
-  EXPECT_THAT(test::usage_error_of([&] { run(pages, elements + 1); }),
-              HasSubstr("tensor X ends where this process has no memory: at 0x"));
-  EXPECT_THAT(test::usage_error_of([&] { run(reinterpret_cast<void*>(0x1000), 1); }),
-              HasSubstr("tensor X begins where this process has no memory: at 0x1000"));
-  run(pages, elements);
-  ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
-}
-
-TEST(TilesOnCpu, MemoryThatMayNotBeWrittenIsAnErrorByName) {
-  Kernel kernel("copy");
-  const Dim n = kernel.dim("n");
-  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
-  const auto [block] = kernel.grid(ceil_div(n, 64));
-  store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
-  const Executable copies = compile(kernel, "cpu");
-  const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
-  void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_READ,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(pages, MAP_FAILED);
-  HostTensor other = untouched({elements + 1});
-  const auto run = [&](void* in, void* out, std::int64_t count) {
-    copies.run({{in, f32, {count}, {}}, {out, f32, {count}, {}}});
-  };
-  void* const own = mmap(nullptr, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  constexpr int kPopulateWrite = 23;  // of Linux 5.14
-  if (madvise(own, static_cast<std::size_t>(page), kPopulateWrite) != 0) {
-    GTEST_SKIP() << "this system does not say what may be written";
-  }
-  run(pages, other.data(), elements);  // it may be read
-  EXPECT_THAT(test::usage_error_of([&] { run(other.data(), pages, elements); }),
-              HasSubstr("tensor Y begins where this process may not write: at 0x"));
-  ASSERT_EQ(mprotect(pages, static_cast<std::size_t>(page), PROT_READ | PROT_WRITE), 0);
-  run(other.data(), pages, elements);
-  EXPECT_THAT(test::usage_error_of([&] { run(other.data(), pages, elements + 1); }),
-              HasSubstr("tensor Y ends where this process may not write: at 0x"));
-  ASSERT_EQ(munmap(pages, static_cast<std::size_t>(2 * page)), 0);
-}
-
-TEST(TilesOnCpu, WhatItRefuses) {
-  const auto refusal = [](const std::function<void(Kernel&, const Tensor&, const Tensor&)>& body,
-                          double number = 0) {
-    Kernel kernel("refused");
-    const Dim n = kernel.dim("n");
-    const Tensor T = kernel.in("T", i32, {4}), X = kernel.in("X", f32, {8, n});
-    const Tensor Y = kernel.out("Y", f32, {64});
-    kernel.grid(1);
-    body(kernel, T, X);
-    store(Y(all), zeros({64}));
-    return test::usage_error_of([&] {
-      run_on("cpu", kernel,
-             {HostTensor::from_values(i32, {4}, {number, 0, 0, 0}), counted({8, 10}),
-              untouched({64})});
-    });
-  };
-  const auto sum_of = [](const Tile& tile) { when(any(tile == 99), [] {}); };
-  EXPECT_THAT(refusal([](Kernel&, const Tensor& T,
-                         const Tensor&) { (void)load_index(T(load_index(T(0)))); },
-                      -1),
-              HasSubstr("element {-1} is outside T"));
-  EXPECT_THAT(refusal(
-                  [&](Kernel&, const Tensor& T, const Tensor& X) {
-                    sum_of(load(X(load_index(T(0)), Block(Index(0), 8, Index(8)))));
-                  },
-                  8),
-              HasSubstr("index 8 on axis 0 of X, which has 8"));
-  EXPECT_THAT(refusal([](Kernel&, const Tensor& T, const Tensor&) {
-                for ([[maybe_unused]] Index i : range(0, 4, load_index(T(0)))) {
-                }
-              }),
-              HasSubstr("a loop's step is 0"));
-  EXPECT_THAT(refusal([&](Kernel&, const Tensor&, const Tensor& X) {
-                sum_of(load(X(all, Block(Index(0), 16, Index(10)))).reshape({128}));
-              }),
-              AllOf(HasSubstr("reshape: of a tile of shape {8, 16} only {8, 10} exists"),
-                    HasSubstr("cpu_tiles_test.cpp")));
-}
-
-TEST(TilesOnCpu, ARankThatThereIsNot) {
-  Kernel kernel("asks");
-  const Tensor T = kernel.in("T", i32, {1}), X = kernel.symmetric("X", f32, {16});
-  const Tensor Y = kernel.out("Y", f32, {16});
-  kernel.grid(1);
-  store(Y(all), load(X.at(load_index(T(0)))(all)));
-  Program program("asks", 2);
-  const Buffer t = program.in("t", i32, {1}), x = program.in("x", f32, {16});
-  const Buffer y = program.out("y", f32, {16});
-  program.on_each_rank([&](const Rank& rank) { rank.stream().launch(kernel, {t, x, y}); });
-  for (const double asked : {1.0, 2.0, -1.0}) {
-    std::vector<HostTensor> tensors;
-    for (int rank = 0; rank < 2; ++rank) {
-      tensors.push_back(HostTensor::from_values(i32, {1}, {asked}));
-      tensors.push_back(counted({16}, 2 + rank));
-      tensors.push_back(untouched({16}));
-    }
-    std::vector<TensorRef> refs;
-    for (HostTensor& tensor : tensors) refs.push_back(ref(tensor));
-    const auto run = [&] { compile(program, "cpu").run(refs); };
-    if (asked == 1) {
-      run();
-      EXPECT_EQ(tensors[2], tensors[4]);
-    } else {
-      EXPECT_THAT(test::usage_error_of(run),
-                  HasSubstr(fmt::format("peer: rank {} of 2, for x", static_cast<int>(asked))));
     }
   }
 }

@@ -116,6 +116,9 @@ def refusals(rank, size, folder):
         tell(lambda: tilewright.Kernel("gemm_reduce_scatter", group=group, ranks=size + 1))
         group.barrier("before the last")
         tell(lambda: group.barrier(f"barrier of {rank}"))
+    tell(group.barrier)
+    tell(lambda: group.symmetric((4,), "i32", "late"))
+    tell(lambda: tilewright.Kernel("gemm_reduce_scatter", group=group))
     return "; ".join(said)
 
 
@@ -188,7 +191,9 @@ class Groups(unittest.TestCase):
             for text in ("rank 2 of 2 ranks", "a group's patience of -1 s", "memory on 'disk'",
                          "symmetric memory of rank 2", "8 bytes at offset 60 of small",
                          "4 bytes for a tensor of 8", "bytes as a tensor",
-                         "gemm runs on one GPU", f"rank {1 - rank} is at barrier of {1 - rank}"):
+                         "gemm runs on one GPU",
+                         "; ".join([f"error: rank {rank} has closed the group"] * 3),
+                         f"rank {1 - rank} is at barrier of {1 - rank}"):
                 self.assertIn(text, line)
 
     def test_a_rank_that_dies_is_named(self):
