@@ -30,8 +30,6 @@ std::string joined(const std::string& names, const std::string& name) {
   return names.size() > 3 && names.substr(names.size() - 3) == "..." ? names : names + ", ...";
 }
 
-bool same(SourceLocation a, SourceLocation b) { return a.file == b.file && a.line == b.line; }
-
 }  // namespace
 
 int TraceContext::text(const std::string& words) {
@@ -185,7 +183,8 @@ void LaunchTrace::merge(WarpState& warp, TraceSlice::Kind kind, const Instructio
   const int name = text([&] { return name_of(launch_->kernel, instruction); });
   std::vector<TraceSlice>& slices = trace_of(warp).lanes[warp.index].slices;
   if (slices.empty() || slices.back().kind != kind || slices.back().end != warp.clock ||
-      !same(slices.back().where, instruction.where()) || warp.slice_jumps_back != warp.jumps_back) {
+      !same_line(slices.back().where, instruction.where()) ||
+      warp.slice_jumps_back != warp.jumps_back) {
     slice(warp, kind, instruction, name, detail, cycles);
     return;
   }

@@ -8,8 +8,6 @@
 namespace tilewright::simulator {
 namespace {
 
-bool same(SourceLocation a, SourceLocation b) { return a.file == b.file && a.line == b.line; }
-
 // Whether a line of the message has both.
 bool line_has(const std::string& message, const std::string& a, const std::string& b) {
   for (std::size_t begin = 0; begin < message.size();) {
@@ -47,7 +45,7 @@ LaunchTrace::Score LaunchTrace::find_access(const Fault& fault, SourceLocation w
     };
     for (std::size_t i = 0; i < cta.flights.size(); ++i) {
       const TraceFlight& flight = cta.flights[i];
-      if (!same(flight.where, where)) continue;
+      if (!same_line(flight.where, where)) continue;
       // Products are one flight for the four warps of a warpgroup.
       bool issued = by(flight.issuer);
       for (int w = 1; w < 4 && flight.kind == TraceFlight::Kind::products; ++w) {
@@ -60,7 +58,7 @@ LaunchTrace::Score LaunchTrace::find_access(const Fault& fault, SourceLocation w
     }
     for (const TraceLane& lane : cta.lanes) {
       for (const TraceSlice& slice : lane.slices) {
-        if (!same(slice.where, where)) continue;
+        if (!same_line(slice.where, where)) continue;
         consider({by(lane.warp) ? 8 : 0, 0, slice.start},
                  {c, lane.warp, -1, -1, slice.start, where});
       }
@@ -77,7 +75,7 @@ TraceFault TraceRecorder::locate(const Fault& fault) const {
   const std::optional<TraceMark> cut_short = this->cut_short();
   int last = -1;
   for (int i = 0; i < 2 && cut_short; ++i) {
-    if (same(places[i], cut_short->where)) last = i;
+    if (same_line(places[i], cut_short->where)) last = i;
   }
   for (int i = 0; i < 2; ++i) {
     if (i == last) {
@@ -104,7 +102,7 @@ LaunchTrace::Score TraceRecorder::find_in_streams(const Fault& fault, SourceLoca
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     for (const TraceSlice& slice : context_.trace.streams[i].slices) {
       // A launch's work is its kernel's.
-      if (!same(slice.where, where) || slice.kind == TraceSlice::Kind::compute) continue;
+      if (!same_line(slice.where, where) || slice.kind == TraceSlice::Kind::compute) continue;
       const bool by =
           line_has(fault.message, format_location(where), context_.trace.streams[i].name) &&
           line_has(fault.message, format_location(where), context_.trace.texts[slice.iteration]);
