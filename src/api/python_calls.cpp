@@ -406,11 +406,13 @@ PythonObject* remember(PythonObject*, PythonObject* const* given, Length count) 
                                 [](long place) { return place >= kLse; });
   if (python.error() != nullptr || !fits) return elsewhere();
 
-  decltype(Memory::calls) forgotten;  // what it holds is dropped without the lock
+  // What these hold is dropped without the lock.
+  decltype(Memory::calls) forgotten;
+  std::shared_ptr<const Remembered> other = made;
   {
     const std::lock_guard lock(memory().mutex);
     if (memory().calls.size() >= most) forgotten.swap(memory().calls);
-    memory().calls[place_of(made->words, hash)] = made;
+    memory().calls[place_of(made->words, hash)].swap(other);
   }
   return python.number(1);
 }
