@@ -47,6 +47,8 @@ TEST(KvAppendTest, AgreesWithFloat64) {
       // A row of one vector a thread, some of which lie behind its end; and of two pieces.
       {"kv_append_mla", with(small, {"dim=104", "page=16"})},
       {"kv_append_mla", with(small, {"dim=36", "page=16"})},
+      // Behind that end stands what is rotated.
+      {"kv_append_mla", with(small, {"dim=136", "page=16", "rotary=true", "rotary_dim=32"})},
       {"kv_append_fp8", with(small, {"kv_heads=5", "dim=64"})},
       {"kv_append_fp8", with(small, {"kv_heads=2", "dim=128", "rotary=true", "rotary_dim=32"})},
   };
