@@ -28,14 +28,18 @@ using test::untouched;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A GPU's address, what was freed, or fewer elements than the shape says.
-TEST(LaunchesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
-  Kernel kernel("absent");
+Kernel one_more() {
+  Kernel kernel("one_more");
   const Dim n = kernel.dim("n");
   const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
   const auto [block] = kernel.grid(ceil_div(n, 64));
   store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
-  const Executable absent = compile(kernel, "cpu");
+  return kernel;
+}
+
+// A GPU's address, what was freed, or fewer elements than the shape says.
+TEST(LaunchesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
+  const Executable absent = compile(one_more(), "cpu");
   const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
   // A page that is there, and one that nobody may touch.
   void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_NONE,
@@ -56,12 +60,7 @@ TEST(LaunchesOnCpu, MemoryThatIsNotThereIsAnErrorByName) {
 }
 
 TEST(LaunchesOnCpu, MemoryThatMayNotBeWrittenIsAnErrorByName) {
-  Kernel kernel("copy");
-  const Dim n = kernel.dim("n");
-  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
-  const auto [block] = kernel.grid(ceil_div(n, 64));
-  store(Y(n.block(block, 64)), load(X(n.block(block, 64))) + 1);
-  const Executable copies = compile(kernel, "cpu");
+  const Executable copies = compile(one_more(), "cpu");
   const std::int64_t page = sysconf(_SC_PAGESIZE), elements = page / 4;
   void* const pages = mmap(nullptr, static_cast<std::size_t>(2 * page), PROT_READ,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
