@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_heads.h"
 #include "kernels/attention_backward_ring.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
@@ -87,6 +88,29 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
+}
+
+Attention own_backward_heads(const SequenceParallelAttention& o) {
+  Attention own = o.attention;
+  own.heads /= o.ranks;
+  own.kv_heads /= o.ranks;
+  return own;
+}
+
+BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Attention& own,
+                                 const Caller& caller) {
+  const Attention& a = o.attention;
+  const auto refuse = [&](const std::string& what, const char* fix) {
+    caller.refuse(
+        what, std::string(fix) + "; or sequence_parallel_attention_backward_sm90, which takes it");
+  };
+  if (!divides_heads(o)) {
+    refuse(
+        "kv_heads is " + std::to_string(a.kv_heads) + ", for " + std::to_string(o.ranks) + " ranks",
+        "take a multiple of the ranks");
+  }
+  if (a.sinks) refuse("sinks have a gradient", "take none");
+  return backward_plan(own, Order::blocks, KeySums::in_turn, false, caller);
 }
 
 // Sums of dK and dV are in memory, of one part too, and no last one converts what stays.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_heads.h"
 #include "kernels/attention_backward_outputs.h"
 #include "kernels/attention_backward_places.h"
 #include "kernels/attention_backward_queries.h"
@@ -50,7 +51,7 @@ class Backward {
         D_(kernel.in("D", f32, sequences_.of_rows(a.block_q))),
         sums_(kernel.inout("sums", f32, plan.sums(a, sequences_.kept_blocks(a.block_q)))),
         dQ_(plan.ordered && !plan.leaves
-                ? std::optional(kernel.out("dQ", a.dtype, sequences_.of_queries(a.dim)))
+                ? std::optional(sequences_.query_gradient(kernel, sequences_, a.dtype, a.dim))
                 : std::nullopt),
         dK_(output(kernel, "dK", a.dim)),
         dV_(output(kernel, "dV", a.dim_v)),
@@ -62,8 +63,7 @@ class Backward {
                               : std::nullopt),
         sums_before_(plan.joins ? std::optional(kernel.inout("sums_before", f32, key_sums().sums()))
                                 : std::nullopt),
-        arrived_(plan.joins ? std::optional(kernel.symmetric("sums_arrived", i32, {kernel.ranks()}))
-                            : std::nullopt),
+        arrived_(arrivals(kernel)),
         next_(kernel.workspace("next_block", 1)),
         blocks_(sequences_.count()),
         kv_ring_(kernel, "kv", stages(plan.key_stages),
@@ -94,8 +94,10 @@ class Backward {
       last_.emplace(
           kernel, a, plan, sequences_, sums_, *dQ_, own_math_,
           [this](const Index& group, int panel) { return outputs_->panel_apart(group, panel); });
-      roles.push_back(
-          role("put_unseen", warps(1), few, [this] { put_unseen(a_, sequences_, *dQ_); }));
+      roles.push_back(role("put_unseen", warps(1), few, [this] {
+        if (Keys::kHeadsCome) sequences_.await_head(*arrived_, 0);
+        put_unseen(a_, sequences_, *dQ_);
+      }));
     } else if (plan.ordered && !plan.leaves) {
       queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
       roles.push_back(role("give_summed", warps(1), few, [this] { queries_->give_all(kv_ring_); }));
@@ -119,7 +121,12 @@ class Backward {
 
   std::optional<Tensor> output(Kernel& kernel, const char* name, int dim) const {
     if (plan_.leaves) return std::nullopt;
-    return kernel.out(name, a_.dtype, sequences_.of_keys(dim));
+    return sequences_.key_gradient(kernel, sequences_, name, a_.dtype, dim);
+  }
+  std::optional<Tensor> arrivals(Kernel& kernel) const {
+    if (Keys::kHeadsCome) return kernel.symmetric("arrived", i32, {kernel.ranks() * a_.kv_heads});
+    if (!plan_.joins) return std::nullopt;
+    return kernel.symmetric("sums_arrived", i32, {kernel.ranks()});
   }
   SumsOfKernels kernels() const {
     SumsOfKernels kernels{sums_before_, plan_.leaves, {}};
@@ -135,9 +142,18 @@ class Backward {
   Block columns(int dim) const { return Dim(dim).block(0, shared_columns(dim)); }
 
   void load_blocks() {
-    hand_out(
-        next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
-        [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
+    std::optional<Cell<Index>> known;  // heads of keys below it have come
+    if (Keys::kHeadsCome) known.emplace(0);
+    const auto load = [&](const Index& number) {
+      const KeyPlace at = sequences_.place(number);
+      const auto await = [&] {
+        sequences_.await_head(*arrived_, at.kv_head);
+        *known = at.kv_head + 1;
+      };
+      if (known) when(at.kv_head >= *known, await);
+      load_block(at);
+    };
+    hand_out(next_, blocks_, load, [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
@@ -159,12 +175,13 @@ class Backward {
     const HeadParts& parts = sequences_.parts();
     const Index of_head = last - first;
     const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
-    const auto bring_keys = [&] {
+    const auto load = [&](const Tensor& K, const Tensor& V, const Block& keys, const Index& head) {
       kv_ring_.produce(key_numbers(at, parts.count_of(at.part, of_head)), [&](const Slot& kv) {
-        tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0], kOfKeys);
-        tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1], kOfKeys);
+        tma_load(sequence.rows(V, keys, head, columns(a_.dim_v)), kv[0], kOfKeys);
+        tma_load(sequence.rows(K, keys, head, columns(a_.dim)), kv[1], kOfKeys);
       });
     };
+    const auto bring_keys = [&] { sequences_.with_keys(K_, V_, cols, at.kv_head, load); };
     if (plan_.joins && plan_.leaves) {
       // To the sums of keys that nobody sees nothing is added.
       when(of_head > 0, bring_keys, [&] { kv_ring_.produce(no_keys(kNoKeys, at.number)); });
@@ -194,12 +211,16 @@ class Backward {
     const Index tile = sequences_.kept_number(sequence, head, row, a_.block_q) * plan_.tiles(a_);
     std::vector<IndexOperand> numbers = {row, given_tile(at, sequence, row, tile), is_cut};
     if (plan_.last_converts) numbers.push_back(head);
-    ring_.produce(numbers, [&](const Slot& slot) {
-      tma_load(sequence.rows(Q_, rows, head, columns(a_.dim)), slot[0], kOfRows);
-      tma_load(sequence.rows(dO_, rows, head, columns(a_.dim_v)), slot[1], kOfRows);
-      tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
-      tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
-    });
+    const auto load = [&](const Tensor& Q, const Tensor& dO, const Block& from,
+                          const Index& of_head) {
+      ring_.produce(numbers, [&](const Slot& slot) {
+        tma_load(sequence.rows(Q, from, of_head, columns(a_.dim)), slot[0], kOfRows);
+        tma_load(sequence.rows(dO, from, of_head, columns(a_.dim_v)), slot[1], kOfRows);
+        tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
+        tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
+      });
+    };
+    sequences_.with_queries(Q_, dO_, rows, head, load);
   }
 
   Index given_tile(const KeyPlace& at, const Sequence& sequence, const Index& row,
@@ -552,6 +573,15 @@ Kernel gradients_sm90(const Attention& a, const BackwardPlan& plan, const std::s
 template Kernel gradients_sm90<Batch>(const Attention&, const BackwardPlan&, const std::string&);
 template Kernel gradients_sm90<Packed>(const Attention&, const BackwardPlan&, const std::string&);
 
+Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, const std::string& name,
+                               const Caller& caller) {
+  const Attention own = own_backward_heads(o);
+  const BackwardPlan plan = heads_backward_plan(o, own, caller);
+  Kernel kernel(name);
+  Backward<HeadsOfRanks>(kernel, own, plan, o);
+  return kernel;
+}
+
 Kernel gradients_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
                              const std::string& name, const Caller& caller) {
   const BackwardPlan plan = ring_backward_plan(o, pass, caller);
@@ -565,35 +595,5 @@ Kernel gradients_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
   }
   return kernel;
 }
-
-template <typename Sequences>
-Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
-                              const std::string& name) {
-  Kernel kernel(name);
-  const Sequences sequences(kernel, a, Of::queries, a.block_q);
-  const std::vector<Dim> shape = plan.sums(a, sequences.kept_blocks(a.block_q));
-  const Tensor sums = kernel.in("sums", f32, shape);
-  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
-  const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
-  const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
-  const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
-  const TensorView own = sums(Block(tile * lines, lines, shape[0]), all);
-  // Of dQ^T a thread loads 16 bytes at a time, as they lie, and stores as many. In between they
-  // pass through shared memory.
-  const RegisterMap as_they_lie{{{4, 1, 1}, {8, 0, 1}}, {{32, 1, 4}}, {{4, 0, 8}}};
-  const RegisterMap by_rows{{{8, 1, 1}, {4, 0, 16}}, {{8, 1, 8}, {4, 0, 1}}, {{4, 0, 4}}};
-  const Tile loaded = plan.transposed ? load(own, as_they_lie) : load(own);
-  const Tile sum = from_fragments(loaded.reshape({kTileRows * width}), width);
-  const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
-  const Index columns = plan.by_columns ? at.part : Index(0);
-  const TensorView to = at.rows(dQ, rows, at.head, Dim(a.dim).block(columns, width));
-  const Tile dq = (sum * AttentionScores(a).product_scale).cast(a.dtype);
-  store(to, plan.transposed ? in_registers(dq.T(), by_rows) : dq);
-  return kernel;
-}
-template Kernel query_gradient_of_sums<Batch>(const Attention&, const BackwardPlan&,
-                                              const std::string&);
-template Kernel query_gradient_of_sums<Packed>(const Attention&, const BackwardPlan&,
-                                               const std::string&);
 
 }  // namespace tilewright::kernels
