@@ -16,6 +16,7 @@
 #include "kernels/attention_backward_shared.h"
 #include "kernels/attention_backward_turns.h"
 #include "kernels/attention_backward_unseen.h"
+#include "kernels/attention_backward_wave_parts.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -59,13 +60,14 @@ class Backward {
                    ? std::optional(
                          kernel.inout("turns", i32, {backward_turns(a, plan, sequences_, parts())}))
                    : std::nullopt),
+        wave_(WaveParts::of(kernel, a, plan, sequences_)),
         key_sums_(plan.shares ? std::optional(kernel.inout("key_sums", f32, key_sums().sums()))
                               : std::nullopt),
         sums_before_(plan.joins ? std::optional(kernel.inout("sums_before", f32, key_sums().sums()))
                                 : std::nullopt),
         arrived_(arrivals(kernel)),
         next_(kernel.workspace("next_block", 1)),
-        blocks_(sequences_.count()),
+        blocks_(wave_ ? wave_->wave().count() : sequences_.count()),
         kv_ring_(kernel, "kv", stages(plan.key_stages),
                  {{a.dtype, a.block_k, shared_columns(a.dim_v)},
                   {a.dtype, a.block_k, shared_columns(a.dim)}}),
@@ -106,6 +108,7 @@ class Backward {
       const Dim first_word = plan.ordered ? sequences_.kept_blocks(a.block_q) : Dim(0);
       shared_.emplace(key_sums(), *key_sums_, *words_, first_word, kernels());
     }
+    if (wave_) shared_.emplace(wave_->shared_sums(kernel));
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -145,6 +148,11 @@ class Backward {
     std::optional<Cell<Index>> known;  // heads of keys below it have come
     if (Keys::kHeadsCome) known.emplace(0);
     const auto load = [&](const Index& number) {
+      if (wave_) {
+        return wave_->wave().for_parts(number, [&](const LastWave::Part& part) {
+          load_block(sequences_.place(part.number), part);
+        });
+      }
       const KeyPlace at = sequences_.place(number);
       const auto await = [&] {
         sequences_.await_head(*arrived_, at.kv_head);
@@ -159,16 +167,17 @@ class Backward {
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
   // follow: those of all heads that share the keys. Without turns and without a mask each block of
   // keys begins at another row, so that not all add to the same one.
-  void load_block(const KeyPlace& at) {
+  void load_block(const KeyPlace& at, const std::optional<LastWave::Part>& part = {}) {
     load_at(
         sequences_, at, a_.block_k,
-        [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols); },
+        [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols, part); },
         [&] {
           if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.number));
         });
   }
 
-  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
+  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols,
+                 const std::optional<LastWave::Part>& part) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, a_.block_q);
     const auto [whole_first, whole_last] =
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
@@ -176,7 +185,10 @@ class Backward {
     const Index of_head = last - first;
     const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
     const auto load = [&](const Tensor& K, const Tensor& V, const Block& keys, const Index& head) {
-      kv_ring_.produce(key_numbers(at, parts.count_of(at.part, of_head)), [&](const Slot& kv) {
+      KeyPlace place = at;
+      if (part) place.part = part->word;
+      const Index steps = part ? part->last - part->first : parts.count_of(at.part, of_head);
+      kv_ring_.produce(key_numbers(place, steps), [&](const Slot& kv) {
         tma_load(sequence.rows(V, keys, head, columns(a_.dim_v)), kv[0], kOfKeys);
         tma_load(sequence.rows(K, keys, head, columns(a_.dim)), kv[1], kOfKeys);
       });
@@ -188,7 +200,7 @@ class Backward {
     } else {
       bring_keys();
     }
-    for_rows(parts, at, of_head, [&](const Index& i, const Index& member) {
+    const auto bring_rows = [&](const Index& i, const Index& member) {
       Index row = first + i;
       if (plan_.rotates) {
         const Index blocks = sequence.keys.blocks(a_.block_k);
@@ -196,7 +208,9 @@ class Backward {
       }
       const Index is_cut = select(row >= whole_first && row < whole_last, 0, 1);
       load_rows(at, sequence, row, first_head + member, is_cut);
-    });
+    };
+    if (!part) return for_rows(parts, at, of_head, bring_rows);
+    for (Index i : range(part->first, part->last)) bring_rows(i, 0);
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
@@ -346,13 +360,12 @@ class Backward {
       if (held) fence_proxy_async();  // V was read, and no step has a fence behind it
       kv_ring_.release(kv);
       await_copies(group);
-      if (!shared_) outputs_->put_values(group, to, before.stage, dv);
+      if (!plan_.shares) outputs_->put_values(group, to, before.stage, dv);
     });
-    if (shared_) {
-      add_shared(group, to, before, dk, dv);
-    } else {
-      outputs_->put_keys(group, to, dk);
-    }
+    const auto put_keys = [&] { outputs_->put_keys(group, to, dk); };
+    const auto add_shared = [&] { this->add_shared(group, to, before, dk, dv); };
+    if (wave_) return when(to.part == 0, put_keys, add_shared);
+    shared_ ? add_shared() : put_keys();
   }
 
   // The last product of dQ, beside which dV leaves. Behind it the next keys may come, and when both
@@ -364,7 +377,9 @@ class Backward {
     if (!plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
     to.read(key_place(kv));
     if (last_) await_copies(group);
-    if (!shared_) outputs_->put_values(group, to, before.stage, dv);
+    const auto put_values = [&] { outputs_->put_values(group, to, before.stage, dv); };
+    if (wave_) when(to.part == 0, put_values);
+    if (!shared_) put_values();
     std::optional<Tile> dq;
     if (sum_q) {
       dq = wait(*sum_q);
@@ -525,12 +540,16 @@ class Backward {
 
   void add_shared(const Index& group, const KeyOutputs& to, const Before& before, const Tile& dk,
                   const Tile& dv) {
-    const Index number =
-        sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k);
+    const auto place = [&]() -> SharedSums::Place {
+      if (wave_) return WaveParts::place_of_sums(to.part);
+      return {sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k),
+              to.part};
+    };
+    const SharedSums::Place at = place();
     if (last_) await_copies(group);
-    shared_->add({number, to.part}, group, /*of_keys=*/false, dv,
+    shared_->add(at, group, /*of_keys=*/false, dv,
                  [&](const Tile& sum) { outputs_->put_values(group, to, before.stage, sum); });
-    shared_->add({number, to.part}, group, /*of_keys=*/true, dk,
+    shared_->add(at, group, /*of_keys=*/true, dk,
                  [&](const Tile& sum) { outputs_->put_keys(group, to, sum); });
     // Lanes that have parted and do not meet have what all share in registers of each.
     warp_sync();
@@ -545,7 +564,9 @@ class Backward {
   AttentionScores scores_;
   Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_;
-  std::optional<Tensor> dQ_, dK_, dV_, words_, key_sums_, sums_before_, arrived_;
+  std::optional<Tensor> dQ_, dK_, dV_, words_;
+  std::optional<WaveParts> wave_;
+  std::optional<Tensor> key_sums_, sums_before_, arrived_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
