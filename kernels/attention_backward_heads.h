@@ -38,11 +38,11 @@ class HeadsOfRanks : public BatchKeys {
         own_Q_(kernel.in("own_Q", a.dtype, of_own_queries(a.dim))),
         own_K_(kernel.in("own_K", a.dtype, of_own_keys(a.dim))),
         own_V_(kernel.in("own_V", a.dtype, of_own_keys(a.dim_v))),
-        own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))) {
+        own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))),
+        arrived_(kernel.symmetric("arrived", i32, {o.ranks * a.kv_heads})) {
     sequences_first_ = false;
   }
 
-  static constexpr bool kHeadsCome = true;
   static Tensor query_gradient(Kernel& kernel, const HeadsOfRanks& s, DType dtype, int dim) {
     return kernel.symmetric("dQ", dtype, s.of_own_queries(dim));
   }
@@ -83,12 +83,27 @@ class HeadsOfRanks : public BatchKeys {
 
   // Until all others' rows of a head of keys have come, with the queries that see it. That they
   // have also says that each rank has begun the run, and that its gradients may be written.
-  void await_head(const Tensor& arrived, const Index& kv_head) const {
+  void await_head(const Index& kv_head) const {
     each_other_rank(kernel_, ranks_, [&](const Index& from) {
-      wait_flag(arrived(kv_head * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
+      wait_flag(arrived_(kv_head * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
     });
     fence_proxy_async_global();
   }
+  // What the warp that loads knows to be there. Others send heads in their order.
+  class HeadsThatCame {
+   public:
+    explicit HeadsThatCame(const HeadsOfRanks& keys) : keys_(keys), count_(0) {}
+    void await(const Index& kv_head) {
+      when(kv_head >= count_, [&] {
+        keys_.await_head(kv_head);
+        count_ = kv_head + 1;
+      });
+    }
+
+   private:
+    const HeadsOfRanks& keys_;
+    Cell<Index> count_;
+  };
 
  private:
   std::vector<Dim> of_own_queries(int dim) const {
@@ -121,7 +136,7 @@ class HeadsOfRanks : public BatchKeys {
   Kernel& kernel_;
   int ranks_;
   DividedAxis of_queries_, of_keys_;
-  Tensor own_Q_, own_K_, own_V_, own_dO_;
+  Tensor own_Q_, own_K_, own_V_, own_dO_, arrived_;
 };
 
 }  // namespace tilewright::kernels

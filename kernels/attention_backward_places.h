@@ -295,10 +295,15 @@ struct WindowRows {
   int keys, block_q, block_k;
 };
 
-// Rows of one GPU: all are there, and gradients go where they are. `Shapes`: of the sequences.
+// Rows of one GPU: all are there, no kernel before has summed their gradients, and these stay
+// there. `Shapes`: of the sequences.
 struct OwnRows {
-  static constexpr bool kHeadsCome = false;
-  void await_head(const Tensor&, const Index&) const {}
+  Condition has_sums(const Block&) const { return false; }
+  void await_head(const Index&) const {}
+  struct HeadsThatCame {
+    explicit HeadsThatCame(const OwnRows&) {}
+    void await(const Index&) const {}
+  };
   template <typename Shapes>
   static Tensor query_gradient(Kernel& kernel, const Shapes& s, DType dtype, int dim) {
     return kernel.out("dQ", dtype, s.of_queries(dim));

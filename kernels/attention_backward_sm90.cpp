@@ -65,7 +65,8 @@ class Backward {
                               : std::nullopt),
         sums_before_(plan.joins ? std::optional(kernel.inout("sums_before", f32, key_sums().sums()))
                                 : std::nullopt),
-        arrived_(arrivals(kernel)),
+        arrived_(plan.joins ? std::optional(kernel.symmetric("sums_arrived", i32, {kernel.ranks()}))
+                            : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
         blocks_(wave_ ? wave_->wave().count() : sequences_.count()),
         kv_ring_(kernel, "kv", stages(plan.key_stages),
@@ -96,10 +97,8 @@ class Backward {
       last_.emplace(
           kernel, a, plan, sequences_, sums_, *dQ_, own_math_,
           [this](const Index& group, int panel) { return outputs_->panel_apart(group, panel); });
-      roles.push_back(role("put_unseen", warps(1), few, [this] {
-        if (Keys::kHeadsCome) sequences_.await_head(*arrived_, 0);
-        put_unseen(a_, sequences_, *dQ_);
-      }));
+      roles.push_back(
+          role("put_unseen", warps(1), few, [this] { put_unseen(a_, sequences_, *dQ_); }));
     } else if (plan.ordered && !plan.leaves) {
       queries_.emplace(kernel, a, plan, sequences_, *words_, sums_, *dQ_, ds_, own_math_);
       roles.push_back(role("give_summed", warps(1), few, [this] { queries_->give_all(kv_ring_); }));
@@ -126,11 +125,6 @@ class Backward {
     if (plan_.leaves) return std::nullopt;
     return sequences_.key_gradient(kernel, sequences_, name, a_.dtype, dim);
   }
-  std::optional<Tensor> arrivals(Kernel& kernel) const {
-    if (Keys::kHeadsCome) return kernel.symmetric("arrived", i32, {kernel.ranks() * a_.kv_heads});
-    if (!plan_.joins) return std::nullopt;
-    return kernel.symmetric("sums_arrived", i32, {kernel.ranks()});
-  }
   SumsOfKernels kernels() const {
     SumsOfKernels kernels{sums_before_, plan_.leaves, {}};
     if constexpr (kIsStep) {
@@ -145,8 +139,7 @@ class Backward {
   Block columns(int dim) const { return Dim(dim).block(0, shared_columns(dim)); }
 
   void load_blocks() {
-    std::optional<Cell<Index>> known;  // heads of keys below it have come
-    if (Keys::kHeadsCome) known.emplace(0);
+    typename Keys::HeadsThatCame heads(sequences_);
     const auto load = [&](const Index& number) {
       if (wave_) {
         return wave_->wave().for_parts(number, [&](const LastWave::Part& part) {
@@ -154,11 +147,7 @@ class Backward {
         });
       }
       const KeyPlace at = sequences_.place(number);
-      const auto await = [&] {
-        sequences_.await_head(*arrived_, at.kv_head);
-        *known = at.kv_head + 1;
-      };
-      if (known) when(at.kv_head >= *known, await);
+      heads.await(at.kv_head);
       load_block(at);
     };
     hand_out(next_, blocks_, load, [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
@@ -223,13 +212,12 @@ class Backward {
         sequences_.of_rows(a_.block_q).back().block(sequence.kept_number(row), a_.block_q);
     const Block one = Dim(a_.heads).block(head, 1);
     const Index tile = sequences_.kept_number(sequence, head, row, a_.block_q) * plan_.tiles(a_);
-    std::vector<IndexOperand> numbers = {row, given_tile(at, sequence, row, tile), is_cut};
+    std::vector<IndexOperand> numbers = {row, given_tile(at, sequence, row, rows, tile), is_cut};
     if (plan_.last_converts) numbers.push_back(head);
-    const auto load = [&](const Tensor& Q, const Tensor& dO, const Block& from,
-                          const Index& of_head) {
+    const auto load = [&](const Tensor& Q, const Tensor& dO, const Block& from, const Index& of) {
       ring_.produce(numbers, [&](const Slot& slot) {
-        tma_load(sequence.rows(Q, from, of_head, columns(a_.dim)), slot[0], kOfRows);
-        tma_load(sequence.rows(dO, from, of_head, columns(a_.dim_v)), slot[1], kOfRows);
+        tma_load(sequence.rows(Q, from, of, columns(a_.dim)), slot[0], kOfRows);
+        tma_load(sequence.rows(dO, from, of, columns(a_.dim_v)), slot[1], kOfRows);
         tma_load(sequence.kept_block(L_, kept, one), slot[2].first_row());
         tma_load(sequence.kept_block(D_, kept, one), slot[3].first_row());
       });
@@ -238,21 +226,13 @@ class Backward {
   }
 
   Index given_tile(const KeyPlace& at, const Sequence& sequence, const Index& row,
-                   const Index& tile) const {
+                   const Block& rows, const Index& tile) const {
     if (!plan_.ordered) return tile;
     const Index turn = turn_of(a_, sequence, at, row);
-    const Condition is_first = turn == 0 && !has_sums(sequence, row);
+    const Condition is_first = turn == 0 && !sequences_.has_sums(rows);
     if (!plan_.last_converts) return select(is_first, -1 - tile, tile);
     const Index given = select(turn == adders_of(a_, sequence, row) - 1, tile + kLast, tile);
     return select(is_first, -1 - given, given);
-  }
-
-  Condition has_sums(const Sequence& sequence, const Index& row) const {
-    if constexpr (kIsStep) {
-      return sequences_.has_sums(sequence.queries.block(row, a_.block_q));
-    } else {
-      return false;
-    }
   }
 
   // Ahead of the warps that add, so that they do not wait for memory.

@@ -154,22 +154,22 @@ class GradientsByHeads {
     const Shapes& s = shapes_of_launch_;
     const Dim parts = HeadParts::wanted(of_launch_, s, plan.order());
     std::vector<Part> taken;
-    for (const Exchanged& each : exchanged_) {
-      if (each.way == Way::in) taken.push_back(each.own);
-    }
+    const auto take_own = [&](Way way) {
+      for (const Exchanged& each : exchanged_) {
+        if (each.way == way) taken.push_back(each.own);
+      }
+    };
+    take_own(Way::in);
     taken.insert(
         taken.end(),
-        {t.Q, t.K, t.V, t.dO, *t.L, *t.D,
+        {arrived_, t.Q, t.K, t.V, t.dO, *t.L, *t.D,
          program_.scratch("sums", f32, plan.sums(of_launch_, s.kept_blocks(of_launch_.block_q)))});
-    for (const Exchanged& each : exchanged_) {
-      if (each.way == Way::out) taken.push_back(each.own);
-    }
+    take_own(Way::out);
     taken.push_back(program_.zeroed("turns", i32, {backward_turns(of_launch_, plan, s, parts)}));
     if (plan.shares) {
       taken.push_back(
           program_.scratch("key_sums", f32, shared_sums(of_launch_, plan, s, parts).sums()));
     }
-    taken.push_back(arrived_);
     const Kernel kernel = gradients_of_heads_sm90(o_, caller.function, caller);
     program_.on_each_rank([&](const Rank& rank) {
       const Stream stream = rank.stream("math0");
