@@ -49,7 +49,7 @@ void LaunchTrace::load_issued(const Event& event) {
   const Transfer& transfer = kernel.transfers[event.instruction->detail];
   const WarpState& issuer = state_of(*event.issuer);
   CtaState& to = state_of(*event.destination);
-  const std::int64_t cycles = received_cycles(kernel, transfer.bytes);
+  const std::int64_t cycles = port_cycles(kernel, transfer.bytes);
   std::int64_t there = issuer.clock + kernel.target->rates.copy_latency;
   if (transfer.map >= 0) {
     const int peer = peer_with(event.data);
