@@ -101,6 +101,28 @@ TEST(Accuracy, HalfAPercentIsNotRounding) {
   EXPECT_GT(output(compare(solved(workload, one), reference), "O").share(), 1);
 }
 
+// Where each row's roundings hide it, it is what all rows have in common.
+TEST(Accuracy, AFactorOfAllRowsIsNotRounding) {
+  const Workload workload =
+      make_workload(find_kernel("gemm"), {"m=300", "n=64", "k=64"}, {}, 0);
+  const Reference reference = reference_of(workload);
+  const auto scaled = [&](double factor) {
+    std::vector<std::vector<double>> outputs = reference.values;
+    for (double& value : outputs[0]) value *= factor;
+    return compare(solved(workload, outputs), reference);
+  };
+  EXPECT_LT(scaled(1).share(), 1);
+  const OutputComparison wrong = scaled(1.001).outputs[0];
+  EXPECT_LT(wrong.errors.whole, wrong.allowed.whole);
+  EXPECT_LT(wrong.errors.row, wrong.allowed.row);
+  EXPECT_LT(wrong.errors.element, wrong.allowed.element);
+  EXPECT_GT(wrong.share(), 1);
+  EXPECT_THAT(scaled(1.001).text(), HasSubstr("a factor 0.001"));
+  // Nobody has measured what the instructions of hardware have in common.
+  const Reference measured = reference_of(workload, Executed::by_hardware);
+  EXPECT_LT(compare(solved(workload, measured.values), measured).share(), 1);
+}
+
 // The bound comes from the kernel that is tested. What is wrong in its meaning must not widen it.
 TEST(Accuracy, AKernelDoesNotExplainItsOwnMistakes) {
   for (const double factor : {1.005, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
