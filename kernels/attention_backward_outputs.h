@@ -90,8 +90,9 @@ class StoredKeyGradients {
     fence_proxy_async();
     warp_sync();
     for (int i = 0; i < panels_of(dim); ++i) {
-      tma_store(sequence.rows(to, keys, at.kv_head, Dim(dim).block(i, kColumnsOfPanel)),
-                through(i).rows(16 * warp_index(), 16));
+      tma_store(
+          sequences_.key_output(sequence, to, keys, at.kv_head, Dim(dim).block(i, kColumnsOfPanel)),
+          through(i).rows(16 * warp_index(), 16));
     }
     bulk_commit();
   }

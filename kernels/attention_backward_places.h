@@ -295,9 +295,50 @@ struct WindowRows {
   int keys, block_q, block_k;
 };
 
+// Rows of one GPU: all are there, no kernel before has summed their gradients, and these stay
+// there. `Shapes`: of the sequences.
+struct OwnRows {
+  Condition has_sums(const Block&) const { return false; }
+  void await_head(const Index&) const {}
+  struct HeadsThatCame {
+    explicit HeadsThatCame(const OwnRows&) {}
+    void await(const Index&) const {}
+  };
+  template <typename Shapes>
+  static Tensor query_gradient(Kernel& kernel, const Shapes& s, DType dtype, int dim) {
+    return kernel.out("dQ", dtype, s.of_queries(dim));
+  }
+  template <typename Shapes>
+  static Tensor key_gradient(Kernel& kernel, const Shapes& s, const char* name, DType dtype,
+                             int dim) {
+    return kernel.out(name, dtype, s.of_keys(dim));
+  }
+  // Calls `body` for Q and dO, or K and V, where some rows of them are.
+  template <typename Body>
+  void with_queries(const Tensor& Q, const Tensor& dO, const Block& rows, const Index& head,
+                    const Body& body) const {
+    body(Q, dO, rows, head);
+  }
+  template <typename Body>
+  void with_keys(const Tensor& K, const Tensor& V, const Block& rows, const Index& head,
+                 const Body& body) const {
+    body(K, V, rows, head);
+  }
+  template <typename One>
+  TensorView query_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
+                          const Selector& columns = all) const {
+    return one.rows(to, rows, head, columns);
+  }
+  template <typename One>
+  TensorView key_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
+                        const Selector& columns) const {
+    return one.rows(to, rows, head, columns);
+  }
+};
+
 // Of sequences of one length, heads follow each other whose Q, dO and sums of dQ stay in L2
 // together.
-class BatchKeys : public Batch {
+class BatchKeys : public Batch, public OwnRows {
  public:
   static constexpr bool kOneLength = true;
   BatchKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
@@ -317,8 +358,8 @@ class BatchKeys : public Batch {
   Dim count() const { return groups_.count(); }
   KeyPlace place(const Index& number) const {
     const auto [block, part_head, way] = groups_.place(number);
-    const Index head = part_head % key_heads();
-    return {number, block, head % kv_heads, head / kv_heads, way, part_head / key_heads()};
+    const auto [sequence, kv_head] = head_of(part_head);
+    return {number, block, kv_head, sequence, way, part_head / key_heads()};
   }
   FinishedRows finished(const Index& number) const { return groups_.finished(number); }
   FinishedRows last_finished() const { return groups_.last_finished(); }
@@ -337,13 +378,24 @@ class BatchKeys : public Batch {
   }
   // Of a member of a part.
   Place block_of_rows(const Index& part_head, const Index& member, const Index& block) const {
-    const Index head = part_head % key_heads(), sequence = head / kv_heads;
+    const auto [sequence, kv_head] = head_of(part_head);
     const Index number = parts_.number(part_head / key_heads(), member);
-    return {of(sequence), head % kv_heads * parts_.group + number, queries.block(block, block_q_),
-            block, 0};
+    return {of(sequence), kv_head * parts_.group + number, queries.block(block, block_q_), block,
+            0};
   }
 
+ protected:
+  bool sequences_first_ = true;  // heads of one sequence follow each other, or sequences of a head
+
  private:
+  struct Head {
+    Index sequence, kv_head;
+  };
+  Head head_of(const Index& part_head) const {
+    const Index head = part_head % key_heads();
+    if (sequences_first_) return {head / kv_heads, head % kv_heads};
+    return {head % max(batch, 1), head / max(batch, 1)};
+  }
   // In order a group's sums stay in L2 until the next group's blocks convert them.
   Dim fit(const Attention& a, bool ordered) const {
     return l2_bytes(a) / (ordered ? 2 : 1) /
@@ -366,7 +418,7 @@ inline bool has_registers_for_windows(const Attention& a) {
 // Of packed sequences, those of a head are in the sequences' order. In order, as many heads follow
 // each other as have the rows of one sequence in L2: the blocks of a sequence and a head that run
 // at once wait for each other.
-class PackedKeys : public Packed {
+class PackedKeys : public Packed, public OwnRows {
  public:
   static constexpr bool kOneLength = false;
   PackedKeys(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention_backward_heads.h"
 #include "kernels/attention_backward_ring.h"
 #include "kernels/attention_backward_sm90.h"
 #include "kernels/attention_parameters.h"
@@ -83,10 +84,36 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   const bool is_padded = shared_columns(a.dim) > a.dim || shared_columns(a.dim_v) > a.dim_v;
   plan.last_converts = plan_case("who adds last converts dQ",
                                  plan.ordered && plan.values_apart && !(is_packed && is_padded));
+  plan.divides =
+      plan_case("the last wave's keys divided",
+                !plan.ordered && !plan.shares && !a.causal && a.window == 0 && !is_packed);
   plan.staggers = plan_case("second warpgroup behind the first", is_short && !plan.ordered);
   plan.load_registers = 24;
   plan.math_registers = 240;
   return plan;
+}
+
+Attention own_backward_heads(const SequenceParallelAttention& o) {
+  Attention own = o.attention;
+  own.heads /= o.ranks;
+  own.kv_heads /= o.ranks;
+  return own;
+}
+
+BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Attention& own,
+                                 const Caller& caller) {
+  const Attention& a = o.attention;
+  const auto refuse = [&](const std::string& what, const char* fix) {
+    caller.refuse(
+        what, std::string(fix) + "; or sequence_parallel_attention_backward_sm90, which takes it");
+  };
+  if (!divides_heads(o)) {
+    refuse(
+        "kv_heads is " + std::to_string(a.kv_heads) + ", for " + std::to_string(o.ranks) + " ranks",
+        "take a multiple of the ranks");
+  }
+  if (a.sinks) refuse("sinks have a gradient", "take none");
+  return backward_plan(own, Order::blocks, KeySums::in_turn, false, caller);
 }
 
 // Sums of dK and dV are in memory, of one part too, and no last one converts what stays.
@@ -100,6 +127,7 @@ BackwardPlan ring_backward_plan(const SequenceParallelAttention& o, RingPass pas
   a.causal = a.causal && pass == RingPass::last;
   BackwardPlan plan = backward_plan(a, Order::blocks, KeySums::in_turn, false, caller);
   plan.shares = true;
+  plan.divides = false;
   plan.held_columns = std::min(plan.held_columns, kHeldBesideMask);
   plan.joins = plan_case("sums of kernels before", pass != RingPass::first);
   plan.leaves = plan_case("sums for kernels behind", pass != RingPass::last);

@@ -71,7 +71,7 @@ class StoredQueryGradients {
         const int first = kColumnsOfPanel * i, width = std::min(columns - first, kColumnsOfPanel);
         const Block of_dim = Dim(a_.dim).block(plan_.by_columns ? part.number : i, kColumnsOfPanel);
         panels.push_back({dq.slice({0, first}, {kGroupRows, width}),
-                          sequence.rows(dQ_, own, summed.head, of_dim)});
+                          sequences_.query_output(sequence, dQ_, own, summed.head, of_dim)});
       }
     }
     return panels;

@@ -11,11 +11,12 @@ namespace tilewright::kernels {
 template <typename Keys>
 void put_unseen(const Attention& a, const Keys& sequences, const Tensor& dQ) {
   constexpr int kRowsAtOnce = 4;
+  sequences.await_head(0);  // others may read their gradients until they begin
   const auto put = [&](const typename Keys::Place& at) {
     const auto [first, last] = at.mask.visible(at.block, at.keys, a.block_k);
     when(last <= first && at.block.start() < at.block.limit(), [&] {
       for (Index i : range(a.block_q / kRowsAtOnce)) {
-        store(at.rows(dQ, at.block.part(i, kRowsAtOnce), at.head),
+        store(sequences.query_output(at, dQ, at.block.part(i, kRowsAtOnce), at.head),
               zeros({kRowsAtOnce, a.dim}).cast(a.dtype));
       }
     });

@@ -23,6 +23,7 @@ class DividedAxis {
  public:
   DividedAxis(const Dim& rows_of_rank, const Dim& ranks, Shards shards)
       : rows_(rows_of_rank), ranks_(ranks), zig_zag_(shards == Shards::zig_zag) {}
+  const Dim& rows() const { return rows_; }  // of a rank
   int pieces_of_rank() const { return zig_zag_ ? 2 : 1; }
   Dim pieces() const { return ranks_ * pieces_of_rank(); }
   Dim all_rows() const { return ranks_ * rows_; }
@@ -56,6 +57,9 @@ class DividedAxis {
   Index owner(const Index& piece) const {
     return zig_zag_ ? min(piece, Index(ranks_ * 2 - 1) - piece) : piece;
   }
+
+  // Whether it is the second one of its owner, where each has two.
+  Condition is_late(const Index& piece) const { return piece >= ranks_; }
 
   // A piece's rows: where they begin in the whole, how many, and where among those of their rank.
   struct Piece {

@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/attention_backward_heads.h"
 #include "kernels/attention_backward_record.h"
 #include "kernels/attention_ranks.h"
 #include "kernels/heads_exchange_sm90.h"
@@ -23,29 +24,35 @@ bool divides_heads(const SequenceParallelAttention& o) {
 
 namespace {
 
+// How the gradients are made: of the tile level, by the kernels of one GPU's ordered schedule of
+// group after group of the heads, or by one kernel of all of them.
+enum class Made : std::uint8_t { by_tiles, by_groups, at_once };
+
 // A rank's heads come and go in groups: while the kernels of one work, the next one comes and the
-// one before goes. Where kernels are not launched cooperatively, as those in order are, the second
-// of two takes the multiprocessors that the end of the first leaves free.
+// one before goes. One kernel of all heads waits for each group in the warps that load, and stores
+// gradients where they go.
 template <typename Shapes>
 class GradientsByHeads {
  public:
-  GradientsByHeads(Program& program, const SequenceParallelAttention& o, bool of_lse)
+  GradientsByHeads(Program& program, const SequenceParallelAttention& o, bool of_lse, Made made)
       : o_(o),
+        made_(made),
         program_(program),
-        s_(program, o.attention),
+        s_(shapes_of(program, o.attention, made)),
         groups_(o.attention.kv_heads / o.ranks),
-        of_group_(o.attention),
-        shapes_of_group_(s_),
+        launches_(made == Made::at_once ? 1 : groups_),
+        of_launch_(o.attention),
+        shapes_of_launch_(s_),
         arrived_(program.signals("arrived", groups_ * o.ranks)),
-        done_(program.signals("done", groups_ * o.ranks)),
-        tensors_(static_cast<std::size_t>(groups_)) {
+        done_(program.signals("done", launches_ * o.ranks)),
+        tensors_(static_cast<std::size_t>(launches_)) {
     const Attention& a = o.attention;
-    of_group_.heads /= o.ranks * groups_;
-    of_group_.kv_heads /= o.ranks * groups_;
-    query_rows(shapes_of_group_) = query_rows(s_) * o.ranks;
-    key_rows(shapes_of_group_) = key_rows(s_) * o.ranks;
-    shapes_of_group_.heads = of_group_.heads;
-    shapes_of_group_.kv_heads = of_group_.kv_heads;
+    of_launch_.heads /= o.ranks * launches_;
+    of_launch_.kv_heads /= o.ranks * launches_;
+    query_rows(shapes_of_launch_) = query_rows(s_) * o.ranks;
+    key_rows(shapes_of_launch_) = key_rows(s_) * o.ranks;
+    shapes_of_launch_.heads = of_launch_.heads;
+    shapes_of_launch_.kv_heads = of_launch_.kv_heads;
     exchange("Q", Way::in, true, a.dim, &BackwardTensors::Q);
     exchange("K", Way::in, false, a.dim, &BackwardTensors::K);
     exchange("V", Way::in, false, a.dim_v, &BackwardTensors::V);
@@ -71,12 +78,13 @@ class GradientsByHeads {
     own_.dsinks = program.out("dsinks", f32, {a.heads});
     for (int group = 0; group < groups_; ++group) {
       BackwardTensors& of_group = tensors_[static_cast<std::size_t>(group)];
-      of_group.sinks = program.scratch(all_of("sinks", group), f32, {of_group_.heads});
-      of_group.dsinks = program.scratch(all_of("dsinks", group), f32, {of_group_.heads});
+      of_group.sinks = program.scratch(all_of("sinks", group), f32, {of_launch_.heads});
+      of_group.dsinks = program.scratch(all_of("dsinks", group), f32, {of_launch_.heads});
     }
   }
 
-  void record(bool is_sm90, const Caller& caller) {
+  void record(const Caller& caller) {
+    const bool is_sm90 = made_ != Made::by_tiles;
     BackwardKernels kernels;
     std::vector<Event> made;
     if constexpr (!kPacked) made = make_statistics(caller);
@@ -86,6 +94,9 @@ class GradientsByHeads {
       } else {
         send(group, made);
       }
+    }
+    if constexpr (!kPacked) {
+      if (made_ == Made::at_once) return record_at_once(caller);
     }
     for (int group = 0; group < groups_; ++group) {
       const std::string name = "math" + std::to_string(group % 2);
@@ -101,8 +112,8 @@ class GradientsByHeads {
                            of_heads(*own_.sinks, group, rank.number()));
         }
       });
-      record_backward(of_group_,
-                      {program_, caller.function, shapes_of_group_,
+      record_backward(of_launch_,
+                      {program_, caller.function, shapes_of_launch_,
                        tensors_[static_cast<std::size_t>(group)], math, kernels, suffix(group)},
                       is_sm90, caller);
       if (is_sm90 && group == groups_ - 1) {
@@ -123,10 +134,52 @@ class GradientsByHeads {
 
  private:
   static constexpr bool kPacked = key_axis(static_cast<const Shapes*>(nullptr)) == 0;
+  // One kernel of all heads stores whole blocks of rows at their owners.
+  static Shapes shapes_of(Program& program, const Attention& a, Made made) {
+    if (made != Made::at_once) return Shapes(program, a);
+    Shapes shapes(program, a, false, false);
+    query_rows(shapes) = program.dim("queries", multiple_of(128));
+    key_rows(shapes) = program.dim("keys", multiple_of(256));
+    return shapes;
+  }
   static Dim& query_rows(BatchShapes& s) { return s.queries; }
   static Dim& query_rows(PackedShapes& s) { return s.total_queries; }
   static Dim& key_rows(BatchShapes& s) { return s.keys; }
   static Dim& key_rows(PackedShapes& s) { return s.total_keys; }
+
+  // All heads, as they come.
+  void record_at_once(const Caller& caller) {
+    const BackwardTensors& t = tensors_[0];
+    const BackwardPlan plan = heads_backward_plan(o_, of_launch_, caller);
+    const Shapes& s = shapes_of_launch_;
+    const Dim parts = HeadParts::wanted(of_launch_, s, plan.order());
+    std::vector<Part> taken;
+    const auto take_own = [&](Way way) {
+      for (const Exchanged& each : exchanged_) {
+        if (each.way == way) taken.push_back(each.own);
+      }
+    };
+    take_own(Way::in);
+    taken.insert(
+        taken.end(),
+        {arrived_, t.Q, t.K, t.V, t.dO, *t.L, *t.D,
+         program_.scratch("sums", f32, plan.sums(of_launch_, s.kept_blocks(of_launch_.block_q)))});
+    take_own(Way::out);
+    taken.push_back(program_.zeroed("turns", i32, {backward_turns(of_launch_, plan, s, parts)}));
+    if (plan.shares) {
+      taken.push_back(
+          program_.scratch("key_sums", f32, shared_sums(of_launch_, plan, s, parts).sums()));
+    }
+    const Kernel kernel = gradients_of_heads_sm90(o_, caller.function, caller);
+    program_.on_each_rank([&](const Rank& rank) {
+      const Stream stream = rank.stream("math0");
+      stream.launch(kernel, taken);
+      for (int d = 1; d < rank.count(); ++d) {
+        stream.write(done_.on(rank.next(d))[rank.number()], program_.run());
+      }
+      for (int d = 1; d < rank.count(); ++d) stream.wait(done_[rank.next(d)], program_.run());
+    });
+  }
 
   enum class Way { in, made, out };  // made: from what comes in
   // What a rank has, and of each group all rows of own heads. Statistics have no columns, and their
@@ -139,6 +192,12 @@ class GradientsByHeads {
     bool of_queries;
     int heads, dim;  // heads of a group
   };
+  std::size_t launch_of(int group) const {
+    return made_ == Made::at_once ? 0 : static_cast<std::size_t>(group);
+  }
+  int first_of(const Exchanged& each, int group) const {
+    return made_ == Made::at_once ? group * each.heads : 0;
+  }
   // Where sequences begin is the same in all ranks and groups.
   void declare_offsets() {
     if constexpr (kPacked) {
@@ -161,10 +220,13 @@ class GradientsByHeads {
     Exchanged each{name, {}, {}, way, of_queries, heads / (o_.ranks * groups_), dim};
     const std::vector<Dim> own = shape(each, rows(each), heads);
     each.own = way == Way::in ? program_.in(name, dtype, own) : program_.out(name, dtype, own);
-    for (int group = 0; group < groups_; ++group) {
-      each.all.push_back(memory_of_group(way, all_of(name, group), dtype,
-                                         shape(each, rows(each) * o_.ranks, each.heads)));
-      tensors_[static_cast<std::size_t>(group)].*place = each.all.back();
+    // What one kernel of all heads makes goes to its owners at once.
+    const bool is_kept = way != Way::out || made_ != Made::at_once;
+    for (int launch = 0; launch < launches_ && is_kept; ++launch) {
+      each.all.push_back(
+          memory_of_group(way, all_of(name, launch), dtype,
+                          shape(each, rows(each) * o_.ranks, heads / (o_.ranks * launches_))));
+      tensors_[static_cast<std::size_t>(launch)].*place = each.all.back();
     }
     exchanged_.push_back(each);
     return each.own;
@@ -172,26 +234,26 @@ class GradientsByHeads {
   // Kernels read statistics with rows of zeros behind the last, to a whole block.
   Buffer exchange_statistic(const char* name, std::optional<Buffer> BackwardTensors::*place) {
     Exchanged each{
-        name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_group_.heads, 0};
-    for (int group = 0; group < groups_; ++group) {
-      each.all.push_back(
-          program_.scratch(all_of(name, group), f32, shapes_of_group_.of_rows(of_group_.block_q)));
-      tensors_[static_cast<std::size_t>(group)].*place = each.all.back();
+        name, program_.scratch(name, f32, s_.of_rows()), {}, Way::made, true, of_launch_.heads, 0};
+    for (int launch = 0; launch < launches_; ++launch) {
+      each.all.push_back(program_.scratch(all_of(name, launch), f32,
+                                          shapes_of_launch_.of_rows(of_launch_.block_q)));
+      tensors_[static_cast<std::size_t>(launch)].*place = each.all.back();
     }
     statistics_.push_back(exchanged_.size());
     exchanged_.push_back(each);
     return each.own;
   }
-  void end_statistics(int group, const Stream& stream) const {
+  void end_statistics(int launch, const Stream& stream) const {
     const Dim rows = rows_of_all();
-    const std::vector<Dim> kept = shapes_of_group_.of_rows(of_group_.block_q);
+    const std::vector<Dim> kept = shapes_of_launch_.of_rows(of_launch_.block_q);
     for (const std::size_t each : statistics_) {
-      const Part all = exchanged_[each].all[static_cast<std::size_t>(group)];
+      const Part all = exchanged_[each].all[static_cast<std::size_t>(launch)];
       stream.zero(all.box({0, 0, rows}, {kept[0], kept[1], kept[2] - rows}));
     }
   }
   Dim rows_of_all() const {
-    Shapes all = shapes_of_group_;
+    Shapes all = shapes_of_launch_;
     return query_rows(all);
   }
   static std::string suffix(int group) { return "_" + std::to_string(group); }
@@ -200,7 +262,7 @@ class GradientsByHeads {
   }
   // Of a vector with a number for each head.
   Part of_heads(const Part& all, int group, int rank) const {
-    return all.rows((rank * groups_ + group) * of_group_.heads, of_group_.heads);
+    return all.rows((rank * groups_ + group) * of_launch_.heads, of_launch_.heads);
   }
   int word(int group, int rank) const { return group * o_.ranks + rank; }
   Dim rows(const Exchanged& each) const {
@@ -249,14 +311,15 @@ class GradientsByHeads {
       const Dim from = number == 1 ? axis.early_rows() : Dim(0);
       const std::vector<Dim> sizes = shape(each, rows, each.heads);
       copy(each.own.on(rank).box(starts(each, from, first), sizes),
-           each.all[static_cast<std::size_t>(group)].on(of).box(starts(each, axis.start(piece), 0),
-                                                                sizes));
+           each.all[launch_of(group)].on(of).box(
+               starts(each, axis.start(piece), first_of(each, group)), sizes));
     }
   }
   // To each rank in a stream of its own; statistics last, which are there last.
   void send(int group, const std::vector<Event>& made) const {
     program_.on_each_rank([&](const Rank& rank) {
-      for (int d = 0; d < rank.count(); ++d) {
+      // One kernel of all heads reads the rank's own rows where they are, and has all statistics.
+      for (int d = made_ == Made::at_once ? 1 : 0; d < rank.count(); ++d) {
         const int to = rank.next(d);
         const Stream stream = rank.stream("push" + std::to_string(d));
         const auto copy_all = [&](Way way) {
@@ -271,7 +334,7 @@ class GradientsByHeads {
         }
         copy_all(Way::in);
         if (group == 0 && !made.empty()) stream.wait(made[static_cast<std::size_t>(rank.number())]);
-        copy_all(Way::made);
+        if (made_ != Made::at_once) copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
       }
     });
@@ -283,18 +346,20 @@ class GradientsByHeads {
     for (const Exchanged& each : exchanged_) {
       if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
       tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
-                         each.of_queries ? s_.heads : s_.kv_heads, each.heads, each.dim,
-                         each.way == Way::made ? of_group_.block_q : 1});
+                         each.of_queries ? s_.heads : s_.kv_heads, each.heads,
+                         each.of_queries ? of_launch_.heads : of_launch_.kv_heads, each.dim,
+                         each.way == Way::made ? of_launch_.block_q : 1,
+                         made_ == Made::at_once && each.way == Way::in});
     }
     const char* const which = way == ExchangeWay::back ? "_last" : "_first";
-    return heads_exchange_sm90(o_, kPacked, group, groups_, way, tensors,
+    return heads_exchange_sm90(o_, kPacked, group, way, tensors,
                                std::string(caller.function) + which);
   }
   std::vector<Part> exchanged_parts(ExchangeWay way, int group) const {
     std::vector<Part> parts;
     for (const Exchanged& each : exchanged_) {
       if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
-      parts.insert(parts.end(), {each.own, each.all[static_cast<std::size_t>(group)]});
+      parts.insert(parts.end(), {each.own, each.all[launch_of(group)]});
     }
     return parts;
   }
@@ -348,28 +413,32 @@ class GradientsByHeads {
   }
 
   const SequenceParallelAttention& o_;
+  Made made_;
   Program& program_;
   Shapes s_;
-  int groups_;
-  Attention of_group_;      // of one group, all rows
-  Shapes shapes_of_group_;  // of that
+  int groups_, launches_;
+  Attention of_launch_;      // the heads of a launch, all rows
+  Shapes shapes_of_launch_;  // of that
   Buffer arrived_, done_;
   std::vector<Exchanged> exchanged_;
   std::vector<std::size_t> statistics_;  // which of these
   std::vector<Event> sent_;  // of each rank: what multiprocessors send at once has left it
   BackwardTensors own_;      // of a rank: what its statistics are made of
-  std::vector<BackwardTensors> tensors_;  // of each group
+  std::vector<BackwardTensors> tensors_;  // of each launch
 };
 
 template <typename Shapes>
-Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
+Program gradients(const SequenceParallelAttention& o, bool of_lse, Made made,
                   const Caller& caller) {
   check_attention_ranks(o, caller);
   // Of a head of keys that ranks share each would have a part of the gradients.
   const bool is_packed = std::is_same_v<Shapes, PackedShapes>;
-  if (!divides_heads(o)) return gradients_in_ring(o, of_lse, is_packed, caller);
+  if (made != Made::at_once && !divides_heads(o)) {
+    return gradients_in_ring(o, of_lse, is_packed, caller);
+  }
+  if (made == Made::at_once) heads_backward_plan(o, own_backward_heads(o), caller);
   Program program(caller.function, o.ranks, caller.where);
-  GradientsByHeads<Shapes>(program, o, of_lse).record(is_sm90, caller);
+  GradientsByHeads<Shapes>(program, o, of_lse, made).record(caller);
   return program;
 }
 
@@ -377,25 +446,32 @@ Program gradients(const SequenceParallelAttention& o, bool of_lse, bool is_sm90,
 
 Program sequence_parallel_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                              SourceLocation where) {
-  return gradients<BatchShapes>(o, of_lse, false, {"sequence_parallel_attention_backward", where});
+  return gradients<BatchShapes>(o, of_lse, Made::by_tiles,
+                                {"sequence_parallel_attention_backward", where});
 }
 
 Program sequence_parallel_varlen_attention_backward(const SequenceParallelAttention& o, bool of_lse,
                                                     SourceLocation where) {
-  return gradients<PackedShapes>(o, of_lse, false,
+  return gradients<PackedShapes>(o, of_lse, Made::by_tiles,
                                  {"sequence_parallel_varlen_attention_backward", where});
 }
 
 Program sequence_parallel_varlen_attention_backward_sm90(const SequenceParallelAttention& o,
                                                          bool of_lse, SourceLocation where) {
-  return gradients<PackedShapes>(o, of_lse, true,
+  return gradients<PackedShapes>(o, of_lse, Made::by_groups,
                                  {"sequence_parallel_varlen_attention_backward_sm90", where});
 }
 
 Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttention& o, bool of_lse,
                                                   SourceLocation where) {
-  return gradients<BatchShapes>(o, of_lse, true,
+  return gradients<BatchShapes>(o, of_lse, Made::by_groups,
                                 {"sequence_parallel_attention_backward_sm90", where});
+}
+
+Program sequence_parallel_attention_backward_heads_sm90(const SequenceParallelAttention& o,
+                                                        bool of_lse, SourceLocation where) {
+  return gradients<BatchShapes>(o, of_lse, Made::at_once,
+                                {"sequence_parallel_attention_backward_heads_sm90", where});
 }
 
 }  // namespace tilewright::kernels

@@ -18,12 +18,11 @@ constexpr int kMovedStatistics = 128;
 class HeadsExchange {
  public:
   HeadsExchange(Kernel& kernel, const SequenceParallelAttention& o, bool packed, int group,
-                int groups, ExchangeWay way, const std::vector<DividedTensor>& tensors)
+                ExchangeWay way, const std::vector<DividedTensor>& tensors)
       : kernel_(kernel),
         ranks_(o.ranks),
         packed_(packed),
         group_(group),
-        groups_(groups),
         back_(way == ExchangeWay::back),
         batch_(packed ? Dim(1) : kernel.dim("batch")),
         queries_(kernel.dim("queries")),
@@ -32,7 +31,7 @@ class HeadsExchange {
       const Dim& rows = each.of_queries ? queries_ : keys_;
       const std::vector<Dim> own = shape(each, rows, each.heads);
       const Dim all_rows = ceil_div(rows * ranks_, each.multiple) * each.multiple;
-      const std::vector<Dim> all = shape(each, all_rows, each.exchanged);
+      const std::vector<Dim> all = shape(each, all_rows, each.kept);
       const std::string name_of_all = each.name + "_all";
       moved_.push_back({each,
                         back_ ? kernel.symmetric(each.name, each.dtype, own)
@@ -78,9 +77,11 @@ class HeadsExchange {
             : std::max(kMovedElements / static_cast<int>(std::bit_ceil(static_cast<unsigned>(dim))),
                        1);
     const Dim blocks = ceil_div(is_late ? each.axis.late_rows() : each.axis.early_rows(), size);
+    const int to_ranks = each.tensor.own_stays ? ranks_ - 1 : ranks_;
     const Index me = kernel_.rank(), first = cta_index() + cta_count() * mover;
-    for (Index tile : range(first, blocks * batch_ * (heads * ranks_), cta_count() * kRowMovers)) {
-      const Index to = (me + 1 + tile % ranks_) % ranks_, block = tile / ranks_;
+    for (Index tile :
+         range(first, blocks * batch_ * (heads * to_ranks), cta_count() * kRowMovers)) {
+      const Index to = (me + 1 + tile % to_ranks) % ranks_, block = tile / to_ranks;
       const Index row = block % max(blocks, 1) * size, of_head = block / max(blocks, 1);
       const Index head = of_head % heads, sequence = of_head / heads;
       const Index rows_of = back_ ? to : me, heads_of = back_ ? me : to;
@@ -90,11 +91,17 @@ class HeadsExchange {
         if (packed_) return dim == 0 ? tensor(of, rows) : tensor(rows, of, all);
         return dim == 0 ? tensor(sequence, of, rows) : tensor(sequence, rows, of, all);
       };
-      const Index own_head = (heads_of * groups_ + group_) * heads + head;
+      // Those of one group, or of all.
+      const int of_rank = each.tensor.heads / ranks_,
+                before = heads == of_rank ? 0 : group_ * heads;
+      const Index own_head = heads_of * of_rank + before + head;
+      const Index kept_head = head + (each.tensor.kept == heads ? 0 : before);
       if (back_) {
-        store(part(each.own.at(to), piece.at, own_head), load(part(each.all, piece.first, head)));
+        store(part(each.own.at(to), piece.at, own_head),
+              load(part(each.all, piece.first, kept_head)));
       } else {
-        store(part(each.all.at(to), piece.first, head), load(part(each.own, piece.at, own_head)));
+        store(part(each.all.at(to), piece.first, kept_head),
+              load(part(each.own, piece.at, own_head)));
       }
     }
   }
@@ -102,7 +109,7 @@ class HeadsExchange {
   Kernel& kernel_;
   int ranks_;
   bool packed_;
-  int group_, groups_;
+  int group_;
   bool back_;
   Dim batch_, queries_, keys_;
   std::vector<Moved> moved_;
@@ -110,11 +117,11 @@ class HeadsExchange {
 
 }  // namespace
 
-Kernel heads_exchange_sm90(const SequenceParallelAttention& o, bool packed, int group, int groups,
+Kernel heads_exchange_sm90(const SequenceParallelAttention& o, bool packed, int group,
                            ExchangeWay way, const std::vector<DividedTensor>& tensors,
                            const std::string& name) {
   Kernel kernel(name);
-  HeadsExchange(kernel, o, packed, group, groups, way, tensors).record();
+  HeadsExchange(kernel, o, packed, group, way, tensors).record();
   return kernel;
 }
 

@@ -13,18 +13,20 @@ struct DividedTensor {
   std::string name;
   DType dtype;
   bool of_queries;
-  int heads;      // of all
-  int exchanged;  // of a rank
-  int dim;        // 0 of statistics
-  int multiple;   // of the rows that all heads' memory has
+  int heads;               // of all
+  int exchanged;           // of a rank, at once
+  int kept;                // that the memory has: those, or more of the rank
+  int dim;                 // 0 of statistics
+  int multiple;            // of the rows that all heads' memory has
+  bool own_stays = false;  // the rank's own rows are read where they are
 };
 
 enum class ExchangeWay { to_heads, back };
 
-// One kernel that brings the rows of all ranks to the heads of each, those of the `group`-th of so
-// many groups of them, or back. It takes of each tensor the rank's own rows and all of the heads;
+// One kernel that brings the rows of all ranks to the heads of each, those of the `group`-th of its
+// groups, or back. It takes of each tensor the rank's own rows and all of the heads;
 // packed ones have no axis of sequences. Who waits for its stream has all that it sends.
-Kernel heads_exchange_sm90(const SequenceParallelAttention& o, bool packed, int group, int groups,
+Kernel heads_exchange_sm90(const SequenceParallelAttention& o, bool packed, int group,
                            ExchangeWay way, const std::vector<DividedTensor>& tensors,
                            const std::string& name);
 

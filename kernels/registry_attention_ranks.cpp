@@ -280,8 +280,20 @@ LibraryKernel sequence_parallel_attention_backward_entry() {
   LibraryKernel kernel =
       gradients_over_ranks("sequence_parallel_attention_backward", attention_backward_entry(),
                            sequence_parallel_attention_entry(), false);
-  kernel.schedules = {by_heads(sequence_parallel_attention_backward_sm90)};
+  kernel.schedules = {
+      by_heads(sequence_parallel_attention_backward_sm90),
+      {"sm90_heads", "sm_90a",
+       "one kernel of all own heads, which waits for each head of keys to come, and sends "
+       "gradients straight to their rows' owners; dims up to 128, kv_heads a multiple of ranks, no "
+       "sinks, queries a multiple of 128 and keys of 256",
+       nullptr, [](const OptionValues& options) {
+         SequenceParallelAttention o = operation_of(options);
+         o.attention = with_sm90_backward_blocks(o.attention);
+         return sequence_parallel_attention_backward_heads_sm90(o, options.boolean("lse_gradient"),
+                                                                {});
+       }}};
   kernel.build_program = built_by(sequence_parallel_attention_backward);
+  kernel.rules = schedule_rules(kernel.name);
   return kernel;
 }
 

@@ -39,7 +39,8 @@ class FileWay final : public Rendezvous::Way {
   }
 
   std::optional<Ticket> find(Clock::time_point) override {
-    struct stat status {};
+    struct stat status {
+    }, later{};
     if (::stat(path_.c_str(), &status) != 0) return std::nullopt;
     if (status.st_uid != geteuid()) {
       Diagnostic({}, fmt::format("{} belongs to user {}, and this process to {}", text(),
@@ -47,7 +48,11 @@ class FileWay final : public Rendezvous::Way {
           .fix("a path where other users do not write")
           .raise();
     }
-    return distributed::parse_ticket(try_read_text(path_).value_or(""));
+    const std::optional<std::string> text = try_read_text(path_);
+    if (!text && (::stat(path_.c_str(), &later) != 0 || later.st_ino != status.st_ino)) {
+      return std::nullopt;  // removed meanwhile
+    }
+    return ticket_of(text);
   }
 
   void withdraw() noexcept override {
@@ -72,6 +77,7 @@ class FileWay final : public Rendezvous::Way {
   // Of a job that has ended. The lock keeps two ranks 0 from removing each other's new file.
   void remove_old() const {
     const FileDescriptor old(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!old && errno != ENOENT) refuse_other();
     if (!old || ::flock(old.get(), LOCK_EX) != 0) return;
     struct stat locked {
     }, current{};
@@ -79,19 +85,24 @@ class FileWay final : public Rendezvous::Way {
         locked.st_ino != current.st_ino) {
       return;
     }
-    const auto ticket = distributed::parse_ticket(try_read_text(path_).value_or(""));
-    if (!ticket) {
-      refuse("there is a file already, and it is not one of a rendezvous",
-             "a path where no file is");
-    }
+    const Ticket ticket = ticket_of(try_read_text(path_));
     std::string why;
-    if (distributed::connect_to(ticket->endpoint, Clock::now() + std::chrono::seconds(1), why)) {
+    if (distributed::connect_to(ticket.endpoint, Clock::now() + std::chrono::seconds(1), why)) {
       refuse("rank 0 of another job waits there, or this job has two ranks 0",
              "another path for each job, and one rank 0");
     }
     ::unlink(path_.c_str());
   }
 
+  // Rank 0 makes its file whole: what is no ticket never becomes one.
+  Ticket ticket_of(const std::optional<std::string>& text) const {
+    if (std::optional<Ticket> ticket = distributed::parse_ticket(text.value_or(""))) return *ticket;
+    refuse_other();
+  }
+
+  [[noreturn]] void refuse_other() const {
+    refuse("there is a file already, and it is not one of a rendezvous", "a path where no file is");
+  }
   [[noreturn]] void refuse(const std::string& what, const std::string& fix) const {
     Diagnostic({}, fmt::format("{}: {}", text(), what)).fix(fix).raise();
   }

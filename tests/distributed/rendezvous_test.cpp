@@ -317,10 +317,20 @@ TEST(Rendezvous, AFileOfAJobThatWasKilledIsReplaced) {
 
 TEST(Rendezvous, AFileOfSomethingElseStays) {
   const FileRanks job;
+  const auto expect_refused = [&](int rank) {
+    runtime::expect_error(ErrorKind::usage, {job.path(), "not one of a rendezvous"},
+                          [&] { job.join(rank, 2); });
+  };
   std::ofstream(job.path()) << "a diary";
-  runtime::expect_error(ErrorKind::usage, {job.path(), "not one of a rendezvous"},
-                        [&] { job.join(0, 2); });
+  for (const int rank : {0, 1}) expect_refused(rank);
   EXPECT_EQ(std::filesystem::file_size(job.path()), 7U);
+  std::filesystem::remove(job.path());
+  std::filesystem::create_directory(job.path());
+  for (const int rank : {0, 1}) expect_refused(rank);
+  std::filesystem::remove(job.path());
+  std::filesystem::create_symlink(job.path() + ".of_nobody", job.path());
+  expect_refused(0);
+  std::filesystem::remove(job.path());
 }
 
 TEST(Rendezvous, StrangersDoNotDisturb) {

@@ -272,7 +272,9 @@ TEST(SequenceParallelAttentionTest, ByHeads) {
 
 // Of all ranks' rows, against float64 and one GPU's formula.
 void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
-                     bool of_lse = false) {
+                     bool of_lse = false,
+                     const decltype(&sequence_parallel_attention_backward_sm90) make =
+                         sequence_parallel_attention_backward_sm90) {
   const Attention& a = o.attention;
   SCOPED_TRACE(testing::Message() << o.ranks << " ranks, " << sizes.queries << " queries, "
                                   << sizes.keys << " keys");
@@ -296,7 +298,7 @@ void check_gradients(const SequenceParallelAttention& o, const RankSizes& sizes,
   const std::vector<std::vector<double>> wanted =
       attention_backward_reference(all, {Q, K, V, dO, dLSE, sinks, O});
 
-  const Program program = sequence_parallel_attention_backward_sm90(o, of_lse);
+  const Program program = make(o, of_lse, here());
   ProgramMemory memory(
       program, {{"batch", sizes.batch}, {"queries", sizes.queries}, {"keys", sizes.keys}}, 7);
   const ir::Program recorded = program.finish();
@@ -354,6 +356,30 @@ TEST(SequenceParallelAttentionTest, Gradients) {
   o.attention.kv_heads = 4;
   o.attention.sinks = true;
   check_gradients(o, {33, 40}, /*of_lse=*/true);
+}
+
+// By one kernel, which waits for heads while it runs and stores where their rows are.
+TEST(SequenceParallelAttentionTest, GradientsOfAllHeadsAtOnce) {
+  SequenceParallelAttention o = small(2, true, Shards::zig_zag);
+  o.attention.dim = 80;
+  o.attention = with_sm90_backward_blocks(o.attention);
+  const auto make = sequence_parallel_attention_backward_heads_sm90;
+  check_gradients(o, {128, 256, 2}, false, make);
+  check_gradients(o, {384, 256}, false, make);  // the first rows see no keys
+  o.shards = Shards::contiguous;
+  o.attention.causal = false;
+  o.attention.kv_heads = 4;
+  check_gradients(o, {128, 256}, /*of_lse=*/true, make);
+  o.attention.dim = 32;
+  o.attention = with_sm90_backward_blocks(o.attention);
+  check_gradients(o, {128, 256}, false, make);
+
+  o.attention.sinks = true;
+  const auto refusal = [&] { return test::usage_error_of([&] { make(o, false, here()); }); };
+  EXPECT_THAT(refusal(), HasSubstr("sinks have a gradient"));
+  o.attention.sinks = false;
+  o.ranks = 3;
+  EXPECT_THAT(refusal(), HasSubstr("kv_heads is 4, for 3 ranks"));
 }
 
 // Rows that are divided otherwise than the operation takes them.

@@ -74,6 +74,14 @@ Program sequence_parallel_attention_backward_sm90(const SequenceParallelAttentio
                                                   bool of_lse = false,
                                                   SourceLocation where = here());
 
+// For sm_90a, by one kernel of all own heads: it waits for each head of keys to come, with the
+// queries that see it, and sends gradients straight to their rows' owners. So nothing is lost
+// between heads. dims up to 128, kv_heads a multiple of ranks, no sinks; queries of a rank a
+// multiple of 128, and keys of 256.
+Program sequence_parallel_attention_backward_heads_sm90(const SequenceParallelAttention& operation,
+                                                        bool of_lse = false,
+                                                        SourceLocation where = here());
+
 // In a ring, of any heads: keys go round, and the sums of their gradients with them, in f32 and in
 // an order that is always the same. Of packed sequences cu_seqlens_q and cu_seqlens_k stand behind
 // V, and gradients of rows of no sequence stay as they were.

@@ -1,6 +1,9 @@
 #include "simulator/machine/cycle_costs.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "target/devices.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -159,6 +162,22 @@ std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& p
 
 std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes) {
   return ceil_div(bytes, kernel.target->rates.l2_port_bytes);
+}
+
+std::int64_t l2_cycles(const PreparedKernel& kernel, const TensorMap& map, std::int64_t bytes) {
+  const target::Device& device = target::device_of(kernel.target->name);
+  const target::Device::Reached& reached = device.reached;
+  constexpr std::int64_t kSector = 32;
+  const bool begins_in_a_sector =
+      std::any_of(map.strides.begin() + 1, map.strides.begin() + std::max(map.rank, 1),
+                  [](std::int64_t stride) { return stride % kSector != 0; });
+  // Where few ask, each gets more.
+  const double busy =
+      std::min(1.0, static_cast<double>(kernel.ctas) / static_cast<double>(device.multiprocessors));
+  // Its cycles are those of another clock than the one under products.
+  return std::llround(static_cast<double>(bytes) / reached.l2_bytes * reached.product_clock /
+                      reached.clock * (begins_in_a_sector ? 1 + reached.unaligned : 1) *
+                      std::max(busy, reached.l2_idle));
 }
 
 }  // namespace tilewright::simulator

@@ -20,5 +20,8 @@ std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& p
                             DType dtype);
 // How long the bytes keep the port to L2.
 std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes);
+// How long L2 sends a box to the multiprocessor that asks for it, as the target's device was seen
+// to.
+std::int64_t l2_cycles(const PreparedKernel& kernel, const TensorMap& map, std::int64_t bytes);
 
 }  // namespace tilewright::simulator

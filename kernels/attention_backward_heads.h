@@ -1,0 +1,142 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/attention_backward_places.h"
+#include "kernels/attention_backward_sm90.h"
+#include "kernels/attention_ranks.h"
+#include "kernels/rank_words.h"
+
+// The gradients of attention over ranks, by heads, for sm_90a: the kernel of one GPU's ordered
+// schedule of all own heads, which others' rows come to while it runs. What it makes goes straight
+// to the rows' owners.
+namespace tilewright::kernels {
+
+// Rows of which each rank has whole blocks, in each of its pieces. Raises for what does not fit.
+BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Attention& own,
+                                 const Caller& caller);
+// What a rank attends with.
+Attention own_backward_heads(const SequenceParallelAttention& o);
+// Q, K, V and dO of all heads of own rows; the same of the others' rows of own heads, L and D of
+// all rows of these, sums of dQ; dQ, dK and dV, of all heads of own rows; words that are 0 before,
+// sums of dK and dV where heads share keys; for each own head of keys and each other rank a word
+// that has the number of the run when its rows have come.
+Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, const std::string& name,
+                               const Caller& caller);
+
+class HeadsOfRanks : public BatchKeys {
+ public:
+  HeadsOfRanks(Kernel& kernel, const Attention& a, bool ordered, const Dim& parts,
+               Division division, const SequenceParallelAttention& o)
+      : BatchKeys(kernel, a, ordered, parts, division),
+        kernel_(kernel),
+        ranks_(o.ranks),
+        of_queries_(queries / o.ranks, o.ranks, o.shards),
+        of_keys_(keys / o.ranks, o.ranks, o.shards),
+        own_Q_(kernel.in("own_Q", a.dtype, of_own_queries(a.dim))),
+        own_K_(kernel.in("own_K", a.dtype, of_own_keys(a.dim))),
+        own_V_(kernel.in("own_V", a.dtype, of_own_keys(a.dim_v))),
+        own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))),
+        arrived_(kernel.symmetric("arrived", i32, {o.ranks * a.kv_heads})) {
+    sequences_first_ = false;
+  }
+
+  static Tensor query_gradient(Kernel& kernel, const HeadsOfRanks& s, DType dtype, int dim) {
+    return kernel.symmetric("dQ", dtype, s.of_own_queries(dim));
+  }
+  static Tensor key_gradient(Kernel& kernel, const HeadsOfRanks& s, const char* name, DType dtype,
+                             int dim) {
+    return kernel.symmetric(name, dtype, s.of_own_keys(dim));
+  }
+
+  // The rank's own rows have not moved.
+  template <typename Body>
+  void with_queries(const Tensor& Q, const Tensor& dO, const Block& rows, const Index& head,
+                    const Body& body) const {
+    const OwnPlace at = place_of(of_queries_, rows);
+    when(
+        at.rank == kernel_.rank(),
+        [&] { body(own_Q_, own_dO_, at.rows, kernel_.rank() * heads + head); },
+        [&] { body(Q, dO, rows, head); });
+  }
+  template <typename Body>
+  void with_keys(const Tensor& K, const Tensor& V, const Block& rows, const Index& head,
+                 const Body& body) const {
+    const OwnPlace at = place_of(of_keys_, rows);
+    when(
+        at.rank == kernel_.rank(),
+        [&] { body(own_K_, own_V_, at.rows, kernel_.rank() * kv_heads + head); },
+        [&] { body(K, V, rows, head); });
+  }
+
+  // Where the rows' owner has them.
+  TensorView query_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
+                          const Selector& columns = all) const {
+    return output(of_queries_, one, to, rows, kernel_.rank() * heads + head, columns);
+  }
+  TensorView key_output(const One& one, const Tensor& to, const Block& rows, const Index& head,
+                        const Selector& columns) const {
+    return output(of_keys_, one, to, rows, kernel_.rank() * kv_heads + head, columns);
+  }
+
+  // Until all others' rows of a head of keys have come, with the queries that see it. That they
+  // have also says that each rank has begun the run, and that its gradients may be written.
+  void await_head(const Index& kv_head) const {
+    each_other_rank(kernel_, ranks_, [&](const Index& from) {
+      wait_flag(arrived_(kv_head * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
+    });
+    fence_proxy_async_global();
+  }
+  // What the warp that loads knows to be there. Others send heads in their order.
+  class HeadsThatCame {
+   public:
+    explicit HeadsThatCame(const HeadsOfRanks& keys) : keys_(keys), count_(0) {}
+    void await(const Index& kv_head) {
+      when(kv_head >= count_, [&] {
+        keys_.await_head(kv_head);
+        count_ = kv_head + 1;
+      });
+    }
+
+   private:
+    const HeadsOfRanks& keys_;
+    Cell<Index> count_;
+  };
+
+ private:
+  std::vector<Dim> of_own_queries(int dim) const {
+    return {batch, of_queries_.rows(), heads * ranks_, dim};
+  }
+  std::vector<Dim> of_own_keys(int dim) const {
+    return {batch, of_keys_.rows(), kv_heads * ranks_, dim};
+  }
+  // Whose rows they are, and where these are among its own.
+  struct OwnPlace {
+    Index rank;
+    Block rows;
+  };
+  static OwnPlace place_of(const DividedAxis& axis, const Block& rows) {
+    const Dim of_piece = max(axis.early_rows(), 1);
+    const Index piece = rows.start() / of_piece;
+    const Index before = piece * of_piece;
+    Index first = rows.start() - before;
+    if (axis.pieces_of_rank() > 1) {
+      first = first + select(axis.is_late(piece), of_piece, 0);
+    }
+    return {axis.owner(piece), Block(first, rows.size(), Index(axis.rows()))};
+  }
+  static TensorView output(const DividedAxis& axis, const One& one, const Tensor& to,
+                           const Block& rows, const Index& head, const Selector& columns) {
+    const OwnPlace at = place_of(axis, rows);
+    return to.at(at.rank)(one.sequence, at.rows, head, columns);
+  }
+
+  Kernel& kernel_;
+  int ranks_;
+  DividedAxis of_queries_, of_keys_;
+  Tensor own_Q_, own_K_, own_V_, own_dO_, arrived_;
+};
+
+}  // namespace tilewright::kernels
