@@ -84,6 +84,22 @@ void attend(const AttentionSizes& s, const Rows& sequence,
   });
 }
 
+// Nobody writes a row of no sequence.
+void leave_out_others(const HostTensor& offsets, std::int64_t rows, std::vector<double>& gradient) {
+  std::vector<bool> is_in(static_cast<std::size_t>(rows));
+  for (std::int64_t b = 0; b + 1 < offsets.elements(); ++b) {
+    const auto end = static_cast<std::int64_t>(offsets.flat(b + 1));
+    for (auto row = static_cast<std::int64_t>(offsets.flat(b)); row < end; ++row) {
+      is_in[static_cast<std::size_t>(row)] = true;
+    }
+  }
+  const std::int64_t width = rows == 0 ? 0 : static_cast<std::int64_t>(gradient.size()) / rows;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (is_in[static_cast<std::size_t>(row)]) continue;
+    std::fill_n(gradient.begin() + row * width, width, std::nan(""));
+  }
+}
+
 std::vector<std::vector<double>> all_numbers(const std::vector<HostTensor>& tensors) {
   std::vector<std::vector<double>> numbers;
   for (const HostTensor& tensor : tensors) numbers.push_back(numbers_of(tensor));
@@ -169,7 +185,7 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
     return static_cast<std::int64_t>(offsets[static_cast<std::size_t>(b)]);
   };
   std::vector<double> output(static_cast<std::size_t>(s.queries * s.heads * s.dim_v));
-  std::vector<double> sums(static_cast<std::size_t>(s.heads * s.queries));
+  std::vector<double> sums(static_cast<std::size_t>(s.heads * s.queries), std::nan(""));
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const std::int64_t query = begin(numbers[3], b), key = begin(numbers[4], b);
     attend(s, packed_rows(s, query, begin(numbers[3], b + 1), key, begin(numbers[4], b + 1)),
@@ -177,6 +193,7 @@ std::vector<std::vector<double>> attention_varlen_reference(const AttentionSizes
              sums[static_cast<std::size_t>(h * s.queries + query + i)] = sum;
            });
   }
+  leave_out_others(inputs[3], s.queries, output);
   return {std::move(output), std::move(sums)};
 }
 
@@ -298,6 +315,11 @@ std::vector<std::vector<double>> attention_backward_reference(
         }
       }
     });
+  }
+  if (!offsets.empty()) {
+    leave_out_others(offsets[0], s.queries, gradients.dq);
+    leave_out_others(offsets[1], s.keys, gradients.dk);
+    leave_out_others(offsets[1], s.keys, gradients.dv);
   }
   std::vector<std::vector<double>> all = {std::move(gradients.dq), std::move(gradients.dk),
                                           std::move(gradients.dv)};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace tilewright::tools {
@@ -12,9 +13,13 @@ void print_comparison(const library::Comparison& comparison) {
     const bool ok = output.share() <= 1;
     fmt::print(
         "{}: relative error {:.2e} (rounding explains {:.2e}), worst row {:.2e} ({:.2e}), worst "
-        "element {:.2e} ({:.2e}): {}\n",
+        "element {:.2e} ({:.2e}){}: {}\n",
         output.name, errors.whole, allowed.whole, errors.row, allowed.row, errors.element,
-        allowed.element, ok ? "ok" : "too large");
+        allowed.element,
+        std::isfinite(output.allowed_factor)
+            ? fmt::format(", factor {:.2e} ({:.2e})", output.factor, output.allowed_factor)
+            : "",
+        ok ? "ok" : "too large");
     if (!ok) fmt::print("  {}\n", output.worst);
   }
 }
@@ -31,6 +36,10 @@ nlohmann::ordered_json json_of(const library::Comparison& comparison) {
             {"ok", output.share() <= 1},
             {"error", errors_of(output.errors)},
             {"allowed", errors_of(output.allowed)}};
+    if (std::isfinite(output.allowed_factor)) {
+      json["error"]["factor"] = output.factor;
+      json["allowed"]["factor"] = output.allowed_factor;
+    }
     if (output.share() > 1) json["worst"] = output.worst;
   }
   return outputs;

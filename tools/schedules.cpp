@@ -128,12 +128,12 @@ void execute_alone(const Request& request, const Execution& execution, Outcome& 
 }
 
 // Of each how many of all schedules, where the first one took so many operations. Faults that hang
-// on the order show in the smallest sizes: one that takes twice as long has an eighth as many.
+// on the order show in the smallest sizes: one that takes twice as long has a sixteenth as many.
 std::vector<std::int64_t> shares_of(std::int64_t schedules,
                                     const std::vector<std::int64_t>& operations) {
   const auto weight = [](std::int64_t each) {
     const auto cost = static_cast<double>(each);
-    return 1 / (cost * cost * cost);
+    return 1 / (cost * cost * cost * cost);
   };
   double all = 0;
   for (const std::int64_t each : operations) all += weight(each);

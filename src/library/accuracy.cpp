@@ -91,8 +91,38 @@ double magnitude_of(std::span<const double> wanted) {
   return found == 0 ? kSmallWhole : found;
 }
 
+// By which factor all is too large, less 1, and of how many equal rows it is the mean. One term may
+// outweigh all others of a row, whose elements then err alike, and rows err by themselves. No rows:
+// all that is wanted is 0.
+struct Factor {
+  double off = 0, rows = 0;
+};
+
+Factor factor_of(std::span<const double> got, std::span<const double> wanted, std::size_t row) {
+  double along = 0, squares = 0, fourths = 0;
+  for (std::size_t first = 0; first < wanted.size(); first += row) {
+    double of_row = 0;
+    for (std::size_t i = first; i < first + row; ++i) {
+      if (!std::isfinite(wanted[i]) || !std::isfinite(got[i])) continue;
+      along += (got[i] - wanted[i]) * wanted[i];
+      of_row += wanted[i] * wanted[i];
+    }
+    squares += of_row;
+    fourths += of_row * of_row;
+  }
+  if (squares == 0) return {};
+  return {std::abs(along) / squares, squares * squares / fourths};
+}
+
+// The mean of so many rows scatters as much less than one, of which it may be six times.
+double factor_of_rounding(double whole, double rows) {
+  constexpr double kDeviations = 6, kOfRow = 0.5;  // a row's, as a share of what is allowed of all
+  return whole * std::min(1.0, kDeviations * kOfRow / std::sqrt(rows));
+}
+
+// What nobody writes is no number: it stays what a workload's outputs hold at first.
 double difference(double got, double wanted) {
-  if (got == wanted) return 0;
+  if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return 0;
   return std::isfinite(got) && std::isfinite(wanted) ? std::abs(got - wanted) : kInfinity;
 }
 
@@ -196,14 +226,18 @@ std::vector<double> without_nans(std::vector<double> values) {
 // interpreter may err by nothing, as where it adds the same terms twice in the same order, and
 // other orders leave what rounding each sum explains. Where the meaning itself is wrong, rounding
 // is what lies between it in these types and in float64.
-std::vector<Errors> measured_errors(const Workload& workload, const Reference& reference) {
+struct Measured {
+  Errors errors;
+  double factor = kInfinity;
+};
+std::vector<Measured> measured_errors(const Workload& workload, const Reference& reference) {
   const LibraryKernel& kernel = *workload.kernel;
   const bool has_own = static_cast<bool>(kernel.rounded);
   if (!has_own && !kernel.build && !kernel.is_program()) return {};
   const std::vector<std::vector<double>> rounded =
       has_own ? kernel.rounded(workload.options, workload.inputs())
               : interpreted(workload, Numbers::own);
-  std::vector<Errors> measured;
+  std::vector<Measured> measured;
   std::vector<std::vector<double>> exact, varied;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (!workload.parameters[i]->is_output) continue;
@@ -219,17 +253,26 @@ std::vector<Errors> measured_errors(const Workload& workload, const Reference& r
       const Errors of_varied = errors_of(values_of(varied[output]), right, tensor.shape());
       return is_finite(of_varied) ? larger(of_own, of_varied) : of_own;
     };
-    Errors& errors = measured.emplace_back(errors_against(std::identity(), wanted));
+    const auto factor_against = [&](const std::vector<double>& right) {
+      return factor_of(rounded[output], right, row_of(tensor.shape())).off;
+    };
+    auto& [errors, factor] =
+        measured.emplace_back(Measured{errors_against(std::identity(), wanted), kInfinity});
     const Errors stored =
         tensor.dtype() == DType::f32 ? Errors{kSingle, kSingle, kSingle} : of_store(tensor.dtype());
     // Numbers that run over in the kernel's types are no rounding.
-    if (!is_finite(errors)) errors = stored;
+    if (is_finite(errors)) {
+      factor = factor_against(wanted);
+    } else {
+      errors = stored;
+    }
     if (has_own || !is_float(tensor.dtype()) || !exceeds(errors, stored)) continue;
     if (exact.empty()) exact = interpreted(workload, Numbers::exact);
     const std::vector<double>& meant = exact[output];
     if (!exceeds(errors_of(meant, wanted, tensor.shape()), stored)) continue;
     const Errors own = errors_against(without_nans, without_nans(meant));
     errors = smaller(errors, larger(own, stored));
+    factor = std::min(factor, factor_against(meant));
   }
   return measured;
 }
@@ -389,14 +432,18 @@ Reference reference_of(const Workload& workload, Executed by) {
     }
     ++next;
   }
-  const std::vector<Errors> of_types = measured_errors(workload, reference);
+  const std::vector<Measured> of_types = measured_errors(workload, reference);
   const double of_bytes = by == Executed::by_hardware ? error_of_byte_products(workload) : 0;
   const double of_operands = workload.kernel->rounded ? 0 : rounding_of_operands(workload);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (!workload.parameters[i]->is_output) continue;
     const HostTensor& tensor = workload.tensors[i];
     const std::size_t output = reference.allowed.size();
-    Errors measured = of_types.empty() ? of_store(tensor.dtype()) : of_types[output];
+    Errors measured = of_types.empty() ? of_store(tensor.dtype()) : of_types[output].errors;
+    // What the approximations of hardware have in common has not been measured.
+    const bool has_factor = by == Executed::by_simulator && !of_types.empty();
+    reference.allowed_factors.push_back(
+        has_factor ? std::max(kRoom * of_types[output].factor, kSingle) : kInfinity);
     // Of independent errors the squares add up; the largest of many lies at some of these.
     constexpr double kTail = 5;
     measured.whole = std::hypot(measured.whole, of_bytes);
@@ -440,27 +487,10 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
 
 void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
                     OutputComparison& result) {
-  const std::vector<double> got = values_of(tensor);
-  const std::size_t row = row_of(tensor.shape());
-  double along = 0, squares = 0, fourths = 0;
-  for (std::size_t first = 0; first < wanted.size(); first += row) {
-    double of_row = 0;
-    for (std::size_t i = first; i < first + row; ++i) {
-      if (!std::isfinite(wanted[i]) || !std::isfinite(got[i])) continue;
-      along += (got[i] - wanted[i]) * wanted[i];
-      of_row += wanted[i] * wanted[i];
-    }
-    squares += of_row;
-    fourths += of_row * of_row;
-  }
-  if (squares == 0) return;
-  // One term may outweigh all others of a row, whose elements then err alike. Rows err by
-  // themselves: the mean of so many equal ones scatters as much less, of which it may be six times.
-  const double rows = squares * squares / fourths;
-  constexpr double kDeviations = 6, kOfRow = 0.5;  // a row's, as a share of what is allowed of all
-  result.factor = std::abs(along) / squares;
-  result.allowed_factor =
-      result.allowed.whole * std::min(1.0, kDeviations * kOfRow / std::sqrt(rows));
+  const Factor factor = factor_of(values_of(tensor), wanted, row_of(tensor.shape()));
+  if (factor.rows == 0) return;
+  result.factor = factor.off;
+  result.allowed_factor = factor_of_rounding(result.allowed.whole, factor.rows);
 }
 
 Comparison compare(const Workload& workload, const Reference& reference) {
@@ -471,6 +501,9 @@ Comparison compare(const Workload& workload, const Reference& reference) {
     result.outputs.push_back(compare_tensor(workload.tensors[i], reference.values[output],
                                             workload.name_of(i), reference.allowed[output],
                                             "in float64"));
+    OutputComparison& compared = result.outputs.back();
+    compare_factor(workload.tensors[i], reference.values[output], compared);
+    compared.allowed_factor = std::max(compared.allowed_factor, reference.allowed_factors[output]);
   }
   return result;
 }

@@ -37,8 +37,7 @@ struct OutputComparison {
   std::string name;
   Errors errors, allowed;
   std::string worst;  // the element that is furthest off: where, and both values; empty: none is
-  // The errors' part along what is wanted: by which factor all of it is too large, less 1. Of two
-  // executions that round alike.
+  // The errors' part along what is wanted: by which factor all of it is too large, less 1.
   double factor = 0, allowed_factor = std::numeric_limits<double>::infinity();
   // The largest error, as a share of what is allowed: above 1 it is wrong.
   double share() const;
@@ -56,6 +55,8 @@ struct Comparison {
 struct Reference {
   std::vector<std::vector<double>> values;  // of each output, in float64
   std::vector<Errors> allowed;
+  // By which factor rounding takes all of each output at least; of no bound where it is infinite.
+  std::vector<double> allowed_factors;
 };
 
 // Interprets the tile-level definition of an entry of the library on the workload's tensors.
@@ -81,8 +82,7 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
                                 const std::string& name, const Errors& allowed,
                                 const std::string& of_what);
 
-// Holds the factor of another execution of the same kernels against what rounding explains, which
-// is as often too large as too small.
+// Holds the factor against what rounding explains, which is as often too large as too small.
 void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
                     OutputComparison& result);
 

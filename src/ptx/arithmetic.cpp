@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -67,9 +69,14 @@ void integer_subtract(Execution& x) {
 
 void divide(Execution& x, bool remainder) {
   with_integer(x, x.instruction.type, [&]<typename T>(T) {
-    // By zero all bits are 1; the least number by -1 wraps around.
+    const Lanes& divisors = x.read(2);
+    for_lanes(x.lanes, [&](int lane) {
+      if (from_bits<T>(divisors[lane]) == 0) {
+        x.fail("division", fmt::format("lane {} divides by 0, of which PTX says nothing", lane));
+      }
+    });
+    // The least number by -1 wraps around.
     each2<T>(x, [&](T a, T b) -> T {
-      if (b == 0) return remainder ? a : static_cast<T>(~T{0});
       if (std::is_signed_v<T> && b == static_cast<T>(-1)) {
         return remainder ? T{0} : wrapped<T>(0 - std::uint64_t(a));
       }

@@ -111,15 +111,16 @@ class Whole {
     }
     const HostTensor o = unshard(outputs, sizes_.axis(), o_.shards);
     const HostTensor lse = unshard(sums, sizes_.axis() + 1, o_.shards);
-    const std::int64_t of_row = o_.attention.heads * o_.attention.dim_v;
     const std::int64_t rows = o_.ranks * sizes_.queries;
     double squares = 0, wanted = 1e-30, greatest = 0;
     for (std::int64_t i = 0; i < o.elements(); ++i) {
-      const double difference = of_a_sequence(i / of_row) ? o.flat(i) - wanted_[0][i]
-                                : std::isnan(o.flat(i))   ? 0
-                                                          : INFINITY;
+      const double right = wanted_[0][i], difference = o.flat(i) - right;
+      if (std::isnan(right)) {
+        squares += std::isnan(o.flat(i)) ? 0 : INFINITY;
+        continue;
+      }
       squares += std::isfinite(difference) ? difference * difference : INFINITY;
-      wanted += wanted_[0][i] * wanted_[0][i];
+      wanted += right * right;
     }
     for (std::int64_t i = 0; i < lse.elements(); ++i) {
       if (!of_a_sequence(i % rows) || lse.flat(i) == wanted_[1][i]) continue;  // -inf, of no keys

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "library/program_simulation.h"
+#include "simulator/interpreter.h"
 #include "tilewright/kernel.h"
 #include "tilewright/library.h"
 
@@ -101,6 +102,27 @@ TEST(Accuracy, HalfAPercentIsNotRounding) {
   EXPECT_GT(output(compare(solved(workload, one), reference), "O").share(), 1);
 }
 
+// Where each row's roundings hide it, it is what all rows have in common.
+TEST(Accuracy, AFactorOfAllRowsIsNotRounding) {
+  const Workload workload = make_workload(find_kernel("gemm"), {"m=300", "n=64", "k=64"}, {}, 0);
+  const Reference reference = reference_of(workload);
+  const auto scaled = [&](double factor) {
+    std::vector<std::vector<double>> outputs = reference.values;
+    for (double& value : outputs[0]) value *= factor;
+    return compare(solved(workload, outputs), reference);
+  };
+  EXPECT_LT(scaled(1).share(), 1);
+  const OutputComparison wrong = scaled(1.001).outputs[0];
+  EXPECT_LT(wrong.errors.whole, wrong.allowed.whole);
+  EXPECT_LT(wrong.errors.row, wrong.allowed.row);
+  EXPECT_LT(wrong.errors.element, wrong.allowed.element);
+  EXPECT_GT(wrong.share(), 1);
+  EXPECT_THAT(scaled(1.001).text(), HasSubstr("a factor 0.000996"));
+  // Nobody has measured what the instructions of hardware have in common.
+  const Reference measured = reference_of(workload, Executed::by_hardware);
+  EXPECT_LT(compare(solved(workload, measured.values), measured).share(), 1);
+}
+
 // The bound comes from the kernel that is tested. What is wrong in its meaning must not widen it.
 TEST(Accuracy, AKernelDoesNotExplainItsOwnMistakes) {
   for (const double factor : {1.005, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
@@ -149,6 +171,43 @@ TEST(Accuracy, ASmallShiftOfTheLogSumIsNotRounding) {
   const Comparison comparison = compare(solved(workload, shifted), reference);
   EXPECT_GT(comparison.share(), 100);
   EXPECT_THAT(comparison.text(), HasSubstr("LSE[0, 0, 17] is "));
+}
+
+// Nobody writes the last rows, and nobody may.
+TEST(Accuracy, RowsOfNoSequenceStayAsTheyWere) {
+  const auto run = [](const char* name) {
+    Workload workload = make_workload(
+        find_kernel(name), {"batch=2", "heads=2", "queries=9", "keys=9", "dim=16"}, {}, 0);
+    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+      if (workload.parameters[i]->name.rfind("cu_seqlens", 0) != 0) continue;
+      workload.tensors[i] = HostTensor::from_values(i32, {3}, {0, 5, 7});
+    }
+    workload.poison_outputs();
+    run_meaning(workload, simulator::InterpreterOptions());
+    return workload;
+  };
+  Workload forward = run("attention_varlen_forward");
+  const Reference reference = reference_of(forward);
+  EXPECT_LT(compare(forward, reference).share(), 1) << compare(forward, reference).text();
+  for (std::size_t i = 0; i < forward.tensors.size(); ++i) {
+    if (forward.parameters[i]->name == "O") forward.tensors[i].set({8, 1, 3}, 0);
+  }
+  EXPECT_GT(compare(forward, reference).share(), 1);
+
+  const Workload backward = run("attention_varlen_backward");
+  const Reference gradients = reference_of(backward);
+  const std::size_t row = 32;
+  std::size_t output = 0;
+  for (std::size_t i = 0; i < backward.tensors.size(); ++i) {
+    if (!backward.parameters[i]->is_output) continue;
+    const std::vector<double>& wanted = gradients.values[output++];
+    for (const std::size_t element : {7 * row - 1, 7 * row, 9 * row - 1}) {
+      const double got = backward.tensors[i].flat(static_cast<std::int64_t>(element));
+      EXPECT_EQ(std::isnan(wanted[element]), element >= 7 * row);
+      EXPECT_EQ(std::isnan(got), element >= 7 * row);
+    }
+  }
+  EXPECT_EQ(output, 3u);
 }
 
 // What is 0 by cancellation, as dQ of one key, is 0 but for rounding.

@@ -329,6 +329,9 @@ TEST(PtxExecute, Faults) {
        "out_of_bounds"},
       {"a shuffle without its lane", "",
        "setp.lt.s32 %p1, %r0, 4; @%p1 shfl.sync.idx.b32 %r1, %r0, 9, 31, -1;", "divergence"},
+      {"a division by 0 in one lane", "", "sub.s32 %r2, %r0, 9; div.s32 %r1, %r0, %r2;",
+       "division"},
+      {"a remainder by 0 in one lane", "", "rem.u32 %r1, %r0, %r0;", "division"},
       {"a trap", "", "trap;", "trap"},
       {"no end", "", "l: add.s32 %r1, %r1, 1; bra l;", "hang"},
   };

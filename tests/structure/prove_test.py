@@ -362,7 +362,7 @@ class Schedules(unittest.TestCase):
                 "schedules": len(operations), "operations": sum(operations),
                 "cases": [{"operations": each, **more} for each in operations]}}
         cost = prove.further_costs([values(100, 200)])[("gemm", ("a",))]
-        self.assertAlmostEqual(cost, (8 * 100 + 200) / 9)
+        self.assertAlmostEqual(cost, (16 * 100 + 200) / 17)
         self.assertEqual(prove.further_costs([values(100, one_for_all=True)]), {})
 
     def test_no_more_begin_where_one_schedule_stands_for_all(self):

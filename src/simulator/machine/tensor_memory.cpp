@@ -263,6 +263,17 @@ std::vector<int> elements_of(const TensorAccess& access, const RegisterInfo& inf
   return elements;
 }
 
+// Calls `each` with the runs of lanes of which the threads' register `first` + i is: the first lane
+// and the column, how many, and the first thread and how far the next one is.
+template <typename Each>
+void for_each_run(const TensorAccess& access, const TensorAddress& at, int i, const Each& each) {
+  const int threads = access.beside == 0 ? kLanes : kLanes / 4, step = kLanes / threads;
+  for (int thread = 0; thread < step; ++thread) {
+    each(at.lane + access.lane_of(i, thread), at.column + access.column_of(i, thread), threads,
+         thread, step);
+  }
+}
+
 void load(Launch& launch, Warp& warp, const Instruction& instruction, const TensorAccess& access,
           const TensorAddress& at) {
   const RegisterInfo& info = launch.kernel.registers[access.array];
@@ -275,13 +286,13 @@ void load(Launch& launch, Warp& warp, const Instruction& instruction, const Tens
   const TensorMemory& tensor = *warp.cta->tensor;
   bool held = true;
   for (int i = 0; i < access.count; ++i) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const int from = at.lane + access.lane_of(i, lane),
-                column = at.column + access.column_of(i, lane);
-      held = held && tensor.is_written(from, column);
-      if (!info.valued) continue;
-      set_register(info, array, access.first + i, lane, tensor.bits(from, column));
-    }
+    for_each_run(access, at, i, [&](int lane, int column, int count, int thread, int step) {
+      held = held && tensor.is_written(lane, column, count);
+      for (int j = 0; j < count && info.valued; ++j) {
+        set_register(info, array, access.first + i, thread + step * j,
+                     tensor.bits(lane + j, column));
+      }
+    });
   }
   if (held) return;
   const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
@@ -303,11 +314,14 @@ void store(Launch& launch, Warp& warp, const Instruction& instruction, const Ten
   read_registers(launch, warp, instruction, access.array, elements.data(), elements.size());
   TensorMemory& tensor = *warp.cta->tensor;
   for (int i = 0; i < access.count; ++i) {
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const std::uint32_t bits =
-          info.valued ? register_bits(info, warp.arrays[access.array], access.first + i, lane) : 0;
-      tensor.write(at.lane + access.lane_of(i, lane), at.column + access.column_of(i, lane), bits);
-    }
+    for_each_run(access, at, i, [&](int lane, int column, int count, int thread, int step) {
+      std::array<float, kLanes> run{};
+      for (int j = 0; j < count && info.valued; ++j) {
+        run[j] = std::bit_cast<float>(
+            register_bits(info, warp.arrays[access.array], access.first + i, thread + step * j));
+      }
+      tensor.write(lane, column, count, run.data());
+    });
   }
 }
 

@@ -80,6 +80,20 @@ class TensorMemory {
     mark_written(column);
   }
   void mark_written(int column) { written_[column].fill(~std::uint64_t{0}); }
+  // So many lanes of a column, which lie in one of its halves of 64.
+  bool is_written(int lane, int column, int count) const {
+    return (~written_[column][lane / 64] & run_of(lane, count)) == 0;
+  }
+  void read(int lane, int column, int count, float* to) const {
+    std::memcpy(to, bits_.data() + column * kLanes + lane, count * sizeof(float));
+  }
+  void write(int lane, int column, int count, const float* from) {
+    std::memcpy(bits_.data() + column * kLanes + lane, from, count * sizeof(float));
+    mark_written(lane, column, count);
+  }
+  void mark_written(int lane, int column, int count) {
+    written_[column][lane / 64] |= run_of(lane, count);
+  }
   // Columns of all lanes, or of one half of each window.
   struct Part {
     static constexpr int kBoth = -1;
@@ -104,6 +118,9 @@ class TensorMemory {
 
  private:
   std::vector<int> places_for(int count, bool of_all) const;
+  static std::uint64_t run_of(int lane, int count) {
+    return ((std::uint64_t{1} << count) - 1) << lane % 64;
+  }
 
   const std::int64_t cta_;
   std::vector<Result> results_;

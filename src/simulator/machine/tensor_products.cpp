@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -126,28 +125,38 @@ Access access_of(Launch& launch, const Warp& warp, const Instruction& instructio
   return access;
 }
 
+// Calls `each` with the addresses of an operand's chunks of 16 bytes, as read_matrix reads them.
+template <typename Each>
+void for_each_chunk(const SharedMatrix& matrix, int rows, int k, int element_bytes,
+                    const Each& each) {
+  const int per_chunk = 16 / element_bytes;
+  if (matrix.transposed) {
+    for (int i = 0; i < k; ++i) {
+      for (int mn = 0; mn < rows; mn += per_chunk) each(matrix.mn_major(mn / per_chunk, i));
+    }
+    return;
+  }
+  for (int mn = 0; mn < rows; mn += 8) {
+    for (int i = 0; i < k; i += per_chunk) {
+      for (int row = mn; row < std::min(mn + 8, rows); ++row) {
+        each(matrix.k_major(row, i / per_chunk));
+      }
+    }
+  }
+}
+
 // Tells that an operand in shared memory is read from now until a commit is over.
 void read_shared(Launch& launch, const Warp& warp, Cta& cta, const Instruction& instruction,
                  const MatrixOperand& operand, const SharedMatrix& matrix, int rows, int k,
                  int element_bytes) {
   if (!launch.order.enabled()) return;
   ByteSet touched;
-  const int per_chunk = 16 / element_bytes;
   const Allocation& allocation = launch.kernel.allocations[operand.allocation];
-  const auto add = [&](std::int64_t address) {
+  for_each_chunk(matrix, rows, k, element_bytes, [&](std::int64_t address) {
     const bool inside =
         address >= allocation.offset && address + 16 <= allocation.offset + allocation.bytes();
     if (inside) touched.add(static_cast<std::uint64_t>(address), 16);
-  };
-  if (matrix.transposed) {
-    for (int i = 0; i < k; ++i) {
-      for (int mn = 0; mn < rows; mn += per_chunk) add(matrix.mn_major(mn / per_chunk, i));
-    }
-  } else {
-    for (int mn = 0; mn < rows; ++mn) {
-      for (int i = 0; i < k; i += per_chunk) add(matrix.k_major(mn, i / per_chunk));
-    }
-  }
+  });
   launch.order.shared(warp, access_of(launch, warp, instruction, false, 0), cta, operand.allocation,
                       touched);
 }
@@ -188,12 +197,17 @@ TensorMemory::Part part_at(std::int64_t address, int m, int columns) {
 
 int columns_of_a(const TensorProduct& product) { return product.k * size_of(product.dtype) / 4; }
 
-// [k][rows]
+// [k][rows]. Without values it is looked at alone.
 std::vector<float> read_operand(Launch& launch, Warp& warp, const Cta& cta,
                                 const Instruction& instruction, const MatrixOperand& operand,
                                 const SharedMatrix& matrix, DType dtype, int rows, int k) {
   std::vector<float> values(static_cast<std::size_t>(rows) * k);
   MatrixReader reader(launch, warp, cta, instruction, operand);
+  if (!launch.kernel.valued) {
+    for_each_chunk(matrix, rows, k, size_of(dtype),
+                   [&](std::int64_t address) { reader.chunk(address); });
+    return values;
+  }
   read_matrix(dtype, reader, matrix, 0, rows, k, [&](int mn, int i, const float* of) {
     std::copy_n(of, 8, values.data() + static_cast<std::size_t>(i) * rows + mn);
   });
@@ -230,11 +244,15 @@ std::vector<float> read_a(Launch& launch, Warp& warp, const Cta& cta, const Tens
   const int packed = 4 / size_of(shape.a);
   bool written = true;
   for (int i = 0; i < product.k; ++i) {
-    for (int row = 0; row < rows; ++row) {
-      const int lane = at.lane + lane_of(row, rows), column = at.column + i / packed;
-      written = written && tensor.is_written(lane, column);
-      values[static_cast<std::size_t>(i) * rows + row] =
-          element_of(tensor.bits(lane, column), shape.a, i % packed);
+    const int column = at.column + i / packed;
+    for (int row = 0; row < rows; row += TensorMemory::kHalf) {
+      const int first = at.lane + lane_of(row, rows);
+      written = written && tensor.is_written(first, column, TensorMemory::kHalf);
+      if (!launch.kernel.valued) continue;
+      for (int lane = 0; lane < TensorMemory::kHalf; ++lane) {
+        values[static_cast<std::size_t>(i) * rows + row + lane] =
+            element_of(tensor.bits(first + lane, column), shape.a, i % packed);
+      }
     }
   }
   if (!written) report_unwritten(launch, warp, *work.instruction, product.a_memory, "all of a");
@@ -294,6 +312,12 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
   const Share share(launch, shape);
   const int columns = share.columns(shape), m = share.m;
   if (!tensor.find(at.column, columns)) return;  // given back meanwhile, which was a fault
+  // So is a lane that begins no half of a window.
+  if (at.lane != 0 &&
+      (at.lane != TensorMemory::kHalf || share.lanes() != TensorMemory::kHalf * 4)) {
+    return;
+  }
+  if (product.a_memory >= 0 && TensorAddress(work.a_address).lane != at.lane) return;
   const std::vector<float> a = read_a(launch, warp, cta, work, product, shape);
   const bool whole = m == TensorMemory::kLanes, valued = launch.kernel.valued;
   bool written = true;
@@ -310,28 +334,37 @@ void multiply(Launch& launch, Warp& warp, Cta& cta, const TensorWork& work,
       return tensor.read(column, sums.data());
     }
     std::fill(sums.begin(), sums.end(), 0.0F);
-    for (int row = 0; row < m && work.accumulate; ++row) {
-      const int lane = lane_at(row, n);
-      written = written && tensor.is_written(lane, column);
-      sums[row] = std::bit_cast<float>(tensor.bits(lane, column));
+    for (int row = 0; row < m && work.accumulate; row += TensorMemory::kHalf) {
+      written = written && tensor.is_written(lane_at(row, n), column, TensorMemory::kHalf);
+      tensor.read(lane_at(row, n), column, TensorMemory::kHalf, sums.data() + row);
     }
   };
   const auto put_sums = [&](int n) {
     const int column = column_of(n);
     if (whole) return tensor.write(column, sums.data());
-    for (int row = 0; row < m; ++row) {
-      tensor.write(lane_at(row, n), column, std::bit_cast<std::uint32_t>(sums[row]));
+    for (int row = 0; row < m; row += TensorMemory::kHalf) {
+      tensor.write(lane_at(row, n), column, TensorMemory::kHalf, sums.data() + row);
     }
   };
   for (int n = 0; n < shape.n; ++n) {
-    if (whole && !valued) {
-      written = written && (!work.accumulate || tensor.is_written(column_of(n)));
-      tensor.mark_written(column_of(n));
+    if (valued) {
+      take_sums(n);
+      add_column(product.k, m, a.data(), b.data() + n, shape.n, sums.data());
+      put_sums(n);
       continue;
     }
-    take_sums(n);
-    if (valued) add_column(product.k, m, a.data(), b.data() + n, shape.n, sums.data());
-    put_sums(n);
+    const int column = column_of(n);
+    if (whole) {
+      written = written && (!work.accumulate || tensor.is_written(column));
+      tensor.mark_written(column);
+      continue;
+    }
+    for (int row = 0; row < m; row += TensorMemory::kHalf) {
+      const int lane = lane_at(row, n);
+      written =
+          written && (!work.accumulate || tensor.is_written(lane, column, TensorMemory::kHalf));
+      tensor.mark_written(lane, column, TensorMemory::kHalf);
+    }
   }
   if (!written) {
     report_unwritten(launch, warp, *work.instruction, product.memory, "all that it adds to");
