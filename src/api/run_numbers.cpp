@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "ir/memory_order.h"
@@ -50,6 +51,35 @@ void refuse_counted_scalars(const ir::Program& program, const ir::ProgramOperati
   }
 }
 
+// A write is a kernel too then. It finds no multiprocessor beside a kernel that has all of them for
+// itself and waits for the word, unless it has run before.
+void refuse_awaited_writes(const ir::Program& program, const ir::ProgramOperation& launch) {
+  const ir::Kernel& kernel = *program.kernels[static_cast<std::size_t>(launch.kernel)];
+  if (!ir::is_cooperative(kernel)) return;
+  const auto is_written = [&program](int buffer) {
+    return std::any_of(program.operations.begin(), program.operations.end(),
+                       [buffer](const ir::ProgramOperation& operation) {
+                         return operation.kind == Kind::write && operation.to.buffer == buffer;
+                       });
+  };
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    if (operation.op != ir::Op::wait_flag) return;
+    const ir::Parameter* const words = kernel.parameter_of(operation.operands[0]);
+    if (words == nullptr) return;
+    const auto number = static_cast<std::size_t>(words - kernel.parameters.data());
+    if (number >= launch.tensors.size() || !is_written(launch.tensors[number].buffer)) return;
+    Diagnostic(launch.where,
+               fmt::format("launch: kernel {} waits for words of {} that a stream writes, and all "
+                           "its CTAs run at once. Where the GPUs count the runs, a kernel writes "
+                           "the words, which may find no multiprocessor beside them",
+                           kernel.name, words->name))
+        .token("launch")
+        .note(operation.where, "it waits here")
+        .fix("a schedule whose streams wait before they launch; or count the runs on the host")
+        .raise();
+  });
+}
+
 // What an operation is in the first run, and how much more in each run behind it.
 std::pair<std::int32_t, std::int32_t> number_of(const ir::ProgramOperation& operation,
                                                 std::int64_t run) {
@@ -94,6 +124,7 @@ CountKernels::CountKernels(const ir::Program& recorded, const ProgramRanks& rank
     };
     if (operation.kind == Kind::launch) {
       refuse_counted_scalars(recorded, operation);
+      refuse_awaited_writes(recorded, operation);
       compile(launched_[{rank, operation.kernel}],
               *recorded.kernels[static_cast<std::size_t>(operation.kernel)]);
     } else if (operation.kind == Kind::write) {

@@ -25,7 +25,8 @@ Kernel wait_for_counted_word(Compare compare);
 // Kernels by which runs find their numbers in memory, of each rank of this process.
 class CountKernels {
  public:
-  // Raises a usage error, at the launch's line, for a scalar that hangs on the number of the run.
+  // Raises a usage error, at the launch's line, for a scalar that hangs on the number of the run,
+  // and for a kernel that would stand in the way of the words that it waits for.
   CountKernels(const ir::Program& recorded, const ProgramRanks& ranks,
                compiler::BuildOptions options);
 

@@ -138,5 +138,40 @@ TEST_F(CountedRuns, NumbersThatHangOnTheRunAreTheHosts) {
                     HasSubstr("fix: Kernel::epoch in place of the scalar")));
 }
 
+// Its CTAs wait for each other and for a word that the stream beside it writes.
+Kernel crowding_kernel() {
+  Kernel kernel("crowding");
+  const Tensor turn = kernel.inout("turn", i32, {1});
+  const Tensor arrived = kernel.symmetric("arrived", i32, {1});
+  kernel.ctas(2);
+  kernel.roles({role("only", warps(1), registers(40), [&] {
+    wait_flag(arrived(0), Compare::ge, kernel.epoch());
+    atomic_add(turn(0), Index(1));
+    wait_flag(turn(0), Compare::ge, 2);
+  })});
+  return kernel;
+}
+
+TEST_F(CountedRuns, NoKernelStandsInTheWayOfItsWords) {
+  Processes processes(1, [&](int, const Voice& voice) {
+    test::fake_cuda_state().device_count = 1;
+    test::fake_cuda_state().has_queues = 1;
+    Program program("crowded");
+    const Buffer turn = program.inout("turn", i32, {1}), words = program.signals("words", 1);
+    program.rank(0).stream("beside").write(words[0], program.run());
+    program.rank(0).stream().launch(crowding_kernel(), {turn, words});
+    ProgramExecutable executable = compile(program, "cuda");
+    try {
+      executable.count_on_gpus();
+    } catch (const Error& error) {
+      voice.say(error.what());
+    }
+  });
+  EXPECT_THAT(processes.said(0),
+              AllOf(HasSubstr("kernel crowding waits for words of arrived that a stream writes"),
+                    HasSubstr("counted_runs_test.cpp"), HasSubstr("it waits here"),
+                    HasSubstr("count the runs on the host")));
+}
+
 }  // namespace
 }  // namespace tilewright
