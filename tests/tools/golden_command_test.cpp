@@ -299,5 +299,52 @@ TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
   expect_failure("check " + data() + " --target interpreter", 2, {"is cut short"});
 }
 
+// A folder from a stranger reads nothing elsewhere, and sends a terminal nothing that it obeys.
+TEST_F(GoldenCommandTest, AHostileFolderReadsNothingElse) {
+  ASSERT_EQ(golden(kSmall).status, 0);
+  const Json good = manifest();
+  Json json = good;
+  json["cases"][0]["inputs"][0]["hash"] = "\x1b[2J";
+  json["cases"][0]["weaknesses"] = {"\x1b]0;owned\x07"};
+  write_manifest(json);
+  const Answer said = check();
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(said.output, HasSubstr("hash \\x1b[2J)"));
+  EXPECT_THAT(said.output, HasSubstr("known weakness: \\x1b]0;owned\\x07"));
+  EXPECT_THAT(said.output, Not(HasSubstr("\x1b")));
+  json = good;
+  json["cases"][0]["inputs"][0]["shape"] = std::vector<int>(100, 1);
+  write_manifest(json);
+  expect_failure("check " + data() + " --target interpreter", 2,
+                 {"cases[0].inputs[0].shape has 100 axes, and 64 is the limit"});
+  json = good;
+  json["kernel"] = "kernel.tw";
+  write_manifest(json);
+  std::ofstream(folder_ / "secret") << "a secret";
+  const auto link = [&](const std::string& file, const std::string& more) {
+    const fs::path path = data() + "/" + file;
+    const bool was_there = fs::exists(path);
+    if (was_there) fs::rename(path, folder_ / "kept");
+    fs::create_symlink(folder_ / "secret", path);
+    SCOPED_TRACE(file);
+    expect_failure("check " + data() + more, 2,
+                   {file + ": is a link to ", "secret, which is not in that folder", "cp -rL"});
+    fs::remove(path);
+    if (was_there) fs::rename(folder_ / "kept", path);
+  };
+  const std::string own = " --target interpreter";
+  link("kernel.tw", own);
+  write_manifest(good);
+  link("manifest.json", own);
+  link("set.inputs.safetensors", own);
+  link("set.expected.safetensors", own);
+  link("set.outputs.safetensors", "");
+  // Inside of the folder, and to the folder itself, links are as good as files.
+  fs::rename(data() + "/set.inputs.safetensors", data() + "/numbers");
+  fs::create_symlink("numbers", data() + "/set.inputs.safetensors");
+  fs::create_directory_symlink(data(), folder_ / "other.safetensors:name");
+  EXPECT_EQ(tilewright("check " + (folder_ / "other.safetensors:name") + own).status, 0);
+}
+
 }  // namespace
 }  // namespace tilewright::test
