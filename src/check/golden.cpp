@@ -275,8 +275,8 @@ std::string GoldenFolder::path_in(const std::string& folder, const std::string& 
   const fs::path target = unresolved ? fs::path() : fs::weakly_canonical(path, unresolved);
   // Whoever opens what cannot be resolved says why.
   if (unresolved || target.parent_path() == inside) return path;
-  Diagnostic({}, fmt::format("{}: is a link to {}, which is not in that folder", path,
-                             target.string()))
+  Diagnostic({},
+             fmt::format("{}: is a link to {}, which is not in that folder", path, target.string()))
       .fix("copy the folder with what its links lead to: cp -rL")
       .raise();
 }
@@ -288,10 +288,15 @@ std::string GoldenFolder::input_words(const GoldenCase& of, const GoldenInput& i
     const std::vector<std::string> keys = safetensors_keys(file);
     return std::find(keys.begin(), keys.end(), input.name) != keys.end();
   };
-  if (!input.stated.empty() && (!std::filesystem::exists(file) || !is_in_file())) {
-    const auto stated = library::StatedInput::parse(input.stated, input.name);
-    if (stated) return stated->with_seed(input.seed);
+  if (input.stated.empty()) return file + ":" + input.name;
+  const auto stated = library::StatedInput::parse(input.stated, input.name);
+  if (!stated) {
+    Diagnostic({}, fmt::format("{}: case {}: {} is stated as '{}', a file", path(kGoldenManifest),
+                               of.name, input.name, input.stated))
+        .fix("leave it out: numbers of files lie in " + of.inputs_file())
+        .raise();
   }
+  if (!std::filesystem::exists(file) || !is_in_file()) return stated->with_seed(input.seed);
   return file + ":" + input.name;
 }
 

@@ -104,8 +104,7 @@ std::string list_keys(const TensorsHeader& header) {
   const size_t count = header.keys.size();
   if (count == 0) return "the file holds no tensor";
   const auto end = header.keys.begin() + static_cast<std::ptrdiff_t>(std::min(count, kShown));
-  std::string text =
-      fmt::format("the keys are: {}", fmt::join(header.keys.begin(), end, ", "));
+  std::string text = fmt::format("the keys are: {}", fmt::join(header.keys.begin(), end, ", "));
   if (count > kShown) text += fmt::format(" and {} more", count - kShown);
   return text;
 }
@@ -244,9 +243,9 @@ NpyArray read_safetensors(const std::string& text) {
                                      fmt::join(array.shape, ", ")));
   }
   if (size != offsets[1] - offsets[0]) {
-    refuse_damaged(text, fmt::format("holds {} bytes; shape [{}] of {} has {}",
-                                     offsets[1] - offsets[0], fmt::join(array.shape, ", "),
-                                     entry["dtype"].get<std::string>(), size));
+    refuse_damaged(
+        text, fmt::format("holds {} bytes; shape [{}] of {} has {}", offsets[1] - offsets[0],
+                          fmt::join(array.shape, ", "), entry["dtype"].get<std::string>(), size));
   }
   array.data.resize(static_cast<size_t>(size));
   file.read(header.data_at + offsets[0], array.data);

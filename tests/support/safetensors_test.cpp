@@ -111,8 +111,7 @@ TEST_F(SafetensorsTest, EveryType) {
 TEST_F(SafetensorsTest, AHostileHeaderTakesNoMemory) {
   std::string many = "{}";
   for (int i = 0; i < 2000; ++i) many += ",{}";
-  write("{\"other\":[" + many +
-            "],\"w\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
+  write("{\"other\":[" + many + "],\"w\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
         "abcdefgh");
   EXPECT_EQ(read("w").data.size(), 8u);
   write_entry("[" + many + "]");

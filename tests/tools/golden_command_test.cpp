@@ -280,6 +280,7 @@ TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
   refused("/cases/0/inputs/1/name", "D", {"gemm has no input 'D'"});
   refused("/cases/0/inputs/0/seed", -1, {"seed is -1"});
   refused("/cases/0/inputs/0/stated", "zeross", {"'zeross' is neither"});
+  refused("/cases/0/inputs/0/stated", "../other.npy", {"A is stated as '../other.npy', a file"});
   refused("/cases/0/outputs/0/allowed/whole", -1, {"\"whole\" is -1, no bound"});
   refused("/cases/0/outputs", Json::array(), {"does not describe output C of gemm"});
   const Json output = good["cases"][0]["outputs"][0];
