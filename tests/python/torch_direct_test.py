@@ -137,6 +137,19 @@ class Direct(Ways):
             self.assertEqual(direct, 0)
             self.assertTrue(torch.equal(ours, wanted), how)
 
+    def test_a_setting_whose_hash_calls(self):
+        q, k, v = operands()
+        others = [tensor[:, :5] for tensor in (q, k, v)]
+        wanted = attention(q, k, v, scale=0.5)
+
+        class Scale(float):
+            def __hash__(self):
+                attention(*others, scale=0.5)
+                return super().__hash__()
+
+        for _ in range(2):
+            self.assertTrue(torch.equal(attention(q, k, v, scale=Scale(0.5)), wanted))
+
     def test_few_calls_are_remembered(self):
         q, k, v = operands()
         with mock.patch.object(_direct, "MOST_CALLS", 3):
