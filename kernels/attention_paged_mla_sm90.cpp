@@ -154,12 +154,12 @@ class LatentForward {
     };
     declare(first_, "first", fewer_stages(all), piece);
     first_->numbered();
-    if (plan_case("values of more than two pieces", middle_of(a) > 0)) {
+    if (middle_of(a) > 0) {
       declare(middle_, "middle", all, middle_of(a));
     }
     declare(last_, "last", all, piece);
     std::vector<TileShape> queries{{a.dtype, kLatentRows, piece}};
-    if (plan_case("keys longer than their values", tail_of(a) > 0)) {
+    if (tail_of(a) > 0) {
       queries.push_back({a.dtype, kLatentRows, tail_of(a)});
       declare(tail_, "tail", kStagesOfTail, tail_of(a));
     }
