@@ -60,7 +60,6 @@ class Linking {
     if (apply && apply->function == Function::sub) {
       if (apply->is_kept || !is_of_row(*apply, 1)) return false;
       if (apply->takes == Apply::kNone) return true;
-      if (apply->takes != 0) return false;
       apply = before(*apply);
     }
     return apply == nullptr || (!apply->is_kept && apply->takes == Apply::kNone &&
