@@ -9,8 +9,8 @@
 
 namespace tilewright::kernels {
 
-PageCopies::PageCopies(const PagedParameters& p, int keys)
-    : p_(p), keys_(keys), rows_(std::gcd(p.page, keys)) {
+PageCopies::PageCopies(const PagedParameters& p, int keys, int most_ahead)
+    : p_(p), keys_(keys), rows_(std::gcd(p.page, keys)), reads_ahead_(count() <= most_ahead) {
   plan_case("several pages a stage", count() > 1);
   plan_case("neighbouring pages in one copy", most_together() > 1);
   plan_case("pages gathered by threads", are_gathered());
@@ -21,6 +21,14 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
   const auto page_of = [&](const Index& j, int i) {
     return listed(blocks.sequence, blocks.keys, first_of_rows, blocks.block(j), i);
   };
+  if (!plan_case("the table read a block ahead", reads_ahead_)) {
+    for (Index j : range(blocks.first, blocks.last)) {
+      ListedBlock pages{blocks.block(j), {}};
+      for (int i = 0; i < count(); ++i) pages.listed.push_back(page_of(j, i));
+      bring({slots(blocks.keys, pages, {1, false}), missing(pages.listed)});
+    }
+    return;
+  }
   std::vector<std::unique_ptr<Cell<Index>>> next;
   for (int i = 0; i < count(); ++i) {
     next.push_back(std::make_unique<Cell<Index>>(page_of(blocks.first, i)));
@@ -109,7 +117,7 @@ std::vector<Index> PageCopies::missing(const std::vector<Index>& listed) const {
   return missing;
 }
 
-int PageCopies::most_together() const { return rows_ == p_.page ? count() : 1; }
+int PageCopies::most_together() const { return rows_ == p_.page && reads_ahead_ ? count() : 1; }
 
 Condition PageCopies::is_whole(const Sequence& keys, const ListedBlock& pages) const {
   Condition whole = first_key(pages.block, 0) + keys_ <= keys.end();

@@ -34,8 +34,10 @@ class PageCopies {
  public:
   // Of a copy's rows in shared memory, which begin at multiples of them.
   static constexpr int kRowUnit = 8;
-  // Blocks of so many keys.
-  PageCopies(const PagedParameters& p, int keys);
+  static constexpr int kMostAhead = 64;
+  // Blocks of so many keys. Of more than `most_ahead` pages a block the warp that loads has no
+  // registers to read the table a block ahead, nor to compare them: each is copied alone.
+  PageCopies(const PagedParameters& p, int keys, int most_ahead = kMostAhead);
   int count() const { return keys_ / rows_; }
   int rows() const { return rows_; }
   int numbers() const { return (count() + kBitsOfNumber - 1) / kBitsOfNumber; }
@@ -106,6 +108,7 @@ class PageCopies {
   Condition are_neighbours(const ListedBlock& pages, int together) const;
   const PagedParameters& p_;
   int keys_, rows_;  // of a block, of a copy of one page
+  bool reads_ahead_;
 };
 
 }  // namespace tilewright::kernels

@@ -592,9 +592,9 @@ std::vector<LibraryKernel> paged_entries() {
               "latent attention, its projections absorbed",
               latent),
           latent,
-          "two warpgroups have half of the output's columns each, and the first computes the "
-          "scores; bf16 and f16, dim a multiple of 64 up to 576, dim_v of 128 up to 512, pages of "
-          "whole 8 slots"),
+          "a warpgroup computes the scores, and two have half of the output's columns each; bf16 "
+          "and f16, dim a multiple of 64 up to 576, dim_v of 128 up to 512, pages of whole 8 "
+          "slots"),
       plan_entry()};
 }
 

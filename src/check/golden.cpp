@@ -237,10 +237,10 @@ void write_golden(const std::string& folder, const library::KernelSource& source
 
 namespace {
 
-library::KernelSource source_of(const std::string& folder, const GoldenManifest& manifest,
+library::KernelSource source_of(const std::string& path_of_kernel, const GoldenManifest& manifest,
                                 const std::function<const LibraryKernel&(std::string_view)>& find) {
   if (manifest.kernel == kGoldenKernel) {
-    return library::KernelSource::of_file(folder + "/" + kGoldenKernel);
+    return library::KernelSource::of_file(path_of_kernel);
   }
   return library::KernelSource(find(manifest.kernel));
 }
@@ -263,8 +263,22 @@ GoldenFolder::GoldenFolder(std::string folder,
                            const std::function<const LibraryKernel&(std::string_view)>& find)
     : folder_(std::move(folder)),
       manifest_(read_manifest(path(kGoldenManifest))),
-      source_(source_of(folder_, manifest_, find)) {
+      source_(source_of(path(kGoldenKernel), manifest_, find)) {
   check_alone(source_.entry());
+}
+
+std::string GoldenFolder::path_in(const std::string& folder, const std::string& file) {
+  namespace fs = std::filesystem;
+  std::string path = folder + "/" + file;
+  std::error_code unresolved;
+  const fs::path inside = fs::weakly_canonical(folder, unresolved);
+  const fs::path target = unresolved ? fs::path() : fs::weakly_canonical(path, unresolved);
+  // Whoever opens what cannot be resolved says why.
+  if (unresolved || target.parent_path() == inside) return path;
+  Diagnostic({},
+             fmt::format("{}: is a link to {}, which is not in that folder", path, target.string()))
+      .fix("copy the folder with what its links lead to: cp -rL")
+      .raise();
 }
 
 // The file's numbers; without a file those that the manifest states.
@@ -274,10 +288,15 @@ std::string GoldenFolder::input_words(const GoldenCase& of, const GoldenInput& i
     const std::vector<std::string> keys = safetensors_keys(file);
     return std::find(keys.begin(), keys.end(), input.name) != keys.end();
   };
-  if (!input.stated.empty() && (!std::filesystem::exists(file) || !is_in_file())) {
-    const auto stated = library::StatedInput::parse(input.stated, input.name);
-    if (stated) return stated->with_seed(input.seed);
+  if (input.stated.empty()) return file + ":" + input.name;
+  const auto stated = library::StatedInput::parse(input.stated, input.name);
+  if (!stated) {
+    Diagnostic({}, fmt::format("{}: case {}: {} is stated as '{}', a file", path(kGoldenManifest),
+                               of.name, input.name, input.stated))
+        .fix("leave it out: numbers of files lie in " + of.inputs_file())
+        .raise();
   }
+  if (!std::filesystem::exists(file) || !is_in_file()) return stated->with_seed(input.seed);
   return file + ":" + input.name;
 }
 

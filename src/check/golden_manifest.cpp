@@ -19,6 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 1;
 constexpr std::size_t kMostNamed = 1 << 16;
+constexpr std::size_t kMostAxes = 64;
 
 Json json_of(const GoldenInput& input) {
   Json json = {
@@ -165,7 +166,12 @@ class Reader {
     } catch (const Error& error) {
       fail(fmt::format("{}: {}", at, error.message()), "write the kernel's own");
     }
-    for (const auto& [place, extent] : entries(json, at, "shape")) {
+    const auto extents = entries(json, at, "shape");
+    if (extents.size() > kMostAxes) {
+      fail(fmt::format("{}.shape has {} axes, and {} is the limit", at, extents.size(), kMostAxes),
+           "write the kernel's own");
+    }
+    for (const auto& [place, extent] : extents) {
       tensor.shape.push_back(count(*extent, place));
     }
   }

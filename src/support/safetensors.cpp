@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -23,6 +24,9 @@ constexpr std::string_view kEnding = ".safetensors";
 constexpr uint64_t kMaxHeader = 100'000'000;
 // The header, a tensor's entry and its lists take 3.
 constexpr int kMaxNesting = 16;
+constexpr int kMaxAxes = 64;
+// What a tensor's entry may have of keys, numbers and the like.
+constexpr int kMaxEntry = 1000;
 
 struct TypeNames {
   std::string_view safetensors;
@@ -42,10 +46,21 @@ constexpr std::array<TypeNames, 12> kTypeNames = {{{"BF16", "bf16"},
                                                    {"U32", "<u4"},
                                                    {"BOOL", "|b1"}}};
 
-// The place of the ':' between file and key, or npos when there is no key.
+bool has_ending(std::string_view text) {
+  return text.size() >= kEnding.size() && text.substr(text.size() - kEnding.size()) == kEnding;
+}
+
+// The place of the ':' between file and key, or npos when there is no key. Folders, and keys, may
+// have such a text in their names too: the last file that exists counts.
 size_t separator(std::string_view text) {
-  const auto ending = text.find(std::string(kEnding) + ":");
-  return ending == std::string_view::npos ? ending : ending + kEnding.size();
+  const std::string mark = std::string(kEnding) + ":";
+  const auto place = [](size_t found) { return found + kEnding.size(); };
+  const size_t last = text.rfind(mark);
+  for (size_t at = last; at != text.npos; at = at == 0 ? text.npos : text.rfind(mark, at - 1)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(text.substr(0, place(at)), ignored)) return place(at);
+  }
+  return last == text.npos || has_ending(text) ? text.npos : place(last);
 }
 
 [[noreturn]] void refuse(const std::string& text, const std::string& message,
@@ -77,21 +92,49 @@ int nesting_of(std::string_view text) {
   return most;
 }
 
-std::string list_keys(const json& header) {
-  constexpr size_t kShown = 20;
+// What a file says of its tensors: the keys of all, and the entry of one of them.
+struct TensorsHeader {
   std::vector<std::string> keys;
-  size_t count = 0;
-  for (const auto& [key, value] : header.items()) {
-    if (key == "__metadata__") continue;
-    if (++count <= kShown) keys.push_back(key);
-  }
+  json entry;  // null where there is no such tensor
+  int64_t data_at = 0;
+};
+
+std::string list_keys(const TensorsHeader& header) {
+  constexpr size_t kShown = 20;
+  const size_t count = header.keys.size();
   if (count == 0) return "the file holds no tensor";
-  std::string text = fmt::format("the keys are: {}", fmt::join(keys, ", "));
+  const auto end = header.keys.begin() + static_cast<std::ptrdiff_t>(std::min(count, kShown));
+  std::string text = fmt::format("the keys are: {}", fmt::join(header.keys.begin(), end, ", "));
   if (count > kShown) text += fmt::format(" and {} more", count - kShown);
   return text;
 }
 
-json read_header(const InputFile& file, int64_t& data_at) {
+// Keeps nothing but the keys and the entry of `key`: a hostile header takes no memory otherwise.
+void parse_header(const std::string& path, const std::string& text, const std::string& key,
+                  TensorsHeader& header) {
+  int size_of_entry = 0, entries = 0;
+  bool in_entry = false;
+  const auto keep = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth == 0) return true;
+    if (depth > 1 || event != json::parse_event_t::key) {
+      size_of_entry += in_entry ? 1 : 0;
+      if (size_of_entry <= kMaxEntry) return true;
+      refuse_damaged(path, fmt::format("the entry of tensor \"{}\" is too long for one", key));
+    }
+    const auto name = value.get<std::string>();
+    in_entry = name == key;
+    if (name != "__metadata__") header.keys.push_back(name);
+    if (in_entry && ++entries > 1) {
+      refuse_damaged(path, fmt::format("the header names tensor \"{}\" twice", key));
+    }
+    return in_entry;
+  };
+  json read = json::parse(text, keep, false);
+  if (!read.is_object()) refuse_damaged(path, "the header is not a JSON object");
+  if (const auto found = read.find(key); found != read.end()) header.entry = std::move(*found);
+}
+
+TensorsHeader read_header(const InputFile& file, const std::string& key) {
   std::array<std::byte, 8> start{};
   if (file.size() < 8) {
     refuse_damaged(file.path(), fmt::format("is cut short: {} bytes, and the length of the header "
@@ -107,11 +150,12 @@ json read_header(const InputFile& file, int64_t& data_at) {
                                             "bytes, and {} is the limit",
                                             length, kMaxHeader));
   }
-  data_at = 8 + static_cast<int64_t>(length);
-  if (file.size() < data_at) {
+  TensorsHeader header;
+  header.data_at = 8 + static_cast<int64_t>(length);
+  if (file.size() < header.data_at) {
     refuse_damaged(file.path(), fmt::format("is cut short: the header ends at byte {}, the file at "
                                             "{}",
-                                            data_at, file.size()));
+                                            header.data_at, file.size()));
   }
   std::string text(length, '\0');
   file.read(8, std::as_writable_bytes(std::span(text)));
@@ -119,8 +163,7 @@ json read_header(const InputFile& file, int64_t& data_at) {
     refuse_damaged(file.path(), fmt::format("the header nests objects and arrays more than {} deep",
                                             kMaxNesting));
   }
-  json header = json::parse(text, nullptr, false);
-  if (!header.is_object()) refuse_damaged(file.path(), "the header is not a JSON object");
+  parse_header(file.path(), text, key, header);
   return header;
 }
 
@@ -136,6 +179,10 @@ std::vector<int64_t> counts_of(const std::string& text, const json& tensor, cons
   const auto found = tensor.find(name);
   if (found == tensor.end() || !found->is_array()) {
     refuse_damaged(text, fmt::format("the header gives no array \"{}\"", name));
+  }
+  if (found->size() > kMaxAxes) {
+    refuse_damaged(text, fmt::format("\"{}\" has {} numbers, and {} is the limit", name,
+                                     found->size(), kMaxAxes));
   }
   std::vector<int64_t> counts;
   for (const json& value : *found) counts.push_back(count_of(text, value, name));
@@ -160,28 +207,26 @@ std::string element_type(const std::string& text, const json& tensor) {
 }  // namespace
 
 bool is_safetensors(std::string_view text) {
-  return separator(text) != std::string_view::npos ||
-         (text.size() >= kEnding.size() && text.substr(text.size() - kEnding.size()) == kEnding);
+  return has_ending(text) || separator(text) != std::string_view::npos;
 }
 
 NpyArray read_safetensors(const std::string& text) {
   const auto colon = separator(text);
   const InputFile file(text.substr(0, colon));
-  int64_t data_at = 0;
-  const json header = read_header(file, data_at);
+  const std::string key = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const TensorsHeader header = read_header(file, key);
   if (colon == std::string::npos) {
     refuse(text, "no tensor is named", fmt::format("write {}:KEY; {}", text, list_keys(header)));
   }
-  const std::string key = text.substr(colon + 1);
-  const auto found = header.find(key);
-  if (key == "__metadata__" || found == header.end()) {
+  const json& entry = header.entry;
+  if (key == "__metadata__" || entry.is_null()) {
     refuse(file.path(), fmt::format("there is no tensor \"{}\"", key), list_keys(header));
   }
-  if (!found->is_object()) refuse_damaged(text, "the header's entry is not a JSON object");
+  if (!entry.is_object()) refuse_damaged(text, "the header's entry is not a JSON object");
 
-  NpyArray array{element_type(text, *found), counts_of(text, *found, "shape"), {}};
-  const std::vector<int64_t> offsets = counts_of(text, *found, "data_offsets");
-  const int64_t stored = file.size() - data_at;
+  NpyArray array{element_type(text, entry), counts_of(text, entry, "shape"), {}};
+  const std::vector<int64_t> offsets = counts_of(text, entry, "data_offsets");
+  const int64_t stored = file.size() - header.data_at;
   if (offsets.size() != 2 || offsets[0] > offsets[1]) {
     refuse_damaged(text, fmt::format("\"data_offsets\" [{}] are not a begin and an end",
                                      fmt::join(offsets, ", ")));
@@ -198,23 +243,17 @@ NpyArray read_safetensors(const std::string& text) {
                                      fmt::join(array.shape, ", ")));
   }
   if (size != offsets[1] - offsets[0]) {
-    refuse_damaged(text, fmt::format("holds {} bytes; shape [{}] of {} has {}",
-                                     offsets[1] - offsets[0], fmt::join(array.shape, ", "),
-                                     (*found)["dtype"].get<std::string>(), size));
+    refuse_damaged(
+        text, fmt::format("holds {} bytes; shape [{}] of {} has {}", offsets[1] - offsets[0],
+                          fmt::join(array.shape, ", "), entry["dtype"].get<std::string>(), size));
   }
   array.data.resize(static_cast<size_t>(size));
-  file.read(data_at + offsets[0], array.data);
+  file.read(header.data_at + offsets[0], array.data);
   return array;
 }
 
 std::vector<std::string> safetensors_keys(const std::string& path) {
-  int64_t data_at = 0;
-  const json header = read_header(InputFile(path), data_at);
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : header.items()) {
-    if (key != "__metadata__") keys.push_back(key);
-  }
-  return keys;
+  return read_header(InputFile(path), "").keys;
 }
 
 void write_safetensors(const std::string& path,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "common/error_text.h"
@@ -104,6 +105,36 @@ TEST_F(SafetensorsTest, EveryType) {
                 bytes + "]}");
     EXPECT_EQ(read("w").descr, descr);
   }
+}
+
+// What a hostile header says of other tensors is not kept, and what it says of this one is bounded.
+TEST_F(SafetensorsTest, AHostileHeaderTakesNoMemory) {
+  std::string many = "{}";
+  for (int i = 0; i < 2000; ++i) many += ",{}";
+  write("{\"other\":[" + many + "],\"w\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
+        "abcdefgh");
+  EXPECT_EQ(read("w").data.size(), 8u);
+  write_entry("[" + many + "]");
+  EXPECT_EQ(error(), std::string("FILE: the entry of tensor \"w\" is too long for one") + kAgain);
+  std::string ones = "1";
+  for (int i = 0; i < 99; ++i) ones += ",1";
+  write_entry("{\"dtype\":\"U8\",\"shape\":[" + ones + "],\"data_offsets\":[0,1]}");
+  EXPECT_EQ(error(),
+            std::string("FILE:w: \"shape\" has 100 numbers, and 64 is the limit") + kAgain);
+  const std::string entry = "{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}";
+  write("{\"w\":" + entry + ",\"v\":1,\"w\":" + entry + "}", "abcdefgh");
+  EXPECT_EQ(error(), std::string("FILE: the header names tensor \"w\" twice") + kAgain);
+}
+
+TEST_F(SafetensorsTest, AFolderMayBeNamedLikeAFileWithAKey) {
+  const std::string folder = folder_ / "a.safetensors:b";
+  std::filesystem::create_directory(folder);
+  path_ = folder + "/model.safetensors";
+  write_entry("{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}");
+  EXPECT_EQ(read("w").data.size(), 8u);
+  EXPECT_EQ(error(":x.safetensors:w"),
+            "FILE: there is no tensor \"x.safetensors:w\"\n  fix: the keys are: w");
+  EXPECT_EQ(error(""), "FILE: no tensor is named\n  fix: write FILE:KEY; the keys are: w");
 }
 
 TEST_F(SafetensorsTest, RecognisesItsPaths) {

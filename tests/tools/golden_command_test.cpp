@@ -280,6 +280,7 @@ TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
   refused("/cases/0/inputs/1/name", "D", {"gemm has no input 'D'"});
   refused("/cases/0/inputs/0/seed", -1, {"seed is -1"});
   refused("/cases/0/inputs/0/stated", "zeross", {"'zeross' is neither"});
+  refused("/cases/0/inputs/0/stated", "../other.npy", {"A is stated as '../other.npy', a file"});
   refused("/cases/0/outputs/0/allowed/whole", -1, {"\"whole\" is -1, no bound"});
   refused("/cases/0/outputs", Json::array(), {"does not describe output C of gemm"});
   const Json output = good["cases"][0]["outputs"][0];
@@ -297,6 +298,53 @@ TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
   }
   std::ofstream(data() + "/set.expected.safetensors") << "short";
   expect_failure("check " + data() + " --target interpreter", 2, {"is cut short"});
+}
+
+// A folder from a stranger reads nothing elsewhere, and sends a terminal nothing that it obeys.
+TEST_F(GoldenCommandTest, AHostileFolderReadsNothingElse) {
+  ASSERT_EQ(golden(kSmall).status, 0);
+  const Json good = manifest();
+  Json json = good;
+  json["cases"][0]["inputs"][0]["hash"] = "\x1b[2J";
+  json["cases"][0]["weaknesses"] = {"\x1b]0;owned\x07"};
+  write_manifest(json);
+  const Answer said = check();
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(said.output, HasSubstr("hash \\x1b[2J)"));
+  EXPECT_THAT(said.output, HasSubstr("known weakness: \\x1b]0;owned\\x07"));
+  EXPECT_THAT(said.output, Not(HasSubstr("\x1b")));
+  json = good;
+  json["cases"][0]["inputs"][0]["shape"] = std::vector<int>(100, 1);
+  write_manifest(json);
+  expect_failure("check " + data() + " --target interpreter", 2,
+                 {"cases[0].inputs[0].shape has 100 axes, and 64 is the limit"});
+  json = good;
+  json["kernel"] = "kernel.tw";
+  write_manifest(json);
+  std::ofstream(folder_ / "secret") << "a secret";
+  const auto link = [&](const std::string& file, const std::string& more) {
+    const fs::path path = data() + "/" + file;
+    const bool was_there = fs::exists(path);
+    if (was_there) fs::rename(path, folder_ / "kept");
+    fs::create_symlink(folder_ / "secret", path);
+    SCOPED_TRACE(file);
+    expect_failure("check " + data() + more, 2,
+                   {file + ": is a link to ", "secret, which is not in that folder", "cp -rL"});
+    fs::remove(path);
+    if (was_there) fs::rename(folder_ / "kept", path);
+  };
+  const std::string own = " --target interpreter";
+  link("kernel.tw", own);
+  write_manifest(good);
+  link("manifest.json", own);
+  link("set.inputs.safetensors", own);
+  link("set.expected.safetensors", own);
+  link("set.outputs.safetensors", "");
+  // Inside of the folder, and to the folder itself, links are as good as files.
+  fs::rename(data() + "/set.inputs.safetensors", data() + "/numbers");
+  fs::create_symlink("numbers", data() + "/set.inputs.safetensors");
+  fs::create_directory_symlink(data(), folder_ / "other.safetensors:name");
+  EXPECT_EQ(tilewright("check " + (folder_ / "other.safetensors:name") + own).status, 0);
 }
 
 }  // namespace

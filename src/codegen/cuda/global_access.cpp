@@ -62,10 +62,12 @@ class GlobalAccess {
       base[0] = fmt::format("({}*)__builtin_assume_aligned({}, {})", memory_type(parameter_.dtype),
                             base[0], ir::kOwnedAlignment);
     }
+    // Where a role's few numbers go, kept over its loops, would take registers from accumulators.
+    const bool is_placed_here = adds_ || (!loads_ && count_ <= 2 && emitter_.role_warps > 0);
     for (int axis = 0; axis < rank_; ++axis) {
       const std::string first = first_coordinate(axis);
-      emitter_.line(
-          fmt::format("const int c{} = {};", axis, adds_ ? fmt::format("here({})", first) : first));
+      emitter_.line(fmt::format("const int c{} = {};", axis,
+                                is_placed_here ? fmt::format("here({})", first) : first));
       emitter_.line(fmt::format("const int e{} = {};", axis, end(axis)));
       base.push_back(scaled(fmt::format("(i64)c{}", axis), axis));
     }

@@ -10,6 +10,12 @@ __device__ __forceinline__ float exp2_approx(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 extern "C" __device__ unsigned long long tilewright_form = 0x906fb2fff0fb1e9f;
 extern "C" __global__ void __launch_bounds__(128, 1)
 row_sums(float* Y_0, int dim_rows, float scale_1) {
@@ -58,7 +64,7 @@ row_sums(float* Y_0, int dim_rows, float scale_1) {
       sum_9[i] = sum_9[i] + __shfl_xor_sync(0xffffffffu, sum_9[i], 2);
     // sums.cpp:8
     if (lane % 4 == 0) {
-      const int c0 = v5 + lane / 4 + warp * 16;
+      const int c0 = here(v5 + lane / 4 + warp * 16);
       const int e0 = dim_rows;
       float* const first = Y_0 + (i64)c0;
       #pragma unroll

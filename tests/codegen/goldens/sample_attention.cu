@@ -79,6 +79,12 @@ template <typename T>
 __device__ __forceinline__ void store_vector_4(void* address, const T* r) {
   *(u32*)address = word(r[0]);
 }
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 // Keeps the registers of an array where they are across an asynchronous product.
 template <int kCount>
 __device__ __forceinline__ void pin(float (&r)[kCount]) {
@@ -707,11 +713,11 @@ attention(const __grid_constant__ TensorMap map_q_14, const __grid_constant__ Te
     }
     // kernel.tw:254
     if (lane % 4 == 0) {
-      const int c0 = v37;
+      const int c0 = here(v37);
       const int e0 = minimum(v111, 4);
-      const int c1 = v36;
+      const int c1 = here(v36);
       const int e1 = minimum(v112, 16);
-      const int c2 = v110 + lane / 4 + warp % 4 * 16;
+      const int c2 = here(v110 + lane / 4 + warp % 4 * 16);
       const int e2 = dim_queries;
       float* const first = L_4 + (i64)c0 * L_4_stride0 + (i64)c1 * L_4_stride1 + (i64)c2;
       #pragma unroll

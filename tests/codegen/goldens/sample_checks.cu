@@ -5,6 +5,12 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 __device__ __forceinline__ void stop_at_check(i64* report, int check, int warp, i64 a, i64 b, i64 c, i64 d) {
   i64 before;
   asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;"
@@ -58,7 +64,7 @@ checks(i64* report, int* names_0, float* Y_1, int dim_count, i64 wide_2) {
     row_14[0] = 1.5f;
     // kernel.tw:29
     {
-      const int c0 = v10 + lane + warp * 32;
+      const int c0 = here(v10 + lane + warp * 32);
       const int e0 = 128;
       float* const first = Y_1 + (i64)c0;
       #pragma unroll

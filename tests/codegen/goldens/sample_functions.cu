@@ -217,6 +217,12 @@ __device__ __forceinline__ void f16_of_i8(u32* r, u32 bytes) {
 }
 __device__ __forceinline__ int i8_at(const u32* r, int i) { return from_i8(r[i / 4] >> i % 4 * 8); }
 __device__ __forceinline__ int u8_at(const u32* r, int i) { return from_u8(r[i / 4] >> i % 4 * 8); }
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 extern "C" __device__ unsigned long long tilewright_form = 0x3ebd3f007fdea813;
 extern "C" __global__ void __launch_bounds__(128, 1)
 functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
@@ -2176,7 +2182,7 @@ functions(float* Y_0, float alpha_1, int number_2, i64 wide_3) {
     }
     // kernel.tw:580
     {
-      const int c0 = lane + warp * 32;
+      const int c0 = here(lane + warp * 32);
       const int e0 = 128;
       float* const first = Y_0 + (i64)c0;
       #pragma unroll

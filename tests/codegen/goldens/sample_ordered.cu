@@ -1392,9 +1392,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:25
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1428,9 +1428,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:28
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1440,9 +1440,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:29
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1548,9 +1548,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:38
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1560,9 +1560,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:39
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1668,9 +1668,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:48
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1680,9 +1680,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:49
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1788,9 +1788,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:58
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1800,9 +1800,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:59
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1898,9 +1898,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:68
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1934,9 +1934,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:71
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -1946,9 +1946,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:72
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2006,9 +2006,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:77
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2018,9 +2018,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:78
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2078,9 +2078,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:83
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2090,9 +2090,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:84
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2150,9 +2150,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:89
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2162,9 +2162,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:90
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       float* const first = f32_out_1 + (i64)c0 * f32_out_1_stride0 + (i64)c1;
       #pragma unroll
@@ -2243,9 +2243,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:98
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2281,9 +2281,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:101
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2293,9 +2293,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:102
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2457,9 +2457,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:111
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2469,9 +2469,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:112
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2633,9 +2633,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:121
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2645,9 +2645,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:122
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2809,9 +2809,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:131
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2821,9 +2821,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:132
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -2974,9 +2974,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:141
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3012,9 +3012,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:144
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3024,9 +3024,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:145
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3086,9 +3086,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:150
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3098,9 +3098,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:151
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3160,9 +3160,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:156
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3172,9 +3172,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:157
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3234,9 +3234,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:162
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3246,9 +3246,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:163
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1;
       #pragma unroll
@@ -3328,9 +3328,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:171
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3366,9 +3366,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:174
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3378,9 +3378,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:175
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3542,9 +3542,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:184
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3554,9 +3554,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:185
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3718,9 +3718,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:194
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3730,9 +3730,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:195
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3894,9 +3894,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:204
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -3906,9 +3906,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:205
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4059,9 +4059,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:214
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4097,9 +4097,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:217
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4109,9 +4109,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:218
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4171,9 +4171,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:223
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4183,9 +4183,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:224
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4245,9 +4245,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:229
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4257,9 +4257,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:230
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4319,9 +4319,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:235
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4331,9 +4331,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:236
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u16* const first = bf16_out_3 + (i64)c0 * bf16_out_3_stride0 + (i64)c1;
       #pragma unroll
@@ -4412,9 +4412,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:244
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4448,9 +4448,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:247
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4460,9 +4460,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:248
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4568,9 +4568,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:257
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4580,9 +4580,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:258
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4688,9 +4688,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:267
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4700,9 +4700,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:268
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4808,9 +4808,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:277
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4820,9 +4820,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:278
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4918,9 +4918,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:287
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4954,9 +4954,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:290
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -4966,9 +4966,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:291
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5026,9 +5026,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:296
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5038,9 +5038,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:297
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5098,9 +5098,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:302
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5110,9 +5110,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:303
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5170,9 +5170,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:308
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5182,9 +5182,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:309
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1;
       #pragma unroll
@@ -5262,9 +5262,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:317
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5298,9 +5298,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:320
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5310,9 +5310,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:321
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5418,9 +5418,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:330
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5430,9 +5430,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:331
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5538,9 +5538,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:340
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5550,9 +5550,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:341
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5658,9 +5658,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:350
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5670,9 +5670,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:351
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5768,9 +5768,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:360
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5804,9 +5804,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:363
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5816,9 +5816,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:364
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5876,9 +5876,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:369
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5888,9 +5888,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:370
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5948,9 +5948,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:375
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -5960,9 +5960,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:376
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -6020,9 +6020,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:381
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -6032,9 +6032,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:382
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       #pragma unroll
@@ -6112,9 +6112,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:390
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6148,9 +6148,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:393
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6160,9 +6160,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:394
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6268,9 +6268,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:403
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6280,9 +6280,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:404
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6388,9 +6388,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:413
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6400,9 +6400,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:414
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6508,9 +6508,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:423
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6520,9 +6520,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:424
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6618,9 +6618,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:433
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6654,9 +6654,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:436
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6666,9 +6666,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:437
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6726,9 +6726,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:442
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6738,9 +6738,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:443
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6798,9 +6798,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:448
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6810,9 +6810,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:449
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6870,9 +6870,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:454
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6882,9 +6882,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:455
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       i64* const first = i64_out_6 + (i64)c0 * i64_out_6_stride0 + (i64)c1;
       #pragma unroll
@@ -6963,9 +6963,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:463
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7001,9 +7001,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:466
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7013,9 +7013,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:467
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7051,9 +7051,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:470
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7063,9 +7063,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:471
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7101,9 +7101,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:474
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7113,9 +7113,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:475
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7151,9 +7151,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:478
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7163,9 +7163,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:479
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7190,9 +7190,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:482
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7228,9 +7228,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:485
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7240,9 +7240,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:486
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7278,9 +7278,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:489
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7290,9 +7290,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:490
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7328,9 +7328,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:493
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7340,9 +7340,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:494
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7378,9 +7378,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:497
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7390,9 +7390,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
     }
     // kernel.tw:498
     if (lane % 8 == 0 && warp == 0) {
-      const int c0 = 0;
+      const int c0 = here(0);
       const int e0 = 16;
-      const int c1 = lane / 8;
+      const int c1 = here(lane / 8);
       const int e1 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1;
       #pragma unroll
@@ -7408,9 +7408,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
       u32_36[i] = v12;
     // kernel.tw:501
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       const bool aligned = (((u64)first) & 7) == 0;
@@ -7435,9 +7435,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
       u32_37[i] = v13;
     // kernel.tw:504
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       const bool aligned = (((u64)first) & 7) == 0;
@@ -7462,9 +7462,9 @@ ordered(float* f32_out_1, i64 f32_out_1_stride0, u16* f16_out_2, i64 f16_out_2_s
       u32_38[i] = v14;
     // kernel.tw:507
     {
-      const int c0 = lane / 8 + warp * 4;
+      const int c0 = here(lane / 8 + warp * 4);
       const int e0 = 16;
-      const int c1 = lane % 8 * 2;
+      const int c1 = here(lane % 8 * 2);
       const int e1 = dim_columns;
       u32* const first = u32_out_5 + (i64)c0 * u32_out_5_stride0 + (i64)c1;
       const bool aligned = (((u64)first) & 7) == 0;

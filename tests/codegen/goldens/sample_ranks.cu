@@ -50,6 +50,12 @@ template <typename T>
 __device__ __forceinline__ void store_vector_8(void* address, const T* r) {
   *(uint2*)address = make_uint2(word(r[0]), word(r[1]));
 }
+// The number, computed where it is used: kept over a loop, places would take the accumulators'
+// registers.
+__device__ __forceinline__ int here(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
 __device__ __forceinline__ void compiler_fence() { asm volatile("" ::: "memory"); }
 __device__ __forceinline__ void set_word(u32& r, u32 v) { r = v; }
 __device__ __forceinline__ void set_word(int& r, u32 v) { r = (int)v; }
@@ -476,11 +482,11 @@ exchange(const __grid_constant__ PeerMaps parts_4, int rank, int epoch, const __
     compiler_fence();
     // kernel.tw:30
     {
-      const int c0 = rank;
+      const int c0 = here(rank);
       const int e0 = dim_ranks;
-      const int c1 = lane / 8 + warp * 4;
+      const int c1 = here(lane / 8 + warp * 4);
       const int e1 = 16;
-      const int c2 = lane % 8 * 2;
+      const int c2 = here(lane % 8 * 2);
       const int e2 = 16;
       float* const first = v16 + (i64)c0 * parts_1_stride0 + (i64)c1 * parts_1_stride1 + (i64)c2;
       const bool aligned = (((u64)first) & 7) == 0;

@@ -573,11 +573,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:60
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       float* const first = f32_out_0 + (i64)c0 * f32_out_0_stride0 + (i64)c1 * f32_out_0_stride1 + (i64)c2;
       #pragma unroll
@@ -950,11 +950,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:104
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       u16* const first = bf16_out_1 + (i64)c0 * bf16_out_1_stride0 + (i64)c1 * bf16_out_1_stride1 + (i64)c2;
       #pragma unroll
@@ -1265,11 +1265,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:145
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       u16* const first = f16_out_2 + (i64)c0 * f16_out_2_stride0 + (i64)c1 * f16_out_2_stride1 + (i64)c2;
       #pragma unroll
@@ -1466,11 +1466,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:168
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       u8* const first = e4m3_out_3 + (i64)c0 * e4m3_out_3_stride0 + (i64)c1 * e4m3_out_3_stride1 + (i64)c2;
       #pragma unroll
@@ -1682,11 +1682,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:191
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       int* const first = i32_out_4 + (i64)c0 * i32_out_4_stride0 + (i64)c1 * i32_out_4_stride1 + (i64)c2;
       #pragma unroll
@@ -1830,11 +1830,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:210
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       i64* const first = i64_out_5 + (i64)c0 * i64_out_5_stride0 + (i64)c1 * i64_out_5_stride1 + (i64)c2;
       #pragma unroll
@@ -2031,11 +2031,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:233
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       u8* const first = i8_out_6 + (i64)c0 * i8_out_6_stride0 + (i64)c1 * i8_out_6_stride1 + (i64)c2;
       #pragma unroll
@@ -2232,11 +2232,11 @@ stores(float* f32_out_0, i64 f32_out_0_stride0, i64 f32_out_0_stride1, u16* bf16
     compiler_fence();
     // kernel.tw:256
     if (lane % 4 == 0) {
-      const int c0 = v9 + lane / 4 + warp % 4 * 16;
+      const int c0 = here(v9 + lane / 4 + warp % 4 * 16);
       const int e0 = minimum(dim1, dim_rows);
-      const int c1 = 2;
+      const int c1 = here(2);
       const int e1 = 2;
-      const int c2 = 0;
+      const int c2 = here(0);
       const int e2 = dim_columns;
       u8* const first = u8_out_7 + (i64)c0 * u8_out_7_stride0 + (i64)c1 * u8_out_7_stride1 + (i64)c2;
       #pragma unroll
