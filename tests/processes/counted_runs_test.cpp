@@ -145,9 +145,9 @@ Kernel crowding_kernel() {
   const Tensor arrived = kernel.symmetric("arrived", i32, {1});
   kernel.ctas(2);
   kernel.roles({role("only", warps(1), registers(40), [&] {
-    wait_flag(arrived(0), Compare::ge, kernel.epoch());
+    wait_flag(arrived(0), Compare::ge, kernel.epoch(), {Semantics::acquire, Scope::system});
     atomic_add(turn(0), Index(1));
-    wait_flag(turn(0), Compare::ge, 2);
+    wait_flag(turn(0), Compare::ge, 2, {Semantics::acquire, Scope::gpu});
   })});
   return kernel;
 }
