@@ -329,6 +329,32 @@ TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
   }
 }
 
+// Where a table leads outside of a tensor there is nothing, and zeros do not stand in for it.
+TEST(IncoreTiles, AnIndexOutsideIsNamed) {
+  Kernel kernel("gathers");
+  const Dim n = kernel.dim("n"), rows = kernel.dim("rows");
+  const Tensor table = kernel.in("table", i32, {n});
+  const Tensor X = kernel.in("X", f32, {rows, 24}), Y = kernel.out("Y", f32, {n, 24});
+  const auto [i] = kernel.grid(n);
+  store(Y(i, all), exp(load(X(load_index(table(i)), all))));
+  for (const std::string& target : cores()) {
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (const double last : {7.0, 8.0, -1.0}) {
+      HostTensor numbers = HostTensor::from_values(i32, {3}, {5, 0, last});
+      HostTensor in = HostTensor::random_normal(f32, {8, 24}, 1);
+      HostTensor out = HostTensor::poisoned(f32, {3, 24});
+      Arguments arguments;
+      arguments.tensors = {argument("table", numbers), argument("X", in), argument("Y", out)};
+      const MachineReport report = run_machine(machine, arguments, {});
+      ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
+      if (report.ok()) continue;
+      EXPECT_THAT(report.faults.front().message,
+                  testing::HasSubstr("index " + std::to_string(static_cast<int>(last)) +
+                                     " on axis 0 of X, whose size is 8"));
+    }
+  }
+}
+
 // What no input can show is told by a rule: a choice for rows that see nothing, of which there are
 // none; and zeros behind the last key in another stage, where a mask hides what is there instead.
 TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
