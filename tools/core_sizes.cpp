@@ -155,7 +155,9 @@ CoreSizes core_sizes(
   };
   // Each core takes several blocks of an axis, though these be of few elements.
   constexpr std::int64_t kMostBlocks = 20;
-  const auto most_of = [&](const std::string& option) { return kMostBlocks * block_of(option) + 3; };
+  const auto most_of = [&](const std::string& option) {
+    return kMostBlocks * block_of(option) + 3;
+  };
   const auto small_of = [&](const std::string& option) {
     return std::min(largest / 4 + 1, most_of(option));
   };

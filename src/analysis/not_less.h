@@ -73,8 +73,8 @@ class NotLess {
   std::map<ir::ValueId, Sum> sums_;  // of values that were asked for
   std::vector<ir::ValueId> entered_;
   std::vector<Sum> facts_;  // that are >= 0 in the case at hand
-  int steps_ = 0;                    // left
-  bool overflows_ = false;           // a sum left 64 bits: nothing is proven any more
+  int steps_ = 0;           // left
+  bool overflows_ = false;  // a sum left 64 bits: nothing is proven any more
 };
 
 }  // namespace tilewright::analysis

@@ -262,6 +262,13 @@ class Tasks(unittest.TestCase):
         self.assertIn("decode", [key[0] for key, _ in tasks])
         self.assertTrue(all("," not in words[words.index("--mutants") + 1] for _, words in tasks))
         self.assertEqual(self.further(undecided, result("b", True, "caught")), [])
+        # Runs of a core are short: it has more of them, and other places of the line.
+        self.chosen([prove.Subject("gemm", [f"x={i}", prove.TARGET + "incore"], True)
+                     for i in range(20)])
+        tasks = self.further(undecided)
+        self.assertEqual(len(tasks), prove.FURTHER_SETTINGS)
+        self.assertTrue(all(words[words.index("--mutants") + 1].count(",")
+                            == prove.FURTHER_PLACES - 1 for _, words in tasks))
 
 
 class Changes(unittest.TestCase):
