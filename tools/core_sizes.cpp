@@ -154,7 +154,7 @@ CoreSizes core_sizes(
     return part == parts.end() ? largest : part->second;
   };
   // Each core takes several blocks of an axis, though these be of few elements.
-  constexpr std::int64_t kMostBlocks = 20;
+  constexpr std::int64_t kMostBlocks = 8;
   const auto most_of = [&](const std::string& option) {
     return kMostBlocks * block_of(option) + 3;
   };
@@ -212,8 +212,10 @@ CoreSizes core_sizes(
     for (const KernelOption& option : entry.options) {
       const bool is_number = option.kind == KernelOption::Kind::integer && option.is_length;
       if (!is_number || is_set(request, option.name) || decided.count(option.name) != 0) continue;
-      const std::int64_t own = length_of(option, which);
-      const bool grows = is_drawn(option, which) || (also_short && is_short(option, which));
+      const bool is_raised = also_short && is_short(option, which);
+      const bool grows = is_drawn(option, which) || is_raised;
+      const std::int64_t own =
+          is_raised ? 2 * block_of(option.name) + 2 : length_of(option, which);
       if (!grows && options.integer(option.name) <= own) continue;
       sizes.push_back(fmt::format("{}={}", option.name, own));
     }

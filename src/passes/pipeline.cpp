@@ -80,6 +80,7 @@ constexpr Pass kPasses[] = {
     {"check_starts", check_starts},
     {"materialise_extents", materialise_extents},
     {"drop_selects", drop_selects},
+    {"drop_selects_of_loads", drop_selects_of_loads},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
     {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},

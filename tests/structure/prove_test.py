@@ -112,7 +112,7 @@ class Cores(unittest.TestCase):
 
     def test_processes_take_about_as_long(self):
         subject = prove.Subject("gemm", [prove.TARGET + "incore"], True)
-        for cost, count in ((0.1, prove.MUTANTS), (6, 10), (1000, 5)):
+        for cost, count in ((0.1, prove.MUTANTS), (2, 30), (1000, 20)):
             tasks = list(prove.tasks_of_numbers(subject, list(range(1000)),
                                                 {prove.named(subject): cost}))
             self.assertEqual(len(tasks), -(-1000 // count))

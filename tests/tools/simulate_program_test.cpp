@@ -363,7 +363,7 @@ TEST(SimulateOperationOfCores, SizesComeToTheSecondBlock) {
     for (const Json& each : json["cases"]) sizes.push_back(each["sizes"]);
     return sizes;
   };
-  EXPECT_THAT(sizes_of("softmax"), Contains(HasSubstr("rows=43 columns=2563")));
+  EXPECT_THAT(sizes_of("softmax"), Contains(HasSubstr("rows=19 columns=2050")));
   EXPECT_THAT(sizes_of("column_sums"), Contains(HasSubstr("rows=5186")));
 }
 
