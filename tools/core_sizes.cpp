@@ -214,8 +214,7 @@ CoreSizes core_sizes(
       if (!is_number || is_set(request, option.name) || decided.count(option.name) != 0) continue;
       const bool is_raised = also_short && is_short(option, which);
       const bool grows = is_drawn(option, which) || is_raised;
-      const std::int64_t own =
-          is_raised ? 2 * block_of(option.name) + 2 : length_of(option, which);
+      const std::int64_t own = is_raised ? 2 * block_of(option.name) + 2 : length_of(option, which);
       if (!grows && options.integer(option.name) <= own) continue;
       sizes.push_back(fmt::format("{}={}", option.name, own));
     }

@@ -66,9 +66,8 @@ std::int64_t bytes_of(const Tensors& tensors) {
 void put_cheapest_last(CoreSubject& subject) {
   std::vector<std::size_t> order(subject.cases.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return subject.work[a] > subject.work[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return subject.work[a] > subject.work[b]; });
   const auto sorted = [&](auto& list) {
     auto moved = list;
     for (std::size_t i = 0; i < order.size(); ++i) moved[i] = std::move(list[order[i]]);

@@ -10,6 +10,7 @@
 
 #include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
+#include "simulator/faults/core_faults.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
 #include "support/diagnostic.h"
@@ -404,6 +405,81 @@ TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
   EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(48), 1U);
   EXPECT_EQ(reasons["what it would choose is never chosen, also of inputs far from zero"],
             (std::set<int>{50}));
+}
+
+// What no run can show, each by its rule: once what is there already, zeros in place of zeros, rows
+// that pass through scratch memory and that nobody has.
+TEST(IncoreTiles, RulesTellWhatKeepsAll) {
+  constexpr int kRows = 12, kColumns = 24;
+  Kernel kernel("rules");
+  const Tensor X = kernel.in("X", f32, {kRows, kColumns}), w = kernel.in("w", f32, {kRows});
+  const Tensor h = kernel.in("h", f32, {4});
+  const Tensor S = kernel.out("S", f32, {kColumns}), R = kernel.out("R", f32, {kRows});
+  kernel.grid(1);
+  const Block own(0, 16, kRows);
+  const Tile x = load(X(own, all)), weights = load(w(own)).reshape({16, 1});
+  store(S(all), (reduce_sum(x * weights, 0) * 1).reshape({kColumns}));
+  const Tile spread = (zeros({4, 4}) + load(h(all)).reshape({1, 4})).reshape({16, 1});
+  store(R(own), (reduce_sum(exp(x * 0.01), 1) + spread).reshape({16}));
+  const auto on = [](double shift) {
+    return
+        [=](const std::vector<ir::Kernel>& kernels, MachineOptions options, const ProgramMutant*) {
+          HostTensor in = HostTensor::random_normal(f32, {kRows, kColumns}, 1);
+          HostTensor factors = HostTensor::random_normal(f32, {kRows}, 2);
+          HostTensor heads = HostTensor::random_normal(f32, {4}, 3);
+          for (std::int64_t i = 0; i < in.elements(); ++i) in.set_flat(i, in.flat(i) + shift);
+          HostTensor sums = HostTensor::poisoned(f32, {kColumns});
+          HostTensor rows = HostTensor::poisoned(f32, {kRows});
+          Arguments arguments;
+          arguments.tensors = {argument("X", in), argument("w", factors), argument("h", heads),
+                               argument("S", sums), argument("R", rows)};
+          options.multiprocessors = 1;
+          checks::CoreRun made;
+          made.report = run_machine(kernels.front(), arguments, options);
+          made.bits = checks::bits_of({sums, rows});
+          for (int c = 0; c < kColumns; ++c) {
+            double wanted = 0;
+            for (int r = 0; r < kRows; ++r) wanted += in.at({r, c}) * factors.at({r});
+            if (!(std::abs(sums.at({c}) - wanted) < 1e-3)) made.mismatch = "S";
+          }
+          for (int r = 0; r < kRows; ++r) {
+            double wanted = heads.at({r % 4});
+            for (int c = 0; c < kColumns; ++c) wanted += std::exp(0.01 * in.at({r, c}));
+            if (!(std::abs(rows.at({r}) - wanted) < 1e-3)) made.mismatch = "R";
+          }
+          return made;
+        };
+  };
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  std::map<std::string, std::set<int>> reasons;
+  const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), "incore").kernel;
+  const std::vector<checks::MutantResult> listed = checks::list_core_mutants({machine});
+  how.mutants.emplace();
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const int kind = listed[i].kind->number;
+    const bool computes = listed[i].mutant.operation.starts_with("core_vector");
+    if ((kind == kInstructionKind && computes) ||
+        (kind == kLimitKind && takes_less(listed[i].mutant))) {
+      how.mutants->insert(i);
+    }
+  }
+  for (const checks::MutantResult& result :
+       checks::prove_cores({machine}, {on(0)}, {{"X lies 64 from zero", on(64)}}, how)) {
+    EXPECT_NE(result.verdict, checks::MutantResult::Verdict::undecided)
+        << result.kind->number << " " << format_location(result.mutant.where) << " "
+        << result.mutant.operation << " " << result.mutant.change;
+    reasons[result.reason].insert(result.kind->number);
+  }
+  for (const auto& [reason, kind] :
+       {std::pair{"it computes what lies there already", kInstructionKind},
+        {"what it hides is zero already: results are the same bit for bit, also of inputs far from "
+         "zero",
+         kInstructionKind},
+        {"nothing that reaches a result is made of what it leaves", kLimitKind}}) {
+    EXPECT_EQ(reasons[reason].count(kind), 1U) << reason;
+  }
 }
 
 // Each barrier, event and move of attention is needed: without it something is found.

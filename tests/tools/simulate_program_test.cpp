@@ -375,7 +375,7 @@ TEST_F(SimulateProgram, FaultsOfCoresAreHeldAgainstUnusualInputs) {
   const Scalar n = kernel.scalar("n", i32);
   const auto [i] = kernel.grid(ceil_div(rows, 16));
   const Block own = rows.block(i, 16);
-  store(Y(own, all), reduce_sum(load(X(own, Block(0, 64, Index(n)))), 1));
+  store(Y(own, all), reduce_sum(load(X(own, Block(0, 64, Index(n)))) + 1, 1));
   Program program("masked");
   const Buffer x = program.in("x", f32, {16, 64}), y = program.out("y", f32, {16, 1});
   program.rank(0).stream().launch(kernel, {x, y}, {33});

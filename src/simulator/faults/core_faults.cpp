@@ -387,8 +387,8 @@ std::vector<Mutant> seed_limits(const Sites& sites) {
       const Site* limit = sites.definition(site.operation->operands[operand]);
       const ValueId start = site.operation->operands[kStarts + axis];
       const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);
-      mutants.push_back(changed(sites, site, fmt::format("{} on axis {}", kOneEarlier, axis),
-                                plus(operand, -1)));
+      mutants.push_back(
+          changed(sites, site, fmt::format("{} on axis {}", kOneEarlier, axis), plus(operand, -1)));
       if (is_behind(sites, limit, start, size + 1)) mutants.back().equivalent = kEndsByItself;
       mutants.push_back(
           changed(sites, site, fmt::format("{} on axis {}", kOneLater, axis), plus(operand, 1)));

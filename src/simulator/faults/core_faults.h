@@ -29,9 +29,9 @@ ir::Kernel without_choice(const ir::Kernel& kernel, const FaultKind& kind, std::
 
 // Whether the mutant leaves a choice out that puts zeros where its condition does not hold.
 bool hides_by_zero(const ir::Kernel& kernel, const FaultKind& kind, std::size_t site);
-// Of a mutant that moves less than it should to scratch memory, or from there: what the mutant makes
-// of the kernel, with another number in place of what it leaves. A run shows whether anything that
-// reaches a result is made of that.
+// Of a mutant that moves less than it should to scratch memory, or from there: what the mutant
+// makes of the kernel, with another number in place of what it leaves. A run shows whether anything
+// that reaches a result is made of that.
 ir::Kernel with_other_rest(const ir::Kernel& kernel, const FaultKind& kind, const Mutant& mutant);
 
 // The kernel with an event, where the mutant's site is, that there is none of: a run shows whether
