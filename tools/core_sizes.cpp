@@ -158,8 +158,10 @@ CoreSizes core_sizes(
   const auto most_of = [&](const std::string& option) {
     return kMostBlocks * block_of(option) + 3;
   };
+  // One element of so few is more than rounding.
+  constexpr std::int64_t kMostOfPart = 65;
   const auto small_of = [&](const std::string& option) {
-    return std::min(largest / 4 + 1, most_of(option));
+    return std::min({largest / 4 + 1, most_of(option), kMostOfPart});
   };
   const auto part_more = [](std::int64_t block) { return block + block / 4 + 1; };
   enum class Lengths : std::uint8_t { several, one_and_part, part, nothing, divided };

@@ -137,8 +137,29 @@ class CoreProver {
       result.reason = "what it would choose is never chosen, also of inputs far from zero";
       return;
     }
+    if (of_program == nullptr && shows_in_nothing(result)) return;
     result.reason = same_bits ? "no result differs by a bit on these inputs"
                               : "results differ by less than rounding explains";
+  }
+  // Where what lies there already hides that an instruction is left out: with what nobody has
+  // written in its place.
+  bool shows_in_nothing(MutantResult& result) const {
+    const ir::Kernel kernel =
+        simulator::without_result(kernels_[result.subject], *result.kind, result.mutant.site);
+    if (result.kind->number != simulator::kInstructionKind || kernel.body.body.empty())
+      return false;
+    std::vector<ir::Kernel> changed = kernels_;
+    changed[result.subject] = kernel;
+    for (std::size_t i = cases_.size(); i-- > 0;) {
+      const CoreRun run = this->run(changed, cases_[i], own_on_case(i), 0);
+      if (run.report.ok()) continue;
+      result.workload = i;
+      result.seed = options_.seed;
+      caught(run, "", result);
+      result.shown_by = "with what nobody has written in its place";
+      return true;
+    }
+    return false;
   }
   // What a case makes of the kernels without a change, once somebody asks: most mutants show in the
   // cheapest.
