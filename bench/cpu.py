@@ -141,7 +141,7 @@ def load_rows(path):
     """Functions of rows as a user writes them: bench/rows/cpu_rows.cpp."""
     rows = ctypes.CDLL(path)
     rows.rows_create.restype = ctypes.c_void_p
-    rows.rows_run.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64]
+    rows.rows_run.argtypes = rows.rows_start.argtypes = [ctypes.c_void_p] * 5 + [ctypes.c_int64]
     return rows
 
 
@@ -176,6 +176,64 @@ def rows_case(generator, dtype, name, path, rows=4096, columns=1024):
             library.rows_run(handle, *(t.data_ptr() for t in (*tensors, y)), rows)
 
     return Case(f"{dtype} {name}", ours, lambda: theirs(*tensors), [(y, wanted)], dtype)
+
+
+@dataclasses.dataclass
+class Start:
+    """What is not worth a comparison: microseconds of CPU time, and how many may be taken."""
+
+    name: str
+    asked: float  # infinity: nothing is asked of it
+    run: object  # does it so often
+
+
+def starts(arguments):
+    """Of a launch of one row of 16 elements, which is little else; and of a kernel."""
+    x, y = torch.randn(1, 16), torch.full((1, 16), math.nan)
+    rows = load_rows(arguments.library.with_name("libbench_cpu_rows.so"))
+    handle = rows.rows_create(b"gelu", b"f32", 16)
+    given = [handle, *(t.data_ptr() for t in (x, x, x, y))]
+    yield Start("launch of gelu, C++", 3, lambda times: rows.rows_start(*given, times))
+
+    softmax = kernel("softmax", dtype="f32")
+    softmax(x, y)
+    flat = softmax._library._handle.tilewright_kernel_run_flat
+    numbers = (ctypes.c_int64 * 10)(x.data_ptr(), 1, 16, 16, 1, y.data_ptr(), 1, 16, 16, 1)
+    flat_given = [ctypes.c_void_p(softmax.handle), numbers, ctypes.c_int32(10), None]
+
+    def run_flat(times):
+        for _ in range(times):
+            flat(*flat_given)
+
+    def call(times):
+        for _ in range(times):
+            softmax(x, y)
+
+    def make_attention(times):
+        for i in range(times):
+            made = kernel("attention_forward", dtype="f32", heads=8, causal=True, scale=1 + i / 8)
+            q, lse = torch.zeros(1, 1, 8, 64), torch.zeros(1, 8, 1)
+            made(q, q, q, torch.zeros_like(q), lse)
+
+    yield Start("launch of softmax, C (by ctypes)", 3, run_flat)
+    yield Start("the same, Python's Kernel", math.inf, call)
+    yield Start("attention: recorded, lowered, run", 5000, make_attention)
+
+
+def print_starts(arguments):
+    print(f"\n{'what a start takes':34} {'CPU us':>10} {'asked':>10}")
+    are_fast = True
+    for start in starts(arguments):
+        times, least = 8 if start.asked > 100 else 2000, math.inf
+        for _ in range(4 * arguments.rounds):
+            started = time.process_time()
+            start.run(times)
+            least = min(least, (time.process_time() - started) / times * 1e6)
+        verdict = "" if math.isinf(start.asked) else f"< {start.asked:.0f}"
+        print(f"  {start.name:32} {least:10.2f} {verdict:>10}"
+              f"{'' if least < start.asked else ', TOO SLOW'}", flush=True)
+        are_fast = are_fast and least < start.asked
+    return are_fast
 
 
 def tables(arguments):
@@ -268,7 +326,7 @@ def print_table(table, arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    groups = ["attention", "decode", "gemm", "backward", "rows"]
+    groups = ["attention", "decode", "gemm", "backward", "rows", "start"]
     parser.add_argument("--library", type=pathlib.Path,
                         default=ROOT / "build/release/lib/libtilewright.so")
     parser.add_argument("--only", nargs="+", choices=groups, default=groups)
@@ -283,6 +341,8 @@ def main():
           "Ours stands before PyTorch's.")
     fast = [print_table(table, arguments)
             for group, table in tables(arguments) if group in arguments.only]
+    if "start" in arguments.only:
+        fast.append(print_starts(arguments))
     sys.exit(0 if all(fast) else 1)
 
 

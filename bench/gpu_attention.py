@@ -8,7 +8,7 @@
 
 `ratio` is cuDNN's time over ours. `to best` is the same against the better of cuDNN and
 FlashAttention-3. With `--fa3` that one runs here, and `fa3` is its time over ours; without, its
-speed relative to cuDNN is what FA3_TFLOPS and CUDNN_TFLOPS give, and where these have no figure
+speed relative to cuDNN is what FA3_TFLOPS and CUDNN_TFLOPS give for Hopper. Where they have none
 `to best` is `ratio`.
 
 Two kinds of rows have no such peer, and are held against our own kernel: dims other than 64, 128
@@ -95,7 +95,8 @@ class Row:
     def fa3_over_cudnn(self):
         """Speed of FlashAttention-3 relative to cuDNN; 0 where it was not measured."""
         if (self.kv_heads != self.heads or self.heads * self.dim != HIDDEN or self.window or
-                self.dim_v != self.dim or (self.dim, self.mask) not in FA3_TFLOPS or
+                torch.cuda.get_device_capability() != (9, 0) or self.dim_v != self.dim or
+                (self.dim, self.mask) not in FA3_TFLOPS or
                 self.length not in MEASURED_LENGTHS):
             return 0
         index = MEASURED_LENGTHS.index(self.length)

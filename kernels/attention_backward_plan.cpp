@@ -83,6 +83,9 @@ BackwardPlan backward_plan(const Attention& a, Order order, KeySums keys, bool i
   const bool is_padded = shared_columns(a.dim) > a.dim || shared_columns(a.dim_v) > a.dim_v;
   plan.last_converts = plan_case("who adds last converts dQ",
                                  plan.ordered && plan.values_apart && !(is_packed && is_padded));
+  plan.divides =
+      plan_case("the last wave's keys divided",
+                !plan.ordered && !plan.shares && !a.causal && a.window == 0 && !is_packed);
   plan.staggers = plan_case("second warpgroup behind the first", is_short && !plan.ordered);
   plan.load_registers = 24;
   plan.math_registers = 240;
@@ -100,6 +103,7 @@ BackwardPlan ring_backward_plan(const SequenceParallelAttention& o, RingPass pas
   a.causal = a.causal && pass == RingPass::last;
   BackwardPlan plan = backward_plan(a, Order::blocks, KeySums::in_turn, false, caller);
   plan.shares = true;
+  plan.divides = false;
   plan.held_columns = std::min(plan.held_columns, kHeldBesideMask);
   plan.joins = plan_case("sums of kernels before", pass != RingPass::first);
   plan.leaves = plan_case("sums for kernels behind", pass != RingPass::last);

@@ -9,6 +9,7 @@
 #include "kernels/attention_backward_recording.h"
 #include "kernels/attention_backward_sm100.h"
 #include "kernels/attention_backward_sm90.h"
+#include "kernels/attention_backward_wave.h"
 #include "kernels/attention_backward_wide_sm90.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/kernels/attention.h"
@@ -115,8 +116,8 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
         const Dim parts = plan.division() == Division::uneven ? HeadParts::wanted_uneven(a, shapes)
                                                               : HeadParts::wanted(a, shapes, order);
         const auto shared = shared_sums(a, plan, shapes, parts);
-        const Buffer key_sums =
-            plan.shares ? program.scratch("key_sums" + to.suffix, f32, shared.sums()) : Buffer();
+        Buffer key_sums;
+        if (plan.shares) key_sums = program.scratch("key_sums" + to.suffix, f32, shared.sums());
         std::vector<Part> all = {b.Q, b.K, b.V, b.dO, b.L, b.D, sums};
         if (plan.ordered) all.push_back(b.dQ);
         all.insert(all.end(), {b.dK, b.dV});
@@ -126,6 +127,13 @@ void adding_backward(const Attention& a, Order order, KeySums keys, const Caller
               program.zeroed("turns" + to.suffix, i32, {backward_turns(a, plan, shapes, parts)}));
         }
         if (plan.shares) all.push_back(key_sums);
+        if (plan.divides) {
+          const LastWave wave(shapes.kept_key_blocks(a.block_k),
+                              ceil_div(shapes.mean_queries(), a.block_q));
+          all.push_back(
+              program.scratch("key_sums" + to.suffix, f32,
+                              {wave.blocks() * lines_of_block(a), SharedSumsShape::kLine}));
+        }
         stream.launch(
             name, [&](const std::string& of) { return gradients_sm90<Sequences>(a, plan, of); },
             with_offsets(Of::both, all));
@@ -181,12 +189,12 @@ void sm100_backward_of(const Attention& a, Order order, KeySums keys, const Call
       });
 }
 
-// The program of one rank, whose tensors a caller passes.
+// The program of one rank, whose tensors a caller passes. `name`: of it and of its kernels.
 template <typename Sequences>
 Program backward(const Attention& a, bool of_lse, const Caller& caller,
-                 const std::function<void(const Recording<Sequences>&)>& record_all) {
+                 const std::function<void(const Recording<Sequences>&)>& record_all,
+                 const std::string& name) {
   check_attention(a, caller);
-  const std::string name(caller.function);
   Program program(name);
   const typename Sequences::Shapes like(program, a);
   BackwardTensors t;
@@ -210,25 +218,32 @@ Program backward(const Attention& a, bool of_lse, const Caller& caller,
 
 template <typename Sequences>
 Program deterministic_program(const Attention& a, bool of_lse, const Caller& caller) {
-  return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
-    deterministic_backward<Sequences>(a, to);
-  });
+  return backward<Sequences>(
+      a, of_lse, caller,
+      [&](const Recording<Sequences>& to) { deterministic_backward<Sequences>(a, to); },
+      std::string(caller.function));
 }
 
 template <typename Sequences>
 Program adding_program(const Attention& a, bool of_lse, Order order, KeySums keys,
                        const Caller& caller) {
-  return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
-    adding_backward<Sequences>(a, order, keys, caller, to);
-  });
+  return backward<Sequences>(
+      a, of_lse, caller,
+      [&](const Recording<Sequences>& to) {
+        adding_backward<Sequences>(a, order, keys, caller, to);
+      },
+      std::string(caller.function));
 }
 
 template <typename Sequences>
 Program sm100_program(const Attention& a, bool of_lse, Order order, KeySums keys,
                       const Caller& caller) {
-  return backward<Sequences>(a, of_lse, caller, [&](const Recording<Sequences>& to) {
-    sm100_backward_of<Sequences>(a, order, keys, caller, to);
-  });
+  return backward<Sequences>(
+      a, of_lse, caller,
+      [&](const Recording<Sequences>& to) {
+        sm100_backward_of<Sequences>(a, order, keys, caller, to);
+      },
+      std::string(caller.function));
 }
 
 }  // namespace
@@ -249,8 +264,10 @@ Program attention_backward(const Attention& a, bool of_lse, SourceLocation where
 }
 
 Program attention_backward_in_parts(const Attention& a, bool of_lse, SourceLocation where) {
-  return backward<Batch>(a, of_lse, {"attention_backward_in_parts", where},
-                         [&](const Recording<Batch>& to) { backward_in_parts(a, to); });
+  // It is a schedule of attention_backward, whose name users know.
+  return backward<Batch>(
+      a, of_lse, {"attention_backward_in_parts", where},
+      [&](const Recording<Batch>& to) { backward_in_parts(a, to); }, "attention_backward");
 }
 
 Program attention_varlen_backward(const Attention& a, bool of_lse, SourceLocation where) {

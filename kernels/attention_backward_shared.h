@@ -53,6 +53,13 @@ struct SharedSumsShape {
         order(order),
         apart(keys == KeySums::apart) {}
 
+  // The same of some blocks, each divided in parts of its own, in lines of a tensor that has so
+  // many.
+  SharedSumsShape(const KeyTiles& tiles, const Dim& blocks, const Dim& lines, Order order)
+      : SharedSumsShape(tiles, blocks, 1, order, KeySums::in_turn, /*always=*/true) {
+    lines_of_tensor = lines;
+  }
+
   // Lines of f32 in the order of the registers that hold them: of a block of keys those of each
   // tile, dV before dK. Apart, each part has a slice. Else the blocks lie in as many slices as
   // there are parts, so that a kernel knows how many these are.
@@ -74,7 +81,7 @@ struct SharedSumsShape {
   Block place(const Index& block, const Index& tile, bool of_keys, int column, int columns) const {
     const Index first = (block * tiles.tiles + tile) * lines_of_tile();
     return {first + (of_keys ? lines_of_values : 0) + lines_of(column), lines_of(columns),
-            Index(lines())};
+            Index(lines_of_tensor ? *lines_of_tensor : lines())};
   }
   Tile lines_of(const Tile& tile) const {
     if (!tiles.in_fragments) return sum_lines(tile);
@@ -87,11 +94,17 @@ struct SharedSumsShape {
   }
 
   Dim parts, blocks;  // blocks of keys that are divided
+  std::optional<Dim> lines_of_tensor;
   KeyTiles tiles;
   int lines_of_keys, lines_of_values;
   Order order;
   bool apart;
 };
+
+// Lines of sums that a block of keys has.
+inline int lines_of_block(const Attention& a) {
+  return SharedSumsShape(KeyTiles::of(a), 1, 1, Order::any).lines_of_block();
+}
 
 // The sums that kernels before have made, perhaps in another rank, and until when who adds last
 // waits for them: most of the work is over then, under which they come. And whether sums are left
@@ -116,8 +129,11 @@ class SharedSums {
         first_word_(first_word),
         kernels_(std::move(kernels)) {}
 
+  // The number of the block of keys; where each has parts of its own, how many. Then the words are
+  // 0 again behind the last one.
   struct Place {
-    Index block, part;  // the number of the block of keys
+    Index block, part;
+    std::optional<Index> parts = std::nullopt;
   };
   // The `number`-th tile, of dV or dK. `put` takes what is complete, warp by warp: pieces of the
   // columns, each from a column on.
@@ -154,11 +170,14 @@ class SharedSums {
 
   void add_in_turn(const Place& at, const Index& number, bool of_keys, const Tile& tile,
                    const Put& put) const {
-    const Index parts(shape_.parts);
+    const Index parts = at.parts ? *at.parts : Index(shape_.parts);
     const int columns = std::min(shape_.piece(of_keys), columns_of(tile));
     const auto view = [&](const Tensor& tensor, int column) {
-      return tensor(at.block % parts,
-                    shape_.place(at.block / parts, number, of_keys, column, columns), all);
+      const auto lines = [&](const Index& block) {
+        return shape_.place(block, number, of_keys, column, columns);
+      };
+      if (at.parts) return tensor(lines(at.block), all);
+      return tensor(at.block % parts, lines(at.block / parts), all);
     };
     const auto loaded = [&](const Tensor& tensor, int column) {
       return shape_.tile_of(load(view(tensor, column)));
@@ -195,6 +214,7 @@ class SharedSums {
         turn == parts - 1,
         [&] {
           if (kernels_.before) kernels_.await();
+          if (at.parts) set_back(word, turn);
           for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
             Var sum{piece};
             when(turn > 0, [&] { sum = sum + loaded(sums_, column); });
@@ -208,6 +228,14 @@ class SharedSums {
         },
         leave);
   }
+  // By the last one, behind its wait for the others.
+  void set_back(const Index& word, const Index& turn) const {
+    warp_sync();  // no lane looks at the word any more
+    atomic_add(words_(word), 0 - turn, {Semantics::relaxed, Scope::gpu});
+    if (shape_.order != Order::any) return;
+    atomic_add(words_(word + 1), 0 - turn - 1, {Semantics::relaxed, Scope::gpu});
+  }
+
   SharedSumsShape shape_;
   Tensor sums_, words_;
   Dim first_word_;

@@ -15,6 +15,7 @@
 #include "kernels/attention_backward_shared.h"
 #include "kernels/attention_backward_turns.h"
 #include "kernels/attention_backward_unseen.h"
+#include "kernels/attention_backward_wave_parts.h"
 #include "kernels/attention_parameters.h"
 #include "tilewright/hopper.h"
 #include "tilewright/kernels/softmax.h"
@@ -58,6 +59,7 @@ class Backward {
                    ? std::optional(
                          kernel.inout("turns", i32, {backward_turns(a, plan, sequences_, parts())}))
                    : std::nullopt),
+        wave_(WaveParts::of(kernel, a, plan, sequences_)),
         key_sums_(plan.shares ? std::optional(kernel.inout("key_sums", f32, key_sums().sums()))
                               : std::nullopt),
         sums_before_(plan.joins ? std::optional(kernel.inout("sums_before", f32, key_sums().sums()))
@@ -65,7 +67,7 @@ class Backward {
         arrived_(plan.joins ? std::optional(kernel.symmetric("sums_arrived", i32, {kernel.ranks()}))
                             : std::nullopt),
         next_(kernel.workspace("next_block", 1)),
-        blocks_(sequences_.count()),
+        blocks_(wave_ ? wave_->wave().count() : sequences_.count()),
         kv_ring_(kernel, "kv", stages(plan.key_stages),
                  {{a.dtype, a.block_k, shared_columns(a.dim_v)},
                   {a.dtype, a.block_k, shared_columns(a.dim)}}),
@@ -104,6 +106,7 @@ class Backward {
       const Dim first_word = plan.ordered ? sequences_.kept_blocks(a.block_q) : Dim(0);
       shared_.emplace(key_sums(), *key_sums_, *words_, first_word, kernels());
     }
+    if (wave_) shared_.emplace(wave_->shared_sums(kernel));
     roles.push_back(role("math", warpgroups(kGroups), registers(plan.math_registers),
                          [this](const Index& group) { compute_blocks(group); }));
     kernel.roles(roles);
@@ -136,23 +139,30 @@ class Backward {
 
   void load_blocks() {
     hand_out(
-        next_, blocks_, [&](const Index& number) { load_block(sequences_.place(number)); },
+        next_, blocks_,
+        [&](const Index& number) {
+          if (!wave_) return load_block(sequences_.place(number));
+          wave_->wave().for_parts(number, [&](const LastWave::Part& part) {
+            load_block(sequences_.place(part.number), part);
+          });
+        },
         [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
   // follow: those of all heads that share the keys. Without turns and without a mask each block of
   // keys begins at another row, so that not all add to the same one.
-  void load_block(const KeyPlace& at) {
+  void load_block(const KeyPlace& at, const std::optional<LastWave::Part>& part = {}) {
     load_at(
         sequences_, at, a_.block_k,
-        [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols); },
+        [&](const Sequence& sequence, const Block& cols) { load_keys(at, sequence, cols, part); },
         [&] {
           if (plan_.ordered) kv_ring_.produce(no_keys(kNoKeys, at.number));
         });
   }
 
-  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols) {
+  void load_keys(const KeyPlace& at, const Sequence& sequence, const Block& cols,
+                 const std::optional<LastWave::Part>& part) {
     const auto [first, last] = sequence.mask.visible_rows(cols, sequence.queries, a_.block_q);
     const auto [whole_first, whole_last] =
         sequence.mask.full_rows(cols, sequence.queries, a_.block_q);
@@ -160,7 +170,10 @@ class Backward {
     const Index of_head = last - first;
     const Index first_head = at.kv_head * parts.group + parts.number(at.part, 0);
     const auto bring_keys = [&] {
-      kv_ring_.produce(key_numbers(at, parts.count_of(at.part, of_head)), [&](const Slot& kv) {
+      KeyPlace place = at;
+      if (part) place.part = part->word;
+      const Index steps = part ? part->last - part->first : parts.count_of(at.part, of_head);
+      kv_ring_.produce(key_numbers(place, steps), [&](const Slot& kv) {
         tma_load(sequence.rows(V_, cols, at.kv_head, columns(a_.dim_v)), kv[0], kOfKeys);
         tma_load(sequence.rows(K_, cols, at.kv_head, columns(a_.dim)), kv[1], kOfKeys);
       });
@@ -171,7 +184,7 @@ class Backward {
     } else {
       bring_keys();
     }
-    for_rows(parts, at, of_head, [&](const Index& i, const Index& member) {
+    const auto bring_rows = [&](const Index& i, const Index& member) {
       Index row = first + i;
       if (plan_.rotates) {
         const Index blocks = sequence.keys.blocks(a_.block_k);
@@ -179,7 +192,9 @@ class Backward {
       }
       const Index is_cut = select(row >= whole_first && row < whole_last, 0, 1);
       load_rows(at, sequence, row, first_head + member, is_cut);
-    });
+    };
+    if (!part) return for_rows(parts, at, of_head, bring_rows);
+    for (Index i : range(part->first, part->last)) bring_rows(i, 0);
   }
 
   // With each block of rows its number, the first tile of its dQ, and whether a mask cuts it. In
@@ -325,13 +340,12 @@ class Backward {
       if (held) fence_proxy_async();  // V was read, and no step has a fence behind it
       kv_ring_.release(kv);
       await_copies(group);
-      if (!shared_) outputs_->put_values(group, to, before.stage, dv);
+      if (!plan_.shares) outputs_->put_values(group, to, before.stage, dv);
     });
-    if (shared_) {
-      add_shared(group, to, before, dk, dv);
-    } else {
-      outputs_->put_keys(group, to, dk);
-    }
+    const auto put_keys = [&] { outputs_->put_keys(group, to, dk); };
+    const auto add_shared = [&] { this->add_shared(group, to, before, dk, dv); };
+    if (wave_) return when(to.part == 0, put_keys, add_shared);
+    shared_ ? add_shared() : put_keys();
   }
 
   // The last product of dQ, beside which dV leaves. Behind it the next keys may come, and when both
@@ -343,7 +357,9 @@ class Backward {
     if (!plan_.alternates) sum_q = query_gradient(group, kv, before.stage);
     to.read(key_place(kv));
     if (last_) await_copies(group);
-    if (!shared_) outputs_->put_values(group, to, before.stage, dv);
+    const auto put_values = [&] { outputs_->put_values(group, to, before.stage, dv); };
+    if (wave_) when(to.part == 0, put_values);
+    if (!shared_) put_values();
     std::optional<Tile> dq;
     if (sum_q) {
       dq = wait(*sum_q);
@@ -504,12 +520,16 @@ class Backward {
 
   void add_shared(const Index& group, const KeyOutputs& to, const Before& before, const Tile& dk,
                   const Tile& dv) {
-    const Index number =
-        sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k);
+    const auto place = [&]() -> SharedSums::Place {
+      if (wave_) return WaveParts::place_of_sums(to.part);
+      return {sequences_.kept_keys(sequences_.of(to.sequence), to.kv_head, to.block, a_.block_k),
+              to.part};
+    };
+    const SharedSums::Place at = place();
     if (last_) await_copies(group);
-    shared_->add({number, to.part}, group, /*of_keys=*/false, dv,
+    shared_->add(at, group, /*of_keys=*/false, dv,
                  [&](const Tile& sum) { outputs_->put_values(group, to, before.stage, sum); });
-    shared_->add({number, to.part}, group, /*of_keys=*/true, dk,
+    shared_->add(at, group, /*of_keys=*/true, dk,
                  [&](const Tile& sum) { outputs_->put_keys(group, to, sum); });
     // Lanes that have parted and do not meet have what all share in registers of each.
     warp_sync();
@@ -524,7 +544,9 @@ class Backward {
   AttentionScores scores_;
   Keys sequences_;
   Tensor Q_, K_, V_, dO_, L_, D_, sums_;
-  std::optional<Tensor> dQ_, dK_, dV_, words_, key_sums_, sums_before_, arrived_;
+  std::optional<Tensor> dQ_, dK_, dV_, words_;
+  std::optional<WaveParts> wave_;
+  std::optional<Tensor> key_sums_, sums_before_, arrived_;
   Tensor next_;
   Dim blocks_;
   Ring kv_ring_, ring_;
@@ -565,35 +587,5 @@ Kernel gradients_to_one_sm90(const SequenceParallelAttention& o, RingPass pass,
   }
   return kernel;
 }
-
-template <typename Sequences>
-Kernel query_gradient_of_sums(const Attention& a, const BackwardPlan& plan,
-                              const std::string& name) {
-  Kernel kernel(name);
-  const Sequences sequences(kernel, a, Of::queries, a.block_q);
-  const std::vector<Dim> shape = plan.sums(a, sequences.kept_blocks(a.block_q));
-  const Tensor sums = kernel.in("sums", f32, shape);
-  const Tensor dQ = kernel.out("dQ", a.dtype, sequences.of_queries(a.dim));
-  const int tiles = plan.tiles(a), lines = plan.tile_lines(a), width = lines * kLine / kTileRows;
-  const auto at = sequences.block_of_queries(kernel, a.block_q, tiles);
-  const Index tile = sequences.kept_number(at, at.head, at.number, a.block_q) * tiles + at.part;
-  const TensorView own = sums(Block(tile * lines, lines, shape[0]), all);
-  // Of dQ^T a thread loads 16 bytes at a time, as they lie, and stores as many. In between they
-  // pass through shared memory.
-  const RegisterMap as_they_lie{{{4, 1, 1}, {8, 0, 1}}, {{32, 1, 4}}, {{4, 0, 8}}};
-  const RegisterMap by_rows{{{8, 1, 1}, {4, 0, 16}}, {{8, 1, 8}, {4, 0, 1}}, {{4, 0, 4}}};
-  const Tile loaded = plan.transposed ? load(own, as_they_lie) : load(own);
-  const Tile sum = from_fragments(loaded.reshape({kTileRows * width}), width);
-  const Block rows = plan.by_columns ? at.block : at.block.part(at.part, kTileRows);
-  const Index columns = plan.by_columns ? at.part : Index(0);
-  const TensorView to = at.rows(dQ, rows, at.head, Dim(a.dim).block(columns, width));
-  const Tile dq = (sum * AttentionScores(a).product_scale).cast(a.dtype);
-  store(to, plan.transposed ? in_registers(dq.T(), by_rows) : dq);
-  return kernel;
-}
-template Kernel query_gradient_of_sums<Batch>(const Attention&, const BackwardPlan&,
-                                              const std::string&);
-template Kernel query_gradient_of_sums<Packed>(const Attention&, const BackwardPlan&,
-                                               const std::string&);
 
 }  // namespace tilewright::kernels

@@ -40,6 +40,9 @@ struct BackwardPlan {
   // summed is there, and sums stay for those behind.
   bool joins = false, leaves = false;
   bool is_alone() const { return !joins && !leaves; }
+  // Blocks of keys are as long as each other, and each head has its own: those of the last wave are
+  // divided among all multiprocessors, which then add their dK and dV in f32. In no order.
+  bool divides = false;
   // Several heads share keys: parts of them may go through a block of keys for themselves, and then
   // sum dK and dV so.
   bool shares;

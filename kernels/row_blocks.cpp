@@ -12,8 +12,12 @@ Dim RowColumns::declare(Kernel& kernel, const RowBlocks& blocks) {
 }
 
 void RowColumns::each(const std::function<void(const Block& columns)>& body) const {
-  if (blocks_.whole) return body(count_.block(0, blocks_.columns));
+  if (const std::optional<Block> whole = all()) return body(*whole);
   for (Block columns : tilewright::blocks(count_, blocks_.columns)) body(columns);
+}
+
+std::optional<Block> RowColumns::all() const {
+  return blocks_.whole ? std::optional(count_.block(0, blocks_.columns)) : std::nullopt;
 }
 
 Tile RowColumns::sum(const Block& own,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "kernels/caller.h"
@@ -19,6 +20,8 @@ class RowColumns {
   static Dim declare(Kernel& kernel, const RowBlocks& blocks);
 
   void each(const std::function<void(const Block& columns)>& body) const;
+  // All of them, where a run has these.
+  std::optional<Block> all() const;
   // Over each of the rows `own`, of {rows, columns} tiles: {rows, 1}.
   Tile sum(const Block& own, const std::function<Tile(const Block& columns)>& terms) const;
   Tile mean(const Block& own, const std::function<Tile(const Block& columns)>& terms) const;

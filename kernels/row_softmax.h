@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "kernels/row_blocks.h"
@@ -14,7 +15,7 @@ class RowSum {
   RowSum(const Block& own, const RowColumns& columns,
          const std::function<Tile(const Block& columns)>& read)
       : RowSum(sums(own, columns, read)) {}
-  Tile exponentials(const Tile& x) const { return exp2((x - shift) * kLog2e); }
+  Tile exponentials(const Tile& x) const { return exponentials(x, shift); }
   Tile log_sum_exp() const { return shift + log2(sum) * kLn2; }
   Tile shift, sum;  // {rows, 1}
 
@@ -24,13 +25,23 @@ class RowSum {
   // A row that has -inf alone so far is shifted by nothing: -inf - -inf is no number.
   static Tile shift_of(const Tile& maximum) { return where(maximum == kNone, 0, maximum); }
 
-  // In one pass: the sum so far is rescaled where a block has a larger element.
+  static Tile exponentials(const Tile& x, const Tile& shift) { return exp2((x - shift) * kLog2e); }
   static std::pair<Tile, Tile> sums(const Block& own, const RowColumns& columns,
                                     const std::function<Tile(const Block& columns)>& read) {
+    if (const std::optional<Block> all = columns.all()) {
+      const Tile x = read(*all), shift = shift_of(reduce_max(x, 1));
+      return {shift, reduce_sum(exponentials(x, shift), 1)};
+    }
+    return running_sums(own, columns, read);
+  }
+
+  // In one pass: the sum so far is rescaled where a block has a larger element.
+  static std::pair<Tile, Tile> running_sums(const Block& own, const RowColumns& columns,
+                                            const std::function<Tile(const Block& columns)>& read) {
     Var maximum{full({own, 1}, kNone)}, sum{zeros({own, 1})};
     columns.each([&](const Block& some) {
       const Tile x = read(some), next = max(maximum, reduce_max(x, 1)), shift = shift_of(next);
-      sum = sum * exp2((maximum - shift) * kLog2e) + reduce_sum(exp2((x - shift) * kLog2e), 1);
+      sum = sum * exp2((maximum - shift) * kLog2e) + reduce_sum(exponentials(x, shift), 1);
       maximum = next;
     });
     return {shift_of(maximum), sum};

@@ -18,6 +18,15 @@
 namespace tilewright::tools {
 namespace {
 
+// Within a kernel no length at all stands for lengths that are not set. Who writes it means
+// something else.
+std::string problem_of_setting(const std::string& word) {
+  const std::size_t at = word.find('=');
+  if (at == std::string::npos || at + 1 < word.size()) return "";
+  const std::string name = word.substr(0, at);
+  return name + " has no value\n  fix: write " + name + "=VALUE, or leave it out";
+}
+
 // What CLI11 would wrap around, or take for the largest number.
 std::string problem_of_seed(const std::string& word) {
   if (word.rfind('-', 0) == 0) return word + " is negative";
@@ -237,6 +246,7 @@ void CommandLine::settings(CLI::App* app) {
   app->add_option("--set", request_.settings,
                   "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
       ->type_name("NAME=VALUE")
+      ->check(problem_of_setting)
       ->allow_extra_args(false);
 }
 

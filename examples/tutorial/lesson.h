@@ -6,6 +6,7 @@
 
 #include "tilewright/compile.h"
 #include "tilewright/kernel.h"
+#include "tilewright/program.h"
 
 // What the lessons of docs/tutorial share.
 namespace tilewright::tutorial {
@@ -30,6 +31,8 @@ Lesson attention();
 Lesson asynchronous_attention();
 // The last lesson checks itself: whether the gradients are those of the forward pass.
 bool gradient();
+// What it checks. The last three tensors are the gradients.
+Program gradient_program();
 
 // {rows, columns} of `a` times the transpose of `b`.
 inline std::vector<double> product(const HostTensor& a, const HostTensor& b) {

@@ -64,7 +64,8 @@ typedef void (*tilewright_parallel_for)(void* context, int32_t parts,
 /* From the next run on, kernels on the target cpu compute on threads of the host's, through its
  * function and in `threads` parts at most, instead of threads of Tilewright's own. So two pools do
  * not take each other's processors. TILEWRIGHT_THREADS, where it is set, says how many parts. NULL
- * for the function: Tilewright's own again. USAGE for less than 1 thread, or more than 4096. */
+ * for the function: Tilewright's own again. USAGE for less than 1 thread, or more than 4096. The
+ * function throws nothing: an exception of C++ cannot cross this library, and ends the process. */
 TILEWRIGHT_API tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_for,
                                                              void* context, int32_t threads);
 

@@ -16,7 +16,7 @@ class Kernel:
     calls it with the tensors of its own rank."""
 
     def __init__(self, name, target=None, device=0, group=None, library=None, **options):
-        self._handle, self._name = None, name
+        self._handle, self._name, self._tensors = None, name, None
         self._library = library or (group._library if group else binding.load_library())
         self._group = group
         for what, value in (("name", name), ("target", target or "")):
@@ -38,7 +38,7 @@ class Kernel:
     def close(self):
         if self._handle:
             self._library.kernel_destroy(self._handle)
-            self._handle = None
+            self._handle = self._tensors = None
 
     def __del__(self):
         if "_handle" in self.__dict__:
@@ -59,8 +59,12 @@ class Kernel:
     @property
     def tensors(self):
         """Their names, in the order in which a call takes them."""
-        count = self._library.kernel_tensor_count(self._handle)
-        return [self._library.kernel_tensor_name(self._handle, i).decode() for i in range(count)]
+        if self._tensors is None:  # each call asks for them
+            count = self._library.kernel_tensor_count(self._handle)
+            self._tensors = [(self._library.kernel_tensor_name(self._handle, i).decode(),
+                              bool(self._library.kernel_tensor_is_output(self._handle, i)))
+                             for i in range(count)]
+        return [name for name, _ in self._tensors]
 
     def __call__(self, *tensors, stream=None):
         """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
@@ -73,8 +77,8 @@ class Kernel:
                                   "outputs too")
         if self._group is None:  # whose memory may be the host's, for its GPUs
             require_place(self._name, names, tensors, self._is_on_gpu)
-        for i, (name, tensor) in enumerate(zip(names, tensors)):
-            if self._library.kernel_tensor_is_output(self._handle, i):
+        for (name, is_output), tensor in zip(self._tensors, tensors):
+            if is_output:
                 require_writable(self._name, name, tensor)
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))

@@ -115,12 +115,14 @@ def describe(tensor):
     if hasattr(tensor, "__dlpack__"):
         try:
             return _dlpack.describe(tensor)
-        except (TypeError, BufferError) as error:
+        except (TypeError, ValueError, BufferError) as error:
             _refuse(tensor, str(error))
     try:
         view = memoryview(tensor)
         if view.readonly:
             _refuse(tensor, "it is read-only", "pass a bytearray, an array, or a memoryview of one")
+        if not view.c_contiguous:
+            _refuse(tensor, "it is not in row-major order", "pass a copy in that order")
         return _of_buffer(view)
     except (TypeError, KeyError):
         _refuse(tensor, "it says neither where it lies nor what it holds")

@@ -81,8 +81,10 @@ tilewright::TensorRef tensor_of(const tilewright_kernel& kernel, std::size_t ind
   const std::size_t rank = declared.shape.size();
   // Before so many sizes and strides are read.
   if (tensor.rank != static_cast<std::int64_t>(rank) || tensor.shape == nullptr) {
-    fail(fmt::format("tensor {} has rank {} and {} shape, and {} takes rank {}", declared.name,
-                     tensor.rank, tensor.shape == nullptr ? "no" : "a", kernel.entry().name, rank),
+    const std::string has =
+        tensor.shape == nullptr ? "no shape" : fmt::format("rank {}", tensor.rank);
+    fail(fmt::format("tensor {} has {}, and {} takes rank {}", declared.name, has,
+                     kernel.entry().name, rank),
          fmt::format("pass one size for each of its axes: {}", fmt::join(declared.shape, ", ")));
   }
   tilewright::TensorRef result;

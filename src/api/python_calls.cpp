@@ -273,9 +273,7 @@ std::uint64_t place_of(const std::vector<std::int64_t>& words, Length settings) 
       static_cast<std::uint64_t>(settings));
 }
 
-std::shared_ptr<const Remembered> find(const Given& given, PythonObject* settings) {
-  const Length hash = python.hash(settings);
-  if (hash == -1) return nullptr;
+std::shared_ptr<const Remembered> find(const Given& given, PythonObject* settings, Length hash) {
   std::shared_ptr<const Remembered> found;
   {
     const std::lock_guard lock(memory().mutex);
@@ -350,9 +348,10 @@ PythonObject* launch(const Given& given, const Remembered& call, bool wants_lse)
 // call(settings, wants_lse, *tensors): (out, lse), or None for what must go the whole way.
 PythonObject* call(PythonObject*, PythonObject* const* given, Length count) {
   if (count < 3) return none();
+  const Length hash = python.hash(given[0]);  // of a caller's class it may call us
   Given tensors{given + 2, static_cast<std::size_t>(count - 2), own_words()};
-  if (!tensors.describe()) return elsewhere();
-  const std::shared_ptr<const Remembered> found = find(tensors, given[0]);
+  if (hash == -1 || !tensors.describe()) return elsewhere();
+  const std::shared_ptr<const Remembered> found = find(tensors, given[0], hash);
   if (found == nullptr) return elsewhere();
   const Held watched(python.call(framework().is_watched.get(), nullptr));
   if (!watched || python.is_true(watched.get()) != 0) return elsewhere();
@@ -384,10 +383,9 @@ PythonObject* remember(PythonObject*, PythonObject* const* given, Length count) 
   for (Length i = 0; i < tensors; ++i) {
     objects[static_cast<std::size_t>(i)] = python.item(given[1], i);
   }
-  Given described{objects.data(), static_cast<std::size_t>(tensors), own_words()};
-  if (!described.describe()) return elsewhere();
   const Length hash = python.hash(given[0]);
-  if (hash == -1) return elsewhere();
+  Given described{objects.data(), static_cast<std::size_t>(tensors), own_words()};
+  if (hash == -1 || !described.describe()) return elsewhere();
 
   const auto made = std::make_shared<Remembered>();
   made->words = described.words;

@@ -6,6 +6,7 @@
 #include "compiler/claims.h"
 #include "compiler/launch_plan.h"
 #include "simulator/machine/trace_recorder.h"
+#include "support/same_line.h"
 
 namespace tilewright::compiler {
 
@@ -45,8 +46,7 @@ TracedRun trace_run(
 
 Diagnostic diagnostic_of(const simulator::Fault& fault) {
   Diagnostic text(fault.first, fault.message, ErrorKind::result);
-  const bool is_same =
-      fault.second.file == fault.first.file && fault.second.line == fault.first.line;
+  const bool is_same = same_line(fault.first, fault.second);
   if (fault.second.file != nullptr && !is_same) text.note(fault.second, "the other place is");
   if (!fault.missing.empty()) text.fix(fault.missing);
   return text;

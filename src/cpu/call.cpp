@@ -144,6 +144,9 @@ void CallOfStrips::add_store(Element element, const Call::Place& place) {
 
 // A function loads its first operand, and finds the others by itself.
 void CallOfStrips::begin_chain() {
+  constexpr std::size_t kUsual = 6;
+  steps_.reserve(kUsual);
+  places_.reserve(kUsual);
   const bool is_function = last_step_.function != Function::count;
   add_step({.kind = StepKind::load, .element = last_step_.from}, {call_.places[0]});
   if (is_function) {

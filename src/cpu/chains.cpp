@@ -32,7 +32,39 @@ class Linking {
       if (auto* const behind = std::get_if<Apply>(&body[i])) link(*before, *behind);
       auto* const fold = std::get_if<Fold>(&body[i]);
       if (fold && is_linear(body, i - 1)) link(*before, *fold);
+      if (fold && is_exponential(body, i - 1)) link_sum_of_stored(*before, *fold);
     }
+  }
+
+  bool is_of_row(const Apply& apply, std::size_t operand) const {
+    const Source& source = apply.operands[operand];
+    const std::size_t columns = apply.walk.columns;
+    return columns != Walk::kNoAxis &&
+           (!source.is_tile() || program_.tiles[source.tile].strides[columns] == 0);
+  }
+  // An exponential whose sum has a loop as well: of an element, or of that less a number of its
+  // row, or of a multiple of either.
+  bool is_exponential(const Block& body, std::size_t at) const {
+    const auto& last = std::get<Apply>(body[at]);
+    if (last.function != Function::exp && last.function != Function::exp2) return false;
+    const auto before = [&](const Apply& apply) {
+      return apply.takes == Apply::kNone ? nullptr : std::get_if<Apply>(&body[--at]);
+    };
+    const Apply* apply = before(last);
+    if (apply && apply->function == Function::mul && apply->takes != Apply::kNone) {
+      if (apply->is_kept || !is_of_row(*apply, 1 - apply->takes)) return false;
+      apply = before(*apply);
+    } else if (apply && apply->function == Function::mul) {
+      return !apply->is_kept && is_of_row(*apply, 1);
+    }
+    if (apply && apply->function == Function::sub) {
+      if (apply->is_kept || !is_of_row(*apply, 1)) return false;
+      if (apply->takes == Apply::kNone) return true;
+      apply = before(*apply);
+    }
+    return apply == nullptr || (!apply->is_kept && apply->takes == Apply::kNone &&
+                                std::holds_alternative<Convert>(apply->run) &&
+                                element_of(apply->operands[0].tile) == Element::bf16);
   }
 
   // A value that a loop of its own adds (kernels/linear.h): an element of bf16 or f32, or that less
@@ -41,11 +73,7 @@ class Linking {
     const auto& last = std::get<Apply>(body[at]);
     const Apply* first = &last;
     if (last.function == Function::sub) {
-      const Source& less = last.operands[1];
-      const std::size_t columns = last.walk.columns;
-      const bool is_of_row = columns != Walk::kNoAxis &&
-                             (!less.is_tile() || program_.tiles[less.tile].strides[columns] == 0);
-      if (!is_of_row || (last.takes != Apply::kNone && last.takes != 0)) return false;
+      if (!is_of_row(last, 1) || (last.takes != Apply::kNone && last.takes != 0)) return false;
       if (last.takes == Apply::kNone) return true;
       first = &std::get<Apply>(body[at - 1]);
     }
@@ -64,6 +92,13 @@ class Linking {
     }
     behind.takes_from_register = true;
     before.is_kept = false;
+  }
+
+  void link_sum_of_stored(const Apply& before, Fold& behind) {
+    const TileId value = before.result;
+    behind.takes_from_register = !before.stored_to && behind.source == value &&
+                                 behind.factor == cpu::kNone && behind.in_parts &&
+                                 have_same_rows(value, value);
   }
 
   void link(Apply& before, Apply& behind) {

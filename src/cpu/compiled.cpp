@@ -199,6 +199,7 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   launch.program = &program_;
   launch.kernels = &kernels_;
   launch.arguments = &arguments;
+  launch.while_limit = options.while_limit;
   launch.where = kernel_.where;
   launch.grid = bound->grid;
   launch.scalars = bound->scalars;

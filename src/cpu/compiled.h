@@ -22,6 +22,8 @@ namespace tilewright::cpu {
 
 struct RunOptions {
   unsigned threads = 0;  // 0: thread_count()
+  // A while_loop that runs longer is an error rather than a hang, as on the interpreter.
+  std::int64_t while_limit = 100'000'000;
   // Values of the dimensions that no axis of a tensor is alone.
   std::map<std::string, std::int64_t> dims = {};
 };

@@ -12,9 +12,6 @@
 namespace tilewright::cpu {
 namespace {
 
-// A while_loop that runs longer is an error rather than a hang, as on the interpreter.
-constexpr std::int64_t kWhileLimit = 100'000'000;
-
 std::string text_of(const std::vector<std::int64_t>& numbers) { return ir::shape_text(numbers); }
 
 [[noreturn]] void refuse_element(SourceLocation where, const char* operation,
@@ -324,7 +321,7 @@ void Engine::run(const For& operation) {
 
 void Engine::run(const While& operation) {
   for (std::int64_t rounds = 0; whole(operation.condition) != 0; ++rounds) {
-    if (rounds == kWhileLimit) {
+    if (rounds == launch_.while_limit) {
       Diagnostic(operation.where, "the loop has not ended after " + std::to_string(rounds) +
                                       " rounds, the limit of the target cpu")
           .fix("let its condition become false")

@@ -24,6 +24,7 @@ struct Launch {
   Profile* profile = nullptr;      // null: nothing is timed
   // Its tensors do not stay in the caches: what nobody reads in it is stored past them.
   bool stores_far = false;
+  std::int64_t while_limit = 0;
   SourceLocation where;  // of the kernel
 };
 

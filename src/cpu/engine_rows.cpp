@@ -217,6 +217,8 @@ void Engine::run(const Fold& operation) {
 void Engine::run(const Strips& strips) {
   calls_.clear();
   operations_.clear();
+  calls_.reserve(strips.body.size());
+  operations_.reserve(strips.body.size());
   last_recorded_ = nullptr;
   product_of_strips_ = {};
   records_ = true;
@@ -227,7 +229,10 @@ void Engine::run(const Strips& strips) {
   records_ = false;
   bool stores_far = false;
   for (CallOfStrips& each : calls_) stores_far = each.stores_far(kernels_.chain) || stores_far;
-  plan_ahead(calls_, strips.rows, arena_, scratch_);
+  const bool are_several = std::any_of(calls_.begin(), calls_.end(), [&](const auto& each) {
+    return each.shape().rows > strips.rows;
+  });
+  if (are_several) plan_ahead(calls_, strips.rows, arena_, scratch_);
   next_row_ = 0;
   if (product_of_strips_.m > 0 && product_of_strips_.n > 0) {
     if (launch_.profile == nullptr) {

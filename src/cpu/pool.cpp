@@ -190,13 +190,25 @@ unsigned usable_processors() {
   return quota == 0 ? allowed : std::min(allowed, quota);
 }
 
+[[noreturn]] void refuse_host(const std::string& what) {
+  Diagnostic({}, "the host's parallel_for threw " + what)
+      .fix("catch it there: it returns when all of its calls have returned, and throws nothing")
+      .raise();
+}
+
 // Whether others than the caller have taken part.
 bool deal(unsigned threads, Job& job) {
   const HostThreads* const host = host_threads.load(std::memory_order_acquire);
   if (host == nullptr) return Pool::instance().run(threads, job);
-  host->parallel_for(
-      host->context, static_cast<std::int32_t>(threads),
-      [](void* what, std::int32_t) { static_cast<Job*>(what)->run(); }, &job);
+  try {
+    host->parallel_for(
+        host->context, static_cast<std::int32_t>(threads),
+        [](void* what, std::int32_t) { static_cast<Job*>(what)->run(); }, &job);
+  } catch (const std::exception& error) {
+    refuse_host("\"" + std::string(error.what()) + '"');
+  } catch (...) {
+    refuse_host("what is no std::exception");
+  }
   return false;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/tensor_descriptor.h"
+#include "support/same_line.h"
 #include "target/target.h"
 
 namespace tilewright::explanations {
@@ -111,7 +112,7 @@ class Uses {
                      place.beyond, 1, o.where});
   }
   bool is_beside(const TensorUse& use, const Operation& o) const {
-    return use.role == role_ && use.where.file == o.where.file && use.where.line == o.where.line;
+    return use.role == role_ && same_line(use.where, o.where);
   }
 
   void visit(const Operation& o) {

@@ -20,6 +20,9 @@ namespace tilewright::ir {
 
 inline bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
+// Some editors begin a file of UTF-8 with it.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // Characters, words and numbers, with the position that errors point at.
 class Scanner {
  public:
@@ -27,7 +30,7 @@ class Scanner {
   // text's own lines, whatever it says there.
   Scanner(std::string_view text, std::string_view file, int lines_before = 0,
           bool takes_places = true)
-      : text_(text),
+      : text_(text.substr(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0)),
         file_(file.empty() ? nullptr : intern(file)),
         takes_places_(takes_places),
         lines_before_(lines_before) {}

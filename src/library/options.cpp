@@ -156,8 +156,14 @@ std::string checked_setting(const LibraryKernel& kernel, const std::string& name
   std::vector<std::string> known = names_of(kernel.options);
   known.emplace_back(library::kSchedule);
   known.emplace_back("schedule.stages and so on (--schedule)");
+  // Lengths are options of kernels that take packed sequences.
+  const bool is_lengths = name.rfind("lengths", 0) == 0;
   fail(fmt::format("{} has no option '{}'", kernel.name, name),
-       fmt::format("set one of: {}", list_text(known)));
+       fmt::format("{}set one of: {}",
+                   is_lengths ? "take the kernel of packed sequences (\"varlen\" in `tilewright "
+                                "list`), or "
+                              : "",
+                   list_text(known)));
 }
 
 }  // namespace

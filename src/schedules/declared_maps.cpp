@@ -10,6 +10,7 @@
 #include "ir/modes.h"
 #include "language/register_maps.h"
 #include "schedules/chosen.h"
+#include "support/same_line.h"
 #include "target/target.h"
 #include "target/warpgroups.h"
 
@@ -24,8 +25,7 @@ namespace {
 // As the author wrote it: load(view, map) is a load and a conversion of one line.
 const char* called(const ir::Kernel& tile, const Operation& o) {
   const Operation* from = analysis::definitions(tile)[o.operands[0]];
-  const bool loads = from && from->op == ir::Op::load && from->where.file == o.where.file &&
-                     from->where.line == o.where.line;
+  const bool loads = from && from->op == ir::Op::load && same_line(from->where, o.where);
   return loads ? "load" : "in_registers";
 }
 

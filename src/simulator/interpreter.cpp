@@ -1,11 +1,13 @@
 #include "simulator/interpreter.h"
 
 #include <algorithm>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "ir/binding.h"
+#include "ir/overlap.h"
 #include "simulator/tile_evaluator.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
@@ -28,6 +30,43 @@ ir::Binding bind_arguments(const ir::Kernel& kernel, const Arguments& arguments,
   return binding;
 }
 
+// The launch as if inputs that are outputs too lay elsewhere: they are read as they were before it,
+// whatever blocks have stored meanwhile.
+class KeptInputs {
+ public:
+  KeptInputs(const ir::Kernel& kernel, const Arguments& given) : arguments_(given) {
+    std::vector<ir::Parameter::Kind> kinds;
+    for (const ir::Parameter& parameter : kernel.parameters) {
+      if (parameter.is_tensor()) kinds.push_back(parameter.kind);
+    }
+    using Kind = ir::Parameter::Kind;
+    for (std::size_t input = 0; input < kinds.size(); ++input) {
+      for (std::size_t output = 0; kinds[input] == Kind::in && output < kinds.size(); ++output) {
+        const bool is_stored = kinds[output] == Kind::out || kinds[output] == Kind::inout;
+        if (!is_stored || !ir::share_elements(given.tensors[input], given.tensors[output])) {
+          continue;
+        }
+        keep(arguments_.tensors[input]);
+        break;
+      }
+    }
+  }
+  const Arguments& arguments() const { return arguments_; }
+
+ private:
+  void keep(TensorArgument& tensor) {
+    std::int64_t elements = 1;
+    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+      elements += (tensor.shape[axis] - 1) * tensor.strides[axis];
+    }
+    auto& kept = kept_.emplace_back(tensor.data, tensor.data + elements * tensor.element_bytes());
+    tensor.data = kept.data();
+  }
+
+  Arguments arguments_;
+  std::list<std::vector<std::byte>> kept_;
+};
+
 // Of several errors that of the first block is raised.
 template <typename Real>
 void run_blocks(const TileLaunch& launch, const std::vector<std::int64_t>& grid, std::int64_t count,
@@ -48,7 +87,7 @@ void run_blocks(const TileLaunch& launch, const std::vector<std::int64_t>& grid,
 
 }  // namespace
 
-void interpret(const ir::Kernel& kernel, const Arguments& arguments,
+void interpret(const ir::Kernel& kernel, const Arguments& given,
                const InterpreterOptions& options) {
   if (kernel.form != ir::Form::tile) {
     Diagnostic(kernel.where,
@@ -57,13 +96,15 @@ void interpret(const ir::Kernel& kernel, const Arguments& arguments,
                ErrorKind::internal)
         .raise();
   }
-  for (const TensorArgument& tensor : arguments.tensors) {
+  for (const TensorArgument& tensor : given.tensors) {
     if (!tensor.is_double || options.float64) continue;
     Diagnostic(kernel.where, "tensor " + tensor.name + " holds doubles, which float64 alone takes",
                ErrorKind::internal)
         .raise();
   }
-  const ir::Binding binding = bind_arguments(kernel, arguments, options.dims);
+  const ir::Binding binding = bind_arguments(kernel, given, options.dims);
+  const KeptInputs kept(kernel, given);
+  const Arguments& arguments = kept.arguments();
   // Additions come in the order of the blocks.
   bool adds = false;
   ir::for_each(kernel.body, [&](const ir::Operation& o) { adds |= o.op == ir::Op::red_tile; });

@@ -259,8 +259,7 @@ TEST_F(CFiles, SaysWhatIsWrong) {
   const Given &X = right[0], &Y = right[1];
   expect(X, Y, "");
   expect({bf16, {40, 50}, {}, 4096}, Y, "X is bf16, and the kernel takes f32");
-  expect({f32, {40}, {}, 4096}, Y,
-         "X has rank 1 and a shape, and the kernel takes {rows, columns}");
+  expect({f32, {40}, {}, 4096}, Y, "X has rank 1, and the kernel takes {rows, columns}");
   expect({f32, {44, 50}, {}, 4096}, {f32, {45, 50}, {}, 1 << 20},
          "rows is 44, and a multiple of 8 is taken");
   expect(X, {f32, {40, 50}, {}, 1 << 20}, "axis 0 of Y has 40 elements, and (rows + 1) is 41");

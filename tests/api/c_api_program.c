@@ -73,7 +73,7 @@ static void multiplies(void) {
   tensors[1].dtype = "f32";
   tensors[1].shape = NULL;
   expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
-               "tensor B has rank 2 and no shape");
+               "tensor B has no shape, and gemm takes rank 2");
   tensors[1].shape = shape_c;
   expect_error(tilewright_kernel_run(kernel, tensors, 3, NULL), TILEWRIGHT_ERROR_USAGE,
                "error: gemm: the dim k is 3 by axis 1 of A, but 2 by axis 1 of B\n  fix: tensors");

@@ -68,7 +68,7 @@ named_sync %10 {first = 1, threads = 160}
 %39: i32 = add %38, %35
 tcgen05_fence_after
 tcgen05_st %7, %39, %32 {count = 32, register = 0}
-tcgen05_st %7, %39, %43 {count = 16, register = 0, row_bytes = 16}
+tcgen05_st %7, %39, %43 {count = 8, register = 8, row_bytes = 16}
 tcgen05_wait_st
 tcgen05_fence_before
 named_sync %10 {first = 2, threads = 160}

@@ -1,8 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <utility>
 #include <vector>
 
+#include "common/error_text.h"
 #include "compiler/cpu_kernel.h"
 #include "tilewright/host_tensor.h"
 #include "tilewright/kernel.h"
@@ -77,6 +79,48 @@ TEST(CpuOrderTest, BlocksOfOneLengthKeepTheirOrder) {
                                        &order);
   EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(found, (std::vector<float>{64, 64, 64, 64}));
+}
+
+// A number that a loop changes is not what it was before the loop.
+TEST(CpuOrderTest, LengthsThatALoopComputesAreNotKnown) {
+  std::vector<std::int64_t> order;
+  const std::vector<float> found =
+      run(sums([](const Index& row, const Dim& columns, const Tensor&) {
+            Cell<Index> length{row};
+            for ([[maybe_unused]] const Index i : range(ceil_div(columns, 16))) {
+              length = 4 - Index(length);
+            }
+            return Index(length);
+          }),
+          &order);
+  EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(found, (std::vector<float>{0, 16, 32, 48}));
+}
+
+// A loop whose condition stays true.
+TEST(CpuOrderTest, WhileLoopsEnd) {
+  const auto counts_to = [](std::int64_t end) {
+    Kernel kernel("counts");
+    const Tensor X = kernel.in("X", f32, {16}), Y = kernel.out("Y", f32, {16});
+    kernel.grid(1);
+    Cell<Index> i{Index(0)};
+    Cell<Condition> goes_on{Index(i) < end};
+    repeat_while(goes_on, [&] {
+      i = Index(i) + 1;
+      goes_on = Index(i) < end;
+    });
+    store(Y(all), load(X(all)) + Tile({16}, Index(i)).cast(f32));
+    const auto compiled = compile_for_cpu(kernel.finish());
+    HostTensor x = HostTensor::zeros(f32, {16}), y = HostTensor::poisoned(f32, {16});
+    Arguments arguments;
+    arguments.tensors = {{"X", f32, {16}, {1}, x.data()}, {"Y", f32, {16}, {1}, y.data()}};
+    compiled->run(arguments, {.while_limit = 1000});
+    return y.at({15});
+  };
+  EXPECT_EQ(counts_to(1000), 1000);
+  EXPECT_THAT(test::usage_error_of([&] { counts_to(1001); }),
+              testing::AllOf(testing::HasSubstr("the loop has not ended after 1000 rounds"),
+                             testing::HasSubstr("cpu_order_test.cpp")));
 }
 
 // Each waits for those before it.

@@ -249,6 +249,58 @@ TEST(CpuKernelsChain, LinearRowsAreWhatTheFunctionsGive) {
   }
 }
 
+// exp((x - less) * factor), which is stored, and its sums: of more rows than a vector has elements.
+TEST(CpuKernelsChain, ExponentialsAndTheirSumsAreWhatTheFunctionsGive) {
+  constexpr std::int64_t kSums = 18;
+  constexpr int kWide = static_cast<int>(Element::f32), kBf16 = static_cast<int>(Element::bf16);
+  for (const Kernels* const set : sets_here()) {
+    for (const std::int64_t columns : {256 + 128 + 16 + 5, 64, 7}) {
+      const Shape shape{kSums, columns};
+      TestTile<float> x(kSums, columns), less(kSums, columns), factor(kSums, columns);
+      std::mt19937 random(5);
+      const auto next = [&] { return std::normal_distribution<float>(1.0f)(random); };
+      for (TestTile<float>* const tile : {&x, &less, &factor}) tile->fill(next);
+      x.at(1, 2) = std::numeric_limits<float>::quiet_NaN();
+      x.at(2, 3) = -std::numeric_limits<float>::infinity();
+      x.at(3, 4) = 300;
+      TestTile<std::uint16_t> narrow(kSums, columns);
+      set->convert[kWide][kBf16](shape, x.operand(), narrow.result());
+      for (int variant = 0; variant < 16; ++variant) {
+        const bool is_narrow = (variant & 1) != 0, subtracts = (variant & 2) != 0,
+                   scales = (variant & 4) != 0;
+        TestTile<float> value(kSums, columns), made(kSums, columns), sums(1, 32), wanted(1, 32);
+        if (is_narrow) {
+          set->convert[kBf16][kWide](shape, narrow.operand(), value.result());
+        } else {
+          for (std::int64_t i = 0; i < kSums; ++i) std::memcpy(value.row(i), x.row(i), 4 * columns);
+        }
+        std::vector<Step> steps = {is_narrow ? load(narrow.operand(), Element::bf16)
+                                             : load(x.operand())};
+        const auto add = [&](Function function, Operand second) {
+          const Operand alone[] = {value.operand(), second}, operands[3] = {{}, second};
+          set->elementwise[static_cast<int>(function)][static_cast<int>(Lane::f32)](shape, alone,
+                                                                                    value.result());
+          steps.push_back(step(function, 0, operands));
+        };
+        if (subtracts) add(Function::sub, less.column());
+        if (scales) add(Function::mul, factor.column());
+        add((variant & 8) != 0 ? Function::exp : Function::exp2, {});
+        steps.push_back(store(made.result()));
+        steps.push_back({.kind = StepKind::sum, .operands = {sums.row(0)}, .row_strides = {4}});
+        set->chain(shape, steps.data(), static_cast<int>(steps.size()));
+        set->sum_along_row_in_parts(shape, value.operand(), wanted.row(0));
+        const std::string what = std::string(set->name) + ", " + std::to_string(columns) +
+                                 " columns, variant " + std::to_string(variant);
+        EXPECT_EQ(std::memcmp(sums.row(0), wanted.row(0), kSums * sizeof(float)), 0) << what;
+        for (std::int64_t i = 0; i < kSums; ++i) {
+          EXPECT_EQ(std::memcmp(made.row(i), value.row(i), 4 * columns), 0) << what << " row " << i;
+        }
+        EXPECT_TRUE(made.is_closed() && sums.is_closed()) << what;
+      }
+    }
+  }
+}
+
 // Whole lines and what is behind them, in a loop of its own and from step to step.
 template <typename T>
 void expect_far_as_near(Element element) {

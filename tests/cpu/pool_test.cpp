@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/error_text.h"
 #include "tilewright/error.h"
 
 namespace tilewright::cpu {
@@ -197,6 +198,21 @@ TEST(PoolTest, AHostThatCountsWrong) {
                     nullptr, 4});
   EXPECT_EQ(sum_of(4, 100), 5050);
   use_host_threads({});
+}
+
+TEST(PoolTest, AHostThatThrows) {
+  const auto sum = [] { sum_of(4, 100); };
+  use_host_threads({[](void*, std::int32_t, HostThreads::Call call, void* work) {
+                      call(work, 0);
+                      throw std::runtime_error("no threads left");
+                    },
+                    nullptr, 4});
+  EXPECT_THAT(test::usage_error_of(sum),
+              testing::HasSubstr("the host's parallel_for threw \"no threads left\""));
+  use_host_threads({[](void*, std::int32_t, HostThreads::Call, void*) { throw 7; }, nullptr, 4});
+  EXPECT_THAT(test::usage_error_of(sum), testing::HasSubstr("threw what is no std::exception"));
+  use_host_threads({});
+  EXPECT_EQ(sum_of(4, 100), 5050);
 }
 
 // All at once: no more than were asked for have a number, hence a place of their own.

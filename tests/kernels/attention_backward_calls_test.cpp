@@ -241,6 +241,13 @@ TEST_P(SimulatedParts, FillTheLastWave) {
 }
 INSTANTIATE_TEST_SUITE_P(Dims, SimulatedParts, testing::Values("128"));
 
+// The third block of keys is the last wave of two multiprocessors.
+TEST_P(SimulatedParts, OfTheLastWaveOfOwnHeads) {
+  simulate(
+      {"batch=1", "queries=1400", "keys=100", "heads=3", "kv_heads=3"}, 2, false,
+      [](const library::ProgramTensors&, const library::ProgramTensors&) {}, 2, "atomic");
+}
+
 // A window is short beside the keys: what a span of a group's blocks of keys has summed is
 // converted by the next span, while other blocks of the same heads still add. The first span has
 // fewer.

@@ -107,6 +107,13 @@ std::vector<GradientCall> long_calls() {
       }
     }
   }
+  // Of 144 blocks of keys the last wave of 132 multiprocessors is divided.
+  for (const char* dim : {"64", "96", "128"}) {
+    calls.push_back({std::string("atomic_") + dim + "_last_wave",
+                     "attention_backward",
+                     {"schedule=atomic", std::string("dim=") + dim, "batch=1", "queries=2100",
+                      "keys=1100", "heads=16", "kv_heads=16"}});
+  }
   for (const char* schedule : {"ordered", "atomic"}) {
     for (const char* dim : {"192", "256"}) {
       calls.push_back(
@@ -152,6 +159,17 @@ INSTANTIATE_TEST_SUITE_P(
         GradientCall{"Divided",
                      "attention_backward",
                      {"batch=1", "queries=300", "keys=1100", "heads=8", "kv_heads=4", "dim=192",
+                      "dim_v=128", "causal=true"}},
+        GradientCall{"OwnKeys",
+                     "attention_backward",
+                     {"batch=1", "queries=700", "keys=1100", "heads=16", "kv_heads=16", "dim=128"}},
+        GradientCall{"WideCausal",
+                     "attention_backward",
+                     {"batch=1", "queries=1100", "keys=1100", "heads=8", "kv_heads=8", "dim=256",
+                      "causal=true"}},
+        GradientCall{"DividedCausal",
+                     "attention_backward",
+                     {"batch=1", "queries=1100", "keys=1100", "heads=8", "kv_heads=8", "dim=192",
                       "dim_v=128", "causal=true"}},
         // Heads that go through the rows of a window together.
         GradientCall{"Window",

@@ -169,6 +169,12 @@ TEST(LaunchesOnCpu, AnInputThatOtherBlocksStoreTo) {
   product.run({ref(small), ref(other), ref(wanted)});
   product.run({ref(small), ref(other), ref(small)});
   EXPECT_EQ(small, wanted);
+  // The interpreter reads inputs as they were.
+  const Executable meaning = compile(kernel, "interpreter");
+  HostTensor changed = a;
+  meaning.run({ref(a), ref(b), ref(c)});
+  meaning.run({ref(changed), ref(b), ref(changed)});
+  EXPECT_EQ(changed, c);
 }
 
 // A loop over the block's own row is the block's.

@@ -285,6 +285,26 @@ TEST(TilesOnCpu, ProductsOfElementsThatAreSummedAndStored) {
                {counted({16, 48}), counted({16, 48}, 3), untouched({16}), untouched({16, 48})});
 }
 
+// Exponentials are summed while they are stored, but not their products with others.
+TEST(TilesOnCpu, ExponentialsThatAreSummedAndStored) {
+  HostTensor x = untouched({48, 160});
+  for (std::int64_t i = 0; i < x.elements(); ++i) x.set_flat(i, static_cast<double>(i * 7 % 5 - 2));
+  for (int kind = 0; kind < 4; ++kind) {
+    Kernel kernel("exponentials");
+    const Tensor X = kernel.in("X", f32, {48, 160}), W = kernel.in("W", f32, {48, 160});
+    const Tensor S = kernel.out("S", f32, {48}), E = kernel.out("E", f32, {48, 160});
+    kernel.grid(1);
+    const Tile given = load(X(all, all)), weights = load(W(all, all));
+    const Tile each = kind == 1 ? (given - reduce_max(given, 1)) * 2 : given - reduce_max(given, 1);
+    const Tile powers = exp2(each);
+    const Tile summed = kind == 2 ? powers * weights : kind == 3 ? powers * powers : powers;
+    const Tile sum = reduce_sum(summed, 1);
+    store(S(all), sum.reshape({48}));
+    store(E(all, all), powers + sum);
+    expect_alike(kernel, {x, counted({48, 160}, 3), untouched({48}), untouched({48, 160})});
+  }
+}
+
 // Rows that are scaled, and stored as what they are loaded as, are one loop. These are not.
 TEST(TilesOnCpu, ScaledRowsOfAnotherType) {
   for (const auto& [from, to] : {std::pair(f32, bf16), std::pair(bf16, f32), std::pair(f32, f16)}) {

@@ -342,6 +342,9 @@ TEST(GemmSm100Test, MisuseOfTensorMemoryIsAnErrorAtItsLine) {
   EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
                                    const SharedTile&) { all.half(2); }),
               HasSubstr("half: 2 of columns of 128 rows"));
+  EXPECT_THAT(error_in_role(64, [](const TensorColumns& all, const SharedTile&,
+                                   const SharedTile&) { all.half(0).half(0); }),
+              HasSubstr("half: 0 of columns of 64 rows"));
 }
 
 // Products of one line on columns beside each other, none of which waits for another one.

@@ -82,6 +82,8 @@ TEST(PtxTensorMemory, WhatIsNotThereIsFound) {
   const auto ended = [&](int columns) { return fmt::format(fmt::runtime(ends), columns); };
   EXPECT_EQ(run_of(allocated(64) + ended(64)).fault(), "");
   EXPECT_EQ(run_of(allocated(64) + ended(32)).fault(), "tensor_memory");
+  EXPECT_EQ(run_of(allocated(64) + "add.u32 %r3, %r3, 0x10000;\n" + ended(64)).fault(),
+            "tensor_memory");
   EXPECT_EQ(run_of(allocated(32) + access("ld", "32x32b.x1", 1, "%r3")).fault(), "uninitialised");
   const std::string behind = "add.u32 %r5, %r3, 24;\n";
   EXPECT_EQ(run_of(allocated(32) + behind + access("st", "32x32b.x8", 8, "%r5")).fault(), "");

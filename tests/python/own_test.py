@@ -78,10 +78,12 @@ class Own(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "squares.tw"
             file.write_text(pathlib.Path(self.kernel.__fspath__()).read_text())
-            self.assertEqual(read(tilewright.load(file)(x, factor=2)[0]),
-                             read(self.kernel(x, factor=2)[0]))
+            wanted = read(self.kernel(x, factor=2)[0])
             text = file.read_text()
-            file.write_text(text.replace("reduce", "reduse", 1))
+            for mark in ("", "\ufeff"):  # as some editors begin a file
+                file.write_text(mark + text, encoding="utf-8")
+                self.assertEqual(read(tilewright.load(file)(x, factor=2)[0]), wanted)
+            file.write_text("\ufeff" + text.replace("reduce", "reduse", 1), encoding="utf-8")
             with self.assertRaises(tilewright.TilewrightError) as raised:
                 tilewright.load(file)
             self.assertEqual(raised.exception.file, str(file))
@@ -181,6 +183,16 @@ class Tensors(unittest.TestCase):
                          (4160, "f32", (2, 3), None))
         with self.assertRaises(tilewright.TilewrightError):
             tensor.describe(Described(4096, (2, 3), lanes=4))
+
+    def test_what_no_kernel_can_read(self):
+        class NoCapsule:
+            def __dlpack__(self):
+                return 7
+
+        for what, said in ((memoryview(bytearray(8))[::2], "not in row-major order"),
+                           (NoCapsule(), "invalid PyCapsule"), (b"1234", "read-only")):
+            with self.assertRaisesRegex(tilewright.TilewrightError, said):
+                tensor.describe(what)
 
     def test_strides_are_whole_elements_and_those_of_one_say_nothing(self):
         class Array:

@@ -6,6 +6,7 @@ import sys
 import threading
 import types
 import unittest
+import weakref
 from unittest import mock
 
 import torch
@@ -136,6 +137,64 @@ class Direct(Ways):
             ours, direct = self.runs(*given)
             self.assertEqual(direct, 0)
             self.assertTrue(torch.equal(ours, wanted), how)
+
+    def test_a_setting_whose_hash_calls(self):
+        q, k, v = operands()
+        others = [tensor[:, :5] for tensor in (q, k, v)]
+        wanted = attention(q, k, v, scale=0.5)
+
+        class Scale(float):
+            def __hash__(self):
+                attention(*others, scale=0.5)
+                return super().__hash__()
+
+        for _ in range(2):
+            self.assertTrue(torch.equal(attention(q, k, v, scale=Scale(0.5)), wanted))
+
+    def test_threads_call_at_once(self):
+        q, k, v = operands()
+        kinds = [(q[:, :rows], k, v) for rows in range(1, 7)]
+        wanted = [attention(*kind, causal=True) for kind in kinds]
+        wrong = []
+
+        def work(first):
+            for turn in range(120):
+                number = (first + turn) % len(kinds)
+                if not torch.equal(attention(*kinds[number], causal=True), wanted[number]):
+                    wrong.append(number)
+                if turn % 7 == first:
+                    _direct.forget()
+
+        threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_calls_keep_nothing(self):
+        given = operands()
+        others = [*given, _direct.call, torch.empty_like, torch.is_grad_enabled]
+        stopped = [tensor.clone() for tensor in given]
+        for tensor in stopped:
+            tensor.untyped_storage().resize_(0)
+
+        def calls(count):
+            for _ in range(count):
+                attention(*given)
+                attention(*given, return_lse=True)
+                for wrong in (stopped, (given[0], 1, given[2]), (given[0].to("meta"), *given[1:])):
+                    with self.assertRaises(RuntimeError):
+                        attention(*wrong)
+
+        calls(3)
+        before = [sys.getrefcount(each) for each in others]
+        calls(100)
+        self.assertEqual([sys.getrefcount(each) for each in others], before)
+        tensors = [weakref.ref(tensor) for tensor in given]
+        given.clear()
+        others.clear()
+        self.assertEqual([tensor() for tensor in tensors], [None] * 3)
 
     def test_few_calls_are_remembered(self):
         q, k, v = operands()
@@ -376,7 +435,7 @@ class DirectInC(Direct):
         wrong = []
 
         def work(number):
-            for turn in range(60):
+            for turn in range(120):
                 keys = (number + turn) % 8
                 if not torch.equal(attention(q, k[:, :keys + 1], v[:, :keys + 1]), wanted[keys]):
                     wrong.append(keys)

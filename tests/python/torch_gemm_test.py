@@ -150,14 +150,14 @@ class Gemm(unittest.TestCase):
         a, b = normal(4, 8), normal(8, 3)
         for call, *parts in (
                 (lambda: gemm(a, b.t()), "k of b is 3", "8"),
-                (lambda: gemm(a, b[0]), "b has 1 axes", "{k, n}"),
+                (lambda: gemm(a, b[0]), "b has 1 axis", "{k, n}"),
                 (lambda: gemm(a.double(), b), "a has elements of torch.float64"),
                 (lambda: gemm(a, b.half()), "b has elements of torch.float16", "torch.float32"),
                 (lambda: gemm(a, 2), "b is of type int"),
                 (lambda: gemm(a, b, activation="elu"), "activation is 'elu'", "gelu_tanh"),
-                (lambda: gemm(a, b, bias=normal(4)), "length of bias is 4", "3"),
+                (lambda: gemm(a, b, bias=normal(4)), "the n of bias is 4, and that of b is 3"),
                 (lambda: gemm(a, b, residual=normal(4, 4)), "n of residual is 4", "3"),
-                (lambda: linear(a, b[0]), "weight has 1 axes"),
+                (lambda: linear(a, b[0]), "weight has 1 axis"),
                 (lambda: gemm(a, b, target="tpu"), "tpu")):
             with self.subTest(parts[0]):
                 require_refusal(self, call, *parts)

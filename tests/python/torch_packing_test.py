@@ -112,7 +112,7 @@ class Packing(unittest.TestCase):
         for call, *parts in (
                 (lambda: unpad(x, MASK[:, :4]), "mask is {4, 4}", "{4, 5}"),
                 (lambda: unpad(x, MASK, total=8), "total is 8", "9 tokens"),
-                (lambda: unpad(x[0, 0], MASK), "x has 1 axes"),
+                (lambda: unpad(x[0, 0], MASK), "x has 1 axis"),
                 (lambda: pad(x[0], TOKENS, 4, 5), "places is {9}", "5 rows"),
                 (lambda: cu_seqlens(torch.rand(3)), "lengths is {3} of torch.float32"),
                 (lambda: unpad_input(x, MASK[:, 1:]), "attention_mask is {4, 4}")):

@@ -157,6 +157,81 @@ def exchanges(group):
             require(f"its gradient of {name} with {kv_heads} heads", d, mine(of_whole), times=2)
 
 
+def own_heads(tensor, group):
+    """Of the last axes, heads and dim."""
+    heads = tensor.shape[-2]
+    count = max(heads // group.size, 1)
+    first = group.rank * heads // group.size
+    return tensor[..., first:first + count, :]
+
+
+def exchanges_packed(group):
+    """Each rank has parts of three sequences, and rows of none behind them."""
+    size, tokens = group.size, 7
+    ends = [[0, 2 + rank % 2, 2 + rank % 2, 6 - rank % 3] for rank in range(size)]
+    parts = torch.tensor(ends, dtype=torch.int32, device=DEVICE)
+    full = torch.tensor([[0, 2, 4, tokens]] * size, dtype=torch.int32, device=DEVICE)
+    for kv_heads in (2 * size, 1):
+        inputs = whole((size, tokens, 2 * size, 16), *[(size, tokens, kv_heads, 16)] * 2)
+        rows = [(rank, row) for b in range(3) for rank in range(size)
+                for row in range(ends[rank][b], ends[rank][b + 1])]
+        wanted, seeds = [], []
+        for number, tensor in enumerate(inputs):
+            of_rows = [tensor[rank, row] for rank, row in rows]
+            of_none = [torch.zeros_like(of_rows[0])] * (size * tokens - len(rows))
+            wanted.append(torch.stack(of_rows + of_none))
+            heads = max(wanted[-1].shape[-2], size)
+            seeds.append(whole((size * tokens, heads, 16), seed=5 + number)[0])
+        each = [seed.unflatten(-2, (right.shape[-2], -1)).sum(-2)  # of ranks with the same head
+                for right, seed in zip(wanted, seeds)]
+        exact = torch.autograd.grad(wanted, inputs, each)
+
+        own = given(*(tensor[group.rank] for tensor in inputs))
+        filled = ranks_of.all_to_all(*own, cu_seqlens=full, group=group)[0].detach()
+        assert torch.equal(ranks_of.all_to_all_back(filled, cu_seqlens=full, group=group), own[0])
+        got = ranks_of.all_to_all(*own, cu_seqlens=parts, group=group)
+        for name, mine, right in zip("qkv", got, wanted):
+            require(f"{name} of {kv_heads} heads", mine, own_heads(right, group))
+        d_all = [own_heads(seed, group).to(mine) for seed, mine in zip(seeds, got)]
+        for name, d, right in zip("qkv", torch.autograd.grad(got, own, d_all), exact):
+            require(f"gradient of {name}", d, right[group.rank])
+        back = ranks_of.all_to_all_back(got[0].detach(), cu_seqlens=parts, group=group)
+        inside = torch.arange(tokens, device=DEVICE) < ends[group.rank][-1]
+        assert torch.equal(back, own[0].where(inside[:, None, None], 0))
+        through, = given(got[0].detach())
+        d_back, = torch.autograd.grad(
+            ranks_of.all_to_all_back(through, cu_seqlens=parts, group=group), through, own[0])
+        assert torch.equal(d_back, got[0])
+
+
+def projects(group):
+    size, dim, width = group.size, 16, 24
+    for kv_heads, packed in ((2 * size, False), (1, False), (size, True)):
+        heads, rows = 2 * size, (2 * size + 2 * kv_heads) * dim
+        shape = (size * 4, width) if packed else (2, size * 4, width)
+        x, weight, bias = whole(shape, (rows, width), (rows,))
+        y = (x @ weight.t() + bias).unflatten(-1, (-1, dim))
+        wanted = y.split([heads, kv_heads, kv_heads], -2)
+        seeds = whole(*((*shape[:-1], max(right.shape[-2], size), dim) for right in wanted),
+                      seed=5)
+        each = [seed.unflatten(-2, (right.shape[-2], -1)).sum(-2)
+                for right, seed in zip(wanted, seeds)]
+        exact = torch.autograd.grad(wanted, (x, weight, bias), each)
+        axis, options = len(shape) - 2, {}
+        if packed:  # one sequence, of which each rank has as much
+            options["cu_seqlens"] = torch.tensor([[0, 4]] * size, dtype=torch.int32, device=DEVICE)
+        own = given(shard(x, axis, size)[group.rank], weight, bias)
+        got = ranks_of.projection_all_to_all(*own[:2], bias=own[2], heads=heads, kv_heads=kv_heads,
+                                             group=group, **options)
+        for name, mine, right in zip("qkv", got, wanted):
+            require(f"{name} of {kv_heads} heads", mine, own_heads(right, group), times=2)
+        d_all = [own_heads(seed, group).to(mine) for seed, mine in zip(seeds, got)]
+        d_x, *others = torch.autograd.grad(got, own, d_all)
+        require("gradient of x", d_x, shard(exact[0], axis, size)[group.rank], times=2)
+        for name, mine, right in zip(("weight", "bias"), others, exact[1:]):
+            require(f"gradient of {name}", ranks_of.all_reduce(mine, group=group), right, times=2)
+
+
 def attends(group):
     size = group.size
     for options, shards, sunk in (
@@ -252,6 +327,8 @@ def compiled(group):
         o = o + ranks_of.sequence_parallel_attention(q[0], q[0], q[0], group=group, ring=True,
                                                      cu_seqlens=offsets)
         q, k, v = ranks_of.all_to_all(o, o, o, group=group)
+        q = q + ranks_of.projection_all_to_all(o.flatten(2), up.repeat(2, 2), heads=2, kv_heads=1,
+                                               group=group)[0]
         o = ranks_of.all_to_all_back(q + k * v, group=group)
         y = ranks_of.gemm_reduce_scatter(o.reshape(x.shape[0] * size, 32), down.t(), group=group)
         y = ranks_of.all_gather(ranks_of.reduce_scatter(ranks_of.all_gather(y, group=group),
@@ -283,7 +360,8 @@ def operators(group):
     dense, packed = (q, k, v, None, None, None), (q[0], k[0], v[0], None, *offsets)
     cases = {"all_gather": (x,), "reduce_scatter": (x,), "all_reduce": (x,), "broadcast": (x, 0),
              "gemm_reduce_scatter": (x, b, bias, scale), "all_gather_gemm": (x, b),
-             "all_to_all": (q, k, v), "all_to_all_back": (q,),
+             "all_to_all": (q, k, v, None, None), "all_to_all_back": (q, None),
+             "projection_all_to_all": (normal(2, 4, 6), normal(8, 6), normal(8), None, 2, 1),
              "sequence_parallel_attention": (*dense, *masked)}
     cases = list(cases.items()) + [("sequence_parallel_attention", (*packed, *masked))]
     for passed in (dense, packed):
@@ -330,6 +408,18 @@ def refusals(group):
     refused(lambda: ranks_of.sequence_parallel_attention(*packed, group=group), "q")
     refused(lambda: ranks_of.sequence_parallel_attention(*[normal(1, 2, 2, 4)] * 3, group=group,
                                                          ring="yes"), "ring is 'yes'")
+    parts = torch.tensor([[0, 4], [0, 4 + group.rank]], dtype=torch.int32)
+    refused(lambda: ranks_of.all_to_all(*packed, group=group, cu_seqlens=parts),
+            "rank 1 passes cu_seqlens [[0, 4], [0, 5]] and", "the same in all ranks")
+    refused(lambda: ranks_of.all_to_all_back(packed[0], group=group, cu_seqlens=parts[:1]),
+            "shape (1, 2)", "{2, sequences + 1}")
+    parts[:] = torch.tensor([[0, 4], [0, 9]])
+    project = ranks_of.projection_all_to_all
+    refused(lambda: project(normal(4, 6), normal(12, 6), heads=2, cu_seqlens=parts, group=group),
+            "cu_seqlens of rank 1 is [0, 9], of 4 rows")
+    refused(lambda: project(normal(1, 4, 6), normal(13, 6), heads=2, group=group), "13 rows")
+    refused(lambda: project(normal(1, 4, 6), normal(12, 6), heads=3, group=group), "heads is 3")
+    refused(lambda: project(normal(1, 4, 6), normal(12, 6), heads="2", group=group), "heads is")
     refused(lambda: ranks_of.all_gather(leaves(x)[0], group=group, out=x), "out is given")
     refused(lambda: ranks_of.broadcast(x, root=2, group=group), "root is 2", "below 2")
     for name, said in (("bias", "the n of bias"), ("scale", "scale is {3}")):
@@ -366,9 +456,9 @@ def said_by_ranks(size, names, on_gpus=False):
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "attends",
-                                      "attends_packed", "trains", "compiled", "operators",
-                                      "refusals"])
+        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "exchanges_packed",
+                                      "projects", "attends", "attends_packed", "trains",
+                                      "compiled", "operators", "refusals"])
 
     def test_collectives(self):
         self.assertEqual(self.wrong["collectives"], [])
@@ -378,6 +468,12 @@ class TwoRanks(unittest.TestCase):
 
     def test_exchanges(self):
         self.assertEqual(self.wrong["exchanges"], [])
+
+    def test_packed_exchanges(self):
+        self.assertEqual(self.wrong["exchanges_packed"], [])
+
+    def test_projections(self):
+        self.assertEqual(self.wrong["projects"], [])
 
     def test_attention(self):
         self.assertEqual(self.wrong["attends"], [])
@@ -402,13 +498,15 @@ class MoreRanks(unittest.TestCase):
     maxDiff = None
 
     def test_three(self):
-        names = ["collectives", "products", "exchanges", "attends_packed"]
+        names = ["collectives", "products", "exchanges", "exchanges_packed", "projects",
+                 "attends_packed"]
         self.assertEqual(said_by_ranks(3, names), {name: [] for name in names})
 
     def test_on_gpus(self):
         if torch.cuda.device_count() < 2:
             self.skipTest("there are no two GPUs")
-        names = ["collectives", "products", "exchanges", "attends", "attends_packed", "trains"]
+        names = ["collectives", "products", "exchanges", "exchanges_packed", "projects", "attends",
+                 "attends_packed", "trains"]
         for size in {2, min(torch.cuda.device_count(), 4)}:
             with self.subTest(ranks=size):
                 self.assertEqual(said_by_ranks(size, names, on_gpus=True),

@@ -249,7 +249,7 @@ class Slips(unittest.TestCase):
         narrow = X.to(FP8)
         for call, *parts in (
                 (lambda: gemm(None, X), "a is of type NoneType"),
-                (lambda: gemm(X, W), "b has 1 axes: {8}", "{k, n}"),
+                (lambda: gemm(X, W), "b has 1 axis: {8}", "{k, n}"),
                 (lambda: gemm(X, X), "the k of b is 4", "8"),
                 (lambda: gemm(X.int(), X.t().int()), "a has elements of torch.int32"),
                 (lambda: gemm(PADDED, PADDED), "b has 3 axes"),

@@ -82,6 +82,8 @@ TEST(TensorMemoryTest, AProductIsOverBehindItsCommit) {
 TEST(TensorMemoryTest, ALoadIsOverBehindItsWait) {
   expect_fault(without(kLoaded), "tcgen05", "sums is being loaded", "tcgen05_wait_ld between them");
   expect_fault(without(kBefore), "race", "tcgen05_dealloc", "tcgen05_fence_before");
+  expect_fault(changed(kernel(), kBefore, "    elect () {\n  " + kBefore + "      yield\n    }\n"),
+               "race", "tcgen05_dealloc", "tcgen05_fence_before");
   // L13 of one CTA: nobody may use what is given back.
   expect_fault(changed(kernel(), kFreed, ""), "race", "tcgen05_dealloc",
                "tcgen05_commit behind the product, and a wait for its barrier");
@@ -123,6 +125,8 @@ TEST(TensorMemoryTest, ColumnsAreTakenAndGivenBack) {
                "tcgen05_dealloc before the kernel ends");
   expect_fault(changed(kernel(), kDealloc, kDealloc + kDealloc), "tensor_memory",
                "where it is not held", "one tcgen05_dealloc for each tcgen05_alloc");
+  expect_fault(changed(kernel(), kDealloc, "    tcgen05_dealloc %6, %40\n"), "tensor_memory",
+               "other is given back at lane 0", "one tcgen05_dealloc for each tcgen05_alloc");
   const std::string second = kSecond + "    tcgen05_dealloc %6, %45\n";
   EXPECT_TRUE(Execution(changed(kernel(), kCommit, kCommit + second)).report.ok());
   expect_fault(changed(kernel(), kDealloc, kDealloc + second), "tensor_memory",
@@ -179,6 +183,64 @@ body () {{
                                     testing::HasSubstr("one tcgen05_alloc of all columns")));
 }
 
+// A warp takes 32 columns and stores to two of them, and `again` may stand before it loads these.
+std::string one_warp(const std::string& dtype, int elements, const std::string& again = "") {
+  return fmt::format(R"(kernel "columns" machine
+target "sm_100a"
+inout Y: i32[32, 2] = %92
+grid (1)
+threads 32
+shared_bytes 16
+body () {{
+  %3: shared<i32, 1x1x4> = shared {{name = "address", layout = shared_layout[1x4*4|4@1:4], stages = 1, offset = 0}}
+  %5: tensor_memory<32> = tensor_memory {{name = "d"}}
+  %0: i32 = constant {{value = 0}}
+  %7: i32 = constant {{value = 2}}
+  %8: i32 = constant {{value = 32}}
+  role {{name = "take", first_warp = 0, warps = 1}} (%50: i32) {{
+    %30: registers<{0}, {1}> = registers {{name = "given"}}
+    %31: registers<i32, 2> = registers {{name = "taken"}}
+    %47: {0} = constant {{value = 1.5}}
+    fill %30, %47
+    tcgen05_alloc %5, %3, %0
+    %40: i32 = shared_load %3, %0
+    tcgen05_st %5, %40, %30 {{count = 2, register = 0}}
+    tcgen05_wait_st
+{2}    %41: i32 = shared_load %3, %0
+    tcgen05_ld %31, %5, %41 {{count = 2, register = 0}}
+    tcgen05_wait_ld %31
+    store_registers %92, %31, %0, %0, %8, %7 {{sizes = [32, 2], layout = register_layout[32x2|r:2@1:1|l:32@0:1]}}
+    tcgen05_dealloc %5, %41
+    yield
+  }}
+}}
+)",
+                     dtype, elements, again);
+}
+
+// Narrow elements are packed.
+TEST(TensorMemoryTest, AColumnHas32Bits) {
+  const auto bits = [](const std::string& dtype, int elements) {
+    MachineTensor y("Y", DType::i32, {32, 2});
+    const MachineReport report = run(one_warp(dtype, elements), {&y});
+    EXPECT_TRUE(report.ok()) << first_message(report);
+    for (std::size_t i = 1; i < 64; ++i) EXPECT_EQ(y.integer(i), y.integer(0)) << i;
+    return y.integer(0);
+  };
+  EXPECT_EQ(bits("f32", 2), 0x3fc00000);
+  EXPECT_EQ(bits("bf16", 4), 0x3fc03fc0);
+  EXPECT_EQ(bits("f16", 4), 0x3e003e00);
+  EXPECT_EQ(bits("f8e4m3", 8), 0x3c3c3c3c);
+}
+
+TEST(TensorMemoryTest, ColumnsThatAreTakenAgainHoldNothing) {
+  MachineTensor y("Y", DType::i32, {32, 2});
+  const MachineReport report =
+      run(one_warp("f32", 2, "    tcgen05_dealloc %5, %40\n    tcgen05_alloc %5, %3, %0\n"), {&y});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
+}
+
 // What a product leaves is for somebody: a result that nobody reads is that of another's columns.
 TEST(TensorMemoryTest, SomebodyReadsAResult) {
   const std::string other =
@@ -190,6 +252,17 @@ TEST(TensorMemoryTest, SomebodyReadsAResult) {
   // Nor one that another product takes the place of; one that is added to is no loss.
   expect_fault(changed(kernel(), product(3, "%10"), product(3, "%11")), "tensor_memory",
                "nobody reads the result in columns 0 to 63 of d", "a load of these columns");
+  // Nor one over which rows are copied.
+  std::string narrow = changed(other, "m = 128, n = 64", "m = 64, n = 8");
+  narrow = changed(narrow, std::to_string(kInstruction), std::to_string(0x04020490));
+  const std::string over = "    tcgen05_commit %24, %7\n    mbarrier_wait %24, %7, %0\n" + kAfter +
+                           fmt::format(
+                               "    tcgen05_cp %6, %45, %1, %0 {{m = 128, row_bytes = 32, "
+                               "descriptor_a = {}}}\n",
+                               kDescriptor);
+  expect_fault(changed(changed(kernel(), kCommit, kSecond + narrow + over + kCommit), kDealloc,
+                       freed + kDealloc),
+               "tensor_memory", "lose   tcgen05_cp", "a load of these columns");
 }
 
 // The address that is given has to be asked for: it need not be 0.
@@ -200,12 +273,28 @@ TEST(TensorMemoryTest, ColumnsOutsideAreNotUsed) {
   expect_fault(changed(kernel(), kCommit,
                        "    %46: i32 = add %40, %12\n" + product(0, "%11", "%46") + kCommit),
                "tcgen05", "rows from lane 32 on", "");
+  // Of 64 rows a and the result are in the same half of the lanes.
+  const std::string first = fmt::format(
+      "    tcgen05_mma_ts %5, %40, %6, %70, %2, %0, %11 {{m = 128, n = 64, k = 16, instruction = "
+      "{}",
+      kInstruction);
+  const std::string half = fmt::format(
+      "    %46: i32 = constant {{value = 1048576}}\n    %47: i32 = add %70, %46\n"
+      "    tcgen05_mma_ts %5, %40, %6, %47, %2, %0, %11 {{m = 64, n = 64, k = 16, instruction = {}",
+      0x04100490);
+  expect_fault(changed(copied_kernel(), first, half), "tcgen05",
+               "a from lane 16 on and the result from lane 0 on", "");
 }
 
 // L15: nobody has written what the first product would add to.
 TEST(TensorMemoryTest, TheFirstProductDoesNotAccumulate) {
-  expect_fault(changed(kernel(), product(0, "%11"), product(0, "%10")), "uninitialised",
-               "tensor memory d", "a first product that does not accumulate");
+  const std::string text = changed(kernel(), product(0, "%11"), product(0, "%10"));
+  expect_fault(text, "uninitialised", "tensor memory d",
+               "a first product that does not accumulate");
+  // Also where nothing is computed.
+  const MachineReport report = Execution(text, 0, {.control_only = true}).report;
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
 }
 
 TEST(TensorMemoryTest, DescriptorsAreDecoded) {
@@ -342,7 +431,30 @@ TEST(TensorMemoryTest, ACopyComesBeforeItsProductAlone) {
       fmt::format("    tcgen05_cp %6, %70, %1, %0 {{m = 128, row_bytes = 32, descriptor_a = {}}}\n",
                   kDescriptor);
   expect_fault(copied_kernel(again), "race", "tcgen05_cp", "a commit and a wait before the copy");
+  expect_fault(changed(kernel(), kCommit, changed(again, "%6, %70", "%5, %40") + kCommit), "race",
+               "tcgen05_cp", "a commit and a wait before the copy");
   EXPECT_TRUE(Execution(copied_kernel(again), 0, {.issue_order = true}).report.ok());
+}
+
+// Of 32 rows each window gets all: columns 4 j to 4 j + 3 have the j-th 16 bytes of A's rows,
+// twice.
+TEST(TensorMemoryTest, ThirtyTwoRowsGoToEachWindow) {
+  std::string copies;
+  for (int j = 0; j < 16; ++j) {
+    copies += fmt::format(
+        "    %{0}: i32 = constant {{value = {2}}}\n    %{1}: i32 = add %40, %{0}\n"
+        "    tcgen05_cp %5, %{1}, %1, %0 {{m = 32, row_bytes = 16, descriptor_a = {3}, step_a = "
+        "{4}}}\n",
+        100 + j, 200 + j, 4 * j, kDescriptor, 16 * (j % 8));
+  }
+  const Execution run(changed(kernel(), products(), copies));
+  ASSERT_TRUE(run.report.ok()) << first_message(run.report);
+  for (std::size_t row = 0; row < 128; ++row) {
+    for (std::size_t column = 0; column < 64; ++column) {
+      ASSERT_EQ(run.y.integer(64 * row + column), run.a.integer(32 * (row % 32) + column % 32))
+          << row << ", " << column;
+    }
+  }
 }
 
 // Each lane but the first has what the one before it had: of 8 columns, behind the product.
@@ -350,6 +462,11 @@ TEST(TensorMemoryTest, AShiftMovesRowsDown) {
   const Execution run(changed(kernel(), kCommit, "    tcgen05_shift %5, %40\n" + kCommit));
   ASSERT_TRUE(run.report.ok()) << first_message(run.report);
   EXPECT_EQ(largest_error(run, true, 8), 0);
+  const std::string freed = "    tcgen05_dealloc %6, %45\n";
+  expect_fault(
+      changed(changed(kernel(), kCommit, kSecond + "    tcgen05_shift %6, %45\n" + kCommit),
+              kDealloc, freed + kDealloc),
+      "uninitialised", "all that it shifts", "");
 }
 
 // L16: weights over scores. The next scores may not come while a product reads the weights, unless

@@ -111,10 +111,10 @@ std::string with(std::string text, const std::string& from, const std::string& t
 }
 
 struct PairRun {
-  MachineTensor a{"A", DType::bf16, {256, 64}}, b{"B", DType::bf16, {64, 64}},
-      y{"Y", DType::f32, {256, 64}};
+  MachineTensor a, b{"B", DType::bf16, {64, 64}}, y;
   MachineReport report;
-  explicit PairRun(const std::string& text, std::uint64_t seed = 0) {
+  explicit PairRun(const std::string& text, std::uint64_t seed = 0, std::int64_t rows = 256)
+      : a("A", DType::bf16, {rows, 64}), y("Y", DType::f32, {rows, 64}) {
     ir::verify(ir::parse_text(text, "kernel.tw"));
     a.randomise(1);
     b.randomise(2);
@@ -138,24 +138,69 @@ void expect_faults(const std::string& text, const std::string& kind, const std::
   }
 }
 
-TEST(TensorPairsTest, EachCtaHasItsRowsOfTheProduct) {
-  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
-    const PairRun run(pair_kernel(), seed);
-    ASSERT_TRUE(run.report.ok()) << "seed " << seed << ": " << first_message(run.report);
-    for (std::int64_t row = 0; row < 256; ++row) {
-      for (std::int64_t column = 0; column < 64; ++column) {
-        double wanted = 0;
-        for (std::int64_t k = 0; k < 64; ++k)
-          wanted += double{run.a.at(row, k)} * run.b.at(column, k);
-        ASSERT_EQ(run.y.at(row, column), wanted) << row << ", " << column;  // exact in f32
-      }
+void expect_products(const PairRun& run) {
+  ASSERT_TRUE(run.report.ok()) << first_message(run.report);
+  for (std::int64_t row = 0; row < run.y.shape[0]; ++row) {
+    for (std::int64_t column = 0; column < 64; ++column) {
+      double wanted = 0;
+      for (std::int64_t k = 0; k < 64; ++k)
+        wanted += double{run.a.at(row, k)} * run.b.at(column, k);
+      ASSERT_EQ(run.y.at(row, column), wanted) << row << ", " << column;  // exact in f32
     }
   }
+}
+
+TEST(TensorPairsTest, EachCtaHasItsRowsOfTheProduct) {
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_products(PairRun(pair_kernel(), seed));
+  }
+}
+
+// Each of two pairs of a cluster has its own commits.
+TEST(TensorPairsTest, AClusterHasSeveralPairs) {
+  std::string text = with(pair_kernel(), "A: bf16[256, 64]", "A: bf16[512, 64]");
+  text = with(text, "Y: f32[256, 64]", "Y: f32[512, 64]");
+  text = with(text, "grid (2)\ncluster 2", "grid (4)\ncluster 4");
+  text = with(text, "  %15: bool = eq %14, %0\n",
+              "  %60: i32 = constant {value = 2}\n  %61: i32 = mod %14, %60\n"
+              "  %62: i32 = sub %14, %61\n  %63: i32 = add %62, %7\n  %15: bool = eq %61, %0\n");
+  text = with(text, "%17: i32 = mul %14, %13", "%17: i32 = mul %61, %13");
+  text = with(text, "{multicast = 3}", "{multicast = 3, multicast_group = 2}");
+  text = with(text, "mbarrier_arrive %25, %0, %0", "mbarrier_arrive %25, %0, %62");
+  text = with(text, "mbarrier_arrive %25, %0, %7", "mbarrier_arrive %25, %0, %63");
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_products(PairRun(text, seed, 512));
+  }
+}
+
+// The second CTA may be without rows of a tile.
+TEST(TensorPairsTest, AResultThatOneOfThePairReadsIsRead) {
+  const std::string after = "    tcgen05_fence_after\n", stored = "w:4@0:32]}\n";
+  const std::string text =
+      with(with(pair_kernel(), after, kIfFirst + after), stored, stored + kElse);
+  for (std::uint64_t seed = 0; seed < kPairSeeds; ++seed) {
+    const MachineReport report = PairRun(text, seed).report;
+    EXPECT_TRUE(report.ok()) << first_message(report);
+  }
+  // But it does not end before the commit has arrived there.
+  const std::string wait = "    mbarrier_wait %24, %0, %0\n";
+  expect_faults(with(with(text, wait, ""), kIfFirst + after, kIfFirst + wait + after), "exit",
+                "done[0]");
 }
 
 // L13: nobody gives back what the other CTA may still use.
 TEST(TensorPairsTest, BothCtasGiveBackWhatNeitherUses) {
   expect_faults(with(pair_kernel(), kMet, ""), "race", "tcgen05_dealloc");
+  // Each of them has to know.
+  const std::string wait = "    mbarrier_wait %25, %0, %0\n";
+  for (const bool first : {true, false}) {
+    const std::string one =
+        first ? kIfFirst + wait + kElse
+              : "    if_then %15 () {\n      yield\n    } () {\n" + wait + "      yield\n    }\n";
+    expect_faults(with(pair_kernel(), kMet, with(kMet, wait, one)), "race", "tcgen05_dealloc");
+  }
 }
 
 // L14: the first CTA expects the bytes of both.
@@ -304,6 +349,17 @@ TEST(LaunchControlTest, AnAnswerIsThereBehindItsBarrier) {
     found += !report.ok() && report.faults[0].kind == "uninitialised";
   }
   EXPECT_GT(found, 0u);
+}
+
+TEST(LaunchControlTest, AnAnswerIsAligned) {
+  std::string text = with(asking_kernel(kAnswered), "shared<i32, 1x1x4>", "shared<i32, 1x1x8>");
+  text = with(text, "shared_layout[1x4*4|4@1:4]", "shared_layout[1x8*4|8@1:4]");
+  text = with(text, "offset = 16", "offset = 32");
+  text = with(text, "try_cancel %1, %0", "try_cancel %1, %3");
+  MachineTensor x("X", DType::i32, {8});
+  const MachineReport report = ask(with(text, "query_cancel %1, %0", "query_cancel %1, %3"), x, 0);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(report.faults[0].message, testing::HasSubstr("aligned"));
 }
 
 TEST(LaunchControlTest, NobodyEndsBeforeAnAnswerIsThere) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "simulator/litmus.h"
 #include "simulator/machine/cycle_costs.h"
 #include "simulator/machine/trace_recorder.h"
@@ -80,6 +82,29 @@ TEST(Cycles, Products) {
   product.k = 32;
   product.dtype = DType::f8e4m3;
   EXPECT_EQ(product_cycles(kernel, product), half);
+}
+
+// What a device was seen to reach. Rows that begin in the middle of a sector take twice as long,
+// and few CTAs get more of L2 each.
+TEST(Cycles, CopiesFromL2) {
+  const target::Device& device = target::device_of("sm_90a");
+  PreparedKernel kernel;
+  kernel.target = &target::find_target("sm_90a");
+  kernel.ctas = device.multiprocessors;
+  TensorMap map;
+  map.rank = 2;
+  map.strides = {2, 4096 * 2};
+  constexpr std::int64_t kBytes = 1 << 20;
+  const std::int64_t all = l2_cycles(kernel, map, kBytes);
+  const double slower = device.reached.product_clock / device.reached.clock;
+  EXPECT_EQ(all, std::llround(kBytes / device.reached.l2_bytes * slower));
+  EXPECT_EQ(received_cycles(kernel, kBytes),
+            std::llround(kBytes / device.reached.received_bytes * slower));
+  map.strides[1] = 4104 * 2;
+  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), (1 + device.reached.unaligned) * all, 1);
+  map.strides[1] = 4096 * 2;
+  kernel.ctas = 1;
+  EXPECT_NEAR(l2_cycles(kernel, map, kBytes), device.reached.l2_idle * all, 1);
 }
 
 // A CTA begins where another one has ended, once every multiprocessor has one.

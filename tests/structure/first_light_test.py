@@ -23,7 +23,7 @@ echo "[  PASSED  ] 3 tests."
 
 
 class FirstLight(unittest.TestCase):
-    def run_script(self, arch, status=0, skipped="", nvrtc=True):
+    def run_script(self, arch, status=0, skipped="", nvrtc=True, options=()):
         gpus = [{"name": "made up", "arch": arch}] if arch else []
         doctor = {"gpus": gpus, "nvrtc": {"version": "13.0"} if nvrtc else None,
                   "missing": [] if arch else [{"what": "there is no driver"}]}
@@ -37,7 +37,7 @@ class FirstLight(unittest.TestCase):
                 (build / name).write_text(text)
                 (build / name).chmod(0o755)
             done = subprocess.run([sys.executable, ROOT / "scripts/first_light", "--target",
-                                   "sm_100a", "--build", build, "--only",
+                                   "sm_100a", "--build", build, *options, "--only",
                                    "litmus,instructions,kernels"],
                                   capture_output=True, text=True, check=False)
         return done.returncode, done.stdout
@@ -56,6 +56,15 @@ class FirstLight(unittest.TestCase):
         self.assertEqual(status, 0, text)
         self.assertIn("0 disagree", text)
         self.assertLess(text.index("== litmus"), text.index("== kernels"))
+
+    def test_a_rehearsal_needs_no_gpu(self):
+        status, text = self.run_script("", options=["--rehearse"])
+        self.assertEqual(status, 0, text)
+        self.assertIn("left out   tests_simulator_gpu *TensorMemoryOnTheGpu*: it needs", text)
+        self.assertIn("ok         tests_simulator_gpu *TensorMemoryForTheGpu*", text)
+        status, text = self.run_script("", status=1, options=["--rehearse"])
+        self.assertEqual(status, 1)
+        self.assertIn("gemm m=1000 n=704 k=520 schedule=sm100", text.split("disagree, ")[1])
 
     def test_a_wrong_kernel_is_named(self):
         status, text = self.run_script("sm_100a", status=1)

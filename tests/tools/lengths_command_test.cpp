@@ -43,8 +43,10 @@ TEST(PackedLengths, ThatAreWrongAreNamed) {
   expect_failure(command + "--set lengths_q=12,x", 2, {"'x' is no length", "lengths_q"});
   expect_failure(command + "--set lengths_q=12,3 --set batch=3", 2,
                  {"batch is 3 by --set batch, and 2 by lengths_q = '12,3'"});
-  expect_failure("run attention_forward --target interpreter --set lengths_q=12", 2,
-                 {"attention_forward has no option 'lengths_q'"});
+  expect_failure(
+      "run attention_forward --target interpreter --set lengths_q=12", 2,
+      {"attention_forward has no option 'lengths_q'", "take the kernel of packed", "varlen"});
+  expect_failure(command + "--set lengths_q=", 2, {"lengths_q has no value", "leave it out"});
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
         refuse(f"{name} is a nested tensor", "pack its sequences, and pass cu_seqlens")
     least = sum(axis != "..." for axis in axes)
     if tensor.dim() < least or (least == len(axes) and tensor.dim() != least):
-        refuse(f"{name} has {tensor.dim()} axes: {sizes_text(tensor)}",
+        refuse(f"{name} has {axes_text(tensor)}: {sizes_text(tensor)}",
                f"pass {name} as {{{', '.join(axes)}}}")
     if tensor.dtype == torch.float64 and target != "interpreter":
         refuse(f"{name} has elements of torch.float64, which target='interpreter' alone takes",
@@ -55,6 +55,10 @@ def check_alike(first_name, first, name, tensor):
     if tensor.device != first.device:
         refuse(f"{name} is on {tensor.device}, and {first_name} on {first.device}",
                f"move {name} to {first.device}")
+
+
+def axes_text(tensor):
+    return "1 axis" if tensor.dim() == 1 else f"{tensor.dim()} axes"
 
 
 def check_size(name, tensor, axis, what, wanted, other):

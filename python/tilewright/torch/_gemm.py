@@ -55,7 +55,7 @@ def gemm(a, b, *, bias=None, activation=None, residual=None, target=None):
     if bias is not None:
         check_tensor("bias", bias, ("n",), target=target)
         check_alike("a", a, "bias", bias)
-        check_size("bias", bias, 0, "length", b.shape[1], "the n of b")
+        check_size("bias", bias, 0, "n", b.shape[1], "b")
     if residual is not None:
         check_tensor("residual", residual, ("m", "n"), target=target)
         check_alike("a", a, "residual", residual)

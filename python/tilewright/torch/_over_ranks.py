@@ -32,10 +32,10 @@ from ._ranks import require_group, run_over
 from ._run import define, differentiate, refuse_second_gradients
 from ._shards import shard
 
-_TOKENS = ("batch", "length", "heads", "dim")
+TOKENS = ("batch", "length", "heads", "dim")
 
 
-def _over(function):
+def over(function):
     """With a group that is one."""
     @functools.wraps(function)
     def call(*tensors, group, **options):
@@ -45,18 +45,18 @@ def _over(function):
     return call
 
 
-def _run(group, name, options, target, tensors, outputs, out=None):
+def run_ranks(group, name, options, target, tensors, outputs, out=None):
     return run_over(Group.named(group), name, options, target or None, tensors, outputs, out)
 
 
-def _divided(what, size, group):
+def divided(what, size, group):
     if size % group.size != 0:
         refuse(f"the {what} is {size}, and there are {group.size} ranks",
                "pass a multiple of the ranks")
     return size // group.size
 
 
-def _call(operator, implementation, tensors, settings, group, target, out):
+def call_or_into(operator, implementation, tensors, settings, group, target, out):
     """The operator, or into `out` without it: no operator returns what it is given."""
     rest = (*settings, group.name, checked_target(target))
     if out is None:
@@ -67,17 +67,17 @@ def _call(operator, implementation, tensors, settings, group, target, out):
     return torch.compiler.disable(implementation)(*tensors, *rest, out)
 
 
-def _keep_how(ctx, arguments, _):
+def keep_how(ctx, arguments, _):
     """Of an operator of one tensor, whose last arguments are the group and the target."""
     ctx.how = arguments[-2:]
 
 
-def _how(ctx):
+def how_of(ctx):
     group, target = ctx.how
     return {"group": Group.named(group), "target": target or None}
 
 
-@_over
+@over
 def all_gather(x, *, group, out=None, target=None):
     """The rows of all ranks, in their order: x {rows, ...}, the result {ranks * rows, ...}. Its
     gradient is reduce_scatter.
@@ -87,26 +87,26 @@ def all_gather(x, *, group, out=None, target=None):
     target  interpreter, cpu or sim:sm_90a, for tensors of the host
     """
     check_tensor("x", x, ("rows", "..."))
-    return _call(_all_gather, _gather, (x,), (), group, target, out)
+    return call_or_into(_all_gather, _gather, (x,), (), group, target, out)
 
 
-@_over
+@over
 def reduce_scatter(x, *, group, out=None, target=None):
     """The sum of all ranks' x {ranks * rows, ...}, of which each gets its own rows {rows, ...}:
     added in f32, in the order of the ranks. Its gradient is all_gather."""
     check_tensor("x", x, ("rows", "..."))
-    _divided("number of rows of x", x.shape[0], group)
-    return _call(_reduce_scatter, _scatter, (x,), (), group, target, out)
+    divided("number of rows of x", x.shape[0], group)
+    return call_or_into(_reduce_scatter, _scatter, (x,), (), group, target, out)
 
 
-@_over
+@over
 def all_reduce(x, *, group, out=None, target=None):
     """The sum of all ranks' x, in each of them. Its gradient is the sum of all ranks' gradients."""
     check_tensor("x", x, ("...",))
-    return _call(_all_reduce, _reduce, (x,), (), group, target, out)
+    return call_or_into(_all_reduce, _reduce, (x,), (), group, target, out)
 
 
-@_over
+@over
 def broadcast(x, *, root=0, group, out=None, target=None):
     """The x of rank `root`, in each of them. Its gradient is there the sum of all ranks'
     gradients, and 0 elsewhere."""
@@ -115,7 +115,7 @@ def broadcast(x, *, root=0, group, out=None, target=None):
     check_integer("root", root, fix)
     if not 0 <= root < group.size:
         refuse(f"root is {root}", fix)
-    return _call(_broadcast, _spread, (x,), (root,), group, target, out)
+    return call_or_into(_broadcast, _spread, (x,), (root,), group, target, out)
 
 
 def _collective(name, x, wanted, shape, group, target, out, **options):
@@ -126,7 +126,7 @@ def _collective(name, x, wanted, shape, group, target, out, **options):
             refuse(f"out is {said}",
                    "pass a tensor {" + ", ".join(map(str, wanted)) + "}")
         out = out.view(shape) if out.is_contiguous() else out
-    y, = _run(group, name, {"dtype": DTYPES[x.dtype], **options}, target, {"X": x},
+    y, = run_ranks(group, name, {"dtype": DTYPES[x.dtype], **options}, target, {"X": x},
               {"Y": (shape, x.dtype)}, out)
     return y.view(wanted)
 
@@ -164,7 +164,7 @@ def _scattered_shape(x, group, *_):
 def _define_collective(schema, implementation, shape, backward):
     operator = define(schema, implementation, lambda x, *rest: x.new_empty(shape(x, *rest)))
     rest = (None,) * (schema.partition(")")[0].count(","))
-    differentiate(operator, 1, _keep_how, lambda ctx, d_y: (backward(ctx, d_y), *rest))
+    differentiate(operator, 1, keep_how, lambda ctx, d_y: (backward(ctx, d_y), *rest))
     return operator
 
 
@@ -173,26 +173,26 @@ def _keep_root(ctx, arguments, _):
 
 
 def _gradient_of_broadcast(ctx, d_y):
-    how = _how(ctx)
+    how = how_of(ctx)
     summed = all_reduce(d_y, **how)
     return summed if how["group"].rank == ctx.root else torch.zeros_like(summed), None, None, None
 
 
 _all_gather = _define_collective(
     "all_gather(Tensor x, str group, str target) -> Tensor", _gather, _gathered_shape,
-    lambda ctx, d_y: reduce_scatter(d_y, **_how(ctx)))
+    lambda ctx, d_y: reduce_scatter(d_y, **how_of(ctx)))
 _reduce_scatter = _define_collective(
     "reduce_scatter(Tensor x, str group, str target) -> Tensor", _scatter, _scattered_shape,
-    lambda ctx, d_y: all_gather(d_y, **_how(ctx)))
+    lambda ctx, d_y: all_gather(d_y, **how_of(ctx)))
 _all_reduce = _define_collective(
     "all_reduce(Tensor x, str group, str target) -> Tensor", _reduce, lambda x, *_: x.shape,
-    lambda ctx, d_y: all_reduce(d_y, **_how(ctx)))
+    lambda ctx, d_y: all_reduce(d_y, **how_of(ctx)))
 _broadcast = define("broadcast(Tensor x, int root, str group, str target) -> Tensor", _spread,
                     lambda x, *_: x.new_empty(x.shape))
 differentiate(_broadcast, 1, _keep_root, _gradient_of_broadcast)
 
 
-@_over
+@over
 def gemm_reduce_scatter(a, b, *, bias=None, scale=None, group, target=None):
     """The sum over the ranks of a @ b, of which each gets its own rows: of a product whose depth is
     divided among ranks, a {ranks * rows, k} and b {k, n}, the result {rows, n}. Sums are in f32, in
@@ -203,7 +203,7 @@ def gemm_reduce_scatter(a, b, *, bias=None, scale=None, group, target=None):
             the whole of its gradient
     """
     a, b = _operands(a, b)
-    _divided("number of rows of a", a.shape[0], group)
+    divided("number of rows of a", a.shape[0], group)
     if bias is not None:
         check_tensor("bias", bias, ("n",), more_dtypes=(torch.float32,))
         check_size("bias", bias, 0, "n", b.shape[1], "b")
@@ -218,7 +218,7 @@ def gemm_reduce_scatter(a, b, *, bias=None, scale=None, group, target=None):
     return _gemm_reduce_scatter(a, b, bias, scale, group.name, checked_target(target))
 
 
-@_over
+@over
 def all_gather_gemm(a, b, *, group, target=None):
     """The rows of all ranks times b: a {rows, k}, b {k, n} of this rank, the result {ranks * rows,
     n}. b is best the transpose of a contiguous {n, k}, as a weight's."""
@@ -242,7 +242,7 @@ def _product_and_sum(a, b, bias, scale, group, target):
                "scale": None if scale is None else scale.reshape(1),
                "bias": None if bias is None else bias.float()}
     options = {"dtype": DTYPES[a.dtype], "scale": scale is not None, "bias": bias is not None}
-    c, = _run(group, "gemm_reduce_scatter", options, target, tensors,
+    c, = run_ranks(group, "gemm_reduce_scatter", options, target, tensors,
               {"C": ((rows, b.shape[1]), a.dtype)})
     return c
 
@@ -250,7 +250,7 @@ def _product_and_sum(a, b, bias, scale, group, target):
 def _product_of_gathered(a, b, group, target):
     tensors = {"A": a.contiguous(), "B": b.t().contiguous()}
     size = Group.named(group).size
-    c, = _run(group, "all_gather_gemm", {"dtype": DTYPES[a.dtype]}, target, tensors,
+    c, = run_ranks(group, "all_gather_gemm", {"dtype": DTYPES[a.dtype]}, target, tensors,
               {"C": ((size, a.shape[0], b.shape[1]), a.dtype)})
     return c.flatten(0, 1)
 
@@ -266,7 +266,7 @@ def _keep_operands(ctx, arguments, _):
 
 def _gradients_of_scattered(ctx, d_c):
     a, b, scale = ctx.saved_tensors
-    how = _how(ctx)
+    how = how_of(ctx)
     d_a = d_b = d_bias = None
     if ctx.bias_dtype is not None:
         d_bias = all_reduce(d_c.sum(0, dtype=torch.float32), **how).to(ctx.bias_dtype)
@@ -275,22 +275,22 @@ def _gradients_of_scattered(ctx, d_c):
     if b is not None:
         d_a = all_gather_gemm(d_c, b.t(), **how)
     if a is not None:
-        d_b = gemm(a.t(), all_gather(d_c, **how), target=_alone(how["target"]))
+        d_b = gemm(a.t(), all_gather(d_c, **how), target=alone(how["target"]))
     return d_a, d_b, d_bias, None, None, None
 
 
 def _gradients_of_gathered(ctx, d_c):
     a, b, _ = ctx.saved_tensors
-    how = _how(ctx)
+    how = how_of(ctx)
     d_a = d_b = None
     if b is not None:
         d_a = gemm_reduce_scatter(d_c, b.t(), **how)
     if a is not None:
-        d_b = gemm(all_gather(a, **how).t(), d_c, target=_alone(how["target"]))
+        d_b = gemm(all_gather(a, **how).t(), d_c, target=alone(how["target"]))
     return d_a, d_b, None, None
 
 
-def _alone(target):
+def alone(target):
     """Of a kernel of one rank beside operations over ranks."""
     return None if target == "cuda" else target
 
@@ -307,98 +307,7 @@ _all_gather_gemm = define(
 differentiate(_all_gather_gemm, 2, _keep_operands, _gradients_of_gathered)
 
 
-@_over
-def all_to_all(q, k, v, *, group, out=None, target=None):
-    """From own tokens of all heads to all tokens of own heads: q {batch, length, heads, dim}, the
-    result {batch, ranks * length, heads / ranks, dim}, the tokens in the order of the ranks; k and
-    v likewise, of another length perhaps. Of fewer heads of k and v than ranks several ranks get
-    the same. Returns three tensors, with gradients."""
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, tensor, _TOKENS)
-    q, k, v = under_autocast(q, k, v)
-    check_shapes(q, k, v)
-    _divided("number of heads of q", q.shape[2], group)
-    _require_kv_heads(k.shape[2], group)
-    return _call(_all_to_all, _exchange, (q, k, v), (), group, target, out)
-
-
-@_over
-def all_to_all_back(o, *, group, out=None, target=None):
-    """The way back of all_to_all, of what attention has made of its results: o {batch, ranks *
-    length, own heads, dim}, the result {batch, length, ranks * own heads, dim}."""
-    check_tensor("o", o, _TOKENS)
-    _divided("length of o", o.shape[1], group)
-    return _call(_all_to_all_back, _exchange_back, (o,), (), group, target, out)
-
-
-def _require_kv_heads(kv_heads, group):
-    if kv_heads % group.size != 0 and group.size % max(kv_heads, 1) != 0:
-        refuse(f"k has {kv_heads} heads, and there are {group.size} ranks",
-               "pass a multiple or a divisor of the ranks")
-
-
-def _exchanged_shape(tensor, group):
-    size = Group.named(group).size
-    batch, length, heads, dim = tensor.shape
-    return batch, size * length, max(heads // size, 1), dim
-
-
-def _exchange(q, k, v, group, target, out=None):
-    options = {"heads": q.shape[2], "kv_heads": k.shape[2], "dim": q.shape[3],
-               "dim_v": v.shape[3], "dtype": DTYPES[q.dtype]}
-    return _run(group, "all_to_all", options, target,
-                {"Q": q.contiguous(), "K": k.contiguous(), "V": v.contiguous()},
-                {name: (_exchanged_shape(tensor, group), tensor.dtype)
-                 for name, tensor in (("Q_all", q), ("K_all", k), ("V_all", v))}, out)
-
-
-def _returned_shape(o, group):
-    size = Group.named(group).size
-    batch, length, heads, dim = o.shape
-    return batch, length // size, heads * size, dim
-
-
-def _exchange_back(o, group, target, out=None):
-    shape = _returned_shape(o, group)
-    options = {"heads": shape[2], "dim_v": shape[3], "dtype": DTYPES[o.dtype]}
-    back, = _run(group, "all_to_all_back", options, target, {"O_all": o.contiguous()},
-                 {"O": (shape, o.dtype)}, out)
-    return back
-
-
-def _keep_exchange(ctx, arguments, _):
-    ctx.kv_heads, ctx.how = arguments[1].shape[2], arguments[-2:]
-
-
-def _gradients_of_exchange(ctx, *gradients):
-    how = _how(ctx)
-    d_q, d_k, d_v = (all_to_all_back(gradient, **how) if needed else None
-                     for gradient, needed in zip(gradients, ctx.needs_input_grad))
-    size = how["group"].size
-    if ctx.kv_heads < size:  # what several ranks had of one head
-        each = (ctx.kv_heads, size // ctx.kv_heads)
-        d_k, d_v = (None if gradient is None else gradient.unflatten(2, each).sum(3)
-                    for gradient in (d_k, d_v))
-    return d_q, d_k, d_v, None, None
-
-
-def _gradient_of_return(ctx, d_o):
-    few = d_o[:, :1]  # keys and values there must be
-    return all_to_all(d_o, few, few, **_how(ctx))[0], None, None
-
-
-_all_to_all = define(
-    "all_to_all(Tensor q, Tensor k, Tensor v, str group, str target) -> (Tensor, Tensor, Tensor)",
-    _exchange, lambda q, k, v, group, target: tuple(
-        tensor.new_empty(_exchanged_shape(tensor, group)) for tensor in (q, k, v)))
-differentiate(_all_to_all, 3, _keep_exchange, _gradients_of_exchange)
-_all_to_all_back = define(
-    "all_to_all_back(Tensor o, str group, str target) -> Tensor", _exchange_back,
-    lambda o, group, target: o.new_empty(_returned_shape(o, group)))
-differentiate(_all_to_all_back, 1, _keep_how, _gradient_of_return)
-
-
-@_over
+@over
 def sequence_parallel_attention(q, k, v, *, group, shards="contiguous", causal=False, window=None,
                                 softcap=0.0, sinks=None, scale=None, cu_seqlens=None, ring=False,
                                 return_lse=False, target=None):
@@ -414,7 +323,7 @@ def sequence_parallel_attention(q, k, v, *, group, shards="contiguous", causal=F
     """
     packed = cu_seqlens is not None
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        check_tensor(name, tensor, PACKED if packed else _TOKENS)
+        check_tensor(name, tensor, PACKED if packed else TOKENS)
     if shards not in ("contiguous", "zig_zag"):
         refuse(f"shards is {shards!r}", "write contiguous or zig_zag")
     if not isinstance(ring, bool):
@@ -432,16 +341,14 @@ _MASKED = ("Tensor? sinks, Tensor? cu_seqlens_q, Tensor? cu_seqlens_k, bool caus
            "float scale, float softcap, str shards, bool ring, str group, str target")
 
 
-def _require_same_offsets(group, offsets, q, k):
-    """Of the host, where they can be read without waiting."""
-    for name, own, tokens in zip(("queries", "keys"), offsets, (q, k)):
-        require_offsets(f"cu_seqlens of {name}", own, group.size * tokens.shape[0], 0)
+def require_same_offsets(group, offsets, fix):
+    """In all ranks. Of the host, where they can be read without waiting."""
     own = " and ".join(str(each.tolist()) for each in offsets)
     said = group.all_gather(own.encode(), "cu_seqlens")
     for rank, other in enumerate(said):
         if other != said[0]:
             refuse(f"rank {rank} passes cu_seqlens {other.decode()}, and rank 0 passes "
-                   f"{said[0].decode()}", "pass those of the whole, the same in all ranks")
+                   f"{said[0].decode()}", fix)
 
 
 def _of_a_sequence(offsets, tokens, shards, group):
@@ -471,12 +378,15 @@ def _attend(q, k, v, sinks, offsets_q, offsets_k, causal, window, scale, softcap
             group, target):
     packed, ranks = offsets_q is not None, Group.named(group)
     if packed and not q.is_cuda:
-        _require_same_offsets(ranks, (offsets_q, offsets_k), q, k)
+        require_same_offsets(ranks, (offsets_q, offsets_k),
+                             "pass those of the whole, the same in all ranks")
+        for name, own, tokens in (("queries", offsets_q, q), ("keys", offsets_k, k)):
+            require_offsets(f"cu_seqlens of {name}", own, ranks.size * tokens.shape[0], 0)
     tensors = {"Q": q.contiguous(), "K": k.contiguous(), "V": v.contiguous(),
                "cu_seqlens_q": offsets_q, "cu_seqlens_k": offsets_k, "sinks": sinks}
     options = kernel_options(q, k, v, sinks, (causal, window, scale, softcap), shards=shards)
     of_out, of_lse = _shapes_of_attention(q, v)
-    out, lse = _run(group, _attention_name(ring, packed), options, target, tensors,
+    out, lse = run_ranks(group, _attention_name(ring, packed), options, target, tensors,
                     {"O": (of_out, q.dtype), "LSE": (of_lse, torch.float32)})
     if packed:
         inside = _of_a_sequence(offsets_q, q, shards, ranks)
@@ -499,7 +409,7 @@ def _attend_back(d_out, d_lse, q, k, v, sinks, offsets_q, offsets_k, out, lse, c
         outputs["dsinks"] = (sinks.shape, torch.float32)
     options = kernel_options(q, k, v, sinks, (causal, window, scale, softcap), shards=shards,
                              lse_gradient=d_lse is not None)
-    d_q, d_k, d_v, *d_sinks = _run(
+    d_q, d_k, d_v, *d_sinks = run_ranks(
         group, _attention_name(ring, packed) + "_backward", options, target,
         {name: None if tensor is None else tensor.contiguous()
          for name, tensor in tensors.items()}, outputs)

@@ -3,7 +3,7 @@ one: how many tokens there are, only the tensors know."""
 
 import torch
 
-from ._checks import check_integer, check_is_tensor, refuse, sizes_text
+from ._checks import axes_text, check_integer, check_is_tensor, refuse, sizes_text
 
 
 def cu_seqlens(lengths_or_mask):
@@ -32,7 +32,7 @@ def unpad(x, mask, *, total=None):
     check_is_tensor("x", x)
     check_is_tensor("mask", mask)
     if x.dim() < 2:
-        refuse(f"x has {x.dim()} axes: {sizes_text(x)}", "pass x as {batch, length, ...}")
+        refuse(f"x has {axes_text(x)}: {sizes_text(x)}", "pass x as {batch, length, ...}")
     batch, length = x.shape[:2]
     mask = _mask_of(mask, batch, length)
     if mask.device != x.device:

@@ -9,6 +9,7 @@ from . import _direct
 from ._attention import check_masked, require_offsets
 from ._checks import (
     DTYPES,
+    axes_text,
     check_alike,
     check_integer,
     check_size,
@@ -250,7 +251,7 @@ def check_numbers(name, tensor, axes, q):
         refuse(f"{name} is of {getattr(tensor, 'dtype', type(tensor).__name__)}",
                "pass a tensor of torch.int32")
     if tensor.dim() != axes:
-        refuse(f"{name} has {tensor.dim()} axes", f"pass {axes}")
+        refuse(f"{name} has {axes_text(tensor)}", f"pass {axes}")
     if tensor.device != q.device:
         refuse(f"{name} is on {tensor.device}, and q on {q.device}", f"move {name} to {q.device}")
 

@@ -4,6 +4,7 @@ import torch
 
 from ._checks import (
     DTYPES,
+    axes_text,
     check_alike,
     check_integer,
     check_number,
@@ -39,7 +40,7 @@ def softmax(x, dim=-1, *, target=None):
     fix = f"name an axis of x, from {-x.dim()} to {x.dim() - 1}"
     check_integer("dim", dim, fix)
     if not -x.dim() <= dim < x.dim():
-        refuse(f"dim is {dim}, and x has {x.dim()} axes", fix)
+        refuse(f"dim is {dim}, and x has {axes_text(x)}", fix)
     (x,) = in_f32_under_autocast(x)
     x = x.movedim(dim, -1)
     y = torch.ops.tilewright.softmax.default(_rows_of(x), checked_target(target))

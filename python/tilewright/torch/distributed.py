@@ -13,12 +13,11 @@ import torch.distributed
 
 from ..group import Group
 from ._checks import refuse, short
+from ._exchanges import all_to_all, all_to_all_back, projection_all_to_all
 from ._over_ranks import (
     all_gather,
     all_gather_gemm,
     all_reduce,
-    all_to_all,
-    all_to_all_back,
     broadcast,
     gemm_reduce_scatter,
     reduce_scatter,
@@ -28,8 +27,8 @@ from ._ranks import copies_of, empty, require_group
 from ._shards import shard, unshard
 
 __all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back",
-           "broadcast", "empty", "explain", "gemm_reduce_scatter", "join", "reduce_scatter",
-           "sequence_parallel_attention", "shard", "unshard"]
+           "broadcast", "empty", "explain", "gemm_reduce_scatter", "join", "projection_all_to_all",
+           "reduce_scatter", "sequence_parallel_attention", "shard", "unshard"]
 
 
 def join(process_group=None, *, name="tilewright", **options):

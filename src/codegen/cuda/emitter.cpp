@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "support/diagnostic.h"
 #include "support/escape.h"
+#include "support/same_line.h"
 
 namespace tilewright::codegen {
 
@@ -91,7 +92,7 @@ std::optional<std::int64_t> Emitter::constant(ValueId value) const {
 }
 
 void Emitter::line(std::string_view text) {
-  if (where_.file != printed_where_.file || where_.line != printed_where_.line) {
+  if (!same_line(where_, printed_where_)) {
     printed_where_ = where_;
     const std::string_view path(where_.file);
     append(fmt::format("// {}:{}", escaped_comment(path.substr(path.find_last_of('/') + 1)),

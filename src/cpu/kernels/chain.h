@@ -156,20 +156,14 @@ TW_INLINE float end_sum(const SumOfRow* sum) {
 
 template <typename F>
 constexpr StepCode kLongStep = {StepOf<F, One>::take, StepOf<F, Four>::take};
-// Sets of machines that are rare have none: it would be a tenth of their code.
-#if defined(__AVX2__) || defined(__aarch64__)
-constexpr bool kHasEight = true;
-#else
-constexpr bool kHasEight = false;
-#endif
 template <typename F>
 constexpr StepCode kStep = {StepOf<F, One>::take, StepOf<F, Four>::take,
-                            kHasEight ? StepOf<F, Eight>::take : nullptr};
+                            kIsUsual ? StepOf<F, Eight>::take : nullptr};
 template <typename T, bool far>
 constexpr StepCode kStore = {StoreStep<T, false, One>::take, StoreStep<T, far, Four>::take,
-                             kHasEight ? StoreStep<T, far, Eight>::take : nullptr};
+                             kIsUsual ? StoreStep<T, far, Eight>::take : nullptr};
 constexpr StepCode kSum = {SumStep<One>::take, SumStep<Four>::take,
-                           kHasEight ? SumStep<Eight>::take : nullptr};
+                           kIsUsual ? SumStep<Eight>::take : nullptr};
 
 template <typename F>
 constexpr StepCode of_one() {

@@ -3,8 +3,9 @@
 #include "cpu/kernels/convert.h"
 #include "cpu/kernels/reduce.h"
 
-// Chains that are linear in the elements of a row, and those that sum such rows or their squares:
-// what normalisations do. Each is one loop, where a chain goes from step to step.
+// Chains that are linear in the elements of a row, those that sum such rows or their squares, and
+// exponentials of such rows with their sums: what normalisations and a softmax do. Each is one
+// loop, where a chain goes from step to step.
 namespace tilewright::cpu::TW_LEVEL {
 namespace {
 
@@ -95,6 +96,7 @@ struct Linear {
   void* to = nullptr;
   std::int64_t less_stride = 0, factor_stride = 0, weights_stride = 0, added_stride = 0,
                to_stride = 0;
+  void* sums = nullptr;
   bool squares = false, is_far = false;
 };
 
@@ -170,6 +172,52 @@ void sum_linear(Shape shape, const Linear& of) {
   results.end();
 }
 
+// Those of the exponentials of (x - less) * factor, which are stored on the way.
+template <typename T, typename F>
+struct ExponentialsOfRow {
+  const T* x;
+  Floats less, factor;
+  float* to;
+  TW_INLINE Block at(std::int64_t column) const {
+    Block result;
+    for (int i = 0; i < kVectors; ++i) {
+      const std::int64_t place = column + i * kLanes;
+      result.part[i] = F{}((load_as_floats(x + place) - less) * factor);
+      store(to + place, result.part[i]);
+    }
+    return result;
+  }
+};
+// The rest of a row comes once, and would be half of the code.
+template <typename T, typename F>
+TW_APART void store_block(const ExponentialsOfRow<T, F>& row, std::int64_t column) {
+  row.at(column);
+}
+template <typename T, typename F>
+TW_INLINE ElementsOfRow rest_of(const ExponentialsOfRow<T, F>& row, std::int64_t column,
+                                std::int64_t columns) {
+  for (; column < columns; column += kBlock) store_block(row, column);
+  return {row.to};
+}
+template <typename T, typename F>
+void sum_exponentials(Shape shape, const Linear& of) {
+  Asking asking(shape.ahead);
+  ResultsOfRows results(static_cast<float*>(of.sums));
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    const ExponentialsOfRow<T, F> elements{static_cast<const T*>(moved(of.x, row * of.x_stride)),
+                                           splat(*moved(of.less, row * of.less_stride)),
+                                           splat(*moved(of.factor, row * of.factor_stride)),
+                                           static_cast<float*>(moved(of.to, row * of.to_stride))};
+    results.add(tree<Add>(parts_of_row<Add>(elements, shape.columns, asking)));
+  }
+  results.end();
+}
+template <typename T>
+void sum_exponentials(Shape shape, const Linear& of, Function function) {
+  function == Function::exp ? sum_exponentials<T, exp_vector>(shape, of)
+                            : sum_exponentials<T, exp2_vector>(shape, of);
+}
+
 template <typename T, bool far>
 void store_linear(Shape shape, const Linear& of) {
   if (of.added != nullptr) return store_linear<T, Rows::weights_and_added, far>(shape, of);
@@ -182,6 +230,13 @@ void compute_linear(Shape shape, const Linear& of, bool sums) {
   if (sums && of.squares) return sum_linear<T, true>(shape, of);
   if (sums) return sum_linear<T, false>(shape, of);
   of.is_far ? store_linear<T, true>(shape, of) : store_linear<T, false>(shape, of);
+}
+
+// And the store of f32 behind it.
+TW_INLINE bool is_exponential(const Step* step) {
+  return step->kind == StepKind::function &&
+         (step->function == Function::exp || step->function == Function::exp2) &&
+         step[1].kind == StepKind::store && step[1].element == Element::f32 && !step[1].is_far;
 }
 
 // Whether the steps are one, which is computed then.
@@ -199,6 +254,24 @@ TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
   };
   if (is(Function::sub, true) && step->place == 0) take(of.less, of.less_stride, 0), ++step;
   const bool sums = last->kind == StepKind::sum;
+  // A sum's results lie one after the other.
+  const bool sums_side_by_side = sums && (last->row_strides[0] == 4 || shape.rows == 1);
+  const bool is_bf16 = steps[0].element == Element::bf16;
+  const bool is_wide = is_bf16 || steps[0].element == Element::f32;
+  const Step* const exponential = last - 2;
+  if (kIsUsual && sums_side_by_side && is_wide && exponential > steps &&
+      is_exponential(exponential)) {
+    if (is(Function::mul, true)) take(of.factor, of.factor_stride, 0), ++step;
+    if (step != exponential || steps[0].repeats[0]) return false;
+    of.to = const_cast<void*>(exponential[1].operands[0]);
+    of.to_stride = exponential[1].row_strides[0];
+    of.sums = const_cast<void*>(last->operands[0]);
+    if constexpr (kIsUsual) {
+      is_bf16 ? sum_exponentials<Bf16>(shape, of, exponential->function)
+              : sum_exponentials<float>(shape, of, exponential->function);
+    }
+    return true;
+  }
   if (sums) {
     of.squares = step < last && step->kind == StepKind::square;
     if (of.squares) ++step;
@@ -210,16 +283,13 @@ TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
   } else if (is(Function::fma, false) && step->place == 0 && !step->repeats[1]) {
     take(of.weights, of.weights_stride, 0), take(of.added, of.added_stride, 1), ++step;
   }
-  // A sum's results lie one after the other.
-  const bool fits =
-      step == last && !steps[0].repeats[0] && !(sums && of.weights != nullptr) &&
-      (sums ? last->row_strides[0] == 4 || shape.rows == 1 : last->element == steps[0].element);
+  const bool fits = step == last && !steps[0].repeats[0] && is_wide &&
+                    !(sums && of.weights != nullptr) &&
+                    (sums ? sums_side_by_side : last->element == steps[0].element);
   if (!fits) return false;
   of.to = const_cast<void*>(last->operands[0]);
   of.to_stride = last->row_strides[0];
   of.is_far = last->is_far;
-  const bool is_bf16 = steps[0].element == Element::bf16;
-  if (!is_bf16 && steps[0].element != Element::f32) return false;
   is_bf16 ? compute_linear<Bf16>(shape, of, sums) : compute_linear<float>(shape, of, sums);
   return true;
 }

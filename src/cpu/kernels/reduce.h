@@ -77,6 +77,12 @@ struct SquaresOfRow {
   }
 };
 
+// What comes behind the last whole round of a row.
+template <typename Row>
+TW_INLINE Row rest_of(const Row& row, std::int64_t, std::int64_t) {
+  return row;
+}
+
 // A row in as many parts as a block has elements: of blocks 0, 4, 8 and so on, of 1, 5, 9 and so
 // on, and these four blocks together. So four additions are under way at once.
 template <typename F, typename Row>
@@ -94,10 +100,11 @@ TW_INLINE Block parts_of_row(Row row, std::int64_t columns, Asking& asking) {
     });
   }
   if (at < columns) {
+    const auto rest = rest_of(row, at, columns);
     unrolled<4>([&](auto i) {
       const std::int64_t first = at + i.value * kBlock, left = columns - first;
       if (left <= 0) return;
-      Block next = row.at(first);
+      Block next = rest.at(first);
       if (left < kBlock) next = only_first(next, left, F::kNeutral);
       parts[i.value] = combine_blocks<F>(parts[i.value], next);
     });

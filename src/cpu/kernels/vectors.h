@@ -41,6 +41,13 @@ constexpr int kBlock = 16;
 constexpr int kLanes = TW_VECTOR_BYTES / 4;
 constexpr int kVectors = kBlock / kLanes;  // in a block
 
+// Sets of machines that are rare go without what makes them faster alone, and takes much code.
+#if defined(__AVX2__) || defined(__aarch64__)
+constexpr bool kIsUsual = true;
+#else
+constexpr bool kIsUsual = false;
+#endif
+
 // A number that the compiler knows.
 template <int n>
 struct Count {

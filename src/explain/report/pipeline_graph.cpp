@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "compiler/build.h"
+#include "support/same_line.h"
 
 namespace tilewright::explanations {
 namespace {
@@ -114,9 +115,7 @@ class Builder {
     }
     GraphFlow& flow = graph_.flows[at->second];
     ++flow.count;
-    const auto same = [&](SourceLocation other) {
-      return other.file == operation.where.file && other.line == operation.where.line;
-    };
+    const auto same = [&](SourceLocation other) { return same_line(other, operation.where); };
     if (std::none_of(flow.where.begin(), flow.where.end(), same)) {
       flow.where.push_back(operation.where);
     }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/memory_order.h"
+#include "support/same_line.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -205,7 +206,7 @@ std::ptrdiff_t otherwise_of(const std::vector<ir::ProgramScope>& scopes, std::si
   for (std::size_t i = when + 1; i < scopes.size(); ++i) {
     const ir::ProgramScope& other = scopes[i];
     if (other.kind != scope.kind || other.parent != scope.parent) continue;
-    const bool is_it = other.where.line == scope.where.line && other.left == scope.left &&
+    const bool is_it = same_line(other.where, scope.where) && other.left == scope.left &&
                        other.right == scope.right && other.compare == inverse_of(scope.compare);
     return is_it ? static_cast<std::ptrdiff_t>(i) : -1;
   }

@@ -1,6 +1,9 @@
 #include "simulator/machine/cycle_costs.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "target/devices.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -159,6 +162,35 @@ std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& p
 
 std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes) {
   return ceil_div(bytes, kernel.target->rates.l2_port_bytes);
+}
+
+namespace {
+
+// What a multiprocessor is sent at so many bytes a cycle, in cycles of the clock under products.
+double sent_cycles(const target::Device& device, std::int64_t bytes, double rate) {
+  return static_cast<double>(bytes) / rate * device.reached.product_clock / device.reached.clock;
+}
+
+}  // namespace
+
+std::int64_t l2_cycles(const PreparedKernel& kernel, const TensorMap& map, std::int64_t bytes) {
+  const target::Device& device = target::device_of(kernel.target->name);
+  const target::Device::Reached& reached = device.reached;
+  constexpr std::int64_t kSector = 32;
+  const bool begins_in_a_sector =
+      std::any_of(map.strides.begin() + 1, map.strides.begin() + std::max(map.rank, 1),
+                  [](std::int64_t stride) { return stride % kSector != 0; });
+  // Where few ask, each gets more.
+  const double busy =
+      std::min(1.0, static_cast<double>(kernel.ctas) / static_cast<double>(device.multiprocessors));
+  return std::llround(sent_cycles(device, bytes, reached.l2_bytes) *
+                      (begins_in_a_sector ? 1 + reached.unaligned : 1) *
+                      std::max(busy, reached.l2_idle));
+}
+
+std::int64_t received_cycles(const PreparedKernel& kernel, std::int64_t bytes) {
+  const target::Device& device = target::device_of(kernel.target->name);
+  return std::llround(sent_cycles(device, bytes, device.reached.received_bytes));
 }
 
 }  // namespace tilewright::simulator

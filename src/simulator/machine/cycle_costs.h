@@ -20,5 +20,9 @@ std::int64_t product_cycles(const PreparedKernel& kernel, const ir::Operation& p
                             DType dtype);
 // How long the bytes keep the port to L2.
 std::int64_t port_cycles(const PreparedKernel& kernel, std::int64_t bytes);
+// How long L2 sends a box to the multiprocessor that asks for it, and how long its bytes come to
+// the shared memory of any that receives it: by what the target's device was seen to reach.
+std::int64_t l2_cycles(const PreparedKernel& kernel, const TensorMap& map, std::int64_t bytes);
+std::int64_t received_cycles(const PreparedKernel& kernel, std::int64_t bytes);
 
 }  // namespace tilewright::simulator

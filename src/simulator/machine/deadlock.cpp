@@ -6,6 +6,7 @@
 
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
+#include "support/same_line.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -279,7 +280,7 @@ SourceLocation other_place(const Warp& first, const std::vector<const Warp*>& cy
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
       const SourceLocation there = warp->waits_at->where();
-      if (there.file != here.file || there.line != here.line) return there;
+      if (!same_line(there, here)) return there;
     }
   }
   if (first.state != Warp::State::mbarrier) return {};

@@ -8,6 +8,7 @@
 #include "simulator/machine/cycle_costs.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
+#include "support/same_line.h"
 #include "target/devices.h"
 
 namespace tilewright::simulator {

@@ -134,7 +134,8 @@ class LaunchTrace {
     std::vector<BarrierState> barriers;
     std::array<Meeting, 16> named;
     TraceSignal pool;
-    Timetable port;
+    Timetable port;   // of what comes to shared memory, and leaves it
+    Timetable asked;  // of L2, by the multiprocessor
     Timetable to_peers;
     std::int64_t arrived = 0;  // in other ranks' memory, of all that it has sent there
     std::vector<LoadInFlight> loads;
@@ -196,6 +197,8 @@ class LaunchTrace {
   std::int64_t release_cycles(const CtaState& cta, const WarpState& state) const;
   // When the bytes have left, and their source may change.
   std::int64_t push(CtaState& cta, int peer, std::int64_t bytes, bool adds, std::int64_t from);
+  // When L2 has sent what the load's issuer asks for.
+  std::int64_t ask(const Event& load);
   // When bytes that are asked for at the time are here.
   std::int64_t pull(int peer, std::int64_t bytes, std::int64_t from);
 
@@ -215,6 +218,13 @@ class LaunchTrace {
   std::multimap<std::int64_t, std::int64_t> free_from_;  // when a place is free: CTAs of it
   std::map<const Cluster*, Meeting> cluster_meetings_;
   std::int64_t end_ = 0, load_end_ = 0;
+  // The copy that was asked for last: it is, once, for all CTAs that receive it.
+  struct Asked {
+    const Warp* issuer = nullptr;
+    const Instruction* instruction = nullptr;
+    std::int64_t clock = 0, end = 0;
+  };
+  Asked asked_;
   // While it is executed: the warp's instruction, of which the clock is at the start.
   const Warp* current_warp_ = nullptr;
   const Instruction* current_ = nullptr;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "simulator/machine/preparation.h"
+#include "support/same_line.h"
 
 // What asynchronous units execute: TMA's copies and wgmma's products.
 namespace tilewright::simulator {
@@ -115,9 +116,8 @@ void Preparation::join_run(const Operation& operation, Product& made) {
   };
   const Operation& before = *prepared_.code.back().operation;
   const Product& last = prepared_.products.back();
-  if (before.where.file != operation.where.file || before.where.line != operation.where.line ||
-      last.a_array != made.a_array || last.n != made.n || !same_view(last.a, made.a) ||
-      !same_view(last.b, made.b)) {
+  if (!same_line(before.where, operation.where) || last.a_array != made.a_array ||
+      last.n != made.n || !same_view(last.a, made.a) || !same_view(last.b, made.b)) {
     return;
   }
   made.run = 0;

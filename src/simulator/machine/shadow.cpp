@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "simulator/machine/prepared_kernel.h"
+#include "support/same_line.h"
 
 namespace tilewright::simulator {
 namespace {
@@ -11,8 +12,7 @@ using Record = ShadowBlock::Record;
 
 // What a report would say of both in the same words.
 bool same_place(const Instruction* a, const Instruction* b) {
-  const SourceLocation first = a->where(), second = b->where();
-  return a == b || (a->op == b->op && first.file == second.file && first.line == second.line);
+  return a == b || (a->op == b->op && same_line(a->where(), b->where()));
 }
 
 bool same_work(const Record& record, const Access& access) {

@@ -10,10 +10,6 @@
 // are numbers in `Trace::texts`; times are cycles from the start of the launch.
 namespace tilewright::simulator {
 
-inline bool same_line(SourceLocation a, SourceLocation b) {
-  return a.file == b.file && a.line == b.line;
-}
-
 // What a warp does.
 struct TraceSlice {
   enum class Kind : std::uint8_t { compute, memory, issue, barrier, wait };

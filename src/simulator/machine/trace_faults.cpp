@@ -3,6 +3,7 @@
 
 #include "simulator/machine/trace_recorder.h"
 #include "support/diagnostic.h"
+#include "support/same_line.h"
 
 // Where the accesses that a fault names lie in the trace.
 namespace tilewright::simulator {

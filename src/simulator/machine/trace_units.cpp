@@ -49,18 +49,36 @@ void LaunchTrace::load_issued(const Event& event) {
   const Transfer& transfer = kernel.transfers[event.instruction->detail];
   const WarpState& issuer = state_of(*event.issuer);
   CtaState& to = state_of(*event.destination);
-  const std::int64_t cycles = port_cycles(kernel, transfer.bytes);
-  const std::int64_t latency =
-      std::max<std::int64_t>(kernel.target->rates.copy_latency - cycles, 0);
-  std::int64_t there = issuer.clock + latency;
-  if (const int peer = transfer.map < 0 ? -1 : peer_with(event.data); peer >= 0) {
-    there = std::max(there, pull(peer, transfer.bytes, issuer.clock) - cycles);
+  const std::int64_t cycles = received_cycles(kernel, transfer.bytes);
+  std::int64_t there = issuer.clock + kernel.target->rates.copy_latency;
+  if (transfer.map >= 0) {
+    const int peer = peer_with(event.data);
+    there = std::max(there, peer < 0 ? ask(event) : pull(peer, transfer.bytes, issuer.clock));
   }
+  there = std::max(there - cycles, issuer.clock);
   LoadInFlight load{event.instruction, event.address, to.port.reserve(there, cycles) + cycles};
   load_end_ = load.end;
   ends_at(load.end);
   if (context_.draws) load.flight = draw(to, flight_of(event, load.end));
   to.loads.push_back(load);
+}
+
+// L2 sends to one multiprocessor after the other what it has asked for, and what it asks for next
+// while that is under way.
+std::int64_t LaunchTrace::ask(const Event& load) {
+  WarpState& issuer = state_of(*load.issuer);
+  const bool is_same = asked_.issuer == load.issuer && asked_.instruction == load.instruction &&
+                       asked_.clock == issuer.clock;
+  if (is_same) return asked_.end;
+  const PreparedKernel& kernel = launch_->kernel;
+  const Transfer& transfer = kernel.transfers[load.instruction->detail];
+  const std::int64_t cycles = l2_cycles(kernel, kernel.maps[transfer.map], transfer.bytes);
+  const std::int64_t latency =
+      std::max<std::int64_t>(kernel.target->rates.copy_latency - cycles, 0);
+  const std::int64_t from = issuer.clock + latency;
+  asked_ = {load.issuer, load.instruction, issuer.clock,
+            state_of(*load.issuer->cta).asked.reserve(from, cycles) + cycles};
+  return asked_.end;
 }
 
 TraceFlight LaunchTrace::flight_of(const Event& event, std::int64_t end) {

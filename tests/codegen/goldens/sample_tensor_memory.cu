@@ -185,15 +185,15 @@ __device__ __forceinline__ void tcgen05_mma_ts_f16(u32 d, u32 a, u64 b, u32 inst
       "tcgen05.mma.cta_group::1.kind::f16 [%0], [%1], %2, %3, p; }"
       ::"r"(d), "r"(a), "l"(b), "r"(instruction), "r"((int)accumulate) : "memory");
 }
-__device__ __forceinline__ void tcgen05_st_16x128b_x16_bits(u32 address, const u32* r) {
-  asm volatile("tcgen05.st.sync.aligned.16x128b.x8.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16};"
-               :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]), "r"(r[6]), "r"(r[7]), "r"(r[8]), "r"(r[9]), "r"(r[10]), "r"(r[11]), "r"(r[12]), "r"(r[13]), "r"(r[14]), "r"(r[15]) : "memory");
+__device__ __forceinline__ void tcgen05_st_16x128b_x8_bits(u32 address, const u32* r) {
+  asm volatile("tcgen05.st.sync.aligned.16x128b.x4.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8};"
+               :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]), "r"(r[6]), "r"(r[7]) : "memory");
 }
 __device__ __forceinline__ void tcgen05_st_x32_bits(u32 address, const u32* r) {
   asm volatile("tcgen05.st.sync.aligned.32x32b.x32.b32 [%0], {%1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32};"
                :: "r"(address), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]), "r"(r[4]), "r"(r[5]), "r"(r[6]), "r"(r[7]), "r"(r[8]), "r"(r[9]), "r"(r[10]), "r"(r[11]), "r"(r[12]), "r"(r[13]), "r"(r[14]), "r"(r[15]), "r"(r[16]), "r"(r[17]), "r"(r[18]), "r"(r[19]), "r"(r[20]), "r"(r[21]), "r"(r[22]), "r"(r[23]), "r"(r[24]), "r"(r[25]), "r"(r[26]), "r"(r[27]), "r"(r[28]), "r"(r[29]), "r"(r[30]), "r"(r[31]) : "memory");
 }
-extern "C" __device__ unsigned long long tilewright_form = 0x92ceabf742fde405;
+extern "C" __device__ unsigned long long tilewright_form = 0x401549306aa929cb;
 extern "C" __global__ void __launch_bounds__(256, 1)
 tensor_memory(float* Y_0, i64 Y_0_stride0) {
   extern __shared__ __align__(1024) u8 dynamic_shared[];
@@ -296,7 +296,7 @@ tensor_memory(float* Y_0, i64 Y_0_stride0) {
     // kernel.tw:63
     tcgen05_st_x32_bits(v29, factors_20);
     // kernel.tw:64
-    tcgen05_st_16x128b_x16_bits(v29, half_factors_22);
+    tcgen05_st_16x128b_x8_bits(v29, half_factors_22 + 8);
     // kernel.tw:65
     tcgen05_wait_st();
     // kernel.tw:66
