@@ -70,6 +70,52 @@ bool is_possible(const LibraryKernel& entry, const std::vector<std::string>& set
   return true;
 }
 
+void note_most(const Dim& dim, const std::function<void(const Dim& of, std::int64_t most)>& note) {
+  if (dim.is_constant() || dim.kind() == Dim::Kind::symbol) return;
+  const Dim a = dim.lhs(), b = dim.rhs();
+  if (dim.kind() == Dim::Kind::min && b.is_constant()) note(a, b.constant());
+  if (dim.kind() == Dim::Kind::min && a.is_constant()) note(b, a.constant());
+  note_most(a, note);
+  note_most(b, note);
+}
+
+// Of each length that is divided into so many parts at most, and into as many as it has blocks
+// where these are fewer: the least of which a part has several blocks.
+std::map<std::string, std::int64_t> beyond_most(const LibraryKernel& entry,
+                                                const std::vector<ir::Kernel>& kernels) {
+  std::map<std::string, std::int64_t> lengths;
+  const auto note = [&](const Dim& of, std::int64_t most) {
+    for (const KernelOption& option : entry.options) {
+      if (option.kind != KernelOption::Kind::integer || !option.is_length) continue;
+      bool is_of_it = false, is_of_others = false;
+      const auto of_length = [&](std::int64_t length) {
+        return of.evaluate([&](const std::string& name) {
+          (name == option.name ? is_of_it : is_of_others) = true;
+          return length;
+        });
+      };
+      constexpr std::int64_t kLongest = 1 << 13;
+      std::int64_t least = 1, enough = kLongest;
+      if (of_length(kLongest) <= most || !is_of_it || is_of_others) continue;
+      while (least < enough) {
+        const std::int64_t middle = (least + enough) / 2;
+        if (of_length(middle) > most) {
+          enough = middle;
+        } else {
+          least = middle + 1;
+        }
+      }
+      lengths[option.name] = std::max(lengths[option.name], enough);
+    }
+  };
+  for (const ir::Kernel& kernel : kernels) {
+    ir::for_each(kernel.body, [&](const ir::Operation& o) {
+      if (o.op == ir::Op::dim) note_most(o.attributes.dim(), note);
+    });
+  }
+  return lengths;
+}
+
 bool is_of_output(const LibraryKernel& entry, const std::string& option) {
   return std::any_of(entry.tensors.begin(), entry.tensors.end(), [&](const LibraryTensor& tensor) {
     return tensor.is_output &&
@@ -102,10 +148,20 @@ CoreSizes core_sizes(
   // Lengths are of several blocks, with a tail, of one and a part, where a second stage has held
   // nothing yet, and of a part. Then what is summed over is empty. Packed sequences differ, and one
   // of them has no rows.
-  const std::int64_t largest = largest_part(made.kernels), small = largest / 4 + 1;
+  const std::int64_t largest = largest_part(made.kernels);
   const auto block_of = [&, largest](const std::string& option) {
     const auto part = parts.find(option);
     return part == parts.end() ? largest : part->second;
+  };
+  // Each core takes several blocks of an axis, though these be of few elements.
+  constexpr std::int64_t kMostBlocks = 8;
+  const auto most_of = [&](const std::string& option) {
+    return kMostBlocks * block_of(option) + 3;
+  };
+  // One element of so few is more than rounding.
+  constexpr std::int64_t kMostOfPart = 65;
+  const auto small_of = [&](const std::string& option) {
+    return std::min({largest / 4 + 1, most_of(option), kMostOfPart});
   };
   const auto part_more = [](std::int64_t block) { return block + block / 4 + 1; };
   enum class Lengths : std::uint8_t { several, one_and_part, part, nothing, divided };
@@ -115,10 +171,11 @@ CoreSizes core_sizes(
   };
   const auto length_of = [&](const KernelOption& option, Lengths which) {
     const bool is_summed = option.minimum == 0 && !is_of_output(entry, option.name);
+    const std::int64_t small = small_of(option.name);
     if (is_drawn(option, which)) return which == Lengths::nothing ? 7 : small / 2 + 1;
     switch (which) {
       case Lengths::several:
-        return 2 * largest + largest / 2 + 3;
+        return std::min(2 * largest + largest / 2 + 3, most_of(option.name));
       case Lengths::one_and_part:
         return part_more(block_of(option.name));
       case Lengths::part:
@@ -131,7 +188,12 @@ CoreSizes core_sizes(
     }
     return small;
   };
-  const auto lengths = [&](Lengths which) {
+  // What has not even two blocks as it stands gets several.
+  const auto is_short = [&](const KernelOption& option, Lengths which) {
+    return which == Lengths::several && parts.count(option.name) != 0 &&
+           block_of(option.name) > 1 && options.integer(option.name) <= block_of(option.name);
+  };
+  const auto lengths = [&](Lengths which, bool also_short) {
     std::vector<std::string> sizes = counts;
     std::set<std::string> decided;
     for (const KernelOption& option : entry.options) {
@@ -152,8 +214,10 @@ CoreSizes core_sizes(
     for (const KernelOption& option : entry.options) {
       const bool is_number = option.kind == KernelOption::Kind::integer && option.is_length;
       if (!is_number || is_set(request, option.name) || decided.count(option.name) != 0) continue;
-      const std::int64_t own = length_of(option, which);
-      if (!is_drawn(option, which) && options.integer(option.name) <= own) continue;
+      const bool is_raised = also_short && is_short(option, which);
+      const bool grows = is_drawn(option, which) || is_raised;
+      const std::int64_t own = is_raised ? 2 * block_of(option.name) + 2 : length_of(option, which);
+      if (!grows && options.integer(option.name) <= own) continue;
       sizes.push_back(fmt::format("{}={}", option.name, own));
     }
     return sizes;
@@ -162,13 +226,23 @@ CoreSizes core_sizes(
        {Lengths::several, Lengths::one_and_part, Lengths::part, Lengths::nothing}) {
     // A kernel of somebody's own may want something to sum.
     if (which == Lengths::nothing && request.kernel.ends_with(".tw")) continue;
-    std::vector<std::string> sizes = lengths(which);
+    std::vector<std::string> sizes = lengths(which, /*also_short=*/true);
+    if (!is_possible(entry, joined(request.settings, sizes))) sizes = lengths(which, false);
     if (std::count(made.choices.begin(), made.choices.end(), sizes) == 0 &&
         is_possible(entry, joined(request.settings, sizes))) {
       made.choices.push_back(std::move(sizes));
     }
   }
-  made.divided = lengths(Lengths::divided);
+  for (const auto& [option, length] : beyond_most(entry, made.kernels)) {
+    std::vector<std::string> sizes = lengths(Lengths::part, false);
+    std::erase_if(sizes, [&](const std::string& each) { return each.starts_with(option + "="); });
+    // The last block is not the first of its part.
+    sizes.push_back(fmt::format("{}={}", option, part_more(length) + block_of(option)));
+    if (!is_set(request, option) && is_possible(entry, joined(request.settings, sizes))) {
+      made.choices.push_back(std::move(sizes));
+    }
+  }
+  made.divided = lengths(Lengths::divided, false);
   if (!is_possible(entry, joined(request.settings, made.divided))) made.divided.clear();
   // What the user has set is refused where it is run.
   if (made.choices.empty()) made.choices.push_back(counts);

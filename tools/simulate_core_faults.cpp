@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
 
 #include "check/core_proof.h"
@@ -46,7 +47,35 @@ struct CoreSubject {
   bool of_program = false;
   checks::ProgramChanges changes = {};                // of the program
   std::vector<checks::UnusualCoreCase> unusual = {};  // in the sizes of the second, or the only one
+  std::vector<std::int64_t> work = {};  // of each case, as a number that grows with it
+  void add(std::string of_sizes, checks::CoreCase run, std::int64_t of_work) {
+    sizes.push_back(std::move(of_sizes));
+    cases.push_back(std::move(run));
+    work.push_back(of_work);
+  }
 };
+
+template <typename Tensors>
+std::int64_t bytes_of(const Tensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const HostTensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.size_bytes());
+  return bytes;
+}
+
+// As prove_cores wants them.
+void put_cheapest_last(CoreSubject& subject) {
+  std::vector<std::size_t> order(subject.cases.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return subject.work[a] > subject.work[b]; });
+  const auto sorted = [&](auto& list) {
+    auto moved = list;
+    for (std::size_t i = 0; i < order.size(); ++i) moved[i] = std::move(list[order[i]]);
+    list = std::move(moved);
+  };
+  sorted(subject.cases);
+  sorted(subject.sizes);
+}
 
 // Inputs, and what is wanted of them once somebody asks.
 template <typename Inputs, typename Wanted>
@@ -70,13 +99,15 @@ const library::Reference& reference_of(Given<Inputs, library::Reference>& given,
   return given.wanted([&] { return library::reference_of(workload); });
 }
 
-// What shows a mask that lets something through, and sums that a later block outweighs.
+// What shows a mask that lets something through, sums that a later block outweighs, and a small
+// number that is added so that nothing is divided by 0.
 std::vector<checks::InputChange> changes_of(
     const std::vector<std::pair<std::size_t, const HostTensor*>>& inputs) {
   std::vector<checks::InputChange> changes = checks::changes_of_inputs(inputs);
   using Kind = checks::InputChange::Kind;
   std::erase_if(changes, [](const checks::InputChange& change) {
-    return change.inputs.size() > 1 || (change.kind != Kind::shift && change.kind != Kind::growth);
+    return change.inputs.size() > 1 ||
+           (change.kind != Kind::shift && change.kind != Kind::growth && change.kind != Kind::zero);
   });
   return changes;
 }
@@ -144,8 +175,8 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
         return held_against(own, std::move(report), reference_of(*given, given->inputs));
       };
     };
-    subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
-    subject.cases.push_back(run_on(workload));
+    subject.add(fmt::format("{}", fmt::join(choice, " ")), run_on(workload),
+                bytes_of(workload.tensors));
     if (subject.cases.size() != std::min<std::size_t>(2, sizes.choices.size())) continue;
     for (const checks::InputChange& change : changes_of(workload)) {
       subject.unusual.push_back({how_of(workload, change), run_on(changed(workload, change))});
@@ -189,8 +220,8 @@ CoreSubject subject_of_program(const Request& request, const library::KernelSour
                                 reference_of(*given, given->inputs.workload));
           };
     };
-    subject.sizes.push_back(fmt::format("{}", fmt::join(choice, " ")));
-    subject.cases.push_back(run_on(bound));
+    subject.add(fmt::format("{}", fmt::join(choice, " ")), run_on(bound),
+                bytes_of(bound.workload.tensors) * cores);
     if (subject.cases.size() != std::min<std::size_t>(2, sizes.choices.size())) continue;
     for (const checks::InputChange& change : changes_of(bound.workload)) {
       library::ProgramWorkload unusual = bound;
@@ -201,10 +232,11 @@ CoreSubject subject_of_program(const Request& request, const library::KernelSour
   return subject;
 }
 
-int prove(const Request& request, const CoreSubject& subject, const compiler::Target& target) {
+int prove(const Request& request, CoreSubject subject, const compiler::Target& target) {
   const std::vector<checks::MutantResult> listed =
       checks::list_core_mutants(subject.kernels, subject.changes);
   if (request.list_mutants) return print_mutants({listed}, {subject.kernels});
+  put_cheapest_last(subject);
   checks::ProofOptions options = proof_options(request);
   options.mutants = wanted_mutants(request, {listed.size()}, 0);
   // Each seed finds the same: those behind the first are for whoever asks for more.
@@ -250,8 +282,9 @@ int simulate_core_faults(const Request& request, const library::KernelSource& so
 int simulate_core_faults(const Request& request, const std::vector<checks::ProgramCase>& cases,
                          const std::vector<std::string>& sizes,
                          const std::vector<ir::Kernel>& kernels, const compiler::Target& target) {
-  CoreSubject subject{cases.front().program.name, kernels, {}, sizes, /*of_program=*/true};
-  for (const checks::ProgramCase& of : cases) {
+  CoreSubject subject{cases.front().program.name, kernels, {}, {}, /*of_program=*/true};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const checks::ProgramCase& of = cases[i];
     const auto bound = std::make_shared<ir::Program>(of.program);
     ir::add_owned(*bound, kernels);
     if (subject.cases.empty()) {
@@ -287,7 +320,7 @@ int simulate_core_faults(const Request& request, const std::vector<checks::Progr
         return made;
       };
     };
-    subject.cases.push_back(run_on(of.before));
+    subject.add(i < sizes.size() ? sizes[i] : "", run_on(of.before), bytes_of(of.before.front()));
     if (subject.cases.size() > 1) continue;
     std::vector<std::string> names;
     for (const ir::ProgramBuffer& buffer : bound->buffers) names.push_back(buffer.name);
@@ -298,7 +331,7 @@ int simulate_core_faults(const Request& request, const std::vector<checks::Progr
       subject.unusual.push_back({describe(change, names), run_on(before)});
     }
   }
-  return prove(request, subject, target);
+  return prove(request, std::move(subject), target);
 }
 
 }  // namespace tilewright::tools

@@ -33,11 +33,12 @@ std::optional<double> compute(Op op, double a, double b) {
 }  // namespace
 
 Hidden::Hidden(const ir::Kernel& kernel, const Definitions& definitions, IsFalse is_false,
-               bool everywhere)
+               bool everywhere, FindsNothing finds_nothing)
     : kernel_(kernel),
       definitions_(definitions),
       is_false_(std::move(is_false)),
-      everywhere_(everywhere) {
+      everywhere_(everywhere),
+      finds_nothing_(std::move(finds_nothing)) {
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op != Op::for_loop) return;
     for (std::size_t i = 0; i < o.results.size(); ++i) {
@@ -71,6 +72,7 @@ Known Hidden::evaluate(ValueId value) {
     const Known scalar = of(o->operands[0]);
     return scalar.number ? scalar : same(value);
   }
+  if (o->op == Op::load && finds_nothing_ && finds_nothing_(*o)) return number(0);
   if (o->op == Op::cast) {
     const Known from = of(o->operands[0]);
     const bool exact = from.number && (*from.number == 0 || std::isinf(*from.number)) &&

@@ -24,9 +24,11 @@ class Hidden {
   };
   using Definitions = std::vector<const ir::Operation*>;
   using IsFalse = std::function<bool(ir::ValueId condition)>;
+  // Whether a load finds nothing there, which makes zeros.
+  using FindsNothing = std::function<bool(const ir::Operation& load)>;
 
   Hidden(const ir::Kernel& kernel, const Definitions& definitions, IsFalse is_false,
-         bool everywhere);
+         bool everywhere, FindsNothing finds_nothing = {});
   Known of(ir::ValueId value);
 
  private:
@@ -43,6 +45,7 @@ class Hidden {
   const Definitions& definitions_;
   const IsFalse is_false_;
   const bool everywhere_;
+  const FindsNothing finds_nothing_;
   std::map<ir::ValueId, Known> known_;
   // Of what loops carry: where it begins, and what it becomes.
   std::map<ir::ValueId, std::pair<ir::ValueId, ir::ValueId>> carried_;

@@ -57,6 +57,9 @@ void NotLess::know_loops(const Sum& difference) {
     above.constant -= 1;
     facts_.push_back(above);
   }
+  for (const ValueId condition : entered_) {
+    if (const std::optional<Sum> fact = slack(condition)) add_fact(*fact);
+  }
 }
 
 NotLess::Sum NotLess::plus(const Sum& a, const Sum& b, std::int64_t factor) {
@@ -128,6 +131,12 @@ NotLess::Sum NotLess::of(const Operation& o) {
   if (o.op == Op::div && divisor() > 0) return quotient(operand(0), divisor());
   if (o.op == Op::ceildiv && divisor() > 0) {
     return quotient(plus(operand(0), {divisor() - 1, {}}), divisor());
+  }
+  if (o.op == Op::mod && divisor() > 0) {
+    Atom rest{Atom::Kind::unknown, "%" + std::to_string(o.results[0])};
+    rest.least = 0;
+    rest.greatest = divisor() - 1;
+    return atom(std::move(rest));
   }
   if (o.op == Op::min) return atom({Atom::Kind::minimum, {}, 0, operand(0), operand(1)});
   if (o.op == Op::max) return atom({Atom::Kind::maximum, {}, 0, operand(0), operand(1)});

@@ -23,6 +23,9 @@ class NotLess {
   // The same of two sums.
   bool proves(const std::vector<ir::ValueId>& sum, const std::vector<ir::ValueId>& other,
               std::int64_t more = 0);
+  // A comparison that holds where the next questions are asked, until it is left.
+  void enter(ir::ValueId condition) { entered_.push_back(condition); }
+  void leave() { entered_.pop_back(); }
 
  private:
   // constant + the sum of factor * atom.
@@ -68,9 +71,10 @@ class NotLess {
   const int most_steps_;
   std::vector<Atom> atoms_;
   std::map<ir::ValueId, Sum> sums_;  // of values that were asked for
-  std::vector<Sum> facts_;           // that are >= 0 in the case at hand
-  int steps_ = 0;                    // left
-  bool overflows_ = false;           // a sum left 64 bits: nothing is proven any more
+  std::vector<ir::ValueId> entered_;
+  std::vector<Sum> facts_;  // that are >= 0 in the case at hand
+  int steps_ = 0;           // left
+  bool overflows_ = false;  // a sum left 64 bits: nothing is proven any more
 };
 
 }  // namespace tilewright::analysis

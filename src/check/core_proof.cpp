@@ -28,26 +28,8 @@ class CoreProver {
         cases_(cases),
         unusual_(unusual),
         options_(options),
-        own_unusual_(unusual.size()) {
-    for (const CoreCase& each : cases) {
-      const CoreRun own = each(kernels, with_seed(0, INT64_MAX), nullptr);
-      if (!own.report.ok()) {
-        compiler::diagnostic_of(own.report.faults.front())
-            .fix("kernels without faults of their own")
-            .raise();
-      }
-      if (!own.mismatch.empty()) {
-        Diagnostic(kernels.front().where, "mismatch: " + own.mismatch, ErrorKind::result)
-            .fix("kernels whose results are right")
-            .raise();
-      }
-      own_.push_back({own.bits, own.report.operations});
-      by_cost_.push_back(by_cost_.size());
-    }
-    std::stable_sort(by_cost_.begin(), by_cost_.end(), [this](std::size_t a, std::size_t b) {
-      return own_[a].operations < own_[b].operations;
-    });
-  }
+        own_(cases.size()),
+        own_unusual_(unusual.size()) {}
 
   void judge(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
@@ -66,10 +48,12 @@ class CoreProver {
     const bool is_order =
         of_program != nullptr ? is_of_order(*of_program) : !shows_in_values(*result.kind);
     bool same_bits = true;
-    for (const std::size_t i : by_cost_) {
+    // The last is the cheapest.
+    for (std::size_t i = cases_.size(); i-- > 0;) {
+      const Own& own = own_on_case(i);
       for (std::int64_t schedule = 0; schedule < options_.schedules; ++schedule) {
-        const CoreRun run = this->run(changed, cases_[i], own_[i], schedule, of_program);
-        same_bits = same_bits && run.bits == own_[i].bits;
+        const CoreRun run = this->run(changed, cases_[i], own, schedule, of_program);
+        same_bits = same_bits && run.bits == own.bits;
         if (is_clean(run)) continue;
         result.workload = i;
         result.seed = options_.seed + static_cast<std::uint64_t>(schedule);
@@ -88,6 +72,9 @@ class CoreProver {
     } else if (same_bits && of_program == nullptr && is_for_nothing(result)) {
       result.verdict = Verdict::equivalent;
       result.reason = "nothing that reaches a result is made of what it makes";
+    } else if (same_bits && of_program == nullptr && leaves_nothing(result)) {
+      result.verdict = Verdict::equivalent;
+      result.reason = "nothing that reaches a result is made of what it leaves";
     } else {
       on_unusual_inputs(changed, of_program, same_bits, result);
     }
@@ -97,6 +84,10 @@ class CoreProver {
   struct Own {
     std::size_t bits = 0;
     std::int64_t operations = 0;
+  };
+  struct OwnOnCase {
+    std::once_flag made;
+    Own own;
   };
   struct Unusual {
     std::once_flag made;
@@ -133,13 +124,62 @@ class CoreProver {
           "bit for bit, also of inputs far from zero";
       return;
     }
+    if (any && same_bits && of_program == nullptr &&
+        simulator::hides_by_zero(kernels_[result.subject], *result.kind, result.mutant.site)) {
+      result.verdict = Verdict::equivalent;
+      result.reason =
+          "what it hides is zero already: results are the same bit for bit, also of inputs far "
+          "from zero";
+      return;
+    }
     if (any && same_bits && of_program == nullptr && is_never_chosen(result)) {
       result.verdict = Verdict::equivalent;
       result.reason = "what it would choose is never chosen, also of inputs far from zero";
       return;
     }
+    if (of_program == nullptr && shows_in_nothing(result)) return;
     result.reason = same_bits ? "no result differs by a bit on these inputs"
                               : "results differ by less than rounding explains";
+  }
+  // Where what lies there already hides that an instruction is left out: with what nobody has
+  // written in its place.
+  bool shows_in_nothing(MutantResult& result) const {
+    const ir::Kernel kernel =
+        simulator::without_result(kernels_[result.subject], *result.kind, result.mutant.site);
+    if (result.kind->number != simulator::kInstructionKind || kernel.body.body.empty())
+      return false;
+    std::vector<ir::Kernel> changed = kernels_;
+    changed[result.subject] = kernel;
+    for (std::size_t i = cases_.size(); i-- > 0;) {
+      const CoreRun run = this->run(changed, cases_[i], own_on_case(i), 0);
+      if (run.report.ok()) continue;
+      result.workload = i;
+      result.seed = options_.seed;
+      caught(run, "", result);
+      result.shown_by = "with what nobody has written in its place";
+      return true;
+    }
+    return false;
+  }
+  // What a case makes of the kernels without a change, once somebody asks: most mutants show in the
+  // cheapest.
+  const Own& own_on_case(std::size_t number) const {
+    OwnOnCase& of_case = own_[number];
+    std::call_once(of_case.made, [&] {
+      const CoreRun own = cases_[number](kernels_, with_seed(0, INT64_MAX), nullptr);
+      if (!own.report.ok()) {
+        compiler::diagnostic_of(own.report.faults.front())
+            .fix("kernels without faults of their own")
+            .raise();
+      }
+      if (!own.mismatch.empty()) {
+        Diagnostic(kernels_.front().where, "mismatch: " + own.mismatch, ErrorKind::result)
+            .fix("kernels whose results are right")
+            .raise();
+      }
+      of_case.own = {own.bits, own.report.operations};
+    });
+    return of_case.own;
   }
   const std::optional<Own>& own_on(std::size_t number) const {
     Unusual& unusual = own_unusual_[number];
@@ -176,9 +216,10 @@ class CoreProver {
     if (kernel.body.body.empty()) return false;
     std::vector<ir::Kernel> changed = kernels_;
     changed[subject] = kernel;
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      const CoreRun made = run(changed, cases_[i], own_[i], 0);
-      if (!made.report.ok() || made.bits != own_[i].bits) return false;
+    for (std::size_t i = cases_.size(); i-- > 0;) {
+      const Own& own = own_on_case(i);
+      const CoreRun made = run(changed, cases_[i], own, 0);
+      if (!made.report.ok() || made.bits != own.bits) return false;
     }
     return true;
   }
@@ -198,6 +239,11 @@ class CoreProver {
         simulator::without_result(kernels_[result.subject], *result.kind, result.mutant.site),
         result.subject);
   }
+  bool leaves_nothing(const MutantResult& result) const {
+    const ir::Kernel changed =
+        simulator::with_other_rest(kernels_[result.subject], *result.kind, result.mutant);
+    return is_the_same(changed, result.subject) && is_the_same_on_unusual(changed, result.subject);
+  }
   bool is_never_chosen(const MutantResult& result) const {
     const ir::Kernel changed =
         simulator::without_choice(kernels_[result.subject], *result.kind, result.mutant.site);
@@ -208,8 +254,8 @@ class CoreProver {
     if (probe.body.body.empty()) return true;
     std::vector<ir::Kernel> probed = kernels_;
     probed[result.subject] = probe;
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      if (!run(probed, cases_[i], own_[i], 0).report.ok()) return true;
+    for (std::size_t i = cases_.size(); i-- > 0;) {
+      if (!run(probed, cases_[i], own_on_case(i), 0).report.ok()) return true;
     }
     return false;
   }
@@ -218,8 +264,7 @@ class CoreProver {
   const std::vector<CoreCase>& cases_;
   const std::vector<UnusualCoreCase>& unusual_;
   const ProofOptions& options_;
-  std::vector<Own> own_;
-  std::vector<std::size_t> by_cost_;  // the cases, cheapest first
+  mutable std::vector<OwnOnCase> own_;
   mutable std::vector<Unusual> own_unusual_;
 };
 

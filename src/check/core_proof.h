@@ -42,12 +42,12 @@ std::vector<const simulator::FaultKind*> core_kinds(bool of_programs);
 std::vector<MutantResult> list_core_mutants(const std::vector<ir::Kernel>& kernels,
                                             const ProgramChanges& of_program = {});
 
-// Runs every mutant on one case after the other, each under `options.schedules` seeds, until a
-// fault shows. What is in order is told by events alone, whatever the seed, so that clean runs
-// leave no order in which something is found: where the results are the kernel's own bit for bit
-// too, a mutant of events is equivalent. What neither shows nor is equivalent is run on unusual
-// inputs too, on those of them on which the kernels are right. Raises where they are not clean on
-// the usual ones.
+// Runs every mutant on one case after the other, the last one first, which should be the cheapest,
+// each under `options.schedules` seeds, until a fault shows. What is in order is told by events
+// alone, whatever the seed, so that clean runs leave no order in which something is found: where
+// the results are the kernel's own bit for bit too, a mutant of events is equivalent. What neither
+// shows nor is equivalent is run on unusual inputs too, on those of them on which the kernels are
+// right. Raises where they are not clean on a usual one that is run.
 std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const std::vector<CoreCase>& cases,
                                       const std::vector<UnusualCoreCase>& unusual,

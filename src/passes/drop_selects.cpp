@@ -27,8 +27,11 @@ struct Comparison {
 
 class Dropping {
  public:
-  explicit Dropping(ir::Kernel& kernel)
-      : kernel_(kernel), before_(kernel), definitions_(analysis::definitions(before_)) {}
+  Dropping(ir::Kernel& kernel, bool of_loads)
+      : kernel_(kernel),
+        before_(kernel),
+        definitions_(analysis::definitions(before_)),
+        of_loads_(of_loads) {}
 
   void visit(ir::Block& block) {
     for (Operation& o : block.body) {
@@ -51,9 +54,30 @@ class Dropping {
     const auto asked = comparison(select.operands[0]);
     if (!asked) return false;
     const auto is_false = [&](ValueId condition) { return includes(condition, *asked); };
-    analysis::Hidden hidden(before_, definitions_, is_false, false);
+    const auto finds_nothing = [&](const Operation& load) {
+      return of_loads_ && ends_by(load, *asked);
+    };
+    analysis::Hidden hidden(before_, definitions_, is_false, false, finds_nothing);
     const auto other = hidden.of(select.operands[2]);
     return other.number && hidden.of(select.operands[1]) == other;
+  }
+
+  // Whether the comparison says of an axis of the load how much of it exists.
+  bool ends_by(const Operation& load, const Comparison& asked) const {
+    const std::vector<std::int64_t>& sizes = load.attributes.integers(Key::sizes);
+    const auto rank = static_cast<std::int64_t>(kernel_.type(load.results[0]).shape.size());
+    std::int64_t tile_axis = 0;
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] == 0) continue;
+      Comparison own;
+      own.constant = -1;
+      own.axes[tile_axis++ - rank] = -1;
+      const std::size_t start = 1 + axis, limit = start + sizes.size();
+      if (!add(own, load.operands[limit], 1) || !add(own, load.operands[start], -1)) continue;
+      drop_zeros(own);
+      if (own == asked) return true;
+    }
+    return false;
   }
 
   bool includes(ValueId condition, const Comparison& asked) const {
@@ -71,10 +95,12 @@ class Dropping {
     Comparison result;
     if (o->op == Op::lt) result.constant = -1;
     if (!add(result, o->operands[1], 1) || !add(result, o->operands[0], -1)) return {};
-    for (auto at = result.values.begin(); at != result.values.end();) {
-      at = at->second == 0 ? result.values.erase(at) : std::next(at);
-    }
+    drop_zeros(result);
     return result;
+  }
+
+  static void drop_zeros(Comparison& comparison) {
+    std::erase_if(comparison.values, [](const auto& each) { return each.second == 0; });
   }
 
   bool add(Comparison& to, ValueId value, std::int64_t factor) const {
@@ -113,11 +139,13 @@ class Dropping {
   ir::Kernel& kernel_;
   const ir::Kernel before_;
   const std::vector<const Operation*> definitions_;
+  const bool of_loads_;
   std::map<ValueId, ValueId> instead_;  // of what was dropped
 };
 
 }  // namespace
 
-void drop_selects(ir::Kernel& kernel) { Dropping(kernel).visit(kernel.body); }
+void drop_selects(ir::Kernel& kernel) { Dropping(kernel, false).visit(kernel.body); }
+void drop_selects_of_loads(ir::Kernel& kernel) { Dropping(kernel, true).visit(kernel.body); }
 
 }  // namespace tilewright::passes

@@ -14,6 +14,7 @@
 #include "passes/contract_fma.h"
 #include "passes/convert_layouts.h"
 #include "passes/count_waits.h"
+#include "passes/drop_branches.h"
 #include "passes/drop_selects.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
@@ -79,6 +80,7 @@ constexpr Pass kPasses[] = {
     {"check_starts", check_starts},
     {"materialise_extents", materialise_extents},
     {"drop_selects", drop_selects},
+    {"drop_selects_of_loads", drop_selects_of_loads},
     {"fold_accumulators", fold_accumulators, &Numerics::fold_accumulators},
     {"skip_hidden", skip_hidden, &Numerics::skip_hidden},
     {"skip_identities", skip_identities},
@@ -101,6 +103,7 @@ constexpr Pass kPasses[] = {
     {"allocate_shared", allocate_shared},
     {"check_accesses", check_accesses, &Rewrites::check_accesses},
     {"order_lanes", order_lanes},
+    {"drop_branches", drop_branches},
     {"place_memories", place_memories},
 };
 

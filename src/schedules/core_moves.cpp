@@ -201,11 +201,11 @@ void CoreMoves::zero_tail(const Operation& load, const CoreMove& move, const Cor
                           bool split) {
   const std::vector<std::int64_t>& sizes = load.attributes.integers(Key::sizes);
   std::optional<Condition> cut;
-  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+  const std::vector<std::size_t> axes = axes_of(sizes);
+  // An index outside of its axis is an error, which zeros would hide.
+  for (const std::size_t axis : axes) {
     Index wanted = start(load, 1, axis, split);
-    const bool first = !axes_of(sizes).empty() && axes_of(sizes).front() == axis;
-    const std::int64_t size =
-        split && first ? sizes[axis] / parts_ : std::max<std::int64_t>(sizes[axis], 1);
+    const std::int64_t size = split && axis == axes.front() ? sizes[axis] / parts_ : sizes[axis];
     const Condition own = limit(load, 1, axis) < wanted + static_cast<int>(size);
     cut = cut ? *cut || own : own;
   }

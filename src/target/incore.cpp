@@ -27,11 +27,11 @@ Target core_target(std::string name, std::string chips, Core core) {
                   Family::core_compute, Family::core_event};
   t.without = {ir::Op::elect,      ir::Op::rank,       ir::Op::epoch,       ir::Op::cluster_rank,
                ir::Op::warp_index, ir::Op::atomic_add, ir::Op::store_index, ir::Op::reduce_add};
-  t.preparation = {"materialise_extents", "drop_selects", "eliminate_common_extents",
+  t.preparation = {"materialise_extents", "drop_selects_of_loads", "eliminate_common_extents",
                    "fold_accumulators", "eliminate_folded"};
   t.schedules = {"core_tiles"};
-  t.lowering = {"place_memories", "simplify_addresses", "eliminate_common_addresses",
-                "eliminate_dead_addresses"};
+  t.lowering = {"drop_branches", "place_memories", "simplify_addresses",
+                "eliminate_common_addresses", "eliminate_dead_addresses"};
   for (const CoreUnit& each : core.units) t.units.push_back({each.name, {}, {}});
   t.core = std::make_shared<const Core>(std::move(core));
   return t;

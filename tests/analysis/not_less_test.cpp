@@ -172,6 +172,26 @@ TEST(NotLess, ValuesThatAreDoubledAgainAndAgain) {
   EXPECT_FALSE(many.proves(71, 71));
 }
 
+// A rest is below what divides. What a branch asks holds inside of it, and no longer.
+TEST(NotLess, KnowsRestsAndBranches) {
+  const ir::Kernel kernel = kernel_of({"n"}, R"(
+    %1: i32 = cta_index
+    %2: i32 = constant {value = 8}
+    %3: i32 = mod %1, %2
+    %4: i32 = dim {dim = dim(n)}
+    %5: bool = lt %1, %4
+)");
+  NotLess not_less(kernel);
+  EXPECT_TRUE(not_less.proves(2, 3, -1));
+  EXPECT_FALSE(not_less.proves(2, 3, -2));
+  EXPECT_FALSE(not_less.proves(4, 1));
+  not_less.enter(5);
+  EXPECT_TRUE(not_less.proves(4, 1, -1));
+  EXPECT_FALSE(not_less.proves(4, 1, -2));
+  not_less.leave();
+  EXPECT_FALSE(not_less.proves(4, 1));
+}
+
 // Of sums, with the index of a loop between what bounds it.
 TEST(NotLess, KnowsTheIndicesOfLoops) {
   const ir::Kernel kernel = kernel_of({"n"}, R"(

@@ -1,5 +1,6 @@
 #include "passes/begin_sums.h"
 #include "passes/contract_fma.h"
+#include "passes/drop_branches.h"
 #include "passes/eliminate_common.h"
 #include "passes/eliminate_dead.h"
 #include "passes/fold_accumulators.h"
@@ -77,6 +78,42 @@ TEST(EliminateCommonTest, MemoryThatIsWrittenIsReadAgain) {
                        "  %21: tile<f32, 64> = load %1, %2, %10, %11, %12 {sizes = [0, 64]}\n"
                        "  %22: tile<f32, 64> = add %20, %21\n",
                        "%22"));
+}
+
+// Of a step there is always one: no tail is cut. Whether there is a next one is asked, and inside
+// of that it is known.
+TEST(DropBranchesTest, WhatIsProvenIsTaken) {
+  const auto looped = [](const std::string& body) {
+    return row(
+        "  %20: i32 = for_loop %10, %11, %13, %10 (%21: i32, %22: i32) {\n"
+        "    %23: i32 = add %21, %13\n    %24: bool = lt %11, %23\n"
+        "    %25: bool = lt %23, %11\n" +
+            body + "  }\n  %50: f32 = cast %20\n  %51: tile<f32, 64> = add %14, %50\n",
+        "%51");
+  };
+  const auto choice = [](const std::string& result, const std::string& condition,
+                         const std::string& first, const std::string& second) {
+    return "    " + result + ": i32 = if_then " + condition + " () {\n" + first + "    } () {\n" +
+           second + "    }\n";
+  };
+  const std::string cut = "    %26: i32 = mul %23, %12\n    yield %26\n";
+  const std::string inner = "    %27: i32 = add %23, %13\n    %28: bool = lt %11, %27\n";
+  expect_pass(drop_branches,
+              looped(choice("%30", "%24", cut, "    yield %22\n") +
+                     choice("%31", "%25",
+                            inner + choice("%32", "%28", "    yield %10\n", "    yield %30\n") +
+                                "    yield %32\n",
+                            "    yield %13\n") +
+                     "    yield %31\n"),
+              looped(choice("%31", "%25", inner + "    yield %22\n", "    yield %13\n") +
+                     "    yield %31\n"));
+  // One of two is enough, or both have to be known.
+  const auto both = [&](const std::string& condition, const std::string& rest) {
+    return looped("    %33: bool = " + condition + " %24, %25\n" + rest);
+  };
+  const std::string asked = choice("%30", "%33", cut, "    yield %22\n") + "    yield %30\n";
+  expect_pass(drop_branches, both("logical_and", asked), both("logical_and", "    yield %22\n"));
+  expect_unchanged(drop_branches, both("logical_or", asked));
 }
 
 TEST(HoistTest, InvariantsAndLoadsOfInputsMoveOut) {

@@ -218,6 +218,31 @@ TEST(DropSelects, WhatTheMaskHasHiddenIsNotAskedAgain) {
   expect_unchanged(drop_selects, joined("logical_or", "%34"));
 }
 
+// A sum of rows that a load found nothing for, and of what is made of them.
+TEST(DropSelects, WhatIsNotLoadedIsZeroAlready) {
+  const auto summed = [](const std::string& made, const std::string& kept,
+                         const char* row = "%25") {
+    return kernel(
+        "  %21: i32 = mul %2, %14\n"
+        "  %22: tile<f32, 4x64> = load %0, %21, %10, %11, %12 {sizes = [4, 64]}\n" +
+        made +
+        "  %24: i32 = sub %11, %21\n  %25: tile<i32, 4x1> = iota {axis = 0}\n"
+        "  %26: tile<i32, 4x1> = add %25, %13\n  %27: tile<bool, 4x1> = lt " +
+        row +
+        ", %24\n  %28: f32 = constant {value = 0.0}\n"
+        "  %29: tile<f32, 4x64> = select %27, %23, %28\n"
+        "  %30: tile<f32, 1x64> = reduce " +
+        kept +
+        " {function = add, axis = 0}\n  store %1, %30, %2, %10, %11, %12 {sizes = [1, 64]}\n");
+  };
+  const std::string square = "  %23: tile<f32, 4x64> = mul %22, %22\n";
+  expect_pass(drop_selects_of_loads, summed(square, "%29"), summed(square, "%23"));
+  expect_unchanged(drop_selects, summed(square, "%29"));
+  // One row more is hidden; 1 more is not zero.
+  expect_unchanged(drop_selects_of_loads, summed(square, "%29", "%26"));
+  expect_unchanged(drop_selects_of_loads, summed("  %23: tile<f32, 4x64> = add %22, %15\n", "%29"));
+}
+
 // A causal attention of 128 rows of X without a softmax, in blocks of 64 keys: weights are exp2 of
 // scores, which are -inf where the key comes behind the row. `more` may change the new sum, %39.
 std::string causal_sums(const std::string& more = "") {

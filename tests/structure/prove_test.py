@@ -112,7 +112,7 @@ class Cores(unittest.TestCase):
 
     def test_processes_take_about_as_long(self):
         subject = prove.Subject("gemm", [prove.TARGET + "incore"], True)
-        for cost, count in ((0.1, prove.MUTANTS), (6, 10), (1000, 5)):
+        for cost, count in ((0.1, prove.MUTANTS), (2, 30), (1000, 20)):
             tasks = list(prove.tasks_of_numbers(subject, list(range(1000)),
                                                 {prove.named(subject): cost}))
             self.assertEqual(len(tasks), -(-1000 // count))
@@ -262,6 +262,13 @@ class Tasks(unittest.TestCase):
         self.assertIn("decode", [key[0] for key, _ in tasks])
         self.assertTrue(all("," not in words[words.index("--mutants") + 1] for _, words in tasks))
         self.assertEqual(self.further(undecided, result("b", True, "caught")), [])
+        # Runs of a core are short: it has more of them, and other places of the line.
+        self.chosen([prove.Subject("gemm", [f"x={i}", prove.TARGET + "incore"], True)
+                     for i in range(20)])
+        tasks = self.further(undecided)
+        self.assertEqual(len(tasks), prove.FURTHER_SETTINGS)
+        self.assertTrue(all(words[words.index("--mutants") + 1].count(",")
+                            == prove.FURTHER_PLACES - 1 for _, words in tasks))
 
 
 class Changes(unittest.TestCase):

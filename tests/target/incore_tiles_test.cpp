@@ -10,6 +10,7 @@
 
 #include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
+#include "simulator/faults/core_faults.h"
 #include "simulator/machine/machine.h"
 #include "support/arguments.h"
 #include "support/diagnostic.h"
@@ -329,6 +330,32 @@ TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
   }
 }
 
+// Where a table leads outside of a tensor there is nothing, and zeros do not stand in for it.
+TEST(IncoreTiles, AnIndexOutsideIsNamed) {
+  Kernel kernel("gathers");
+  const Dim n = kernel.dim("n"), rows = kernel.dim("rows");
+  const Tensor table = kernel.in("table", i32, {n});
+  const Tensor X = kernel.in("X", f32, {rows, 24}), Y = kernel.out("Y", f32, {n, 24});
+  const auto [i] = kernel.grid(n);
+  store(Y(i, all), exp(load(X(load_index(table(i)), all))));
+  for (const std::string& target : cores()) {
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+    for (const double last : {7.0, 8.0, -1.0}) {
+      HostTensor numbers = HostTensor::from_values(i32, {3}, {5, 0, last});
+      HostTensor in = HostTensor::random_normal(f32, {8, 24}, 1);
+      HostTensor out = HostTensor::poisoned(f32, {3, 24});
+      Arguments arguments;
+      arguments.tensors = {argument("table", numbers), argument("X", in), argument("Y", out)};
+      const MachineReport report = run_machine(machine, arguments, {});
+      ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
+      if (report.ok()) continue;
+      EXPECT_THAT(report.faults.front().message,
+                  testing::HasSubstr("index " + std::to_string(static_cast<int>(last)) +
+                                     " on axis 0 of X, whose size is 8"));
+    }
+  }
+}
+
 // What no input can show is told by a rule: a choice for rows that see nothing, of which there are
 // none; and zeros behind the last key in another stage, where a mask hides what is there instead.
 TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
@@ -378,6 +405,81 @@ TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
   EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(48), 1U);
   EXPECT_EQ(reasons["what it would choose is never chosen, also of inputs far from zero"],
             (std::set<int>{50}));
+}
+
+// What no run can show, each by its rule: once what is there already, zeros in place of zeros, rows
+// that pass through scratch memory and that nobody has.
+TEST(IncoreTiles, RulesTellWhatKeepsAll) {
+  constexpr int kRows = 12, kColumns = 24;
+  Kernel kernel("rules");
+  const Tensor X = kernel.in("X", f32, {kRows, kColumns}), w = kernel.in("w", f32, {kRows});
+  const Tensor h = kernel.in("h", f32, {4});
+  const Tensor S = kernel.out("S", f32, {kColumns}), R = kernel.out("R", f32, {kRows});
+  kernel.grid(1);
+  const Block own(0, 16, kRows);
+  const Tile x = load(X(own, all)), weights = load(w(own)).reshape({16, 1});
+  store(S(all), (reduce_sum(x * weights, 0) * 1).reshape({kColumns}));
+  const Tile spread = (zeros({4, 4}) + load(h(all)).reshape({1, 4})).reshape({16, 1});
+  store(R(own), (reduce_sum(exp(x * 0.01), 1) + spread).reshape({16}));
+  const auto on = [](double shift) {
+    return
+        [=](const std::vector<ir::Kernel>& kernels, MachineOptions options, const ProgramMutant*) {
+          HostTensor in = HostTensor::random_normal(f32, {kRows, kColumns}, 1);
+          HostTensor factors = HostTensor::random_normal(f32, {kRows}, 2);
+          HostTensor heads = HostTensor::random_normal(f32, {4}, 3);
+          for (std::int64_t i = 0; i < in.elements(); ++i) in.set_flat(i, in.flat(i) + shift);
+          HostTensor sums = HostTensor::poisoned(f32, {kColumns});
+          HostTensor rows = HostTensor::poisoned(f32, {kRows});
+          Arguments arguments;
+          arguments.tensors = {argument("X", in), argument("w", factors), argument("h", heads),
+                               argument("S", sums), argument("R", rows)};
+          options.multiprocessors = 1;
+          checks::CoreRun made;
+          made.report = run_machine(kernels.front(), arguments, options);
+          made.bits = checks::bits_of({sums, rows});
+          for (int c = 0; c < kColumns; ++c) {
+            double wanted = 0;
+            for (int r = 0; r < kRows; ++r) wanted += in.at({r, c}) * factors.at({r});
+            if (!(std::abs(sums.at({c}) - wanted) < 1e-3)) made.mismatch = "S";
+          }
+          for (int r = 0; r < kRows; ++r) {
+            double wanted = heads.at({r % 4});
+            for (int c = 0; c < kColumns; ++c) wanted += std::exp(0.01 * in.at({r, c}));
+            if (!(std::abs(rows.at({r}) - wanted) < 1e-3)) made.mismatch = "R";
+          }
+          return made;
+        };
+  };
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  std::map<std::string, std::set<int>> reasons;
+  const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), "incore").kernel;
+  const std::vector<checks::MutantResult> listed = checks::list_core_mutants({machine});
+  how.mutants.emplace();
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const int kind = listed[i].kind->number;
+    const bool computes = listed[i].mutant.operation.starts_with("core_vector");
+    if ((kind == kInstructionKind && computes) ||
+        (kind == kLimitKind && takes_less(listed[i].mutant))) {
+      how.mutants->insert(i);
+    }
+  }
+  for (const checks::MutantResult& result :
+       checks::prove_cores({machine}, {on(0)}, {{"X lies 64 from zero", on(64)}}, how)) {
+    EXPECT_NE(result.verdict, checks::MutantResult::Verdict::undecided)
+        << result.kind->number << " " << format_location(result.mutant.where) << " "
+        << result.mutant.operation << " " << result.mutant.change;
+    reasons[result.reason].insert(result.kind->number);
+  }
+  for (const auto& [reason, kind] :
+       {std::pair{"it computes what lies there already", kInstructionKind},
+        {"what it hides is zero already: results are the same bit for bit, also of inputs far from "
+         "zero",
+         kInstructionKind},
+        {"nothing that reaches a result is made of what it leaves", kLimitKind}}) {
+    EXPECT_EQ(reasons[reason].count(kind), 1U) << reason;
+  }
 }
 
 // Each barrier, event and move of attention is needed: without it something is found.

@@ -351,6 +351,22 @@ TEST(SimulateOperationOfCores, RunsInManyPartsAndInOneSchedule) {
   EXPECT_THAT(sizes, Contains(HasSubstr(", 2 multiprocessors")));
 }
 
+// A row is longer than a block of it, though it be short as it stands; and of rows there are more
+// than blocks in the most parts that sums are divided into.
+TEST(SimulateOperationOfCores, SizesComeToTheSecondBlock) {
+  const auto sizes_of = [](const std::string& name) {
+    const Json json = tilewright("simulate " + name +
+                                 " --target incore --set schedule=tile --shrunken --one-for-all "
+                                 "--control-only --json")
+                          .json();
+    std::vector<std::string> sizes;
+    for (const Json& each : json["cases"]) sizes.push_back(each["sizes"]);
+    return sizes;
+  };
+  EXPECT_THAT(sizes_of("softmax"), Contains(HasSubstr("rows=19 columns=2050")));
+  EXPECT_THAT(sizes_of("column_sums"), Contains(HasSubstr("rows=5186")));
+}
+
 // What a kernel of a program's file reads beyond its mask shows on no inputs, far from zero or not.
 TEST_F(SimulateProgram, FaultsOfCoresAreHeldAgainstUnusualInputs) {
   Kernel kernel("masked_sums");
@@ -359,7 +375,7 @@ TEST_F(SimulateProgram, FaultsOfCoresAreHeldAgainstUnusualInputs) {
   const Scalar n = kernel.scalar("n", i32);
   const auto [i] = kernel.grid(ceil_div(rows, 16));
   const Block own = rows.block(i, 16);
-  store(Y(own, all), reduce_sum(load(X(own, Block(0, 64, Index(n)))), 1));
+  store(Y(own, all), reduce_sum(load(X(own, Block(0, 64, Index(n)))) + 1, 1));
   Program program("masked");
   const Buffer x = program.in("x", f32, {16, 64}), y = program.out("y", f32, {16, 1});
   program.rank(0).stream().launch(kernel, {x, y}, {33});

@@ -89,7 +89,30 @@ std::vector<Mutant> seed_sets(const Sites& sites) {
 std::vector<Mutant> seed_barriers(const Sites& sites) {
   return without(sites, [](Op op) { return op == Op::unit_barrier; });
 }
-std::vector<Mutant> seed_instructions(const Sites& sites) { return without(sites, is_work); }
+
+// Whether it puts into a window what that holds already: it adds 0 to whole numbers, or takes once.
+bool keeps_all(const Sites& sites, const Operation& o) {
+  if (o.op != Op::core_vector || o.operands.size() != 3) return false;
+  if (!are_one_window(sites, o.operands[0], o.operands[1])) return false;
+  const Site* number = sites.definition(o.operands[2]);
+  if (number == nullptr || number->op() != Op::constant) return false;
+  const auto& value = *number->operation->attributes.find(Key::value);
+  const auto* real = std::get_if<double>(&value);
+  const auto* whole = std::get_if<std::int64_t>(&value);
+  const Op function = o.attributes.function();
+  if (function == Op::add || function == Op::sub) return whole != nullptr && *whole == 0;
+  if (function != Op::mul && function != Op::div) return false;
+  return real != nullptr ? *real == 1 : whole != nullptr && *whole == 1;
+}
+
+std::vector<Mutant> seed_instructions(const Sites& sites) {
+  std::vector<Mutant> mutants = without(sites, is_work);
+  for (Mutant& mutant : mutants) {
+    if (!keeps_all(sites, *sites.at(mutant.site).operation)) continue;
+    mutant.equivalent = "it computes what lies there already";
+  }
+  return mutants;
+}
 
 std::vector<Mutant> seed_numbers(const Sites& sites) {
   std::vector<Mutant> mutants;
@@ -349,7 +372,7 @@ bool is_end(const Site& limit, const Dim& extent) {
   return is_constant(&limit) && extent.is_constant() && number_of(limit) >= extent.constant();
 }
 
-constexpr const char* kOneLater = "ends one later";
+constexpr const char *kOneEarlier = "ends one earlier", *kOneLater = "ends one later";
 constexpr const char* kEndsByItself = "the part ends there by itself";
 
 std::vector<Mutant> seed_limits(const Sites& sites) {
@@ -364,8 +387,8 @@ std::vector<Mutant> seed_limits(const Sites& sites) {
       const Site* limit = sites.definition(site.operation->operands[operand]);
       const ValueId start = site.operation->operands[kStarts + axis];
       const std::int64_t size = std::max<std::int64_t>(sizes[axis], 1);
-      mutants.push_back(changed(sites, site, fmt::format("ends one earlier on axis {}", axis),
-                                plus(operand, -1)));
+      mutants.push_back(
+          changed(sites, site, fmt::format("{} on axis {}", kOneEarlier, axis), plus(operand, -1)));
       if (is_behind(sites, limit, start, size + 1)) mutants.back().equivalent = kEndsByItself;
       mutants.push_back(
           changed(sites, site, fmt::format("{} on axis {}", kOneLater, axis), plus(operand, 1)));
@@ -440,7 +463,7 @@ const std::vector<FaultKind>& core_fault_kinds() {
        seed_twice,
        "no events"},
       {47, "no barrier of a unit", {"race", "uninitialised"}, seed_barriers, "no such barrier"},
-      {48,
+      {kStageKind,
        "another stage",
        {"race", "uninitialised", "mismatch", "event"},
        seed_stages,
@@ -450,7 +473,7 @@ const std::vector<FaultKind>& core_fault_kinds() {
        {"race", "overlap", "uninitialised", "misaligned", "mismatch"},
        seed_places,
        "no memories"},
-      {50,
+      {kInstructionKind,
        "an instruction left out",
        {"uninitialised", "mismatch", "race"},
        seed_instructions,
@@ -471,7 +494,7 @@ const std::vector<FaultKind>& core_fault_kinds() {
        {"mismatch", "uninitialised", "race"},
        seed_starts,
        "neither loads nor stores"},
-      {55,
+      {kLimitKind,
        "a part of a tensor to another end",
        {"mismatch", "uninitialised", "race"},
        seed_limits,
@@ -491,109 +514,6 @@ const std::vector<FaultKind>& core_fault_kinds() {
 }
 
 bool takes_more(const Mutant& mutant) { return mutant.change.rfind(kOneLater, 0) == 0; }
-
-namespace {
-
-// A window of a memory that nobody has written, like that of an operand of the instruction, which
-// then stands two further.
-ValueId insert_nothing(ir::Kernel& kernel, const Sites& sites, ValueId like, std::size_t number) {
-  const Site& window = *sites.definition(like);
-  const Site& memory = *sites.definition(window.operation->operands[0]);
-  const auto again = [&](const Operation& o) {
-    Operation copy = o;
-    copy.results = {kernel.add_value(sites.kernel().type(o.results[0]))};
-    return copy;
-  };
-  Operation nothing = again(*memory.operation);
-  nothing.attributes.set(Key::offset,
-                         core_of(sites).space(nothing.attributes.text(Key::space))->bytes);
-  Operation of_nothing = again(*window.operation);
-  of_nothing.operands[0] = nothing.results[0];
-  insert(kernel, memory.number, Side::after, nothing);
-  insert(kernel, number + 1, Side::before, of_nothing);
-  return of_nothing.results[0];
-}
-
-// The only instruction that writes the window of a site; null where it is not so.
-const Site* only_writer(const Sites& sites, std::size_t number) {
-  const std::vector<Use> uses = sites.uses(sites.at(number).operation->results[0]);
-  const bool writes = uses.size() == 1 && uses[0].operand == 0;
-  return writes ? &sites.at(uses[0].site) : nullptr;
-}
-
-// Whether two windows are one part of one memory.
-bool are_one(const Sites& sites, ValueId a, ValueId b) {
-  const Site *first = sites.definition(a), *second = sites.definition(b);
-  if (first == nullptr || second == nullptr || first->op() != Op::window) return false;
-  const Operation &one = *first->operation, &other = *second->operation;
-  return second->op() == Op::window && one.operands == other.operands &&
-         one.attributes == other.attributes && sites.kernel().type(a) == sites.kernel().type(b);
-}
-
-}  // namespace
-
-ir::Kernel without_result(const ir::Kernel& kernel, const FaultKind& kind, std::size_t number) {
-  const Sites sites(kernel);
-  const Site* instruction = &sites.at(number);
-  if (kind.seed == seed_stages) {
-    instruction = only_writer(sites, number);
-  } else if (kind.seed != seed_instructions) {
-    instruction = nullptr;
-  }
-  const bool computes = instruction != nullptr &&
-                        ir::info(instruction->op()).family == ir::Family::core_compute &&
-                        instruction->op() != Op::core_matmul;
-  if (!computes) return {};
-  const Operation& own = *instruction->operation;
-  ir::Kernel changed = kernel;
-  const ValueId from = insert_nothing(changed, sites, own.operands[0], instruction->number);
-  operation_at(changed, instruction->number + 2) = {
-      Op::core_vector,
-      {own.operands[0], from},
-      {},
-      {{Key::unit, own.attributes.text(Key::unit)}, {Key::function, Op::cast}},
-      {},
-      own.where};
-  return changed;
-}
-
-ir::Kernel without_choice(const ir::Kernel& kernel, const FaultKind& kind, std::size_t number) {
-  const Sites sites(kernel);
-  const Operation& own = *sites.at(number).operation;
-  const bool chooses = kind.seed == seed_instructions && own.op == Op::core_vector &&
-                       own.attributes.function() == Op::select;
-  if (!chooses) return {};
-  // The result, the condition and the two that it chooses from: one lies where the result does.
-  const std::vector<ValueId>& operands = own.operands;
-  const bool first = are_one(sites, operands[0], operands[2]);
-  if (!first && !are_one(sites, operands[0], operands[3])) return {};
-  ir::Kernel changed = kernel;
-  const ValueId none = insert_nothing(changed, sites, operands[0], number);
-  operation_at(changed, number + 2).operands[first ? 3 : 2] = none;
-  return changed;
-}
-
-ir::Kernel core_probe(const ir::Kernel& kernel, std::size_t site) {
-  const Sites sites(kernel);
-  const Site& at = sites.at(site);
-  if (at.role == kNoSite || at.op() == Op::role) return {};
-  const std::string& sequencer = sites.at(at.role).operation->attributes.text(Key::name);
-  const target::Core& core = core_of(sites);
-  const auto pair =
-      std::find_if(core.events.begin(), core.events.end(), [&](const target::CoreEventPair& each) {
-        return core.unit(each.to)->sequencer == sequencer;
-      });
-  ir::Kernel probed = kernel;
-  constexpr std::int64_t kNoEvent = 1 << 20;
-  const ValueId number = insert_constant(probed, site, kNoEvent);
-  insert(probed, site + 1, Side::before,
-         {Op::event_wait,
-          {number},
-          {},
-          {{Key::from, pair->from}, {Key::to, pair->to}},
-          {},
-          at.operation->where});
-  return probed;
-}
+bool takes_less(const Mutant& mutant) { return mutant.change.rfind(kOneEarlier, 0) == 0; }
 
 }  // namespace tilewright::simulator
