@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "common/error_text.h"
 #include "ir/ir.h"
 #include "ir/program.h"
@@ -132,7 +134,16 @@ void expect_agreement(const LibraryKernel& entry, const std::vector<std::string>
   for (const LibrarySchedule& schedule : entry.schedules) {
     std::vector<std::string> set = settings;
     set.push_back("schedule=" + schedule.name);
-    add(choose_schedule(entry, resolve_options(entry, set), schedule.target));
+    const ScheduleChoice choice =
+        choose_schedule(entry, resolve_options(entry, set), schedule.target);
+    const auto is_refused = [&schedule](const std::string& flag) {
+      return schedule.description.find("no " + flag) != std::string::npos;
+    };
+    if (std::any_of(flags.begin(), flags.end(), is_refused)) {
+      EXPECT_FALSE(usage_error_of([&] { add(choice); }).empty()) << schedule.name;
+    } else {
+      add(choice);
+    }
   }
   const library::Workload workload = library::make_workload(entry, settings, {}, 1);
   const std::vector<const LibraryTensor*>& tensors = workload.parameters;
