@@ -293,7 +293,9 @@ class Comparison {
   }
 
   // How far elements may be apart, relative to the larger of an element and the root mean square.
+  // Integers may not.
   double bound_of(const TensorArgument& tensor) const {
+    if (!is_float(tensor.dtype)) return 0;
     const bool is_wide = tensor.dtype == DType::f32;
     // Two units in the last place of each function, and what follows from them.
     double bound = has_library_function(machine_) ? (is_wide ? 1e-4 : 0x1p-7) : 0;
