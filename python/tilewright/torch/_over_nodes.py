@@ -1,5 +1,4 @@
-"""Collectives over ranks of several nodes as operators with gradients, each of which is another of
-them: in each node its ranks copy, and between nodes one rank each sends to the one of its number."""
+"""Collectives over ranks of several nodes as operators. The gradient of each is one of them too."""
 
 from ..group import Group
 from ._checks import check_integer, check_tensor, refuse
