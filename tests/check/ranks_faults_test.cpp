@@ -194,9 +194,9 @@ TEST(RanksFaults, OfGradientsByHeads) {
   o.attention.dim = o.attention.dim_v = 64;
   o.attention.causal = true;
   o.attention = kernels::with_sm90_backward_blocks(o.attention);
-  const ir::Program program = ir::bind_program(
-      kernels::sequence_parallel_attention_backward_heads_sm90(o, false).finish(),
-      DimValues{{"batch", 1}, {"queries", 128}, {"keys", 256}}, 2);
+  const ir::Program program =
+      ir::bind_program(kernels::sequence_parallel_attention_backward_heads_sm90(o, false).finish(),
+                       DimValues{{"batch", 1}, {"queries", 128}, {"keys", 256}}, 2);
   std::map<int, int> caught = caught_in(program, 2, [](const MutantResult& mutant) {
     const std::string& what = mutant.mutant.operation;
     if (what.find("arrived") == what.npos && what.find("done") == what.npos) return false;
