@@ -18,6 +18,7 @@ using Start = CoreRoute::Start;
 bool CoreMoves::own(const std::string& unit) const { return owner(unit) == own_; }
 
 void CoreMoves::declare() {
+  const CoreStop* shared = nullptr;
   for (CoreRoute& route : routes_) {
     for (CoreStop& stop : route.stops) {
       const int rows = static_cast<int>(stop.extent.rows);
@@ -29,10 +30,16 @@ void CoreMoves::declare() {
                                                    columns, stages(stop.stages), route.where);
       }
       if (!stop.is_ring()) continue;
-      stop.full =
-          std::make_unique<CoreEvent>(kernel_, stop.writer, stop.reader, stop.stages, route.where);
-      stop.free =
-          std::make_unique<CoreEvent>(kernel_, stop.reader, stop.writer, stop.stages, route.where);
+      if (!stop.opens) {  // with what was loaded just before
+        stop.full = shared->full;
+        stop.free = shared->free;
+      } else {
+        stop.full = std::make_shared<CoreEvent>(kernel_, stop.writer, stop.reader, stop.stages,
+                                                route.where);
+        stop.free = std::make_shared<CoreEvent>(kernel_, stop.reader, stop.writer, stop.stages,
+                                                route.where);
+      }
+      if (route.load != nullptr) shared = &stop;
     }
   }
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
@@ -76,7 +83,7 @@ void CoreMoves::begin_role() {
       if (own(stop.writer)) begin(stop.next_written);
       if (!own(stop.reader)) continue;
       begin(stop.next_read);
-      for (int i = 0; i < stop.stages; ++i) stop.free->set({i, route.where});
+      for (int i = 0; stop.opens && i < stop.stages; ++i) stop.free->set({i, route.where});
     }
   }
 }
@@ -84,7 +91,7 @@ void CoreMoves::begin_role() {
 void CoreMoves::end_role() {
   for (CoreRoute& route : routes_) {
     for (CoreStop& stop : route.stops) {
-      if (stop.is_ring() && own(stop.writer)) {
+      if (stop.is_ring() && stop.opens && own(stop.writer)) {
         for (int i = 0; i < stop.stages; ++i) stop.free->wait({i, route.where});
       }
       stop.next_written = nullptr;
@@ -96,26 +103,32 @@ void CoreMoves::end_role() {
 void CoreMoves::begin_write(CoreStop& stop) {
   if (!own(stop.writer)) return;
   stop.written = stop.next_written ? Index(*stop.next_written) : Index(0);
-  if (stop.is_ring()) return stop.free->wait(*stop.written);
+  if (stop.is_ring()) {
+    if (stop.opens) stop.free->wait(*stop.written);
+    return;
+  }
   if (!core_.unit(stop.writer)->orders_itself) unit_barrier(stop.writer);
 }
 
 void CoreMoves::end_write(CoreStop& stop) {
   if (!own(stop.writer) || !stop.is_ring()) return;
-  stop.full->set(*stop.written);
+  if (stop.closes) stop.full->set(*stop.written);
   if (stop.next_written) *stop.next_written = (*stop.written + 1) % stop.stages;
 }
 
 void CoreMoves::begin_read(CoreStop& stop) {
   if (!own(stop.reader)) return;
   stop.read = stop.next_read ? Index(*stop.next_read) : Index(0);
-  if (stop.is_ring()) return stop.full->wait(*stop.read);
+  if (stop.is_ring()) {
+    if (stop.opens) stop.full->wait(*stop.read);
+    return;
+  }
   if (!core_.unit(stop.reader)->orders_itself) unit_barrier(stop.reader);
 }
 
 void CoreMoves::end_read(CoreStop& stop) {
   if (!own(stop.reader) || !stop.is_ring()) return;
-  stop.free->set(*stop.read);
+  if (stop.closes) stop.free->set(*stop.read);
   if (stop.next_read) *stop.next_read = (*stop.read + 1) % stop.stages;
 }
 

@@ -344,6 +344,21 @@ void CorePlan::stages_ahead(const ir::Block& block) {
           });
       if (early) ahead.insert(&inner);
     }
+    // What a product takes early and another one late is held from one turn to the next.
+    const auto is_held = [&](ValueId operand, CoreEnd end) {
+      const CoreTiles::Seen seen = tiles_.seen(operand);
+      if (ahead.count(tiles_.made(seen.base)) == 0) return false;
+      const std::vector<CoreUse>& uses = tiles_.uses(seen.base);
+      return std::any_of(uses.begin(), uses.end(), [&](const CoreUse& use) {
+        return use.end == end && use.turned == seen.turned &&
+               ahead.count(tiles_.at_level(seen.base, use.by)) == 0;
+      });
+    };
+    while (std::erase_if(ahead, [&](const Operation* each) {
+             return each->op == Op::dot && (is_held(each->operands[0], CoreEnd::left) ||
+                                            is_held(each->operands[1], CoreEnd::right));
+           }) > 0) {
+    }
     if (!ahead.empty()) ahead_[&o] = std::move(ahead);
   }
 }
@@ -374,13 +389,16 @@ void CorePlan::choose_stages() {
       return stop.is_ring() && ((stop.writer == pair.from && stop.reader == pair.to) ||
                                 (stop.writer == pair.to && stop.reader == pair.from));
     };
-    reduce(counts, [&] {
+    const auto over = [&] {
       std::int64_t ids = -pair.ids;
       for (const CoreRoute& route : routes_) {
-        for (const CoreStop& stop : route.stops) ids += counts(stop) ? stop.stages : 0;
+        for (const CoreStop& stop : route.stops)
+          ids += counts(stop) && stop.opens ? stop.stages : 0;
       }
       return ids;
-    });
+    };
+    reduce(counts, over);
+    for (bool joined = true; joined && over() > 0;) joined = join_loads(tile_.body, counts);
   }
   for (const target::CoreSpace& space : core_.spaces) {
     const auto counts = [&](const CoreStop& stop) { return stop.space == space.name; };
@@ -403,10 +421,64 @@ void CorePlan::choose_stages() {
   std::erase_if(ahead_, [&](const auto& each) {
     return std::any_of(routes_.begin(), routes_.end(), [&](const CoreRoute& route) {
       const Operation* made = tiles_.made(route.base);
-      return each.second.count(made) != 0 && each.second.count(route.first) == 0 &&
-             route.stops.back().stages < 2;
+      return each.second.count(made) != 0 && route.stops.back().stages < 2 &&
+             (each.second.count(route.first) == 0 || route.load != nullptr);
     });
   });
+}
+
+// Loads of a block that nothing stores between, and whose places are known at the first of them.
+bool CorePlan::join_loads(const ir::Block& block,
+                          const std::function<bool(const CoreStop&)>& counts) {
+  std::vector<CoreRoute*> run;
+  // The last that has events of its own gives them up for those of the one before.
+  const auto join = [&] {
+    for (std::size_t i = run.size(); i-- > 1;) {
+      if (!run[i]->stops[0].opens) continue;
+      CoreRoute& before = *run[i - 1];
+      before.stops[0].closes = run[i]->stops[0].opens = false;
+      const Operation *first = before.first, *last = before.last;
+      for (std::size_t k = i; k < run.size(); ++k) {
+        if (tiles_.comes_before(run[k]->first, first)) first = run[k]->first;
+        if (tiles_.comes_before(last, run[k]->last)) last = run[k]->last;
+      }
+      const Operation* load = tiles_.made(before.base);
+      for (std::size_t k = i - 1; k < run.size(); ++k) {
+        run[k]->first = first;
+        run[k]->last = last;
+        run[k]->load = load;
+      }
+      return true;
+    }
+    return false;
+  };
+  for (const Operation& o : block.body) {
+    if (o.op == Op::store || (!o.blocks.empty() && tiles_.has_tiles(o))) {
+      if (join()) return true;
+      run.clear();
+      for (const ir::Block& inner : o.blocks) {
+        if (join_loads(inner, counts)) return true;
+      }
+    }
+    if (o.op != Op::load) continue;
+    const bool is_known =
+        run.empty() || std::all_of(o.operands.begin(), o.operands.end(), [&](ValueId each) {
+          const Operation* made = tiles_.made(each);
+          return made == nullptr || tiles_.comes_before(made, tiles_.made(run.front()->base));
+        });
+    if (!is_known) {
+      if (join()) return true;
+      run.clear();
+    }
+    std::vector<CoreRoute*> own;
+    for (CoreRoute& route : routes_) {
+      if (route.base == o.results[0] && route.start == Start::tensor) own.push_back(&route);
+    }
+    const bool fits = own.size() == 1 && own[0]->stops.size() == 1 && counts(own[0]->stops[0]) &&
+                      own[0]->first != nullptr;
+    if (fits) run.push_back(own[0]);
+  }
+  return join();
 }
 
 std::int64_t CorePlan::bytes(const CoreStop& stop) const {
@@ -478,6 +550,13 @@ int CorePlan::in_place(const Operation& o, const std::vector<ValueId>& operands,
   return take(result);
 }
 
+bool CorePlan::is_vector_work(const Operation& o) const {
+  if (o.op == Op::dot) return tiles_.adds_by_itself(o);
+  return o.results.size() == 1 && tiles_.is_tile(o.results[0]) &&
+         tiles_.seen(o.results[0]).base == o.results[0] && o.op != Op::load && o.blocks.empty() &&
+         !tiles_.is_number(o.results[0]);
+}
+
 void CorePlan::plan(const ir::Block& block) {
   for (const Operation& o : block.body) {
     std::set<int> kept;
@@ -486,10 +565,7 @@ void CorePlan::plan(const ir::Block& block) {
       free_.erase(buffer);
       kept.insert(buffer);
     };
-    const bool is_plain = o.results.size() == 1 && tiles_.is_tile(o.results[0]) &&
-                          tiles_.seen(o.results[0]).base == o.results[0] && o.op != Op::load &&
-                          o.blocks.empty() && !tiles_.is_number(o.results[0]);
-    if (o.op == Op::dot ? tiles_.adds_by_itself(o) : is_plain) {
+    if (is_vector_work(o)) {
       const ValueId result = o.results[0];
       if (only_route(result) == nullptr) {
         const bool elementwise = ir::info(o.op).elementwise() || o.op == Op::dot;
@@ -497,7 +573,9 @@ void CorePlan::plan(const ir::Block& block) {
         if (o.op == Op::dot) operands = {o.operands[2]};
         hold(result, elementwise ? in_place(o, operands, result) : take(result));
       }
-    } else if (o.op == Op::for_loop && tiles_.has_tiles(o) && !tiles_.accumulates(o)) {
+    } else if (o.op == Op::for_loop && tiles_.accumulates(o)) {
+      plan(o.blocks[0]);
+    } else if (o.op == Op::for_loop && tiles_.has_tiles(o)) {
       plan_loop(o, hold);
     } else if (o.op == Op::if_then && tiles_.has_tiles(o)) {
       for (const ValueId result : o.results) {

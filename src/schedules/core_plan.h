@@ -52,6 +52,8 @@ class CorePlan {
                   const std::string& before, const std::string& after);
   void stages_ahead(const ir::Block& block);
   void choose_stages();
+  // Lets one more load have its events in common with the one before; false where none can.
+  bool join_loads(const ir::Block& block, const std::function<bool(const CoreStop&)>& counts);
   std::int64_t bytes(const CoreStop& stop) const;
   // The way that a value of vector work starts on, if that is all that becomes of it.
   CoreRoute* only_route(ir::ValueId base);
@@ -63,6 +65,8 @@ class CorePlan {
   // A result in the place of an operand that ends here.
   int in_place(const ir::Operation& o, const std::vector<ir::ValueId>& operands,
                ir::ValueId result);
+  // Whether the vector unit makes its result, a tile that has a place of its own.
+  bool is_vector_work(const ir::Operation& o) const;
   void plan(const ir::Block& block);
   void plan_loop(const ir::Operation& o, const std::function<void(ir::ValueId, int)>& hold);
 

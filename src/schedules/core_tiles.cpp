@@ -274,8 +274,14 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       if (own(product_.unit)) {
         CoreStop &a = operand(0, CoreEnd::left), &b = operand(1, CoreEnd::right);
         const CoreWindow left = (*a.memory)[*a.read];
-        matmul((*stop.memory)[*stop.written], product_.left_transposed ? left.T() : left,
-               (*b.memory)[*b.read], sums ? *accumulate_ : Condition(false), o.where);
+        const CoreWindow to = (*stop.memory)[*stop.written],
+                         first = product_.left_transposed ? left.T() : left;
+        const Condition adds = sums ? *accumulate_ : Condition(false);
+        if (sums && turns_) {
+          matmul(to, first, (*b.memory)[*b.read], adds, *turns_ * first.column_count(), o.where);
+        } else {
+          matmul(to, first, (*b.memory)[*b.read], adds, o.where);
+        }
       }
       if (sums) continue;
       end_write(stop);
@@ -303,12 +309,23 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     };
     each([&](CoreRoute& route) { begin_write(route.stops.front()); });
     const Index low = values_.index(o.operands[0]), high = values_.index(o.operands[1]);
+    // Where it has no turn it has one of which nothing is summed: what was computed of elements
+    // that there are not need not be zero.
+    const std::vector<Operation>& body = o.blocks[0].body;
+    const bool computes = std::any_of(body.begin(), body.end(),
+                                      [&](const Operation& each) { return is_vector_work(each); });
+    if (computes) {
+      barrier();
+      turns_ = min(max(high - low, 0), 1);
+    }
     const ValueId index = tracer_.open_loop(values_.id(low), values_.id(max(high, low + 1)),
                                             values_[o.operands[2]], o.where);
     values_[o.blocks[0].arguments[0]] = index;
     accumulate_ = Index(tracer_.handle(index)) > low;
     visit(o.blocks[0]);
+    if (computes) barrier();
     tracer_.close_loop();
+    turns_.reset();
     each([&](CoreRoute& route) {
       end_write(route.stops.front());
       if (route.end != CoreEnd::tensor) advance(route);
@@ -350,7 +367,8 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     if (o.op == Op::yield || o.op == Op::any) return;
     if (o.op == Op::load) {
       for (CoreRoute& route : routes_) {
-        if (route.base == o.results[0] && route.start == Start::tensor) advance(route);
+        const bool here = route.load != nullptr ? route.load == &o : route.base == o.results[0];
+        if (here && route.start == Start::tensor) advance(route);
       }
       return;
     }
@@ -485,6 +503,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     }
   }
   std::optional<Condition> accumulate_;   // whether the loop's product adds
+  std::optional<Index> turns_;            // 0 where the loop has none, else 1
   std::set<const void*> read_, written_;  // by the vector unit since its last barrier
 };
 

@@ -10,9 +10,9 @@
 
 #include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
+#include "incore_products.h"
 #include "simulator/faults/core_faults.h"
 #include "simulator/machine/machine.h"
-#include "support/arguments.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 #include "tilewright/host_tensor.h"
@@ -22,10 +22,6 @@
 // Tile-level kernels on cores with explicit memories, by the automatic schedule.
 namespace tilewright::simulator {
 namespace {
-
-TensorArgument argument(const char* name, HostTensor& tensor) {
-  return {name, tensor.dtype(), tensor.shape(), {}, static_cast<std::byte*>(tensor.data()), {}};
-}
 
 struct Attended {
   std::int64_t queries, keys, heads, kv_heads, dim;
@@ -46,8 +42,8 @@ struct Attended {
         LSE(HostTensor::poisoned(f32, {1, heads, queries})) {}
   Arguments arguments() {
     Arguments arguments;
-    arguments.tensors = {argument("Q", Q), argument("K", K), argument("V", V), argument("O", O),
-                         argument("LSE", LSE)};
+    arguments.tensors = {given("Q", Q), given("K", K), given("V", V), given("O", O),
+                         given("LSE", LSE)};
     return arguments;
   }
   // The relative root mean square of O, and the greatest difference of LSE; NaN where nobody wrote.
@@ -113,7 +109,7 @@ TEST(IncoreTiles, NormsOfRowsAreRightOnEveryCore) {
       HostTensor epsilon = HostTensor::from_values(f32, {1, 1}, {0.25});
       HostTensor out = HostTensor::poisoned(bf16, {count_of_rows, kColumns});
       Arguments arguments;
-      arguments.tensors = {argument("X", in), argument("E", epsilon), argument("Y", out)};
+      arguments.tensors = {given("X", in), given("E", epsilon), given("Y", out)};
       MachineOptions options;
       options.multiprocessors = 2;
       const MachineReport report = run_machine(machine, arguments, options);
@@ -193,19 +189,19 @@ TEST(IncoreTiles, PagedAttentionGathersPages) {
   }
   store(O(b, all, all), acc * softmax.normaliser());
 
-  const std::vector<std::int64_t> given{40, 0, 17, 16};
+  const std::vector<std::int64_t> held{40, 0, 17, 16};
   const std::vector<std::vector<double>> listed{{5, 2, 6}, {-1, -1, -1}, {0, 3, -1}, {4, -1, -1}};
   HostTensor q_values = HostTensor::random_normal(bf16, {4, kHeads, kDim}, 1);
   HostTensor k_values = HostTensor::random_normal(bf16, {kPages, kPage, kDim}, 2);
   HostTensor v_values = HostTensor::random_normal(bf16, {kPages, kPage, kDim}, 3);
   HostTensor numbers = HostTensor::zeros(i32, {4, 3}), ends = HostTensor::zeros(i32, {4});
   for (std::int64_t i = 0; i < 4; ++i) {
-    ends.set({i}, static_cast<double>(given[i]));
+    ends.set({i}, static_cast<double>(held[i]));
     for (std::int64_t j = 0; j < 3; ++j) numbers.set({i, j}, listed[i][j]);
     // What lies behind the last key is no number.
-    if (given[i] % kPage == 0) continue;
-    const auto last = static_cast<std::int64_t>(listed[i][given[i] / kPage]);
-    for (std::int64_t slot = given[i] % kPage; slot < kPage; ++slot) {
+    if (held[i] % kPage == 0) continue;
+    const auto last = static_cast<std::int64_t>(listed[i][held[i] / kPage]);
+    for (std::int64_t slot = held[i] % kPage; slot < kPage; ++slot) {
       for (std::int64_t d = 0; d < kDim; ++d) k_values.set({last, slot, d}, NAN);
       for (std::int64_t d = 0; d < kDim; ++d) v_values.set({last, slot, d}, NAN);
     }
@@ -216,9 +212,8 @@ TEST(IncoreTiles, PagedAttentionGathersPages) {
     for (std::uint64_t seed = 0; seed < 2; ++seed) {
       HostTensor o = HostTensor::poisoned(f32, {4, kHeads, kDim});
       Arguments arguments;
-      arguments.tensors = {argument("Q", q_values),   argument("K", k_values),
-                           argument("V", v_values),   argument("table", numbers),
-                           argument("lengths", ends), argument("O", o)};
+      arguments.tensors = {given("Q", q_values),    given("K", k_values),   given("V", v_values),
+                           given("table", numbers), given("lengths", ends), given("O", o)};
       MachineOptions options;
       options.seed = seed;
       options.multiprocessors = 2;
@@ -228,7 +223,7 @@ TEST(IncoreTiles, PagedAttentionGathersPages) {
         for (std::int64_t h = 0; h < kHeads; ++h) {
           std::vector<double> row(kDim);
           double sum = 0;
-          for (std::int64_t j = 0; j < given[i]; ++j) {
+          for (std::int64_t j = 0; j < held[i]; ++j) {
             const auto page = static_cast<std::int64_t>(listed[i][j / kPage]);
             double score = 0;
             for (std::int64_t d = 0; d < kDim; ++d) {
@@ -276,8 +271,8 @@ TEST(IncoreTiles, ProductsHaveEpilogues) {
       HostTensor c = HostTensor::poisoned(bf16, {rows_, columns});
       HostTensor s = HostTensor::poisoned(f32, {rows_});
       Arguments arguments;
-      arguments.tensors = {argument("A", a), argument("B", b), argument("bias", add),
-                           argument("C", c), argument("S", s)};
+      arguments.tensors = {given("A", a), given("B", b), given("bias", add), given("C", c),
+                           given("S", s)};
       MachineOptions options;
       options.multiprocessors = 2;
       const MachineReport report = run_machine(machine, arguments, options);
@@ -315,7 +310,7 @@ TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
       HostTensor in = HostTensor::random_normal(f32, {70, 64}, 1);
       HostTensor out = HostTensor::poisoned(f32, {70, 1});
       Arguments arguments;
-      arguments.tensors = {argument("X", in), argument("Y", out)};
+      arguments.tensors = {given("X", in), given("Y", out)};
       arguments.scalars = {static_cast<double>(count)};
       MachineOptions options;
       options.multiprocessors = 1;
@@ -345,7 +340,7 @@ TEST(IncoreTiles, AnIndexOutsideIsNamed) {
       HostTensor in = HostTensor::random_normal(f32, {8, 24}, 1);
       HostTensor out = HostTensor::poisoned(f32, {3, 24});
       Arguments arguments;
-      arguments.tensors = {argument("table", numbers), argument("X", in), argument("Y", out)};
+      arguments.tensors = {given("table", numbers), given("X", in), given("Y", out)};
       const MachineReport report = run_machine(machine, arguments, {});
       ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
       if (report.ok()) continue;
@@ -431,8 +426,8 @@ TEST(IncoreTiles, RulesTellWhatKeepsAll) {
           HostTensor sums = HostTensor::poisoned(f32, {kColumns});
           HostTensor rows = HostTensor::poisoned(f32, {kRows});
           Arguments arguments;
-          arguments.tensors = {argument("X", in), argument("w", factors), argument("h", heads),
-                               argument("S", sums), argument("R", rows)};
+          arguments.tensors = {given("X", in), given("w", factors), given("h", heads),
+                               given("S", sums), given("R", rows)};
           options.multiprocessors = 1;
           checks::CoreRun made;
           made.report = run_machine(kernels.front(), arguments, options);
