@@ -42,6 +42,10 @@ void CoreMoves::declare() {
       if (route.load != nullptr) shared = &stop;
     }
   }
+  for (const auto& [from, to] : hops_) {
+    hop_events_.emplace(std::pair{from, to}, HopEvents{{kernel_, from, to, 1, tile_.where},
+                                                       {kernel_, to, from, 1, tile_.where}});
+  }
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     CoreBuffer& buffer = buffers_[i];
     const Extent2 extent = part_of(buffer.extent);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "schedules/core_plan.h"
 #include "schedules/retracing.h"
@@ -28,6 +30,8 @@ class CoreMoves : public CorePlan {
   void end_write(CoreStop& stop);
   void begin_read(CoreStop& stop);
   void end_read(CoreStop& stop);
+  // What is before a load or a store of a tensor is over, where there are both.
+  void order(const ir::Operation& o);
   std::string taker(const CoreRoute& route) const;
   // The value goes all of its way.
   void advance(CoreRoute& route);
@@ -51,6 +55,10 @@ class CoreMoves : public CorePlan {
   Tracer& tracer_;
   std::string own_;
   std::optional<Index> instance_;
+  struct HopEvents {
+    CoreEvent there, back;
+  };
+  std::map<std::pair<std::string, std::string>, HopEvents> hop_events_;
 };
 
 }  // namespace tilewright::schedules

@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedules/core_routes.h"
@@ -50,6 +51,9 @@ class CorePlan {
   void add_reshape(const ir::Operation& o);
   void make_stops(CoreRoute& route, const ir::Operation& o, const std::string& from,
                   const std::string& before, const std::string& after);
+  // What orders loads and stores of a tensor that is loaded once something was stored there.
+  void find_orders();
+  void order_units(const ir::Operation& o, const std::string& before, const std::string& own);
   void stages_ahead(const ir::Block& block);
   void choose_stages();
   // Lets one more load have its events in common with the one before; false where none can.
@@ -81,6 +85,11 @@ class CorePlan {
   std::set<std::string> used_;  // sequencers
   // Of a loop what runs a step ahead: what is loaded, and products of that alone.
   std::map<const ir::Operation*, std::set<const ir::Operation*>> ahead_;
+  std::set<ir::ValueId> reloaded_;  // tensors
+  // Of such a load or store what waits for what is before it: units, of which each tells the next
+  // one, and then the other way round. A single one waits for itself.
+  std::map<const ir::Operation*, std::vector<std::vector<std::string>>> orders_;
+  std::set<std::pair<std::string, std::string>> hops_;  // of those, from the first on
   std::vector<CoreBuffer> buffers_;
   std::map<ir::ValueId, int> buffer_;
 

@@ -61,4 +61,9 @@ std::optional<CoreWay> find_way(const target::Core& core, const std::string& fro
                                 const std::string& before, const std::vector<std::string>& goals,
                                 const std::string& after, bool turns);
 
+// From unit to unit, each of which can tell the next one and the other way round; `crosses`: by
+// another sequencer, which hears all of one and is heard by all. Empty where there is none.
+std::vector<std::string> find_order(const target::Core& core, const std::string& from,
+                                    const std::string& to, bool crosses);
+
 }  // namespace tilewright::schedules

@@ -365,6 +365,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
   }
   void record(const Operation& o) {
     if (o.op == Op::yield || o.op == Op::any) return;
+    if (o.op == Op::load || o.op == Op::store) order(o);
     if (o.op == Op::load) {
       for (CoreRoute& route : routes_) {
         const bool here = route.load != nullptr ? route.load == &o : route.base == o.results[0];

@@ -223,5 +223,51 @@ TEST(IncoreFused, LoadsShareEvents) {
   });
 }
 
+// What is stored is loaded again, by other rows and by a product: a matrix squared where it lies,
+// and what its columns sum up to.
+TEST(IncoreFused, ALoadComesAfterStores) {
+  constexpr int kSize = 32;
+  Kernel kernel("power");
+  const Tensor A = kernel.in("A", f32, {kSize, kSize}), P = kernel.inout("P", f32, {kSize, kSize});
+  const Tensor S = kernel.out("S", f32, {1, kSize});
+  kernel.grid(1);
+  store(P(all, all), load(A(all, all)) * 0.5);
+  for (Index turn : range(3)) {
+    const Tile p = load(P(all, all));
+    store(P(all, all), dot(p, p));
+    static_cast<void>(turn);
+  }
+  Var sum{zeros({1, kSize})};
+  for (Block rows : blocks(Dim(kSize), 8)) sum = sum + reduce_sum(load(P(rows, all)), 0);
+  store(S(all, all), sum);
+  run_on_cores(kernel, [](const auto& run) {
+    HostTensor a = HostTensor::random_normal(f32, {kSize, kSize}, 1);
+    for (std::int64_t i = 0; i < a.elements(); ++i) a.set_flat(i, a.flat(i) / 2);
+    HostTensor p = HostTensor::poisoned(f32, {kSize, kSize});
+    HostTensor s = HostTensor::poisoned(f32, {1, kSize});
+    run({given("A", a), given("P", p), given("S", s)});
+    std::vector<double> wanted(kSize * kSize);
+    for (int i = 0; i < kSize * kSize; ++i) wanted[i] = a.flat(i) / 2;
+    for (int turn = 0; turn < 3; ++turn) {
+      std::vector<double> squared(kSize * kSize);
+      for (int i = 0; i < kSize * kSize; ++i) {
+        for (int k = 0; k < kSize; ++k) {
+          squared[i] += wanted[i / kSize * kSize + k] * wanted[k * kSize + i % kSize];
+        }
+      }
+      wanted = squared;
+    }
+    for (std::int64_t c = 0; c < kSize; ++c) {
+      double column = 0;
+      for (std::int64_t r = 0; r < kSize; ++r) {
+        const double each = wanted[r * kSize + c];
+        column += each;
+        ASSERT_NEAR(p.at({r, c}), each, 1e-4 * (1 + std::abs(each))) << r << " " << c;
+      }
+      EXPECT_NEAR(s.at({0, c}), column, 1e-3 * (1 + std::abs(column))) << c;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tilewright::simulator
