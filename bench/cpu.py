@@ -287,8 +287,9 @@ def check(case):
 
 
 def keep_pages():
-    """The C library keeps what is freed, so that PyTorch's outputs, which are new for each call, lie
-    in memory that was used before, as ours do: new pages of the system's cost more than the rows."""
+    """The C library keeps what is freed, so that PyTorch's outputs, which are new for each call,
+    lie in memory that was used before, as ours do: new pages of the system's cost more than rows.
+    """
     trim_threshold, most_maps = -1, -4  # malloc.h
     library = ctypes.CDLL(None)
     if not (library.mallopt(most_maps, 0) and library.mallopt(trim_threshold, 2**31 - 1)):
@@ -301,7 +302,7 @@ def use_threads(count):
 
 
 def wait_for_idle_threads():
-    """Threads of a library's look for more work for some milliseconds behind a call, on a processor
+    """A library's threads look for more work for some milliseconds behind a call, on a processor
     that the other one's threads would use. The clock counts theirs by ticks of the system."""
     while True:
         started = time.process_time()
