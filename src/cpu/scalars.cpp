@@ -20,7 +20,8 @@ std::string name_of_function(const Compute& compute) {
 [[noreturn]] void overflows(const Compute& compute, const std::string& operands) {
   Diagnostic(compute.where, name_of_function(compute) + " of " + operands + " overflows " +
                                 std::string(name_of(compute.dtype)))
-      .fix(compute.dtype == DType::i32 ? "compute it in i64" : "use smaller values")
+      .fix(compute.dtype == DType::i32 ? "an Index is i32: keep each of its steps below 2^31"
+                                       : "use smaller values")
       .raise();
 }
 

@@ -51,7 +51,7 @@ void CoreMoves::declare() {
     const Extent2 extent = part_of(buffer.extent);
     buffer.memory = std::make_unique<CoreMemory>(
         kernel_, vector_.writes.front(), "w" + std::to_string(i), buffer.dtype,
-        static_cast<int>(extent.rows), static_cast<int>(buffer.pitch), stages(1), tile_.where);
+        static_cast<int>(extent.rows), static_cast<int>(buffer.pitch), stages(1), buffer.where);
   }
 }
 
@@ -165,8 +165,12 @@ void CoreMoves::step(CoreRoute& route, const CoreMove& move, bool turn, CoreStop
     if (from == nullptr) {
       const Operation& load = *tiles_.made(route.base);
       const CoreWindow window = (*to->memory)[*to->written];
-      zero_tail(load, move, window, split);
-      return transfer(load, move, held, turn ? window.T() : window, turn, split);
+      const auto bring = [&] {
+        zero_tail(load, move, window, split);
+        transfer(load, move, held, turn ? window.T() : window, turn, split);
+      };
+      if (guarded_.count(&load) == 0) return bring();
+      return when(*turns_ > 0, bring);
     }
     if (to == nullptr) {
       return transfer(*route.store, move, held, (*from->memory)[*from->read], false, split);
@@ -223,7 +227,7 @@ void CoreMoves::zero_tail(const Operation& load, const CoreMove& move, const Cor
   for (const std::size_t axis : axes) {
     Index wanted = start(load, 1, axis, split);
     const std::int64_t size = split && axis == axes.front() ? sizes[axis] / parts_ : sizes[axis];
-    const Condition own = limit(load, 1, axis) < wanted + static_cast<int>(size);
+    const Condition own = limit(load, 1, axis) < wanted + static_cast<int>(size) || wanted < 0;
     cut = cut ? *cut || own : own;
   }
   if (!cut) return;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -55,6 +56,9 @@ class CoreMoves : public CorePlan {
   Tracer& tracer_;
   std::string own_;
   std::optional<Index> instance_;
+  // Of the loop that adds up: 0 where it has no turn, else 1; and loads that there have no place.
+  std::optional<Index> turns_;
+  std::set<const ir::Operation*> guarded_;
   struct HopEvents {
     CoreEvent there, back;
   };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -14,10 +15,7 @@ using Start = CoreRoute::Start;
 
 namespace {
 
-struct Access {
-  const Operation* o;
-  const Operation* loop;  // the outermost around it
-};
+using Access = CorePlan::Access;
 
 void accesses_of(const ir::Block& block, const Operation* loop,
                  std::map<ValueId, std::vector<Access>>& of_tensor) {
@@ -44,6 +42,24 @@ bool is_reloaded(const std::vector<Access>& accesses) {
 
 }  // namespace
 
+bool CorePlan::is_crossed(const std::vector<Access>& accesses) const {
+  if (instances_ == 1) return false;
+  const auto is_of_own_rows = [&](const Operation& load, const Operation& store) {
+    const ValueId stored = tiles_.seen(store.operands[1]).base;
+    return std::equal(load.operands.begin() + 1, load.operands.end(), store.operands.begin() + 2,
+                      store.operands.end()) &&
+           load.attributes.integers(ir::Key::sizes) == store.attributes.integers(ir::Key::sizes) &&
+           is_split(tiles_.extent(load.results[0])) && is_split(tiles_.extent(stored));
+  };
+  for (const Access& load : accesses) {
+    for (const Access& store : accesses) {
+      if (load.o->op == Op::load && store.o->op == Op::store && !is_of_own_rows(*load.o, *store.o))
+        return true;
+    }
+  }
+  return false;
+}
+
 void CorePlan::find_orders() {
   std::map<ValueId, std::vector<Access>> of_tensor;
   accesses_of(tile_.body, nullptr, of_tensor);
@@ -57,7 +73,9 @@ void CorePlan::find_orders() {
     return units;
   };
   for (const auto& [tensor, accesses] : of_tensor) {
-    if (!is_reloaded(accesses)) continue;
+    // What one instance of a sequencer stores another one may still load, unless each has its rows.
+    const bool comes_back = is_reloaded(accesses);
+    if (!comes_back && !is_crossed(accesses)) continue;
     reloaded_.insert(tensor);
     std::set<std::string> load, store;
     for (const Access& each : accesses) {
@@ -65,6 +83,7 @@ void CorePlan::find_orders() {
       (each.o->op == Op::load ? load : store).insert(units.begin(), units.end());
     }
     for (const Access& each : accesses) {
+      if (!comes_back && each.o->op == Op::load) continue;
       std::set<std::string> others = store;
       if (each.o->op == Op::store) others.insert(load.begin(), load.end());
       for (const std::string& own : units_of(*each.o)) {

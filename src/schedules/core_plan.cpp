@@ -36,7 +36,7 @@ CorePlan::CorePlan(const ir::Kernel& tile)
   stages_ahead(tile_.body);
   plan(tile_.body);
   choose_stages();
-  if (!buffers_.empty()) used_.insert(owner(vector_.unit));
+  if (!buffers_.empty() || used_.empty()) used_.insert(owner(vector_.unit));
 }
 
 std::string CorePlan::stages_text() const {
@@ -358,7 +358,9 @@ int CorePlan::take(ValueId base) {
     free_.erase(static_cast<int>(i));
     return static_cast<int>(i);
   }
-  buffers_.push_back({extent, dtype, pitch, false, nullptr});
+  const Operation* made = tiles_.made(base);
+  buffers_.push_back(
+      {extent, dtype, pitch, false, made != nullptr ? made->where : tile_.where, nullptr});
   return static_cast<int>(buffers_.size()) - 1;
 }
 

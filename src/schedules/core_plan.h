@@ -20,6 +20,7 @@ struct CoreBuffer {
   DType dtype = DType::f32;
   std::int64_t pitch = 0;  // columns with those that bring each row to where windows may begin
   bool reserved = false;   // by a loop that carries it
+  SourceLocation where;    // of the first that makes it
   std::unique_ptr<CoreMemory> memory;
 };
 
@@ -27,6 +28,12 @@ class CorePlan {
  public:
   explicit CorePlan(const ir::Kernel& tile);
   CorePlan(const CorePlan&) = delete;
+
+  // A load or a store, and the outermost loop around it.
+  struct Access {
+    const ir::Operation* o;
+    const ir::Operation* loop;
+  };
 
   // "v3_0_Mat0 2, ...": the stages of each memory.
   std::string stages_text() const;
@@ -53,6 +60,8 @@ class CorePlan {
                   const std::string& before, const std::string& after);
   // What orders loads and stores of a tensor that is loaded once something was stored there.
   void find_orders();
+  // Whether instances of a sequencer load and store it that may have each other's rows.
+  bool is_crossed(const std::vector<Access>& accesses) const;
   void order_units(const ir::Operation& o, const std::string& before, const std::string& own);
   void stages_ahead(const ir::Block& block);
   void choose_stages();

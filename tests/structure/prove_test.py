@@ -125,6 +125,13 @@ class Cores(unittest.TestCase):
         self.assertEqual(prove.costs_of([of("incore", "a=1"), of("sm_90a", "b=2")]),
                          {("gemm", ("a=1",)): 7, ("gemm", ("b=2",)): 100})
 
+    def test_dear_schedules_are_shared_out(self):
+        subject = prove.Subject("gemm", ["a"], False, cases=("one",))
+        for cost, count in ((1e4, 1), (1e6, 4)):
+            tasks = list(prove.clean_tasks(None, "control", [subject], {prove.named(subject): 1000},
+                                           costs={prove.named(subject): cost}))
+            self.assertEqual([int(words[-1]) for _, words in tasks], [1000 // count] * count)
+
     def test_one_launch_is_enough(self):
         subject = prove.Subject("gemm", [prove.TARGET + "incore"], False, cases=("one",))
         wanted = {prove.named(subject): 1}
@@ -220,6 +227,7 @@ class Tasks(unittest.TestCase):
         class Arguments:
             short = False
             jobs = 1
+            shard = "1/1"
         self.arguments = Arguments
         self.of_list = prove.mutants_of
         self.subjects = [prove.Subject("gemm", [name], True) for name in "abcdef"]
@@ -253,6 +261,19 @@ class Tasks(unittest.TestCase):
         self.assertEqual(costs, {("gemm", ("a",)): 4000, ("gemm", ("b",)): 5, ("gemm", ("c",)): 10})
         having = {"a text": [(prove.Subject("gemm", [name], True), places(1)) for name in "abc"]}
         self.assertEqual(list(prove.chosen_mutants(having, costs)), [("gemm", ("b",))])
+
+    def test_what_has_an_answer_is_not_made_again(self):
+        done = result("b", True, "caught")
+        text = prove.text_of(done["answer"]["mutants"][0])
+        prove.mutants_of = lambda *_: {text: places(1), "another": places(2), "late": places(3)}
+        self.arguments.texts = None
+        done["answer"]["late"] = [3]
+        (task,) = prove.fault_tasks(self.arguments, self.subjects, [done])
+        self.assertEqual(task[1][-1], "2")
+        # Other machines do not know of it.
+        self.arguments.shard = "1/2"
+        (task,) = prove.fault_tasks(self.arguments, self.subjects, [done])
+        self.assertEqual(task[1][-1], "1,2,3")
 
     def test_kernels_that_differ_in_a_name_are_one(self):
         having = {"a text": [(prove.Subject("gemm", [name], True), places(3, form=form))

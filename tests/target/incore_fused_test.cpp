@@ -269,5 +269,89 @@ TEST(IncoreFused, ALoadComesAfterStores) {
   });
 }
 
+// What all instances of the vector unit load one of them stores: it waits for the others.
+TEST(IncoreFused, ARowIsStoredOnceAllHaveLoadedIt) {
+  Kernel kernel("row");
+  const Dim rows = kernel.dim("rows", at_most(16));
+  const Tensor X = kernel.in("X", f32, {rows, 24}), S = kernel.inout("S", f32, {1, 24});
+  kernel.grid(1);
+  store(S(all, all), load(S(all, all)) + reduce_sum(load(X(rows.block(0, 16), all)), 0));
+  run_on_cores(kernel, [](const auto& run) {
+    HostTensor x = HostTensor::random_normal(f32, {13, 24}, 1);
+    HostTensor s = HostTensor::random_normal(f32, {1, 24}, 2);
+    std::vector<double> wanted;
+    for (std::int64_t c = 0; c < 24; ++c) {
+      wanted.push_back(s.at({0, c}));
+      for (std::int64_t r = 0; r < 13; ++r) wanted.back() += x.at({r, c});
+    }
+    run({given("X", x), given("S", s)});
+    for (std::int64_t c = 0; c < 24; ++c) EXPECT_NEAR(s.at({0, c}), wanted[c], 1e-5) << c;
+  });
+}
+
+// In front of a tensor there are zeros, as behind it.
+TEST(IncoreFused, ABlockBeginsBeforeItsTensor) {
+  Kernel kernel("stencil");
+  const Dim h = kernel.dim("h"), w = kernel.dim("w");
+  const Tensor X = kernel.in("X", f32, {h, w}), Y = kernel.out("Y", f32, {h, w});
+  const auto [x, y] = kernel.grid(ceil_div(w, 32), ceil_div(h, 4));
+  const Block rows = h.block(y, 4), columns = w.block(x, 32);
+  Var sum{zeros({rows, columns})};
+  for (int i = -1; i < 2; ++i) {
+    for (int j = -1; j < 2; ++j) {
+      const Tile part =
+          load(X(Block(4 * y + i, 4, Index(h + 1)), Block(32 * x + j, 32, Index(w + 1))));
+      sum = sum + part * (1 + i + 3 * j);
+    }
+  }
+  store(Y(rows, columns), sum);
+  run_on_cores(kernel, [](const auto& run) {
+    for (const auto& [h, w] : {std::pair{13, 37}, {1, 1}}) {
+      HostTensor in = HostTensor::random_normal(f32, {h, w}, 1);
+      HostTensor out = HostTensor::poisoned(f32, {h, w});
+      run({given("X", in), given("Y", out)});
+      for (int r = 0; r < h; ++r) {
+        for (int c = 0; c < w; ++c) {
+          double wanted = 0;
+          for (int i = -1; i < 2; ++i) {
+            for (int j = -1; j < 2; ++j) {
+              const bool exists = r + i >= 0 && r + i < h && c + j >= 0 && c + j < w;
+              if (exists) wanted += in.at({r + i, c + j}) * (1 + i + 3 * j);
+            }
+          }
+          ASSERT_NEAR(out.at({r, c}), wanted, 1e-4) << r << " " << c;
+        }
+      }
+    }
+  });
+}
+
+// An index that has no turn has no element either.
+TEST(IncoreFused, ASumOfNoMatricesIsZero) {
+  Kernel kernel("batched");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {n, 32, 64}), B = kernel.in("B", bf16, {n + 1, 64, 48});
+  const Tensor C = kernel.out("C", f32, {32, 48});
+  kernel.grid(1);
+  Var sum{zeros({32, 48})};
+  for (Index i : range(n)) sum = sum + dot(load(A(i, all, all)), load(B(i + 1, all, all)));
+  store(C(all, all), sum);
+  run_on_cores(kernel, [](const auto& run) {
+    for (const std::int64_t n : {0, 3}) {
+      HostTensor a = HostTensor::random_normal(bf16, {n, 32, 64}, 1);
+      HostTensor b = HostTensor::random_normal(bf16, {n + 1, 64, 48}, 2);
+      HostTensor c = HostTensor::poisoned(f32, {32, 48});
+      run({given("A", a), given("B", b), given("C", c)});
+      for (std::int64_t r = 0; r < 32; ++r) {
+        double wanted = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+          for (std::int64_t d = 0; d < 64; ++d) wanted += a.at({i, r, d}) * b.at({i + 1, d, 7});
+        }
+        ASSERT_NEAR(c.at({r, 7}), wanted, 1e-3) << n << " " << r;
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace tilewright::simulator

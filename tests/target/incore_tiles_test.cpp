@@ -12,6 +12,7 @@
 #include "compiler/compile_to_machine.h"
 #include "incore_products.h"
 #include "simulator/faults/core_faults.h"
+#include "simulator/faults/sites.h"
 #include "simulator/machine/machine.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
@@ -325,28 +326,39 @@ TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
   }
 }
 
-// Where a table leads outside of a tensor there is nothing, and zeros do not stand in for it.
+// Where a table leads outside of a tensor: at the line of the load, or of the store.
 TEST(IncoreTiles, AnIndexOutsideIsNamed) {
-  Kernel kernel("gathers");
-  const Dim n = kernel.dim("n"), rows = kernel.dim("rows");
-  const Tensor table = kernel.in("table", i32, {n});
-  const Tensor X = kernel.in("X", f32, {rows, 24}), Y = kernel.out("Y", f32, {n, 24});
-  const auto [i] = kernel.grid(n);
-  store(Y(i, all), exp(load(X(load_index(table(i)), all))));
-  for (const std::string& target : cores()) {
-    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
-    for (const double last : {7.0, 8.0, -1.0}) {
-      HostTensor numbers = HostTensor::from_values(i32, {3}, {5, 0, last});
-      HostTensor in = HostTensor::random_normal(f32, {8, 24}, 1);
-      HostTensor out = HostTensor::poisoned(f32, {3, 24});
-      Arguments arguments;
-      arguments.tensors = {given("table", numbers), given("X", in), given("Y", out)};
-      const MachineReport report = run_machine(machine, arguments, {});
-      ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
-      if (report.ok()) continue;
-      EXPECT_THAT(report.faults.front().message,
-                  testing::HasSubstr("index " + std::to_string(static_cast<int>(last)) +
-                                     " on axis 0 of X, whose size is 8"));
+  for (const bool stores : {false, true}) {
+    Kernel kernel("gathers");
+    const Dim n = kernel.dim("n"), rows = kernel.dim("rows");
+    const Tensor table = kernel.in("table", i32, {n});
+    const Tensor X = kernel.in("X", f32, {stores ? n : rows, 24});
+    const Tensor Y = kernel.out("Y", f32, {stores ? rows : n, 24});
+    const auto [i] = kernel.grid(n);
+    const Index row = load_index(table(i));
+    const Tile x = load(X(stores ? i : row, all));
+    const int load_line = __LINE__ - 1;
+    store(Y(stores ? row : i, all), exp(x));
+    const int line = stores ? __LINE__ - 1 : load_line;
+    for (const std::string& target : cores()) {
+      const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+      for (const double last : {7.0, 8.0, -1.0}) {
+        HostTensor numbers = HostTensor::from_values(i32, {3}, {5, 0, last});
+        HostTensor in = HostTensor::random_normal(f32, {stores ? 3 : 8, 24}, 1);
+        HostTensor out = HostTensor::poisoned(f32, {stores ? 8 : 3, 24});
+        Arguments arguments;
+        arguments.tensors = {given("table", numbers), given("X", in), given("Y", out)};
+        const MachineReport report = run_machine(machine, arguments, {});
+        ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
+        if (report.ok()) continue;
+        const Fault& fault = report.faults.front();
+        EXPECT_EQ(fault.kind, "out_of_bounds");
+        EXPECT_EQ(fault.first.line, line);
+        EXPECT_THAT(
+            fault.message,
+            testing::HasSubstr("index " + std::to_string(static_cast<int>(last)) +
+                               " on axis 0 of " + (stores ? "Y" : "X") + ", whose size is 8"));
+      }
     }
   }
 }
@@ -384,11 +396,18 @@ TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
   how.schedules = 1;
   how.threads = 1;
   how.mutants.emplace();
+  const Sites sites(machine);
   const std::vector<checks::MutantResult> listed = checks::list_core_mutants({machine});
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    const std::string text = listed[i].mutant.where.file;
+    // Choices left out, and fills in another stage.
+    const Mutant& mutant = listed[i].mutant;
+    const ir::Operation& o = *sites.at(mutant.site).operation;
     const int kind = listed[i].kind->number;
-    if (kind == 48 || (kind == 50 && text.ends_with("softmax.h"))) how.mutants->insert(i);
+    const bool chooses = kind == kInstructionKind && o.op == ir::Op::core_vector &&
+                         o.attributes.function() == ir::Op::select;
+    const bool fills =
+        kind == kStageKind && sites.at(sites.uses(o.results[0])[0].site).op() == ir::Op::core_fill;
+    if (chooses || fills) how.mutants->insert(i);
   }
   std::map<std::string, std::set<int>> reasons;
   for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, unusual, how)) {
@@ -397,9 +416,10 @@ TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
         << result.mutant.operation;
     reasons[result.reason].insert(result.kind->number);
   }
-  EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(48), 1U);
+  EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(kStageKind),
+            1U);
   EXPECT_EQ(reasons["what it would choose is never chosen, also of inputs far from zero"],
-            (std::set<int>{50}));
+            (std::set<int>{kInstructionKind}));
 }
 
 // What no run can show, each by its rule: once what is there already, zeros in place of zeros, rows
