@@ -194,8 +194,8 @@ TEST(AttentionPagedTest, HolesAmongSmallPages) {
     for (const char* page : {"page=1", "page=5"}) {
       SCOPED_TRACE(testing::Message() << target << " " << page);
       library::Workload work =
-          paged_workload({page, "heads=4", "kv_heads=2", "batch=2", "max_pages=8",
-                          "pages=19", "keys=8", "lengths_q=1,2", "causal=true"},
+          paged_workload({page, "heads=4", "kv_heads=2", "batch=2", "max_pages=8", "pages=19",
+                          "keys=8", "lengths_q=1,2", "causal=true"},
                          "tile");
       HostTensor& table = work.tensors[kBlockTable];
       table.set({0, 0}, -1);
