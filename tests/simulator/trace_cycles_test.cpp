@@ -40,7 +40,7 @@ const std::string kTile =
 
 TEST(Cycles, SharedMemory) {
   EXPECT_EQ(cycles(kStore), rates().issue_scalar);
-  EXPECT_EQ(cycles(kCycleLoad), rates().shared_latency);
+  EXPECT_EQ(cycles(kLoad), rates().shared_latency);
   const std::int64_t matrices = 512 / rates().shared_bytes;
   EXPECT_EQ(cycles(store_tile()), matrices);
   EXPECT_EQ(cycles(load_tile()), matrices + rates().shared_latency);
@@ -108,7 +108,7 @@ TEST(Cycles, CopiesFromL2) {
 // A CTA begins where another one has ended, once every multiprocessor has one.
 TEST(Cycles, CtasBehindEachOther) {
   const int multiprocessors = target::device_of("sm_90a").multiprocessors;
-  const auto grid = [](int ctas) { return end_of(litmus(role("a", 0, 1, kCycleLoad), {.grid = ctas})); };
+  const auto grid = [](int ctas) { return end_of(litmus(role("a", 0, 1, kLoad), {.grid = ctas})); };
   const std::int64_t one = grid(1);
   EXPECT_EQ(grid(multiprocessors), one);
   EXPECT_EQ(grid(multiprocessors + 1), 2 * one);
