@@ -317,7 +317,7 @@ TEST(CpuKernelsProduct, ZerosAreSkippedWhereThatIsAllowed) {
       const Element element = dtype == DType::f32 ? Element::f32 : Element::bf16;
       const Placed a = place(x, c.m, c.k, dtype, c.a), b = place(y, c.k, c.n, dtype, c.b);
       const Placed right = place(finite, c.k, c.n, dtype, c.b);
-      for (const Kernels* const set : sets_here()) {
+      for (const Kernels* const set : sets_with_pairs()) {
         const Rounding rounding = element == Element::bf16 ? Rounding::pairs : Rounding::fused;
         const TestTile<float> wanted = run_product(*set, c, element, rounding, a, right, nullptr);
         const TestTile<float> got =

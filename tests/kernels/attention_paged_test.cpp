@@ -13,6 +13,7 @@
 #include "ir/ir.h"
 #include "ir/program.h"
 #include "kernels/attention_paged_plan.h"
+#include "kernels/one_multiprocessor.h"
 #include "library/accuracy.h"
 #include "library/program_simulation.h"
 #include "tilewright/compile.h"
@@ -248,20 +249,7 @@ TEST(AttentionPagedTest, SeveralItemsOfALane) {
     SCOPED_TRACE(schedule);
     library::ProgramWorkload work;
     work.workload = paged_workload(kSmallCache, schedule);
-    const ir::Program recorded =
-        build_program(*work.workload.kernel,
-                      choose_schedule(*work.workload.kernel, work.workload.options, "sm_90a"))
-            .finish();
-    const std::vector<ir::Kernel> machine = library::machine_forms(recorded, "sm_90a").front();
-    simulator::MachineOptions options;
-    options.multiprocessors = options.resident = 1;
-    work.program = library::bind_workload(recorded, work.workload, options.multiprocessors);
-    ir::add_owned(work.program, machine);
-    library::ProgramTensors after;
-    const simulator::MachineReport report =
-        library::simulate_program(work.program, machine, work.before(), &after, options, 2);
-    EXPECT_TRUE(report.ok());
-    work.take(after);
+    test::simulate_on_one_multiprocessor(work);
     expect_right_paged(work.workload);
   }
 }
