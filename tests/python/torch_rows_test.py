@@ -60,6 +60,11 @@ class Rows(unittest.TestCase):
                     self.check("layer_norm", layer_norm,
                                lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b),
                                (x, w, b))
+        # Calls of one shape that differ in eps alone.
+        x = normal(6, 40)
+        for eps in (1e-5, 0.5):
+            self.check(f"eps {eps}", lambda x, eps=eps: layer_norm(x, eps=eps),
+                       lambda x, eps=eps: functional.layer_norm(x, (40,), eps=eps), (x,))
         x, b = normal(5, 33), normal(33, seed=1)
         self.check("without weight", layer_norm, lambda x: functional.layer_norm(x, (33,)), (x,))
         self.check("bias alone", lambda x, b: layer_norm(x, None, b),
