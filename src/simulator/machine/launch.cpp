@@ -549,12 +549,10 @@ void Launch::check_held(const Warp& warp, const Instruction& instruction, const 
                  : fmt::format("a wait for {} phase {} between them", barrier, event.phase)});
     return;
   }
-  log.add({"uninitialised",
-           instruction.where(),
-           place.where,
+  log.add({"uninitialised", instruction.where(), place.where,
            fmt::format("uninitialised: shared {} has not been written\n{}",
                        place.describe(address, bytes), access("read", instruction, warp)),
-           {}});
+           "a write of all that is read, and a barrier between the two"});
 }
 
 }  // namespace tilewright::simulator
