@@ -259,7 +259,8 @@ void CommandLine::schedule(CLI::App* app) {
 
 void CommandLine::settings(CLI::App* app) {
   app->add_option("--set", request_.settings,
-                  "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
+                  "An option of the kernel, or schedule, each behind a --set of its own: dim=128, "
+                  "lengths_q=128,77,0")
       ->type_name("NAME=VALUE")
       ->check(problem_of_setting)
       ->allow_extra_args(false);
@@ -270,7 +271,8 @@ CLI::Option* CommandLine::inputs(CLI::App* app) {
       ->add_option("--in", request_.inputs,
                    "A file, x.npy or x.safetensors:key; or what it holds: arange, zeros, full:0.5, "
                    "uniform:-1:1, permutation or normal, where a seed may follow the last three "
-                   "(uniform:0:8:7). Inputs that are not named are random")
+                   "(uniform:0:8:7). Each behind an --in of its own. Inputs that are not named are "
+                   "random")
       ->type_name("NAME=FILE|NUMBERS")
       ->allow_extra_args(false);
 }

@@ -208,7 +208,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   }
   if (request.shrunken || request.search == "delays" || request.one_for_all) json["cases"] = cases;
   if (!request.control_only) {
-    json["outputs"] = json_of(outcome.worst().comparison);
+    json["outputs"] = tools::json_of(outcome.worst().comparison);
   }
   if (!outcome.units.empty()) {
     Json units = Json::array();

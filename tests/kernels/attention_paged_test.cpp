@@ -189,6 +189,27 @@ TEST(AttentionPagedTest, HolesInTheTable) {
   }
 }
 
+// Of pages whose keys go one by one.
+TEST(AttentionPagedTest, HolesAmongSmallPages) {
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    for (const char* page : {"page=1", "page=5"}) {
+      SCOPED_TRACE(testing::Message() << target << " " << page);
+      library::Workload work =
+          paged_workload({page, "heads=4", "kv_heads=2", "batch=2", "max_pages=8", "pages=19",
+                          "keys=8", "lengths_q=1,2", "causal=true"},
+                         "tile");
+      HostTensor& table = work.tensors[kBlockTable];
+      table.set({0, 0}, -1);
+      table.set({0, 1}, page[5] == '1' ? -1 : table.at({0, 1}));
+      for (std::int64_t column = 0; column < 8; ++column) table.set({1, column}, -1);
+      run_paged(work, target);
+      expect_right_paged(work);
+      EXPECT_EQ(work.tensors[kO].at({1, 1, 5}), 0);
+      EXPECT_EQ(work.tensors[kLSE].at({1, 1}), -std::numeric_limits<double>::infinity());
+    }
+  }
+}
+
 // As many of a stage as a number has bits, and more.
 TEST(AttentionPagedTest, HolesAmongGatheredPages) {
   for (const char* page : {"page=1", "page=4"}) {

@@ -125,6 +125,13 @@ class Cores(unittest.TestCase):
         self.assertEqual(prove.costs_of([of("incore", "a=1"), of("sm_90a", "b=2")]),
                          {("gemm", ("a=1",)): 7, ("gemm", ("b=2",)): 100})
 
+    def test_dear_schedules_are_shared_out(self):
+        subject = prove.Subject("gemm", ["a"], False, cases=("one",))
+        for cost, count in ((1e4, 1), (1e6, 4)):
+            tasks = list(prove.clean_tasks(None, "control", [subject], {prove.named(subject): 1000},
+                                           costs={prove.named(subject): cost}))
+            self.assertEqual([int(words[-1]) for _, words in tasks], [1000 // count] * count)
+
     def test_one_launch_is_enough(self):
         subject = prove.Subject("gemm", [prove.TARGET + "incore"], False, cases=("one",))
         wanted = {prove.named(subject): 1}
