@@ -298,6 +298,18 @@ TEST(TensorMemoryTest, TheFirstProductDoesNotAccumulate) {
   EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
 }
 
+TEST(TensorMemoryTest, NothingFollowsWhereItsElementsComeFrom) {
+  const std::string text = kernel();
+  try {
+    const Execution execution(text, 0, {.provenance = true});
+    FAIL() << "nothing was raised";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("leaves its own in tensor memory"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TensorMemoryTest, DescriptorsAreDecoded) {
   const std::string no_version = std::to_string(kDescriptor & ~(std::int64_t{1} << 32));
   std::string text = product(0, "%11");
