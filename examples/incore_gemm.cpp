@@ -38,7 +38,7 @@ Kernel gemm(const std::string& target, const std::string& cube, Blocks block = {
   CoreRing summed(kernel, "M", "FIX", stages(2));
 
   const auto product = [&](const Block& rows, const Block& cols, const Index& sum) {
-    for (Index step : range(ceil_div(k, block.k))) {
+    for (Index step : range(max(ceil_div(k, block.k), 1))) {  // of nothing the sum is 0
       const Block depth = k.block(step, block.k);
       loaded.produce([&](const Index& stage) {  // once MTE1 has read what was there
         move(a[stage], A(rows, depth));

@@ -224,8 +224,6 @@ CoreSizes core_sizes(
   };
   for (const Lengths which :
        {Lengths::several, Lengths::one_and_part, Lengths::part, Lengths::nothing}) {
-    // A kernel of somebody's own may want something to sum.
-    if (which == Lengths::nothing && request.kernel.ends_with(".tw")) continue;
     std::vector<std::string> sizes = lengths(which, /*also_short=*/true);
     if (!is_possible(entry, joined(request.settings, sizes))) sizes = lengths(which, false);
     if (std::count(made.choices.begin(), made.choices.end(), sizes) == 0 &&

@@ -45,8 +45,8 @@ struct CoreSubject {
   std::vector<checks::CoreCase> cases;
   std::vector<std::string> sizes;  // of each case
   bool of_program = false;
-  checks::ProgramChanges changes = {};                // of the program
-  std::vector<checks::UnusualCoreCase> unusual = {};  // in the sizes of the second, or the only one
+  checks::ProgramChanges changes = {};  // of the program
+  std::vector<checks::UnusualCoreCase> unusual = {};
   std::vector<std::int64_t> work = {};  // of each case, as a number that grows with it
   void add(std::string of_sizes, checks::CoreCase run, std::int64_t of_work) {
     sizes.push_back(std::move(of_sizes));
@@ -99,10 +99,11 @@ const library::Reference& reference_of(Given<Inputs, library::Reference>& given,
   return given.wanted([&] { return library::reference_of(workload); });
 }
 
+using InputList = std::vector<std::pair<std::size_t, const HostTensor*>>;
+
 // What shows a mask that lets something through, sums that a later block outweighs, and a small
 // number that is added so that nothing is divided by 0.
-std::vector<checks::InputChange> changes_of(
-    const std::vector<std::pair<std::size_t, const HostTensor*>>& inputs) {
+std::vector<checks::InputChange> usual_changes(const InputList& inputs) {
   std::vector<checks::InputChange> changes = checks::changes_of_inputs(inputs);
   using Kind = checks::InputChange::Kind;
   std::erase_if(changes, [](const checks::InputChange& change) {
@@ -111,22 +112,49 @@ std::vector<checks::InputChange> changes_of(
   });
   return changes;
 }
-std::vector<checks::InputChange> changes_of(const library::Workload& workload) {
-  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
+// What shows one element of many, where a block begins or ends.
+std::vector<checks::InputChange> changes_at_blocks(const InputList& inputs) {
+  constexpr double kApart = 8;
+  std::vector<checks::InputChange> changes;
+  using Kind = checks::InputChange::Kind;
+  for (const auto& [input, tensor] : inputs) {
+    const std::vector<std::int64_t>& shape = tensor->shape();
+    if (!is_float(tensor->dtype()) || shape.size() < 2) continue;
+    const auto longest =
+        static_cast<std::size_t>(std::max_element(shape.begin(), shape.end() - 1) - shape.begin());
+    for (const std::size_t axis : {longest, shape.size() - 1}) {
+      for (const Kind kind : {Kind::starts, Kind::ends}) {
+        changes.push_back({kind, {input}, kApart, axis});
+      }
+    }
+  }
+  return changes;
+}
+// In the size of that number, of so many: the first has several blocks, and the second costs less.
+std::vector<checks::InputChange> changes_of(const InputList& inputs, std::size_t number,
+                                            std::size_t sizes) {
+  std::vector<checks::InputChange> changes;
+  if (number == 1) changes = changes_at_blocks(inputs);
+  if (number != std::min<std::size_t>(2, sizes)) return changes;
+  const std::vector<checks::InputChange> usual = usual_changes(inputs);
+  changes.insert(changes.end(), usual.begin(), usual.end());
+  return changes;
+}
+InputList inputs_of(const library::Workload& workload) {
+  InputList inputs;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
     if (!workload.parameters[i]->is_output) inputs.emplace_back(i, &workload.tensors[i]);
   }
-  return changes_of(inputs);
+  return inputs;
 }
-std::vector<checks::InputChange> changes_of(const ir::Program& program,
-                                            const std::vector<HostTensor>& tensors) {
-  std::vector<std::pair<std::size_t, const HostTensor*>> inputs;
+InputList inputs_of(const ir::Program& program, const std::vector<HostTensor>& tensors) {
+  InputList inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     using Kind = ir::ProgramBuffer::Kind;
     const Kind kind = program.buffers[i].kind;
     if (kind == Kind::in || kind == Kind::tensor) inputs.emplace_back(i, &tensors[i]);
   }
-  return changes_of(inputs);
+  return inputs;
 }
 library::Workload changed(library::Workload workload, const checks::InputChange& change) {
   for (const std::size_t input : change.inputs) apply(change, input, workload.tensors[input]);
@@ -177,8 +205,8 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
     };
     subject.add(fmt::format("{}", fmt::join(choice, " ")), run_on(workload),
                 bytes_of(workload.tensors));
-    if (subject.cases.size() != std::min<std::size_t>(2, sizes.choices.size())) continue;
-    for (const checks::InputChange& change : changes_of(workload)) {
+    for (const checks::InputChange& change :
+         changes_of(inputs_of(workload), subject.cases.size(), sizes.choices.size())) {
       subject.unusual.push_back({how_of(workload, change), run_on(changed(workload, change))});
     }
   }
@@ -222,8 +250,8 @@ CoreSubject subject_of_program(const Request& request, const library::KernelSour
     };
     subject.add(fmt::format("{}", fmt::join(choice, " ")), run_on(bound),
                 bytes_of(bound.workload.tensors) * cores);
-    if (subject.cases.size() != std::min<std::size_t>(2, sizes.choices.size())) continue;
-    for (const checks::InputChange& change : changes_of(bound.workload)) {
+    for (const checks::InputChange& change :
+         changes_of(inputs_of(bound.workload), subject.cases.size(), sizes.choices.size())) {
       library::ProgramWorkload unusual = bound;
       unusual.workload = changed(std::move(unusual.workload), change);
       subject.unusual.push_back({how_of(bound.workload, change), run_on(unusual)});
@@ -328,7 +356,8 @@ int simulate_core_faults(const Request& request, const std::vector<checks::Progr
     if (subject.cases.size() > 1) continue;
     std::vector<std::string> names;
     for (const ir::ProgramBuffer& buffer : bound->buffers) names.push_back(buffer.name);
-    for (const checks::InputChange& change : changes_of(*bound, of.before.front())) {
+    for (const checks::InputChange& change :
+         changes_of(inputs_of(*bound, of.before.front()), 1, 1)) {
       library::ProgramTensors before = of.before;
       const std::size_t input = change.inputs.front();
       apply(change, input, before.front()[input]);

@@ -74,6 +74,20 @@ double in_rows(double value, bool has_small_rows, const std::vector<std::int64_t
   return value * (1 + kSteep * part);
 }
 
+bool is_apart(const InputChange& change, std::int64_t at, std::int64_t extent) {
+  constexpr std::int64_t kEvery = 32;
+  switch (change.kind) {
+    case Kind::starts:
+      return at % kEvery == 0;
+    case Kind::ends:
+      return at % kEvery == kEvery - 1 || at + 1 == extent;
+    case Kind::end:
+      return at + 1 == extent;
+    default:
+      return change.kind == Kind::shift;
+  }
+}
+
 // Of what all or every two of the inputs are.
 void add_together(const std::vector<std::size_t>& inputs, std::vector<InputChange>& changes) {
   for (const double sum : {kSum, 0.0, kFarSum}) {
@@ -132,7 +146,7 @@ void apply(const InputChange& change, std::size_t input, HostTensor& tensor) {
                              : in_rows(value, input == change.other, shape, i, tensor.elements()));
     } else if (change.kind == Kind::growth) {
       tensor.set_flat(i, value * (1 + change.by * part));
-    } else if (change.kind == Kind::shift || at + 1 == extent) {
+    } else if (is_apart(change, at, extent)) {
       tensor.set_flat(i, value + change.by);
     }
   }
@@ -145,6 +159,10 @@ std::string describe(const InputChange& change, const std::vector<std::string>& 
   switch (change.kind) {
     case Kind::growth:
       return fmt::format("{} grows along axis {}", name, change.axis);
+    case Kind::starts:
+    case Kind::ends:
+      return fmt::format("every 32nd element of axis {} of {}, from {} on, lies {} apart",
+                         change.axis, name, change.kind == Kind::starts ? 0 : 31, change.by);
     case Kind::end:
       return fmt::format("the end of axis {} of {} lies {} apart", change.axis, name, change.by);
     case Kind::sign:

@@ -42,6 +42,14 @@ CoreMemory::CoreMemory(Kernel& kernel, std::string space, std::string name, DTyp
   }
   if (!problem.none()) problem.problem = '"' + name + "\": " + problem.problem;
   raise_core(problem, "CoreMemory", where);
+  for (const ir::Operation& o : tracer.kernel().body.body) {
+    if (o.op != Op::memory || o.attributes.text(Key::name) != name) continue;
+    Diagnostic(where, "CoreMemory: \"" + name + "\" is another memory's name")
+        .token("CoreMemory")
+        .note(o.where, '"' + name + "\" is declared")
+        .fix("give each memory a name of its own")
+        .raise();
+  }
   memory_ = tracer.handle(
       tracer.place(Op::memory, {}, Type::of(Type::Kind::memory, dtype, {stages_, rows, columns}),
                    {{Key::name, std::move(name)},

@@ -18,6 +18,7 @@ using Start = CoreRoute::Start;
 bool CoreMoves::own(const std::string& unit) const { return owner(unit) == own_; }
 
 void CoreMoves::declare() {
+  const CoreStop* shared = nullptr;
   for (CoreRoute& route : routes_) {
     for (CoreStop& stop : route.stops) {
       const int rows = static_cast<int>(stop.extent.rows);
@@ -29,18 +30,28 @@ void CoreMoves::declare() {
                                                    columns, stages(stop.stages), route.where);
       }
       if (!stop.is_ring()) continue;
-      stop.full =
-          std::make_unique<CoreEvent>(kernel_, stop.writer, stop.reader, stop.stages, route.where);
-      stop.free =
-          std::make_unique<CoreEvent>(kernel_, stop.reader, stop.writer, stop.stages, route.where);
+      if (!stop.opens) {  // with what was loaded just before
+        stop.full = shared->full;
+        stop.free = shared->free;
+      } else {
+        stop.full = std::make_shared<CoreEvent>(kernel_, stop.writer, stop.reader, stop.stages,
+                                                route.where);
+        stop.free = std::make_shared<CoreEvent>(kernel_, stop.reader, stop.writer, stop.stages,
+                                                route.where);
+      }
+      if (route.load != nullptr) shared = &stop;
     }
+  }
+  for (const auto& [from, to] : hops_) {
+    hop_events_.emplace(std::pair{from, to}, HopEvents{{kernel_, from, to, 1, tile_.where},
+                                                       {kernel_, to, from, 1, tile_.where}});
   }
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     CoreBuffer& buffer = buffers_[i];
     const Extent2 extent = part_of(buffer.extent);
     buffer.memory = std::make_unique<CoreMemory>(
         kernel_, vector_.writes.front(), "w" + std::to_string(i), buffer.dtype,
-        static_cast<int>(extent.rows), static_cast<int>(buffer.pitch), stages(1), tile_.where);
+        static_cast<int>(extent.rows), static_cast<int>(buffer.pitch), stages(1), buffer.where);
   }
 }
 
@@ -76,7 +87,7 @@ void CoreMoves::begin_role() {
       if (own(stop.writer)) begin(stop.next_written);
       if (!own(stop.reader)) continue;
       begin(stop.next_read);
-      for (int i = 0; i < stop.stages; ++i) stop.free->set({i, route.where});
+      for (int i = 0; stop.opens && i < stop.stages; ++i) stop.free->set({i, route.where});
     }
   }
 }
@@ -84,7 +95,7 @@ void CoreMoves::begin_role() {
 void CoreMoves::end_role() {
   for (CoreRoute& route : routes_) {
     for (CoreStop& stop : route.stops) {
-      if (stop.is_ring() && own(stop.writer)) {
+      if (stop.is_ring() && stop.opens && own(stop.writer)) {
         for (int i = 0; i < stop.stages; ++i) stop.free->wait({i, route.where});
       }
       stop.next_written = nullptr;
@@ -96,26 +107,32 @@ void CoreMoves::end_role() {
 void CoreMoves::begin_write(CoreStop& stop) {
   if (!own(stop.writer)) return;
   stop.written = stop.next_written ? Index(*stop.next_written) : Index(0);
-  if (stop.is_ring()) return stop.free->wait(*stop.written);
+  if (stop.is_ring()) {
+    if (stop.opens) stop.free->wait(*stop.written);
+    return;
+  }
   if (!core_.unit(stop.writer)->orders_itself) unit_barrier(stop.writer);
 }
 
 void CoreMoves::end_write(CoreStop& stop) {
   if (!own(stop.writer) || !stop.is_ring()) return;
-  stop.full->set(*stop.written);
+  if (stop.closes) stop.full->set(*stop.written);
   if (stop.next_written) *stop.next_written = (*stop.written + 1) % stop.stages;
 }
 
 void CoreMoves::begin_read(CoreStop& stop) {
   if (!own(stop.reader)) return;
   stop.read = stop.next_read ? Index(*stop.next_read) : Index(0);
-  if (stop.is_ring()) return stop.full->wait(*stop.read);
+  if (stop.is_ring()) {
+    if (stop.opens) stop.full->wait(*stop.read);
+    return;
+  }
   if (!core_.unit(stop.reader)->orders_itself) unit_barrier(stop.reader);
 }
 
 void CoreMoves::end_read(CoreStop& stop) {
   if (!own(stop.reader) || !stop.is_ring()) return;
-  stop.free->set(*stop.read);
+  if (stop.closes) stop.free->set(*stop.read);
   if (stop.next_read) *stop.next_read = (*stop.read + 1) % stop.stages;
 }
 
@@ -148,8 +165,12 @@ void CoreMoves::step(CoreRoute& route, const CoreMove& move, bool turn, CoreStop
     if (from == nullptr) {
       const Operation& load = *tiles_.made(route.base);
       const CoreWindow window = (*to->memory)[*to->written];
-      zero_tail(load, move, window, split);
-      return transfer(load, move, held, turn ? window.T() : window, turn, split);
+      const auto bring = [&] {
+        zero_tail(load, move, window, split);
+        transfer(load, move, held, turn ? window.T() : window, turn, split);
+      };
+      if (guarded_.count(&load) == 0) return bring();
+      return when(*turns_ > 0, bring);
     }
     if (to == nullptr) {
       return transfer(*route.store, move, held, (*from->memory)[*from->read], false, split);
@@ -206,7 +227,7 @@ void CoreMoves::zero_tail(const Operation& load, const CoreMove& move, const Cor
   for (const std::size_t axis : axes) {
     Index wanted = start(load, 1, axis, split);
     const std::int64_t size = split && axis == axes.front() ? sizes[axis] / parts_ : sizes[axis];
-    const Condition own = limit(load, 1, axis) < wanted + static_cast<int>(size);
+    const Condition own = limit(load, 1, axis) < wanted + static_cast<int>(size) || wanted < 0;
     cut = cut ? *cut || own : own;
   }
   if (!cut) return;

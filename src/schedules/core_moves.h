@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "schedules/core_plan.h"
 #include "schedules/retracing.h"
@@ -28,6 +31,8 @@ class CoreMoves : public CorePlan {
   void end_write(CoreStop& stop);
   void begin_read(CoreStop& stop);
   void end_read(CoreStop& stop);
+  // What is before a load or a store of a tensor is over, where there are both.
+  void order(const ir::Operation& o);
   std::string taker(const CoreRoute& route) const;
   // The value goes all of its way.
   void advance(CoreRoute& route);
@@ -51,6 +56,13 @@ class CoreMoves : public CorePlan {
   Tracer& tracer_;
   std::string own_;
   std::optional<Index> instance_;
+  // Of the loop that adds up: 0 where it has no turn, else 1; and loads that there have no place.
+  std::optional<Index> turns_;
+  std::set<const ir::Operation*> guarded_;
+  struct HopEvents {
+    CoreEvent there, back;
+  };
+  std::map<std::pair<std::string, std::string>, HopEvents> hop_events_;
 };
 
 }  // namespace tilewright::schedules

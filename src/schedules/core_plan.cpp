@@ -32,10 +32,11 @@ CorePlan::CorePlan(const ir::Kernel& tile)
   });
   parts_ = splits(tile_.body) ? instances_ : 1;
   routes(tile_.body);
+  find_orders();
   stages_ahead(tile_.body);
   plan(tile_.body);
   choose_stages();
-  if (!buffers_.empty()) used_.insert(owner(vector_.unit));
+  if (!buffers_.empty() || used_.empty()) used_.insert(owner(vector_.unit));
 }
 
 std::string CorePlan::stages_text() const {
@@ -324,98 +325,6 @@ void CorePlan::make_stops(CoreRoute& route, const Operation& o, const std::strin
   }
 }
 
-void CorePlan::stages_ahead(const ir::Block& block) {
-  for (const Operation& o : block.body) {
-    for (const ir::Block& inner : o.blocks) stages_ahead(inner);
-    if (o.op != Op::for_loop || !tiles_.has_tiles(o)) continue;
-    if (std::any_of(o.results.begin(), o.results.end(),
-                    [&](ValueId result) { return !tiles_.is_tile(result); })) {
-      continue;
-    }
-    std::set<const Operation*> ahead;
-    for (const Operation& inner : o.blocks[0].body) {
-      if (inner.op == Op::load) ahead.insert(&inner);
-      if (inner.op != Op::dot || tiles_.adds_by_itself(inner)) continue;
-      const bool early =
-          std::all_of(inner.operands.begin(), inner.operands.end(), [&](ValueId operand) {
-            const ValueId base = tiles_.seen(operand).base;
-            const Operation* made = tiles_.made(base);
-            return made != nullptr && made->op == Op::load;
-          });
-      if (early) ahead.insert(&inner);
-    }
-    if (!ahead.empty()) ahead_[&o] = std::move(ahead);
-  }
-}
-
-void CorePlan::choose_stages() {
-  const int most = tile_.schedule.stages.value_or(2);
-  for (CoreRoute& route : routes_) {
-    for (CoreStop& stop : route.stops) {
-      stop.stages = !stop.is_ring() || tiles_.is_of_kernel(route.base) ? 1 : most;
-    }
-  }
-  const auto reduce = [&](const std::function<bool(const CoreStop&)>& counts,
-                          const std::function<std::int64_t()>& over) {
-    while (over() > 0) {
-      CoreStop* largest = nullptr;
-      for (CoreRoute& route : routes_) {
-        for (CoreStop& stop : route.stops) {
-          if (!counts(stop) || stop.stages == 1) continue;
-          if (largest == nullptr || bytes(stop) > bytes(*largest)) largest = &stop;
-        }
-      }
-      if (largest == nullptr) return;
-      --largest->stages;
-    }
-  };
-  for (const target::CoreEventPair& pair : core_.events) {
-    const auto counts = [&](const CoreStop& stop) {
-      return stop.is_ring() && ((stop.writer == pair.from && stop.reader == pair.to) ||
-                                (stop.writer == pair.to && stop.reader == pair.from));
-    };
-    reduce(counts, [&] {
-      std::int64_t ids = -pair.ids;
-      for (const CoreRoute& route : routes_) {
-        for (const CoreStop& stop : route.stops) ids += counts(stop) ? stop.stages : 0;
-      }
-      return ids;
-    });
-  }
-  for (const target::CoreSpace& space : core_.spaces) {
-    const auto counts = [&](const CoreStop& stop) { return stop.space == space.name; };
-    reduce(counts, [&] {
-      std::int64_t sum = -space.bytes;
-      for (const CoreBuffer& buffer : buffers_) {
-        if (space.name != vector_.writes.front()) break;
-        const Extent2 part = part_of(buffer.extent);
-        sum += target::matrix_bytes(space, {part.rows, buffer.pitch, buffer.dtype});
-      }
-      for (const CoreRoute& route : routes_) {
-        for (const CoreStop& stop : route.stops) {
-          if (counts(stop)) sum += stop.stages * bytes(stop);
-        }
-      }
-      return sum;
-    });
-  }
-  // What is made a step ahead and taken later needs a second place.
-  std::erase_if(ahead_, [&](const auto& each) {
-    return std::any_of(routes_.begin(), routes_.end(), [&](const CoreRoute& route) {
-      const Operation* made = tiles_.made(route.base);
-      return each.second.count(made) != 0 && each.second.count(route.first) == 0 &&
-             route.stops.back().stages < 2;
-    });
-  });
-}
-
-std::int64_t CorePlan::bytes(const CoreStop& stop) const {
-  const target::CoreSpace* space = core_.space(stop.space);
-  return space == nullptr
-             ? 0
-             : target::matrix_bytes(*space, {stop.extent.rows, stop.extent.columns, stop.dtype});
-}
-
 CoreRoute* CorePlan::only_route(ValueId base) {
   if (tiles_.is_used(base, CoreEnd::vector) || tiles_.is_used(base, CoreEnd::tensor)) {
     return nullptr;
@@ -449,7 +358,9 @@ int CorePlan::take(ValueId base) {
     free_.erase(static_cast<int>(i));
     return static_cast<int>(i);
   }
-  buffers_.push_back({extent, dtype, pitch, false, nullptr});
+  const Operation* made = tiles_.made(base);
+  buffers_.push_back(
+      {extent, dtype, pitch, false, made != nullptr ? made->where : tile_.where, nullptr});
   return static_cast<int>(buffers_.size()) - 1;
 }
 
@@ -478,6 +389,13 @@ int CorePlan::in_place(const Operation& o, const std::vector<ValueId>& operands,
   return take(result);
 }
 
+bool CorePlan::is_vector_work(const Operation& o) const {
+  if (o.op == Op::dot) return tiles_.adds_by_itself(o);
+  return o.results.size() == 1 && tiles_.is_tile(o.results[0]) &&
+         tiles_.seen(o.results[0]).base == o.results[0] && o.op != Op::load && o.blocks.empty() &&
+         !tiles_.is_number(o.results[0]);
+}
+
 void CorePlan::plan(const ir::Block& block) {
   for (const Operation& o : block.body) {
     std::set<int> kept;
@@ -486,10 +404,7 @@ void CorePlan::plan(const ir::Block& block) {
       free_.erase(buffer);
       kept.insert(buffer);
     };
-    const bool is_plain = o.results.size() == 1 && tiles_.is_tile(o.results[0]) &&
-                          tiles_.seen(o.results[0]).base == o.results[0] && o.op != Op::load &&
-                          o.blocks.empty() && !tiles_.is_number(o.results[0]);
-    if (o.op == Op::dot ? tiles_.adds_by_itself(o) : is_plain) {
+    if (is_vector_work(o)) {
       const ValueId result = o.results[0];
       if (only_route(result) == nullptr) {
         const bool elementwise = ir::info(o.op).elementwise() || o.op == Op::dot;
@@ -497,7 +412,9 @@ void CorePlan::plan(const ir::Block& block) {
         if (o.op == Op::dot) operands = {o.operands[2]};
         hold(result, elementwise ? in_place(o, operands, result) : take(result));
       }
-    } else if (o.op == Op::for_loop && tiles_.has_tiles(o) && !tiles_.accumulates(o)) {
+    } else if (o.op == Op::for_loop && tiles_.accumulates(o)) {
+      plan(o.blocks[0]);
+    } else if (o.op == Op::for_loop && tiles_.has_tiles(o)) {
       plan_loop(o, hold);
     } else if (o.op == Op::if_then && tiles_.has_tiles(o)) {
       for (const ValueId result : o.results) {

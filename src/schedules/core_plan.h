@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedules/core_routes.h"
@@ -19,6 +20,7 @@ struct CoreBuffer {
   DType dtype = DType::f32;
   std::int64_t pitch = 0;  // columns with those that bring each row to where windows may begin
   bool reserved = false;   // by a loop that carries it
+  SourceLocation where;    // of the first that makes it
   std::unique_ptr<CoreMemory> memory;
 };
 
@@ -26,6 +28,12 @@ class CorePlan {
  public:
   explicit CorePlan(const ir::Kernel& tile);
   CorePlan(const CorePlan&) = delete;
+
+  // A load or a store, and the outermost loop around it.
+  struct Access {
+    const ir::Operation* o;
+    const ir::Operation* loop;
+  };
 
   // "v3_0_Mat0 2, ...": the stages of each memory.
   std::string stages_text() const;
@@ -50,8 +58,15 @@ class CorePlan {
   void add_reshape(const ir::Operation& o);
   void make_stops(CoreRoute& route, const ir::Operation& o, const std::string& from,
                   const std::string& before, const std::string& after);
+  // What orders loads and stores of a tensor that is loaded once something was stored there.
+  void find_orders();
+  // Whether instances of a sequencer load and store it that may have each other's rows.
+  bool is_crossed(const std::vector<Access>& accesses) const;
+  void order_units(const ir::Operation& o, const std::string& before, const std::string& own);
   void stages_ahead(const ir::Block& block);
   void choose_stages();
+  // Lets one more load have its events in common with the one before; false where none can.
+  bool join_loads(const ir::Block& block, const std::function<bool(const CoreStop&)>& counts);
   std::int64_t bytes(const CoreStop& stop) const;
   // The way that a value of vector work starts on, if that is all that becomes of it.
   CoreRoute* only_route(ir::ValueId base);
@@ -63,6 +78,8 @@ class CorePlan {
   // A result in the place of an operand that ends here.
   int in_place(const ir::Operation& o, const std::vector<ir::ValueId>& operands,
                ir::ValueId result);
+  // Whether the vector unit makes its result, a tile that has a place of its own.
+  bool is_vector_work(const ir::Operation& o) const;
   void plan(const ir::Block& block);
   void plan_loop(const ir::Operation& o, const std::function<void(ir::ValueId, int)>& hold);
 
@@ -77,6 +94,11 @@ class CorePlan {
   std::set<std::string> used_;  // sequencers
   // Of a loop what runs a step ahead: what is loaded, and products of that alone.
   std::map<const ir::Operation*, std::set<const ir::Operation*>> ahead_;
+  std::set<ir::ValueId> reloaded_;  // tensors
+  // Of such a load or store what waits for what is before it: units, of which each tells the next
+  // one, and then the other way round. A single one waits for itself.
+  std::map<const ir::Operation*, std::vector<std::vector<std::string>>> orders_;
+  std::set<std::pair<std::string, std::string>> hops_;  // of those, from the first on
   std::vector<CoreBuffer> buffers_;
   std::map<ir::ValueId, int> buffer_;
 

@@ -55,4 +55,28 @@ std::optional<CoreWay> find_way(const Core& core, const std::string& from,
   return std::nullopt;
 }
 
+std::vector<std::string> find_order(const Core& core, const std::string& from,
+                                    const std::string& to, bool crosses) {
+  struct State {
+    std::vector<std::string> units;
+    bool crossed;
+  };
+  std::deque<State> next{{{from}, false}};
+  std::set<std::pair<std::string, bool>> known;
+  while (!next.empty()) {
+    const State state = next.front();
+    next.pop_front();
+    const std::string& at = state.units.back();
+    if (at == to && (state.crossed || !crosses)) return state.units;
+    for (const target::CoreEventPair& pair : core.events) {
+      if (pair.from != at || core.event(pair.to, at) == nullptr) continue;
+      State longer = state;
+      longer.units.push_back(pair.to);
+      longer.crossed = state.crossed || core.unit(at)->sequencer != core.unit(pair.to)->sequencer;
+      if (known.insert({pair.to, longer.crossed}).second) next.push_back(longer);
+    }
+  }
+  return {};
+}
+
 }  // namespace tilewright::schedules

@@ -24,7 +24,9 @@ struct CoreStop {
   std::unique_ptr<CoreMemory> memory;
   // Rows of all cores and stages below each other; of an instance a matrix for each of them.
   std::optional<Tensor> place;
-  std::unique_ptr<CoreEvent> full, free;
+  // Those that several loads have in common are waited for by the first and set by the last.
+  std::shared_ptr<CoreEvent> full, free;
+  bool opens = true, closes = true;
   // Of the role that is being traced.
   std::unique_ptr<Cell<Index>> next_written, next_read;
   std::optional<Index> written, read;
@@ -45,6 +47,7 @@ struct CoreRoute {
   std::vector<CoreStop> stops;
   const ir::Operation* first = nullptr;  // that takes it, at the level of what makes it
   const ir::Operation* last = nullptr;
+  const ir::Operation* load = nullptr;  // at which it is loaded, with others; null: at its own
   SourceLocation where;
 };
 
@@ -57,5 +60,10 @@ struct CoreWay {
 std::optional<CoreWay> find_way(const target::Core& core, const std::string& from,
                                 const std::string& before, const std::vector<std::string>& goals,
                                 const std::string& after, bool turns);
+
+// From unit to unit, each of which can tell the next one and the other way round; `crosses`: by
+// another sequencer, which hears all of one and is heard by all. Empty where there is none.
+std::vector<std::string> find_order(const target::Core& core, const std::string& from,
+                                    const std::string& to, bool crosses);
 
 }  // namespace tilewright::schedules

@@ -274,8 +274,14 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       if (own(product_.unit)) {
         CoreStop &a = operand(0, CoreEnd::left), &b = operand(1, CoreEnd::right);
         const CoreWindow left = (*a.memory)[*a.read];
-        matmul((*stop.memory)[*stop.written], product_.left_transposed ? left.T() : left,
-               (*b.memory)[*b.read], sums ? *accumulate_ : Condition(false), o.where);
+        const CoreWindow to = (*stop.memory)[*stop.written],
+                         first = product_.left_transposed ? left.T() : left;
+        const Condition adds = sums ? *accumulate_ : Condition(false);
+        if (sums && turns_) {
+          matmul(to, first, (*b.memory)[*b.read], adds, *turns_ * first.column_count(), o.where);
+        } else {
+          matmul(to, first, (*b.memory)[*b.read], adds, o.where);
+        }
       }
       if (sums) continue;
       end_write(stop);
@@ -292,6 +298,20 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       settle(o, o.results[0]);
     }
   }
+  // Whether an index on one of its axes is of the loop's turn: without a turn there is none.
+  bool is_indexed_in(const Operation& load, const Operation& loop) const {
+    const std::vector<std::int64_t>& sizes = load.attributes.integers(Key::sizes);
+    const ir::Block& block = loop.blocks[0];
+    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+      const ValueId index = load.operands[1 + axis];
+      const bool is_of_turn =
+          index == block.arguments[0] ||
+          std::any_of(block.body.begin(), block.body.end(),
+                      [&](const Operation& each) { return &each == tiles_.made(index); });
+      if (sizes[axis] == 0 && is_of_turn) return true;
+    }
+    return false;
+  }
   void accumulating_loop(const Operation& o) {
     const auto each = [&](const std::function<void(CoreRoute&)>& act) {
       for (CoreRoute& route : routes_) {
@@ -303,12 +323,25 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     };
     each([&](CoreRoute& route) { begin_write(route.stops.front()); });
     const Index low = values_.index(o.operands[0]), high = values_.index(o.operands[1]);
+    // Where it has no turn it has one of which nothing is summed: what was computed of elements
+    // that there are not need not be zero.
+    const std::vector<Operation>& body = o.blocks[0].body;
+    const bool computes = std::any_of(body.begin(), body.end(),
+                                      [&](const Operation& each) { return is_vector_work(each); });
+    for (const Operation& each : body) {
+      if (each.op == Op::load && is_indexed_in(each, o)) guarded_.insert(&each);
+    }
+    if (computes) barrier();
+    if (computes || !guarded_.empty()) turns_ = min(max(high - low, 0), 1);
     const ValueId index = tracer_.open_loop(values_.id(low), values_.id(max(high, low + 1)),
                                             values_[o.operands[2]], o.where);
     values_[o.blocks[0].arguments[0]] = index;
     accumulate_ = Index(tracer_.handle(index)) > low;
     visit(o.blocks[0]);
+    if (computes) barrier();
     tracer_.close_loop();
+    turns_.reset();
+    guarded_.clear();
     each([&](CoreRoute& route) {
       end_write(route.stops.front());
       if (route.end != CoreEnd::tensor) advance(route);
@@ -348,9 +381,11 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
   }
   void record(const Operation& o) {
     if (o.op == Op::yield || o.op == Op::any) return;
+    if (o.op == Op::load || o.op == Op::store) order(o);
     if (o.op == Op::load) {
       for (CoreRoute& route : routes_) {
-        if (route.base == o.results[0] && route.start == Start::tensor) advance(route);
+        const bool here = route.load != nullptr ? route.load == &o : route.base == o.results[0];
+        if (here && route.start == Start::tensor) advance(route);
       }
       return;
     }
@@ -366,6 +401,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     if (o.op == Op::for_loop) return tiles_.has_tiles(o) ? tile_loop(o) : for_loop(o);
     if (o.op == Op::while_loop) return while_loop(o);
     if (o.op == Op::if_then) return tiles_.has_tiles(o) ? branch(o) : if_then(o);
+    if (o.op == Op::red_tile) refuse(o, "add() to a tensor: nothing adds in " + core_.global_name);
     if (o.results.size() != 1) refuse(o, std::string(ir::info(o.op).name) + " is no work of units");
     if (!tiles_.is_tile(o.results[0])) return repeat(o, o.attributes);
     const ValueId base = tiles_.seen(o.results[0]).base;

@@ -83,6 +83,19 @@ TEST(InputChanges, GrowAlongTheirAxis) {
   EXPECT_EQ(axes, (std::vector<std::size_t>{0, 1, 0, 1}));
 }
 
+// Where blocks begin, and where they end.
+TEST(InputChanges, SomeLieApartInEveryBlock) {
+  const HostTensor before = HostTensor::random_normal(f32, {2, 70}, 1);
+  HostTensor starts = before, ends = before;
+  apply({Kind::starts, {0}, 8, 1}, 0, starts);
+  apply({Kind::ends, {0}, 8, 1}, 0, ends);
+  for (std::int64_t i = 0; i < 140; ++i) {
+    const std::int64_t at = i % 70;
+    EXPECT_NEAR(starts.flat(i), before.flat(i) + (at % 32 == 0 ? 8 : 0), 1e-5) << i;
+    EXPECT_NEAR(ends.flat(i), before.flat(i) + (at % 32 == 31 || at == 69 ? 8 : 0), 1e-5) << i;
+  }
+}
+
 // Rows alternate along each axis, and those of the other input grow.
 TEST(InputChanges, SmallRowsBesideLargeOnes) {
   Inputs inputs;

@@ -179,6 +179,7 @@ TEST(ShippedForms, ClaimsHoldForGradientsOfSharedHeads) {
         choose_schedule(kernel, resolve_options(kernel, settings), "sm_90a");
     const Program program = build_program(kernel, choice);
     for (const auto& each : program.finish().kernels) {
+      if (each->claims.empty()) continue;
       EXPECT_NO_THROW(compiler::build_kernel(*each, "sm_90a")) << name << " " << options[0];
     }
   }

@@ -26,9 +26,9 @@ using tensor_litmus::kDescriptor;
 using tensor_litmus::kernel;
 using tensor_litmus::kFreed;
 using tensor_litmus::kInstruction;
-using tensor_litmus::kLoad;
 using tensor_litmus::kLoaded;
 using tensor_litmus::kSecond;
+using tensor_litmus::kTensorLoad;
 using tensor_litmus::kWindow;
 using tensor_litmus::product;
 using tensor_litmus::products;
@@ -316,7 +316,8 @@ TEST(TensorMemoryTest, AProductIsCommittedBeforeItsWarpEnds) {
 TEST(TensorMemoryTest, WhatThreadsStoreIsReadBack) {
   const std::string store = "    tcgen05_st %5, %43, %30 {count = 64, register = 0}\n";
   const std::string stored = "    tcgen05_wait_st\n";
-  const std::string text = changed(kernel(), kBefore, store + stored + kLoad + kLoaded + kBefore);
+  const std::string text =
+      changed(kernel(), kBefore, store + stored + kTensorLoad + kLoaded + kBefore);
   EXPECT_TRUE(Execution(text).report.ok()) << first_message(Execution(text).report);
   expect_fault(changed(text, stored, ""), "race", "tcgen05_st", "tcgen05_wait_st");
 }

@@ -13,6 +13,10 @@
 // C = A B^T on cores with explicit memories: what tests simulate, whole or changed.
 namespace tilewright::simulator {
 
+inline TensorArgument given(const char* name, HostTensor& tensor) {
+  return {name, tensor.dtype(), tensor.shape(), {}, static_cast<std::byte*>(tensor.data()), {}};
+}
+
 struct Product {
   HostTensor A, B, C;
   Product(std::int64_t m, std::int64_t n, std::int64_t k);

@@ -1,13 +1,18 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/error_text.h"
 #include "compiler/compile_to_machine.h"
@@ -507,6 +512,67 @@ TEST(IncoreRecord, MemoriesShareAPlaceOnceOneIsUsedUp) {
         text, testing::AllOf(testing::HasSubstr("\"second\": 4096 bytes of Vec are taken with it"),
                              testing::HasSubstr("1024 bytes: first at "),
                              testing::HasSubstr("1024 bytes: x at ")));
+  }
+}
+
+// What a kernel of the explicit level has to name, as the document lists it.
+std::string text_of(const Target& target) {
+  const Core& core = *target.core;
+  std::string text = target.name + '\n';
+  const auto line = [&](const std::string& what, const std::string& is) {
+    text += fmt::format("  {:<9} {}\n", what, is);
+  };
+  for (const CoreSequencer& each : core.sequencers) {
+    std::vector<std::string> units;
+    for (const CoreUnit& unit : core.units) {
+      if (unit.sequencer == each.name) units.push_back(unit.name);
+    }
+    line("sequencer", fmt::format("{}{}: {}", each.name,
+                                  each.count > 1 ? fmt::format(" ({} of them)", each.count) : "",
+                                  fmt::join(units, ", ")));
+  }
+  for (const CoreSpace& each : core.spaces) {
+    line("memory",
+         fmt::format("{}, {} KiB{}: {}; windows begin at multiples of {} bytes", each.name,
+                     each.bytes / 1024,
+                     each.partitions > 1 ? fmt::format(" x {} partitions", each.partitions) : "",
+                     each.layout->text, each.granule));
+  }
+  for (const CoreMove& each : core.moves) {
+    line("way",
+         fmt::format("{} to {} by {}{}{}", core.space_name(each.from), core.space_name(each.to),
+                     each.unit, each.transposes ? ", may transpose" : "",
+                     each.conversions.empty() ? "" : ", f32 also to f16 and bf16"));
+  }
+  for (const CoreProduct& each : core.products) {
+    line("product",
+         fmt::format("{}{} x {} to {} by {}", each.left, each.left_transposed ? ".T()" : "",
+                     each.right, each.result, each.unit));
+  }
+  for (const CoreFunctions& each : core.functions) {
+    line("function", fmt::format("{} {} {}", each.unit, each.only_fills ? "fills" : "computes in",
+                                 fmt::join(each.writes, ", ")));
+  }
+  std::map<int, std::vector<std::string>> pairs;
+  for (const CoreEventPair& each : core.events) {
+    if (each.from < each.to) pairs[each.ids].push_back(each.from + " and " + each.to);
+  }
+  const std::size_t all = core.units.size() * (core.units.size() - 1) / 2;
+  for (const auto& [ids, list] : pairs) {
+    line("events", fmt::format("{} each way between {}", ids,
+                               list.size() == all ? "any two units"
+                                                  : fmt::format("{}", fmt::join(list, ", "))));
+  }
+  return text;
+}
+
+TEST(IncoreRecord, StandsInTheDocument) {
+  std::ifstream file(std::string(TILEWRIGHT_SOURCE_DIR) + "/docs/incore.md");
+  const std::string document((std::istreambuf_iterator<char>(file)), {});
+  for (const Target* each : targets()) {
+    if (each->core) {
+      EXPECT_THAT(document, HasSubstr(text_of(*each)));
+    }
   }
 }
 

@@ -159,10 +159,6 @@ std::vector<const target::Target*> core_targets() {
   return list;
 }
 
-TensorArgument given(const char* name, HostTensor& tensor) {
-  return {name, tensor.dtype(), tensor.shape(), {}, static_cast<std::byte*>(tensor.data()), {}};
-}
-
 MachineReport run_tiles(const ir::Kernel& machine, Arguments arguments, std::uint64_t seed = 0) {
   MachineOptions options;
   options.seed = seed;

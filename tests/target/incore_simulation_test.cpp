@@ -238,10 +238,9 @@ TEST(IncoreSimulation, NumbersThatARunSays) {
   for (const int n : {-1, 3}) {
     const MachineReport outside = run_with(n, 0);
     ASSERT_FALSE(outside.ok());
-    EXPECT_EQ(outside.faults.front().kind, "uninitialised");
+    EXPECT_EQ(outside.faults.front().kind, "out_of_bounds");
     EXPECT_THAT(outside.faults.front().message,
-                HasSubstr("found nothing: index " + std::to_string(n) +
-                          " on axis 0 of X, whose size is 3"));
+                HasSubstr("index " + std::to_string(n) + " on axis 0 of X, whose size is 3"));
   }
   const int ids = target::find_target("incore").core->event("VMTE2", "VMTE3")->ids;
   EXPECT_TRUE(run_with(1, ids - 1).ok());

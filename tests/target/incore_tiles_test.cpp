@@ -10,9 +10,10 @@
 
 #include "check/core_proof.h"
 #include "compiler/compile_to_machine.h"
+#include "incore_products.h"
 #include "simulator/faults/core_faults.h"
+#include "simulator/faults/sites.h"
 #include "simulator/machine/machine.h"
-#include "support/arguments.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 #include "tilewright/host_tensor.h"
@@ -22,10 +23,6 @@
 // Tile-level kernels on cores with explicit memories, by the automatic schedule.
 namespace tilewright::simulator {
 namespace {
-
-TensorArgument argument(const char* name, HostTensor& tensor) {
-  return {name, tensor.dtype(), tensor.shape(), {}, static_cast<std::byte*>(tensor.data()), {}};
-}
 
 struct Attended {
   std::int64_t queries, keys, heads, kv_heads, dim;
@@ -46,8 +43,8 @@ struct Attended {
         LSE(HostTensor::poisoned(f32, {1, heads, queries})) {}
   Arguments arguments() {
     Arguments arguments;
-    arguments.tensors = {argument("Q", Q), argument("K", K), argument("V", V), argument("O", O),
-                         argument("LSE", LSE)};
+    arguments.tensors = {given("Q", Q), given("K", K), given("V", V), given("O", O),
+                         given("LSE", LSE)};
     return arguments;
   }
   // The relative root mean square of O, and the greatest difference of LSE; NaN where nobody wrote.
@@ -113,7 +110,7 @@ TEST(IncoreTiles, NormsOfRowsAreRightOnEveryCore) {
       HostTensor epsilon = HostTensor::from_values(f32, {1, 1}, {0.25});
       HostTensor out = HostTensor::poisoned(bf16, {count_of_rows, kColumns});
       Arguments arguments;
-      arguments.tensors = {argument("X", in), argument("E", epsilon), argument("Y", out)};
+      arguments.tensors = {given("X", in), given("E", epsilon), given("Y", out)};
       MachineOptions options;
       options.multiprocessors = 2;
       const MachineReport report = run_machine(machine, arguments, options);
@@ -193,19 +190,19 @@ TEST(IncoreTiles, PagedAttentionGathersPages) {
   }
   store(O(b, all, all), acc * softmax.normaliser());
 
-  const std::vector<std::int64_t> given{40, 0, 17, 16};
+  const std::vector<std::int64_t> held{40, 0, 17, 16};
   const std::vector<std::vector<double>> listed{{5, 2, 6}, {-1, -1, -1}, {0, 3, -1}, {4, -1, -1}};
   HostTensor q_values = HostTensor::random_normal(bf16, {4, kHeads, kDim}, 1);
   HostTensor k_values = HostTensor::random_normal(bf16, {kPages, kPage, kDim}, 2);
   HostTensor v_values = HostTensor::random_normal(bf16, {kPages, kPage, kDim}, 3);
   HostTensor numbers = HostTensor::zeros(i32, {4, 3}), ends = HostTensor::zeros(i32, {4});
   for (std::int64_t i = 0; i < 4; ++i) {
-    ends.set({i}, static_cast<double>(given[i]));
+    ends.set({i}, static_cast<double>(held[i]));
     for (std::int64_t j = 0; j < 3; ++j) numbers.set({i, j}, listed[i][j]);
     // What lies behind the last key is no number.
-    if (given[i] % kPage == 0) continue;
-    const auto last = static_cast<std::int64_t>(listed[i][given[i] / kPage]);
-    for (std::int64_t slot = given[i] % kPage; slot < kPage; ++slot) {
+    if (held[i] % kPage == 0) continue;
+    const auto last = static_cast<std::int64_t>(listed[i][held[i] / kPage]);
+    for (std::int64_t slot = held[i] % kPage; slot < kPage; ++slot) {
       for (std::int64_t d = 0; d < kDim; ++d) k_values.set({last, slot, d}, NAN);
       for (std::int64_t d = 0; d < kDim; ++d) v_values.set({last, slot, d}, NAN);
     }
@@ -216,9 +213,8 @@ TEST(IncoreTiles, PagedAttentionGathersPages) {
     for (std::uint64_t seed = 0; seed < 2; ++seed) {
       HostTensor o = HostTensor::poisoned(f32, {4, kHeads, kDim});
       Arguments arguments;
-      arguments.tensors = {argument("Q", q_values),   argument("K", k_values),
-                           argument("V", v_values),   argument("table", numbers),
-                           argument("lengths", ends), argument("O", o)};
+      arguments.tensors = {given("Q", q_values),    given("K", k_values),   given("V", v_values),
+                           given("table", numbers), given("lengths", ends), given("O", o)};
       MachineOptions options;
       options.seed = seed;
       options.multiprocessors = 2;
@@ -228,7 +224,7 @@ TEST(IncoreTiles, PagedAttentionGathersPages) {
         for (std::int64_t h = 0; h < kHeads; ++h) {
           std::vector<double> row(kDim);
           double sum = 0;
-          for (std::int64_t j = 0; j < given[i]; ++j) {
+          for (std::int64_t j = 0; j < held[i]; ++j) {
             const auto page = static_cast<std::int64_t>(listed[i][j / kPage]);
             double score = 0;
             for (std::int64_t d = 0; d < kDim; ++d) {
@@ -276,8 +272,8 @@ TEST(IncoreTiles, ProductsHaveEpilogues) {
       HostTensor c = HostTensor::poisoned(bf16, {rows_, columns});
       HostTensor s = HostTensor::poisoned(f32, {rows_});
       Arguments arguments;
-      arguments.tensors = {argument("A", a), argument("B", b), argument("bias", add),
-                           argument("C", c), argument("S", s)};
+      arguments.tensors = {given("A", a), given("B", b), given("bias", add), given("C", c),
+                           given("S", s)};
       MachineOptions options;
       options.multiprocessors = 2;
       const MachineReport report = run_machine(machine, arguments, options);
@@ -315,7 +311,7 @@ TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
       HostTensor in = HostTensor::random_normal(f32, {70, 64}, 1);
       HostTensor out = HostTensor::poisoned(f32, {70, 1});
       Arguments arguments;
-      arguments.tensors = {argument("X", in), argument("Y", out)};
+      arguments.tensors = {given("X", in), given("Y", out)};
       arguments.scalars = {static_cast<double>(count)};
       MachineOptions options;
       options.multiprocessors = 1;
@@ -330,28 +326,39 @@ TEST(IncoreTiles, ABlockEndsWhereAScalarSays) {
   }
 }
 
-// Where a table leads outside of a tensor there is nothing, and zeros do not stand in for it.
+// Where a table leads outside of a tensor: at the line of the load, or of the store.
 TEST(IncoreTiles, AnIndexOutsideIsNamed) {
-  Kernel kernel("gathers");
-  const Dim n = kernel.dim("n"), rows = kernel.dim("rows");
-  const Tensor table = kernel.in("table", i32, {n});
-  const Tensor X = kernel.in("X", f32, {rows, 24}), Y = kernel.out("Y", f32, {n, 24});
-  const auto [i] = kernel.grid(n);
-  store(Y(i, all), exp(load(X(load_index(table(i)), all))));
-  for (const std::string& target : cores()) {
-    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
-    for (const double last : {7.0, 8.0, -1.0}) {
-      HostTensor numbers = HostTensor::from_values(i32, {3}, {5, 0, last});
-      HostTensor in = HostTensor::random_normal(f32, {8, 24}, 1);
-      HostTensor out = HostTensor::poisoned(f32, {3, 24});
-      Arguments arguments;
-      arguments.tensors = {argument("table", numbers), argument("X", in), argument("Y", out)};
-      const MachineReport report = run_machine(machine, arguments, {});
-      ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
-      if (report.ok()) continue;
-      EXPECT_THAT(report.faults.front().message,
-                  testing::HasSubstr("index " + std::to_string(static_cast<int>(last)) +
-                                     " on axis 0 of X, whose size is 8"));
+  for (const bool stores : {false, true}) {
+    Kernel kernel("gathers");
+    const Dim n = kernel.dim("n"), rows = kernel.dim("rows");
+    const Tensor table = kernel.in("table", i32, {n});
+    const Tensor X = kernel.in("X", f32, {stores ? n : rows, 24});
+    const Tensor Y = kernel.out("Y", f32, {stores ? rows : n, 24});
+    const auto [i] = kernel.grid(n);
+    const Index row = load_index(table(i));
+    const Tile x = load(X(stores ? i : row, all));
+    const int load_line = __LINE__ - 1;
+    store(Y(stores ? row : i, all), exp(x));
+    const int line = stores ? __LINE__ - 1 : load_line;
+    for (const std::string& target : cores()) {
+      const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target).kernel;
+      for (const double last : {7.0, 8.0, -1.0}) {
+        HostTensor numbers = HostTensor::from_values(i32, {3}, {5, 0, last});
+        HostTensor in = HostTensor::random_normal(f32, {stores ? 3 : 8, 24}, 1);
+        HostTensor out = HostTensor::poisoned(f32, {stores ? 8 : 3, 24});
+        Arguments arguments;
+        arguments.tensors = {given("table", numbers), given("X", in), given("Y", out)};
+        const MachineReport report = run_machine(machine, arguments, {});
+        ASSERT_EQ(report.ok(), last == 7) << target << " " << last;
+        if (report.ok()) continue;
+        const Fault& fault = report.faults.front();
+        EXPECT_EQ(fault.kind, "out_of_bounds");
+        EXPECT_EQ(fault.first.line, line);
+        EXPECT_THAT(
+            fault.message,
+            testing::HasSubstr("index " + std::to_string(static_cast<int>(last)) +
+                               " on axis 0 of " + (stores ? "Y" : "X") + ", whose size is 8"));
+      }
     }
   }
 }
@@ -389,11 +396,18 @@ TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
   how.schedules = 1;
   how.threads = 1;
   how.mutants.emplace();
+  const Sites sites(machine);
   const std::vector<checks::MutantResult> listed = checks::list_core_mutants({machine});
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    const std::string text = listed[i].mutant.where.file;
+    // Choices left out, and fills in another stage.
+    const Mutant& mutant = listed[i].mutant;
+    const ir::Operation& o = *sites.at(mutant.site).operation;
     const int kind = listed[i].kind->number;
-    if (kind == 48 || (kind == 50 && text.ends_with("softmax.h"))) how.mutants->insert(i);
+    const bool chooses = kind == kInstructionKind && o.op == ir::Op::core_vector &&
+                         o.attributes.function() == ir::Op::select;
+    const bool fills =
+        kind == kStageKind && sites.at(sites.uses(o.results[0])[0].site).op() == ir::Op::core_fill;
+    if (chooses || fills) how.mutants->insert(i);
   }
   std::map<std::string, std::set<int>> reasons;
   for (const checks::MutantResult& result : checks::prove_cores({machine}, cases, unusual, how)) {
@@ -402,9 +416,10 @@ TEST(IncoreTiles, WhatNoInputShowsIsToldByARule) {
         << result.mutant.operation;
     reasons[result.reason].insert(result.kind->number);
   }
-  EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(48), 1U);
+  EXPECT_EQ(reasons["nothing that reaches a result is made of what it makes"].count(kStageKind),
+            1U);
   EXPECT_EQ(reasons["what it would choose is never chosen, also of inputs far from zero"],
-            (std::set<int>{50}));
+            (std::set<int>{kInstructionKind}));
 }
 
 // What no run can show, each by its rule: once what is there already, zeros in place of zeros, rows
@@ -431,8 +446,8 @@ TEST(IncoreTiles, RulesTellWhatKeepsAll) {
           HostTensor sums = HostTensor::poisoned(f32, {kColumns});
           HostTensor rows = HostTensor::poisoned(f32, {kRows});
           Arguments arguments;
-          arguments.tensors = {argument("X", in), argument("w", factors), argument("h", heads),
-                               argument("S", sums), argument("R", rows)};
+          arguments.tensors = {given("X", in), given("w", factors), given("h", heads),
+                               given("S", sums), given("R", rows)};
           options.multiprocessors = 1;
           checks::CoreRun made;
           made.report = run_machine(kernels.front(), arguments, options);

@@ -89,6 +89,10 @@ std::string CoreGlobal::index_outside(const CoreItem& item) const {
   return "";
 }
 
+SourceLocation CoreGlobal::where(const CoreItem& item) const {
+  return launch_.kernel.parameter_of(tensor_value(item))->where;
+}
+
 void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
                        std::int64_t block, const CoreAgent& by, const CoreClock& known,
                        FaultLog& log) {

@@ -24,6 +24,8 @@ class CoreGlobal {
   std::vector<std::int64_t> elements(const CoreItem& item) const;
   // Of a load that finds nothing, since an index lies outside of its axis: which. Else empty.
   std::string index_outside(const CoreItem& item) const;
+  // Where its tensor is declared.
+  SourceLocation where(const CoreItem& item) const;
   void order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
              std::int64_t block, const CoreAgent& by, const CoreClock& known, FaultLog& log);
   CoreValues read(const CoreItem& item, const std::vector<std::int64_t>& elements,

@@ -94,19 +94,25 @@ Fault race(const CoreLaunch& launch, CoreAgent second, CoreAgent first, const st
   return fault;
 }
 
-CoreMemories::CoreMemories(const CoreLaunch& launch, std::size_t queues, Origins& origins)
+CoreMemories::CoreMemories(const CoreLaunch& launch, std::size_t queues, Origins& origins,
+                           std::string_view sequencer)
     : launch_(launch), origins_(origins), spaces_(launch.core.spaces.size()) {
+  std::vector<std::int64_t> partitions(spaces_.size());
   for (const CorePlace& place : launch.places) {
+    if (place.space->sequencer != sequencer) continue;
     Space& space = spaces_[place.space_number];
     space.partition_bytes =
         std::max(space.partition_bytes, place.offset + place.stages * place.stage_bytes);
+    partitions[place.space_number] =
+        std::max(partitions[place.space_number],
+                 std::min<std::int64_t>(place.matrix.rows, place.space->partitions));
   }
   for (std::size_t i = 0; i < spaces_.size(); ++i) {
     Space& space = spaces_[i];
     const target::CoreSpace& record = launch.core.spaces[i];
     space.partition_bytes =
         (space.partition_bytes + record.granule - 1) / record.granule * record.granule;
-    const auto bytes = static_cast<std::size_t>(space.partition_bytes * record.partitions);
+    const auto bytes = static_cast<std::size_t>(space.partition_bytes * partitions[i]);
     space.bytes.resize(bytes, std::byte{0xff});  // a NaN
     space.origin.resize(bytes, Origins::kUnwritten);
     space.place.resize(bytes, -1);
@@ -248,16 +254,6 @@ CoreValues CoreMemories::read(const CoreWindowAt& window, const CoreItem& reader
     }
   }
   return values;
-}
-
-void CoreMemories::blame(const CoreWindowAt& window, std::uint8_t origin) {
-  const auto bytes = static_cast<std::size_t>(size_of(launch_.places[window.place].matrix.dtype));
-  Space& space = space_of(window);
-  for (const std::int64_t address : lying(window).addresses) {
-    if (space.origin[address] != Origins::kUnwritten) continue;
-    std::memset(&space.origin[address], origin, bytes);
-    std::fill_n(&space.place[address], bytes, static_cast<std::int16_t>(window.place));
-  }
 }
 
 void CoreMemories::write(const CoreWindowAt& window, const CoreValues& values,

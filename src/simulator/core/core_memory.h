@@ -79,10 +79,12 @@ class CoreOrder {
   std::vector<CoreAgent> readers_;  // since then, of each queue the last
 };
 
-// The memories of one sequencer's instance, or those that all of a core share.
+// The memories of one sequencer's instance, or those that all of a core share: of no sequencer. No
+// more of them than the kernel has a use for.
 class CoreMemories {
  public:
-  CoreMemories(const CoreLaunch& launch, std::size_t queues, Origins& origins);
+  CoreMemories(const CoreLaunch& launch, std::size_t queues, Origins& origins,
+               std::string_view sequencer);
 
   // Where the window's elements lie, row-major as they lie.
   const std::vector<std::int64_t>& addresses(const CoreWindowAt& window);
@@ -95,8 +97,6 @@ class CoreMemories {
   void order(const CoreWindowAt& window, bool writes, const CoreAgent& by, const CoreClock& known,
              FaultLog& log);
   CoreValues read(const CoreWindowAt& window, const CoreItem& reader);
-  // Elements that nobody has written have this origin from now on.
-  void blame(const CoreWindowAt& window, std::uint8_t origin);
   // Those elements that `exists` says, or all.
   void write(const CoreWindowAt& window, const CoreValues& values,
              const std::vector<bool>* exists = nullptr);

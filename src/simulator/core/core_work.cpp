@@ -34,10 +34,12 @@ CoreWork::CoreWork(const CoreLaunch& launch, CoreGlobal& global, std::int64_t bl
       global_(global),
       block_(block),
       log_(log),
-      shared_(launch, queues, origins_) {
+      shared_(launch, queues, origins_, "") {
   for (const target::CoreSequencer& sequencer : core_.sequencers) {
     std::vector<CoreMemories>& own = own_.emplace_back();
-    for (int i = 0; i < sequencer.count; ++i) own.emplace_back(launch, queues, origins_);
+    for (int i = 0; i < sequencer.count; ++i) {
+      own.emplace_back(launch, queues, origins_, sequencer.name);
+    }
   }
 }
 
@@ -92,7 +94,16 @@ bool CoreWork::is_inside(const CoreItem& item) const {
          fix});
     return false;
   }
-  if (item.operation->op == Op::core_matmul && item.numbers.size() > 1) {
+  const Op op = item.operation->op;
+  if (op == Op::core_load || op == Op::core_store) {
+    if (const std::string outside = global_.index_outside(item); !outside.empty()) {
+      log_.add({"out_of_bounds", item.operation->where, global_.where(item),
+                fmt::format("{}: {}: {}", launch_.kernel.name, text_of(*item.operation), outside),
+                "an index from 0 to the axis's last, or a condition around it"});
+      return false;
+    }
+  }
+  if (op == Op::core_matmul && item.numbers.size() > 1) {
     const std::int64_t k = item.numbers[1].whole, most = item.windows[1].seen().columns;
     if (k < 0 || k > most) {
       log_.add({"out_of_bounds",
@@ -270,11 +281,6 @@ void CoreWork::load(std::int64_t instance, const CoreItem& item) {
   CoreMemories& own = memories(instance, window);
   const DType to = launch_.places[window.place].matrix.dtype;
   own.write(window, converted(values, to, item.operation->where), &written);
-  if (const std::string outside = global_.index_outside(item); !outside.empty()) {
-    own.blame(window, origins_.of(item, fmt::format("{}, for which {} found nothing: {}",
-                                                    own.element_text(window, 0, 0),
-                                                    text_of(*item.operation), outside)));
-  }
 }
 
 void CoreWork::function(std::int64_t instance, const CoreItem& item, CoreValues& result) {
