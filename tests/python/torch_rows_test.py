@@ -161,6 +161,11 @@ class Rows(unittest.TestCase):
                     (lambda x: cross_entropy(x, labels, label_smoothing=0.2), normal(3, 5)),
                     (lambda x: rotary(x, cos, sin), normal(1, 3, 2, 5))):
                 self.assertTrue(torch.autograd.gradcheck(run, leaves(*given), **how))
+            # What turns back is turned itself.
+            (x,) = leaves(normal(1, 3, 2, 5))
+            (d_x,) = torch.autograd.grad(rotary(x, cos, sin).square().sum(), x, create_graph=True)
+            (again,) = torch.autograd.grad(d_x.sum(), x)
+            require_close(self, "second", again, torch.full_like(x, 2), torch.float32)
 
     def test_opcheck(self):
         x, w = normal(6, 40), normal(40)
