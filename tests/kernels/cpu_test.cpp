@@ -202,7 +202,7 @@ Kernel kernel_of_large_rows() {
   const auto [number] = kernel.grid(ceil_div(rows, 64));
   const Block block = rows.block(number, 64);
   const Tile x = load(X(block, all));
-  store(Y(block, all), x * (1 / reduce_sum(abs(x), 1)));
+  store(Y(block, all), (1 / reduce_sum(abs(x), 1)) * x);
   store(Z(block, all), ((x - reduce_max(x, 1)) * 2.0).cast(bf16));
   return kernel;
 }
