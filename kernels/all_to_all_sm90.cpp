@@ -137,9 +137,11 @@ class AllToAllSm90 {
   }
 
   // In turn for each rank, this one last: what it keeps takes no time beside what crosses a link.
+  // The turn moves on with each round of the CTAs, so that each has tiles for all ranks.
   Work work(const Moved& moved, const Index& tile) const {
     const int ranks = o_.ranks, heads = moved.tile.heads, blocks = moved.part.own / heads;
-    const Index me = kernel_.rank(), rank = (me + 1 + tile % ranks) % ranks;
+    const Index me = kernel_.rank(), rounds = tile / (cta_count() * ranks),
+                rank = (me + 1 + tile % ranks + rounds) % ranks;
     const Index block = tile / ranks % blocks;
     const bool back = direction_ == Direction::back;
     const Index first = moved.part.first(back ? me : rank, heads);
@@ -166,6 +168,7 @@ class AllToAllSm90 {
   }
 
   void store() {
+    push_->begin_to_store();
     begin_->tell();
     begin_->wait();
     fence_proxy_async_global();  // what others have read is now written by TMA
@@ -175,7 +178,7 @@ class AllToAllSm90 {
           direction_ == Direction::back ? own_tokens(moved, to, w) : all_tokens(moved, to, w),
           moved.tile.rows(), moved.tile.columns);
     });
-    TilePush::all_stored();
+    push_->all_stored();
     arrive_->tell_all();
     arrive_->wait_all();
   }

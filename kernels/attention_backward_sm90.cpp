@@ -91,7 +91,7 @@ class Backward {
       turns_.emplace(kernel, "turn", *words_, plan.alternates ? 128 : kGroups * 128,
                      plan.last_converts ? LastAdditions<Keys>::kNumbers : 0);
       roles.push_back(role("await_turns", warps(1), few, [this] { await_turns(); }));
-      roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(); }));
+      roles.push_back(role("end_turns", warps(1), few, [this] { end_turns(kv_ring_, *turns_); }));
     }
     if (plan.last_converts) {
       last_.emplace(
@@ -256,12 +256,6 @@ class Backward {
       }
     });
   }
-  void end_turns() {
-    for_key_blocks(kv_ring_, [&](const KeyPlace&, const Index& steps) {
-      for ([[maybe_unused]] Index i : range(steps)) turns_->hand_on();
-    });
-  }
-
   void compute_blocks(const Index& group) {
     if (outputs_) outputs_->clear(group);
     Cell<Condition> more(true);

@@ -155,4 +155,12 @@ class Turns {
   NamedBarrier added_;
 };
 
+// By a warp of its own: hands on each sum that a CTA adds to, `keys` being the blocks that it
+// takes.
+inline void end_turns(Ring& keys, Turns& turns) {
+  for_key_blocks(keys, [&](const KeyPlace&, const Index& steps) {
+    for ([[maybe_unused]] Index i : range(steps)) turns.hand_on();
+  });
+}
+
 }  // namespace tilewright::kernels

@@ -64,8 +64,9 @@ class WideBackward {
       for (int part = 0; part < turns_of(a); ++part) {
         const std::string number = std::to_string(part);
         turns_.emplace_back(kernel, "turn" + number, *tensors_.turns, kHalves * 128);
-        roles.push_back(role("end_turns" + number, warps(1), few,
-                             [this, part] { end_turns(turns_[static_cast<std::size_t>(part)]); }));
+        roles.push_back(role("end_turns" + number, warps(1), few, [this, part] {
+          end_turns(kv_ring_, turns_[static_cast<std::size_t>(part)]);
+        }));
       }
     }
     roles.push_back(role("math", warpgroups(kHalves), registers(240),
@@ -143,12 +144,6 @@ class WideBackward {
       }
     });
   }
-  void end_turns(Turns& turns) {
-    for_key_blocks(kv_ring_, [&](const KeyPlace&, const Index& steps) {
-      for ([[maybe_unused]] Index i : range(steps)) turns.hand_on();
-    });
-  }
-
   void compute_blocks(const Index& group) {
     Cell<Condition> more(true);
     repeat_while(more, [&] {

@@ -71,14 +71,22 @@ Kernel paged_parts(const PagedAttention& a, const KeySteps& steps, KeyParts part
   Var acc{zeros({tile.rows, a.dim_v})};
   for (Block cols : blocks(work.keys, steps.keys, first, last)) {
     const Index listed = p.listed(work.item.sequence, cols.start() / a.page);
-    const PageSlots at = p.slots(cols, listed);
-    const Tile k = load(p.keys(at, work.kv_head)).cast(a.dtype);
-    const Tile products = key_scale(steps.scores(q, k));
-    const Tile s = work.mask.apply(p.capped(products), work.rows, cols);
-    const auto [weights, rescale] = softmax.step(s);
-    const Tile v = a.latent ? k.slice({0, 0}, {steps.keys, a.dim_v})
-                            : load(p.values(at, work.kv_head)).cast(a.dtype);
-    acc = acc * rescale + steps.weighted(weights, v);
+    const auto step = [&] {
+      const PageSlots at = p.slots(cols, listed);
+      const Tile k = load(p.keys(at, work.kv_head)).cast(a.dtype);
+      const Tile products = key_scale(steps.scores(q, k));
+      const Tile s = work.mask.apply(p.capped(products), work.rows, cols);
+      const auto [weights, rescale] = softmax.step(s);
+      const Tile v = a.latent ? k.slice({0, 0}, {steps.keys, a.dim_v})
+                              : load(p.values(at, work.kv_head)).cast(a.dtype);
+      acc = acc * rescale + steps.weighted(weights, v);
+    };
+    // Products leave out keys that do not exist. A key by itself has no axis that could.
+    if (steps.by_key) {
+      when(listed != -1, step);
+    } else {
+      step();
+    }
   }
   stores.store(work, value_scale(acc * softmax.normaliser()), softmax.log_sum_exp());
   return kernel;

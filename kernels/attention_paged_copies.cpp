@@ -25,7 +25,9 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
     for (Index j : range(blocks.first, blocks.last)) {
       ListedBlock pages{blocks.block(j), {}};
       for (int i = 0; i < count(); ++i) pages.listed.push_back(page_of(j, i));
-      bring({slots(blocks.keys, pages, {1, false}), missing(pages.listed)});
+      each_tier(blocks.keys, pages, [&](const Tier& tier) {
+        bring({slots(blocks.keys, pages, tier), missing(pages.listed)});
+      });
     }
     return;
   }

@@ -315,11 +315,12 @@ class GradientsByHeads {
                starts(each, axis.start(piece), first_of(each, group)), sizes));
     }
   }
+  // One kernel of all heads reads the rank's own rows where they are, and waits for no word of it.
+  int first_receiver() const { return made_ == Made::at_once ? 1 : 0; }
   // To each rank in a stream of its own; statistics last, which are there last.
   void send(int group, const std::vector<Event>& made) const {
     program_.on_each_rank([&](const Rank& rank) {
-      // One kernel of all heads reads the rank's own rows where they are, and has all statistics.
-      for (int d = made_ == Made::at_once ? 1 : 0; d < rank.count(); ++d) {
+      for (int d = first_receiver(); d < rank.count(); ++d) {
         const int to = rank.next(d);
         const Stream stream = rank.stream("push" + std::to_string(d));
         const auto copy_all = [&](Way way) {
@@ -334,6 +335,7 @@ class GradientsByHeads {
         }
         copy_all(Way::in);
         if (group == 0 && !made.empty()) stream.wait(made[static_cast<std::size_t>(rank.number())]);
+        // That one has all statistics with the first group.
         if (made_ != Made::at_once) copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
       }
@@ -370,7 +372,7 @@ class GradientsByHeads {
       const Stream stream = rank.stream("math0");
       stream.launch(kernel, exchanged_parts(ExchangeWay::to_heads, 0));
       sent_.push_back(stream.record());
-      for (int d = 0; d < rank.count(); ++d) {
+      for (int d = first_receiver(); d < rank.count(); ++d) {
         stream.write(arrived_.on(rank.next(d))[word(0, rank.number())], program_.run());
       }
     });

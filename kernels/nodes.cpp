@@ -20,7 +20,7 @@ namespace {
 constexpr int kNodeBlock = 1024;  // of a vector
 
 // A rank among those of its node, and its node among all.
-struct Place {
+struct RankPlace {
   int node, number;
 };
 
@@ -36,14 +36,16 @@ class NodeProgram {
         count(program.dim("count")) {}
 
   int rank(int node, int number) const { return node * of_node + number; }
-  Place place(const Rank& rank) const { return {rank.number() / of_node, rank.number() % of_node}; }
+  RankPlace place(const Rank& rank) const {
+    return {rank.number() / of_node, rank.number() % of_node};
+  }
   std::vector<Dim> vectors(int how_many) const { return {how_many, count}; }
 
   // Between a rank and the others of its node, the next one first: what it sends to each.
   void exchange_in_node(
       const Rank& rank,
       const std::function<void(int number, int of_rank, std::vector<Sent>&)>& send) const {
-    const Place me = place(rank);
+    const RankPlace me = place(rank);
     std::vector<Sent> sent;
     std::vector<int> others;
     for (int d = 1; d < of_node; ++d) {
@@ -56,7 +58,7 @@ class NodeProgram {
   // Between the ranks of its number, around the ring of the nodes.
   void exchange_between_nodes(const Rank& rank,
                               const std::function<Sent(int node, int of_rank)>& send) const {
-    const Place me = place(rank);
+    const RankPlace me = place(rank);
     std::vector<Sent> sent;
     std::vector<int> others;
     for (int d = 1; d < nodes; ++d) {
@@ -128,7 +130,7 @@ Program all_gather_nodes(const NodeCollective& c, SourceLocation where) {
   const Kernel row = as_row(made.dtype);
   made.program.on_each_rank([&](const Rank& rank) {
     const Stream stream = rank.stream();
-    const Place me = made.place(rank);
+    const RankPlace me = made.place(rank);
     const Part own = all.rows(rank.number(), 1);
     stream.launch(row, {X, own});
     made.exchange_between_nodes(rank, [&](int, int to) {
@@ -159,7 +161,7 @@ Program reduce_scatter_nodes(const NodeCollective& c, SourceLocation where) {
   const Kernel of_nodes = sum_of_nodes(made.dtype, made.nodes);
   made.program.on_each_rank([&](const Rank& rank) {
     const Stream stream = rank.stream();
-    const Place me = made.place(rank);
+    const RankPlace me = made.place(rank);
     // What this rank adds to the sums of the ranks of that number.
     const auto slot = [&](const Part& of, int node) {
       return of.rows(me.number * made.nodes + node, 1);
@@ -213,7 +215,7 @@ Program vector_all_to_all_nodes(const NodeCollective& c, SourceLocation where) {
   const Buffer all = made.program.scratch("all", made.dtype, made.vectors(made.ranks));
   made.program.on_each_rank([&](const Rank& rank) {
     const Stream stream = rank.stream();
-    const Place me = made.place(rank);
+    const RankPlace me = made.place(rank);
     const auto of_node = [&](const Part& part, int node) {
       return part.rows(node * made.of_node, made.of_node);
     };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tilewright/asynchronous.h"
@@ -13,27 +14,39 @@ namespace tilewright::kernels {
 class TilePush {
  public:
   TilePush(Kernel& kernel, const std::string& name, DType dtype, int rows, int columns, int stages)
-      : ring_(kernel, name, tilewright::stages(stages), {{dtype, rows, columns}}) {}
+      : stages_(stages),
+        ring_(kernel, name, tilewright::stages(stages), {{dtype, rows, columns}}) {}
 
   // In the warp that loads.
   void load(const TensorView& from, int rows, int columns) {
     ring_.produce(
         [&](const Slot& slot) { tma_load(from, slot[0].rows(0, rows).columns(0, columns)); });
   }
-  // In the warp that stores. What others wait for is told behind all_stored.
+  // In the warp that stores, before its first tile.
+  void begin_to_store() { stored_.emplace(0, here()); }
+  // A stage is given back when so many stores behind its own have begun: a link that always has
+  // some of each CTA is a little faster (docs/log). What others wait for is told behind all_stored.
   void store(const TensorView& to, int rows, int columns) {
     const Slot slot = ring_.consume();
     tma_store(to, slot[0].rows(0, rows).columns(0, columns));
     bulk_commit();
-    bulk_wait_read(0);
-    ring_.release(slot);
+    bulk_wait_read(kUnderWay);
+    when(*stored_ >= kUnderWay,
+         [&] { ring_.release((slot.stage() + (stages_ - kUnderWay)) % stages_); });
+    *stored_ = *stored_ + 1;
   }
   // Until what this warp has stored is in memory; a release hands it on. Nothing less will do:
   // bulk_wait_read waits for shared memory alone.
-  static void all_stored() { bulk_wait(0); }
+  void all_stored() {
+    bulk_wait(0);
+    stored_.reset();
+  }
 
  private:
+  static constexpr int kUnderWay = 2;
+  int stages_;
   Ring ring_;
+  std::optional<Cell<Index>> stored_;
 };
 
 }  // namespace tilewright::kernels

@@ -48,6 +48,7 @@ struct Request {
   double patience = 5;                // seconds
   std::optional<std::size_t> mutant;  // its number in --list-mutants
   std::vector<std::size_t> mutants;   // the same of --faults; none: all
+  std::string judged;                 // a file for their results, one by one
   bool list_mutants = false;
   bool no_simulation = false;
   bool cases = false;

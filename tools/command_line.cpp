@@ -6,7 +6,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,18 @@ std::string problem_of_seconds(const std::string& word) {
   return std::isnan(std::strtod(word.c_str(), nullptr)) ? word + " is no number" : "";
 }
 
+// An option that takes one value, and may be given again, is not one that takes several.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    constexpr std::string_view kSeveral = " ...";
+    std::string text = Formatter::make_option_opts(option);
+    const std::size_t at = text.find(kSeveral);
+    if (option->get_allow_extra_args() || at == std::string::npos) return text;
+    return text.replace(at, kSeveral.size(), " (repeatable)");
+  }
+};
+
 }  // namespace
 
 // An empty variable of a script is no wish for the target of this machine.
@@ -49,6 +63,7 @@ std::string problem_of_target(const std::string& word) {
 
 CommandLine::CommandLine()
     : app_(std::make_unique<CLI::App>("GPU kernels as operations on tiles", "tilewright")) {
+  app_->formatter(std::make_shared<Help>());
   app_->set_version_flag("--version", TILEWRIGHT_VERSION);
   app_->footer(
       "Exit status: 0 as asked; 1 a result falls short; 2 bad usage or input; 3 the target is "
@@ -244,7 +259,8 @@ void CommandLine::schedule(CLI::App* app) {
 
 void CommandLine::settings(CLI::App* app) {
   app->add_option("--set", request_.settings,
-                  "An option of the kernel, or schedule: dim=128, lengths_q=128,77,0")
+                  "An option of the kernel, or schedule, each behind a --set of its own: dim=128, "
+                  "lengths_q=128,77,0")
       ->type_name("NAME=VALUE")
       ->check(problem_of_setting)
       ->allow_extra_args(false);
@@ -255,7 +271,8 @@ CLI::Option* CommandLine::inputs(CLI::App* app) {
       ->add_option("--in", request_.inputs,
                    "A file, x.npy or x.safetensors:key; or what it holds: arange, zeros, full:0.5, "
                    "uniform:-1:1, permutation or normal, where a seed may follow the last three "
-                   "(uniform:0:8:7). Inputs that are not named are random")
+                   "(uniform:0:8:7). Each behind an --in of its own. Inputs that are not named are "
+                   "random")
       ->type_name("NAME=FILE|NUMBERS")
       ->allow_extra_args(false);
 }

@@ -55,6 +55,13 @@ void CommandLine::add_simulate() {
       ->delimiter(',')
       ->needs("--faults");
   simulate
+      ->add_option(
+          "--judged", request_.judged,
+          "FILE: each fault's result of --faults is a line of JSON there once it is known, "
+          "so that a run that is ended leaves what it has found")
+      ->needs("--faults")
+      ->excludes("--list-mutants");
+  simulate
       ->add_option("--more-schedules", request_.more_schedules,
                    "Of --faults, at most so many of each size, without arithmetic: for a fault "
                    "that is not found before and that hangs on the order of the work")
@@ -69,7 +76,7 @@ void CommandLine::add_simulate() {
   simulate
       ->add_flag("--provenance", request_.provenance,
                  "Also check, whatever the values are, that each product's operands come from "
-                 "places of their tensors that belong together")
+                 "places of their tensors that belong together; of sm_90a")
       ->excludes("--faults");
   simulate
       ->add_option("--launch", request_.launch,

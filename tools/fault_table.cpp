@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "json_text.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 
@@ -233,6 +234,24 @@ std::map<int, Row> rows_of(const std::vector<MutantResult>& results) {
 }
 
 }  // namespace
+
+JudgedFile::JudgedFile(const std::string& path, std::vector<std::string> sizes)
+    : sizes_(std::move(sizes)) {
+  if (path.empty()) return;
+  file_.open(path, std::ios::trunc);
+  if (!file_) {
+    Diagnostic({}, fmt::format("--judged {}: cannot be written", path))
+        .fix("a file in a folder that exists")
+        .raise();
+  }
+}
+
+void JudgedFile::add(const MutantResult& result) {
+  if (!file_.is_open()) return;
+  const std::lock_guard lock(mutex_);
+  file_ << json_of(result, sizes_).dump(-1, ' ', false, Json::error_handler_t::replace)
+        << std::endl;
+}
 
 bool is_proven(const std::vector<MutantResult>& results) {
   return std::none_of(results.begin(), results.end(), [](const MutantResult& result) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fstream>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -10,6 +12,18 @@
 namespace tilewright::tools {
 
 using Kinds = std::vector<const simulator::FaultKind*>;
+
+// The file of `--judged`; without a name there is none.
+class JudgedFile {
+ public:
+  JudgedFile(const std::string& path, std::vector<std::string> sizes);
+  void add(const checks::MutantResult& result);  // from any thread
+
+ private:
+  std::mutex mutex_;
+  std::ofstream file_;
+  const std::vector<std::string> sizes_;
+};
 
 // Whether no mutant is undecided but those of undecided.def.
 bool is_proven(const std::vector<checks::MutantResult>& results);

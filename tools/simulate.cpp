@@ -111,14 +111,7 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
   Title title{std::string(source.entry().name), subject.forms.front().name, target.name};
   title.forms = subject.forms.size();
   title.launches = launches_of(request);
-  write_traces(request, outcome, title);
-  if (request.json) {
-    print_json(request, outcome, title);
-    return status_of(outcome);
-  }
-  if (breakage) print_breakage(title, *breakage);
-  print_outcome(request, outcome, title);
-  return status_of(outcome);
+  return report(request, outcome, title, breakage);
 }
 
 // Kernels of several ranks and of PTX have all of their tensors drawn.

@@ -269,11 +269,15 @@ int prove(const Request& request, CoreSubject subject, const compiler::Target& t
   options.mutants = wanted_mutants(request, {listed.size()}, 0);
   // Each seed finds the same: those behind the first are for whoever asks for more.
   options.schedules = request.schedules;
+  JudgedFile judged(request.judged, subject.sizes);
   std::unique_ptr<ProgressBar> progress;
   const std::vector<checks::MutantResult> results = checks::prove_cores(
       subject.kernels, subject.cases, subject.unusual, options, subject.changes,
       [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-      [&] { progress->advance(); });
+      [&](const checks::MutantResult& result) {
+        progress->advance();
+        judged.add(result);
+      });
   progress.reset();
   const Kinds kinds = checks::core_kinds(subject.of_program);
   const bool ok = is_proven(results);

@@ -258,6 +258,7 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
     for (const ir::Kernel& form : subject.forms) kernels.push_back({form});
     return print_mutants(listed, kernels);
   }
+  JudgedFile judged(request.judged, all_sizes);
   std::vector<MutantResult> results;
   for (std::size_t form = 0; form < subject.forms.size(); ++form) {
     std::unique_ptr<ProgressBar> progress;
@@ -265,7 +266,10 @@ int simulate_faults(const Request& request, const library::KernelSource& source,
     std::vector<MutantResult> more = checks::prove_by_faults(
         subject.forms[form], subject.workloads, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-        [&] { progress->advance(); });
+        [&](const checks::MutantResult& result) {
+          progress->advance();
+          judged.add(result);
+        });
     std::move(more.begin(), more.end(), std::back_inserter(results));
   }
 
@@ -321,6 +325,8 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
         checks::list_mutants(program, machine, all_of_kernels, cases.front().recorded));
   }
   if (request.list_mutants) return print_mutants(listed, forms);
+  const std::vector<std::string> all_sizes = joined(sizes, candidates.sizes);
+  JudgedFile judged(request.judged, all_sizes);
   std::vector<MutantResult> results;
   for (std::size_t form = 0; form < forms.size(); ++form) {
     const std::vector<ir::Kernel>& machine = forms[form];
@@ -342,7 +348,11 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
     std::vector<MutantResult> more = checks::prove_program(
         own, machine, options,
         [&](std::int64_t count) { progress = std::make_unique<ProgressBar>("mutants", count); },
-        [&] { progress->advance(); }, all_of_kernels, own_candidates);
+        [&](const checks::MutantResult& result) {
+          progress->advance();
+          judged.add(result);
+        },
+        all_of_kernels, own_candidates);
     std::move(more.begin(), more.end(), std::back_inserter(results));
   }
   const Kinds kinds = checks::proof_kinds(all_of_kernels);
@@ -356,7 +366,7 @@ int simulate_program_faults(const Request& request, const std::vector<checks::Pr
                  {"schedules", options.more},
                  {"runs", options.launches},
                  {"launches", title.launches}};
-    json.update(table_json(kinds, results, joined(sizes, candidates.sizes)));
+    json.update(table_json(kinds, results, all_sizes));
     fmt::print("{}\n", json_text(json));
   } else {
     fmt::print("{}, {}, on simulated {}: {}, each under up to {} of {}\n", title.name,

@@ -214,13 +214,7 @@ int simulate_cuts(const Request& request, std::vector<Cut> cuts, const compiler:
   }
   execute(request, all, outcome);
   title.forms = forms.size();
-  write_traces(request, outcome, title);
-  if (request.json) {
-    print_json(request, outcome, title);
-  } else {
-    print_outcome(request, outcome, title);
-  }
-  return status_of(outcome);
+  return report(request, outcome, title);
 }
 
 // The results are held against float64: `reference` is the cut's, of which all machine forms have
@@ -395,14 +389,7 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     }
   }
   execute(request, all, outcome);
-  write_traces(request, outcome, title);
-  if (request.json) {
-    print_json(request, outcome, title);
-    return status_of(outcome);
-  }
-  if (breakage) print_breakage(title, *breakage);
-  print_outcome(request, outcome, title);
-  return status_of(outcome);
+  return report(request, outcome, title, breakage);
 }
 
 }  // namespace tilewright::tools

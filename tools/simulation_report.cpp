@@ -124,17 +124,7 @@ void print_results(const Request& request, const Outcome& outcome, const Title& 
   print_comparison(worst.comparison);
 }
 
-}  // namespace
-
-void check_traces(const Request& request) {
-  for (const std::string& file : request.traces) {
-    if (is_page(file) || file.ends_with(".json")) continue;
-    Diagnostic({}, fmt::format("--trace {}: neither .html nor .json", file))
-        .fix("FILE.html is a page for a browser, FILE.json a trace for Perfetto")
-        .raise();
-  }
-}
-
+// To the files of --trace.
 void write_traces(const Request& request, const Outcome& outcome, const Title& title) {
   if (!outcome.trace) return;
   explanations::TraceOrigin origin{
@@ -218,7 +208,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   }
   if (request.shrunken || request.search == "delays" || request.one_for_all) json["cases"] = cases;
   if (!request.control_only) {
-    json["outputs"] = json_of(outcome.worst().comparison);
+    json["outputs"] = tools::json_of(outcome.worst().comparison);
   }
   if (!outcome.units.empty()) {
     Json units = Json::array();
@@ -238,7 +228,26 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   fmt::print("{}\n", json_text(json));
 }
 
-int status_of(const Outcome& outcome) {
+}  // namespace
+
+void check_traces(const Request& request) {
+  for (const std::string& file : request.traces) {
+    if (is_page(file) || file.ends_with(".json")) continue;
+    Diagnostic({}, fmt::format("--trace {}: neither .html nor .json", file))
+        .fix("FILE.html is a page for a browser, FILE.json a trace for Perfetto")
+        .raise();
+  }
+}
+
+int report(const Request& request, const Outcome& outcome, const Title& title,
+           const std::optional<checks::Breakage>& breakage) {
+  write_traces(request, outcome, title);
+  if (request.json) {
+    print_json(request, outcome, title);
+  } else {
+    if (breakage) print_breakage(title, *breakage);
+    print_outcome(request, outcome, title);
+  }
   return outcome.ok() ? 0 : static_cast<int>(ErrorKind::result);
 }
 

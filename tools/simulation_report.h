@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "check/breakage.h"
@@ -28,12 +29,8 @@ struct Title {
 
 // Raises for a --trace whose ending says neither what it is.
 void check_traces(const Request& request);
-// To the files of --trace.
-void write_traces(const Request& request, const Outcome& outcome, const Title& title);
-void print_outcome(const Request& request, const Outcome& outcome, const Title& title);
-void print_breakage(const Title& title, const checks::Breakage& breakage);
-void print_json(const Request& request, const Outcome& outcome, const Title& title);
-// The exit status.
-int status_of(const Outcome& outcome);
+// As text or JSON, and the traces; `breakage` is what was broken on purpose. The exit status.
+int report(const Request& request, const Outcome& outcome, const Title& title,
+           const std::optional<checks::Breakage>& breakage = {});
 
 }  // namespace tilewright::tools

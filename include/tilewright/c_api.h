@@ -65,7 +65,8 @@ typedef void (*tilewright_parallel_for)(void* context, int32_t parts,
  * function and in `threads` parts at most, instead of threads of Tilewright's own. So two pools do
  * not take each other's processors. TILEWRIGHT_THREADS, where it is set, says how many parts. NULL
  * for the function: Tilewright's own again. USAGE for less than 1 thread, or more than 4096. The
- * function throws nothing: an exception of C++ cannot cross this library, and ends the process. */
+ * function throws nothing: an exception of C++ cannot cross this library, and ends the process, as
+ * one that nobody catches does. */
 TILEWRIGHT_API tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_for,
                                                              void* context, int32_t threads);
 

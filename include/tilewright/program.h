@@ -358,10 +358,13 @@ class ProgramExecutable {
                     const std::vector<double>& scalars = {});
   // From the next such run on, its number is kept on each GPU, and counted up by the run itself. So
   // a run that is captured in a CUDA graph is another one each time that the graph is launched, in
-  // the order of all runs; before the capture there is one with the same sizes. Words are then
-  // written and waited for by kernels of one warp, so that a run that is no graph costs more.
-  // Raises a usage error where a scalar of a kernel hangs on the number of the run. A capture is a
-  // usage error without this, under TILEWRIGHT_WATCH, and in a group of several nodes.
+  // the order of all runs; before the capture there is one with the same sizes. Copy engines then
+  // write the words of other GPUs, and kernels of one warp those of their own, and wait for words:
+  // a run that is no graph costs more. A kernel that waits for words begins behind such kernels of
+  // the rank's other streams that stand before it. Raises a usage error where a scalar of a kernel
+  // hangs on the number of the run, and where such a kernel would have to run beside one that waits
+  // for what comes behind it. A capture is a usage error without this, under TILEWRIGHT_WATCH, and
+  // in a group of several nodes.
   void count_on_gpus();
   // Returns when all such runs have ended, in all ranks of a group: by all of them. Other than a
   // wait for the stream, it raises Error(unavailable) for a rank that has died. The latest run's

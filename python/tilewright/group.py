@@ -75,9 +75,9 @@ class Group:
         return cls._join("by_file", options, str(path).encode())
 
     @classmethod
-    def by_socket(cls, address, port, token, **options):
+    def by_socket(cls, host, port, token, **options):
         """Rank 0 listens there alone. Who shows another token is turned away."""
-        return cls._join("by_socket", options, address.encode(), port, token.encode())
+        return cls._join("by_socket", options, host.encode(), port, token.encode())
 
     @classmethod
     def by_environment(cls, **options):

@@ -69,6 +69,7 @@ class Kernel:
     def __call__(self, *tensors, stream=None):
         """On cuda queues a run on the stream, a number as torch.cuda.Stream.cuda_stream is, and
         returns: the tensors must stay until it has ended. Elsewhere it is done at return."""
+        self._refuse_closed()
         names = self.tensors
         arguments = named_arguments_of(self._name, names, tensors)
         if len(tensors) != len(names):
@@ -82,6 +83,11 @@ class Kernel:
                 require_writable(self._name, name, tensor)
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))
+
+    def _refuse_closed(self):
+        if not self._handle:
+            raise TilewrightError(f"error: {self._name} was closed, and cannot be called\n"
+                                  "  fix: make another Kernel, or close() this one later")
 
     def _refuse_gradients(self, names, tensors):
         """PyTorch would not know what was written, as of its own functions with out=."""

@@ -209,7 +209,9 @@ class Check(Report):
 
 def setting(value):
     """As the command and the library take it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    # A truth value of NumPy is none of Python's.
+    is_truth = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+    return str(value).lower() if is_truth else str(value)
 
 
 def _words(settings):

@@ -107,7 +107,11 @@ def describe(tensor):
         name = str(tensor.dtype).rpartition(".")[2]
         if name not in _BY_TORCH:
             _refuse(tensor, f"elements of type {name}", _CONVERT)
-        return tensor.data_ptr(), _BY_TORCH[name], tuple(tensor.shape), tuple(tensor.stride())
+        try:
+            return tensor.data_ptr(), _BY_TORCH[name], tuple(tensor.shape), tuple(tensor.stride())
+        except RuntimeError:
+            _refuse(tensor, f"its layout is {tensor.layout}, and it has no address and strides",
+                    "pass a dense one, such as to_dense() gives")
     for attribute in ("__cuda_array_interface__", "__array_interface__"):
         interface = getattr(tensor, attribute, None)
         if interface is not None:

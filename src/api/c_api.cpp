@@ -4,14 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "api/c_api_objects.h"
+#include "api/host_call.h"
 #include "compiler/compile_traced.h"
 #include "compiler/target.h"
 #include "cpu/pool.h"
@@ -121,7 +124,14 @@ tilewright_status tilewright_set_parallel_for(tilewright_parallel_for parallel_f
       fail(fmt::format("parallel_for has {} threads", threads),
            fmt::format("say how many may compute at a time: 1 to {}", kMost));
     }
-    tilewright::cpu::use_host_threads({parallel_for, context, static_cast<unsigned>(threads)});
+    if (parallel_for == nullptr) return tilewright::cpu::use_host_threads({});
+    // For ever: a run that began with it may still be under way.
+    static auto& loops = *new std::deque<tilewright::c_api::HostLoop>;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    tilewright::cpu::use_host_threads({tilewright::c_api::call_host,
+                                       &loops.emplace_back(parallel_for, context),
+                                       static_cast<unsigned>(threads)});
   });
 }
 

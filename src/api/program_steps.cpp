@@ -39,6 +39,25 @@ ProgramSteps::ProgramSteps(const ir::Program& bound, const ProgramRanks& ranks,
     if (ranks.runs(rank)) steps_.push_back(prepared(operation, rank, kernels, events));
   }
   if (!watch_) join_words();
+  if (numbers_) run_words_first(ranks);
+}
+
+// Kernels at words of other streams come before one that waits for words, beside which they might
+// find no multiprocessor.
+void ProgramSteps::run_words_first(const ProgramRanks& ranks) {
+  std::map<int, std::size_t> last;  // of each stream, its last kernel at words
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    const ir::ProgramOperation& operation = *step.operation;
+    if (is_word_kernel(program_, operation)) last[operation.stream] = i;
+    if (!waits_for_streams(program_, operation)) continue;
+    for (const auto& [stream, number] : last) {
+      Step& words = steps_[number];
+      if (words.rank != step.rank || stream == operation.stream) continue;
+      if (!words.ran) words.ran.emplace(ranks.device(step.rank), runtime::Event::Timing::off);
+      step.behind.push_back(&*words.ran);
+    }
+  }
 }
 
 // What one of the program's streams does at words, one after the other, it does in one step.
@@ -126,7 +145,9 @@ void ProgramSteps::queue(std::int64_t run, const std::vector<const runtime::Stre
 }
 
 void ProgramSteps::queue(Step& step, const runtime::Stream& stream, std::int64_t run) const {
+  for (const runtime::Event* each : step.behind) stream.wait(*each);
   if (!step.is_replaced) queue_own(step, stream, run);
+  if (step.ran) step.ran->record(stream);
   if (!step.transfer.parts.empty()) nodes_->queue(step.transfer, stream, run);
 }
 

@@ -50,6 +50,9 @@ class ProgramSteps {
     std::vector<Word> words;  // of operations that follow each other, by one of the driver's calls
     std::string about;        // the words, for errors
     const runtime::Event* event = nullptr;
+    // Where runs are counted on the GPUs: recorded behind it, and what it waits for.
+    std::optional<runtime::Event> ran;
+    std::vector<const runtime::Event*> behind;
     NodeTransfers::Transfer transfer;  // behind it
     bool is_replaced = false;          // by the transfer of its exchange
   };
@@ -60,6 +63,7 @@ class ProgramSteps {
   void queue_own(Step& step, const runtime::Stream& stream, std::int64_t run) const;
   void queue_words(const Step& step, const runtime::Stream& stream, std::int64_t run) const;
   void join_words();
+  void run_words_first(const ProgramRanks& ranks);
   static bool is_by_driver(const Step& step);
 
   const ir::Program& program_;

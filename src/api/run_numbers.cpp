@@ -51,33 +51,74 @@ void refuse_counted_scalars(const ir::Program& program, const ir::ProgramOperati
   }
 }
 
-// A write is a kernel too then. It finds no multiprocessor beside a kernel that has all of them for
-// itself and waits for the word, unless it has run before.
-void refuse_awaited_writes(const ir::Program& program, const ir::ProgramOperation& launch) {
+int rank_of(const ir::Program& program, const ir::ProgramOperation& operation) {
+  return program.streams[static_cast<std::size_t>(operation.stream)].rank;
+}
+
+// A copy engine writes what is in another GPU's memory.
+bool is_copied(const ir::Program& program, const ir::ProgramOperation& operation) {
+  return operation.kind == Kind::write && operation.to.rank != rank_of(program, operation);
+}
+
+// What a stream writes, and where a kernel waits for it.
+struct AwaitedWrite {
+  const ir::ProgramOperation* write;
+  const ir::Operation* wait;
+  const std::string* words;
+};
+std::vector<AwaitedWrite> awaited_writes(const ir::Program& program,
+                                         const ir::ProgramOperation& launch) {
+  std::vector<AwaitedWrite> awaited;
   const ir::Kernel& kernel = *program.kernels[static_cast<std::size_t>(launch.kernel)];
-  if (!ir::is_cooperative(kernel)) return;
-  const auto is_written = [&program](int buffer) {
-    return std::any_of(program.operations.begin(), program.operations.end(),
-                       [buffer](const ir::ProgramOperation& operation) {
-                         return operation.kind == Kind::write && operation.to.buffer == buffer;
-                       });
-  };
   ir::for_each(kernel.body, [&](const ir::Operation& operation) {
     if (operation.op != ir::Op::wait_flag) return;
     const ir::Parameter* const words = kernel.parameter_of(operation.operands[0]);
     if (words == nullptr) return;
     const auto number = static_cast<std::size_t>(words - kernel.parameters.data());
-    if (number >= launch.tensors.size() || !is_written(launch.tensors[number].buffer)) return;
-    Diagnostic(launch.where,
-               fmt::format("launch: kernel {} waits for words of {} that a stream writes, and all "
-                           "its CTAs run at once. Where the GPUs count the runs, a kernel writes "
-                           "the words, which may find no multiprocessor beside them",
-                           kernel.name, words->name))
-        .token("launch")
-        .note(operation.where, "it waits here")
-        .fix("a schedule whose streams wait before they launch; or count the runs on the host")
-        .raise();
+    if (number >= launch.tensors.size()) return;
+    const ir::ProgramPart& passed = launch.tensors[number];
+    for (const ir::ProgramOperation& write : program.operations) {
+      if (write.kind == Kind::write && write.to.buffer == passed.buffer &&
+          write.to.rank == passed.rank) {
+        awaited.push_back({&write, &operation, &words->name});
+      }
+    }
   });
+  return awaited;
+}
+
+// A kernel that waits for words may have all multiprocessors. What waits for a word, and what
+// writes one of its own GPU, is a kernel too: it has to run before, where a word that is waited for
+// comes behind it.
+void refuse_crowded_words(const ir::Program& program, const ir::ProgramOperation& launch) {
+  for (const AwaitedWrite& awaited : awaited_writes(program, launch)) {
+    const int rank = rank_of(program, *awaited.write);
+    const ir::ProgramOperation* const crowding = std::find_if(
+        program.operations.data(), program.operations.data() + program.operations.size(),
+        [&](const ir::ProgramOperation& other) {
+          return rank_of(program, other) == rank && waits_for_streams(program, other);
+        });
+    for (const ir::ProgramOperation* each = program.operations.data(); each <= awaited.write;
+         ++each) {
+      if (each->stream != awaited.write->stream || !is_word_kernel(program, *each)) continue;
+      const bool is_of_run_before = each->value.per_run == 1 && each->value.base < 0;
+      const bool may_be_awaited =
+          each->stream == crowding->stream || each->kind == Kind::write || is_of_run_before;
+      if (each < crowding && may_be_awaited) continue;
+      Diagnostic(launch.where,
+                 fmt::format("launch: kernel {} waits for words of {} that a stream writes. Where "
+                             "the GPUs count the runs, a kernel {} before, which may find no "
+                             "multiprocessor beside it",
+                             program.kernels[static_cast<std::size_t>(launch.kernel)]->name,
+                             *awaited.words,
+                             each->kind == Kind::write ? "writes a word" : "waits for a word"))
+          .token("launch")
+          .note(awaited.wait->where, "it waits here")
+          .note(each->where, "this would be that kernel")
+          .fix("a schedule whose streams wait before they launch; or count the runs on the host")
+          .raise();
+    }
+  }
 }
 
 // What an operation is in the first run, and how much more in each run behind it.
@@ -96,6 +137,15 @@ TensorArgument vector_of(const char* name, std::int64_t count, const void* data)
 }
 
 }  // namespace
+
+bool waits_for_streams(const ir::Program& program, const ir::ProgramOperation& operation) {
+  return operation.kind == Kind::launch && !awaited_writes(program, operation).empty();
+}
+
+bool is_word_kernel(const ir::Program& program, const ir::ProgramOperation& operation) {
+  return operation.kind == Kind::wait ||
+         (operation.kind == Kind::write && !is_copied(program, operation));
+}
 
 Kernel write_counted_word() {
   return word_kernel("write_counted_word", [](const TensorView& word, const Index& value) {
@@ -117,17 +167,17 @@ CountKernels::CountKernels(const ir::Program& recorded, const ProgramRanks& rank
   }
   options.epoch_words = true;
   for (const ir::ProgramOperation& operation : recorded.operations) {
-    const int rank = recorded.streams[static_cast<std::size_t>(operation.stream)].rank;
+    const int rank = rank_of(recorded, operation);
     if (!ranks.runs(rank)) continue;
     const auto compile = [&](Compiled& made, const ir::Kernel& kernel) {
       if (!made) made = compiler::compile_for_device(kernel, ranks.device(rank), options);
     };
     if (operation.kind == Kind::launch) {
       refuse_counted_scalars(recorded, operation);
-      refuse_awaited_writes(recorded, operation);
+      refuse_crowded_words(recorded, operation);
       compile(launched_[{rank, operation.kernel}],
               *recorded.kernels[static_cast<std::size_t>(operation.kernel)]);
-    } else if (operation.kind == Kind::write) {
+    } else if (operation.kind == Kind::write && !is_copied(recorded, operation)) {
       compile(writes_[rank], write_counted_word().finish());
     } else if (operation.kind == Kind::wait) {
       compile(waits_[{rank, operation.compare}], wait_for_counted_word(operation.compare).finish());
@@ -140,7 +190,7 @@ RunNumbers::RunNumbers(const ir::Program& bound, const ProgramRanks& ranks,
     : program_(bound), kernels_(kernels) {
   std::map<int, std::vector<std::int32_t>> now, step;
   for (const ir::ProgramOperation& operation : bound.operations) {
-    const int rank = bound.streams[static_cast<std::size_t>(operation.stream)].rank;
+    const int rank = rank_of(bound, operation);
     const bool counts = operation.kind == Kind::launch || operation.kind == Kind::write ||
                         operation.kind == Kind::wait;
     if (!counts || !ranks.runs(rank)) continue;
@@ -174,7 +224,7 @@ void RunNumbers::count(int rank, const runtime::Stream& stream) const {
 }
 
 std::byte* RunNumbers::word_of(const ir::ProgramOperation& operation) const {
-  const int rank = program_.streams[static_cast<std::size_t>(operation.stream)].rank;
+  const int rank = rank_of(program_, operation);
   return static_cast<std::byte*>(numbers_.at(rank).now.data()) +
          positions_.at(&operation) * sizeof(std::int32_t);
 }
@@ -185,7 +235,10 @@ const std::int32_t* RunNumbers::epoch(const ir::ProgramOperation& launch) const 
 
 void RunNumbers::queue(const ir::ProgramOperation& operation, std::byte* word,
                        const runtime::Stream& stream) const {
-  const int rank = program_.streams[static_cast<std::size_t>(operation.stream)].rank;
+  if (is_copied(program_, operation)) {
+    return runtime::copy_async(word, word_of(operation), sizeof(std::int32_t), stream);
+  }
+  const int rank = rank_of(program_, operation);
   Arguments arguments;
   arguments.tensors = {vector_of("word", 1, word), vector_of("value", 1, word_of(operation))};
   const bool writes = operation.kind == Kind::write;

@@ -22,6 +22,11 @@ namespace tilewright {
 Kernel write_counted_word();
 Kernel wait_for_counted_word(Compare compare);
 
+// Whether the kernel of a launch waits for words that streams write.
+bool waits_for_streams(const ir::Program& program, const ir::ProgramOperation& operation);
+// Whether that is one of these kernels: a copy engine writes words of other GPUs.
+bool is_word_kernel(const ir::Program& program, const ir::ProgramOperation& operation);
+
 // Kernels by which runs find their numbers in memory, of each rank of this process.
 class CountKernels {
  public:

@@ -316,14 +316,14 @@ std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const std::vector<UnusualCoreCase>& unusual,
                                       const ProofOptions& options, const ProgramChanges& of_program,
                                       const std::function<void(std::int64_t)>& begin,
-                                      const std::function<void()>& advance) {
+                                      const Advance& advance) {
   ProgramMutants wanted = core_mutants(kernels, of_program);
   keep_part(options, wanted);
   const CoreProver prover(kernels, cases, unusual, options);
   if (begin) begin(static_cast<std::int64_t>(wanted.results.size()));
   in_parallel(thread_count(options.threads), wanted.results.size(), [&](std::size_t i, unsigned) {
     prover.judge(wanted.seeded[i], wanted.results[i]);
-    if (advance) advance();
+    if (advance) advance(wanted.results[i]);
   });
   return std::move(wanted.results);
 }

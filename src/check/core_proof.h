@@ -54,7 +54,7 @@ std::vector<MutantResult> prove_cores(const std::vector<ir::Kernel>& kernels,
                                       const ProofOptions& options,
                                       const ProgramChanges& of_program = {},
                                       const std::function<void(std::int64_t)>& begin = {},
-                                      const std::function<void()>& advance = {});
+                                      const Advance& advance = {});
 
 // Of outputs, for CoreRun.
 std::size_t bits_of(const std::vector<HostTensor>& tensors);

@@ -307,7 +307,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
                                           const std::vector<library::Workload>& workloads,
                                           const ProofOptions& options,
                                           const std::function<void(std::int64_t)>& begin,
-                                          const std::function<void()>& advance) {
+                                          const Advance& advance) {
   const unsigned threads = thread_count(options.threads);
   std::vector<MutantRunner> runners(threads, MutantRunner(machine, workloads, options));
   runners.front().require_clean();
@@ -315,7 +315,7 @@ std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
   if (begin) begin(static_cast<std::int64_t>(results.size()));
   in_parallel(threads, results.size(), [&](std::size_t i, unsigned thread) {
     judge_all_ways(machine, options, runners[thread], results[i]);
-    if (advance) advance();
+    if (advance) advance(results[i]);
   });
   return results;
 }

@@ -71,6 +71,9 @@ struct OwnFault {
   Error error;
 };
 
+// Told of each mutant that is judged, from any thread.
+using Advance = std::function<void(const MutantResult&)>;
+
 // Whether a fault of the kind may show in results alone.
 bool shows_in_values(const simulator::FaultKind& kind);
 
@@ -121,12 +124,11 @@ bool draws_conditions(const ir::Kernel& machine);
 // every workload that comes to it, is then equivalent: what it leaves out is ordered all the same.
 // Where something does hang on it, no number of schedules makes a mutant equivalent.
 //
-// Raises when the kernel itself is not clean. `begin` is told how many mutants there are, `advance`
-// of each that is done, from any thread.
+// Raises when the kernel itself is not clean. `begin` is told how many mutants there are.
 std::vector<MutantResult> prove_by_faults(const ir::Kernel& machine,
                                           const std::vector<library::Workload>& workloads,
                                           const ProofOptions& options,
                                           const std::function<void(std::int64_t)>& begin = {},
-                                          const std::function<void()>& advance = {});
+                                          const Advance& advance = {});
 
 }  // namespace tilewright::checks

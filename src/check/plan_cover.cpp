@@ -8,6 +8,7 @@
 #include "compiler/target.h"
 #include "library/library_build.h"
 #include "library/schedule_rules.h"
+#include "support/parallel.h"
 #include "support/random.h"
 #include "tilewright/plan_case.h"
 
@@ -130,56 +131,66 @@ std::set<std::string> plan_cases(const LibraryKernel& kernel,
   return cases;
 }
 
-std::vector<PlanCover> cover_plans(const std::vector<LibraryKernel>& kernels,
-                                   std::string_view target, std::size_t draws, std::uint64_t seed) {
-  std::vector<PlanCover> covers;
+namespace {
+
+PlanCover cover_plan(const LibraryKernel& kernel, std::string_view target, std::size_t draws,
+                     std::uint64_t seed) {
   const bool is_core = compiler::has_explicit_memories(compiler::parse_target(target));
-  for (const LibraryKernel& kernel : kernels) {
-    PlanCover& cover = covers.emplace_back();
-    cover.kernel = &kernel;
-    Values schedules{library::kTile};
-    for (const LibrarySchedule& schedule : kernel.schedules) {
-      if (schedule.target == target) schedules.push_back(schedule.name);
-    }
-    std::map<bool, std::vector<PlanSetting>> drawn;  // of the tile level, of explicit schedules
-    for (const std::string& schedule : schedules) {
-      Combinations combinations(kernel, draws, seed);
-      std::set<Values> seen;
-      for (std::size_t i = 0; i < combinations.count(); ++i) {
-        PlanSetting setting;
-        setting.settings = combinations.at(i);
-        setting.settings.insert(setting.settings.begin(), "schedule=" + schedule);
-        if (!seen.insert(setting.settings).second) continue;
-        try {
-          setting.cases = plan_cases(kernel, setting.settings, target);
-          if (is_core && !library::compiles(kernel, resolve_options(kernel, setting.settings),
-                                            compiler::parse_target(target))) {
-            if (i == 0) break;  // not as it usually is
-            continue;
-          }
-        } catch (const Error& error) {
-          if (error.kind() != ErrorKind::usage) throw;
-          continue;  // options that do not fit together
+  PlanCover cover;
+  cover.kernel = &kernel;
+  Values schedules{library::kTile};
+  for (const LibrarySchedule& schedule : kernel.schedules) {
+    if (schedule.target == target) schedules.push_back(schedule.name);
+  }
+  std::map<bool, std::vector<PlanSetting>> drawn;  // of the tile level, of explicit schedules
+  for (const std::string& schedule : schedules) {
+    Combinations combinations(kernel, draws, seed);
+    std::set<Values> seen;
+    for (std::size_t i = 0; i < combinations.count(); ++i) {
+      PlanSetting setting;
+      setting.settings = combinations.at(i);
+      setting.settings.insert(setting.settings.begin(), "schedule=" + schedule);
+      if (!seen.insert(setting.settings).second) continue;
+      try {
+        setting.cases = plan_cases(kernel, setting.settings, target);
+        if (is_core && !library::compiles(kernel, resolve_options(kernel, setting.settings),
+                                          compiler::parse_target(target))) {
+          if (i == 0) break;  // not as it usually is
+          continue;
         }
-        drawn[schedule == library::kTile].push_back(std::move(setting));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::usage) throw;
+        continue;  // options that do not fit together
       }
+      drawn[schedule == library::kTile].push_back(std::move(setting));
     }
-    for (auto& [is_tile, settings] : drawn) {
-      std::set<Item> universe;
-      choose(settings, universe);
-      cover.drawn += settings.size();
-      for (const auto& [first, second] : universe) (first == second ? cover.cases : cover.pairs)++;
-      std::set<std::string> has;
-      for (const PlanSetting& each : settings) {
-        if (each.adds_cases) has.insert(each.settings.front());
-      }
-      for (PlanSetting& each : settings) {
-        if (each.adds_cases || has.insert(each.settings.front()).second) {
-          cover.settings.push_back(std::move(each));
-        }
+  }
+  for (auto& [is_tile, settings] : drawn) {
+    std::set<Item> universe;
+    choose(settings, universe);
+    cover.drawn += settings.size();
+    for (const auto& [first, second] : universe) (first == second ? cover.cases : cover.pairs)++;
+    std::set<std::string> has;
+    for (const PlanSetting& each : settings) {
+      if (each.adds_cases) has.insert(each.settings.front());
+    }
+    for (PlanSetting& each : settings) {
+      if (each.adds_cases || has.insert(each.settings.front()).second) {
+        cover.settings.push_back(std::move(each));
       }
     }
   }
+  return cover;
+}
+
+}  // namespace
+
+std::vector<PlanCover> cover_plans(const std::vector<LibraryKernel>& kernels,
+                                   std::string_view target, std::size_t draws, std::uint64_t seed) {
+  std::vector<PlanCover> covers(kernels.size());
+  in_parallel(thread_count(0), kernels.size(), [&](std::size_t i, unsigned) {
+    covers[i] = cover_plan(kernels[i], target, draws, seed);
+  });
   return covers;
 }
 

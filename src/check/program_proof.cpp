@@ -504,7 +504,7 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::vector<ir::Kernel>& kernels,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin,
-                                        const std::function<void()>& advance, bool all_of_kernels,
+                                        const Advance& advance, bool all_of_kernels,
                                         const CaseMakers& candidates) {
   Prover prover(cases, kernels, options, candidates);
   prover.require_clean();
@@ -514,7 +514,7 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
   if (begin) begin(static_cast<std::int64_t>(all.results.size()));
   in_parallel(thread_count(options.threads), all.results.size(), [&](std::size_t i, unsigned) {
     prover.judge(all.seeded[i], all.results[i]);
-    if (advance) advance();
+    if (advance) advance(all.results[i]);
   });
   return std::move(all.results);
 }

@@ -62,8 +62,7 @@ std::vector<MutantResult> prove_program(const std::vector<ProgramCase>& cases,
                                         const std::vector<ir::Kernel>& kernels,
                                         const ProofOptions& options,
                                         const std::function<void(std::int64_t)>& begin = {},
-                                        const std::function<void()>& advance = {},
-                                        bool all_of_kernels = false,
+                                        const Advance& advance = {}, bool all_of_kernels = false,
                                         const CaseMakers& candidates = {});
 
 }  // namespace tilewright::checks

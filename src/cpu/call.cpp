@@ -158,9 +158,8 @@ void CallOfStrips::begin_chain() {
 
 bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chain) {
   constexpr std::size_t kMoreSteps = 3;
-  if (is_of_column_ || part.is_of_column || part.first != first_ ||
-      next.shape.rows != call_.shape.rows || next.shape.columns != call_.shape.columns ||
-      steps_.size() + kMoreSteps > kMaximumSteps) {
+  if (is_of_column_ || part.is_of_column || next.shape.rows != call_.shape.rows ||
+      next.shape.columns != call_.shape.columns || steps_.size() + kMoreSteps > kMaximumSteps) {
     return false;
   }
   chain_ = chain;
@@ -171,10 +170,7 @@ bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chai
   }
   last_step_ = part.step;
   weight_ += part.weight;
-  std::array<Call::Place, 4> places = next.places;
-  for (Call::Place& place : places) {
-    place.data -= place.is_of_strip ? first_ * place.row_stride : 0;
-  }
+  const std::array<Call::Place, 4>& places = next.places;
   if (part.step.squares) {
     add_step({.kind = StepKind::square}, {});
   } else if (!part.step.sums && part.step.function != Function::count) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "ir/compare.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -19,7 +20,8 @@ std::string name_of_function(const Compute& compute) {
 [[noreturn]] void overflows(const Compute& compute, const std::string& operands) {
   Diagnostic(compute.where, name_of_function(compute) + " of " + operands + " overflows " +
                                 std::string(name_of(compute.dtype)))
-      .fix(compute.dtype == DType::i32 ? "compute it in i64" : "use smaller values")
+      .fix(compute.dtype == DType::i32 ? "an Index is i32: keep each of its steps below 2^31"
+                                       : "use smaller values")
       .raise();
 }
 
@@ -210,21 +212,6 @@ float evaluate_real(const Compute& compute, float a, float b, float c) {
   unknown(compute);
 }
 
-template <typename T>
-bool compare(Op function, T a, T b) {
-  switch (ir::as<ir::ComparisonFunction>(function)) {
-    case ir::ComparisonFunction::lt:
-      return a < b;
-    case ir::ComparisonFunction::le:
-      return a <= b;
-    case ir::ComparisonFunction::eq:
-      return a == b;
-    case ir::ComparisonFunction::ne:
-      return a != b;
-  }
-  return false;
-}
-
 // To the nearest, ties to even; beyond the dtype its bound, and 0 of what is no number.
 std::int64_t nearest_whole(DType dtype, float value) {
   const IntegerRange range = range_of(dtype);
@@ -266,8 +253,8 @@ Scalar evaluate(const Compute& compute, const Scalar* scalars) {
   if (compute.function == Op::select) return x[0].whole != 0 ? x[1] : x[2];
   const bool real = is_float(compute.dtype);
   if (ir::info(compute.function).is_comparison()) {
-    result.whole = real ? compare(compute.function, x[0].real, x[1].real)
-                        : compare(compute.function, x[0].whole, x[1].whole);
+    result.whole = real ? ir::compare(compute.function, x[0].real, x[1].real)
+                        : ir::compare(compute.function, x[0].whole, x[1].whole);
     return result;
   }
   if (real) {

@@ -341,7 +341,7 @@ class Making {
                               kLargestStripBytes)
                    : kLargestStripBytes;
     std::int64_t count = std::max<std::int64_t>(bytes / (has_tensor ? row_of_tensor : row), 1);
-    if (count >= kGroup || changes_a_column(strips)) count = round_up(count, kGroup);
+    if (count >= kGroup) count = round_up(count, kGroup);
     return count < strips.all ? count : 0;
   }
 
@@ -353,22 +353,6 @@ class Making {
     return count == uses_[tile];
   }
 
-  // Functions write whole groups. What they leave in the rows of the next strip is written anew
-  // there, unless that needs what was in them: then strips begin and end with whole groups.
-  bool changes_a_column(const Strips& strips) const {
-    std::vector<TileId> read;
-    bool changes = false;
-    for (const Operation& operation : strips.body) {
-      std::visit(TileUses{[&](TileId tile) { read.push_back(tile); },
-                          [&](TileId tile) {
-                            changes = changes ||
-                                      (is_shared_column(strips, tile) &&
-                                       std::find(read.begin(), read.end(), tile) != read.end());
-                          }},
-                 operation);
-    }
-    return changes;
-  }
   bool is_shared_column(const Strips& strips, TileId tile) const {
     return walk_of(program_.tiles[tile]).columns == strips.axis && !is_own(strips, tile);
   }

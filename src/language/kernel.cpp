@@ -89,6 +89,14 @@ ResolvedView resolve(Tracer& tracer, const TensorView& view, const char* what,
           .fix("take the block of the sequence that the axis packs")
           .raise();
     }
+    if (selector.limit.tracer() && selector.size <= 0) {
+      Diagnostic(where, std::string(what) + ": the block on axis " + std::to_string(axis) + " of " +
+                            parameter.name + " has the size " + std::to_string(selector.size) +
+                            ", which is not positive")
+          .token(parameter.name)
+          .fix("give the number of elements of a block")
+          .raise();
+    }
     resolved.starts.push_back(tracer.use(selector.start, what, where));
     resolved.sizes.push_back(selector.size);
     if (selector.size == 0) check_index(tracer, resolved, axis, what, where);

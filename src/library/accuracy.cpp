@@ -393,6 +393,7 @@ Errors allowed_errors(const Errors& measured, DType dtype, const std::vector<std
 }
 
 double OutputComparison::share() const {
+  if (unwritten > 0) return kInfinity;
   return std::max({share_of(errors.whole, allowed.whole), share_of(errors.row, allowed.row),
                    share_of(errors.element, allowed.element), share_of(factor, allowed_factor)});
 }
@@ -493,6 +494,38 @@ void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
   result.allowed_factor = factor_of_rounding(result.allowed.whole, factor.rows);
 }
 
+namespace {
+
+// A reference that is an execution too leaves out what the kernel does. All of an output is to be
+// written, but where it may hang on numbers that a launch gives.
+bool writes_all(const LibraryKernel& kernel) {
+  const bool is_file = !kernel.build && !kernel.is_program();
+  return is_file && std::none_of(kernel.tensors.begin(), kernel.tensors.end(),
+                                 [](const LibraryTensor& tensor) {
+                                   return tensor.is_input() && is_integer(*tensor.dtype);
+                                 });
+}
+
+// No computation makes a number of these bits.
+void find_unwritten(const HostTensor& tensor, OutputComparison& result) {
+  if (!is_float(tensor.dtype())) return;
+  const auto size = static_cast<std::size_t>(size_of(tensor.dtype()));
+  std::int64_t first = 0;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    const std::byte* element = tensor.data() + static_cast<std::size_t>(i) * size;
+    if (!std::all_of(element, element + size, [](std::byte b) { return b == std::byte{0xff}; })) {
+      continue;
+    }
+    if (result.unwritten++ == 0) first = i;
+  }
+  if (result.unwritten == 0) return;
+  result.worst =
+      fmt::format("nobody writes {}{}, and {} of {} elements in all", result.name,
+                  index_text(tensor.shape(), first), result.unwritten, tensor.elements());
+}
+
+}  // namespace
+
 Comparison compare(const Workload& workload, const Reference& reference) {
   Comparison result;
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -504,6 +537,7 @@ Comparison compare(const Workload& workload, const Reference& reference) {
     OutputComparison& compared = result.outputs.back();
     compare_factor(workload.tensors[i], reference.values[output], compared);
     compared.allowed_factor = std::max(compared.allowed_factor, reference.allowed_factors[output]);
+    if (writes_all(*workload.kernel)) find_unwritten(workload.tensors[i], compared);
   }
   return result;
 }

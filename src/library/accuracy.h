@@ -39,6 +39,8 @@ struct OutputComparison {
   std::string worst;  // the element that is furthest off: where, and both values; empty: none is
   // The errors' part along what is wanted: by which factor all of it is too large, less 1.
   double factor = 0, allowed_factor = std::numeric_limits<double>::infinity();
+  // Elements that nobody has written, where all are to be: one is wrong.
+  std::int64_t unwritten = 0;
   // The largest error, as a share of what is allowed: above 1 it is wrong.
   double share() const;
 };

@@ -7,6 +7,7 @@
 
 #include "analysis/definitions.h"
 #include "analysis/not_less.h"
+#include "ir/replace.h"
 
 namespace tilewright::passes {
 namespace {
@@ -18,12 +19,9 @@ using ir::ValueId;
 class Branches {
  public:
   explicit Branches(ir::Kernel& kernel)
-      : kernel_(kernel),
-        definitions_(analysis::definitions(kernel)),
-        not_less_(kernel),
-        replaced_(kernel.types.size(), ir::kNoValue) {
+      : kernel_(kernel), definitions_(analysis::definitions(kernel)), not_less_(kernel) {
     decide(kernel.body);
-    if (!taken_.empty()) visit(kernel.body);
+    if (!taken_.empty()) ir::replace(kernel, [&](Operation& o) { return branch(o); });
   }
 
  private:
@@ -59,34 +57,19 @@ class Branches {
     return {};
   }
 
-  void visit(ir::Block& block) {
-    std::vector<Operation> kept;
-    kept.reserve(block.body.size());
-    for (Operation& operation : block.body) {
-      for (ValueId& operand : operation.operands) {
-        if (replaced_[operand] != ir::kNoValue) operand = replaced_[operand];
-      }
-      const auto taken = taken_.find(&operation);
-      for (ir::Block& inner : operation.blocks) visit(inner);
-      if (taken == taken_.end()) {
-        kept.push_back(std::move(operation));
-        continue;
-      }
-      std::vector<Operation>& body = operation.blocks[taken->second].body;
-      for (std::size_t i = 0; i < operation.results.size(); ++i) {
-        replaced_[operation.results[i]] = body.back().operands[i];
-      }
-      body.pop_back();
-      std::move(body.begin(), body.end(), std::back_inserter(kept));
-    }
-    block.body = std::move(kept);
+  std::optional<ir::Replacement> branch(Operation& operation) const {
+    const auto taken = taken_.find(&operation);
+    if (taken == taken_.end()) return {};
+    std::vector<Operation>& body = operation.blocks[taken->second].body;
+    ir::Replacement made{std::move(body.back().operands), std::move(body)};
+    made.body.pop_back();
+    return made;
   }
 
   ir::Kernel& kernel_;
   const std::vector<const Operation*> definitions_;
   analysis::NotLess not_less_;
   std::map<const Operation*, std::size_t> taken_;  // the block of each that is decided
-  std::vector<ValueId> replaced_;
 };
 
 }  // namespace

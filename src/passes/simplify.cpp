@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "ir/compare.h"
+#include "ir/replace.h"
+
 namespace tilewright::passes {
 namespace {
 
@@ -33,26 +36,14 @@ bool commutes(Op op) {
 
 class Simplifier {
  public:
-  explicit Simplifier(ir::Kernel& kernel) : kernel_(kernel), known_(kernel.types.size()) {
-    replaced_.resize(kernel.types.size(), ir::kNoValue);
-  }
+  explicit Simplifier(ir::Kernel& kernel) : kernel_(kernel), known_(kernel.types.size()) {}
 
-  void visit(ir::Block& block) {
-    std::vector<Operation> kept;
-    kept.reserve(block.body.size());
-    for (Operation& operation : block.body) {
-      for (ValueId& operand : operation.operands) {
-        if (replaced_[operand] != ir::kNoValue) operand = replaced_[operand];
-      }
-      for (ir::Block& inner : operation.blocks) visit(inner);
-      if (const auto same = fold(operation)) {
-        replaced_[operation.results[0]] = *same;
-        continue;
-      }
+  void run() {
+    ir::replace(kernel_, [&](Operation& operation) -> std::optional<ir::Replacement> {
+      if (const auto same = fold(operation)) return ir::Replacement{{*same}, {}};
       remember(operation);
-      kept.push_back(std::move(operation));
-    }
-    block.body = std::move(kept);
+      return {};
+    });
   }
 
  private:
@@ -138,17 +129,7 @@ class Simplifier {
   void compare(Operation& operation) {
     const auto &a = known_[operation.operands[0]], &b = known_[operation.operands[1]];
     if (!a || !b || !a->is_constant() || !b->is_constant()) return;
-    const std::int64_t x = a->constant(), y = b->constant();
-    switch (ir::as<ir::ComparisonFunction>(operation.op)) {
-      case ir::ComparisonFunction::lt:
-        return become(operation, Dim(x < y));
-      case ir::ComparisonFunction::le:
-        return become(operation, Dim(x <= y));
-      case ir::ComparisonFunction::eq:
-        return become(operation, Dim(x == y));
-      case ir::ComparisonFunction::ne:
-        return become(operation, Dim(x != y));
-    }
+    become(operation, Dim(ir::compare(operation.op, a->constant(), b->constant())));
   }
 
   void become(Operation& operation, const Dim& value) {
@@ -173,11 +154,10 @@ class Simplifier {
   ir::Kernel& kernel_;
   std::map<ValueId, Transposed> transposed_;
   std::vector<std::optional<Dim>> known_;  // integer constants and dimensions
-  std::vector<ValueId> replaced_;
 };
 
 }  // namespace
 
-void simplify(ir::Kernel& kernel) { Simplifier(kernel).visit(kernel.body); }
+void simplify(ir::Kernel& kernel) { Simplifier(kernel).run(); }
 
 }  // namespace tilewright::passes

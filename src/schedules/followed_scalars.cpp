@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ir/compare.h"
+
 namespace tilewright::schedules {
 
 using ir::Op;
@@ -35,20 +37,6 @@ FollowedScalar arithmetic(Op op, std::int64_t a, std::int64_t b) {
   return {};
 }
 
-bool compare(Op op, std::int64_t a, std::int64_t b) {
-  switch (ir::as<ir::ComparisonFunction>(op)) {
-    case ir::ComparisonFunction::lt:
-      return a < b;
-    case ir::ComparisonFunction::le:
-      return a <= b;
-    case ir::ComparisonFunction::eq:
-      return a == b;
-    case ir::ComparisonFunction::ne:
-      return a != b;
-  }
-  return false;
-}
-
 bool logic(Op op, bool a, bool b) {
   switch (ir::as<ir::LogicFunction>(op)) {
     case ir::LogicFunction::logical_and:
@@ -72,7 +60,7 @@ FollowedScalar evaluate_scalar(Op op, std::int64_t a, std::int64_t b) {
       return {op == Op::mod ? a - floor_div(a, b) * b : floor_div(a + b - 1, b), true};
     }
     case ir::FunctionKind::comparison:
-      return {compare(op, a, b), true};
+      return {ir::compare(op, a, b), true};
     case ir::FunctionKind::logic:
       return {logic(op, a != 0, b != 0), true};
     case ir::FunctionKind::choice:

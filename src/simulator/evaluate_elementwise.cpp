@@ -35,7 +35,9 @@ void overflow(const Elementwise& function, const std::string& operands) {
   if (function.may_not_exist) return;
   Diagnostic(function.where, std::string(ir::info(function.op).name) + " of " + operands +
                                  " overflows " + std::string(name_of(function.dtype)))
-      .fix(function.dtype == DType::i32 ? "compute it in i64" : "use smaller values")
+      .fix(function.dtype == DType::i32
+               ? "cast the tile to i64 before; an Index is i32: keep each of its steps below 2^31"
+               : "use smaller values")
       .raise();
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "check/last_cta.h"
 #include "check/library_machine.h"
 #include "check/shrunken_sizes.h"
 #include "common/temporary_folder.h"
@@ -184,24 +185,8 @@ TEST(FaultProof, DoesNotDecideOnAMaskThatPutsWhatIsThere) {
   EXPECT_THAT(masks[0].reason, testing::HasSubstr("no result differs by a bit"));
 }
 
-// The CTA that comes last stores what the first one has left. A relaxed atomic is a race where that
-// is the other one, and nothing at all where it is the same: half of the schedules.
 TEST(FaultProof, LooksAtManySchedulesWhereOneIsNotAll) {
-  Kernel kernel("last");
-  const Tensor X = kernel.in("X", bf16, {16, 32}), C = kernel.out("C", bf16, {16, 32});
-  const Tensor met = kernel.workspace("met", 1);
-  const Tensor left = kernel.scratch("left", 16, 32);
-  kernel.ctas(2);
-  kernel.roles({role("math", warps(1), registers(64), [&] {
-    when(cta_index() == 0, [&] { store(left(all, all), load(X(all, all)).cast(f32)); });
-    warp_sync();
-    const Index before = atomic_add(met(0), 1, {Semantics::acq_rel, Scope::gpu});
-    warp_sync();
-    when(before == 1, [&] {
-      store(C(all, all), load(left(all, all)).cast(bf16));
-      atomic_add(met(0), -2, {Semantics::relaxed, Scope::gpu});
-    });
-  })});
+  const Kernel kernel = test::last_cta();
   ProofOptions options;
   options.schedules = options.launches = 1;
   int first = 0, later = 0, undecided = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "check/last_cta.h"
 #include "common/error_text.h"
 #include "common/programs.h"
 #include "common/ranks_kernels.h"
@@ -261,21 +262,7 @@ TEST(ProgramProofTest, ChangesOneOperationAlone) {
 // What shows in a later schedule alone is found while operations are left, of all cases together:
 // each of four equal cases takes a fourth of them.
 TEST(ProgramProofTest, TheCasesShareTheLimitOnOperations) {
-  Kernel kernel("last");
-  const Tensor X = kernel.in("X", bf16, {16, 32}), C = kernel.out("C", bf16, {16, 32});
-  const Tensor met = kernel.workspace("met", 1);
-  const Tensor left = kernel.scratch("left", 16, 32);
-  kernel.ctas(2);
-  kernel.roles({role("math", warps(1), registers(64), [&] {
-    when(cta_index() == 0, [&] { store(left(all, all), load(X(all, all)).cast(f32)); });
-    warp_sync();
-    const Index before = atomic_add(met(0), 1, {Semantics::acq_rel, Scope::gpu});
-    warp_sync();
-    when(before == 1, [&] {
-      store(C(all, all), load(left(all, all)).cast(bf16));
-      atomic_add(met(0), -2, {Semantics::relaxed, Scope::gpu});
-    });
-  })});
+  const Kernel kernel = test::last_cta();
   Program program("meet");
   const Buffer x = program.buffer("x", bf16, {16, 32}), c = program.buffer("c", bf16, {16, 32});
   program.rank(0).stream("main").launch(kernel, {x, c});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
@@ -87,16 +88,25 @@ TEST(RanksFaults, OfPartsThroughTheRing) {
 // Of each kind how many mutants of a program of ranks are caught, as what they are, and as kind
 // kUndecided how many are left undecided.
 constexpr int kUndecided = 0;
-std::map<int, int> caught_in(const ir::Program& program, int ctas) {
+using Chosen = std::function<bool(const MutantResult&)>;
+std::map<int, int> caught_in(const ir::Program& program, int ctas, const Chosen& chosen = {}) {
   simulator::MachineOptions how;
   how.multiprocessors = how.resident = ctas;
   ProofOptions options;
   options.launches = 3;
   options.more = 100;
+  const std::vector<ir::Kernel> kernels =
+      library::machine_forms(program, ir::default_target()).front();
+  if (chosen) {
+    options.mutants.emplace();
+    const std::vector<MutantResult> all = list_mutants(program, kernels);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (chosen(all[i])) options.mutants->insert(i);
+    }
+  }
   std::map<int, int> caught;
   for (const MutantResult& result :
-       prove_program({program_case(program, how, 0)},
-                     library::machine_forms(program, ir::default_target()).front(), options)) {
+       prove_program({program_case(program, how, 0)}, kernels, options)) {
     SCOPED_TRACE(result.mutant.operation + " " + result.mutant.change);
     if (result.verdict == MutantResult::Verdict::undecided) {
       ++caught[kUndecided];
@@ -174,6 +184,27 @@ TEST(RanksFaults, OfSequenceParallelAttention) {
   // Whether a fence is needed before what others have read is written hangs on who takes which
   // tile.
   EXPECT_LE(caught[kUndecided], 1);
+}
+
+// Of gradients by one kernel of all heads: rows that are read before they have come, and gradients
+// that are taken before they have. What happens to rank 0 stands for both.
+TEST(RanksFaults, OfGradientsByHeads) {
+  kernels::SequenceParallelAttention o;
+  o.attention.heads = o.attention.kv_heads = 2;
+  o.attention.dim = o.attention.dim_v = 64;
+  o.attention.causal = true;
+  o.attention = kernels::with_sm90_backward_blocks(o.attention);
+  const ir::Program program =
+      ir::bind_program(kernels::sequence_parallel_attention_backward_heads_sm90(o, false).finish(),
+                       DimValues{{"batch", 1}, {"queries", 128}, {"keys", 256}}, 2);
+  std::map<int, int> caught = caught_in(program, 2, [](const MutantResult& mutant) {
+    const std::string& what = mutant.mutant.operation;
+    if (what.find("arrived") == what.npos && what.find("done") == what.npos) return false;
+    return mutant.kind->number == 23 || what.find("of rank 0[") != what.npos;
+  });
+  EXPECT_EQ(caught[23], 3);  // relaxed, of the GPU alone, none
+  for (const int kind : {27, 29, 30}) EXPECT_GT(caught[kind], 0) << kind;
+  EXPECT_EQ(caught[kUndecided], 0);
 }
 
 // Of a ring: keys that are read before they have come, or sent on, or overwritten while others read

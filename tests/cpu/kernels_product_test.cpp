@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "cpu/emulated_tiles.h"
 #include "cpu/kernel_sets.h"
@@ -295,42 +296,48 @@ TEST(CpuKernelsProduct, IsRightWhereItIsNeeded) {
   }
 }
 
-// b holds infinities where all rows that are multiplied at once have zeros, on both sides.
-TEST(CpuKernelsProduct, ZerosAreSkippedWhereThatIsAllowed) {
-  for (const Order order : {Order::rows, Order::columns}) {
-    const Case c = {32, 21, 300, order};
-    std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
-    std::vector<float> finite = y;
-    const auto begin_of = [](std::int64_t i) { return i == 30 ? 64 : 80 + i; };
-    for (std::int64_t i = 0; i < c.m; ++i) {
-      for (std::int64_t t = 0; t < c.k; ++t) {
-        const bool is_zero = t < begin_of(i) || t >= 224 - (i + 5) % 32;
-        if (is_zero) x[static_cast<std::size_t>(i * c.k + t)] = t % 2 ? 0.0f : -0.0f;
-      }
-    }
+// b holds infinities where all rows that are multiplied at once have zeros: before `begin`, and
+// from `end` on.
+void expect_zeros_skipped(Order order, Element element, std::int64_t begin, std::int64_t end) {
+  const Case c = {32, 21, 300, order};
+  std::vector<float> x = random_floats(c.m * c.k, 1), y = random_floats(c.k * c.n, 2);
+  std::vector<float> finite = y;
+  for (std::int64_t i = 0; i < c.m; ++i) {
     for (std::int64_t t = 0; t < c.k; ++t) {
-      if (t >= 64 && t < 224) continue;
-      for (std::int64_t j = 0; j < c.n; ++j) y[static_cast<std::size_t>(t * c.n + j)] = INFINITY;
+      const bool is_zero =
+          t < begin + (i == 30 ? 0 : 16 + i) || (end < c.k && t >= end - (i + 5) % 32);
+      if (is_zero) x[static_cast<std::size_t>(i * c.k + t)] = t % 2 ? 0.0f : -0.0f;
     }
-    for (const DType dtype : {DType::f32, DType::bf16}) {
-      if (dtype == DType::bf16 && order == Order::columns) continue;
-      const Element element = dtype == DType::f32 ? Element::f32 : Element::bf16;
-      const Placed a = place(x, c.m, c.k, dtype, c.a), b = place(y, c.k, c.n, dtype, c.b);
-      const Placed right = place(finite, c.k, c.n, dtype, c.b);
-      for (const Kernels* const set : sets_here()) {
-        const Rounding rounding = element == Element::bf16 ? Rounding::pairs : Rounding::fused;
-        const TestTile<float> wanted = run_product(*set, c, element, rounding, a, right, nullptr);
-        const TestTile<float> got =
-            run_product(*set, c, element, rounding, a, b, nullptr, {}, /*skips_zeros=*/true);
-        const TestTile<float> strict = run_product(*set, c, element, rounding, a, b, nullptr);
-        for (std::int64_t i = 0; i < c.m; ++i) {
-          for (std::int64_t j = 0; j < c.n; ++j) {
-            ASSERT_EQ(got.at(i, j), wanted.at(i, j)) << set->name << " " << i << " " << j;
-            ASSERT_TRUE(std::isnan(strict.at(i, j))) << set->name;
-          }
-        }
+  }
+  for (std::int64_t t = 0; t < c.k; ++t) {
+    if (t >= begin && t < end) continue;
+    for (std::int64_t j = 0; j < c.n; ++j) y[static_cast<std::size_t>(t * c.n + j)] = INFINITY;
+  }
+  const DType dtype = static_cast<DType>(element);
+  const Placed a = place(x, c.m, c.k, dtype, c.a), b = place(y, c.k, c.n, dtype, c.b);
+  const Placed right = place(finite, c.k, c.n, dtype, c.b);
+  for (const Kernels* const set : sets_with_pairs()) {
+    const Rounding rounding = element == Element::bf16 ? Rounding::pairs : Rounding::fused;
+    const TestTile<float> wanted = run_product(*set, c, element, rounding, a, right, nullptr);
+    const TestTile<float> got =
+        run_product(*set, c, element, rounding, a, b, nullptr, {}, /*skips_zeros=*/true);
+    const TestTile<float> strict = run_product(*set, c, element, rounding, a, b, nullptr);
+    for (std::int64_t i = 0; i < c.m; ++i) {
+      for (std::int64_t j = 0; j < c.n; ++j) {
+        ASSERT_EQ(got.at(i, j), wanted.at(i, j))
+            << set->name << " " << i << " " << j << ", of " << begin << " to " << end;
+        ASSERT_TRUE(std::isnan(strict.at(i, j))) << set->name;
       }
     }
+  }
+}
+
+// On both sides; in front, also of the last terms alone; and all.
+TEST(CpuKernelsProduct, ZerosAreSkippedWhereThatIsAllowed) {
+  for (const auto& [begin, end] : {std::pair(64, 224), {64, 300}, {288, 300}, {300, 300}}) {
+    expect_zeros_skipped(Order::rows, Element::f32, begin, end);
+    expect_zeros_skipped(Order::columns, Element::f32, begin, end);
+    expect_zeros_skipped(Order::rows, Element::bf16, begin, end);
   }
 }
 

@@ -9,8 +9,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -20,11 +22,21 @@
 namespace tilewright::cpu {
 namespace {
 
-// Sets a variable of the environment for a while.
+// Sets TILEWRIGHT_THREADS for a while; null: unsets it.
 class Variable {
  public:
-  explicit Variable(const char* value) { setenv("TILEWRIGHT_THREADS", value, 1); }
-  ~Variable() { unsetenv("TILEWRIGHT_THREADS"); }
+  explicit Variable(const char* value) {
+    if (const char* const text = std::getenv(kName)) before_ = text;
+    set(value);
+  }
+  ~Variable() { set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  static constexpr const char* kName = "TILEWRIGHT_THREADS";
+  static void set(const char* value) {
+    value == nullptr ? unsetenv(kName) : setenv(kName, value, 1);
+  }
+  std::optional<std::string> before_;
 };
 
 std::int64_t sum_of(unsigned threads, std::size_t count) {
@@ -172,6 +184,7 @@ struct Host {
 };
 
 TEST(PoolTest, AHostLendsItsThreads) {
+  const Variable none(nullptr);
   for (const int threads : {0, 3}) {
     Host host(threads);
     EXPECT_EQ(thread_count(), 3u);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -86,6 +87,7 @@ TEST_F(ProcessorsTest, ThreadsFollowTheAffinity) {
   CPU_SET(first, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_EQ(allowed_processors(), 1u);
+  unsetenv("TILEWRIGHT_THREADS");
   EXPECT_EQ(thread_count(), 1u);
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
   EXPECT_EQ(allowed_processors(), static_cast<unsigned>(CPU_COUNT(&before)));

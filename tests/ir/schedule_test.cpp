@@ -38,11 +38,11 @@ TEST(ScheduleFields, OfTheFirstOfTwoCount) {
 }
 
 TEST(ScheduleFields, MakeSchedulesEqual) {
-  EXPECT_TRUE(equal({}, {}));
-  EXPECT_TRUE(equal({.stages = 2, .ctas = 1}, {.stages = 2, .ctas = 1}));
-  EXPECT_FALSE(equal({.stages = 2}, {.stages = 3}));
-  EXPECT_FALSE(equal({.stages = 2}, {}));
-  EXPECT_FALSE(equal({}, {.overlap = false}));
+  EXPECT_TRUE(equal(Schedule{}, {}));
+  EXPECT_TRUE(equal(Schedule{.stages = 2, .ctas = 1}, {.stages = 2, .ctas = 1}));
+  EXPECT_FALSE(equal(Schedule{.stages = 2}, {.stages = 3}));
+  EXPECT_FALSE(equal(Schedule{.stages = 2}, {}));
+  EXPECT_FALSE(equal(Schedule{}, {.overlap = false}));
 }
 
 TEST(ScheduleFields, HaveRanges) {

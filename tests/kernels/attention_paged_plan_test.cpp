@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "common/error_text.h"
-#include "ir/program.h"
+#include "kernels/one_multiprocessor.h"
 #include "library/accuracy.h"
-#include "library/program_simulation.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernels/attention_paged.h"
 #include "tilewright/library_executable.h"
@@ -100,20 +99,7 @@ TEST(AttentionPagedPlanTest, APlanOfALargerGpuFits) {
       // Of a table with more room: a plan of longer sequences.
       work.workload.tensors.back() = HostTensor::from_values(i32, {5}, {0, 20, 60, 60, 80});
     }
-    const ir::Program recorded =
-        build_program(*work.workload.kernel,
-                      choose_schedule(*work.workload.kernel, work.workload.options, "sm_90a"))
-            .finish();
-    const std::vector<ir::Kernel> machine = library::machine_forms(recorded, "sm_90a").front();
-    simulator::MachineOptions options;
-    options.multiprocessors = options.resident = 1;
-    work.program = library::bind_workload(recorded, work.workload, options.multiprocessors);
-    ir::add_owned(work.program, machine);
-    library::ProgramTensors after;
-    const simulator::MachineReport report =
-        library::simulate_program(work.program, machine, work.before(), &after, options, 2);
-    EXPECT_TRUE(report.ok());
-    work.take(after);
+    test::simulate_on_one_multiprocessor(work);
     expect_right_planned(work.workload);
   }
 }

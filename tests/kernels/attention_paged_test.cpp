@@ -13,6 +13,7 @@
 #include "ir/ir.h"
 #include "ir/program.h"
 #include "kernels/attention_paged_plan.h"
+#include "kernels/one_multiprocessor.h"
 #include "library/accuracy.h"
 #include "library/program_simulation.h"
 #include "tilewright/compile.h"
@@ -188,6 +189,27 @@ TEST(AttentionPagedTest, HolesInTheTable) {
   }
 }
 
+// Of pages whose keys go one by one.
+TEST(AttentionPagedTest, HolesAmongSmallPages) {
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    for (const char* page : {"page=1", "page=5"}) {
+      SCOPED_TRACE(testing::Message() << target << " " << page);
+      library::Workload work =
+          paged_workload({page, "heads=4", "kv_heads=2", "batch=2", "max_pages=8", "pages=19",
+                          "keys=8", "lengths_q=1,2", "causal=true"},
+                         "tile");
+      HostTensor& table = work.tensors[kBlockTable];
+      table.set({0, 0}, -1);
+      table.set({0, 1}, page[5] == '1' ? -1 : table.at({0, 1}));
+      for (std::int64_t column = 0; column < 8; ++column) table.set({1, column}, -1);
+      run_paged(work, target);
+      expect_right_paged(work);
+      EXPECT_EQ(work.tensors[kO].at({1, 1, 5}), 0);
+      EXPECT_EQ(work.tensors[kLSE].at({1, 1}), -std::numeric_limits<double>::infinity());
+    }
+  }
+}
+
 // As many of a stage as a number has bits, and more.
 TEST(AttentionPagedTest, HolesAmongGatheredPages) {
   for (const char* page : {"page=1", "page=4"}) {
@@ -248,20 +270,7 @@ TEST(AttentionPagedTest, SeveralItemsOfALane) {
     SCOPED_TRACE(schedule);
     library::ProgramWorkload work;
     work.workload = paged_workload(kSmallCache, schedule);
-    const ir::Program recorded =
-        build_program(*work.workload.kernel,
-                      choose_schedule(*work.workload.kernel, work.workload.options, "sm_90a"))
-            .finish();
-    const std::vector<ir::Kernel> machine = library::machine_forms(recorded, "sm_90a").front();
-    simulator::MachineOptions options;
-    options.multiprocessors = options.resident = 1;
-    work.program = library::bind_workload(recorded, work.workload, options.multiprocessors);
-    ir::add_owned(work.program, machine);
-    library::ProgramTensors after;
-    const simulator::MachineReport report =
-        library::simulate_program(work.program, machine, work.before(), &after, options, 2);
-    EXPECT_TRUE(report.ok());
-    work.take(after);
+    test::simulate_on_one_multiprocessor(work);
     expect_right_paged(work.workload);
   }
 }

@@ -149,6 +149,22 @@ TEST(TilesOnCpu, LongChains) {
   expect_alike(kernel, {counted({64, 256}), counted({64, 256}, 3), untouched({64, 256})});
 }
 
+// What takes the value before on both sides is a square only where it multiplies.
+TEST(TilesOnCpu, AValueBesideItself) {
+  Kernel kernel("itself");
+  const Tensor X = kernel.in("X", f32, {64, 256}), Y = kernel.out("Y", f32, {3, 64, 256});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  const auto store_at = [&](int place, const Tile& tile) {
+    store(Y(place, all, all), max(tile, -900));
+  };
+  const Tile sum = max(x, 1), difference = max(x, 2), product = max(x, 3);
+  store_at(0, sum + sum);
+  store_at(1, difference - difference);
+  store_at(2, product * product);
+  expect_alike(kernel, {counted({64, 256}), untouched({3, 64, 256})});
+}
+
 // Of nothing there is a sum, and a lowest and a greatest number.
 TEST(TilesOnCpu, ReductionsOfNothing) {
   Kernel kernel("nothing");

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <numeric>
 
 #include "codegen/print.h"
 #include "common/error_text.h"
@@ -22,24 +21,11 @@ namespace tilewright::kernels {
 namespace {
 
 using test::Padded;
+using test::products;
 using testing::HasSubstr;
 
 ir::Kernel machine_of(const Kernel& kernel, std::string_view target = "sm_100a") {
   return compiler::compile_to_machine(kernel.finish(), target).kernel;
-}
-
-// A B^T, row-major.
-std::vector<double> reference(const Padded& a, const Padded& b) {
-  const std::vector<double> rows = a.values(), columns = b.values();
-  const std::int64_t depth = a.shape()[1];
-  std::vector<double> result;
-  for (std::int64_t i = 0; i < a.shape()[0]; ++i) {
-    for (std::int64_t j = 0; j < b.shape()[0]; ++j) {
-      const double* row = rows.data() + i * depth;
-      result.push_back(std::inner_product(row, row + depth, columns.data() + j * depth, 0.0));
-    }
-  }
-  return result;
 }
 
 struct ProductSizes {
@@ -56,7 +42,7 @@ void check(const ir::Kernel& machine, const ProductSizes& sizes,
   arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
   const simulator::MachineReport report = simulator::run_machine(machine, arguments, options);
   ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
-  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+  EXPECT_LT(test::relative_error(c, products(a, b)), test::kTolerance);
   EXPECT_EQ(c.written_outside(), 0);
 }
 
@@ -84,7 +70,7 @@ void check_small(const Kernel& kernel, std::array<std::int64_t, 3> sizes) {
   arguments.tensors = {a.argument("A"), b.argument("B"), c.argument("C")};
   const simulator::MachineReport report = simulator::run_machine(machine_of(kernel), arguments, {});
   ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
-  EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+  EXPECT_LT(test::relative_error(c, products(a, b)), test::kTolerance);
 }
 
 // Operands that begin inside of the tiles that were copied: the halves of a depth of two panels.
@@ -146,7 +132,7 @@ TEST(GemmSm100Test, WhatFollowsTheSums) {
   const simulator::MachineReport report =
       simulator::run_machine(machine_of(gemm_sm100(g)), arguments, {});
   ASSERT_TRUE(report.ok()) << report.faults[0].message << "\n" << report.faults[0].missing;
-  std::vector<double> sums = reference(a, b), results;
+  std::vector<double> sums = products(a, b), results;
   for (std::int64_t i = 0; i < kM * kN; ++i) {
     sums[i] += bias.at({i % kN});
     results.push_back(std::max(sums[i], 0.0) + residual.at({i / kN, i % kN}));
@@ -445,7 +431,7 @@ TEST(GemmSm100Test, BarriersHandOverWhatIsNoRing) {
     options.seed = seed;
     const auto report = simulator::run_machine(machine_of(handed_over(how)), arguments, options);
     if (!report.ok()) return report.faults[0].kind;
-    EXPECT_LT(test::relative_error(c, reference(a, b)), test::kTolerance);
+    EXPECT_LT(test::relative_error(c, products(a, b)), test::kTolerance);
     return std::string();
   };
   for (std::uint64_t seed = 0; seed < 4; ++seed) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <optional>
 
 #include "common/error_text.h"
@@ -17,6 +16,7 @@ namespace {
 using test::Execution;
 using test::kTolerance;
 using test::Padded;
+using test::products;
 
 struct GemmTensors {
   GemmTensors(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype = bf16)
@@ -30,20 +30,6 @@ struct GemmTensors {
   }
   Padded a, b, c;
 };
-
-// A B^T, row-major.
-std::vector<double> products(const Padded& a, const Padded& b) {
-  const std::vector<double> rows = a.values(), columns = b.values();
-  const std::int64_t depth = a.shape()[1];
-  std::vector<double> result;
-  for (std::int64_t i = 0; i < a.shape()[0]; ++i) {
-    for (std::int64_t j = 0; j < b.shape()[0]; ++j) {
-      const double* row = rows.data() + i * depth;
-      result.push_back(std::inner_product(row, row + depth, columns.data() + j * depth, 0.0));
-    }
-  }
-  return result;
-}
 
 std::vector<double> reference(const GemmTensors& t) { return products(t.a, t.b); }
 

@@ -9,9 +9,10 @@
 namespace tilewright::kernels {
 namespace {
 
-constexpr Transfer kAll[] = {Transfer::engine_push, Transfer::engine_pull, Transfer::thread_push,
-                             Transfer::thread_pull, Transfer::tma_push,    Transfer::tma_pull};
-constexpr std::int64_t kRows = 333;  // the last tile is not full
+constexpr Transfer kAllTransfers[] = {Transfer::engine_push, Transfer::engine_pull,
+                                      Transfer::thread_push, Transfer::thread_pull,
+                                      Transfer::tma_push,    Transfer::tma_pull};
+constexpr std::int64_t kLinkRows = 333;  // the last tile is not full
 
 bool are_equal(const HostTensor& one, const HostTensor& other) {
   for (std::int64_t i = 0; i < one.elements(); ++i) {
@@ -28,11 +29,11 @@ SimulationReport run(const Program& program, ProgramMemory& memory) {
 }
 
 TEST(LinkCopy, EveryWayMovesTheRows) {
-  for (const Transfer how : kAll) {
+  for (const Transfer how : kAllTransfers) {
     SCOPED_TRACE(static_cast<int>(how));
     LinkCopy copy{how, 3, 2, 0, false, false};
     const Program program = link_copy(copy);
-    ProgramMemory memory(program, {{"rows", kRows}}, 5);
+    ProgramMemory memory(program, {{"rows", kLinkRows}}, 5);
     for (auto& of_rank : memory.tensors) of_rank[1] = HostTensor::poisoned(f32, of_rank[1].shape());
     const SimulationReport report = run(program, memory);
     ASSERT_TRUE(report.ok()) << report.faults.front().text;
@@ -42,10 +43,10 @@ TEST(LinkCopy, EveryWayMovesTheRows) {
 }
 
 TEST(LinkCopy, BothWaysAtOnce) {
-  for (const Transfer how : kAll) {
+  for (const Transfer how : kAllTransfers) {
     SCOPED_TRACE(static_cast<int>(how));
     const Program program = link_copy({how, 2, 0, 1, true, false});
-    ProgramMemory memory(program, {{"rows", kRows}}, 5);
+    ProgramMemory memory(program, {{"rows", kLinkRows}}, 5);
     for (auto& of_rank : memory.tensors) of_rank[1] = HostTensor::poisoned(f32, of_rank[1].shape());
     const SimulationReport report = run(program, memory);
     ASSERT_TRUE(report.ok()) << report.faults.front().text;

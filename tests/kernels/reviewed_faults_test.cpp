@@ -176,7 +176,7 @@ void run_forward(const Attention& a, GradientTensors& t) {
 // How a backward pass is executed: its meaning, by the compiler's schedule, or the kernels that are
 // written for Hopper.
 enum class By { interpreter, schedule, kernels };
-constexpr By kAll[] = {By::interpreter, By::schedule, By::kernels};
+constexpr By kAllWays[] = {By::interpreter, By::schedule, By::kernels};
 
 // In blocks that Hopper takes.
 Attention shared_attention(int heads, int kv_heads, By by) {
@@ -230,7 +230,7 @@ GradientTensors random_gradient_tensors(const std::vector<std::int64_t>& of_quer
 // their scores would be.
 TEST(ReviewedFaults, HiddenKeysStayHiddenBehindTheProduct) {
   constexpr std::int64_t kRows = 40, kSeen = 21;
-  for (const By by : kAll) {
+  for (const By by : kAllWays) {
     SCOPED_TRACE(static_cast<int>(by));
     Attention a = shared_attention(2, 1, by);
     a.causal = true;
@@ -266,7 +266,7 @@ TEST(ReviewedFaults, NaNOutsideOfASequenceReachesNoGradient) {
   const double nan = std::nan("");
   // Sequences of 17, 9 and 21 queries, and of 20, 8 and 15 keys; 13 and 7 rows belong to none.
   const std::vector<double> queries = {0, 17, 26, 47}, keys = {0, 20, 28, 43};
-  for (const By by : kAll) {
+  for (const By by : kAllWays) {
     SCOPED_TRACE(static_cast<int>(by));
     const Attention a = shared_attention(kHeads, 1, by);
     const std::int64_t dim = a.dim;

@@ -249,6 +249,10 @@ TEST(ShapeErrors, AxesSlicesReshapesSizes) {
   misuse("blocks(t.rows, 0)", {"the size 0 is not positive", "fix: "}, [&] {
     for (Block b : blocks(t.rows, 0)) (void)b;
   });
+  for (const int size : {0, -3}) {
+    misuse("X(", {"load: the block on axis 0 of X has the size " + std::to_string(size), "fix: "},
+           [&] { load(t.X(Block(t.grid[0], size, Index(t.rows)), all)); });
+  }
   misuse("blocks(t.rows, -1)", {"the size -1 is not positive", "fix: "}, [&] {
     for (Block b : blocks(t.rows, -1)) load(t.X(b, all));
   });

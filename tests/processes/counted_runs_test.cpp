@@ -12,6 +12,8 @@
 #include "runtime/device.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/asynchronous.h"
+#include "tilewright/kernels/attention_ranks.h"
+#include "tilewright/kernels/gemm_ranks.h"
 #include "tilewright/program.h"
 #include "tilewright/ranks.h"
 
@@ -152,25 +154,76 @@ Kernel crowding_kernel() {
   return kernel;
 }
 
-TEST_F(CountedRuns, NoKernelStandsInTheWayOfItsWords) {
+// What count_on_gpus() says of a program of so many GPUs, in a process of its own.
+std::string said_of_counting(int gpus, const std::function<Program()>& made) {
   Processes processes(1, [&](int, const Voice& voice) {
-    test::fake_cuda_state().device_count = 1;
+    test::fake_cuda_state().device_count = gpus;
     test::fake_cuda_state().has_queues = 1;
-    Program program("crowded");
-    const Buffer turn = program.inout("turn", i32, {1}), words = program.signals("words", 1);
-    program.rank(0).stream("beside").write(words[0], program.run());
-    program.rank(0).stream().launch(crowding_kernel(), {turn, words});
-    ProgramExecutable executable = compile(program, "cuda");
-    try {
-      executable.count_on_gpus();
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    ProgramExecutable executable = compile(made(), "cuda");
+    executable.count_on_gpus();
+    voice.say("served");
   });
-  EXPECT_THAT(processes.said(0),
+  return processes.said(0);
+}
+
+TEST_F(CountedRuns, NoKernelStandsInTheWayOfItsWords) {
+  const auto crowded = [](bool is_before) {
+    return said_of_counting(1, [=] {
+      Program program("crowded");
+      const Buffer turn = program.inout("turn", i32, {1}), words = program.signals("words", 1);
+      const auto write = [&] { program.rank(0).stream("beside").write(words[0], program.run()); };
+      if (is_before) write();
+      program.rank(0).stream().launch(crowding_kernel(), {turn, words});
+      if (!is_before) write();
+      return program;
+    });
+  };
+  EXPECT_EQ(crowded(true), "served");  // the kernel waits for the stream beside it
+  EXPECT_THAT(crowded(false),
               AllOf(HasSubstr("kernel crowding waits for words of arrived that a stream writes"),
-                    HasSubstr("counted_runs_test.cpp"), HasSubstr("it waits here"),
-                    HasSubstr("count the runs on the host")));
+                    HasSubstr("a kernel writes a word before"), HasSubstr("counted_runs_test.cpp"),
+                    HasSubstr("it waits here"), HasSubstr("count the runs on the host")));
+}
+
+// Of two ranks, each of whose kernels waits for a word that the other one's stream writes behind a
+// wait of its own.
+TEST_F(CountedRuns, WordsOfOtherGpusAreCopied) {
+  const auto exchanged = [](int value_of_run) {
+    return said_of_counting(2, [=] {
+      Program program("exchanged", 2);
+      const Buffer turn = program.inout("turn", i32, {1}), words = program.signals("words", 1);
+      const Buffer taken = program.signals("taken", 1);
+      program.on_each_rank([&](const Rank& rank) {
+        const Stream beside = rank.stream("beside");
+        beside.wait(taken[0], program.run() + value_of_run);
+        beside.write(words.on(rank.next(1))[0], program.run());
+        rank.stream().launch(crowding_kernel(), {turn, words});
+        rank.stream().write(taken.on(rank.next(1))[0], program.run());
+      });
+      return program;
+    });
+  };
+  EXPECT_EQ(exchanged(-1), "served");
+  // In the same run nothing says that the word does not hang on the kernel.
+  EXPECT_THAT(exchanged(0), HasSubstr("a kernel waits for a word before"));
+}
+
+TEST_F(CountedRuns, OperationsOfTheLibrary) {
+  const auto said = [](const std::function<Program()>& made) { return said_of_counting(2, made); };
+  kernels::SequenceParallelAttention attention;
+  attention.attention.heads = 4;
+  attention.attention.kv_heads = 2;
+  attention.attention.dim = attention.attention.dim_v = 128;
+  attention.attention = kernels::with_sm90_backward_blocks(attention.attention);
+  EXPECT_EQ(said([&] {
+              return kernels::sequence_parallel_attention_backward_heads_sm90(attention, false);
+            }),
+            "served");
+  EXPECT_EQ(said([] { return kernels::all_gather_gemm_sm90({}); }), "served");
+  kernels::GemmReduceScatter copied;
+  copied.parts_by = kernels::PartsBy::copies;
+  EXPECT_THAT(said([&] { return kernels::gemm_reduce_scatter_sm90(copied); }),
+              HasSubstr("a kernel waits for a word before"));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "distributed/members.h"
 #include "distributed/ranks.h"
 #include "fake_cuda/fake_cuda.h"
+#include "processes/lost_rank.h"
 #include "runtime/cuda_api.h"
 #include "runtime/device.h"
 #include "runtime/runtime_test.h"
@@ -142,17 +143,7 @@ TEST_F(Nodes, ARankThatDiesIsNamedAndTheOthersComeToRest) {
       {
         ProgramExecutable executable = build(halves.program, group);
         executable.load(memory_of(halves));
-        voice.say("runs ");
-        try {
-          for (;;) executable.run(5);
-        } catch (const Error& error) {
-          voice.say(error.what());
-        }
-        try {
-          executable.run(1);
-        } catch (const Error& error) {
-          voice.say(std::string(" again: ") + error.what());
-        }
+        test::run_until_a_rank_is_lost(executable, 5, voice);
       }
       voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
     });

@@ -9,6 +9,7 @@
 #include "distributed/members.h"
 #include "distributed/ranks.h"
 #include "processes/counted_kernels.h"
+#include "processes/lost_rank.h"
 #include "runtime/device.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/program.h"
@@ -139,17 +140,7 @@ TEST_F(ProgramGroup, ARankThatDiesIsNamedAndTheOthersComeToRest) {
       {
         ProgramExecutable executable = build(ring, group);
         executable.load(memory);
-        voice.say("runs ");
-        try {
-          for (;;) executable.run(20);
-        } catch (const Error& error) {
-          voice.say(error.what());
-        }
-        try {
-          executable.run(1);
-        } catch (const Error& error) {
-          voice.say(std::string(" again: ") + error.what());
-        }
+        test::run_until_a_rank_is_lost(executable, 20, voice);
       }
       // Streams that waited for the dead have come to their end before they were destroyed.
       voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");

@@ -71,6 +71,17 @@ def by_broken_store(rank, size, folder):
         return f"{str(error).splitlines()[0]} from {type(error.__cause__).__name__}"
 
 
+def by_socket(rank, size, folder):
+    """Each says an address of its own. The last rank does not know the word."""
+    token = "a word" if rank + 1 < size else "another"
+    try:
+        with tilewright.Group.by_socket("127.0.0.1", 29514, token, rank=rank, size=size,
+                                        address="127.0.0.1", patience=1) as group:
+            return gather(group)
+    except tilewright.TilewrightError as error:
+        return str(error).splitlines()[0]
+
+
 def by_environment(rank, size, folder):
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(size), LOCAL_RANK=str(rank),
                       LOCAL_WORLD_SIZE=str(size), MASTER_ADDR="127.0.0.1", MASTER_PORT="29511",
@@ -177,6 +188,11 @@ class Groups(unittest.TestCase):
             with self.subTest(way):
                 self.assertEqual(self.said(way, 3), wanted)
                 self.assertEqual(self.left, ["tilewright"] if way == "by_store" else [])
+
+    def test_who_shows_another_word_is_turned_away(self):
+        first, other = self.said("by_socket")
+        self.assertIn("rank 1 had another token, and was turned away", first)
+        self.assertIn("rank 1 has another token than rank 0", other)
 
     def test_the_error_of_a_store_is_the_cause(self):
         line = self.said("by_broken_store")[0]

@@ -16,7 +16,7 @@ PLUGIN = os.environ["PLUGIN"]
 sys.path.insert(0, str(ROOT / "python"))
 
 import tilewright  # noqa: E402
-from tilewright import _dlpack, tensor  # noqa: E402
+from tilewright import _dlpack, reports, tensor  # noqa: E402
 
 
 def floats(rows, columns):
@@ -42,6 +42,11 @@ class Own(unittest.TestCase):
             self.assertEqual(os.path.basename(raised.exception.file), file)
             with open(ROOT / "tests/python" / file, encoding="utf-8") as source:
                 self.assertIn(text, source.readlines()[raised.exception.line - 1])
+
+    def test_a_truth_value_of_numpy_is_one(self):
+        true = type("bool_", (), {"__str__": lambda _: "True"})()
+        self.assertEqual([reports.setting(each) for each in (true, False, "True", 1)],
+                         ["true", "false", "True", "1"])
 
     def test_a_function_over_tensors(self):
         self.assertEqual(repr(self.kernel), "squares(X, factor=) -> Y, SUM")

@@ -160,7 +160,11 @@ class Paged(unittest.TestCase):
         q = normal(4, 1, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
         lengths = numbers(LENGTHS)
+        last = table.clone()
+        last[0, 2] = 16  # of its 37 keys the last page alone
         for call, *parts in (
+                (lambda: attention_paged(q, k, k, last, lengths), "block_table has 16",
+                 "there are 16 pages"),
                 (lambda: attention_paged(q, k, k, table.long(), lengths), "block_table",
                  "torch.int64"),
                 (lambda: attention_paged(q, k, k, table[:3], lengths), "block_table is 3", "4"),
@@ -417,6 +421,12 @@ class Appending(unittest.TestCase):
                  "positions has 67, of 64"),
                 (lambda: kv_append(rows, rows, k, k, sequences, positions, table + 90),
                  "there are 16 pages"),
+                (lambda: kv_append(rows, rows, k, k, sequences, positions, table * 0 + 16),
+                 "block_table has 16, and there are 16 pages"),
+                (lambda: kv_append(rows, rows[:6], k, k, sequences, positions, table),
+                 "number of tokens of v is 6"),
+                (lambda: kv_append(rows, rows, k, k, sequences, positions, table,
+                                   cos_sin=normal(49, 4)), "positions has 49, of 49"),
                 (lambda: kv_append(rows, rows, k, k, sequences, positions, table,
                                    k_scale=torch.ones(2)), "k_scale is given, and k_cache is of"),
                 (lambda: kv_append(rows, rows, k.mT.contiguous().mT, k, sequences, positions,

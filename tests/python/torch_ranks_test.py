@@ -89,8 +89,30 @@ def collectives(group):
     assert y.data_ptr() == place.data_ptr()
     require("out", place, wanted["all_gather"][0])
     told = str(ranks_of.explain(group))
-    where = "on GPUs" if DEVICE.type == "cuda" else "on the host, by rank 0"
-    assert f"all_gather {where}: 2 calls" in told and "copied" in told, told
+    assert f"all_gather {where_of_operations()}: 2 calls" in told and "copied" in told, told
+
+
+def where_of_operations():
+    return "on GPUs" if DEVICE.type == "cuda" else "on the host, by rank 0"
+
+
+def over_nodes(group):
+    """All ranks on one node, and each on its own."""
+    size, own = group.size, group.rank
+    xs = of_ranks(group, 2 * size, 3, 4)
+    exchanged = [torch.cat([shard(x, 0, size)[rank] for x in xs]) for rank in range(size)]
+    wanted = {"all_gather_nodes": [torch.cat(xs)] * size,
+              "reduce_scatter_nodes": shard(sum(xs), 0, size), "all_to_all_nodes": exchanged}
+    for name, of_all in wanted.items():
+        seeds = of_ranks(group, *of_all[0].shape, seed=1)
+        d_xs = torch.autograd.grad(of_all, xs, seeds, retain_graph=True)
+        for nodes in {1, size}:
+            x, = given(xs[own])
+            y = getattr(ranks_of, name)(x, nodes=nodes, group=group)
+            require(f"{name} over {nodes} nodes", y, of_all[own])
+            d_x, = torch.autograd.grad(y, x, given(seeds[own])[0])
+            require(f"gradient of {name} over {nodes} nodes", d_x, d_xs[own])
+    assert f"all_to_all_nodes {where_of_operations()}" in str(ranks_of.explain(group))
 
 
 def products(group):
@@ -359,6 +381,8 @@ def operators(group):
     offsets = [torch.tensor([0, 1, size * size], dtype=torch.int32)] * 2
     dense, packed = (q, k, v, None, None, None), (q[0], k[0], v[0], None, *offsets)
     cases = {"all_gather": (x,), "reduce_scatter": (x,), "all_reduce": (x,), "broadcast": (x, 0),
+             "all_gather_nodes": (x, 2), "reduce_scatter_nodes": (x, 2),
+             "all_to_all_nodes": (x, size),
              "gemm_reduce_scatter": (x, b, bias, scale), "all_gather_gemm": (x, b),
              "all_to_all": (q, k, v, None, None), "all_to_all_back": (q, None),
              "projection_all_to_all": (normal(2, 4, 6), normal(8, 6), normal(8), None, 2, 1),
@@ -422,6 +446,12 @@ def refusals(group):
     refused(lambda: project(normal(1, 4, 6), normal(12, 6), heads="2", group=group), "heads is")
     refused(lambda: ranks_of.all_gather(leaves(x)[0], group=group, out=x), "out is given")
     refused(lambda: ranks_of.broadcast(x, root=2, group=group), "root is 2", "below 2")
+    refused(lambda: ranks_of.all_gather_nodes(x, nodes=3, group=group), "nodes is 3", "2 ranks")
+    refused(lambda: ranks_of.all_to_all_nodes(x, nodes="2", group=group), "nodes is", "divisor")
+    refused(lambda: ranks_of.reduce_scatter_nodes(x[:3], nodes=2, group=group),
+            "number of rows of x is 3")
+    refused(lambda: ranks_of.all_gather_nodes(x, nodes=1 + group.rank, group=group),
+            "rank 1 passes nodes=2, and rank 0 passes nodes=1")
     for name, said in (("bias", "the n of bias"), ("scale", "scale is {3}")):
         given = {name: normal(3)}
         refused(lambda g=given: ranks_of.gemm_reduce_scatter(x, x, group=group, **g), said)
@@ -456,12 +486,15 @@ def said_by_ranks(size, names, on_gpus=False):
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.wrong = said_by_ranks(2, ["collectives", "products", "exchanges", "exchanges_packed",
-                                      "projects", "attends", "attends_packed", "trains",
-                                      "compiled", "operators", "refusals"])
+        cls.wrong = said_by_ranks(2, ["collectives", "over_nodes", "products", "exchanges",
+                                      "exchanges_packed", "projects", "attends", "attends_packed",
+                                      "trains", "compiled", "operators", "refusals"])
 
     def test_collectives(self):
         self.assertEqual(self.wrong["collectives"], [])
+
+    def test_collectives_over_nodes(self):
+        self.assertEqual(self.wrong["over_nodes"], [])
 
     def test_products(self):
         self.assertEqual(self.wrong["products"], [])
@@ -498,8 +531,8 @@ class MoreRanks(unittest.TestCase):
     maxDiff = None
 
     def test_three(self):
-        names = ["collectives", "products", "exchanges", "exchanges_packed", "projects",
-                 "attends_packed"]
+        names = ["collectives", "over_nodes", "products", "exchanges", "exchanges_packed",
+                 "projects", "attends_packed"]
         self.assertEqual(said_by_ranks(3, names), {name: [] for name in names})
 
     def test_on_gpus(self):

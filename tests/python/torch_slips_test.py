@@ -76,7 +76,8 @@ class Slips(unittest.TestCase):
             require_refusal(self, call, *parts)
 
     def test_kernels(self):
-        multiply = kernel()
+        multiply, closed = kernel(), kernel()
+        closed.close()
         for call, *parts in (
                 (lambda: tilewright.Kernel("gem"), "no kernel 'gem'", "gemm"),
                 (lambda: kernel(dtypes="f32"), "no option 'dtypes'", "dtype"),
@@ -92,6 +93,9 @@ class Slips(unittest.TestCase):
                 (lambda: multiply(X.bfloat16(), X, X), "A is bf16", "f32"),
                 (lambda: multiply(X, normal(4, 7), X), "k is 8", "7 by axis 1 of B"),
                 (lambda: multiply(X.to("meta"), X, normal(4, 4)), "A has no data"),
+                (lambda: multiply(X.to_sparse(), X, normal(4, 4)),
+                 "gemm: A: Tensor", "torch.sparse_coo", "to_dense"),
+                (lambda: closed(X, X, normal(4, 4)), "gemm was closed", "another Kernel"),
                 (lambda: multiply(b"12345678", X, X), "gemm: A: bytes", "read-only", "bytearray"),
                 (lambda: multiply(X, X.clone().requires_grad_(), X),
                  "gemm: B requires a gradient, and a Kernel records none", "B.detach()"),

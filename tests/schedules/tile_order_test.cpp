@@ -14,8 +14,8 @@
 namespace tilewright {
 namespace {
 
-constexpr std::int64_t kBlocks = 4, kHeads = 2;
-constexpr int kRows = 64;
+constexpr std::int64_t kRowBlocks = 4, kHeads = 2;
+constexpr int kTileRows = 64;
 
 // Products of a block of rows with the blocks of B from `first` to `last` of the block's number.
 using End = std::function<Index(const Index& block)>;
@@ -24,12 +24,12 @@ Kernel triangle(const End& first, const End& last) {
   const Dim n = kernel.dim("n");
   const Tensor A = kernel.in("A", bf16, {kHeads, n, 64}), B = kernel.in("B", bf16, {kHeads, n, 64});
   const Tensor C = kernel.out("C", f32, {kHeads, n, 64});
-  const auto [x, h] = kernel.grid(ceil_div(n, kRows), kHeads);
-  const Block rows = n.block(x, kRows);
+  const auto [x, h] = kernel.grid(ceil_div(n, kTileRows), kHeads);
+  const Block rows = n.block(x, kTileRows);
   const Tile a = load(A(h, rows, all));
   Var sum{zeros({rows, 64})};
   for (Index step : range(first(x), last(x))) {
-    sum = dot(a, load(B(h, n.block(step, kRows), all)), sum);
+    sum = dot(a, load(B(h, n.block(step, kTileRows), all)), sum);
   }
   store(C(h, rows, all), sum);
   return kernel;
@@ -41,7 +41,7 @@ std::vector<int> lengths(const Kernel& kernel) {
       compiler::compile_to_machine(kernel.finish(), ir::default_target()).kernel;
   std::vector<HostTensor> tensors;
   for (const DType dtype : {bf16, bf16, f32}) {
-    tensors.push_back(HostTensor::zeros(dtype, {kHeads, kBlocks * kRows, 64}));
+    tensors.push_back(HostTensor::zeros(dtype, {kHeads, kRowBlocks * kTileRows, 64}));
   }
   Arguments arguments;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
@@ -70,7 +70,7 @@ std::vector<int> lengths(const Kernel& kernel) {
 // Those of the last rows are the longest, or those of the first: of all heads these come first.
 TEST(TileOrder, LongTilesComeFirst) {
   const std::vector<int> falling{4, 4, 3, 3, 2, 2, 1, 1};
-  const auto blocks = [](const Index&) { return Index(kBlocks); };
+  const auto blocks = [](const Index&) { return Index(kRowBlocks); };
   EXPECT_EQ(lengths(triangle([](const Index&) { return Index(0); },
                              [](const Index& x) { return x + 1; })),
             falling);

@@ -38,7 +38,7 @@ inline const std::string kCommit = "    tcgen05_commit %24, %0\n";
 inline const std::string kAwaited = "    mbarrier_wait %24, %0, %0\n";
 inline const std::string kAfter = "    tcgen05_fence_after\n";
 inline const std::string kBefore = "    tcgen05_fence_before\n";
-inline const std::string kLoad = "    tcgen05_ld %30, %5, %43 {count = 64, register = 0}\n";
+inline const std::string kTensorLoad = "    tcgen05_ld %30, %5, %43 {count = 64, register = 0}\n";
 inline const std::string kLoaded = "    tcgen05_wait_ld %30\n";
 inline const std::string kWindow = "    %42: i32 = mul %41, %12\n";
 inline const std::string kFreed = "    named_sync %0 {first = 2, threads = 160}\n";
@@ -94,7 +94,8 @@ body () {
     %44: i32 = shared_load %3, %0
     %41: i32 = warp_index
 )";
-  text += kWindow + "    %43: i32 = add %44, %42\n" + kAwaited + kAfter + kLoad + kLoaded + kBefore;
+  text += kWindow + "    %43: i32 = add %44, %42\n" + kAwaited + kAfter + kTensorLoad + kLoaded +
+          kBefore;
   text +=
       R"(    store_registers %92, %30, %0, %0, %8, %9 {sizes = [128, 64], layout = register_layout[128x64|r:64@1:1|l:32@0:1|w:4@0:32]}
 )";

@@ -32,7 +32,7 @@ std::vector<TensorCase> tensor_cases() {
   return {
       {"Products", t::kernel()},
       {"OneProduct", with(t::products(), t::product(0, "%11"))},
-      {"StoredAndLoadedAgain", with(t::kBefore, stored + t::kLoad + t::kLoaded + t::kBefore)},
+      {"StoredAndLoadedAgain", with(t::kBefore, stored + t::kTensorLoad + t::kLoaded + t::kBefore)},
       {"OperandsThatAreCopied", t::copied_kernel()},
       {"RowsThatAreShifted", with(t::kCommit, "    tcgen05_shift %5, %40\n" + t::kCommit)},
       {"ColumnsThatAreTakenTwice",

@@ -26,9 +26,9 @@ using tensor_litmus::kDescriptor;
 using tensor_litmus::kernel;
 using tensor_litmus::kFreed;
 using tensor_litmus::kInstruction;
-using tensor_litmus::kLoad;
 using tensor_litmus::kLoaded;
 using tensor_litmus::kSecond;
+using tensor_litmus::kTensorLoad;
 using tensor_litmus::kWindow;
 using tensor_litmus::product;
 using tensor_litmus::products;
@@ -239,6 +239,7 @@ TEST(TensorMemoryTest, ColumnsThatAreTakenAgainHoldNothing) {
       run(one_warp("f32", 2, "    tcgen05_dealloc %5, %40\n    tcgen05_alloc %5, %3, %0\n"), {&y});
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
+  EXPECT_NE(report.faults[0].missing.find("a wait for its commit"), std::string::npos);
 }
 
 // What a product leaves is for somebody: a result that nobody reads is that of another's columns.
@@ -297,6 +298,18 @@ TEST(TensorMemoryTest, TheFirstProductDoesNotAccumulate) {
   EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
 }
 
+TEST(TensorMemoryTest, NothingFollowsWhereItsElementsComeFrom) {
+  const std::string text = kernel();
+  try {
+    const Execution execution(text, 0, {.provenance = true});
+    FAIL() << "nothing was raised";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("leaves its own in tensor memory"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(TensorMemoryTest, DescriptorsAreDecoded) {
   const std::string no_version = std::to_string(kDescriptor & ~(std::int64_t{1} << 32));
   std::string text = product(0, "%11");
@@ -316,7 +329,8 @@ TEST(TensorMemoryTest, AProductIsCommittedBeforeItsWarpEnds) {
 TEST(TensorMemoryTest, WhatThreadsStoreIsReadBack) {
   const std::string store = "    tcgen05_st %5, %43, %30 {count = 64, register = 0}\n";
   const std::string stored = "    tcgen05_wait_st\n";
-  const std::string text = changed(kernel(), kBefore, store + stored + kLoad + kLoaded + kBefore);
+  const std::string text =
+      changed(kernel(), kBefore, store + stored + kTensorLoad + kLoaded + kBefore);
   EXPECT_TRUE(Execution(text).report.ok()) << first_message(Execution(text).report);
   expect_fault(changed(text, stored, ""), "race", "tcgen05_st", "tcgen05_wait_st");
 }

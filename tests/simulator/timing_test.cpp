@@ -150,6 +150,30 @@ TEST(Timing, TheUseOfANamedBarrier) {
             std::set<std::string>{""});
 }
 
+// Who waits for a copy knows in time what its issuer did before, though that is not ordered for
+// what it reads and writes.
+TEST(Timing, TheUseOfANamedBarrierThatACopyTellsOf) {
+  const std::string expect = "    mbarrier_expect_tx %21, %1 {bytes = 512}\n";
+  const std::string arrive = "    named_arrive %0 {first = 1, threads = 64}\n";
+  const std::string wait = "    mbarrier_wait %21, %1, %0\n";
+  const std::string sync = "    named_sync %0 {first = 1, threads = 64}\n";
+  const std::string copy = "    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512}\n";
+  const std::string waits = role("a", 0, 1, expect + arrive + wait + arrive);
+  EXPECT_EQ(told_of(litmus(waits + role("b", 1, 1, sync + copy + sync))),
+            std::set<std::string>{""});
+  // Of an arrival that the copy comes before it says nothing.
+  const std::string third = "    named_sync %0 {first = 2, threads = 64}\n";
+  EXPECT_EQ(told_of(litmus(role("a", 0, 1, expect + third + arrive + wait + arrive) +
+                           role("b", 1, 1, third + copy + arrive + arrive))),
+            std::set<std::string>{"the use of a named barrier that an arrival counts for"});
+  // What one lane does comes behind the arrival of all.
+  const std::string arrive_other = "    mbarrier_arrive %20, %1\n";
+  const std::string wait_other = "    mbarrier_wait %20, %1, %0\n";
+  EXPECT_EQ(told_of(litmus(role("a", 0, 1, arrive + kArrive + wait_other + arrive) +
+                           role("b", 1, 1, arrive + arrive_other + kWait + arrive))),
+            std::set<std::string>{""});
+}
+
 // What is given back once may be asked for by several.
 TEST(Timing, RegistersThatAreAskedForAgain) {
   const auto set = [](int count, int increase) {

@@ -172,6 +172,44 @@ TEST(ValueFaults, MaskOfWhatNoLoadFinds) {
       masked_sum("%25", "compute %10, %9 {function = exp2, maps = maps[[1:32:1]]}")));
 }
 
+// Whether a factor on the exponentials is told to change nothing, where `more` is made of them: %10
+// has them, and %12 is their sum. What is stored is made of %10 then.
+bool factor_cancels(const std::string& more) {
+  const ir::Kernel kernel = ir::parse_text(
+      masked_sum("%25",
+                 R"(compute %10, %9 {function = exp2, maps = maps[[1:32:1]]} @"sums.cpp":8
+    reduce_registers %12, %10 {function = add, maps = maps[[]]} @"sums.cpp":8
+    )" + more),
+      "sums.tw");
+  for (const FaultKind& kind : fault_kinds()) {
+    if (kind.number != 33) continue;
+    const std::vector<Mutant> mutants = mutants_of(kind, kernel);
+    EXPECT_FALSE(mutants.empty());
+    return !mutants.empty() && !mutants.front().equivalent.empty();
+  }
+  return false;
+}
+
+TEST(ValueFaults, FactorOfWhatIsDividedAndOfTheDivisor) {
+  const std::string divide = "compute %10, %10, %12 {function = div, maps = maps[[1:32:1], []]}";
+  const std::string at = " @\"sums.cpp\":8\n    ";
+  EXPECT_TRUE(factor_cancels(divide));
+  // By one over the sum, and of numbers that are still the larger ones.
+  EXPECT_TRUE(factor_cancels("compute %12, %23, %12 {function = div, maps = maps[[], []]}" + at +
+                             "compute %10, %10, %12 {function = mul, maps = maps[[1:32:1], []]}"));
+  EXPECT_TRUE(factor_cancels("compute %10, %10, %24 {function = max, maps = maps[[1:32:1], []]}" +
+                             at + divide));
+  // Of neither, of the divisor twice, of a part of the sum, and where something else is made of it.
+  EXPECT_FALSE(factor_cancels("compute %10, %10 {function = neg, maps = maps[[1:32:1]]}"));
+  EXPECT_FALSE(factor_cancels(divide + at + divide));
+  EXPECT_FALSE(
+      factor_cancels("compute %12, %12, %23 {function = add, maps = maps[[], []]}" + at + divide));
+  EXPECT_FALSE(factor_cancels("compute %10, %10, %23 {function = max, maps = maps[[1:32:1], []]}" +
+                              at + divide));
+  EXPECT_FALSE(
+      factor_cancels("compute %10, %10 {function = exp2, maps = maps[[1:32:1]]}" + at + divide));
+}
+
 // Numbers of blocks: of nothing there are none.
 std::string masked_blocks(std::int64_t more, const std::string& limit, const std::string& bound) {
   std::string text = masked_sum(

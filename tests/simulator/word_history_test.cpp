@@ -13,7 +13,7 @@
 namespace tilewright::simulator {
 namespace {
 
-constexpr std::uint64_t kSeeds = 40;
+constexpr std::uint64_t kHistorySeeds = 40;
 
 enum class Told { never, sometimes, always };
 
@@ -37,20 +37,20 @@ Told told(const std::vector<std::string>& roles) {
   MachineOptions options;
   options.timing = true;
   std::uint64_t count = 0;
-  for (options.seed = 0; options.seed < kSeeds; ++options.seed) {
+  for (options.seed = 0; options.seed < kHistorySeeds; ++options.seed) {
     const MachineReport report = run_litmus(text, options);
     EXPECT_TRUE(report.ok()) << "seed " << options.seed << ": " << first_message(report);
     EXPECT_EQ(report.timing, "");
     count += !report.words.empty();
   }
-  return count == 0 ? Told::never : count < kSeeds ? Told::sometimes : Told::always;
+  return count == 0 ? Told::never : count < kHistorySeeds ? Told::sometimes : Told::always;
 }
 
 // Under how many seeds one lane changes a word that others of its warp wait for.
 std::uint64_t lanes_that_wait(const std::vector<std::string>& roles) {
   const std::string text = text_of(roles);
   std::uint64_t count = 0;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kHistorySeeds; ++seed) {
     MachineOptions options;
     options.seed = seed;
     const MachineReport report = run_litmus(text, options);
@@ -138,7 +138,7 @@ TEST(WordHistory, AWaitForANumberThatGoes) {
   EXPECT_EQ(told({add(2), wait(1), kSubtract}), Told::always);
   // What takes it away knows of the wait, of all lanes.
   EXPECT_EQ(told({add(1), wait(1) + kSync + kSubtract}), Told::never);
-  EXPECT_EQ(lanes_that_wait({add(1), wait(1) + kSubtract}), kSeeds);
+  EXPECT_EQ(lanes_that_wait({add(1), wait(1) + kSubtract}), kHistorySeeds);
 }
 
 // What is ordered behind all that the wait needs comes too late, or makes no difference to it where
@@ -171,7 +171,7 @@ TEST(WordHistory, WhoIsTheLastToLeave) {
   EXPECT_EQ(told({three, leave("sub %9, %2", kTakeBack)}), Told::always);
   EXPECT_EQ(told({leave("sub %5, %1", kTakeBack), leave("sub %5, %1", kTakeBack)}), Told::always);
   const std::string alone = leave("sub %5, %2", kTakeBack, "");
-  EXPECT_EQ(lanes_that_wait({alone, alone}), kSeeds);
+  EXPECT_EQ(lanes_that_wait({alone, alone}), kHistorySeeds);
   // The last one finds 3 where it is the one that adds 2.
   EXPECT_EQ(told({leave("sub %5, %2", kTakeBack, kSync, 2), three}), Told::always);
   const std::string store = "      shared_store %22, %5, %63\n";

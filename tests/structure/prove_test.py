@@ -5,6 +5,7 @@ import importlib.util
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -124,6 +125,13 @@ class Cores(unittest.TestCase):
         self.assertEqual(prove.costs_of([of("incore", "a=1"), of("sm_90a", "b=2")]),
                          {("gemm", ("a=1",)): 7, ("gemm", ("b=2",)): 100})
 
+    def test_dear_schedules_are_shared_out(self):
+        subject = prove.Subject("gemm", ["a"], False, cases=("one",))
+        for cost, count in ((1e4, 1), (1e6, 4)):
+            tasks = list(prove.clean_tasks(None, "control", [subject], {prove.named(subject): 1000},
+                                           costs={prove.named(subject): cost}))
+            self.assertEqual([int(words[-1]) for _, words in tasks], [1000 // count] * count)
+
     def test_one_launch_is_enough(self):
         subject = prove.Subject("gemm", [prove.TARGET + "incore"], False, cases=("one",))
         wanted = {prove.named(subject): 1}
@@ -166,8 +174,39 @@ class Processes(unittest.TestCase):
         self.assertEqual(ended[:3], (3, "out\n", "err\n"))
         self.assertLess(ended.seconds, 0.15)
 
-    def test_what_takes_too_long_has_no_result(self):
-        self.assertIsNone(prove.executed(["sleep", "30"], 0.05))
+    def test_what_takes_too_long_has_no_status(self):
+        self.assertIsNone(prove.executed(["sleep", "30"], 0.05).status)
+
+    def test_what_judges_no_further_mutant_has_no_status(self):
+        usual = prove.BEGIN_SECONDS, prove.MUTANT_SECONDS
+        prove.BEGIN_SECONDS, prove.MUTANT_SECONDS = 0.05, 60
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder, "judged")
+                begin = time.monotonic()
+                self.assertIsNone(prove.executed(["sleep", "30"], 60, file).status)
+                self.assertLess(time.monotonic() - begin, 10)
+                write = ["sh", "-c", f"echo >{file}; sleep 1.2"]
+                self.assertEqual(prove.executed(write, 60, file).status, 0)
+        finally:
+            prove.BEGIN_SECONDS, prove.MUTANT_SECONDS = usual
+
+    def test_of_a_run_that_was_ended_the_others_are_made(self):
+        (task,) = prove.tasks_of_numbers(prove.Subject("gemm", [], True), [3, 5, 8, 9], {})
+        with tempfile.TemporaryDirectory() as folder:
+            judged = pathlib.Path(folder, "judged")
+            judged.write_text('{"kind": 1}\n{"ki', encoding="utf-8")
+            late, (key, words) = prove.ended_run(task, judged, has_time=True)
+            cut, none = prove.ended_run(task, judged, has_time=False)
+        self.assertEqual(late["answer"]["mutants"], [{"kind": 1}])
+        self.assertEqual((late["answer"]["late"], late["ended"]), ([5], "too long"))
+        self.assertEqual(words[words.index("--mutants") + 1], "8,9")
+        self.assertEqual(key[3], prove.key_of_numbers([8, 9]))
+        # The one that time has ended has no answer, and is made again by the same command.
+        self.assertNotIn("late", cut["answer"])
+        self.assertIsNone(none)
+        keys = {late["key"][3], cut["key"][3], task[0][3]}
+        self.assertEqual(len(keys), 3)
 
     def test_what_does_not_compile_is_told_and_left_out(self):
         class Arguments:
@@ -188,6 +227,7 @@ class Tasks(unittest.TestCase):
         class Arguments:
             short = False
             jobs = 1
+            shard = "1/1"
         self.arguments = Arguments
         self.of_list = prove.mutants_of
         self.subjects = [prove.Subject("gemm", [name], True) for name in "abcdef"]
@@ -221,6 +261,19 @@ class Tasks(unittest.TestCase):
         self.assertEqual(costs, {("gemm", ("a",)): 4000, ("gemm", ("b",)): 5, ("gemm", ("c",)): 10})
         having = {"a text": [(prove.Subject("gemm", [name], True), places(1)) for name in "abc"]}
         self.assertEqual(list(prove.chosen_mutants(having, costs)), [("gemm", ("b",))])
+
+    def test_what_has_an_answer_is_not_made_again(self):
+        done = result("b", True, "caught")
+        text = prove.text_of(done["answer"]["mutants"][0])
+        prove.mutants_of = lambda *_: {text: places(1), "another": places(2), "late": places(3)}
+        self.arguments.texts = None
+        done["answer"]["late"] = [3]
+        (task,) = prove.fault_tasks(self.arguments, self.subjects, [done])
+        self.assertEqual(task[1][-1], "2")
+        # Other machines do not know of it.
+        self.arguments.shard = "1/2"
+        (task,) = prove.fault_tasks(self.arguments, self.subjects, [done])
+        self.assertEqual(task[1][-1], "1,2,3")
 
     def test_kernels_that_differ_in_a_name_are_one(self):
         having = {"a text": [(prove.Subject("gemm", [name], True), places(3, form=form))
@@ -378,8 +431,28 @@ class Schedules(unittest.TestCase):
                      "answer": {"schedules": 25, "cases": list(cases)}}]
         left = [(["gemm", "b", "control", 25], [])]
         one, many = {"sizes": "m=1", "one_for_all": True}, {"sizes": "m=2", "schedules": 20}
-        self.assertIsNone(prove.Queue(list(left), done(one)).take())
-        self.assertIsNotNone(prove.Queue(list(left), done(one, many)).take())
+        def queue(results):
+            return prove.Queue([prove.control_tasks], lambda _: list(left), results)
+        self.assertIsNone(queue(done(one)).take())
+        self.assertIsNotNone(queue(done(one, many)).take())
+
+    def test_steps_begin_while_others_end(self):
+        tasks = {prove.value_tasks: ["a", "b"], prove.fault_tasks: ["c"],
+                 prove.further_tasks: ["d"], prove.printed_tasks: ["e"]}
+        queue = prove.Queue([step for step in prove.ORDER if step in tasks], lambda step: [
+            ([name, "", step.__name__, 0], []) for name in tasks[step]], [])
+        self.assertEqual([queue.take()[1][0] for _ in "abce"], ["a", "b", "c", "e"])
+        # What faults leave undecided is known once they have ended.
+        result = {"key": ["c", "", "faults", 0], "seconds": 1, "answer": {}}
+        queue.finish(prove.fault_tasks, result, [(["f", "", "faults", 1], [])])
+        self.assertEqual(queue.take()[1][0], "f")
+        queue.finish(prove.fault_tasks, None)
+        self.assertEqual(queue.take()[1][0], "d")
+        for step in (prove.value_tasks, prove.value_tasks, prove.printed_tasks):
+            queue.finish(step, None)
+        queue.finish(prove.further_tasks, result)
+        self.assertIsNone(queue.take())
+        self.assertEqual((queue.asked, queue.missing), (6, 4))
 
     def test_of_what_hangs_on_the_order_as_many_are_executed_as_are_wanted(self):
         def done(several):

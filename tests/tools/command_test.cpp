@@ -562,7 +562,10 @@ TEST(CommandTest, BenchLinkMeasuresAndChecksWhatComes) {
 
 TEST(CommandTest, HelpAndVersion) {
   EXPECT_EQ(tilewright("--help").status, 0);
-  EXPECT_THAT(tilewright("run --help").output, HasSubstr("--check"));
+  // Each --set takes one value.
+  EXPECT_THAT(tilewright("run --help").output,
+              AllOf(HasSubstr("--check"), HasSubstr("--set NAME=VALUE (repeatable)"),
+                    Not(HasSubstr(" ..."))));
   EXPECT_THAT(tilewright("--version").output, testing::StartsWith("0."));
 }
 

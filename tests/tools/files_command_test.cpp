@@ -225,6 +225,45 @@ TEST_F(FilesCommandTest, AnyGridAndAnyAxis) {
                  2, {"is -290"});
 }
 
+// The reference of a machine form is an execution too, which leaves out the same.
+TEST_F(FilesCommandTest, ElementsThatNobodyWrites) {
+  const auto text = [](const std::string& rows, const std::string& more) {
+    return R"(kernel "rows" machine
+dim rows
+in X: f32[rows, 32] = %0
+)" + more + R"(out Y: f32[rows, 32] = %1
+grid (ceil_div(rows, 4))
+threads 128
+body () {
+  role {name = "rows", first_warp = 0, warps = 4, registers = 128, threads = 128} (%4: i32) {
+    %9: registers<f32, 1> = registers {name = "r4"}
+    %30: i32 = cta_index
+    %25: i32 = constant {value = 32}
+    %29: i32 = constant {value = 4}
+    %26: i32 = mul %30, %29
+    %27: i32 = constant {value = 0}
+    %28: i32 = dim {dim = dim(rows)}
+    load_registers %9, %0, %26, %27, %28, %25 {sizes = [4, 32], layout = register_layout[4x32|l:32@1:1|w:4@0:1]}
+    compute %9, %9, %9 {function = div, maps = maps[[1:1:1], [1:1:1]]}
+    store_registers %1, %9, %26, %27, )" +
+           rows + R"(, %25 {sizes = [4, 32], layout = register_layout[4x32|l:32@1:1|w:4@0:1]}
+    yield
+  }
+}
+)";
+  };
+  const std::string line = " --target sm_90a --set rows=6";
+  const std::string whole = write("whole.tw", text("%28", ""));
+  EXPECT_EQ(tilewright("simulate " + whole + line).status, 0);
+  // 0 / 0 is no number, which is written all the same.
+  EXPECT_EQ(tilewright("simulate " + whole + line + " --in X=zeros").status, 0);
+  const std::string part = write("part.tw", text("%29", ""));
+  expect_failure("simulate " + part + line, 1, {"nobody writes Y[4, 0]", "64 of 192 elements"});
+  // Where numbers are given, they may say which elements there are.
+  const std::string given = write("given.tw", text("%29", "in table: i32[rows] = %2\n"));
+  EXPECT_EQ(tilewright("simulate " + given + line).status, 0);
+}
+
 // Its memory would be 16 GB, were a list of its CTAs made.
 TEST_F(FilesCommandTest, AGridTakesNoMemoryByItsSize) {
   std::string text = add_one("dim n\n", "n", "2147483647");

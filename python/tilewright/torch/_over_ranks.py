@@ -69,7 +69,8 @@ def call_or_into(operator, implementation, tensors, settings, group, target, out
 
 def keep_how(ctx, arguments, _):
     """Of an operator of one tensor, whose last arguments are the group and the target."""
-    ctx.how = arguments[-2:]
+    _, *ctx.settings, group, target = arguments
+    ctx.how = group, target
 
 
 def how_of(ctx):
@@ -118,7 +119,7 @@ def broadcast(x, *, root=0, group, out=None, target=None):
     return call_or_into(_broadcast, _spread, (x,), (root,), group, target, out)
 
 
-def _collective(name, x, wanted, shape, group, target, out, **options):
+def collective(name, x, wanted, shape, group, target, out, **options):
     """Of vectors: `x` as the kernel has it, which has the result as `shape`."""
     if out is not None:
         if not isinstance(out, torch.Tensor) or out.shape != torch.Size(wanted):
@@ -133,63 +134,59 @@ def _collective(name, x, wanted, shape, group, target, out, **options):
 
 def _gather(x, group, target, out=None):
     size = Group.named(group).size
-    return _collective("all_gather", x.reshape(-1), _gathered_shape(x, group), (size, x.numel()),
+    return collective("all_gather", x.reshape(-1), gathered_shape(x, group), (size, x.numel()),
                        group, target, out)
 
 
 def _scatter(x, group, target, out=None):
     size = Group.named(group).size
     parts = x.reshape(size, x.numel() // size)
-    return _collective("reduce_scatter", parts, _scattered_shape(x, group), parts.shape[1:], group,
+    return collective("reduce_scatter", parts, scattered_shape(x, group), parts.shape[1:], group,
                        target, out)
 
 
 def _reduce(x, group, target, out=None):
-    return _collective("all_reduce", x.reshape(-1), x.shape, (x.numel(),), group, target, out)
+    return collective("all_reduce", x.reshape(-1), x.shape, (x.numel(),), group, target, out)
 
 
 def _spread(x, root, group, target, out=None):
-    return _collective("broadcast", x.reshape(-1), x.shape, (x.numel(),), group, target, out,
+    return collective("broadcast", x.reshape(-1), x.shape, (x.numel(),), group, target, out,
                        root=root)
 
 
-def _gathered_shape(x, group, *_):
+def gathered_shape(x, group, *_):
     return (Group.named(group).size * x.shape[0], *x.shape[1:])
 
 
-def _scattered_shape(x, group, *_):
+def scattered_shape(x, group, *_):
     return (x.shape[0] // Group.named(group).size, *x.shape[1:])
 
 
-def _define_collective(schema, implementation, shape, backward):
+def define_collective(schema, implementation, shape, backward):
     operator = define(schema, implementation, lambda x, *rest: x.new_empty(shape(x, *rest)))
     rest = (None,) * (schema.partition(")")[0].count(","))
     differentiate(operator, 1, keep_how, lambda ctx, d_y: (backward(ctx, d_y), *rest))
     return operator
 
 
-def _keep_root(ctx, arguments, _):
-    ctx.root, *ctx.how = arguments[1:]
-
-
 def _gradient_of_broadcast(ctx, d_y):
-    how = how_of(ctx)
+    how, (root,) = how_of(ctx), ctx.settings
     summed = all_reduce(d_y, **how)
-    return summed if how["group"].rank == ctx.root else torch.zeros_like(summed), None, None, None
+    return summed if how["group"].rank == root else torch.zeros_like(summed)
 
 
-_all_gather = _define_collective(
-    "all_gather(Tensor x, str group, str target) -> Tensor", _gather, _gathered_shape,
+_all_gather = define_collective(
+    "all_gather(Tensor x, str group, str target) -> Tensor", _gather, gathered_shape,
     lambda ctx, d_y: reduce_scatter(d_y, **how_of(ctx)))
-_reduce_scatter = _define_collective(
-    "reduce_scatter(Tensor x, str group, str target) -> Tensor", _scatter, _scattered_shape,
+_reduce_scatter = define_collective(
+    "reduce_scatter(Tensor x, str group, str target) -> Tensor", _scatter, scattered_shape,
     lambda ctx, d_y: all_gather(d_y, **how_of(ctx)))
-_all_reduce = _define_collective(
+_all_reduce = define_collective(
     "all_reduce(Tensor x, str group, str target) -> Tensor", _reduce, lambda x, *_: x.shape,
     lambda ctx, d_y: all_reduce(d_y, **how_of(ctx)))
-_broadcast = define("broadcast(Tensor x, int root, str group, str target) -> Tensor", _spread,
-                    lambda x, *_: x.new_empty(x.shape))
-differentiate(_broadcast, 1, _keep_root, _gradient_of_broadcast)
+_broadcast = define_collective(
+    "broadcast(Tensor x, int root, str group, str target) -> Tensor", _spread,
+    lambda x, *_: x.shape, _gradient_of_broadcast)
 
 
 @over

@@ -14,6 +14,7 @@ import torch.distributed
 from ..group import Group
 from ._checks import refuse, short
 from ._exchanges import all_to_all, all_to_all_back, projection_all_to_all
+from ._over_nodes import all_gather_nodes, all_to_all_nodes, reduce_scatter_nodes
 from ._over_ranks import (
     all_gather,
     all_gather_gemm,
@@ -26,9 +27,10 @@ from ._over_ranks import (
 from ._ranks import copies_of, empty, require_group
 from ._shards import shard, unshard
 
-__all__ = ["all_gather", "all_gather_gemm", "all_reduce", "all_to_all", "all_to_all_back",
-           "broadcast", "empty", "explain", "gemm_reduce_scatter", "join", "projection_all_to_all",
-           "reduce_scatter", "sequence_parallel_attention", "shard", "unshard"]
+__all__ = ["all_gather", "all_gather_gemm", "all_gather_nodes", "all_reduce", "all_to_all",
+           "all_to_all_back", "all_to_all_nodes", "broadcast", "empty", "explain",
+           "gemm_reduce_scatter", "join", "projection_all_to_all", "reduce_scatter",
+           "reduce_scatter_nodes", "sequence_parallel_attention", "shard", "unshard"]
 
 
 def join(process_group=None, *, name="tilewright", **options):

@@ -34,7 +34,7 @@ namespace {
         "}\n"                                                                                   \
   }
 
-constexpr Piece kPieces[] = {
+constexpr Piece kTensorMemoryPieces[] = {
     TW_GROUP_PIECES("", "1"),
     TW_GROUP_PIECES("_pair", "2"),
     {"tcgen05_commit_multicast_pair",
@@ -96,6 +96,6 @@ constexpr Piece kPieces[] = {
 
 }  // namespace
 
-std::span<const Piece> tensor_memory_pieces() { return kPieces; }
+std::span<const Piece> tensor_memory_pieces() { return kTensorMemoryPieces; }
 
 }  // namespace tilewright::codegen

@@ -79,12 +79,34 @@ void multiply_tiles(Tiles& tiles, std::int64_t rows, bool two_columns, std::int6
   if (two_rows && two_columns) tiles.template store<3>(lower + kLanes, c_bytes);
 }
 
-// Whole tiles of pairs, and then those that are left.
+// The pairs outside of which so many rows have zeros alone. They begin with a tile of pairs, and
+// end with one or with the last.
+TW_INLINE Span tiles_not_zero(std::int64_t rows, std::int64_t pairs, PairRows a) {
+  const std::int64_t whole = pairs / kTilePairs * kTilePairs;
+  const auto at = [&](std::int64_t row, std::int64_t pair) {
+    return a.data + row * a.stride + pair * 4;
+  };
+  Span span = not_zero(rows, whole, [&](std::int64_t row, std::int64_t pair) {
+    return is_zero(at(row, pair), kOfPair);
+  });
+  std::int32_t rest = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t pair = whole; pair < pairs; ++pair) {
+      std::int32_t bits;
+      __builtin_memcpy(&bits, at(row, pair), 4);
+      rest |= bits & kOfPair;
+    }
+  }
+  if (rest == 0) return span;
+  return {span.end > 0 ? span.begin : whole, pairs};
+}
+
+// Whole tiles of pairs, and then those that are left. Of none the sums are 0 all the same.
 template <typename Tiles>
-void multiply_part(Tiles& tiles, const PackedPart& part, std::int64_t rows, bool two_columns,
+void multiply_part(Tiles& tiles, std::int64_t pairs, std::int64_t rows, bool two_columns,
                    PairRows a, const float* panel, FloatRows c, bool from_zero) {
-  const std::int64_t pairs = pairs_of(part.terms), whole = pairs / kTilePairs;
-  if (whole > 0) {
+  const std::int64_t whole = pairs / kTilePairs;
+  if (whole > 0 || pairs == 0) {
     multiply_tiles(tiles, rows, two_columns, kTilePairs, whole, a, panel, c, from_zero);
   }
   const std::int64_t done = whole * kTilePairs;
@@ -103,12 +125,15 @@ void product_in_tiles(const Product& p) {
   Tiles tiles;
   const auto pack = [&](const PackedPart& part) { pack_part_in_pairs(p, part, scratch); };
   for_packed_parts(p, pack, [&](const PackedPart& part) {
+    const std::int64_t pairs = pairs_of(part.terms);
     for (std::int64_t row = 0; row < p.m; row += 2 * kTileRows) {
+      const std::int64_t rows = smaller_of(p.m - row, 2 * kTileRows);
+      const PairRows all = {a.data + row * a.stride + part.first_term * 2, a.stride};
+      const Span needed = p.skips_zeros ? tiles_not_zero(rows, pairs, all) : Span{0, pairs};
       for (std::int64_t column = 0; column < part.columns; column += 2 * kLanes) {
-        multiply_part(tiles, part, smaller_of(p.m - row, 2 * kTileRows),
-                      part.columns - column > kLanes,
-                      {a.data + row * a.stride + part.first_term * 2, a.stride},
-                      packed_column(scratch.panels, pairs_of(part.terms), column),
+        multiply_part(tiles, needed.end - needed.begin, rows, part.columns - column > kLanes,
+                      {all.data + needed.begin * 4, a.stride},
+                      packed_column(scratch.panels, pairs, column) + needed.begin * kPanel,
                       {c.data + row * c.stride + part.first_column + column, c.stride},
                       !p.accumulates && part.first_term == 0);
       }

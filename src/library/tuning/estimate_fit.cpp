@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 #include <sstream>
 
 #include "library/schedule_rules.h"
@@ -17,9 +16,20 @@ namespace {
 // half the way.
 constexpr double kKept = 1;
 
-const std::regex& estimate_line() {
-  static const std::regex line(R"((let time_(\w+) = )(\d+)( \* \(.*))");
-  return line;
+// `let time_NAME = FACTOR * (...`, cut around its factor.
+struct EstimateLine {
+  std::string name, before, factor, behind;
+};
+
+std::optional<EstimateLine> read_estimate(const std::string& line) {
+  constexpr std::string_view kStart = "let time_", kEquals = " = ";
+  const std::size_t equals = line.find(kEquals);
+  if (!line.starts_with(kStart) || equals == std::string::npos) return std::nullopt;
+  const std::size_t begin = equals + kEquals.size();
+  const std::size_t end = std::min(line.find_first_not_of("0123456789", begin), line.size());
+  if (end == begin || line.compare(end, 4, " * (") != 0) return std::nullopt;
+  return EstimateLine{line.substr(kStart.size(), equals - kStart.size()), line.substr(0, begin),
+                      line.substr(begin, end - begin), line.substr(end)};
 }
 
 // The logarithm of measured over estimated, by variant; the mean over all of them taken away, since
@@ -73,17 +83,16 @@ std::optional<FittedRules> fit_estimates(const LibraryKernel& kernel, const Sche
   std::istringstream in(rules.text);
   bool has_header = false;
   for (std::string line; std::getline(in, line);) {
-    std::smatch parts;
     if (line.rfind(kRemark, 0) == 0) continue;
-    if (std::regex_match(line, parts, estimate_line())) {
-      const auto found = by_variant.find(parts[2]);
+    if (const std::optional<EstimateLine> parts = read_estimate(line)) {
+      const auto found = by_variant.find(parts->name);
       if (found != by_variant.end()) {
         double sum = 0;
         for (const double deviation : found->second) sum += deviation;
         const double shift = sum / (static_cast<double>(found->second.size()) + kKept);
-        line = fmt::format("{}{}{}", parts[1].str(),
-                           std::max(std::llround(std::stod(parts[3]) * std::exp(shift)), 1LL),
-                           parts[4].str());
+        line = fmt::format("{}{}{}", parts->before,
+                           std::max(std::llround(std::stod(parts->factor) * std::exp(shift)), 1LL),
+                           parts->behind);
         ++fitted.variants;
       }
     }

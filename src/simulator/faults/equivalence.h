@@ -64,6 +64,9 @@ std::string hides_zeros(const Sites& sites, const std::vector<std::size_t>& sele
 // Whatever the computation makes is multiplied by zeros (masked_zeros.cpp).
 std::string meets_zeros(const Sites& sites, const Site& computation);
 
+// A factor on what the computation makes is one of what divides it, too (cancelled_scale.cpp).
+std::string scale_cancels(const Sites& sites, const Site& computation);
+
 // What the computations on registers can make at all, from the constants that arrays are filled
 // with.
 class SpecialValues {

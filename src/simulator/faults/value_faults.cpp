@@ -233,6 +233,9 @@ std::vector<Mutant> seed_wrong_weights(const Sites& sites) {
     if (mutants.back().equivalent.empty()) {
       mutants.back().equivalent = meets_zeros(sites, *site);
     }
+    if (mutants.back().equivalent.empty()) {
+      mutants.back().equivalent = scale_cancels(sites, *site);
+    }
     mutants.back().computations = {site->number};
     mutants.back().edit = [number = site->number, result = operands[0],
                            count = type.shape[0]](ir::Kernel& kernel) {

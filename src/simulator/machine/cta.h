@@ -126,7 +126,7 @@ struct NamedBarrier {
   View handed;
   struct Arrival {
     const Warp* warp = nullptr;
-    Epoch epoch = 0;
+    Epoch time = 0;  // of the warp's lanes
   };
   std::vector<Arrival> arrivals, before;  // at this use, and at the one before
 };

@@ -143,15 +143,16 @@ void Timing::pass(Warp& warp, const Instruction& instruction, int barrier, Passe
   }
 }
 
-void Timing::meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const {
+void Timing::meet(Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const {
   if (!enabled_) return;
+  Clock& known = warp.lanes.timed;
   for (const NamedBarrier::Arrival& each : barrier.before) {
-    if (each.warp == &warp || warp.lanes.generic[own_agent(*each.warp, false)] >= each.epoch) {
-      continue;
-    }
+    if (each.warp == &warp || known[own_agent(*each.warp, false)] >= each.time) continue;
     tell(instruction.where(), "the use of a named barrier that an arrival counts for");
   }
-  barrier.arrivals.push_back({&warp, warp.lanes.generic[own_agent(warp, false)]});
+  const int own = own_agent(warp, /*elected=*/false);
+  barrier.arrivals.push_back({&warp, ++known[own]});
+  warp.elected.timed[own] = known[own];  // what one lane does behind it comes behind it in time
 }
 
 void Timing::end(const Cta& cta) {

@@ -34,9 +34,9 @@
 //   p + 1 cannot end before the wait is over, since one of its arrivals knows of the wait. A warp's
 //   instructions come one behind the other, also where one lane executes the later ones. So who
 //   knows of what that lane did behind a wait of all lanes knows, in time, that the wait is over.
-// - A barrier of warps has the same warps at each use, since each of them knows that the use before
-//   is over. Registers are only ever given back before others ask for more. Columns of tensor
-//   memory are the last free ones, whichever CTA asks.
+// - A barrier of warps has the same warps at each use, since each of them knows, in time, that the
+//   use before is over. Registers are only ever given back before others ask for more. Columns of
+//   tensor memory are the last free ones, whichever CTA asks.
 //
 // So each step has here and there the same steps before it, and the clocks of all views are the
 // same. A race, a missing fence and a use of what is in flight follow from these clocks and from
@@ -79,7 +79,7 @@ class Timing {
   // The warp, or its elected lane, knows that so many phases are over.
   void know(Warp& warp, bool elected, int barrier, std::uint64_t phases) const;
   // Before the warp comes to a barrier of warps.
-  void meet(const Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const;
+  void meet(Warp& warp, const Instruction& instruction, NamedBarrier& barrier) const;
   // The CTA ends. A phase that has begun and is not over may be one that a longer launch waits for.
   void end(const Cta& cta);
   // The launch is over, or cannot go on.
