@@ -90,7 +90,7 @@ class GradientsByHeads {
     if constexpr (!kPacked) made = make_statistics(caller);
     for (int group = 0; group < groups_; ++group) {
       if (is_sm90 && group == 0) {
-        send_at_once(made, caller);
+        send_at_once(caller);
       } else {
         send(group, made);
       }
@@ -292,7 +292,7 @@ class GradientsByHeads {
     parts.insert(parts.end(), {*own_.L, *own_.D});
     std::vector<Event> made;
     program_.on_each_rank([&](const Rank& rank) {
-      const Stream stream = rank.stream(has_statistics_beside() ? "statistics" : "math0");
+      const Stream stream = rank.stream("math0");
       stream.launch(kernel, parts);
       made.push_back(stream.record());
     });
@@ -343,62 +343,46 @@ class GradientsByHeads {
   }
   // What comes before all arithmetic and what goes behind it hides under nothing: all
   // multiprocessors move it.
-  using Ways = std::vector<Way>;
-  static bool has(const Ways& ways, Way way) {
-    return std::find(ways.begin(), ways.end(), way) != ways.end();
-  }
-  Kernel exchange_at_once(const Ways& ways, int group, const char* which,
-                          const Caller& caller) const {
+  Kernel exchange_at_once(ExchangeWay way, int group, const Caller& caller) const {
     std::vector<DividedTensor> tensors;
     for (const Exchanged& each : exchanged_) {
-      if (!has(ways, each.way)) continue;
+      if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
       tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
                          each.of_queries ? s_.heads : s_.kv_heads, each.heads,
                          each.of_queries ? of_launch_.heads : of_launch_.kv_heads, each.dim,
                          each.way == Way::made ? of_launch_.block_q : 1,
                          made_ == Made::at_once && each.way == Way::in});
     }
-    return heads_exchange_sm90(o_, kPacked, group,
-                               has(ways, Way::out) ? ExchangeWay::back : ExchangeWay::to_heads,
-                               tensors, std::string(caller.function) + which);
+    const char* const which = way == ExchangeWay::back ? "_last" : "_first";
+    return heads_exchange_sm90(o_, kPacked, group, way, tensors,
+                               std::string(caller.function) + which);
   }
-  std::vector<Part> exchanged_parts(const Ways& ways, int group) const {
+  std::vector<Part> exchanged_parts(ExchangeWay way, int group) const {
     std::vector<Part> parts;
     for (const Exchanged& each : exchanged_) {
-      if (has(ways, each.way)) parts.insert(parts.end(), {each.own, each.all[launch_of(group)]});
+      if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
+      parts.insert(parts.end(), {each.own, each.all[launch_of(group)]});
     }
     return parts;
   }
-  // Behind the statistics, and before what copy engines bring. One kernel of all heads has the
-  // statistics of all: they are made while rows go, and follow them.
-  void send_at_once(const std::vector<Event>& made, const Caller& caller) {
-    const Ways first = has_statistics_beside() ? Ways{Way::in} : Ways{Way::in, Way::made};
-    const Kernel rows = exchange_at_once(first, 0, "_first", caller);
-    std::optional<Kernel> numbers;
-    if (has_statistics_beside()) {
-      numbers = exchange_at_once({Way::made}, 0, "_numbers", caller);
-    }
+  // Behind the statistics, and before what copy engines bring.
+  void send_at_once(const Caller& caller) {
+    const Kernel kernel = exchange_at_once(ExchangeWay::to_heads, 0, caller);
     program_.on_each_rank([&](const Rank& rank) {
       const Stream stream = rank.stream("math0");
-      stream.launch(rows, exchanged_parts(first, 0));
-      if (numbers) {
-        stream.wait(made[static_cast<std::size_t>(rank.number())]);
-        stream.launch(*numbers, exchanged_parts({Way::made}, 0));
-      }
+      stream.launch(kernel, exchanged_parts(ExchangeWay::to_heads, 0));
       sent_.push_back(stream.record());
       for (int d = first_receiver(); d < rank.count(); ++d) {
         stream.write(arrived_.on(rank.next(d))[word(0, rank.number())], program_.run());
       }
     });
   }
-  bool has_statistics_beside() const { return made_ == Made::at_once && !kPacked; }
   void give_back_at_once(const std::vector<Stream>& math, const Caller& caller) const {
     const int group = groups_ - 1;
-    const Ways ways{Way::out};
-    const Kernel kernel = exchange_at_once(ways, group, "_last", caller);
+    const Kernel kernel = exchange_at_once(ExchangeWay::back, group, caller);
     program_.on_each_rank([&](const Rank& rank) {
       const Stream& stream = math[static_cast<std::size_t>(rank.number())];
-      stream.launch(kernel, exchanged_parts(ways, group));
+      stream.launch(kernel, exchanged_parts(ExchangeWay::back, group));
       for (int d = 1; d <= rank.count(); ++d) {
         const int to = rank.next(d);
         give_sinks_back(stream, group, rank.number(), to);

@@ -11,7 +11,6 @@ namespace tilewright::kernels {
 namespace {
 
 // So many warpgroups of a CTA move rows, each so many elements at a time.
-// Half of the registers are left to a kernel beside this one.
 constexpr int kRowMovers = 4;
 constexpr int kMovedElements = 4096;
 constexpr int kMovedStatistics = 128;
@@ -27,7 +26,7 @@ class HeadsExchange {
         back_(way == ExchangeWay::back),
         batch_(packed ? Dim(1) : kernel.dim("batch")),
         queries_(kernel.dim("queries")),
-        keys_(has_keys(tensors) ? kernel.dim("keys") : queries_) {
+        keys_(kernel.dim("keys")) {
     for (const DividedTensor& each : tensors) {
       const Dim& rows = each.of_queries ? queries_ : keys_;
       const std::vector<Dim> own = shape(each, rows, each.heads);
@@ -46,22 +45,17 @@ class HeadsExchange {
   void record() {
     kernel_.ctas(multiprocessors());
     const TargetLimits& limits = target_limits("sm_90a");
-    const int half = launch_registers(limits, kRowMovers * limits.group_threads()) / 2;
-    kernel_.roles(
-        {role("move", warpgroups(kRowMovers), registers(half), [this](const Index& mover) {
-          for (const Moved& each : moved_) {
-            for (int piece = 0; piece < each.axis.pieces_of_rank(); ++piece) {
-              move(each, piece == 1, mover);
-            }
-          }
-        })});
+    const int all = launch_registers(limits, kRowMovers * limits.group_threads());
+    kernel_.roles({role("move", warpgroups(kRowMovers), registers(all), [this](const Index& mover) {
+      for (const Moved& each : moved_) {
+        for (int piece = 0; piece < each.axis.pieces_of_rank(); ++piece) {
+          move(each, piece == 1, mover);
+        }
+      }
+    })});
   }
 
  private:
-  static bool has_keys(const std::vector<DividedTensor>& tensors) {
-    return std::any_of(tensors.begin(), tensors.end(),
-                       [](const DividedTensor& each) { return !each.of_queries; });
-  }
   struct Moved {
     DividedTensor tensor;
     Tensor own, all;

@@ -76,7 +76,7 @@ void CommandLine::add_simulate() {
   simulate
       ->add_flag("--provenance", request_.provenance,
                  "Also check, whatever the values are, that each product's operands come from "
-                 "places of their tensors that belong together")
+                 "places of their tensors that belong together; of sm_90a")
       ->excludes("--faults");
   simulate
       ->add_option("--launch", request_.launch,

@@ -18,7 +18,10 @@ constexpr std::int64_t kSamples = 8;
 constexpr double kCopies = 5;  // of products and what feeds them
 // Warps wait for products and compute in turn, so that neither hides all of the other.
 constexpr double kUnits = 2.25;
-constexpr double kMemory = 1.6;  // of a multiprocessor's work and of memory
+constexpr double kMemory = 1.8;  // of a multiprocessor's work and of memory
+
+// Of the part of the time in which the tensor cores multiply: how fast their power falls with it.
+constexpr double kPower = 16;
 
 double norm(double degree, std::initializer_list<double> parts) {
   double sum = 0;
@@ -126,6 +129,13 @@ Estimate estimate(const ir::Kernel& machine, const ir::Binding& binding,
                                           each * cta.product_waits * reached.product_wait * second
                                     : rounds * cta.exposed * second;
   result.memory = tensor_bytes(machine, binding) / reached.memory_bytes;
+
+  // Of a long run's power: none where other units keep the tensor cores waiting.
+  const double hindered = norm(kUnits, {result.products, result.special, result.arithmetic});
+  if (result.products > 0) {
+    result.products *= 1 + reached.slowing * std::pow(result.products / hindered, kPower) *
+                               result.products / (result.products + reached.slows_in);
+  }
 
   const bool by_warpgroups = target.has(ir::info(ir::Op::wgmma_ss));
   const std::string& unit =

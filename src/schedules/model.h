@@ -34,7 +34,7 @@ struct Estimate {
 // By how much it was off, as a root mean square, for variants of an H200 at sizes that nothing was
 // fitted to: what is said beside estimates of devices that nothing has run on.
 // tests/library/measured_variants_test.cpp holds it.
-constexpr double kHeldOutError = 0.11;
+constexpr double kHeldOutError = 0.12;
 
 // Additions and multiplications of the products that all CTAs of a launch execute: also of what a
 // block computes beyond its tensors' ends or behind a mask, and again of what is computed again.

@@ -6,7 +6,7 @@ namespace tilewright::target {
 namespace {
 
 // Measured on an H200. Fitted: with these the model comes closest to measurements of gemm's
-// variants at 90 sizes (docs/log/2026-11-27-cost-of-pauses.md).
+// variants (docs/log/2026-11-27-cost-of-pauses.md, 2026-11-28-estimates-of-choices.md).
 constexpr Device::Reached kReachedByH200 = {
     .clock = 1.75e9,
     .product_clock = 1.53e9,  // of random numbers: 1.47 to 1.56
@@ -15,6 +15,8 @@ constexpr Device::Reached kReachedByH200 = {
     .l2_idle = 0.39,
     .unaligned = 1,
     .power = 0.14,
+    .slowing = 0.2,
+    .slows_in = 1.6e-3,
     .remote_bytes = 8.5,
     .scalar_latency = 7,
     .store_read_latency = 630,

@@ -54,16 +54,19 @@ struct Device {
 
   // What kernels were seen to reach: what the model of costs takes for the device.
   struct Reached {
-    double clock = 0;           // Hz, under load
-    double product_clock = 0;   // Hz, under products without a pause, by the power that they take
-    double product_share = 0;   // of the tensor cores' peak at `clock`, where all multiply
-    double l2_bytes = 0;        // a cycle and multiprocessor, where all load
-    double l2_idle = 0;         // where fewer do, a byte takes this share of its time at least
-    double unaligned = 0;       // of its time more, in rows that begin in the middle of a sector
-    double power = 0;           // of products' time saved where the others pause
-    double remote_bytes = 0;    // a cycle and multiprocessor, from another CTA's shared memory
-    double tensor_bytes = 0;    // the same of tensor memory, by threads and products together
-    double scalar_latency = 0;  // cycles from a scalar instruction to one that needs it
+    double clock = 0;          // Hz, under load
+    double product_clock = 0;  // Hz, under products without a pause, by the power that they take
+    double product_share = 0;  // of the tensor cores' peak at `clock`, where all multiply
+    double l2_bytes = 0;       // a cycle and multiprocessor, where all load
+    double l2_idle = 0;        // where fewer do, a byte takes this share of its time at least
+    double unaligned = 0;      // of its time more, in rows that begin in the middle of a sector
+    double power = 0;          // of products' time saved where the others pause
+    // A long run of products draws more power than the device may, and its clock falls: in the end
+    // they take this share longer, half of it in runs of so many seconds.
+    double slowing = 0, slows_in = 1;
+    double remote_bytes = 0;        // a cycle and multiprocessor, from another CTA's shared memory
+    double tensor_bytes = 0;        // the same of tensor memory, by threads and products together
+    double scalar_latency = 0;      // cycles from a scalar instruction to one that needs it
     double store_read_latency = 0;  // cycles until an asynchronous store has read shared memory
     double stage_latency = 0;       // from asking for a stage of a ring until it is multiplied
     double product_wait = 0;    // cycles for which the tensor cores pause where a warpgroup waits

@@ -101,15 +101,32 @@ Errors errors_of(const std::vector<double>& estimated, const std::vector<double>
   return errors;
 }
 
+// Of one size: those that rules and `tune` may choose, since no other is faster by a tenth.
+Measured may_be_chosen(const Measured& all) {
+  const double best = *std::min_element(all.seconds.begin(), all.seconds.end());
+  Measured fast{all.kernel, all.settings, {}, {}};
+  for (std::size_t i = 0; i < all.seconds.size(); ++i) {
+    if (all.seconds[i] > 1.1 * best) continue;
+    fast.seconds.push_back(all.seconds[i]);
+    fast.estimated.push_back(all.estimated[i]);
+  }
+  return fast;
+}
+
+void append(Measured& to, const Measured& from) {
+  to.seconds.insert(to.seconds.end(), from.seconds.begin(), from.seconds.end());
+  to.estimated.insert(to.estimated.end(), from.estimated.begin(), from.estimated.end());
+}
+
 // The bounds are a little below what was reached when the model was fitted
-// (docs/log/2026-11-27-cost-of-pauses.md).
+// (docs/log/2026-11-28-estimates-of-choices.md).
 TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
   std::vector<double> correlations;
   std::map<std::string, Measured> of_kernel;
+  Measured fast;
   for (const Measured& each : estimate_all()) {
-    Measured& all = of_kernel[each.kernel];
-    all.seconds.insert(all.seconds.end(), each.seconds.begin(), each.seconds.end());
-    all.estimated.insert(all.estimated.end(), each.estimated.begin(), each.estimated.end());
+    append(of_kernel[each.kernel], each);
+    append(fast, may_be_chosen(each));
     if (each.kernel != "gemm") continue;
     ASSERT_GT(each.seconds.size(), 60u) << each.settings;
     correlations.push_back(rank_correlation(each.estimated, each.seconds));
@@ -117,12 +134,14 @@ TEST(MeasuredVariantsTest, TheModelRanksThemAndIsNear) {
   std::sort(correlations.begin(), correlations.end());
   EXPECT_GT(correlations.front(), 0.75) << "of the variants of the worst size";
   EXPECT_GT(correlations[correlations.size() / 2], 0.9) << "of the variants of half of the sizes";
+  EXPECT_GT(fast.seconds.size(), 100u);
+  EXPECT_GT(errors_of(fast.estimated, fast.seconds).near, 0.93);
   for (const auto& [name, all] : of_kernel) {
     SCOPED_TRACE(name);
     const Errors errors = errors_of(all.estimated, all.seconds);
     EXPECT_GT(rank_correlation(all.estimated, all.seconds), 0.985);
     EXPECT_LT(std::sqrt(errors.mean_square), schedules::kHeldOutError);
-    EXPECT_GT(errors.near, name == "gemm" ? 0.85 : 0.9);
+    EXPECT_GT(errors.near, name == "gemm" ? 0.84 : 0.9);
   }
 }
 

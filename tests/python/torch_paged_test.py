@@ -160,7 +160,11 @@ class Paged(unittest.TestCase):
         q = normal(4, 1, 4, 32)
         k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
         lengths = numbers(LENGTHS)
+        last = table.clone()
+        last[0, 2] = 16  # of its 37 keys the last page alone
         for call, *parts in (
+                (lambda: attention_paged(q, k, k, last, lengths), "block_table has 16",
+                 "there are 16 pages"),
                 (lambda: attention_paged(q, k, k, table.long(), lengths), "block_table",
                  "torch.int64"),
                 (lambda: attention_paged(q, k, k, table[:3], lengths), "block_table is 3", "4"),

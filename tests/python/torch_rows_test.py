@@ -60,6 +60,11 @@ class Rows(unittest.TestCase):
                     self.check("layer_norm", layer_norm,
                                lambda x, w, b: functional.layer_norm(x, x.shape[-1:], w, b),
                                (x, w, b))
+        # Calls of one shape that differ in eps alone.
+        x = normal(6, 40)
+        for eps in (1e-5, 0.5):
+            self.check(f"eps {eps}", lambda x, eps=eps: layer_norm(x, eps=eps),
+                       lambda x, eps=eps: functional.layer_norm(x, (40,), eps=eps), (x,))
         x, b = normal(5, 33), normal(33, seed=1)
         self.check("without weight", layer_norm, lambda x: functional.layer_norm(x, (33,)), (x,))
         self.check("bias alone", lambda x, b: layer_norm(x, None, b),
@@ -156,6 +161,11 @@ class Rows(unittest.TestCase):
                     (lambda x: cross_entropy(x, labels, label_smoothing=0.2), normal(3, 5)),
                     (lambda x: rotary(x, cos, sin), normal(1, 3, 2, 5))):
                 self.assertTrue(torch.autograd.gradcheck(run, leaves(*given), **how))
+            # What turns back is turned itself.
+            (x,) = leaves(normal(1, 3, 2, 5))
+            (d_x,) = torch.autograd.grad(rotary(x, cos, sin).square().sum(), x, create_graph=True)
+            (again,) = torch.autograd.grad(d_x.sum(), x)
+            require_close(self, "second", again, torch.full_like(x, 2), torch.float32)
 
     def test_opcheck(self):
         x, w = normal(6, 40), normal(40)

@@ -226,6 +226,7 @@ TEST(MachineLitmus, ReadOfUnwrittenSharedMemoryIsFound) {
   const MachineReport report = run_litmus(barrier_litmus("  %60: i32 = shared_load %22, %5\n"));
   EXPECT_EQ(kind_of(report), "uninitialised");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x14..0x17"));
+  EXPECT_THAT(report.faults[0].missing, HasSubstr("a barrier between the two"));
 }
 
 TEST(MachineLitmus, SharedElementOutOfBoundsIsFound) {

@@ -22,6 +22,23 @@ std::vector<std::string> messages_of(const std::string& text, bool timing = fals
   return messages;
 }
 
+// Of two that wait for each other it is the barrier at which some have arrived that lacks others.
+TEST(PhaseKnowledge, TheBarrierThatLacksArrivalsIsNamed) {
+  const std::string wait_other = "    mbarrier_wait %20, %1, %0\n";
+  const std::string arrive_other = "    mbarrier_arrive %20, %1\n";
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  for (const bool swapped : {false, true}) {
+    const std::string one = kWait + arrive_other, other = kArrive + wait_other + kArrive;
+    const MachineReport report = run_litmus(
+        litmus(role("a", 0, 1, swapped ? other : one) + role("b", 1, 1, swapped ? one : other),
+               setup),
+        {});
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.faults[0].missing, "1 of the 2 arrivals of bar[0] phase 0");
+  }
+}
+
 // Whether it comes last is a matter of the schedule.
 TEST(PhaseKnowledge, AnArrivalAmongOthersTellsNothingOfItsPhase) {
   const std::string late = "    warp_sync\n    mbarrier_wait %20, %0, %1\n";

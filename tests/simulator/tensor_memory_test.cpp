@@ -239,6 +239,7 @@ TEST(TensorMemoryTest, ColumnsThatAreTakenAgainHoldNothing) {
       run(one_warp("f32", 2, "    tcgen05_dealloc %5, %40\n    tcgen05_alloc %5, %3, %0\n"), {&y});
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
+  EXPECT_NE(report.faults[0].missing.find("a wait for its commit"), std::string::npos);
 }
 
 // What a product leaves is for somebody: a result that nobody reads is that of another's columns.
@@ -295,6 +296,18 @@ TEST(TensorMemoryTest, TheFirstProductDoesNotAccumulate) {
   const MachineReport report = Execution(text, 0, {.control_only = true}).report;
   ASSERT_FALSE(report.ok());
   EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
+}
+
+TEST(TensorMemoryTest, NothingFollowsWhereItsElementsComeFrom) {
+  const std::string text = kernel();
+  try {
+    const Execution execution(text, 0, {.provenance = true});
+    FAIL() << "nothing was raised";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(error.what()).find("leaves its own in tensor memory"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(TensorMemoryTest, DescriptorsAreDecoded) {

@@ -106,33 +106,27 @@ class ScaleWalk {
     const std::vector<ValueId>& operands = operation.operands;
     const auto of = [&](std::size_t i) { return held(arrays, operands[i]); };
     const ir::OpInfo& record = ir::info(operation.op);
-    switch (record.family) {
-      case ir::Family::computation:
-        compute(operation, site, arrays);
-        return;
-      case ir::Family::product:
-        multiply(operation, arrays);
-        return;
-      case ir::Family::global_access:
-        if (record.reads(ir::Memory::registers)) require_unchanged(of(1));
-        if (record.writes(ir::Memory::registers)) arrays[operands[0]] = Power::of(0);
-        if (operation.op == Op::atomic_registers) arrays[operands[1]] = Power::of(0);
-        return;
-      case ir::Family::matrix_access:
-      case ir::Family::element_access:
-      case ir::Family::fragment_access:
-        if (record.writes(ir::Memory::shared)) {
-          shared_[operands[1]] = join(of(1), of(0));
-        } else {
-          arrays[operands[0]] = join(of(0), of(1));  // some of its elements
-        }
-        return;
-      case ir::Family::array:
-      case ir::Family::product_fence:
-      case ir::Family::group_wait:
-        return;
-      default:
-        break;
+    const ir::Family family = record.family;
+    if (family == ir::Family::computation) return compute(operation, site, arrays);
+    if (family == ir::Family::product) return multiply(operation, arrays);
+    if (family == ir::Family::array || family == ir::Family::product_fence ||
+        family == ir::Family::group_wait) {
+      return;
+    }
+    if (family == ir::Family::global_access) {
+      if (record.reads(ir::Memory::registers)) require_unchanged(of(1));
+      if (record.writes(ir::Memory::registers)) arrays[operands[0]] = Power::of(0);
+      if (operation.op == Op::atomic_registers) arrays[operands[1]] = Power::of(0);
+      return;
+    }
+    if (family == ir::Family::matrix_access || family == ir::Family::element_access ||
+        family == ir::Family::fragment_access) {
+      if (record.writes(ir::Memory::shared)) {
+        shared_[operands[1]] = join(of(1), of(0));
+      } else {
+        arrays[operands[0]] = join(of(0), of(1));  // some of its elements
+      }
+      return;
     }
     // Copies, and what else moves bytes, have no factor on its way.
     for (const ValueId value : operands) {

@@ -240,6 +240,15 @@ std::string missing_in_second(const Warp& warp) {
       launch.barrier_name(warp.barrier));
 }
 
+// Some have arrived: the others have not.
+std::string missing_arrivals(const Warp& warp) {
+  if (warp.state != Warp::State::mbarrier) return {};
+  const Mbarrier& barrier = warp.cta->barriers[warp.barrier];
+  if (barrier.pending == 0 || barrier.pending >= barrier.expected) return {};
+  return fmt::format("{} of the {} arrivals of {} phase {}", barrier.pending, barrier.expected,
+                     launch_of(warp).barrier_name(warp.barrier), barrier.phase);
+}
+
 // What is wrong with the wait of one warp, if that shows.
 std::string missing_for(const Warp& warp) {
   const Launch& launch = launch_of(warp);
@@ -261,15 +270,11 @@ std::string missing_for(const Warp& warp) {
           : std::string();
   if (barrier.phase == 0 && barrier.pending == barrier.expected && !array.transactions) {
     return fmt::format(
-        "{}a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once "
-        "and parity 0 only after a phase",
+        "{}a first wait for parity 1 on {}: a fresh barrier passes parity 1 at once and parity 0 "
+        "only after a phase; or an arrival there that none of these waits holds up",
         nobody, name);
   }
-  if (barrier.pending < barrier.expected) {
-    return fmt::format("{} of the {} arrivals of {} phase {}", barrier.pending, barrier.expected,
-                       name, barrier.phase);
-  }
-  return {};
+  return missing_arrivals(warp);
 }
 
 // Where what the first warp waits for might come from: another warp's wait, else the barrier's own
@@ -310,6 +315,9 @@ Fault deadlock(const World& world) {
                               stream_lines(streams), not_started(world), cycle_text(cycle));
   for (const Warp* warp : warps) {
     if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
+  }
+  for (const Warp* warp : cycle) {
+    if (fault.missing.empty()) fault.missing = missing_arrivals(*warp);
   }
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {

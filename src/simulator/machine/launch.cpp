@@ -57,6 +57,24 @@ Cta::Cta(const PreparedKernel& kernel, std::int64_t index, Cluster* cluster)
   }
 }
 
+namespace {
+
+// Results in tensor memory have no origins.
+void require_results_in_registers(const PreparedKernel& kernel) {
+  ir::for_each(kernel.source->body, [&](const ir::Operation& operation) {
+    if (ir::info(operation.op).family != ir::Family::tensor_product) return;
+    Diagnostic(
+        operation.where,
+        fmt::format("kernel {}: --provenance follows products whose results lie in registers, "
+                    "and {} leaves its own in tensor memory",
+                    kernel.name, ir::info(operation.op).name))
+        .fix("leave it out: a product of the wrong part shows in values")
+        .raise();
+  });
+}
+
+}  // namespace
+
 Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& arguments,
                const MachineOptions& options, LaunchPlace place)
     : world(world),
@@ -73,7 +91,9 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       on_one_(options.timekeeper ? 1 : target::resident_ctas(*kernel.source)),
       taken_columns_(static_cast<std::size_t>(kernel.cluster)),
       to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
-  if (options.provenance) provenance.emplace(*this);
+  if (!options.provenance) return;
+  require_results_in_registers(kernel);
+  provenance.emplace(*this);
 }
 
 void Launch::raise_too_long() const {
@@ -549,12 +569,10 @@ void Launch::check_held(const Warp& warp, const Instruction& instruction, const 
                  : fmt::format("a wait for {} phase {} between them", barrier, event.phase)});
     return;
   }
-  log.add({"uninitialised",
-           instruction.where(),
-           place.where,
+  log.add({"uninitialised", instruction.where(), place.where,
            fmt::format("uninitialised: shared {} has not been written\n{}",
                        place.describe(address, bytes), access("read", instruction, warp)),
-           {}});
+           "a write of all that is read, and a barrier between the two"});
 }
 
 }  // namespace tilewright::simulator

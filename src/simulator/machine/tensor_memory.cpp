@@ -297,14 +297,12 @@ void load(Launch& launch, Warp& warp, const Instruction& instruction, const Tens
   if (held) return;
   const TensorAllocation& memory = launch.kernel.tensor_memories[access.memory];
   launch.log.add(
-      {"uninitialised",
-       instruction.where(),
-       memory.where,
+      {"uninitialised", instruction.where(), memory.where,
        fmt::format("uninitialised: tensor memory {}: nothing has written some of columns "
                    "{} to {}\n{}",
                    memory.name, at.column, at.column + access.columns() - 1,
                    launch.access("read", instruction, warp)),
-       {}});
+       "a store of all of these columns before, or a product and a wait for its commit"});
 }
 
 void store(Launch& launch, Warp& warp, const Instruction& instruction, const TensorAccess& access,
