@@ -83,9 +83,15 @@ bool is_apart(const InputChange& change, std::int64_t at, std::int64_t extent) {
       return at % kEvery == kEvery - 1 || at + 1 == extent;
     case Kind::end:
       return at + 1 == extent;
-    default:
-      return change.kind == Kind::shift;
+    case Kind::shift:
+      return true;
+    case Kind::growth:
+    case Kind::sign:
+    case Kind::zero:
+    case Kind::rows:
+      break;
   }
+  return false;
 }
 
 // Of what all or every two of the inputs are.
