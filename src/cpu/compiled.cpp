@@ -121,23 +121,6 @@ CompiledKernel::CompiledKernel(const ir::Kernel& kernel, const Numerics& numeric
       order_(program_),
       in_place_(find_in_place(kernel_, program_)) {}
 
-CompiledKernel::CompiledKernel(const CompiledKernel& other, WithCopies)
-    : kernel_(other.kernel_),
-      numerics_(other.numerics_),
-      kernels_(other.kernels_),
-      program_(lower(kernel_, kernels_, numerics_, /*inputs_change=*/true)),
-      order_(program_) {}
-
-const CompiledKernel* CompiledKernel::with_copies(const Arguments& arguments) const {
-  const bool needs_copies = std::any_of(
-      in_place_.begin(), in_place_.end(),
-      [&](const InPlace& pair) { return pair.is_read_behind && is_in_place(pair, arguments); });
-  if (!needs_copies) return nullptr;
-  const std::lock_guard lock(mutex_);
-  if (with_copies_ == nullptr) with_copies_.reset(new CompiledKernel(*this, WithCopies{}));
-  return with_copies_.get();
-}
-
 CompiledKernel::Bound CompiledKernel::bind_shapes(const Arguments& arguments,
                                                   const RunOptions& options) const {
   const ir::Binding binding = bind_dims(kernel_, arguments, options);
@@ -235,8 +218,8 @@ std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& argum
 void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) const {
   Launch launch;
   const std::int64_t count = bind(launch, arguments, options);
-  if (const CompiledKernel* const other = with_copies(arguments)) {
-    return other->run(arguments, options);
+  if (const auto copied = copy_inputs(in_place_, arguments)) {
+    return run(copied->arguments, options);
   }
   Turns turns;
   if (program_.adds) launch.turns = &turns;

@@ -60,17 +60,10 @@ class CompiledKernel {
   // launch. Raises what run raises.
   Measurement measure(const Arguments& arguments, double seconds) const;
 
-  // Of launches whose inputs are none of their outputs.
   const Program& program() const { return program_; }
   const Kernels& kernels() const { return kernels_; }
 
  private:
-  // The same kernel for launches whose inputs change: loads copy.
-  struct WithCopies {};
-  CompiledKernel(const CompiledKernel& other, WithCopies);
-  // Where the launch needs it; else null.
-  const CompiledKernel* with_copies(const Arguments& arguments) const;
-
   // What follows from the tensors' shapes and from nothing else of a launch.
   struct Bound;
   std::shared_ptr<const Bound> bound(const Arguments& arguments, const RunOptions& options) const;
@@ -94,7 +87,6 @@ class CompiledKernel {
   mutable std::shared_ptr<const Bound> last_;
   // The tensors that were last found in memory: each asking takes as long as a small launch.
   mutable std::vector<std::pair<const std::byte*, std::vector<std::int64_t>>> present_;
-  mutable std::unique_ptr<const CompiledKernel> with_copies_;  // made when a launch needs it
 };
 
 }  // namespace tilewright::cpu

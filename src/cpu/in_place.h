@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cpu/program.h"
@@ -16,13 +17,19 @@ struct InPlace {
   // A bit for each axis of the grid: blocks along it read the same of the input, and store to
   // different places of the output.
   std::uint32_t shared_along;
-  // A block may need what it has loaded behind its store.
-  bool is_read_behind;
+  // Blocks may load more than what they store themselves, or need it behind their stores.
+  bool needs_copy;
 };
 std::vector<InPlace> find_in_place(const ir::Kernel& kernel, const Program& program);
 
-// Whether they are one at this launch.
-bool is_in_place(const InPlace& pair, const Arguments& arguments);
+// A launch with copies of inputs, which its stores leave as they were.
+struct CopiedInputs {
+  Arguments arguments;
+  std::vector<std::vector<std::byte>> memory;
+};
+// Of the inputs that are outputs at this launch and need it; none where none does.
+std::optional<CopiedInputs> copy_inputs(const std::vector<InPlace>& pairs,
+                                        const Arguments& arguments);
 
 // Raises a usage error where they are, and blocks read what others store.
 void check_in_place(const std::vector<InPlace>& pairs, const ir::Kernel& kernel,

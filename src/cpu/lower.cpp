@@ -19,9 +19,8 @@ using ir::Key;
 using ir::Op;
 using ir::ValueId;
 
-Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics,
-              bool inputs_change) {
-  Program program = Lowering(kernel, kernels, numerics, inputs_change).run();
+Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics) {
+  Program program = Lowering(kernel, kernels, numerics).run();
   make_strips(program);
   recompute_values(program);
   make_chains(program);
@@ -29,12 +28,10 @@ Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& 
   return program;
 }
 
-Lowering::Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics,
-                   bool inputs_change)
+Lowering::Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics)
     : kernel_(kernel),
       kernels_(kernels),
       numerics_(numerics),
-      inputs_change_(inputs_change),
       integers_(kernel),
       definitions_(kernel.types.size(), nullptr),
       uses_(kernel.types.size()),

@@ -8,9 +8,7 @@
 namespace tilewright::cpu {
 
 // A kernel of the tile form as a program of the table's functions. What the CPU does not know is a
-// usage error at the user's line. `inputs_change`: a launch's inputs may be its outputs, and loads
-// copy.
-Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics,
-              bool inputs_change = false);
+// usage error at the user's line.
+Program lower(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics);
 
 }  // namespace tilewright::cpu

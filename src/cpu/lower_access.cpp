@@ -47,7 +47,7 @@ Box Lowering::box(const ir::Operation& operation, std::size_t first) const {
 // What a kernel may store to may change before it is read.
 bool Lowering::is_constant(const ir::Operation& load) const {
   const ir::Parameter* const tensor = kernel_.parameter_of(load.operands[0]);
-  return tensor && tensor->kind == ir::Parameter::Kind::in && !inputs_change_;
+  return tensor && tensor->kind == ir::Parameter::Kind::in;
 }
 
 // Products read with any strides.

@@ -16,8 +16,7 @@ namespace tilewright::cpu {
 // at hand.
 class Lowering {
  public:
-  Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics,
-           bool inputs_change);
+  Lowering(const ir::Kernel& kernel, const Kernels& kernels, const Numerics& numerics);
   Program run();
 
  private:
@@ -112,7 +111,6 @@ class Lowering {
   const ir::Kernel& kernel_;
   const Kernels& kernels_;
   const Numerics& numerics_;
-  const bool inputs_change_;
   const analysis::LoadedIntegers integers_;
   std::vector<const ir::Operation*> definitions_;        // by ValueId
   std::vector<std::vector<const ir::Operation*>> uses_;  // by ValueId

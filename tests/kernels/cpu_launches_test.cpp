@@ -135,6 +135,69 @@ TEST(LaunchesOnCpu, AnInputThatIsTheOutput) {
   });
 }
 
+// Where it loads more, or again behind the store, it loads what was there before the launch.
+TEST(LaunchesOnCpu, AnInputThatIsTheOutputAndIsReadElsewhere) {
+  constexpr std::int64_t kRows = 64;
+  struct Parts {
+    const Tensor &X, &I, &Y;
+    Index row;
+  };
+  const auto expect_alike = [](const char* what, const std::function<void(const Parts&)>& body) {
+    Kernel kernel("in_place");
+    const Dim rows = kernel.dim("rows");
+    const Tensor X = kernel.in("X", f32, {rows, 64}), I = kernel.in("I", i32, {rows});
+    const Tensor Y = kernel.out("Y", f32, {rows, 64});
+    const auto [row] = kernel.grid(rows);
+    body({X, I, Y, row});
+    std::vector<double> rows_of(kRows);
+    for (std::int64_t i = 0; i < kRows; ++i) {
+      rows_of[static_cast<std::size_t>(i)] = static_cast<double>(i * 7 % kRows);
+    }
+    HostTensor places = HostTensor::from_values(i32, {kRows}, rows_of);
+    std::vector<HostTensor> stored;
+    for (const char* target : {"interpreter", "cpu"}) {
+      HostTensor x = counted({kRows, 64});
+      compile(kernel, target).run({ref(x), ref(places), ref(x)});
+      stored.push_back(std::move(x));
+    }
+    EXPECT_EQ(stored[0], stored[1]) << what;
+  };
+  const auto columns = [](const Index& part) { return Block(part * 16, 16, Index(64)); };
+  expect_alike("rows the other way round", [&](const Parts& p) {
+    store(p.Y(p.row, all), load(p.X(kRows - 1 - p.row, all)) * 2);
+  });
+  expect_alike("the row before", [&](const Parts& p) {
+    store(p.Y(p.row, all), load(p.X(p.row, all)) + load(p.X(max(p.row - 1, 0), all)));
+  });
+  expect_alike("a row that is loaded", [&](const Parts& p) {
+    store(p.Y(p.row, all), load(p.X(load_index(p.I(p.row)), all)) + 1);
+  });
+  expect_alike("others in a condition", [&](const Parts& p) {
+    Var sum{load(p.X(p.row, all))};
+    when(p.row % 7 == 3, [&] { sum = sum + load(p.X(kRows - 1 - p.row, all)); });
+    store(p.Y(p.row, all), Tile(sum));
+  });
+  expect_alike("columns of the turn before", [&](const Parts& p) {
+    for (const Index part : range(4)) {
+      store(p.Y(p.row, columns(part)),
+            load(p.X(p.row, columns(part))) + load(p.X(p.row, columns(max(part - 1, 0)))));
+    }
+  });
+  expect_alike("again behind the store", [&](const Parts& p) {
+    for (const Index part : range(4)) {
+      store(p.Y(p.row, columns(part)), load(p.X(p.row, columns(part))) + 1);
+    }
+    for (const Index part : range(4)) {
+      store(p.Y(p.row, columns(part)), load(p.X(p.row, columns(part))) * 3);
+    }
+  });
+  expect_alike("each turn the same", [&](const Parts& p) {
+    for ([[maybe_unused]] const Index turn : range(3)) {
+      store(p.Y(p.row, all), load(p.X(p.row, all)) + 1);
+    }
+  });
+}
+
 // Blocks that read what others store have no order.
 TEST(LaunchesOnCpu, AnInputThatOtherBlocksStoreTo) {
   Kernel kernel("product");

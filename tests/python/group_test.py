@@ -3,6 +3,7 @@
 executes no kernel. Each test's ranks are this file with the name of a function."""
 
 import array
+import ctypes
 import os
 import pathlib
 import signal
@@ -16,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import tilewright  # noqa: E402
+from tilewright.group import _StoreFunctions  # noqa: E402
 from tilewright.tensor import arguments_of  # noqa: E402
 
 
@@ -171,6 +173,18 @@ def start(function, size, folder, **environment):
     return [subprocess.Popen(command + [str(rank), str(size), folder], text=True,
                              env={**os.environ, **environment}, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT) for rank in range(size)]
+
+
+class Stores(unittest.TestCase):
+    def test_a_value_says_its_size_whatever_room_it_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            store = FileStore(folder)
+            store.set("key", bytes(range(100)))
+            functions = _StoreFunctions(store).functions
+            value, size = ctypes.create_string_buffer(40), ctypes.c_int64()
+            self.assertEqual(functions.get(None, b"key", value, 40, ctypes.byref(size)), 0)
+            self.assertEqual(size.value, 100)
+            self.assertEqual(value.raw, bytes(range(40)))
 
 
 class Groups(unittest.TestCase):

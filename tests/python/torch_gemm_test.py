@@ -68,6 +68,15 @@ class Gemm(unittest.TestCase):
                                            torch.autograd.grad(wanted, exact, d_out.double())):
                         require_close(self, "gradient", mine, right, dtype)
         self.assertTrue(torch.equal(gemm(x[0], w.t(), bias=bias), linear(x[0], w, bias)))
+        # What a gradient needs is kept whichever tensor wants it.
+        x, w, bias = normal(5, 16), normal(9, 16, seed=1), normal(9, seed=2)
+        for alone in range(3):
+            given = [t.clone().requires_grad_(i == alone) for i, t in enumerate((x, w, bias))]
+            exact = [t.detach().double().requires_grad_(t.requires_grad) for t in given]
+            linear(*given, activation="silu").sum().backward()
+            functional.silu(functional.linear(*exact)).sum().backward()
+            require_close(self, f"of {alone} alone", given[alone].grad, exact[alone].grad,
+                          torch.float32)
 
     def test_fp8(self):
         a, b = (normal(*shape).to(torch.float8_e4m3fn) for shape in ((40, 64), (24, 64)))

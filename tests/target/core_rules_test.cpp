@@ -54,8 +54,15 @@ TEST(CoreRules, MovesAtTheirEdges) {
           EXPECT_EQ(is_allowed(16, 16, from, to, false, false), is_known);
         }
       }
-      // Its extents count as it lies where it goes to: in memory, a part of a tensor has none.
       const CoreMove* found = nullptr;
+      for (const std::int64_t more : {0, 1}) {
+        CoreOperand from = operand(core, each.from, 16, 16, bf16);
+        from.matrices = each.matrices + more;
+        const CoreProblem problem = find_move(core, operand(core, each.to, 16, 16, bf16), from,
+                                              sequencer, each.unit, found);
+        EXPECT_EQ(problem.none(), more == 0);
+      }
+      // Its extents count as it lies where it goes to: in memory, a part of a tensor has none.
       if (each.to.empty() || each.rows == each.columns) continue;
       const std::int64_t long_one = std::max(each.rows, each.columns);
       const bool is_wide = each.columns == long_one;

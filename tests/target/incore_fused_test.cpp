@@ -187,12 +187,18 @@ TEST(IncoreFused, LoadsShareEvents) {
   const Tensor Z = kernel.out("Z", f32, {rows, kColumns});
   kernel.grid(1);
   for (Block own : blocks(rows, 16)) {
-    Tile sum = load(X[0](own, all));
-    for (int i = 1; i < kFirst; ++i) sum = exp(sum * 0.25) - load(X[i](own, all));
+    // What is loaded last is taken first.
+    std::vector<Tile> loaded;
+    for (int i = 0; i < kFirst; ++i) loaded.push_back(load(X[i](own, all)));
+    Tile sum = loaded.back();
+    for (int i = kFirst - 2; i >= 0; --i) sum = exp(sum * 0.25) - loaded[i];
     store(Y(own, all), sum);
-    // Which row it is nobody knows before.
-    sum = sum * load(X[kFirst](load_index(table(0)), all)).reshape({1, kColumns});
-    for (int i = kFirst + 1; i < kMany; ++i) sum = sum + load(X[i](own, all));
+    for (int i = kFirst + 1; i < kMany; ++i) {
+      sum = sum + load(X[i](own, all));
+      // Which row it is nobody knows before.
+      if (i > kFirst + 1) continue;
+      sum = sum * load(X[kFirst](load_index(table(0)), all)).reshape({1, kColumns});
+    }
     store(Z(own, all), sum);
   }
   run_on_cores(kernel, [](const auto& run) {
@@ -212,11 +218,11 @@ TEST(IncoreFused, LoadsShareEvents) {
     run(tensors);
     for (std::int64_t r = 0; r < kRows; ++r) {
       for (std::int64_t c = 0; c < kColumns; ++c) {
-        double wanted = x[0].at({r, c});
-        for (int i = 1; i < kFirst; ++i) wanted = std::exp(wanted * 0.25) - x[i].at({r, c});
+        double wanted = x[kFirst - 1].at({r, c});
+        for (int i = kFirst - 2; i >= 0; --i) wanted = std::exp(wanted * 0.25) - x[i].at({r, c});
         ASSERT_NEAR(y.at({r, c}), wanted, 1e-4 * (1 + std::abs(wanted))) << r << " " << c;
-        wanted *= x[kFirst].at({3, c});
-        for (int i = kFirst + 1; i < kMany; ++i) wanted += x[i].at({r, c});
+        wanted = (wanted + x[kFirst + 1].at({r, c})) * x[kFirst].at({3, c});
+        for (int i = kFirst + 2; i < kMany; ++i) wanted += x[i].at({r, c});
         ASSERT_NEAR(z.at({r, c}), wanted, 1e-4 * (1 + std::abs(wanted))) << r << " " << c;
       }
     }
@@ -351,6 +357,103 @@ TEST(IncoreFused, ASumOfNoMatricesIsZero) {
       }
     }
   });
+}
+
+// Weights that are computed of nothing that is loaded: no event tells one turn from the next.
+TEST(IncoreFused, ComputedOperandsAreNotOverwritten) {
+  Kernel kernel("computed");
+  const Dim k = kernel.dim("k");
+  const Tensor B = kernel.in("B", bf16, {k, 48}), C = kernel.out("C", f32, {32, 48});
+  kernel.grid(1);
+  Var sum{zeros({32, 48})};
+  for (Block depth : blocks(k, 32)) {
+    const Tile far = (iota({32, 1}, 0) - depth.as_row()).cast(f32) * 0.125;
+    sum = sum + dot(exp(-(far * far)).cast(bf16), load(B(depth, all)));
+  }
+  store(C(all, all), sum);
+  run_on_cores(kernel, [](const auto& run) {
+    constexpr std::int64_t kDepth = 150;
+    HostTensor b = HostTensor::random_normal(bf16, {kDepth, 48}, 1);
+    HostTensor c = HostTensor::poisoned(f32, {32, 48});
+    run({given("B", b), given("C", c)});
+    for (std::int64_t r = 0; r < 32; ++r) {
+      double wanted = 0;
+      for (std::int64_t d = 0; d < kDepth; ++d) {
+        wanted += std::exp(-std::pow(0.125 * static_cast<double>(r - d), 2)) * b.at({d, 7});
+      }
+      ASSERT_NEAR(c.at({r, 7}), wanted, 0.06) << r;  // weights are rounded to bf16
+    }
+  });
+}
+
+// Values of a loop that take each other's places, one after the other.
+TEST(IncoreFused, CarriedValuesFollowEachOther) {
+  Kernel kernel("powers");
+  const Tensor X = kernel.in("X", f32, {16, 24}), Y = kernel.out("Y", f32, {16, 24});
+  const Tensor counts = kernel.in("counts", i32, {1});
+  kernel.grid(1);
+  Var before{zeros({16, 24})}, last{load(X(all, all))};
+  for (Index turn : range(load_index(counts(0)))) {
+    before = last;
+    last = Tile(last) * 2;
+    static_cast<void>(turn);
+  }
+  store(Y(all, all), before);
+  run_on_cores(kernel, [](const auto& run) {
+    for (const auto& [n, factor] : {std::pair{0, 0}, {1, 1}, {4, 8}}) {
+      HostTensor x = HostTensor::random_normal(f32, {16, 24}, 1);
+      HostTensor counts = HostTensor::from_values(i32, {1}, {static_cast<double>(n)});
+      HostTensor y = HostTensor::poisoned(f32, {16, 24});
+      run({given("X", x), given("Y", y), given("counts", counts)});
+      for (std::int64_t i = 0; i < x.elements(); ++i) {
+        ASSERT_NEAR(y.flat(i), factor * x.flat(i), 1e-4) << n;
+      }
+    }
+  });
+}
+
+// Behind the k that exists a unit sums the rest of its piece: zeros, or something that shows.
+TEST(IncoreFused, ThePieceBehindKIsSummed) {
+  for (const bool fills : {true, false}) {
+    Kernel kernel("piece");
+    kernel.target("incore");
+    const Tensor A = kernel.in("A", bf16, {16, 20}), B = kernel.in("B", bf16, {20, 16});
+    const Tensor C = kernel.out("C", f32, {16, 16});
+    kernel.ctas(1);
+    CoreMemory a(kernel, "Mat", "a", bf16, 16, 32), b(kernel, "Mat", "b", bf16, 32, 16);
+    CoreMemory left(kernel, "Left", "left", bf16, 16, 32),
+        right(kernel, "Right", "right", bf16, 32, 16);
+    CoreMemory sums(kernel, "Acc", "sums", f32, 16, 16);
+    CoreEvent loaded(kernel, "MTE2", "MTE1"), fed(kernel, "MTE1", "M"), summed(kernel, "M", "FIX");
+    kernel.roles({sequencer("cube", [&] {
+      if (fills) {
+        fill(b, 0);
+        unit_barrier("MTE2");
+      }
+      move(a, A(all, Block(0, 32, 20)));
+      move(b[0].part(0, 0, 20, 16), B(all, all));
+      loaded.set();
+      loaded.wait();
+      move(left, a);
+      move(right, b);
+      fed.set();
+      fed.wait();
+      matmul(sums, left, right, false, 20);
+      summed.set();
+      summed.wait();
+      move(C(all, all), sums);
+    })});
+    HostTensor x = HostTensor::random_normal(bf16, {16, 20}, 1);
+    HostTensor y = HostTensor::random_normal(bf16, {20, 16}, 2);
+    HostTensor c = HostTensor::poisoned(f32, {16, 16});
+    Arguments arguments;
+    arguments.tensors = {given("A", x), given("B", y), given("C", c)};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), fills);
+    if (!fills) {
+      EXPECT_EQ(report.faults.front().kind, "uninitialised");
+    }
+  }
 }
 
 }  // namespace

@@ -316,8 +316,10 @@ Fault deadlock(const World& world) {
   for (const Warp* warp : warps) {
     if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
   }
-  for (const Warp* warp : cycle) {
-    if (fault.missing.empty()) fault.missing = missing_arrivals(*warp);
+  for (const auto* list : {&cycle, &warps}) {
+    for (const Warp* warp : *list) {
+      if (fault.missing.empty()) fault.missing = missing_arrivals(*warp);
+    }
   }
   for (const auto* list : {&cycle, &warps}) {
     for (const Warp* warp : *list) {
