@@ -277,7 +277,7 @@ TEST(CpuKernelsProduct, IsRightWhereItIsNeeded) {
           mask[static_cast<std::size_t>(i * 160 + j)] = is_needed(i, j) ? 1 : 0;
         }
       }
-      for (const Kernels* const set : sets_here()) {
+      for (const Kernels* const set : sets_with_pairs()) {
         const Rounding rounding = element == Element::bf16 ? Rounding::pairs : Rounding::fused;
         const TestTile<float> all = run_product(*set, c, element, rounding, a, b, nullptr);
         const TestTile<float> some =

@@ -129,11 +129,14 @@ void product_in_tiles(const Product& p) {
     for (std::int64_t row = 0; row < p.m; row += 2 * kTileRows) {
       const std::int64_t rows = smaller_of(p.m - row, 2 * kTileRows);
       const PairRows all = {a.data + row * a.stride + part.first_term * 2, a.stride};
-      const Span needed = p.skips_zeros ? tiles_not_zero(rows, pairs, all) : Span{0, pairs};
-      for (std::int64_t column = 0; column < part.columns; column += 2 * kLanes) {
-        multiply_part(tiles, needed.end - needed.begin, rows, part.columns - column > kLanes,
-                      {all.data + needed.begin * 4, a.stride},
-                      packed_column(scratch.panels, pairs, column) + needed.begin * kPanel,
+      const Span terms = p.skips_zeros ? tiles_not_zero(rows, pairs, all) : Span{0, pairs};
+      const Span columns = needed_columns(p, part, row, rows);
+      constexpr std::int64_t kTwo = 2 * kLanes;
+      for (std::int64_t column = columns.begin / kTwo * kTwo; column < columns.end;
+           column += kTwo) {
+        multiply_part(tiles, terms.end - terms.begin, rows, columns.end - column > kLanes,
+                      {all.data + terms.begin * 4, a.stride},
+                      packed_column(scratch.panels, pairs, column) + terms.begin * kPanel,
                       {c.data + row * c.stride + part.first_column + column, c.stride},
                       !p.accumulates && part.first_term == 0);
       }
