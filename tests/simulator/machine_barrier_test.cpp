@@ -37,8 +37,8 @@ std::string barrier_role(const char* name, int first_warp, int warps, int argume
       name, first_warp, warps, argument, body);
 }
 
-MachineReport run_litmus(const std::string& text, std::uint64_t seed = 0,
-                         MachineTensor* given = nullptr) {
+MachineReport run_barriers(const std::string& text, std::uint64_t seed = 0,
+                           MachineTensor* given = nullptr) {
   MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
   return run_seed(text, {given ? given : &x}, seed);
@@ -49,23 +49,23 @@ std::string kind_of(const MachineReport& report) {
 }
 
 TEST(MachineLitmus, FreshBarrierPassesParityOneOnly) {
-  EXPECT_EQ(kind_of(run_litmus(barrier_litmus("  mbarrier_wait %20, %0, %1\n"))), "ok");
-  const MachineReport report = run_litmus(barrier_litmus("  mbarrier_wait %20, %0, %0\n"));
+  EXPECT_EQ(kind_of(run_barriers(barrier_litmus("  mbarrier_wait %20, %0, %1\n"))), "ok");
+  const MachineReport report = run_barriers(barrier_litmus("  mbarrier_wait %20, %0, %0\n"));
   EXPECT_EQ(kind_of(report), "deadlock");
   EXPECT_THAT(report.faults[0].missing, HasSubstr("parity 1 on bar[0]"));
 }
 
 TEST(MachineLitmus, OneFlipPassesParityZeroOnly) {
   const std::string arrive = "  mbarrier_arrive %20, %1\n";
-  EXPECT_EQ(kind_of(run_litmus(barrier_litmus(arrive + "  mbarrier_wait %20, %1, %0\n"))), "ok");
+  EXPECT_EQ(kind_of(run_barriers(barrier_litmus(arrive + "  mbarrier_wait %20, %1, %0\n"))), "ok");
   const std::string wait_one = "  cta_sync\n  mbarrier_wait %20, %1, %1\n";
-  EXPECT_EQ(kind_of(run_litmus(barrier_litmus(arrive + wait_one))), "deadlock");
+  EXPECT_EQ(kind_of(run_barriers(barrier_litmus(arrive + wait_one))), "deadlock");
   // After two it looks fresh.
-  EXPECT_EQ(kind_of(run_litmus(barrier_litmus(arrive + arrive + wait_one))), "ok");
+  EXPECT_EQ(kind_of(run_barriers(barrier_litmus(arrive + arrive + wait_one))), "ok");
 }
 
 TEST(MachineLitmus, ExpectedBytesHoldThePhase) {
-  const MachineReport report = run_litmus(
+  const MachineReport report = run_barriers(
       barrier_litmus("  mbarrier_expect_tx %20, %0 {bytes = 16}\n  mbarrier_wait %20, %0, %0\n"));
   EXPECT_EQ(kind_of(report), "deadlock");
   EXPECT_THAT(report.faults[0].message, HasSubstr("0 of 1 arrivals and 16 bytes pending"));
@@ -73,14 +73,14 @@ TEST(MachineLitmus, ExpectedBytesHoldThePhase) {
 
 TEST(MachineLitmus, MoreArrivalsThanPendingAreFound) {
   const std::string expect = "  mbarrier_expect_tx %20, %0 {bytes = 16}\n";
-  const MachineReport report = run_litmus(barrier_litmus(expect + "  mbarrier_arrive %20, %0\n"));
+  const MachineReport report = run_barriers(barrier_litmus(expect + "  mbarrier_arrive %20, %0\n"));
   EXPECT_EQ(kind_of(report), "mbarrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("bar[0] has got all 1 arrivals of phase 0"));
 }
 
 TEST(MachineLitmus, TransactionCountBeyondItsRangeIsFound) {
   const std::string expect = "  mbarrier_expect_tx %20, %0 {bytes = 600000}\n";
-  const MachineReport report = run_litmus(barrier_litmus(expect + expect, 3));
+  const MachineReport report = run_barriers(barrier_litmus(expect + expect, 3));
   EXPECT_EQ(kind_of(report), "mbarrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("more than 1048575 bytes"));
 }
@@ -109,9 +109,9 @@ TEST(MachineLitmus, WhatACopyOverwritesIsLostWhileItIsInFlight) {
   const std::string none = second_copy(copy + "    mbarrier_arrive %20, %1\n");
   bool found = false;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    ASSERT_EQ(kind_of(run_litmus(all, seed)), "ok");
+    ASSERT_EQ(kind_of(run_barriers(all, seed)), "ok");
     // Else the copy is early, and its bytes are more than the phase expects.
-    const MachineReport report = run_litmus(none, seed);
+    const MachineReport report = run_barriers(none, seed);
     if (kind_of(report) != "race") continue;
     EXPECT_THAT(first_message(report), HasSubstr("an expect_tx of all bytes"));
     found = true;
@@ -137,20 +137,20 @@ TEST(MachineLitmus, AWaitIsForTheOlderGroupsOfStores) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     MachineTensor x("X", DType::i32, {64});
     std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-    const MachineReport report = run_litmus(text, seed, &x);
+    const MachineReport report = run_barriers(text, seed, &x);
     ASSERT_TRUE(report.ok()) << first_message(report);
     EXPECT_EQ(x.integer(32), 0) << "seed " << seed;
   }
 }
 
 TEST(MachineLitmus, SecondInitialisationIsFound) {
-  EXPECT_EQ(kind_of(run_litmus(barrier_litmus("  mbarrier_init %21 {arrivals = 1}\n"))),
+  EXPECT_EQ(kind_of(run_barriers(barrier_litmus("  mbarrier_init %21 {arrivals = 1}\n"))),
             "mbarrier");
 }
 
 TEST(MachineLitmus, BarrierIndexOutOfBoundsIsFound) {
   const MachineReport report =
-      run_litmus(barrier_litmus("  %40: i32 = add %1, %1\n  mbarrier_arrive %20, %40\n"));
+      run_barriers(barrier_litmus("  %40: i32 = add %1, %1\n  mbarrier_arrive %20, %40\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("bar[2] of 2 barriers"));
 }
@@ -165,7 +165,7 @@ TEST(MachineLitmus, PhasesThatRunAheadOfAWaitingWarpAreFound) {
                                                        "    mbarrier_arrive %21, %0\n"
                                                        "    mbarrier_wait %20, %0, %0\n"));
   std::set<std::string> kinds;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) kinds.insert(kind_of(run_litmus(text, seed)));
+  for (std::uint64_t seed = 0; seed < 40; ++seed) kinds.insert(kind_of(run_barriers(text, seed)));
   EXPECT_THAT(kinds, ::testing::Contains("mbarrier"));
 }
 
@@ -183,7 +183,7 @@ TEST(MachineLitmus, NamedBarrierLetsArriversGoOn) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     MachineTensor x("X", DType::i32, {64});
     std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-    ASSERT_EQ(kind_of(run_litmus(text, seed, &x)), "ok");
+    ASSERT_EQ(kind_of(run_barriers(text, seed, &x)), "ok");
     EXPECT_EQ(x.integer(3), 7);
   }
 }
@@ -192,7 +192,7 @@ TEST(MachineLitmus, NamedBarrierCountsThatDisagreeAreFound) {
   const std::string text =
       barrier_litmus(barrier_role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
                      barrier_role("b", 1, 1, 51, "    named_sync %1 {first = 0, threads = 96}\n"));
-  const MachineReport report = run_litmus(text);
+  const MachineReport report = run_barriers(text);
   EXPECT_EQ(kind_of(report), "named_barrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("named barrier 1: "));
   EXPECT_GT(report.faults[0].second.line, 0);
@@ -205,7 +205,7 @@ TEST(MachineLitmus, NamedBarrierOutOfItsRangeIsFound) {
                                   "    named_sync %50 {first = 1, threads = 32, count = 2}\n"
                                   "    %60: i32 = add %50, %2\n"
                                   "    named_sync %60 {first = 1, threads = 32, count = 2}\n"));
-  const MachineReport report = run_litmus(text);
+  const MachineReport report = run_barriers(text);
   ASSERT_EQ(kind_of(report), "named_barrier");
   EXPECT_THAT(report.faults[0].message, HasSubstr("named barrier 3: index 2 of 2 barriers"));
   EXPECT_EQ(report.faults[0].missing, "an index from 0 to 1");
@@ -215,7 +215,7 @@ TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
   const std::string text =
       barrier_litmus(barrier_role("a", 0, 1, 50, "    named_sync %0 {first = 1, threads = 64}\n") +
                      barrier_role("b", 1, 1, 51, "    named_sync %0 {first = 2, threads = 64}\n"));
-  const MachineReport report = run_litmus(text);
+  const MachineReport report = run_barriers(text);
   ASSERT_EQ(kind_of(report), "deadlock");
   EXPECT_THAT(report.faults[0].message,
               HasSubstr("a warp 0  kernel.tw:25  waits for named barrier 1: 32 of 64 threads"));
@@ -223,7 +223,7 @@ TEST(MachineLitmus, NamedBarrierThatNobodyJoinsDeadlocks) {
 }
 
 TEST(MachineLitmus, ReadOfUnwrittenSharedMemoryIsFound) {
-  const MachineReport report = run_litmus(barrier_litmus("  %60: i32 = shared_load %22, %5\n"));
+  const MachineReport report = run_barriers(barrier_litmus("  %60: i32 = shared_load %22, %5\n"));
   EXPECT_EQ(kind_of(report), "uninitialised");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x14..0x17"));
   EXPECT_THAT(report.faults[0].missing, HasSubstr("a barrier between the two"));
@@ -231,7 +231,7 @@ TEST(MachineLitmus, ReadOfUnwrittenSharedMemoryIsFound) {
 
 TEST(MachineLitmus, SharedElementOutOfBoundsIsFound) {
   const MachineReport report =
-      run_litmus(barrier_litmus("  %60: i32 = mul %8, %2\n  shared_store %22, %60, %1\n"));
+      run_barriers(barrier_litmus("  %60: i32 = mul %8, %2\n  shared_store %22, %60, %1\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("shared box +0x40..0x43"));
 }
@@ -245,10 +245,10 @@ TEST(MachineLitmus, IndicesAreLoadedFromTheTensorAndNowhereElse) {
   const std::string text = barrier_litmus(
       "  %60: i32 = load_index %90, %5\n  %61: i32 = load_index %90, %60\n  cta_sync\n" +
       barrier_role("a", 0, 1, 50, "    %62: i32 = atomic_add %90, %61, %60\n"));
-  ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
+  ASSERT_EQ(kind_of(run_barriers(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(5), 58 + 58);
   const MachineReport report =
-      run_litmus(barrier_litmus("  %60: i32 = mul %8, %8\n  %61: i32 = load_index %90, %60\n"));
+      run_barriers(barrier_litmus("  %60: i32 = mul %8, %8\n  %61: i32 = load_index %90, %60\n"));
   EXPECT_EQ(kind_of(report), "out_of_bounds");
   EXPECT_THAT(report.faults[0].message, HasSubstr("index 64 on axis 0 of X, which has 64"));
 }
@@ -260,7 +260,7 @@ TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
       "  mbarrier_arrive %21, %0, %61\n  mbarrier_wait %21, %0, %0\n";
   const std::string text = barrier_litmus(body + "  cluster_sync\n", 1, 128, 2);
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    EXPECT_EQ(kind_of(run_litmus(text, seed)), "ok");
+    EXPECT_EQ(kind_of(run_barriers(text, seed)), "ok");
   }
   // Without the last synchronisation a CTA may be gone when its peer arrives.
   const std::string gone = barrier_litmus(
@@ -268,7 +268,7 @@ TEST(MachineLitmus, RemoteArrivalCompletesThePeersBarrier) {
       "  mbarrier_arrive %21, %0, %61\n",
       1, 128, 2);
   std::set<std::string> kinds;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) kinds.insert(kind_of(run_litmus(gone, seed)));
+  for (std::uint64_t seed = 0; seed < 20; ++seed) kinds.insert(kind_of(run_barriers(gone, seed)));
   EXPECT_THAT(kinds, ::testing::Contains("exit"));
 }
 
@@ -278,7 +278,7 @@ TEST(MachineLitmus, OperationsOfALaneRunOnceOutsideRolesAndOncePerWarpInside) {
       add + barrier_role("all", 0, 4, 50, "    %61: i32 = atomic_add %90, %1, %1\n"));
   MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-  ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
+  ASSERT_EQ(kind_of(run_barriers(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(0), 1);
   EXPECT_EQ(x.integer(1), 4);
 }
@@ -290,7 +290,7 @@ TEST(MachineLitmus, ElectedBlockOutsideRolesRunsInOneWarp) {
       "      yield\n    }\n    yield\n  }\n");
   MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-  ASSERT_EQ(kind_of(run_litmus(text, 0, &x)), "ok");
+  ASSERT_EQ(kind_of(run_barriers(text, 0, &x)), "ok");
   EXPECT_EQ(x.integer(2), 3);
 }
 
@@ -315,7 +315,7 @@ TEST(MachineLitmus, ControlFlowCarriesValues) {
 )"));
   MachineTensor x("X", DType::i32, {64});
   std::fill(x.bytes.begin(), x.bytes.end(), std::byte{0});
-  const MachineReport report = run_litmus(text, 0, &x);
+  const MachineReport report = run_barriers(text, 0, &x);
   ASSERT_TRUE(report.ok()) << first_message(report);
   EXPECT_EQ(x.integer(0), 10);
   EXPECT_EQ(x.integer(1), 8);
@@ -327,7 +327,7 @@ TEST(MachineLitmus, RegisterPoolGrantsWhatOthersGaveUp) {
     return fmt::format("    set_max_registers {{count = {}, increase = {}}}\n", count, increase);
   };
   const auto run_roles = [](const std::string& roles, std::uint64_t seed) {
-    return kind_of(run_litmus(barrier_litmus(roles, 1, 384), seed));
+    return kind_of(run_barriers(barrier_litmus(roles, 1, 384), seed));
   };
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     EXPECT_EQ(run_roles(barrier_role("less", 0, 4, 50, set(160, 0)) +
