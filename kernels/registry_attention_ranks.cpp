@@ -212,6 +212,7 @@ LibraryKernel sequence_parallel_attention_entry() {
          o.attention = with_sm90_blocks(o.attention, {});
          return sequence_parallel_attention_heads_sm90(o, {});
        }});
+  kernel.rules = schedule_rules(kernel.name);
   kernel.build_program = [](const OptionValues& options) {
     SequenceParallelAttention o = operation_of(options);
     o.attention = with_tile_blocks(o.attention);
