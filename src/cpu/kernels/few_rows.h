@@ -14,6 +14,7 @@ constexpr std::int64_t kFewRows = 4;
 // the machine foresees nothing. Only some fit the first-level cache, where rows that a multiple of
 // 4 KB sets apart are one set; the second-level cache holds as many as memory takes to answer.
 constexpr std::int64_t kRowsAhead = 4, kRowsFarAhead = 16;
+constexpr std::int64_t kColumnsAhead = 32;  // which lie so, too
 constexpr int kIntoSecondLevel = 2;
 
 // Before row i of k is used. `at(i)` is where its words begin.
@@ -54,35 +55,28 @@ class ColumnsAhead {
   std::int64_t column_ = 0, term_ = 0;
 };
 
-// c {rows, vectors} += a b, of columns that have been copied, while others are fetched.
-template <int rows, int vectors, typename Add>
+// c {rows, kLanes} += a b, of columns that have been copied, while others are fetched.
+template <int rows, typename Add>
 TW_INLINE void add_columns(std::int64_t k, FloatRows a, const Columns& b, ColumnsAhead& ahead,
                            FloatRows c, bool from_zero, Add add) {
-  constexpr std::int64_t kFour = 4;
-  Sums<rows, vectors> sums;
+  Sums<rows, 1> sums;
   sums.start(c, from_zero);
-  const auto add_term = [&](std::int64_t i, auto v, Floats term) {
+  const auto add_term = [&](std::int64_t i, Floats term) {
     unrolled<rows>([&](auto r) {
-      Floats& sum = sums.at[r.value][v.value];
-      sum = add(a.data + r.value * a.stride + i, term, sum);
+      sums.at[r.value][0] = add(a.data + r.value * a.stride + i, term, sums.at[r.value][0]);
     });
   };
   std::int64_t i = 0;
-  for (; i + kFour <= k; i += kFour) {
-    ahead.ask(kFour * vectors * kLanes / kBlock);
-    Floats terms[vectors][4];
-    unrolled<vectors>(
-        [&](auto v) { transpose_four(b.at(v.value * kLanes, i), b.stride, terms[v.value]); });
-    unrolled<4>([&](auto j) {
-      unrolled<vectors>([&](auto v) { add_term(i + j.value, v, terms[v.value][j.value]); });
-    });
+  for (; i + 4 <= k; i += 4) {
+    ahead.ask(kLanes * 4 / kBlock);  // as many lines as these have
+    Floats terms[4];
+    transpose_four(b.at(0, i), b.stride, terms);
+    unrolled<4>([&](auto j) { add_term(i + j.value, terms[j.value]); });
   }
   for (; i < k; ++i) {
-    unrolled<vectors>([&](auto v) {
-      Floats term;
-      for (int j = 0; j < kLanes; ++j) term[j] = *b.at(v.value * kLanes + j, i);
-      add_term(i, v, term);
-    });
+    Floats term;
+    for (int j = 0; j < kLanes; ++j) term[j] = *b.at(j, i);
+    add_term(i, term);
   }
   sums.end(c);
 }
@@ -93,33 +87,30 @@ TW_INLINE void copy_words(const float* from, float* to, std::int64_t count) {
   __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(count - i) * sizeof(float));
 }
 
-// Where the columns of b {k, n} have their words side by side. They are copied, some vectors of
-// them at once: tensors set them so far apart that the first-level cache would hold few. Each sum
-// waits for the one before, so several vectors take as long as one.
+// Where the columns of b {k, n} have their words side by side. They are copied, as many at once as
+// a vector has lanes: tensors set them so far apart that the first-level cache would hold few.
 template <typename Add>
 TW_INLINE void multiply_columns(const Product& p, std::int64_t k, FloatRows a, const float* b,
                                 std::int64_t stride, float* buffer, Add add) {
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   for (std::int64_t first = 0; first < k; first += kTerms) {
     const std::int64_t terms = smaller_of(k - first, kTerms);
-    const auto columns = [&](std::int64_t from, std::int64_t most) {
-      return Columns{b + from * stride + first, stride, smaller_of(p.n - from, most)};
+    const Columns copied = {buffer, buffer_stride(terms), kLanes};
+    const auto columns = [&](std::int64_t from) {
+      return Columns{b + from * stride + first, stride, smaller_of(p.n - from, kLanes)};
     };
-    in_parts<kSumVectors / 2>((p.n + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
-      constexpr std::int64_t kMost = decltype(vectors)::value * kLanes;
-      const std::int64_t column = vector * kLanes;
-      const Columns now = columns(column, kMost);
-      const Columns copied = {buffer, buffer_stride(terms), kMost};
+    for (std::int64_t column = 0; column < p.n; column += kLanes) {
+      const Columns now = columns(column);
       for (std::int64_t j = 0; j < now.count; ++j) {
         copy_words(now.at(j, 0), buffer + j * copied.stride, terms);
       }
-      ColumnsAhead ahead(columns(column + kMost, kMost), terms);
+      ColumnsAhead ahead(columns(column + kColumnsAhead), terms);
       in_parts<kFewRows>(p.m, [&](std::int64_t row, auto rows) {
-        add_columns<decltype(rows)::value, decltype(vectors)::value>(
+        add_columns<decltype(rows)::value>(
             terms, {a.data + row * a.stride + first, a.stride}, copied, ahead,
             {c.data + row * c.stride + column, c.stride}, !p.accumulates && first == 0, add);
       });
-    });
+    }
   }
 }
 
