@@ -23,47 +23,66 @@ TW_INLINE void prefetch_rows(std::int64_t i, std::int64_t k, At at) {
   if (i + kRowsFarAhead < k) __builtin_prefetch(at(i + kRowsFarAhead), 0, kIntoSecondLevel);
 }
 
-// As many columns as a vector has lanes, of `terms` words that lie side by side.
+// Columns whose words lie side by side.
 struct Columns {
   const float* data;
-  std::int64_t stride, count;  // there may be fewer
+  std::int64_t stride, count;
   TW_INLINE const float* at(std::int64_t column, std::int64_t term) const {
     return data + column * stride + term;
   }
 };
 
-// Asks for four lines of memory out of those of the columns, on its way through their terms: into
-// the second-level cache, since all of them may be one set of the first.
-TW_INLINE void prefetch_part(const Columns& next, std::int64_t term) {
-  for (std::int64_t line = term; line < term + 4; ++line) {
-    const std::int64_t column = line % kBlock;
-    if (column >= next.count) continue;
-    __builtin_prefetch(next.at(column, line / kBlock * kBlock), 0, kIntoSecondLevel);
+// Asks for the lines of memory of columns one after the other, some at a time: into the
+// second-level cache, since all of them may be one set of the first.
+class ColumnsAhead {
+ public:
+  TW_INLINE ColumnsAhead(const Columns& columns, std::int64_t terms)
+      : columns_(columns), terms_(terms) {}
+  TW_INLINE void ask(std::int64_t lines) {
+    for (; lines > 0 && column_ < columns_.count; --lines) {
+      __builtin_prefetch(columns_.at(column_, term_), 0, kIntoSecondLevel);
+      term_ += kBlock;
+      if (term_ < terms_) continue;
+      term_ = 0;
+      ++column_;
+    }
   }
-}
 
-// c {rows, kLanes} += a b, of columns that have been copied, while `next` is fetched.
-template <int rows, typename Add>
-TW_INLINE void add_columns(std::int64_t k, FloatRows a, const Columns& b, const Columns& next,
+ private:
+  const Columns columns_;
+  const std::int64_t terms_;
+  std::int64_t column_ = 0, term_ = 0;
+};
+
+// c {rows, vectors} += a b, of columns that have been copied, while others are fetched.
+template <int rows, int vectors, typename Add>
+TW_INLINE void add_columns(std::int64_t k, FloatRows a, const Columns& b, ColumnsAhead& ahead,
                            FloatRows c, bool from_zero, Add add) {
-  Sums<rows, 1> sums;
+  constexpr std::int64_t kFour = 4;
+  Sums<rows, vectors> sums;
   sums.start(c, from_zero);
-  const auto add_term = [&](std::int64_t i, Floats term) {
+  const auto add_term = [&](std::int64_t i, auto v, Floats term) {
     unrolled<rows>([&](auto r) {
-      sums.at[r.value][0] = add(a.data + r.value * a.stride + i, term, sums.at[r.value][0]);
+      Floats& sum = sums.at[r.value][v.value];
+      sum = add(a.data + r.value * a.stride + i, term, sum);
     });
   };
   std::int64_t i = 0;
-  for (; i + 4 <= k; i += 4) {
-    prefetch_part(next, i);
-    Floats terms[4];
-    transpose_four(b.at(0, i), b.stride, terms);
-    unrolled<4>([&](auto j) { add_term(i + j.value, terms[j.value]); });
+  for (; i + kFour <= k; i += kFour) {
+    ahead.ask(kFour * vectors * kLanes / kBlock);
+    Floats terms[vectors][4];
+    unrolled<vectors>(
+        [&](auto v) { transpose_four(b.at(v.value * kLanes, i), b.stride, terms[v.value]); });
+    unrolled<4>([&](auto j) {
+      unrolled<vectors>([&](auto v) { add_term(i + j.value, v, terms[v.value][j.value]); });
+    });
   }
   for (; i < k; ++i) {
-    Floats term;
-    for (int j = 0; j < kLanes; ++j) term[j] = *b.at(j, i);
-    add_term(i, term);
+    unrolled<vectors>([&](auto v) {
+      Floats term;
+      for (int j = 0; j < kLanes; ++j) term[j] = *b.at(v.value * kLanes + j, i);
+      add_term(i, v, term);
+    });
   }
   sums.end(c);
 }
@@ -74,30 +93,33 @@ TW_INLINE void copy_words(const float* from, float* to, std::int64_t count) {
   __builtin_memcpy(to + i, from + i, static_cast<std::size_t>(count - i) * sizeof(float));
 }
 
-// Where the columns of b {k, n} have their words side by side. They are copied, as many at once as
-// a vector has lanes: tensors set them so far apart that the first-level cache would hold few.
+// Where the columns of b {k, n} have their words side by side. They are copied, some vectors of
+// them at once: tensors set them so far apart that the first-level cache would hold few. Each sum
+// waits for the one before, so several vectors take as long as one.
 template <typename Add>
 TW_INLINE void multiply_columns(const Product& p, std::int64_t k, FloatRows a, const float* b,
                                 std::int64_t stride, float* buffer, Add add) {
   const FloatRows c = {static_cast<float*>(p.c.data), p.c.row_stride / 4};
   for (std::int64_t first = 0; first < k; first += kTerms) {
     const std::int64_t terms = smaller_of(k - first, kTerms);
-    const Columns copied = {buffer, buffer_stride(terms), kLanes};
-    const auto columns = [&](std::int64_t from) {
-      return Columns{b + from * stride + first, stride, smaller_of(p.n - from, kLanes)};
+    const auto columns = [&](std::int64_t from, std::int64_t most) {
+      return Columns{b + from * stride + first, stride, smaller_of(p.n - from, most)};
     };
-    for (std::int64_t column = 0; column < p.n; column += kLanes) {
-      const Columns now = columns(column);
+    in_parts<kSumVectors / 2>((p.n + kLanes - 1) / kLanes, [&](std::int64_t vector, auto vectors) {
+      constexpr std::int64_t kMost = decltype(vectors)::value * kLanes;
+      const std::int64_t column = vector * kLanes;
+      const Columns now = columns(column, kMost);
+      const Columns copied = {buffer, buffer_stride(terms), kMost};
       for (std::int64_t j = 0; j < now.count; ++j) {
         copy_words(now.at(j, 0), buffer + j * copied.stride, terms);
       }
-      const Columns next = columns(column + kLanes);
+      ColumnsAhead ahead(columns(column + kMost, kMost), terms);
       in_parts<kFewRows>(p.m, [&](std::int64_t row, auto rows) {
-        add_columns<decltype(rows)::value>(
-            terms, {a.data + row * a.stride + first, a.stride}, copied, next,
+        add_columns<decltype(rows)::value, decltype(vectors)::value>(
+            terms, {a.data + row * a.stride + first, a.stride}, copied, ahead,
             {c.data + row * c.stride + column, c.stride}, !p.accumulates && first == 0, add);
       });
-    }
+    });
   }
 }
 
