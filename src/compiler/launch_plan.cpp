@@ -42,6 +42,10 @@ class Planner {
     return std::move(plan_);
   }
 
+  void check_grid() const {
+    for (const Dim& extent : kernel_.grid) binding_.evaluate(extent);
+  }
+
   void check_maps() {
     if (is_empty_launch()) return;
     const int count = static_cast<int>(map_operations().size());
@@ -109,7 +113,10 @@ class Planner {
     return arguments_.tensors[number_[parameter]];
   }
 
-  bool is_empty_launch() { return outputs_are_empty(kernel_, arguments_) || !set_grid(); }
+  bool is_empty_launch() {
+    const bool has_ctas = set_grid();
+    return outputs_are_empty(kernel_, arguments_) || !has_ctas;
+  }
 
   // False when there is no CTA to launch.
   bool set_grid() {
@@ -440,17 +447,31 @@ LaunchPlan plan_launch(const ir::Kernel& machine,
   return Planner(machine, arguments, multiprocessors).run(parameters);
 }
 
-void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
-                       std::int64_t multiprocessors) {
-  Arguments complete = arguments;
+namespace {
+
+// With those that are not the caller's.
+Arguments complete(const ir::Kernel& kernel, const Arguments& arguments) {
+  Arguments all = arguments;
   std::size_t tensors = 0;
-  for (const ir::Parameter& parameter : machine.parameters) {
-    if (!parameter.is_tensor() || tensors++ < complete.tensors.size()) continue;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor() || tensors++ < all.tensors.size()) continue;
     if (!parameter.is_owned()) break;  // that they are too few is told
     const std::vector<std::int64_t> shape = parameter.constant_shape();
-    complete.tensors.push_back({parameter.name, parameter.dtype, shape, row_major_strides(shape)});
+    all.tensors.push_back({parameter.name, parameter.dtype, shape, row_major_strides(shape)});
   }
-  Planner(machine, complete, multiprocessors).check_maps();
+  return all;
+}
+
+}  // namespace
+
+void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
+                       std::int64_t multiprocessors) {
+  Planner(machine, complete(machine, arguments), multiprocessors).check_maps();
+}
+
+void check_grid(const ir::Kernel& kernel, const Arguments& arguments,
+                std::int64_t multiprocessors) {
+  Planner(kernel, complete(kernel, arguments), multiprocessors).check_grid();
 }
 
 }  // namespace tilewright::compiler

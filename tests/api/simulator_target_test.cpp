@@ -74,6 +74,25 @@ TEST(SimulatorTargetTest, KernelsOfTheTileLevel) {
   }
 }
 
+// Also where nothing is stored.
+TEST(SimulatorTargetTest, AGridThatDividesByZero) {
+  Kernel kernel("divided");
+  const Dim n = kernel.dim("n");
+  const Tensor x = kernel.in("X", f32, {n}), y = kernel.out("Y", f32, {n});
+  const auto [i] = kernel.grid(100 / n);
+  store(y(n.block(i, 32)), load(x(n.block(i, 32))));
+  HostTensor in = HostTensor::zeros(f32, {0});
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a", "sim:sm_100a", "sim:incore"}) {
+    HostTensor out = HostTensor::zeros(f32, {0});
+    const Executable executable = compile(kernel, target);
+    EXPECT_THAT(test::usage_error_of([&] {
+                  executable.run({ref(in), ref(out)});
+                }),
+                HasSubstr("(100 // n) divides by zero: n = 0"))
+        << target;
+  }
+}
+
 TEST(SimulatorTargetTest, WhatNoScheduleTakesIsAnErrorAtItsLine) {
   Kernel kernel("tiles");
   const Tensor a = kernel.in("A", bf16, {64, 24}), b = kernel.in("B", bf16, {24, 64});
