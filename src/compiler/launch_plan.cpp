@@ -42,10 +42,6 @@ class Planner {
     return std::move(plan_);
   }
 
-  void check_grid() const {
-    for (const Dim& extent : kernel_.grid) binding_.evaluate(extent);
-  }
-
   void check_maps() {
     if (is_empty_launch()) return;
     const int count = static_cast<int>(map_operations().size());
@@ -113,10 +109,7 @@ class Planner {
     return arguments_.tensors[number_[parameter]];
   }
 
-  bool is_empty_launch() {
-    const bool has_ctas = set_grid();
-    return outputs_are_empty(kernel_, arguments_) || !has_ctas;
-  }
+  bool is_empty_launch() { return outputs_are_empty(kernel_, arguments_) || !set_grid(); }
 
   // False when there is no CTA to launch.
   bool set_grid() {
@@ -469,9 +462,9 @@ void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
   Planner(machine, complete(machine, arguments), multiprocessors).check_maps();
 }
 
-void check_grid(const ir::Kernel& kernel, const Arguments& arguments,
-                std::int64_t multiprocessors) {
-  Planner(kernel, complete(kernel, arguments), multiprocessors).check_grid();
+void check_sizes(const ir::Kernel& kernel, const Arguments& arguments,
+                 std::int64_t multiprocessors) {
+  Planner(kernel, complete(kernel, arguments), multiprocessors);
 }
 
 }  // namespace tilewright::compiler

@@ -46,8 +46,9 @@ LaunchPlan plan_launch(const ir::Kernel& machine,
 void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
                        std::int64_t multiprocessors);
 
-// Refuses a grid that divides by zero, leaves 64 bits or is negative, of any form, whatever is
-// stored: a machine form may have a grid of its own, and its user wrote another one.
-void check_grid(const ir::Kernel& kernel, const Arguments& arguments, std::int64_t multiprocessors);
+// Refuses sizes, and a grid of these, that the kernel does not take, of any form: a machine form
+// may have another grid than its user wrote. The arguments may leave out what is not the caller's.
+void check_sizes(const ir::Kernel& kernel, const Arguments& arguments,
+                 std::int64_t multiprocessors);
 
 }  // namespace tilewright::compiler
