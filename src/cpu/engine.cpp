@@ -216,7 +216,7 @@ void Engine::run(const Load& operation) {
     inside = inside && region.first[axis] == 0 && region.last[axis] == region.extents[axis];
   }
   if (operation.summed != kNone) {
-    const bool fits = inside && are_rows(region, region.extents, operation.walk, operation.tile);
+    const bool fits = are_rows(region, region.extents, operation.walk, operation.tile);
     for (const TileId each : {operation.tile, operation.summed}) {
       view(fits ? &region : nullptr, each);
     }
@@ -227,7 +227,7 @@ void Engine::run(const Load& operation) {
     if (inside) return;
   }
   if (operation.in_place_by_rows) {
-    const bool fits = inside && are_rows(region, region.extents, operation.walk, operation.tile);
+    const bool fits = are_rows(region, region.extents, operation.walk, operation.tile);
     view(fits ? &region : nullptr, operation.tile);
     if (fits) return;
   }
