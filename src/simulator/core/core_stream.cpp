@@ -409,6 +409,16 @@ CoreLaunch::CoreLaunch(const ir::Kernel& kernel, const Arguments& arguments,
     place.stage_bytes = target::matrix_bytes(*place.space, place.matrix);
     places.push_back(place);
   }
+  bool reads = !scalar_of.empty();
+  ir::for_each(kernel.body, [&](const Operation& o) { reads = reads || o.op == Op::load_index; });
+  if (!reads) return;
+  const analysis::LoadedIntegers integers(kernel);
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op != Op::core_load && o.op != Op::core_store) return;
+    std::vector<analysis::AxisCheck> own = analysis::axis_checks(o, 2, integers);
+    std::erase_if(own, [](const analysis::AxisCheck& check) { return check.size == 0; });
+    if (!own.empty()) checks.emplace(&o, std::move(own));
+  });
 }
 
 std::vector<CoreItem> issued_by(const CoreLaunch& launch, const ir::Operation& role,
