@@ -111,18 +111,12 @@ bool Extents::clips_boxes(const Operation& access) const {
   return !((stores || earlier > 0) && may_begin_before(access));
 }
 
-// A start that is a multiple of the size, in a dimension that is one too, never meets the end. Nor
-// does one whose end is computed as the start and the size.
-bool Extents::whole(const Operation& load, std::size_t axis) {
+// A start that is a multiple of the size, in a dimension that is one too, never meets the end.
+bool Extents::whole(const Operation& load, std::size_t axis) const {
   const std::int64_t size = load.attributes.integers(Key::sizes)[axis];
   const std::size_t rank = load.attributes.integers(Key::sizes).size();
-  const ValueId end = load.operands[1 + rank + axis];
-  const auto limit = known(definitions_[end]);
-  if (!limit) {
-    if (!proof_) proof_.emplace(kernel_);
-    return proof_->proves(end, load.operands[1 + axis], -size);
-  }
-  if (limit->range().multiple % size != 0) return false;
+  const auto limit = known(definitions_[load.operands[1 + rank + axis]]);
+  if (!limit || limit->range().multiple % size != 0) return false;
   const Operation* start = definitions_[load.operands[1 + axis]];
   if (const auto constant = known(start)) {
     return limit->is_constant() && constant->is_constant() &&

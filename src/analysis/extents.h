@@ -1,11 +1,9 @@
 #pragma once
 
-#include <optional>
 #include <set>
 #include <tuple>
 #include <vector>
 
-#include "analysis/not_less.h"
 #include "ir/ir.h"
 
 namespace tilewright::analysis {
@@ -47,13 +45,12 @@ class Extents {
   void tile(const ir::Operation& operation);
   void reshape(const ir::Operation& operation);
   void merge(ir::ValueId to, ir::ValueId from);
-  bool whole(const ir::Operation& load, std::size_t axis);
+  bool whole(const ir::Operation& load, std::size_t axis) const;
 
   const ir::Kernel& kernel_;
   std::vector<const ir::Operation*> definitions_;
   std::vector<std::vector<Bounds>> bounds_;
   std::vector<bool> nonnegative_;  // empty where nobody asks
-  std::optional<NotLess> proof_;   // of what is asked for
 };
 
 }  // namespace tilewright::analysis

@@ -164,22 +164,5 @@ TEST(Extents, BoxesThatCopiesClip) {
   EXPECT_TRUE(extents.reaches_out_twice(access(traced, ir::Op::store, 8)));
 }
 
-// An end that is computed as the start and at least the size lets nothing be missing.
-TEST(Extents, BlocksWhoseEndIsTheirStartAndSize) {
-  Kernel kernel("whole");
-  const Dim n = kernel.dim("n");
-  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
-  const auto [i] = kernel.grid(ceil_div(n, 64));
-  Tile sum = zeros({64});
-  for (const int beyond : {0, 1, -1}) sum = sum + load(X(Block(64 * i, 64, 64 * i + 64 + beyond)));
-  store(Y(n.block(i, 64)), sum);
-  const ir::Kernel traced = kernel.finish();
-  const Extents extents(traced);
-  for (int number = 0; number < 3; ++number) {
-    const ir::Operation& each = access(traced, ir::Op::load, number);
-    EXPECT_EQ(extents.of(each.results[0], 0).empty(), number < 2) << number;
-  }
-}
-
 }  // namespace
 }  // namespace tilewright::analysis
