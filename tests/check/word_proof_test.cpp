@@ -168,20 +168,20 @@ TEST(WordProof, WarpsOfAClusterTakeNumbersInEachOrder) {
     const Tensor left = kernel.scratch("left", 16, 32);
     const Block own = Dim(64).block(0, 16), other = Dim(64).block(16, 16);
     kernel.ctas(multiprocessors());
-    kernel.roles({role("first", warps(1), registers(64),
+    kernel.roles({role("reads", warps(1), registers(64),
                        [&] {
-                         store(left(all, all), load(X(own, all)).cast(f32));
-                         warp_sync();
                          const Index fetched = atomic_add(next(0), 1, kBoth);
-                         when(fetched == 1, [&] { atomic_add(next(0), -2); });
+                         warp_sync();
+                         when(fetched == 1, [&] {
+                           atomic_add(next(0), -2);
+                           if (reads) store(C(other, all), load(left(all, all)).cast(bf16));
+                         });
                        }),
-                  role("second", warps(1), registers(64), [&] {
-                    const Index fetched = atomic_add(next(0), 1, kBoth);
+                  role("leaves", warps(1), registers(64), [&] {
+                    store(left(all, all), load(X(own, all)).cast(f32));
                     warp_sync();
-                    when(fetched == 1, [&] {
-                      atomic_add(next(0), -2);
-                      if (reads) store(C(other, all), load(left(all, all)).cast(bf16));
-                    });
+                    const Index fetched = atomic_add(next(0), 1, kBoth);
+                    when(fetched == 1, [&] { atomic_add(next(0), -2); });
                   })});
     ProofOptions options;
     options.schedules = options.launches = options.few = 1;
