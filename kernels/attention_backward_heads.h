@@ -21,8 +21,8 @@ BackwardPlan heads_backward_plan(const SequenceParallelAttention& o, const Atten
 Attention own_backward_heads(const SequenceParallelAttention& o);
 // Q, K, V and dO of all heads of own rows; the same of the others' rows of own heads, L and D of
 // all rows of these, sums of dQ; dQ, dK and dV, of all heads of own rows; words that are 0 before,
-// sums of dK and dV where heads share keys; for each own head of keys and each other rank a word
-// that has the number of the run when its rows have come.
+// sums of dK and dV where heads share keys; words that have the number of the run when rows of
+// another rank have come.
 Kernel gradients_of_heads_sm90(const SequenceParallelAttention& o, const std::string& name,
                                const Caller& caller);
 
@@ -39,8 +39,17 @@ class HeadsOfRanks : public BatchKeys {
         own_K_(kernel.in("own_K", a.dtype, of_own_keys(a.dim))),
         own_V_(kernel.in("own_V", a.dtype, of_own_keys(a.dim_v))),
         own_dO_(kernel.in("own_dO", a.dtype, of_own_queries(a.dim_v))),
-        arrived_(kernel.symmetric("arrived", i32, {o.ranks * a.kv_heads})) {
+        arrived_(
+            kernel.symmetric("arrived", i32, {words(a.heads / a.kv_heads, a.kv_heads, o.ranks)})) {
     sequences_first_ = false;
+  }
+
+  // Of the first head of keys so many heads of queries come before the kernel begins. The others of
+  // these come while it works on them.
+  static int heads_before(int group) { return (group + 3) / 4; }
+  // A word of each rank for each own head of keys, and for what of the first one comes late.
+  static Dim words(int group, int kv_heads, int ranks) {
+    return ranks * (kv_heads + (heads_before(group) < group ? 1 : 0));
   }
 
   static Tensor query_gradient(Kernel& kernel, const HeadsOfRanks& s, DType dtype, int dim) {
@@ -81,31 +90,45 @@ class HeadsOfRanks : public BatchKeys {
     return output(of_keys_, one, to, rows, kernel_.rank() * kv_heads + head, columns);
   }
 
-  // Until all others' rows of a head of keys have come, with the queries that see it. That they
-  // have also says that each rank has begun the run, and that its gradients may be written.
-  void await_head(const Index& kv_head) const {
-    each_other_rank(kernel_, ranks_, [&](const Index& from) {
-      wait_flag(arrived_(kv_head * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
-    });
-    fence_proxy_async_global();
-  }
+  // Until all others' rows of a head of keys have come, with the queries that see it, but for those
+  // of the first that come late. That they have also says that each rank has begun the run, and
+  // that its gradients may be written.
+  void await_head(const Index& kv_head) const { await_word(kv_head); }
   // What the warp that loads knows to be there. Others send heads in their order.
   class HeadsThatCame {
    public:
-    explicit HeadsThatCame(const HeadsOfRanks& keys) : keys_(keys), count_(0) {}
+    explicit HeadsThatCame(const HeadsOfRanks& keys)
+        : keys_(keys),
+          group_(keys.heads / keys.kv_heads),
+          count_(0),
+          queries_(heads_before(group_)) {}
     void await(const Index& kv_head) {
       when(kv_head >= count_, [&] {
         keys_.await_head(kv_head);
         count_ = kv_head + 1;
       });
     }
+    void await_queries(const Index& head) {
+      if (heads_before(group_) == group_) return;
+      when(head >= queries_, [&] {
+        keys_.await_word(keys_.kv_heads);
+        queries_ = keys_.heads;
+      });
+    }
 
    private:
     const HeadsOfRanks& keys_;
-    Cell<Index> count_;
+    int group_;
+    Cell<Index> count_, queries_;  // heads below these have come
   };
 
  private:
+  void await_word(const Index& number) const {
+    each_other_rank(kernel_, ranks_, [&](const Index& from) {
+      wait_flag(arrived_(number * ranks_ + from), Compare::ge, kernel_.epoch(), kLearn);
+    });
+    fence_proxy_async_global();
+  }
   std::vector<Dim> of_own_queries(int dim) const {
     return {batch, of_queries_.rows(), heads * ranks_, dim};
   }

@@ -303,6 +303,7 @@ struct OwnRows {
   struct HeadsThatCame {
     explicit HeadsThatCame(const OwnRows&) {}
     void await(const Index&) const {}
+    void await_queries(const Index&) const {}
   };
   template <typename Shapes>
   static Tensor query_gradient(Kernel& kernel, const Shapes& s, DType dtype, int dim) {

@@ -139,7 +139,7 @@ class Backward {
   Block columns(int dim) const { return Dim(dim).block(0, shared_columns(dim)); }
 
   void load_blocks() {
-    typename Keys::HeadsThatCame heads(sequences_);
+    came_.emplace(sequences_);
     const auto load = [&](const Index& number) {
       if (wave_) {
         return wave_->wave().for_parts(number, [&](const LastWave::Part& part) {
@@ -147,10 +147,11 @@ class Backward {
         });
       }
       const KeyPlace at = sequences_.place(number);
-      heads.await(at.kv_head);
+      came_->await(at.kv_head);
       load_block(at);
     };
     hand_out(next_, blocks_, load, [&] { kv_ring_.produce(no_keys(kEndOfKeys, 0)); });
+    came_.reset();
   }
 
   // With each block of keys its place, of which block -1 ends the work, and how many blocks of rows
@@ -207,6 +208,7 @@ class Backward {
   // last one converts, the tile is kLast more for it, and the head follows.
   void load_rows(const KeyPlace& at, const Sequence& sequence, const Index& row, const Index& head,
                  const Index& is_cut) {
+    came_->await_queries(head);
     const Block rows = sequence.queries.block(row, a_.block_q);
     const Block kept =
         sequences_.of_rows(a_.block_q).back().block(sequence.kept_number(row), a_.block_q);
@@ -543,6 +545,7 @@ class Backward {
   std::optional<Tensor> key_sums_, sums_before_, arrived_;
   Tensor next_;
   Dim blocks_;
+  std::optional<typename Keys::HeadsThatCame> came_;  // of the role that loads
   Ring kv_ring_, ring_;
   SharedTile ds_;
   ClusterBarrier ds_full_;

@@ -12,7 +12,7 @@ namespace tilewright::kernels {
 PageCopies::PageCopies(const PagedParameters& p, int keys, int most_ahead)
     : p_(p), keys_(keys), rows_(std::gcd(p.page, keys)), reads_ahead_(count() <= most_ahead) {
   plan_case("several pages a stage", count() > 1);
-  plan_case("neighbouring pages in one copy", most_together() > 1);
+  plan_case("whole pages, several a stage", rows_ == p.page && count() > 1 && reads_ahead_);
   plan_case("pages gathered by threads", are_gathered());
 }
 
@@ -25,9 +25,7 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
     for (Index j : range(blocks.first, blocks.last)) {
       ListedBlock pages{blocks.block(j), {}};
       for (int i = 0; i < count(); ++i) pages.listed.push_back(page_of(j, i));
-      each_tier(blocks.keys, pages, [&](const Tier& tier) {
-        bring({slots(blocks.keys, pages, tier), missing(pages.listed)});
-      });
+      bring_block(blocks.keys, pages, bring);
     }
     return;
   }
@@ -42,9 +40,7 @@ void PageCopies::each_block(const Blocks& blocks, const Bring& bring) const {
       pages.listed.push_back(ahead);
       ahead = page_of(min(j + 1, blocks.last - 1), i);
     }
-    each_tier(blocks.keys, pages, [&](const Tier& tier) {
-      bring({slots(blocks.keys, pages, tier), missing(pages.listed)});
-    });
+    bring_block(blocks.keys, pages, bring);
   }
 }
 
@@ -119,45 +115,17 @@ std::vector<Index> PageCopies::missing(const std::vector<Index>& listed) const {
   return missing;
 }
 
-int PageCopies::most_together() const { return rows_ == p_.page && reads_ahead_ ? count() : 1; }
-
 Condition PageCopies::is_whole(const Sequence& keys, const ListedBlock& pages) const {
   Condition whole = first_key(pages.block, 0) + keys_ <= keys.end();
   for (const Index& number : pages.listed) whole = whole && number >= 0;
   return whole;
 }
 
-// None is outside of the cache: such a one is found where it is loaded alone.
-Condition PageCopies::are_neighbours(const ListedBlock& pages, int together) const {
-  Condition neighbours = true;
-  for (int first = 0; first < count(); first += together) {
-    const Index& number = pages.listed[static_cast<std::size_t>(first)];
-    neighbours = neighbours && number + together <= p_.pages;
-    for (int i = 1; i < together; ++i) {
-      neighbours = neighbours && pages.listed[static_cast<std::size_t>(first + i)] == number + i;
-    }
-  }
-  return neighbours;
-}
-
-void PageCopies::each_tier(const Sequence& keys, const ListedBlock& pages, const Take& take) const {
+void PageCopies::bring_block(const Sequence& keys, const ListedBlock& pages,
+                             const Bring& bring) const {
+  const auto with = [&](bool whole) { bring({slots(keys, pages, whole), missing(pages.listed)}); };
   when(
-      is_whole(keys, pages), [&] { each_whole_tier(pages, take, most_together()); },
-      [&] {
-        take({1, false});
-      });
-}
-
-void PageCopies::each_whole_tier(const ListedBlock& pages, const Take& take, int together) const {
-  if (together == 1) return take({1, true});
-  int fewer = together / 2;
-  while (count() % fewer != 0) --fewer;
-  when(
-      are_neighbours(pages, together),
-      [&] {
-        take({together, true});
-      },
-      [&] { each_whole_tier(pages, take, fewer); });
+      is_whole(keys, pages), [&] { with(true); }, [&] { with(false); });
 }
 
 PageSlots PageCopies::slots_of_copy(const Sequence& keys, const Index& j, const Index& i,
@@ -167,19 +135,16 @@ PageSlots PageCopies::slots_of_copy(const Sequence& keys, const Index& j, const 
 }
 
 std::vector<PageSlots> PageCopies::slots(const Sequence& keys, const ListedBlock& pages,
-                                         const Tier& tier) const {
-  const auto one = [&](const Index& number, int i) -> PageSlots {
-    if (!tier.whole) return slots_of_copy(keys, pages.block, i, number);
-    const Index key = first_key(pages.block, i);
-    const Index slot = rows_ == p_.page ? Index(0) : key % p_.page;
-    return {number, Block(slot, rows_, p_.page)};
-  };
+                                         bool whole) const {
   std::vector<PageSlots> copies;
-  for (int i = 0; i < count(); i += tier.together) {
+  for (int i = 0; i < count(); ++i) {
     const Index& number = pages.listed[static_cast<std::size_t>(i)];
-    copies.push_back(tier.together > 1
-                         ? PageSlots{Block(number, tier.together, p_.pages), Block(0, rows_, rows_)}
-                         : one(number, i));
+    if (!whole) {
+      copies.push_back(slots_of_copy(keys, pages.block, i, number));
+      continue;
+    }
+    const Index slot = rows_ == p_.page ? Index(0) : first_key(pages.block, i) % p_.page;
+    copies.push_back({number, Block(slot, rows_, p_.page)});
   }
   return copies;
 }

@@ -8,15 +8,8 @@
 
 // How schedules of sm_90a bring pages: a block of keys is a stage of a ring, in copies of
 // neighbouring slots of one page each. Pages may follow each other in memory, in the order of the
-// table: then one copy brings several. How many is a tier of the stage, which the table decides.
+// table: then one copy brings several, which the compiler sees to (passes/join_copies.h).
 namespace tilewright::kernels {
-
-// How the pages of a block are copied: so many neighbouring ones at a time. Otherwise keys may end
-// in the block, or pages be missing, and each page's copy says how much there is.
-struct Tier {
-  int together = 1;
-  bool whole = true;
-};
 
 // A block of keys, and what the table has for the pages of its copies.
 struct ListedBlock {
@@ -36,7 +29,7 @@ class PageCopies {
   static constexpr int kRowUnit = 8;
   static constexpr int kMostAhead = 64;
   // Blocks of so many keys. Of more than `most_ahead` pages a block the warp that loads has no
-  // registers to read the table a block ahead, nor to compare them: each is copied alone.
+  // registers to read the table a block ahead: the numbers are read in front of the copies.
   PageCopies(const PagedParameters& p, int keys, int most_ahead = kMostAhead);
   int count() const { return keys_ / rows_; }
   int rows() const { return rows_; }
@@ -49,8 +42,8 @@ class PageCopies {
   void load(const std::vector<PageSlots>& copies, const Load& load) const;
 
   // Calls `bring` for blocks first to last - 1 of a sequence's keys that some of the rows see, in
-  // the given order, once for each tier. The table is read a block ahead, so that nobody waits for
-  // it.
+  // the given order, once where all of the block is there, and once where it may not be. The table
+  // is read a block ahead, so that nobody waits for it.
   struct Blocks {
     Index sequence;
     Sequence keys;
@@ -91,21 +84,16 @@ class PageCopies {
   Index listed(const Index& sequence, const Sequence& keys, const Index& first_copy, const Index& j,
                const Index& i) const;
   std::vector<Index> missing(const std::vector<Index>& listed) const;
-  // Calls `take` once for each tier, under the condition that the block may be copied so: as many
-  // pages together as it has, fewer, one.
-  using Take = std::function<void(const Tier& tier)>;
-  void each_tier(const Sequence& keys, const ListedBlock& pages, const Take& take) const;
-  void each_whole_tier(const ListedBlock& pages, const Take& take, int together) const;
+  // Calls `bring` under the condition that all of the block is there, and where it may not be: then
+  // keys may end in it, or pages be missing, and each page's copy says how much there is.
+  void bring_block(const Sequence& keys, const ListedBlock& pages, const Bring& bring) const;
   // Where the keys of each copy lie; behind the sequence's last page, nothing of that page.
-  std::vector<PageSlots> slots(const Sequence& keys, const ListedBlock& pages,
-                               const Tier& tier) const;
+  std::vector<PageSlots> slots(const Sequence& keys, const ListedBlock& pages, bool whole) const;
   // The i-th copy of block j, up to where keys end.
   PageSlots slots_of_copy(const Sequence& keys, const Index& j, const Index& i,
                           const Index& listed) const;
   Index first_key(const Index& j, const Index& i) const { return j * keys_ + i * rows_; }
-  int most_together() const;
   Condition is_whole(const Sequence& keys, const ListedBlock& pages) const;
-  Condition are_neighbours(const ListedBlock& pages, int together) const;
   const PagedParameters& p_;
   int keys_, rows_;  // of a block, of a copy of one page
   bool reads_ahead_;

@@ -97,7 +97,7 @@ PagedParameters::PagedParameters(Kernel& kernel, const PagedAttention& a)
 }
 
 Sequence PagedParameters::keys(const Index& b) const {
-  return Sequence(max_pages * page, Index(0), load_index(lengths(b)));
+  return Sequence(max_pages * page, Index(0), load_index(lengths(b), Counted{}));
 }
 
 Mask PagedParameters::mask(const Sequence& queries, const Sequence& keys) const {

@@ -94,7 +94,7 @@ Index last_not_past(const Tensor& numbers, const Dim& count, const Index& wanted
 
 // Where a run of a sequence's keys lies: slots of one page, or of neighbouring ones all of them.
 struct PageSlots {
-  Selector page;
+  Index page;
   Block slots;
 };
 

@@ -245,8 +245,8 @@ Kernel attention_paged_fixed_join(const PagedAttention& a, const PagedRows& tile
   }
   const auto parts_of = [&](const Index& sequence) {
     if (plan) return plan->items_of(sequence, {Kept::by_query, most}).parts;
-    const Index keys =
-        seen_keys(queries_of(cu_seqlens_q, sequence), load_index((*lengths)(sequence)), a.window);
+    const Index keys = seen_keys(queries_of(cu_seqlens_q, sequence),
+                                 load_index((*lengths)(sequence), Counted{}), a.window);
     return min(max(ceil_div(keys, a.fixed_split_size), 1), most);
   };
   const JoinedOutput output(kernel, a, s.total_queries);

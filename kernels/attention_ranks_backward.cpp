@@ -43,7 +43,7 @@ class GradientsByHeads {
         launches_(made == Made::at_once ? 1 : groups_),
         of_launch_(o.attention),
         shapes_of_launch_(s_),
-        arrived_(program.signals("arrived", groups_ * o.ranks)),
+        arrived_(program.signals("arrived", arrival_words(o))),
         done_(program.signals("done", launches_ * o.ranks)),
         tensors_(static_cast<std::size_t>(launches_)) {
     const Attention& a = o.attention;
@@ -91,6 +91,7 @@ class GradientsByHeads {
     for (int group = 0; group < groups_; ++group) {
       if (is_sm90 && group == 0) {
         send_at_once(caller);
+        if (made_ == Made::at_once) send_second_part();
       } else {
         send(group, made);
       }
@@ -179,6 +180,11 @@ class GradientsByHeads {
       }
       for (int d = 1; d < rank.count(); ++d) stream.wait(done_[rank.next(d)], program_.run());
     });
+  }
+
+  Dim arrival_words(const SequenceParallelAttention& o) const {
+    if (made_ != Made::at_once) return groups_ * o.ranks;
+    return HeadsOfRanks::words(o.attention.heads / o.attention.kv_heads, groups_, o.ranks);
   }
 
   enum class Way { in, made, out };  // made: from what comes in
@@ -299,20 +305,35 @@ class GradientsByHeads {
     return made;
   }
 
-  // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of a group of heads
-  // of `of`, and among all rows of these.
+  // Some heads of a group. Of the first one queries come in two parts, where one kernel has all
+  // heads: it begins when the first part is there.
+  struct Heads {
+    int first, count;
+  };
+  Heads first_part(const Exchanged& each) const {
+    const bool comes_late = made_ == Made::at_once && each.way == Way::in && each.of_queries;
+    return {0, comes_late ? HeadsOfRanks::heads_before(each.heads) : each.heads};
+  }
+  Heads second_part(const Exchanged& each) const {
+    const int before = first_part(each).count;
+    return {before, each.heads - before};
+  }
+
+  // Calls `copy` for each piece of the rows of `rank`: in its own tensor those of some heads of a
+  // group of `of`, and among all rows of these.
   template <typename Copy>
-  void each_piece(const Exchanged& each, int group, int rank, int of, const Copy& copy) const {
+  void each_piece(const Exchanged& each, int group, const Heads& heads, int rank, int of,
+                  const Copy& copy) const {
     const DividedAxis axis(rows(each), o_.ranks, o_.shards);
-    const int first = (of * groups_ + group) * each.heads;
+    const int first = (of * groups_ + group) * each.heads + heads.first;
     for (int number = 0; number < axis.pieces_of_rank(); ++number) {
       const Dim piece = number == 1 ? axis.late(Dim(rank)) : axis.early(Dim(rank));
       const Dim rows = number == 1 ? axis.late_rows() : axis.early_rows();
       const Dim from = number == 1 ? axis.early_rows() : Dim(0);
-      const std::vector<Dim> sizes = shape(each, rows, each.heads);
+      const std::vector<Dim> sizes = shape(each, rows, heads.count);
       copy(each.own.on(rank).box(starts(each, from, first), sizes),
            each.all[launch_of(group)].on(of).box(
-               starts(each, axis.start(piece), first_of(each, group)), sizes));
+               starts(each, axis.start(piece), first_of(each, group) + heads.first), sizes));
     }
   }
   // One kernel of all heads reads the rank's own rows where they are, and waits for no word of it.
@@ -326,18 +347,39 @@ class GradientsByHeads {
         const auto copy_all = [&](Way way) {
           for (const Exchanged& each : exchanged_) {
             if (each.way != way) continue;
-            each_piece(each, group, rank.number(), to,
+            each_piece(each, group, {0, each.heads}, rank.number(), to,
                        [&](const Part& own, const Part& all) { stream.copy(all, own); });
           }
         };
-        if (group == 1 && !sent_.empty()) {
-          stream.wait(sent_[static_cast<std::size_t>(rank.number())]);
-        }
+        if (group == 1 && made_ == Made::by_groups) await_sent(rank, stream);
         copy_all(Way::in);
         if (group == 0 && !made.empty()) stream.wait(made[static_cast<std::size_t>(rank.number())]);
         // That one has all statistics with the first group.
         if (made_ != Made::at_once) copy_all(Way::made);
         stream.write(arrived_.on(to)[word(group, rank.number())], program_.run());
+      }
+    });
+  }
+  // Behind what multiprocessors send at once, which has the link for itself.
+  void await_sent(const Rank& rank, const Stream& stream) const {
+    stream.wait(sent_[static_cast<std::size_t>(rank.number())]);
+  }
+  // The second part of the first group, while the kernel works on the first one.
+  void send_second_part() const {
+    program_.on_each_rank([&](const Rank& rank) {
+      for (int d = 1; d < rank.count(); ++d) {
+        const int to = rank.next(d);
+        const Stream stream = rank.stream("push" + std::to_string(d));
+        await_sent(rank, stream);
+        bool is_any = false;
+        for (const Exchanged& each : exchanged_) {
+          const Heads heads = second_part(each);
+          if (heads.count == 0) continue;
+          is_any = true;
+          each_piece(each, 0, heads, rank.number(), to,
+                     [&](const Part& own, const Part& all) { stream.copy(all, own); });
+        }
+        if (is_any) stream.write(arrived_.on(to)[word(groups_, rank.number())], program_.run());
       }
     });
   }
@@ -348,7 +390,7 @@ class GradientsByHeads {
     for (const Exchanged& each : exchanged_) {
       if ((each.way == Way::out) != (way == ExchangeWay::back)) continue;
       tensors.push_back({each.name, each.dim == 0 ? f32 : o_.attention.dtype, each.of_queries,
-                         each.of_queries ? s_.heads : s_.kv_heads, each.heads,
+                         each.of_queries ? s_.heads : s_.kv_heads, first_part(each).count,
                          each.of_queries ? of_launch_.heads : of_launch_.kv_heads, each.dim,
                          each.way == Way::made ? of_launch_.block_q : 1,
                          made_ == Made::at_once && each.way == Way::in});
@@ -404,7 +446,7 @@ class GradientsByHeads {
         const int to = rank.next(d);
         for (const Exchanged& each : exchanged_) {
           if (each.way != Way::out) continue;
-          each_piece(each, group, to, rank.number(),
+          each_piece(each, group, {0, each.heads}, to, rank.number(),
                      [&](const Part& own, const Part& all) { back.copy(own, all); });
         }
         give_sinks_back(back, group, rank.number(), to);

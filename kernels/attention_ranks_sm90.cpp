@@ -12,9 +12,9 @@ namespace tilewright::kernels {
 namespace {
 
 struct ShardParameters : AttentionParameters {
-  ShardParameters(Kernel& kernel, const Attention& a, const DividedRows& how)
+  ShardParameters(Kernel& kernel, const Attention& a, const DividedRows& how, KeysBy by)
       : AttentionParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, a, how, K, V, queries, keys, batch),
+        of_ranks(kernel, a, how, by, K, V, queries, keys, batch),
         queries_of_ranks(queries, kernel.ranks(), how.shards) {}
   KeysOfRanks of_ranks;
   DividedAxis queries_of_ranks;
@@ -87,9 +87,9 @@ class ShardOrder : public BatchOrder {
 };
 
 struct PackedShardParameters : VarlenParameters {
-  PackedShardParameters(Kernel& kernel, const Attention& a, const DividedRows& how)
+  PackedShardParameters(Kernel& kernel, const Attention& a, const DividedRows& how, KeysBy by)
       : VarlenParameters(kernel, a, KeysFrom::ranks),
-        of_ranks(kernel, a, how, K, V, total_queries, total_keys, {}),
+        of_ranks(kernel, a, how, by, K, V, total_queries, total_keys, {}),
         queries_of_ranks(total_queries, kernel.ranks(), how.shards),
         all_queries(queries_of_ranks.all_rows(), cu_seqlens_q) {}
   KeysOfRanks of_ranks;
@@ -183,26 +183,48 @@ class PackedShardOrder {
   Dim early_, tiles_;
 };
 
-// The program's side: memory for all keys and values in each rank.
+// The program's side: memory for all keys and values in each rank, and what copy engines bring.
 template <typename Shapes>
 class GatheredKeys {
  public:
-  GatheredKeys(Program& program, const SequenceParallelAttention& o,
+  GatheredKeys(Program& program, const SequenceParallelAttention& o, KeysBy by,
                const AttentionBuffers<Shapes>& own)
       : o_(o),
         own_(own),
+        by_(by),
         axis_(own.shapes.of_keys(1)[kAxis], o.ranks, divided_rows(o, kPacked).shards),
+        queries_(own.shapes.of_queries(1)[kAxis], o.ranks, divided_rows(o, kPacked).shards),
+        shares_(o.attention),
+        run_(program.run()),
         K_(gathered(program, "all_K", own.K, o.attention.dim)),
         V_(gathered(program, "all_V", own.V, o.attention.dim_v)),
         arrived_(program.signals("arrived", KeysOfRanks::words(o.attention, axis_))),
-        begun_(program.signals("begun", RanksBegin::words(o.ranks))) {}
+        begun_(
+            program.signals(by == KeysBy::warps ? "begun" : "taken", RanksBegin::words(o.ranks))) {}
 
+  // What is read first comes first, to ranks that have read what came in the run before.
+  void push(const Rank& rank) const {
+    const Stream stream = rank.stream("push");
+    for (int d = 1; d < rank.count(); ++d) stream.wait(begun_[rank.next(d)], run_ - 1);
+    for (int share = 0; share < shares_.count; ++share) {
+      for (int number = axis_.pieces_of_rank() - 1; number >= 0; --number) {
+        for (int d = 1; d < rank.count(); ++d) {
+          send(stream, share, rank.number(), rank.next(d), number);
+        }
+      }
+    }
+  }
+  void tell_taken(const Rank& rank, const Stream& stream) const {
+    for (int d = 1; d < rank.count(); ++d) {
+      stream.write(begun_.on(rank.next(d))[rank.number()], run_);
+    }
+  }
   // Blocks that lie across a border of the rank's own rows are read where all are. Those of packed
   // sequences begin anywhere.
   void keep_borders(const Rank& rank, const Stream& stream) const {
     const int block = o_.attention.block_k;
     for (int number = 0; number < axis_.pieces_of_rank(); ++number) {
-      const Dim first = axis_.start(place(rank.number(), number));
+      const Dim first = axis_.start(place(rank.number(), rank.number(), number));
       const Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
       const auto reaching = [&](const Dim& border) {
         return min(rows, kPacked ? Dim(block - 1) : (block - 1) * min(border % block, 1));
@@ -217,7 +239,9 @@ class GatheredKeys {
   // What the kernel takes.
   std::vector<Part> parts() const {
     std::vector<Part> parts = own_.parts(K_.all, V_.all);
-    parts.insert(parts.end(), {arrived_, begun_, own_.K, own_.V});
+    parts.push_back(arrived_);
+    if (by_ == KeysBy::warps) parts.push_back(begun_);
+    parts.insert(parts.end(), {own_.K, own_.V});
     return parts;
   }
 
@@ -236,15 +260,37 @@ class GatheredKeys {
     shape[kAxis] = rows;
     return shape;
   }
-  // Which of its pieces the rank's first or second is.
-  Dim place(int rank, int number) const {
-    if (own_keys_last(o_.attention, kPacked)) return o_.ranks - 1;
+  // Which of the pieces in `to` the rank's first or second is.
+  Dim place(int rank, int to, int number) const {
+    if (own_keys_last(o_.attention, kPacked)) return (rank + 2 * o_.ranks - 1 - to) % o_.ranks;
     return number == 1 ? axis_.late(Dim(rank)) : axis_.early(Dim(rank));
+  }
+  // Of a share's heads the piece's rows that `to` sees.
+  void send(const Stream& stream, int share, int rank, int to, int number) const {
+    const Dim piece = place(rank, to, number), first = axis_.start(piece);
+    const Dim from = number == 1 ? axis_.early_rows() : Dim(0);
+    Dim rows = number == 1 ? axis_.late_rows() : axis_.early_rows();
+    if (o_.attention.causal && !kPacked) {
+      const Dim seen = visible_keys(queries_.start(queries_.late(Dim(to)) + 1), queries_.all_rows(),
+                                    axis_.all_rows());
+      rows = min(rows, max(seen - first, 0));
+    }
+    for (const Gathered* each : {&K_, &V_}) {
+      const auto part = [&](const Part& tensor, const Dim& start) {
+        std::vector<Dim> sizes = shape(rows, each->dim), starts(sizes.size(), 0);
+        starts[kAxis] = start;
+        starts[kAxis + 1] = shares_.begin(share);
+        sizes[kAxis + 1] = shares_.heads(share);
+        return tensor.box(starts, sizes);
+      };
+      stream.copy(part(each->all.on(to), first), part(each->own, from));
+    }
+    stream.write(arrived_.on(to)[share * axis_.pieces() + piece], run_);
   }
   // So many of the piece's rows, from the first one on.
   void copy(const Stream& stream, const Gathered& each, int rank, int number, const Dim& first,
             const Dim& rows) const {
-    const Dim there = axis_.start(place(rank, number)) + first;
+    const Dim there = axis_.start(place(rank, rank, number)) + first;
     const Dim here = (number == 1 ? axis_.early_rows() : Dim(0)) + first;
     const auto part = [&](const Part& tensor, const Dim& start) {
       std::vector<Dim> sizes = shape(rows, each.dim), starts(sizes.size(), 0);
@@ -256,26 +302,31 @@ class GatheredKeys {
 
   const SequenceParallelAttention& o_;
   const AttentionBuffers<Shapes>& own_;
-  DividedAxis axis_;
+  KeysBy by_;
+  DividedAxis axis_, queries_;
+  HeadShares shares_;
+  RunNumber run_;
   Gathered K_, V_;
   Buffer arrived_, begun_;
 };
 
 template <typename Order, typename Shapes>
-Program gathering_program(const SequenceParallelAttention& o, const Caller& caller) {
+Program gathering_program(const SequenceParallelAttention& o, KeysBy by, const Caller& caller) {
   check_attention_ranks(o, caller);
   const Attention& a = o.attention;
   const Sm90Plan plan = sm90_plan(a, Order::kHasNeighbours, caller);
   Kernel kernel(caller.function);
-  Forward<Order>(kernel, a, plan, divided_rows(o, !Order::kEveryTileHasRows));
+  Forward<Order>(kernel, a, plan, divided_rows(o, !Order::kEveryTileHasRows), by);
 
   Program program(caller.function, o.ranks, caller.where);
   const AttentionBuffers<Shapes> own(program, a);
-  const GatheredKeys<Shapes> keys(program, o, own);
+  const GatheredKeys<Shapes> keys(program, o, by, own);
   program.on_each_rank([&](const Rank& rank) {
+    if (by == KeysBy::copies) keys.push(rank);
     const Stream stream = rank.stream();
     keys.keep_borders(rank, stream);
     stream.launch(kernel, keys.parts());
+    if (by == KeysBy::copies) keys.tell_taken(rank, stream);
   });
   return program;
 }
@@ -283,13 +334,20 @@ Program gathering_program(const SequenceParallelAttention& o, const Caller& call
 }  // namespace
 
 Program sequence_parallel_attention_sm90(const SequenceParallelAttention& o, SourceLocation where) {
-  return gathering_program<ShardOrder, BatchShapes>(o, {"sequence_parallel_attention_sm90", where});
+  return gathering_program<ShardOrder, BatchShapes>(o, KeysBy::warps,
+                                                    {"sequence_parallel_attention_sm90", where});
+}
+
+Program sequence_parallel_attention_copied_sm90(const SequenceParallelAttention& o,
+                                                SourceLocation where) {
+  return gathering_program<ShardOrder, BatchShapes>(
+      o, KeysBy::copies, {"sequence_parallel_attention_copied_sm90", where});
 }
 
 Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& o,
                                                 SourceLocation where) {
   return gathering_program<PackedShardOrder, PackedShapes>(
-      o, {"sequence_parallel_varlen_attention_sm90", where});
+      o, KeysBy::warps, {"sequence_parallel_varlen_attention_sm90", where});
 }
 
 }  // namespace tilewright::kernels

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -43,12 +44,17 @@ struct HeadShares {
   int count;
 };
 
+// Who brings keys to other ranks: warps of the kernel that attends to them, or copy engines beside
+// it.
+enum class KeysBy : std::uint8_t { warps, copies };
+
 // The rank's own keys and values where they are, and memory for all, to which each rank pushes its
-// own to the others. A word counts what pushes each piece of a share has.
+// own to the others. A word counts what pushes each piece of a share has: CTAs of all runs, or the
+// runs.
 struct KeysOfRanks {
   // `queries` are a rank's rows, `keys` those of all; without a batch sequences are packed.
-  KeysOfRanks(Kernel& kernel, const Attention& a, const DividedRows& how, const Tensor& all_K,
-              const Tensor& all_V, const Dim& queries, const Dim& keys,
+  KeysOfRanks(Kernel& kernel, const Attention& a, const DividedRows& how, KeysBy by,
+              const Tensor& all_K, const Tensor& all_V, const Dim& queries, const Dim& keys,
               const std::optional<Dim>& batch)
       : kernel(kernel),
         rows(keys / kernel.ranks()),
@@ -56,7 +62,7 @@ struct KeysOfRanks {
         own_last(own_keys_last(a, !batch)),
         shares(a),
         arrived(kernel.symmetric("arrived", i32, {words(a, axis)})),
-        begun(kernel, how.ranks),
+        begun(by == KeysBy::warps ? std::optional(RanksBegin(kernel, how.ranks)) : std::nullopt),
         K(kernel.in("own_K", a.dtype, own_shape(a, batch, rows, a.dim))),
         V(kernel.in("own_V", a.dtype, own_shape(a, batch, rows, a.dim_v))),
         a_(a),
@@ -68,10 +74,12 @@ struct KeysOfRanks {
         all_V_(all_V),
         early_moves_(batch && a.causal && a.window == 0 && how.shards == Shards::zig_zag),
         cut_(axis.early_rows() % a.block_k + axis.late_rows() % a.block_k +
-             max(queries - rows, rows - queries)),
-        pushed_(kernel, "pushed", stages(kStages),
-                std::vector<TileShape>{{a.dtype, kPushedRows, kPushedColumns}}, here()),
-        stored_(kernel, 64, 1, here()) {}
+             max(queries - rows, rows - queries)) {
+    if (by == KeysBy::copies) return;
+    pushed_.emplace(kernel, "pushed", stages(kStages),
+                    std::vector<TileShape>{{a.dtype, kPushedRows, kPushedColumns}}, here());
+    stored_.emplace(kernel, 64, 1, here());
+  }
   static Dim words(const Attention& a, const DividedAxis& axis) {
     return axis.pieces() * HeadShares(a).count;
   }
@@ -101,13 +109,16 @@ struct KeysOfRanks {
   void await(const Index& share, const Index& piece) const {
     const Condition is_own = own_last ? piece == ranks_ - 1 : axis.owner(piece) == kernel.rank();
     when(!is_own, [&] {
-      wait_flag(arrived(word(share, piece)), Compare::ge, kernel.epoch() * cta_count(), kLearn);
+      const Index epoch = kernel.epoch();
+      wait_flag(arrived(word(share, piece)), Compare::ge, begun ? epoch * cta_count() : epoch,
+                kLearn);
       fence_proxy_async_global();
     });
   }
 
   // Warps that push, through a ring of their own: what multiplies waits for nothing of it.
   std::vector<RoleSpec> push_roles(RegisterBudget budget) {
+    if (!begun) return {};
     return {role("fetch", warps(1), budget, [this] { fetch(); }),
             role("push", warps(1), budget, [this] { push(); }),
             role("tell", warps(1), budget, [this] { tell(); })};
@@ -160,17 +171,17 @@ struct KeysOfRanks {
   void fetch() {
     each_piece([&](int share, bool is_late) {
       each_tile(share, is_late, [&](const PushedTile& tile) {
-        pushed_.produce(
+        pushed_->produce(
             [&](const Slot& slot) { tma_load(tile.part(tile.own, tile.piece.at, rows), slot[0]); });
       });
     });
   }
   void push() {
-    begun.wait();
+    begun->wait();
     fence_proxy_async_global();
     each_piece([&](int share, bool is_late) {
       each_tile(share, is_late, [&](const PushedTile& tile) {
-        const Slot slot = pushed_.consume();
+        const Slot slot = pushed_->consume();
         each_other_rank(kernel, ranks_, [&](const Index& to) {
           const Index first = axis.start(place_in(to, is_late));
           const auto send = [&] {
@@ -182,16 +193,16 @@ struct KeysOfRanks {
         bulk_commit();
         // At once, so that the loads of both stages are under way.
         bulk_wait_read(0);
-        pushed_.release(slot);
+        pushed_->release(slot);
       });
       bulk_wait(0);
-      stored_.sync();
+      stored_->sync();
     });
   }
   // It waits for what is on its way, and the warp that pushes does not.
   void tell() {
     each_piece([&](int share, bool is_late) {
-      stored_.sync();
+      stored_->sync();
       fence(Scope::system);
       each_other_rank(kernel, ranks_, [&](const Index& to) {
         atomic_add(arrived.at(to)(word(share, place_in(to, is_late))), 1,
@@ -217,8 +228,8 @@ struct KeysOfRanks {
   bool own_last;
   HeadShares shares;
   Tensor arrived;
-  RanksBegin begun;
-  Tensor K, V;  // the rank's own
+  std::optional<RanksBegin> begun;  // where warps push
+  Tensor K, V;                      // the rank's own
 
  private:
   const Attention& a_;
@@ -229,8 +240,8 @@ struct KeysOfRanks {
   Tensor all_K_, all_V_;
   bool early_moves_;
   Dim cut_;  // 0 where pieces have whole blocks of rows, and each row sees as many keys
-  Ring pushed_;
-  NamedBarrier stored_;  // of the warps that push and that tell
+  std::optional<Ring> pushed_;
+  std::optional<NamedBarrier> stored_;  // of the warps that push and that tell
 };
 
 // What the warp that loads knows to be there of a share of the heads: pieces that follow each
@@ -245,7 +256,7 @@ class Arrivals {
         end_(keys_.last_of_own() + 1),
         first_row_(keys_.axis.start(keys_.last_of_own())),
         end_row_(keys_.axis.start(keys_.last_of_own() + 1)) {
-    keys_.begun.tell();
+    if (keys_.begun) keys_.begun->tell();
   }
 
   // Tiles of the first share come first.

@@ -22,14 +22,19 @@ struct RowMatrix {
   std::vector<double> numbers;
 };
 
-// The maximum of a row, and the logarithm of the sum of its exponentials.
-double log_sum_exp(const double* row, std::size_t columns) {
-  const double maximum = columns == 0 ? -kInfinite : *std::max_element(row, row + columns);
-  if (maximum == -kInfinite) return maximum;
-  double sum = 0;
-  for (std::size_t j = 0; j < columns; ++j) sum += std::exp(row[j] - maximum);
-  return maximum + std::log(sum);
-}
+// Of exponentials of a row that are shifted by its maximum, which a sum of their logarithm and a
+// large maximum has no digits for.
+struct ShiftedSum {
+  ShiftedSum(const double* row, std::size_t columns)
+      : maximum(columns == 0 ? -kInfinite : *std::max_element(row, row + columns)) {
+    for (std::size_t j = 0; maximum > -kInfinite && j < columns; ++j) {
+      sum += std::exp(row[j] - maximum);
+    }
+  }
+  double weight(double x) const { return std::exp(x - maximum) / sum; }
+  double log() const { return maximum == -kInfinite ? maximum : maximum + std::log(sum); }
+  double maximum, sum = 0;
+};
 
 }  // namespace
 
@@ -95,8 +100,8 @@ std::vector<std::vector<double>> softmax_reference(const std::vector<HostTensor>
   const RowMatrix x(inputs[0]);
   std::vector<double> y;
   for (std::size_t i = 0; i < x.rows; ++i) {
-    const double sum = log_sum_exp(x.row(i), x.columns);
-    for (std::size_t j = 0; j < x.columns; ++j) y.push_back(std::exp(x.row(i)[j] - sum));
+    const ShiftedSum sum(x.row(i), x.columns);
+    for (std::size_t j = 0; j < x.columns; ++j) y.push_back(sum.weight(x.row(i)[j]));
   }
   return {y};
 }
@@ -118,14 +123,19 @@ std::vector<std::vector<double>> cross_entropy_reference(double smoothing, std::
   std::vector<double> losses, sums;
   for (std::size_t i = 0; i < x.rows; ++i) {
     const auto target = static_cast<std::int64_t>(inputs[1].flat(static_cast<std::int64_t>(i)));
-    const double sum = log_sum_exp(x.row(i), x.columns);
+    const ShiftedSum sum(x.row(i), x.columns);
+    // Of a class, without the maximum, which would leave no digits of the rest.
+    const auto loss_of = [&](std::size_t j) {
+      return sum.maximum - x.row(i)[j] + std::log(sum.sum);
+    };
     const bool is_class = target >= 0 && target < static_cast<std::int64_t>(x.columns);
-    double loss = is_class ? sum - (1 - smoothing) * x.row(i)[target] : kInfinite;
+    double loss =
+        is_class ? (1 - smoothing) * loss_of(static_cast<std::size_t>(target)) : kInfinite;
     for (std::size_t j = 0; smoothing > 0 && j < x.columns; ++j) {
-      loss -= smoothing * x.row(i)[j] / static_cast<double>(x.columns);
+      loss += smoothing * loss_of(j) / static_cast<double>(x.columns);
     }
     losses.push_back(target == ignored ? 0 : loss);
-    sums.push_back(sum);
+    sums.push_back(sum.log());
   }
   return {losses, sums};
 }

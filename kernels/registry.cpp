@@ -165,6 +165,7 @@ LibraryKernel attention_forward_entry() {
                     {"O", {"batch", "queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"batch", "heads", "queries"}, true, f32},
                     {"sinks", {"heads"}, false, f32, {}, "sinks"}};
+  kernel.tensors[1].online_axis = 1;
   kernel.schedules = {
       {"sm90", "sm_90a",
        "a producer warp, and two or three warpgroups that overlap products with the softmax; "
@@ -245,6 +246,7 @@ LibraryKernel attention_decode_entry() {
                     {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
                     {"O", {"batch", "kv_heads", "group", "dim_v"}, true, {}},
                     {"LSE", {"batch", "kv_heads", "group"}, true, f32}};
+  kernel.tensors[1].online_axis = 1;
   kernel.build_program = [](const OptionValues& options) {
     return attention_decode(decode_of(options), {});
   };
@@ -327,6 +329,7 @@ LibraryKernel attention_varlen_forward_entry() {
       {"O", {"queries", "heads", "dim_v"}, true, {}},
       {"LSE", {"heads", "queries"}, true, f32},
       {"sinks", {"heads"}, false, f32, {}, "sinks"}};
+  kernel.tensors[1].online_axis = 0;
   kernel.check = [](const OptionValues& options) {
     check_attention(attention_of(options), {"attention_varlen_forward", {}});
   };

@@ -97,6 +97,7 @@ LibraryKernel attention_forward_fp8_entry() {
                     scales("V_scale", "kv_heads"),
                     {"O", {"batch", "queries", "heads", "dim_v"}, true, {}},
                     {"LSE", {"batch", "heads", "queries"}, true, f32}};
+  kernel.tensors[1].online_axis = 1;
   LibrarySchedule sm90{"sm90", "sm_90a",
                        "products of e4m3: a kernel turns V over, another one attends, as "
                        "attention_forward does; dims of 64 and 128",

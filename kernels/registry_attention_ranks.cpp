@@ -196,6 +196,13 @@ LibraryKernel sequence_parallel_attention_entry() {
     o.attention = with_sm90_blocks(o.attention, {});
     return sequence_parallel_attention_sm90(o, {});
   })};
+  kernel.schedules.push_back({"sm90_copied", "sm_90a",
+                              "the same kernel, while copy engines bring the others' keys", nullptr,
+                              [](const OptionValues& options) {
+                                SequenceParallelAttention o = operation_of(options);
+                                o.attention = with_sm90_blocks(o.attention, {});
+                                return sequence_parallel_attention_copied_sm90(o, {});
+                              }});
   kernel.schedules.push_back(
       {"sm90_heads", "sm_90a",
        "each rank attends with its own heads, group by group as all rows of them come, and sends "
@@ -205,6 +212,7 @@ LibraryKernel sequence_parallel_attention_entry() {
          o.attention = with_sm90_blocks(o.attention, {});
          return sequence_parallel_attention_heads_sm90(o, {});
        }});
+  kernel.rules = schedule_rules(kernel.name);
   kernel.build_program = [](const OptionValues& options) {
     SequenceParallelAttention o = operation_of(options);
     o.attention = with_tile_blocks(o.attention);

@@ -309,6 +309,7 @@ std::vector<LibraryTensor> cache_tensors(const PagedCache& cache) {
   const auto tensor = [&cache](const char* name, std::vector<std::string> shape) {
     LibraryTensor made{name, std::move(shape), false, {}};
     if (cache.quantised) made.dtype = f8e4m3;
+    if (name[0] == 'K') made.online_axis = 0;  // pages, of which sequences have some in any order
     made.values = [made](const OptionValues& o, std::uint64_t seed,
                          const std::vector<HostTensor>& before) {
       std::vector<std::int64_t> sizes;

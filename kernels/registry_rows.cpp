@@ -175,6 +175,7 @@ LibraryKernel softmax_entry() {
   kernel.options.push_back(dtype_option());
   kernel.tensors = {{"X", {kRowAxis, kColumnAxis}, false, {}},
                     {"Y", {kRowAxis, kColumnAxis}, true, {}}};
+  kernel.tensors[0].online_axis = 1;
   add_row_schedules(kernel, softmax_of, softmax);
   kernel.build = [](const OptionValues& o) { return softmax(softmax_of(o), {}); };
   kernel.check = [](const OptionValues&) {};

@@ -185,6 +185,12 @@ int check_gradients(const Request& request) {
   const compiler::Target target =
       compiler::parse_target(request.target.empty() ? GradientOptions{}.target : request.target);
   if (!request.backward.empty()) return check_files(request, target);
+  if (request.kernel.size() > 3 && request.kernel.substr(request.kernel.size() - 3) == ".tw") {
+    Diagnostic({}, fmt::format("{} is a file, and the kernel of its gradients is not named",
+                               request.kernel))
+        .fix("name the file of the gradients: --backward FILE.tw")
+        .raise();
+  }
   const Pair pair = find_pair(request.kernel);
   const OptionValues options =
       resolve_options(*pair.backward, small_settings(*pair.backward, request.settings));

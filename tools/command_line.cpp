@@ -268,11 +268,12 @@ void CommandLine::settings(CLI::App* app) {
 
 CLI::Option* CommandLine::inputs(CLI::App* app) {
   return app
-      ->add_option("--in", request_.inputs,
-                   "A file, x.npy or x.safetensors:key; or what it holds: arange, zeros, full:0.5, "
-                   "uniform:-1:1, permutation or normal, where a seed may follow the last three "
-                   "(uniform:0:8:7). Each behind an --in of its own. Inputs that are not named are "
-                   "random")
+      ->add_option(
+          "--in", request_.inputs,
+          "A file, x.npy or x.safetensors:key; or what it holds: arange, zeros, full:0.5, "
+          "uniform:-1:1, permutation, normal or rising:0, where a seed may follow the last four "
+          "(uniform:0:8:7). Each behind an --in of its own. Inputs that are not named are "
+          "random")
       ->type_name("NAME=FILE|NUMBERS")
       ->allow_extra_args(false);
 }

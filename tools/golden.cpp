@@ -12,7 +12,6 @@
 #include "command.h"
 #include "compiler/target.h"
 #include "json_text.h"
-#include "library/stated_input.h"
 #include "support/counted.h"
 #include "support/diagnostic.h"
 #include "support/escape.h"
@@ -22,12 +21,6 @@ namespace tilewright::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-bool names_file(const std::map<std::string, std::string>& inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
-    return !library::StatedInput::parse(input.second, input.first);
-  });
-}
 
 std::string poison_text(const checks::GoldenCase& of) {
   std::vector<std::string> all;
@@ -60,8 +53,7 @@ int golden(const Request& request) {
   const library::KernelSource source = open_kernel(request.kernel);
   const std::map<std::string, std::string> inputs = parse_files(request.inputs, "--in");
   std::vector<checks::GoldenData> all;
-  for (const checks::GoldenSizes& sizes :
-       checks::golden_sizes(source, request.settings, names_file(inputs))) {
+  for (const checks::GoldenSizes& sizes : checks::golden_sizes(source, request.settings, inputs)) {
     all.push_back(checks::make_golden(source, sizes, inputs, request.seed));
   }
   checks::write_golden(request.folder, source, all);

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <system_error>
 
 #include "accuracy_report.h"
 #include "command.h"
@@ -83,6 +86,20 @@ void warn_of_refusals(const Request& request, const library::KernelSource& sourc
   }
 }
 
+// Only an inout tensor may be written to where it was read.
+void check_files_differ(const Request& request, const std::map<std::string, std::string>& outputs) {
+  for (const auto& [input, read] : parse_files(request.inputs, "--in")) {
+    for (const auto& [output, written] : outputs) {
+      std::error_code missing;
+      if (input == output || !std::filesystem::equivalent(read, written, missing)) continue;
+      Diagnostic({},
+                 fmt::format("--out {}={}: it is the file of the input {}", output, written, input))
+          .fix("write the output to a file of its own")
+          .raise();
+    }
+  }
+}
+
 }  // namespace
 
 int run(const Request& request) {
@@ -91,6 +108,7 @@ int run(const Request& request) {
   const compiler::Target target = runnable_target(request);
   const std::map<std::string, std::string> outputs = parse_files(request.outputs, "--out");
   check_outputs(entry, outputs);
+  check_files_differ(request, outputs);
   library::Workload workload = workload_of(request, entry);
   const bool on_gpus = entry.over_ranks && target.kind == compiler::Target::Kind::cuda;
   if (target.kind == compiler::Target::Kind::interpreter) {

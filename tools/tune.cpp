@@ -87,10 +87,11 @@ Json json_of(const TuneResult& result, const std::vector<std::string>& sizes) {
 }
 
 bool is_measured(const compiler::Target& target, bool model_only) {
-  if (model_only && !target.arch.empty()) return false;
+  const bool is_gpu = !target.arch.empty() && !compiler::has_explicit_memories(target);
+  if (model_only && is_gpu) return false;
   if (!model_only && target.kind == compiler::Target::Kind::cuda) return true;
   Diagnostic({}, fmt::format("target {} is not measured", target.name), ErrorKind::unavailable)
-      .fix(target.arch.empty() || model_only
+      .fix(!is_gpu || model_only
                ? "use cuda (the GPU that is here), or sm_90a or sm_100a with --model-only, which "
                  "ranks by the model"
                : fmt::format("use cuda (the GPU that is here), or --model-only, which ranks by the "

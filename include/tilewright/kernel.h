@@ -120,6 +120,14 @@ void add(const TensorView& view, const Tile& tile, Order order = Order::blocks,
          SourceLocation where = here());
 // An i32 element in global memory: one index an axis. Outside the tensor there is none: a fault.
 Index load_index(const TensorView& element, SourceLocation where = here());
+// What such elements are, by what the launch has to give: at least 0, and perhaps no more than a
+// dimension, and of a vector none less than the one before. One that is not is an error on the
+// interpreter, the simulated machines and `cpu`, and with CompileOptions::checked.
+struct Counted {
+  std::optional<Dim> at_most = {};
+  bool ascending = false;
+};
+Index load_index(const TensorView& element, const Counted& counted, SourceLocation where = here());
 // Adds to an i32 element in global memory; its former value.
 Index atomic_add(const TensorView& element, const IndexOperand& value,
                  SourceLocation where = here());
@@ -302,6 +310,7 @@ class Ragged {
   Tile tile(const IndexOperand& number, int size) const;
 
  private:
+  Index offset(const Index& number, SourceLocation where) const;
   Dim axis_, sequences_;
   Tensor offsets_;
 };

@@ -82,6 +82,9 @@ struct LibraryTensor {
   // before it, all of rank 0, then all of rank 1, and so on.
   std::function<std::vector<HostTensor>(const OptionValues&, const std::vector<HostTensor>& before)>
       values_of_ranks = {};
+  // Where a sum goes along this axis that is scaled anew when a place outweighs those before it, as
+  // an online softmax's does along keys.
+  std::optional<int> online_axis = {};
   bool is_input() const { return !is_output || is_inout; }
 };
 

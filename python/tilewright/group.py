@@ -4,11 +4,42 @@ import ctypes
 import datetime
 import itertools
 import math
+import numbers
+import operator
 import weakref
 
 from . import binding
 from .binding import TilewrightError
 from .tensor import DTYPES, Tensor
+
+
+def _refuse(name, value, wanted):
+    raise TilewrightError(f"error: a group's {name} is {value!r}, of type {type(value).__name__}\n"
+                          f"  fix: pass {wanted}")
+
+
+def _whole(name, value):
+    """Of 32 bits, as the library takes it. Texts of the environment are none."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        _refuse(name, value, f"a whole number, as {name}=int(...) makes one of a text")
+    if not -2**31 <= number < 2**31:
+        raise TilewrightError(f"error: a group's {name} is {number}\n"
+                              "  fix: pass one of 32 bits")
+    return number
+
+
+def _seconds(name, value):
+    if not isinstance(value, numbers.Real):
+        _refuse(name, value, f"seconds, as {name}=float(...) makes them of a text")
+    return value
+
+
+def _bytes(name, value):
+    if not isinstance(value, str):
+        _refuse(name, value, "a text")
+    return value.encode()
 
 
 class _StoreFunctions:
@@ -77,7 +108,8 @@ class Group:
     @classmethod
     def by_socket(cls, host, port, token, **options):
         """Rank 0 listens there alone. Who shows another token is turned away."""
-        return cls._join("by_socket", options, host.encode(), port, token.encode())
+        return cls._join("by_socket", options, _bytes("host", host), _whole("port", port),
+                         _bytes("token", token))
 
     @classmethod
     def by_environment(cls, **options):
@@ -95,7 +127,8 @@ class Group:
         wait([key], timedelta)."""
         made = _StoreFunctions(store)
         try:
-            return cls._join("by_store", options, ctypes.byref(made.functions), key.encode())
+            return cls._join("by_store", options, ctypes.byref(made.functions),
+                             _bytes("key", key))
         except TilewrightError as error:
             raise error from made.failure
 
@@ -107,8 +140,9 @@ class Group:
     def _made(cls, way, arguments, rank=-1, size=-1, address=None, patience=0, silence=0,
               library=None):
         library = library or binding.load_library()
-        options = binding.GroupOptions(rank, size, address.encode() if address else None, patience,
-                                       silence)
+        options = binding.GroupOptions(_whole("rank", rank), _whole("size", size),
+                                       _bytes("address", address) if address else None,
+                                       _seconds("patience", patience), _seconds("silence", silence))
         create = getattr(library, "group_create_" + way)
         return cls(library, library.make(create, *arguments, ctypes.byref(options)))
 

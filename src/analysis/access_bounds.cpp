@@ -1,8 +1,11 @@
 #include "analysis/access_bounds.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+
+#include "support/number_formats.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -76,6 +79,37 @@ std::string bounds_message(BoundsFault fault, std::size_t axis, std::string_view
       return "a block from {} that ends at {} " + of;
   }
   return {};
+}
+
+IndexClaim::IndexClaim(const ir::Operation& load_index)
+    : counted(load_index.attributes.has(ir::Key::counted)),
+      ascending(load_index.attributes.has(ir::Key::ascending)) {
+  const ir::Attribute* const most = load_index.attributes.find(ir::Key::at_most);
+  if (most) at_most = std::get<Dim>(*most);
+}
+
+std::string describe_fault(const IndexClaim& claim, const LoadedIndex& index) {
+  if (!claim.counted) return {};
+  const auto value_at = [&](std::int64_t further) {
+    return to_integer(DType::i32, index.element + further * size_of(DType::i32));
+  };
+  const std::int64_t value = value_at(0);
+  const auto is = [&] {
+    return fmt::format("{}{{{}}} is {}", index.tensor, fmt::join(index.at, ", "), value);
+  };
+  if (value < 0) return is() + ", and may not be negative";
+  if (index.at_most && value > *index.at_most) {
+    return fmt::format("{}, and may be {} at most", is(), *index.at_most);
+  }
+  if (!claim.ascending || index.at[0] == 0) return {};
+  const std::int64_t before = value_at(-index.stride);
+  return value < before ? fmt::format("{}, less than {} before it", is(), before) : "";
+}
+
+std::string fix_of(const IndexClaim& claim, const LoadedIndex& index) {
+  return fmt::format("give numbers from 0 {}{}",
+                     index.at_most ? fmt::format("to {}", *index.at_most) : "on",
+                     claim.ascending ? ", that ascend" : "");
 }
 
 std::string_view source_message() { return "; the launch gives {}, of which it is made"; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,24 @@ std::vector<AxisCheck> coordinate_checks(const ir::Operation& copy, std::size_t 
 // Of a word whose operands from 1 on are an index for each of `rank` axes.
 std::vector<AxisCheck> word_checks(const ir::Operation& word, std::size_t rank,
                                    const LoadedIntegers& integers);
+
+// What is said of an index that is loaded (Counted).
+struct IndexClaim {
+  explicit IndexClaim(const ir::Operation& load_index);
+  bool counted, ascending;
+  std::optional<Dim> at_most;
+};
+// An element of i32 that is loaded so.
+struct LoadedIndex {
+  std::string_view tensor;
+  std::vector<std::int64_t> at;
+  const std::byte* element = nullptr;
+  std::int64_t stride = 0;  // of a vector that ascends: elements to the next one
+  std::optional<std::int64_t> at_most = {};
+};
+// What is wrong with it, such as "offsets{2} is 25, and may be 20 at most"; empty: nothing.
+std::string describe_fault(const IndexClaim& claim, const LoadedIndex& index);
+std::string fix_of(const IndexClaim& claim, const LoadedIndex& index);
 
 // What may be wrong with an axis.
 enum class BoundsFault : std::uint8_t { index, begin, end };

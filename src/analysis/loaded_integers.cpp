@@ -87,7 +87,12 @@ LoadedIntegers::LoadedIntegers(const ir::Kernel& kernel)
         const ir::Family family = ir::info(made->op).family;
         return family != ir::Family::function && family != ir::Family::control &&
                family != ir::Family::constant && family != ir::Family::position;
-      })) {}
+      })) {
+  ir::for_each(kernel.body, [this](const Operation& o) {
+    if (o.op != Op::role) return;
+    instances_.insert(o.blocks[0].arguments.begin(), o.blocks[0].arguments.end());
+  });
+}
 
 std::optional<ValueId> LoadedIntegers::source(ValueId value) const {
   return sources_[value] == ir::kNoValue ? std::nullopt : std::optional(sources_[value]);
@@ -122,11 +127,20 @@ void LoadedIntegers::add(ValueId value, std::int64_t factor, Sum& sum) const {
   sum.terms.emplace_back(value, factor);
 }
 
+// A sequencer's number, or so many of it.
+bool LoadedIntegers::is_of_instance(ValueId value) const {
+  const Operation* made = definitions_[value];
+  if (made == nullptr || made->op != Op::mul) return instances_.count(value) != 0;
+  const bool is_number = integer_constant(definitions_[made->operands[1]]).has_value();
+  return is_number && is_of_instance(made->operands[0]);
+}
+
 bool LoadedIntegers::alone(ValueId value) const {
   Sum sum;
   add(value, 1, sum);
-  return std::all_of(sum.terms.begin(), sum.terms.end(),
-                     [this](const auto& term) { return sources_[term.first] != ir::kNoValue; });
+  return std::all_of(sum.terms.begin(), sum.terms.end(), [this](const auto& term) {
+    return sources_[term.first] != ir::kNoValue || is_of_instance(term.first);
+  });
 }
 
 std::optional<std::int64_t> LoadedIntegers::distance(ValueId start, ValueId end) const {

@@ -9,6 +9,7 @@
 #include "compiler/compiled.h"
 #include "compiler/cpu_kernel.h"
 #include "compiler/dump.h"
+#include "compiler/launch_plan.h"
 #include "compiler/simulation.h"
 #include "compiler/target.h"
 #include "compiler/written_tensors.h"
@@ -36,6 +37,7 @@ namespace {
 // Each form on what the tensors hold now; the first one's results stay.
 void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
               const Arguments& arguments, const simulator::MachineOptions& options) {
+  compiler::check_sizes(kernel, arguments, options.multiprocessors);
   const compiler::WrittenTensors written(kernel, arguments);
   for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
     written.restore();

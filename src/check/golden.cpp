@@ -191,8 +191,10 @@ void write_case(const std::string& folder, const GoldenData& data) {
 }  // namespace
 
 GoldenData make_golden(const library::KernelSource& source, const GoldenSizes& sizes,
-                       const std::map<std::string, std::string>& inputs, std::uint64_t seed) {
+                       const std::map<std::string, std::string>& given, std::uint64_t seed) {
   check_alone(source.entry());
+  std::map<std::string, std::string> inputs = given;
+  inputs.insert(sizes.inputs.begin(), sizes.inputs.end());
   GoldenData data;
   data.workload = library::make_workload(source.entry(), sizes.settings, inputs, seed);
   std::map<std::size_t, std::int64_t> poisoned;

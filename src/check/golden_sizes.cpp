@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "library/decided_options.h"
+#include "library/stated_input.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::checks {
@@ -61,12 +62,9 @@ std::vector<std::string> lengths_of(const library::KernelSource& source,
   return lengths;
 }
 
-}  // namespace
-
-std::vector<GoldenSizes> golden_sizes(const library::KernelSource& source,
-                                      const std::vector<std::string>& settings,
-                                      bool sizes_from_files) {
-  if (sizes_from_files || lengths_of(source, settings, kChoices[0]).empty()) {
+std::vector<GoldenSizes> sizes_of(const library::KernelSource& source,
+                                  const std::vector<std::string>& settings, bool from_files) {
+  if (from_files || lengths_of(source, settings, kChoices[0]).empty()) {
     return {{"set", settings}};
   }
   std::vector<GoldenSizes> all;
@@ -87,6 +85,28 @@ std::vector<GoldenSizes> golden_sizes(const library::KernelSource& source,
     if (is_new) all.push_back(std::move(sizes));
   }
   if (all.empty()) throw Error(*refused);
+  return all;
+}
+
+bool names_file(const std::map<std::string, std::string>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
+    return !library::StatedInput::parse(input.second, input.first);
+  });
+}
+
+}  // namespace
+
+std::vector<GoldenSizes> golden_sizes(const library::KernelSource& source,
+                                      const std::vector<std::string>& settings,
+                                      const std::map<std::string, std::string>& inputs) {
+  std::vector<GoldenSizes> all = sizes_of(source, settings, names_file(inputs));
+  if (!source.entry().backward_of.empty()) return all;  // these are given the sums
+  for (const LibraryTensor& tensor : source.entry().tensors) {
+    if (!tensor.online_axis || inputs.contains(tensor.name)) continue;
+    GoldenSizes rising{"rising", all.front().settings};
+    rising.inputs[tensor.name] = fmt::format("rising:{}", *tensor.online_axis);
+    all.push_back(std::move(rising));
+  }
   return all;
 }
 

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "check/coverage.h"
+#include "check/phases.h"
 #include "check/shrunken_sizes.h"
 #include "compiler/simulation.h"
-#include "simulator/machine/recorder.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::checks {
@@ -18,13 +18,6 @@ namespace {
 
 using simulator::MachineOptions;
 using simulator::MachineReport;
-
-// Counts the phases that mbarriers complete.
-class Phases : public simulator::Recorder {
- public:
-  void phase_completed(const simulator::Cta&, int) override { ++count; }
-  std::int64_t count = 0;
-};
 
 // A number that stands for all bits of the outputs.
 std::size_t bits_of(const library::Workload& workload) {
@@ -333,8 +326,7 @@ MutantRun MutantRunner::run_launches(const ir::Kernel& kernel, std::size_t numbe
   if (machine.note_written && !draws()) run.fault = missing_bytes(own->written, run.written);
   // A phase that no longer comes to its end is one that a longer launch may wait for.
   if (run.timing.empty() && run.phases != own->phases) {
-    run.timing = fmt::format("the {} phases of its mbarriers are {} with the change", own->phases,
-                             run.phases);
+    run.timing = other_phases(own->phases, run.phases);
   }
   return run;
 }

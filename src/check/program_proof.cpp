@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "check/own_program.h"
+#include "check/phases.h"
 #include "check/program_mutants.h"
 #include "compiler/simulation.h"
 #include "library/program_simulation.h"
@@ -31,6 +33,7 @@ struct Found {
   // What hangs on the order of the work, or on who comes first to a word; empty: nothing.
   std::string timing = {}, words = {};
   simulator::ArrivalsInTime arrivals = {};
+  bool is_handed_out = false;  // MachineReport
   explicit operator bool() const { return !fault.kind.empty(); }
   bool hangs() const { return !timing.empty() || !words.empty(); }
 };
@@ -97,7 +100,8 @@ class Prover {
         : cases(all_cases),
           kernels(its_kernels),
           hangs(cases.size(), draws_conditions(its_kernels)),
-          stands_for_all(cases.size(), false) {
+          stands_for_all(cases.size(), false),
+          hands_out(cases.size(), false) {
       for (const ProgramCase& each : cases) {
         programs.push_back(executed(each, change(each)));
       }
@@ -107,14 +111,17 @@ class Prover {
       if (stands_for_all[number] || !found.hangs()) return;
       hangs[number] = true;
       if (timing.empty()) timing = found.timing;
-      if (timing.empty() && cases[number].one_cluster) timing = found.words;
       if (words.empty()) words = found.words;
+      if (!cases[number].one_cluster || found.words.empty()) return;
+      hands_out[number] = true;
+      if (timing.empty() && !found.is_handed_out) timing = found.words;
     }
     const std::vector<ProgramCase>& cases;
     const std::vector<ir::Kernel>& kernels;
     std::vector<ir::Program> programs;
     std::vector<bool> hangs;           // cases in which something hangs on the order of the work
     std::vector<bool> stands_for_all;  // cases of which one run does
+    std::vector<bool> hands_out;       // those of one cluster whose warps share numbers out
     // What does; and what clusters find in words that they share.
     std::string timing, words;
     simulator::ArrivalsInTime arrivals;
@@ -187,7 +194,7 @@ class Prover {
       return {refusal_of(error), 0, options_.seed};
     }
     if (Found found = run_order(*runs, affordable())) return found;
-    return run_on(*runs, affordable(), false, /*by_one_cluster=*/false);
+    return run_on(*runs, affordable(), false, std::nullopt);
   }
   Found run_kernel(const Seeded& seeded, MutantResult& result) const {
     std::vector<ir::Kernel> changed = kernels_;
@@ -214,7 +221,7 @@ class Prover {
     // What leaves all accesses in order leaves the results: a change of order has one with values.
     Numbers valued = is_of_values ? affordable() : Numbers{};
     if (!is_of_values || !is_affordable(*reached)) valued.push_back(*reached);
-    Found found = run_on(runs, valued, is_of_values, /*by_one_cluster=*/alone.has_value());
+    Found found = run_on(runs, valued, is_of_values, alone);
     // Other divisors make other numbers on any inputs.
     if (!found && shows_in_values(*result.kind) && !is_division(result.mutant)) {
       found = run_unusual(runs, *reached);
@@ -331,12 +338,17 @@ class Prover {
   // Then these cases with values, and many schedules without where something hangs on the order of
   // the work. A wrong result of what is no fault of values says nothing of where it comes from:
   // another schedule may.
-  // One cluster takes all numbers from a word in their order. More of them share these out: a few
-  // schedules draw how, where what there is to show of a change shows `by_one_cluster`.
-  Found run_on(Runs& runs, const Numbers& valued, bool is_of_values, bool by_one_cluster) const {
+  // One cluster takes all numbers from a word in their order, or its warps in each order that there
+  // is. More of them share these out: a few schedules draw how, where what there is to show of a
+  // change shows with a cluster `alone`.
+  Found run_on(Runs& runs, const Numbers& valued, bool is_of_values,
+               std::optional<std::size_t> alone) const {
     Found mismatch = run_values(runs, valued, is_of_values);
     if (mismatch && (is_of_values || mismatch.fault.kind != "mismatch")) return mismatch;
-    if (runs.timing.empty() && !by_one_cluster) runs.timing = runs.words;
+    if (runs.timing.empty() && !alone) runs.timing = runs.words;
+    if (runs.timing.empty() && !is_of_values) {
+      if (Found found = run_handed(runs, *alone)) return found;
+    }
     if (runs.timing.empty()) runs.timing = runs.arrivals.never_awaited();
     const std::int64_t most =
         runs.timing.empty() || mismatch || is_of_values ? options_.few : options_.more;
@@ -411,6 +423,88 @@ class Prover {
     }
     return {};
   }
+  // Of the cases of one cluster whose warps share numbers out, each order of that. Each case has
+  // half of the operations that those before have left: the larger ones have too many orders, but
+  // the one that is `alone` must not. Of each arrival somebody has to wait for a phase.
+  Found run_handed(Runs& runs, std::size_t alone) const {
+    std::int64_t operations = options_.operations;
+    simulator::ArrivalsInTime arrivals = runs.arrivals;
+    for (const std::size_t number : cheapest_first_) {
+      if (!runs.hands_out[number]) continue;
+      Orders orders = each_order(number, runs.programs[number], runs.kernels, operations / 2);
+      if (orders.found) return std::move(orders.found);
+      operations -= orders.found.operations;
+      if (runs.timing.empty()) runs.timing = orders.found.timing;
+      if (runs.timing.empty() && orders.all) runs.timing = other_phases(number, orders.phases);
+      if (orders.all) arrivals.join(orders.found.arrivals);
+      if (runs.timing.empty() && number == alone && !orders.all) runs.timing = runs.words;
+      if (!runs.timing.empty()) return {};
+    }
+    // A ring that is never full says nothing of what is released.
+    const auto& handing = runs.hands_out;
+    const bool any = std::find(handing.begin(), handing.end(), true) != handing.end();
+    if (any && !arrivals.all_awaited()) {
+      runs.timing = "an arrival for whose phases nothing waits in any size";
+    }
+    return {};
+  }
+  // What runs with each order of the atomic additions have shown.
+  struct Orders {
+    Found found;
+    std::vector<std::int64_t> phases;  // that mbarriers have completed, of each order
+    bool all = false;                  // there are no more orders
+  };
+  Orders each_order(std::size_t number, const ir::Program& program,
+                    const std::vector<ir::Kernel>& kernels, std::int64_t most) const {
+    constexpr std::size_t kMostChoices = 64 / simulator::kBitsOfHanded;
+    simulator::MachineOptions machine = cases_[number].machine;
+    machine.control_only = machine.timing = true;
+    machine.search = simulator::Search::handed;
+    Orders orders;
+    Found& found = orders.found;
+    found.number = number;
+    std::vector<std::uint64_t> digits;
+    do {
+      machine.seed = 0;
+      for (std::size_t i = digits.size(); i-- > 0;) {
+        machine.seed = machine.seed << simulator::kBitsOfHanded | digits[i];
+      }
+      Phases phases;
+      machine.recorder = &phases;
+      simulator::MachineReport report = run_machine(number, program, kernels, machine, nullptr);
+      found.operations += report.operations;
+      orders.phases.push_back(phases.count);
+      found.arrivals.join(report.arrivals);
+      if (!report.ok()) {
+        found.fault = std::move(report.faults.front());
+        found.fault.message += fmt::format("\n  with --search handed --seed {}", machine.seed);
+        found.seed = machine.seed;
+        return orders;
+      }
+      found.timing = report.timing.empty() && !report.is_handed_out ? report.words : report.timing;
+      if (!found.timing.empty() || report.stood.size() > kMostChoices) return orders;
+      // The next order, of which the first choices are the same.
+      digits.resize(report.stood.size());
+      while (!digits.empty() && digits.back() + 1 >= report.stood[digits.size() - 1]) {
+        digits.pop_back();
+      }
+      if (!digits.empty() && ++digits.back() >> simulator::kBitsOfHanded != 0) return orders;
+    } while (!digits.empty() && found.operations < most);
+    orders.all = digits.empty();
+    return orders;
+  }
+  // What a change leaves to longer launches: a phase that no longer comes to its end may be one
+  // that they wait for.
+  std::string other_phases(std::size_t number, const std::vector<std::int64_t>& changed) const {
+    const std::lock_guard lock(own_phases_mutex_);
+    std::vector<std::int64_t>& own = own_phases_[number];
+    if (own.empty()) {
+      own = each_order(number, own_.program(number), kernels_, options_.operations).phases;
+    }
+    if (own.size() != changed.size()) return "the orders in which its warps take numbers";
+    const auto [mine, other] = std::mismatch(own.begin(), own.end(), changed.begin());
+    return mine == own.end() ? std::string() : checks::other_phases(*mine, *other);
+  }
   // Each case has half of the operations that those before have left.
   Found run_held(const Runs& runs, const Numbers& numbers) const {
     std::int64_t operations = options_.operations;
@@ -453,7 +547,8 @@ class Prover {
                 report.operations,
                 std::move(report.timing),
                 std::move(report.words),
-                std::move(report.arrivals)};
+                std::move(report.arrivals),
+                report.is_handed_out};
     if (!values) return clean;
     const library::Comparison comparison =
         library::compare_buffers(program, after, own_.wanted(number));
@@ -491,6 +586,8 @@ class Prover {
   const CaseMakers no_candidates_ = {};
   mutable std::vector<Candidate> made_candidates_;
   const bool streams_wait_;  // for words
+  mutable std::mutex own_phases_mutex_;
+  mutable std::map<std::size_t, std::vector<std::int64_t>> own_phases_;  // by case, of each order
 };
 
 }  // namespace

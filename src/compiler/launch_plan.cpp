@@ -440,17 +440,31 @@ LaunchPlan plan_launch(const ir::Kernel& machine,
   return Planner(machine, arguments, multiprocessors).run(parameters);
 }
 
-void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
-                       std::int64_t multiprocessors) {
-  Arguments complete = arguments;
+namespace {
+
+// With those that are not the caller's.
+Arguments complete(const ir::Kernel& kernel, const Arguments& arguments) {
+  Arguments all = arguments;
   std::size_t tensors = 0;
-  for (const ir::Parameter& parameter : machine.parameters) {
-    if (!parameter.is_tensor() || tensors++ < complete.tensors.size()) continue;
+  for (const ir::Parameter& parameter : kernel.parameters) {
+    if (!parameter.is_tensor() || tensors++ < all.tensors.size()) continue;
     if (!parameter.is_owned()) break;  // that they are too few is told
     const std::vector<std::int64_t> shape = parameter.constant_shape();
-    complete.tensors.push_back({parameter.name, parameter.dtype, shape, row_major_strides(shape)});
+    all.tensors.push_back({parameter.name, parameter.dtype, shape, row_major_strides(shape)});
   }
-  Planner(machine, complete, multiprocessors).check_maps();
+  return all;
+}
+
+}  // namespace
+
+void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
+                       std::int64_t multiprocessors) {
+  Planner(machine, complete(machine, arguments), multiprocessors).check_maps();
+}
+
+void check_sizes(const ir::Kernel& kernel, const Arguments& arguments,
+                 std::int64_t multiprocessors) {
+  Planner(kernel, complete(kernel, arguments), multiprocessors);
 }
 
 }  // namespace tilewright::compiler

@@ -46,4 +46,9 @@ LaunchPlan plan_launch(const ir::Kernel& machine,
 void check_tensor_maps(const ir::Kernel& machine, const Arguments& arguments,
                        std::int64_t multiprocessors);
 
+// Refuses sizes, and a grid of these, that the kernel does not take, of any form: a machine form
+// may have another grid than its user wrote. The arguments may leave out what is not the caller's.
+void check_sizes(const ir::Kernel& kernel, const Arguments& arguments,
+                 std::int64_t multiprocessors);
+
 }  // namespace tilewright::compiler

@@ -30,8 +30,8 @@ std::vector<ir::Kernel> simulated_forms(const ir::Kernel& kernel, std::string_vi
 
 simulator::MachineReport simulate(const ir::Kernel& machine, const Arguments& arguments,
                                   const simulator::MachineOptions& options) {
-  if (outputs_are_empty(machine, arguments)) return {};
   check_tensor_maps(machine, arguments, options.multiprocessors);
+  if (outputs_are_empty(machine, arguments)) return {};
   return simulator::run_machine(machine, arguments, options);
 }
 

@@ -117,8 +117,18 @@ void Engine::run(const LoadIndex& operation) {
     element += at[axis] * argument.strides[axis];
   }
   if (!exists) refuse_element(operation.where, "load_index", argument, at);
-  scalars_[operation.result].whole =
-      to_integer(argument.dtype, tensor.data + element * size_of(argument.dtype));
+  const std::byte* const place = tensor.data + element * size_of(argument.dtype);
+  if (operation.claim.counted) {
+    analysis::LoadedIndex index{argument.name, std::move(at), place, argument.strides[0]};
+    if (operation.at_most != kNone) index.at_most = whole(operation.at_most);
+    if (const std::string fault = analysis::describe_fault(operation.claim, index);
+        !fault.empty()) {
+      Diagnostic(operation.where, "load_index: " + fault)
+          .fix(analysis::fix_of(operation.claim, index))
+          .raise();
+    }
+  }
+  scalars_[operation.result].whole = to_integer(argument.dtype, place);
 }
 
 void Engine::run(const Peer& operation) {
@@ -206,7 +216,7 @@ void Engine::run(const Load& operation) {
     inside = inside && region.first[axis] == 0 && region.last[axis] == region.extents[axis];
   }
   if (operation.summed != kNone) {
-    const bool fits = inside && are_rows(region, region.extents, operation.walk, operation.tile);
+    const bool fits = are_rows(region, region.extents, operation.walk, operation.tile);
     for (const TileId each : {operation.tile, operation.summed}) {
       view(fits ? &region : nullptr, each);
     }
@@ -217,7 +227,7 @@ void Engine::run(const Load& operation) {
     if (inside) return;
   }
   if (operation.in_place_by_rows) {
-    const bool fits = inside && are_rows(region, region.extents, operation.walk, operation.tile);
+    const bool fits = are_rows(region, region.extents, operation.walk, operation.tile);
     view(fits ? &region : nullptr, operation.tile);
     if (fits) return;
   }

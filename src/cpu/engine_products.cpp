@@ -74,7 +74,6 @@ void Engine::multiply_in_strips(const Strips& strips) {
                       },
                       &under_way};
   product_of_strips_.done = &done;
-  flush();
   kernels_.product(product_of_strips_);
 }
 

@@ -19,8 +19,18 @@ void Lowering::peer(const ir::Operation& operation) {
 }
 
 void Lowering::load_index(const ir::Operation& operation) {
-  LoadIndex load{
-      tensors_[operation.operands[0]], {}, define_scalar(operation.results[0]), operation.where};
+  const analysis::IndexClaim claim(operation);
+  ScalarId most = kNone;
+  if (claim.at_most) {
+    most = new_scalar();
+    program_.dims.push_back({most, i32, *claim.at_most});
+  }
+  LoadIndex load{tensors_[operation.operands[0]],
+                 {},
+                 define_scalar(operation.results[0]),
+                 operation.where,
+                 claim,
+                 most};
   for (std::size_t i = 1; i < operation.operands.size(); ++i) {
     load.indices.push_back(scalar(operation.operands[i]));
   }

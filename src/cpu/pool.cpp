@@ -1,6 +1,7 @@
 #include "cpu/pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -92,7 +93,8 @@ class Pool {
     const std::unique_lock only(callers_, std::try_to_lock);
     if (!only.owns_lock()) return false;
     start_threads(threads - 1);
-    const auto helpers = std::min<std::size_t>(threads - 1, threads_);
+    keep_off_caller();
+    const auto helpers = std::min<std::size_t>(threads - 1, threads_.size());
     {
       const std::lock_guard lock(mutex_);
       job_ = &job;
@@ -108,12 +110,30 @@ class Pool {
  private:
   void start_threads(std::size_t count) {
     try {
-      while (threads_ < count) {
-        std::thread([this] { serve(); }).detach();
-        ++threads_;
+      while (threads_.size() < count) {
+        threads_.reserve(count);
+        std::thread thread([this] { serve(); });
+        threads_.push_back(thread.native_handle());
+        thread.detach();
+        CPU_ZERO(&allowed_);
       }
     } catch (const std::system_error&) {
       // The threads that there are do the rest.
+    }
+  }
+
+  // The system wakes a thread on the processor of the one that wakes it, where others are busy too.
+  // It would wait there until the caller sleeps. So helpers may go where the caller may, but not to
+  // the processor that it is on.
+  void keep_off_caller() {
+    cpu_set_t allowed;
+    const int own = sched_getcpu();
+    if (own < 0 || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+    if (CPU_COUNT(&allowed) > 1) CPU_CLR(static_cast<unsigned>(own), &allowed);
+    if (CPU_EQUAL(&allowed, &allowed_)) return;
+    allowed_ = allowed;
+    for (const pthread_t thread : threads_) {
+      pthread_setaffinity_np(thread, sizeof(allowed), &allowed);
     }
   }
 
@@ -176,8 +196,9 @@ class Pool {
   std::atomic<std::uint64_t> generation_ = 0;
   std::atomic<std::size_t> running_ = 0;  // helpers that are in the job
   Job* job_ = nullptr;
-  std::size_t places_ = 0;  // for so many helpers more
-  std::size_t threads_ = 0;
+  std::size_t places_ = 0;          // for so many helpers more
+  std::vector<pthread_t> threads_;  // they never end
+  cpu_set_t allowed_ = {};          // to all of them; none: there are new ones
 };
 
 // Threads that a host lends; null: there are none, and the pool's serve. One that was lent is kept

@@ -61,6 +61,8 @@ struct LoadIndex {
   std::vector<ScalarId> indices;
   ScalarId result;
   SourceLocation where;
+  analysis::IndexClaim claim;
+  ScalarId at_most;  // of the claim
 };
 
 // The tensor as it is in another rank.

@@ -45,7 +45,6 @@ class Recomputing {
       if (!takes_from_register(body, i, apply->result)) return {};
       found += count;
       if (i == at + 1) continue;
-      if (!is_unchanged(body, at, i)) return {};
       places.push_back(i);
     }
     return found == uses_[apply->result] ? places : std::vector<std::size_t>{};
@@ -112,15 +111,6 @@ class Recomputing {
                            program_.tiles[before->result].shape == program_.tiles[value].shape &&
                            times_used(body[at], before->result) > 0;
     return !continues && times_used(body[at], value) == 1;
-  }
-  // Whether what the operation reads is as it was.
-  static bool is_unchanged(const Block& body, std::size_t from, std::size_t to) {
-    for (const Source& operand : std::get<Apply>(body[from]).operands) {
-      if (!operand.is_tile()) continue;
-      const std::size_t last = written_at(body, to, operand.tile);
-      if (last < body.size() && last > from) return false;
-    }
-    return true;
   }
 
   // Computes the value of `from` before `to` as well, for that operation alone.

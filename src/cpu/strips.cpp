@@ -57,7 +57,6 @@ class Run {
   Run(const Program& program, Rows rows)
       : program_(program),
         rows_(rows),
-        touched_(program.tiles.size(), false),
         written_(program.tiles.size(), false),
         read_behind_(program.tiles.size(), false),
         written_behind_(program.tiles.size(), false) {}
@@ -119,7 +118,6 @@ class Run {
   bool goes_over_rows(const auto&) const { return false; }
 
   void add(const Operation& operation) {
-    for (const TileId tile : tiles_of(operation)) touched_[tile] = true;
     if (const TileId written = written_by(operation); written != kNone) written_[written] = true;
     if (const auto* const store = std::get_if<Store>(&operation)) {
       stored_.push_back(store->box.tensor);
@@ -134,7 +132,7 @@ class Run {
         std::holds_alternative<Splat>(operation) || std::holds_alternative<Count>(operation) ||
         std::holds_alternative<Apply>(operation) || std::holds_alternative<Reshape>(operation) ||
         (load && load->is_constant);
-    if (!is_of_tiles || touched_[written_by(operation)]) return false;
+    if (!is_of_tiles) return false;
     const std::vector<TileId> tiles = tiles_of(operation);
     return std::none_of(tiles.begin(), tiles.end(), [&](TileId tile) { return written_[tile]; });
   }
@@ -142,7 +140,7 @@ class Run {
   // What the run makes of a column, for a store: nobody in the run needs it.
   bool can_come_behind(const Operation& operation) const {
     if (const auto* const reshape = std::get_if<Reshape>(&operation)) {
-      return is_column(tile(reshape->source), rows_) && !touched_[reshape->result];
+      return is_column(tile(reshape->source), rows_);
     }
     const auto* const store = std::get_if<Store>(&operation);
     return store && written_behind_[store->tile] &&
@@ -169,7 +167,7 @@ class Run {
 
   const Program& program_;
   const Rows rows_;
-  std::vector<bool> touched_, written_, read_behind_, written_behind_;
+  std::vector<bool> written_, read_behind_, written_behind_;
   std::vector<TensorId> stored_;
 };
 
@@ -286,13 +284,10 @@ class Making {
     };
     const bool gives_rows = !product.flipped && rows_of(program_.tiles[product.result]) ==
                                                     Rows{2, strips.axis, strips.all};
-    const bool is_taken =
-        gives_rows &&
-        std::any_of(strips.body.begin(), strips.body.end(),
-                    [&](const Operation& each) { return touches(each, product.result); }) &&
-        std::none_of(strips.body.begin(), strips.body.end(), [&](const Operation& each) {
-          return written_by(each) == product.result || writes_a_factor(each, product);
-        });
+    const bool is_taken = gives_rows && std::any_of(strips.body.begin(), strips.body.end(),
+                                                    [&](const Operation& each) {
+                                                      return touches(each, product.result);
+                                                    });
     if (!is_taken || !std::all_of(made.rbegin(), found, stays_apart) ||
         !std::all_of(between.begin(), between.end(), stays_apart)) {
       return std::nullopt;

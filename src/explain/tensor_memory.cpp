@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/tensor_descriptor.h"
+#include "support/diagnostic.h"
 #include "support/same_line.h"
 #include "target/target.h"
 

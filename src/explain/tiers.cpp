@@ -47,15 +47,41 @@ class TierFinder {
   std::vector<Tiers> found() && { return std::move(found_); }
 
  private:
-  std::optional<Fill> fill_of(const ir::Block& block) const {
+  // The ways in which a block fills a stage: by its own copies, or by those of the branches of one
+  // condition.
+  std::vector<Fill> fills_of(const ir::Block& block) const {
     std::optional<Fill> fill;
     for (const ir::Operation& o : block.body) {
       if (o.op == ir::Op::mbarrier_expect_tx) fill = Fill{o.operands[0], {}, o.where};
-      if (o.op != ir::Op::tma_load_tile || !fill || o.operands[2] != fill->barriers) continue;
-      const ir::Attributes& of_map = definitions_[o.operands[0]]->attributes;
-      fill->add(of_map.text(ir::Key::name) + (of_map.has(ir::Key::ragged) ? " (cut)" : ""));
+      if (!fill) continue;
+      add_copy(o, *fill);
+      if (o.op != ir::Op::if_then || !fill->copies.empty()) continue;
+      std::vector<Fill> all = copied_in(o, *fill);
+      if (!all.empty()) return all;
     }
-    return fill && !fill->copies.empty() ? fill : std::nullopt;
+    return fill && !fill->copies.empty() ? std::vector{*fill} : std::vector<Fill>{};
+  }
+
+  void add_copy(const ir::Operation& o, Fill& fill) const {
+    if (o.op != ir::Op::tma_load_tile || o.operands[2] != fill.barriers) return;
+    const ir::Attributes& of_map = definitions_[o.operands[0]]->attributes;
+    fill.add(of_map.text(ir::Key::name) + (of_map.has(ir::Key::ragged) ? " (cut)" : ""));
+  }
+
+  // The copies of each branch, and of those inside of it, of a stage that is expected.
+  std::vector<Fill> copied_in(const ir::Operation& branch, const Fill& expected) const {
+    std::vector<Fill> all;
+    for (const ir::Block& block : branch.blocks) {
+      Fill own = expected;
+      std::vector<Fill> inside;
+      for (const ir::Operation& o : block.body) {
+        add_copy(o, own);
+        if (o.op == ir::Op::if_then && inside.empty()) inside = copied_in(o, expected);
+      }
+      if (!own.copies.empty()) inside = {own};
+      all.insert(all.end(), inside.begin(), inside.end());
+    }
+    return all;
   }
 
   // What the threads of one block load, and store in a stage that they then say is full.
@@ -101,8 +127,7 @@ class TierFinder {
   std::vector<Fill> ways(const ir::Operation& branch) const {
     std::vector<Fill> all;
     for (const ir::Block& block : branch.blocks) {
-      std::vector<Fill> own;
-      if (const std::optional<Fill> fill = fill_of(block)) own.push_back(*fill);
+      std::vector<Fill> own = fills_of(block);
       for (const ir::Operation& inner : block.body) {
         if (own.empty() && inner.op == ir::Op::if_then) own = ways(inner);
       }
@@ -119,19 +144,21 @@ class TierFinder {
     if (const std::optional<Fill> fill = fill_by_threads(block)) {
       found_.push_back({ring_of(*fill), {{1, fill->text()}}, true, fill->where});
     }
+    if (add(fills_of(block))) return;
     for (const ir::Operation& o : block.body) {
-      const std::vector<Fill> fills = o.op == ir::Op::if_then ? ways(o) : std::vector<Fill>{};
-      if (fills.size() < 2) {
-        for (const ir::Block& inner : o.blocks) visit(inner);
-        continue;
-      }
-      int most = 0;
-      for (const Fill& fill : fills) most = std::max(most, fill.count());
-      Tiers& tiers = found_.emplace_back(Tiers{ring_of(fills[0]), {}, false, fills[0].where});
-      for (const Fill& fill : fills) {
-        tiers.ways.push_back({most / fill.count(), fill.text()});
-      }
+      if (o.op == ir::Op::if_then && add(ways(o))) continue;
+      for (const ir::Block& inner : o.blocks) visit(inner);
     }
+  }
+
+  // Several ways to fill one stage.
+  bool add(const std::vector<Fill>& fills) {
+    if (fills.size() < 2) return false;
+    int most = 0;
+    for (const Fill& fill : fills) most = std::max(most, fill.count());
+    Tiers& tiers = found_.emplace_back(Tiers{ring_of(fills[0]), {}, false, fills[0].where});
+    for (const Fill& fill : fills) tiers.ways.push_back({most / fill.count(), fill.text()});
+    return true;
   }
 
   const ir::Kernel& kernel_;

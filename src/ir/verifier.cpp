@@ -220,7 +220,10 @@ class Verifier {
     }
     for (const ValueId result : operation.results) verify_value(result);
     verify_signature(context_);
-    if (operation.op == Op::dim) verify_symbols(operation.attributes.dim(), true, "it");
+    for (const Key key : {Key::dim, Key::at_most}) {
+      const Attribute* const given = operation.attributes.find(key);
+      if (given) verify_symbols(std::get<Dim>(*given), true, "it");
+    }
     verify_placement(operation, parent);
     verify_types(context_);
     // Blocks first: they must not see the results.

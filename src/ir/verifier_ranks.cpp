@@ -83,6 +83,12 @@ void verify_load_index(const VerifierContext& context) {
                   tensor.name, name_of(tensor.dtype));
   context.require(context.result() == Type::scalar(DType::i32), "gives {}, expected i32",
                   name_of(context.result().dtype));
+  const Attributes& attributes = context.operation().attributes;
+  context.require(attributes.has(Key::counted) ||
+                      !(attributes.has(Key::ascending) || attributes.has(Key::at_most)),
+                  "is at most so much, or ascends, and is not counted");
+  context.require(!attributes.has(Key::ascending) || tensor.shape.size() == 1,
+                  "{} ascends and has rank {}", tensor.name, tensor.shape.size());
 }
 
 void verify_atomic_add(const VerifierContext& context) {

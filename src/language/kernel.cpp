@@ -277,7 +277,10 @@ void add(const TensorView& view, const Tile& tile, Order order, SourceLocation w
   record_addition(tracer, to, tile, ordered, "add", where);
 }
 
-Index load_index(const TensorView& element, SourceLocation where) {
+namespace {
+
+Index record_load_index(const TensorView& element, ir::Attributes attributes,
+                        SourceLocation where) {
   Tracer& tracer = Tracer::get("load_index", where);
   const ResolvedView from = resolve(tracer, element, "load_index", where);
   if (from.parameter->dtype != i32 || !from.shape.empty()) {
@@ -290,7 +293,20 @@ Index load_index(const TensorView& element, SourceLocation where) {
   std::vector<ir::ValueId> operands{from.tensor};
   operands.insert(operands.end(), from.starts.begin(), from.starts.end());
   return Index(tracer.handle(
-      tracer.emit(Op::load_index, std::move(operands), Type::scalar(i32), {}, where)));
+      tracer.emit(Op::load_index, std::move(operands), Type::scalar(i32), attributes, where)));
+}
+
+}  // namespace
+
+Index load_index(const TensorView& element, SourceLocation where) {
+  return record_load_index(element, {}, where);
+}
+
+Index load_index(const TensorView& element, const Counted& counted, SourceLocation where) {
+  ir::Attributes attributes{{Key::counted, std::int64_t{1}}};
+  if (counted.ascending) attributes.set(Key::ascending, std::int64_t{1});
+  if (counted.at_most) attributes.set(Key::at_most, *counted.at_most);
+  return record_load_index(element, std::move(attributes), where);
 }
 
 Index atomic_add(const TensorView& element, const IndexOperand& value, SourceLocation where) {

@@ -44,8 +44,12 @@ Ragged::Ragged(const Dim& axis, const Tensor& offsets, SourceLocation where)
 
 Sequence Ragged::of(const IndexOperand& sequence) const {
   const Tracer::At at(Tracer::get("of", sequence.where), sequence.where);
-  const Index end = load_index(offsets_(sequence.index + 1), sequence.where);
-  return Sequence(axis_, load_index(offsets_(sequence.index), sequence.where), min(end, axis_));
+  const Index end = offset(sequence.index + 1, sequence.where);
+  return Sequence(axis_, offset(sequence.index, sequence.where), min(end, axis_));
+}
+
+Index Ragged::offset(const Index& number, SourceLocation where) const {
+  return load_index(offsets_(number), {axis_, /*ascending=*/true}, where);
 }
 
 // Sequence b is given the tiles from offsets[b] / size + b up to that of b + 1. They are enough,
@@ -68,7 +72,9 @@ Ragged::Tile Ragged::tile(const IndexOperand& number, int size) const {
     high = select(reached, high, middle);
     more = low + 1 < high;
   });
-  return {low, max(wanted - first(low), 0)};
+  const Index sequence = low;
+  const Index own = offset(sequence, number.where) / size + sequence;
+  return {sequence, max(wanted - own, 0)};
 }
 
 }  // namespace tilewright

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <numeric>
 #include <string_view>
 #include <system_error>
@@ -20,8 +22,12 @@ namespace tilewright::library {
 namespace {
 
 constexpr const char* kForms =
-    "arange, zeros, full:0.5, uniform:-1:1, permutation or normal (a seed may follow the last "
-    "three), or a file: x.npy, x.safetensors:key";
+    "arange, zeros, full:0.5, uniform:-1:1, permutation, normal or rising:0 (a seed may follow "
+    "the last four), or a file: x.npy, x.safetensors:key";
+
+// How much larger the last ones of an axis are than the first. Scores of keys that rise so exceed
+// those before them by more than any softmax lets them before it scales its sums anew.
+constexpr double kMostRise = 16;
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -74,13 +80,14 @@ struct StatedInput::Form {
 };
 
 const StatedInput::Form* StatedInput::find_form(const std::string& name) {
-  static constexpr std::array<Form, 6> kAll = {
+  static constexpr std::array<Form, 7> kAll = {
       {{"arange", Kind::arange, 0, false, "arange"},
        {"zeros", Kind::zeros, 0, false, "zeros"},
        {"full", Kind::full, 1, false, "full:0.5"},
        {"uniform", Kind::uniform, 2, true, "uniform:-1:1"},
        {"permutation", Kind::permutation, 0, true, "permutation"},
-       {"normal", Kind::normal, 0, true, "normal"}}};
+       {"normal", Kind::normal, 0, true, "normal"},
+       {"rising", Kind::rising, 1, true, "rising:0"}}};
   for (const Form& form : kAll) {
     if (form.name == name) return &form;
   }
@@ -167,7 +174,9 @@ void StatedInput::check_holds(DType dtype, double value) const {
   }
 }
 
-void StatedInput::check_kind(DType dtype, std::int64_t elements) const {
+void StatedInput::check_kind(DType dtype, const std::vector<std::int64_t>& shape) const {
+  const std::int64_t elements =
+      std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
   const auto last = static_cast<double>(elements - 1);
   switch (kind_) {
     case Kind::permutation:
@@ -185,6 +194,12 @@ void StatedInput::check_kind(DType dtype, std::int64_t elements) const {
     case Kind::uniform:
       check_holds(dtype, low_);
       return check_holds(dtype, is_integer(dtype) ? high_ - 1 : high_);
+    case Kind::rising:
+      if (low_ != std::floor(low_) || low_ < 0 || low_ >= static_cast<double>(shape.size())) {
+        refuse(fmt::format("{} has no axis {}", tensor_, low_),
+               fmt::format("axes count from 0 to {}", shape.size() - 1));
+      }
+      [[fallthrough]];
     case Kind::normal:
       if (is_integer(dtype)) {
         refuse(fmt::format("{} is {}, and normal numbers are no integers", tensor_, name_of(dtype)),
@@ -206,7 +221,7 @@ HostTensor StatedInput::values(DType dtype, const std::vector<std::int64_t>& sha
                                std::uint64_t seed) const {
   HostTensor tensor = HostTensor::zeros(dtype, shape);
   const std::int64_t count = tensor.elements();
-  check_kind(dtype, count);
+  check_kind(dtype, shape);
   const auto fill = [&](auto&& value_of) {
     for (std::int64_t i = 0; i < count; ++i) tensor.set_flat(i, value_of(i));
   };
@@ -233,6 +248,19 @@ HostTensor StatedInput::values(DType dtype, const std::vector<std::int64_t>& sha
     }
     case Kind::normal:
       return HostTensor::random_normal(dtype, shape, seed_.value_or(seed));
+    case Kind::rising: {
+      tensor = HostTensor::random_normal(dtype, shape, seed_.value_or(seed));
+      const auto axis = static_cast<std::size_t>(low_);
+      const std::int64_t inner =
+          std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape.end(),
+                          std::int64_t{1}, std::multiplies<>());
+      const std::int64_t last = std::max<std::int64_t>(shape[axis] - 1, 1);
+      fill([&](std::int64_t i) {
+        const auto place = static_cast<double>(i / inner % shape[axis]);
+        return tensor.flat(i) * (1 + (kMostRise - 1) * place / static_cast<double>(last));
+      });
+      break;
+    }
   }
   return tensor;
 }

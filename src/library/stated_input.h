@@ -10,7 +10,8 @@
 namespace tilewright::library {
 
 // What an input holds, in words: "zeros", "full:0.5", "arange", "uniform:-1:1", "permutation",
-// "normal". The last three may end in a seed of their own: "permutation:7", "uniform:-1:1:7".
+// "normal", "rising:1". The last four may end in a seed of their own: "permutation:7",
+// "uniform:-1:1:7".
 class StatedInput {
  public:
   // Nothing for the name of a file. Text that is neither, and numbers that make no sense, are usage
@@ -25,7 +26,7 @@ class StatedInput {
   std::string with_seed(std::uint64_t seed) const;
 
  private:
-  enum class Kind : std::uint8_t { arange, zeros, full, uniform, permutation, normal };
+  enum class Kind : std::uint8_t { arange, zeros, full, uniform, permutation, normal, rising };
   struct Form;
   static const Form* find_form(const std::string& name);
   StatedInput(std::string text, std::string tensor, Kind kind)
@@ -34,14 +35,14 @@ class StatedInput {
   [[noreturn]] void refuse(const std::string& problem, const std::string& fix) const;
   double number(const std::string& word) const;
   std::uint64_t seed_of(const std::string& word) const;
-  void check_kind(DType dtype, std::int64_t elements) const;
+  void check_kind(DType dtype, const std::vector<std::int64_t>& shape) const;
   void check_holds(DType dtype, double value) const;
   double draw_below(double low, double high, DType dtype, double part) const;
 
   std::string text_;
   std::string tensor_;
   Kind kind_;
-  double low_ = 0, high_ = 0;  // of uniform; full has the first
+  double low_ = 0, high_ = 0;  // of uniform; full has the first, and so has rising: its axis
   std::optional<std::uint64_t> seed_;
 };
 

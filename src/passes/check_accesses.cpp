@@ -57,7 +57,14 @@ class CheckingAccesses {
         is_there_[result] = true;
         own.push_back(result);
       }
+      const bool claims = operation.op == Op::load_index && analysis::IndexClaim(operation).counted;
+      const Operation claimed = claims ? operation : Operation();
+      // The kernel itself sees to them.
+      for (const Key key : {Key::counted, Key::ascending, Key::at_most}) {
+        if (claims) operation.attributes.erase(key);
+      }
       block.body.push_back(std::move(operation));
+      if (claims) check_claim(builder, claimed);
     }
     for (const ValueId value : own) is_there_[value] = false;
   }
@@ -81,6 +88,22 @@ class CheckingAccesses {
     } else if (o.op == Op::peer || o.op == Op::peer_map) {
       check_rank(at, o);
     }
+  }
+
+  // What a load gives, behind it.
+  void check_claim(ir::Builder& at, const Operation& o) {
+    const analysis::IndexClaim claim(o);
+    ValueId least = at.constant(0);
+    if (claim.ascending) {
+      const ValueId before =
+          at.binary(Op::max, at.binary(Op::sub, o.operands[1], at.constant(1)), at.constant(0));
+      least = at.binary(Op::max, least,
+                        at.value(Op::load_index, {o.operands[0], before}, ir::Type::scalar(i32)));
+    }
+    const ValueId value = o.results[0];
+    const ValueId most = at.dim(claim.at_most.value_or(Dim(std::int64_t{INT32_MAX})));
+    emit(at, parameter(o.operands[0]).name + " gives {}, and may give {} to {} there",
+         both(at, le(at, least, value), le(at, value, most)), {value, least, most}, ir::kNoValue);
   }
 
   // Without a limit the access ends with its tensor, as copies do.

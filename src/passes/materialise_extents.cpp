@@ -85,6 +85,7 @@ class Materialising {
     ValueId filled = transposed ? made->operands[0] : read;
     const Type type = kernel_.type(filled);
     for (const analysis::Extents::Bound& bound : bounds) {
+      if (!available(bound) && is_whole(bound, type.shape[axis])) continue;
       std::vector<std::int64_t> shape(type.shape.size(), 1);
       shape[axis] = type.shape[axis];
       const ValueId place = builder.value(Op::iota, {}, Type::tile(DType::i32, shape),
@@ -116,6 +117,11 @@ class Materialising {
   bool reaches(const analysis::Extents::Bound& bound, ValueId first, ValueId end) {
     return bound.factor == 1 &&
            not_less_.proves({bound.limit, first}, {bound.start, end}, -bound.offset);
+  }
+
+  // Whether so many exist in every iteration, as of Block(64 * i, 64, 64 * i + 64).
+  bool is_whole(const analysis::Extents::Bound& bound, std::int64_t size) {
+    return bound.factor == 1 && not_less_.proves(bound.limit, bound.start, -bound.offset - size);
   }
 
   // How many elements exist.

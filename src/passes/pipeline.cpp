@@ -21,6 +21,7 @@
 #include "passes/fold_accumulators.h"
 #include "passes/hoist.h"
 #include "passes/issue_products.h"
+#include "passes/join_copies.h"
 #include "passes/materialise_extents.h"
 #include "passes/order_lanes.h"
 #include "passes/overlap_products.h"
@@ -90,6 +91,7 @@ constexpr Pass kPasses[] = {
     {"peel_masks", peel_masks},
     {"separate_columns", separate_columns},
     // From the schedule to the machine form.
+    {"join_copies", join_copies, &Rewrites::join_copies},
     {"contract_fma", contract_fma, &Numerics::contract_fma},
     {"sink_partial_sums", sink_partial_sums, &Numerics::sink_partial_sums},
     {"sink_partial_maxima", sink_partial_maxima, &Numerics::sink_partial_maxima},

@@ -22,6 +22,7 @@ struct Rewrites {
   std::map<std::string, int> applied;  // by the pass's name
   bool overlap_products = true;
   bool convert_layouts = false;
+  bool join_copies = true;
   bool check_accesses = false;
 };
 

@@ -205,9 +205,18 @@ TensorView CoreMoves::place(const CoreStop& stop, const Index& stage, const Core
   return (*stop.place)(Block(start, rows, start + rows), Block(Index(0), columns, Index(columns)));
 }
 
-Index CoreMoves::limit(const Operation& o, std::size_t first, std::size_t axis) {
+std::vector<analysis::AxisCheck> CoreMoves::checks(const Operation& o) const {
+  return analysis::axis_checks(o, o.op == Op::load ? 1 : 2, integers_);
+}
+
+Index CoreMoves::limit(const Operation& o, std::size_t first, std::size_t axis, bool named) {
   const std::size_t rank = o.attributes.integers(Key::sizes).size();
   const ir::Parameter& tensor = *tile_.parameter_of(o.operands[0]);
+  const std::vector<analysis::AxisCheck> checks = named ? this->checks(o) : decltype(checks){};
+  const bool is_checked = std::any_of(checks.begin(), checks.end(), [&](const auto& check) {
+    return check.axis == axis && check.loaded_end;
+  });
+  if (is_checked) return values_.number(o, first + rank + axis);
   return min(values_.number(o, first + rank + axis), Index(tensor.shape[axis]));
 }
 
@@ -260,8 +269,9 @@ void CoreMoves::transfer(const Operation& o, const CoreMove& move, const CoreSto
       } else if (sizes[axis] == 0) {
         selectors.push_back(Selector(values_.number(o, first + axis)));
       } else {
-        selectors.push_back(Selector(Block(
-            start(o, first, axis, split), static_cast<int>(size_on(axis)), limit(o, first, axis))));
+        selectors.push_back(
+            Selector(Block(start(o, first, axis, split), static_cast<int>(size_on(axis)),
+                           limit(o, first, axis, true))));
       }
     }
     return TensorView(values_.tensor(o.operands[0]).handle(), std::move(selectors), o.where);
@@ -279,8 +289,10 @@ void CoreMoves::transfer(const Operation& o, const CoreMove& move, const CoreSto
   const Index begin = start(o, first, axes[0], split);
   for (Index i : range(static_cast<int>(count))) {
     const Index at = begin + i;
-    when(at < limit(o, first, axes[0]),
-         [&] { go(view(at), window.part(i * each, 0, each, columns)); });
+    // One in front of the tensor is an error only where an integer of the launch puts it there.
+    Condition exists = at < limit(o, first, axes[0], true);
+    if (!integers_.nonnegative(o.operands[first + axes[0]])) exists = exists && at >= 0;
+    when(exists, [&] { go(view(at), window.part(i * each, 0, each, columns)); });
   }
 }
 

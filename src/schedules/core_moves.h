@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "analysis/access_bounds.h"
 #include "schedules/core_plan.h"
 #include "schedules/retracing.h"
 
@@ -16,6 +17,7 @@ class CoreMoves : public CorePlan {
  public:
   explicit CoreMoves(Recording& values)
       : CorePlan(values.tile()),
+        integers_(values.tile()),
         values_(values),
         kernel_(values.kernel()),
         tracer_(values.tracer()) {}
@@ -39,7 +41,8 @@ class CoreMoves : public CorePlan {
   void step(CoreRoute& route, const target::CoreMove& move, bool turn, CoreStop* from,
             CoreStop* to);
   TensorView place(const CoreStop& stop, const Index& stage, const CoreStop& held, bool split);
-  Index limit(const ir::Operation& o, std::size_t first, std::size_t axis);
+  // Where what exists of the part ends. `named`: one that integers of the launch give as it is.
+  Index limit(const ir::Operation& o, std::size_t first, std::size_t axis, bool named = false);
   Index start(const ir::Operation& o, std::size_t first, std::size_t axis, bool split);
   // What does not exist is 0, which a load itself leaves as it was.
   void zero_tail(const ir::Operation& load, const target::CoreMove& move, const CoreWindow& window,
@@ -51,6 +54,9 @@ class CoreMoves : public CorePlan {
   // Whether such pieces of a tile begin where windows may.
   void check_pieces(const ir::Operation& o, const CoreStop& held, bool turned, std::int64_t count,
                     int rows) const;
+  // What of its tensor's axes integers of the launch decide.
+  std::vector<analysis::AxisCheck> checks(const ir::Operation& o) const;
+  const analysis::LoadedIntegers integers_;
   Recording& values_;
   Kernel& kernel_;
   Tracer& tracer_;

@@ -29,10 +29,15 @@ class CorePlan {
   explicit CorePlan(const ir::Kernel& tile);
   CorePlan(const CorePlan&) = delete;
 
-  // A load or a store, and the outermost loop around it.
+  struct Place {
+    const ir::Operation* o;
+    const ir::Block* block;
+  };
+  // A load or a store, the outermost loop around it, and all that it stands in.
   struct Access {
     const ir::Operation* o;
     const ir::Operation* loop;
+    std::vector<Place> around;
   };
 
   // "v3_0_Mat0 2, ...": the stages of each memory.
@@ -62,6 +67,8 @@ class CorePlan {
   void find_orders();
   // Whether instances of a sequencer load and store it that may have each other's rows.
   bool is_crossed(const std::vector<Access>& accesses) const;
+  bool moves_with(const ir::Block& body, const ir::Operation& store) const;
+  bool is_stored_over(const std::vector<Access>& accesses) const;
   void order_units(const ir::Operation& o, const std::string& before, const std::string& own);
   void stages_ahead(const ir::Block& block);
   void choose_stages();

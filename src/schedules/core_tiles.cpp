@@ -1,6 +1,8 @@
 #include "schedules/core_tiles.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -312,6 +314,12 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     }
     return false;
   }
+  bool is_placed(const Operation& load) const {
+    const std::vector<analysis::AxisCheck> own = checks(load);
+    return std::any_of(own.begin(), own.end(), [](const auto& check) {
+      return check.size != 0 && (check.placed || check.counted);
+    });
+  }
   void accumulating_loop(const Operation& o) {
     const auto each = [&](const std::function<void(CoreRoute&)>& act) {
       for (CoreRoute& route : routes_) {
@@ -329,7 +337,8 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     const bool computes = std::any_of(body.begin(), body.end(),
                                       [&](const Operation& each) { return is_vector_work(each); });
     for (const Operation& each : body) {
-      if (each.op == Op::load && is_indexed_in(each, o)) guarded_.insert(&each);
+      const bool placed = each.op == Op::load && (is_indexed_in(each, o) || is_placed(each));
+      if (placed) guarded_.insert(&each);
     }
     if (computes) barrier();
     if (computes || !guarded_.empty()) turns_ = min(max(high - low, 0), 1);
@@ -380,7 +389,11 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     }
   }
   void record(const Operation& o) {
-    if (o.op == Op::yield || o.op == Op::any) return;
+    if (o.op == Op::yield) {
+      if (const auto found = at_yield_.find(&o); found != at_yield_.end()) found->second();
+      return;
+    }
+    if (o.op == Op::any) return;
     if (o.op == Op::load || o.op == Op::store) order(o);
     if (o.op == Op::load) {
       for (CoreRoute& route : routes_) {
@@ -436,10 +449,12 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     barrier();
     const auto run = [&](int which) {
       return [&, which] {
+        at_yield_[&o.blocks[which].body.back()] = [&, which] {
+          for (std::size_t i = 0; vector_here() && i < o.results.size(); ++i) {
+            copy(o, taken(o.results[i]), yielded(which, i));
+          }
+        };
         visit(o.blocks[which]);
-        for (std::size_t i = 0; vector_here() && i < o.results.size(); ++i) {
-          copy(o, taken(o.results[i]), yielded(which, i));
-        }
         barrier();
       };
     };
@@ -451,6 +466,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
   void half(const Operation& loop, bool early) {
     const std::set<const Operation*>& ahead = ahead_.at(&loop);
     for (const Operation& o : loop.blocks[0].body) {
+      if (early && o.op == Op::yield) continue;
       if (!tiles_.has_tiles(o) || (ahead.count(&o) != 0) == early) perform(o);
     }
   }
@@ -485,8 +501,8 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
     for (std::size_t i = 1; i < body.arguments.size(); ++i) {
       if (tiles_.is_tile(body.arguments[i])) settle(o, body.arguments[i]);
     }
+    at_yield_[&body.body.back()] = [&] { carry(o); };
     found != ahead_.end() ? half(o, false) : visit(body);
-    carry(o);
     const std::vector<ValueId>& yielded = body.body.back().operands;
     for (const auto& [i, slot] : cells) tracer_.assign(slot, values_[yielded[i]], o.where);
     barrier();
@@ -520,7 +536,9 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       copies.erase(next);
     }
   }
-  std::optional<Condition> accumulate_;   // whether the loop's product adds
+  std::optional<Condition> accumulate_;  // whether the loop's product adds
+  // What becomes of values that a block yields, as long as they lie where they were loaded.
+  std::map<const Operation*, std::function<void()>> at_yield_;
   std::set<const void*> read_, written_;  // by the vector unit since its last barrier
 };
 

@@ -445,7 +445,7 @@ class LoadAndMath final : public Retracer {
             "read it from a tensor that is not written");
     }
     for (std::size_t i = 1; i < o.operands.size(); ++i) (void)values_.number(o, i);
-    repeat(o, {});
+    repeat(o, o.attributes);
   }
 
   // Warps that decide for themselves may not wait for the others.

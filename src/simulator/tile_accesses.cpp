@@ -103,6 +103,12 @@ void TileEvaluator<Real>::load_index(const Operation& operation) {
   std::int32_t number = 0;
   std::memcpy(&number, tensor.data + element * 4, sizeof(number));
   if (launch_.reads) launch_.reads->note(tensor.data + element * 4);
+  const analysis::IndexClaim claim(operation);
+  analysis::LoadedIndex index{tensor.name, at, tensor.data + element * 4, tensor.strides[0]};
+  if (claim.at_most) index.at_most = launch_.evaluate(*claim.at_most);
+  if (const std::string fault = analysis::describe_fault(claim, index); !fault.empty()) {
+    Diagnostic(operation.where, "load_index: " + fault).fix(analysis::fix_of(claim, index)).raise();
+  }
   set(operation.results[0], integer_value(operation.results[0], number, operation));
 }
 

@@ -125,10 +125,10 @@ Target sm_90a() {
                    // Nothing may merge again what it makes twice.
                    "separate_columns"};
   t.schedules = {"warpgroups", "rows"};
-  t.lowering = {"contract_fma", "eliminate_products", "sink_partial_sums", "sink_partial_maxima",
-                "eliminate_common_sums", "convert_layouts", "assign_layouts", "share_reductions",
-                "check_pair_loads", "check_divergence", "count_waits", "bufferise",
-                "allocate_shared",
+  t.lowering = {"join_copies", "contract_fma", "eliminate_products", "sink_partial_sums",
+                "sink_partial_maxima", "eliminate_common_sums", "convert_layouts", "assign_layouts",
+                "share_reductions", "check_pair_loads", "check_divergence", "count_waits",
+                "bufferise", "allocate_shared",
                 // Addresses are scalars now.
                 "simplify_addresses", "eliminate_common_addresses", "hoist_addresses",
                 "eliminate_common_hoisted_addresses", "eliminate_dead_addresses",

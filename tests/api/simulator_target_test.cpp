@@ -74,6 +74,28 @@ TEST(SimulatorTargetTest, KernelsOfTheTileLevel) {
   }
 }
 
+// Also where nothing is stored, and where the compiled kernel has a grid of its own.
+TEST(SimulatorTargetTest, AGridThatDividesByZero) {
+  for (const bool product : {false, true}) {
+    Kernel kernel("divided");
+    const Dim n = kernel.dim("n");
+    const Tensor x = kernel.in("X", bf16, {n, 64}), y = kernel.out("Y", f32, {n, 64});
+    const auto [i] = kernel.grid(100 / n);
+    const Block rows = n.block(i, 64);
+    const Tile own = load(x(rows, all));
+    store(y(rows, all), product ? dot(own, load(x(Block(0, 64, n), all))) : own.cast(f32));
+    HostTensor in = HostTensor::zeros(bf16, {0, 64}), out = HostTensor::zeros(f32, {0, 64});
+    for (const char* target : {"interpreter", "cpu", "sim:sm_90a", "sim:sm_100a", "sim:incore"}) {
+      const Executable executable = compile(kernel, target);
+      EXPECT_THAT(test::usage_error_of([&] {
+                    executable.run({ref(in), ref(out)});
+                  }),
+                  HasSubstr("(100 // n) divides by zero: n = 0"))
+          << target << ", product " << product;
+    }
+  }
+}
+
 TEST(SimulatorTargetTest, WhatNoScheduleTakesIsAnErrorAtItsLine) {
   Kernel kernel("tiles");
   const Tensor a = kernel.in("A", bf16, {64, 24}), b = kernel.in("B", bf16, {24, 64});

@@ -31,20 +31,17 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Row 2, "maximum lengths are declared that the batch exceeds: an overrun". Here none is declared.
-// Rows behind the tensor belong to no sequence, whatever its offsets say.
+// Offsets that lead past the tensor are an error, and nothing behind it is written.
 TEST(ReviewedRankFaults, LengthsBeyondTheTensorAreNoOverrun) {
   constexpr std::int64_t kRows = 40, kBehind = 30;
   kernels::Attention a;
   a.heads = a.kv_heads = 1;
   const Executable attention = compile(kernels::attention_varlen_forward(a), "interpreter");
   HostTensor rows = HostTensor::random_normal(bf16, {kRows, 1, 64}, 1);
-  HostTensor results[2], lse = HostTensor::poisoned(f32, {1, kRows});
-  for (const double end : {40.0, 60.0}) {
-    HostTensor starts = HostTensor::zeros(i32, {3});
-    starts.set_flat(1, 20);
-    starts.set_flat(2, end);
-    HostTensor& o = results[end > kRows];
-    o = HostTensor::zeros(bf16, {kRows + kBehind, 1, 64});
+  HostTensor lse = HostTensor::poisoned(f32, {1, kRows});
+  HostTensor o = HostTensor::zeros(bf16, {kRows + kBehind, 1, 64});
+  const auto run = [&](double end) {
+    HostTensor starts = HostTensor::from_values(i32, {3}, {0, 20, end});
     attention.run({ref(rows),
                    ref(rows),
                    ref(rows),
@@ -52,8 +49,13 @@ TEST(ReviewedRankFaults, LengthsBeyondTheTensorAreNoOverrun) {
                    ref(starts),
                    {o.data(), bf16, {kRows, 1, 64}, {}},
                    ref(lse)});
+  };
+  run(kRows);
+  EXPECT_THAT(test::usage_error_of([&] { run(60); }),
+              HasSubstr("cu_seqlens_q{2} is 60, and may be 40 at most"));
+  for (std::int64_t row = kRows; row < kRows + kBehind; ++row) {
+    EXPECT_EQ(o.at({row, 0, 0}), 0) << row;
   }
-  EXPECT_EQ(results[0], results[1]);
 }
 
 // Row 3, "heads are local in the help, and global in the code". Those that are set are of all

@@ -157,5 +157,91 @@ TEST(WordProof, OneClusterTakesAllNumbersInTheirOrder) {
             (Verdicts{{"next", Verdict::equivalent}, {"seldom", Verdict::undecided}}));
 }
 
+// Two warps of a CTA take numbers. Who comes second reads what the other one has left behind, so
+// that one of the orders shows an addition that acquires nothing, whatever the seed draws. Where
+// nobody reads it, no order does.
+TEST(WordProof, WarpsOfAClusterTakeNumbersInEachOrder) {
+  for (const bool reads : {true, false}) {
+    Kernel kernel("by_two");
+    const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
+    const Tensor next = kernel.workspace("next", 1);
+    const Tensor left = kernel.scratch("left", 16, 32);
+    const Block own = Dim(64).block(0, 16), other = Dim(64).block(16, 16);
+    kernel.ctas(multiprocessors());
+    kernel.roles({role("reads", warps(1), registers(64),
+                       [&] {
+                         const Index fetched = atomic_add(next(0), 1, kBoth);
+                         warp_sync();
+                         when(fetched == 1, [&] {
+                           atomic_add(next(0), -2);
+                           if (reads) store(C(other, all), load(left(all, all)).cast(bf16));
+                         });
+                       }),
+                  role("leaves", warps(1), registers(64), [&] {
+                    store(left(all, all), load(X(own, all)).cast(f32));
+                    warp_sync();
+                    const Index fetched = atomic_add(next(0), 1, kBoth);
+                    when(fetched == 1, [&] { atomic_add(next(0), -2); });
+                  })});
+    ProofOptions options;
+    options.schedules = options.launches = options.few = 1;
+    options.more = 0;
+    for (options.seed = 0; options.seed < 4; ++options.seed) {
+      int caught = 0, equivalent = 0;
+      for (const MutantResult& result : prove(kernel, 35, {1}, options)) {
+        caught += result.verdict == Verdict::caught;
+        equivalent += result.verdict == Verdict::equivalent;
+      }
+      EXPECT_EQ(caught, reads ? 2 : 0) << "seed " << options.seed;
+      EXPECT_EQ(equivalent, reads ? 0 : 2) << "seed " << options.seed;
+    }
+  }
+}
+
+// The ring of two stages is filled once: nobody waits for a stage that is given back, so that no
+// order says what an arrival is for that does not come, or comes before the lanes have read.
+TEST(WordProof, ARingThatIsNeverFullSaysNothing) {
+  Kernel kernel("never_full");
+  const Tensor X = kernel.in("X", bf16, {64, 32}), C = kernel.out("C", bf16, {64, 32});
+  const Tensor next = kernel.workspace("next", 1);
+  Ring ring(kernel, "tile", stages(2), {{bf16, 64, 32}});
+  const auto take = [&] {
+    const Index fetched = atomic_add(next(0), 1, kBoth);
+    when(fetched == 1, [&] { atomic_add(next(0), -2); });
+  };
+  kernel.ctas(multiprocessors());
+  kernel.roles({role("load", warps(1), registers(64),
+                     [&] {
+                       take();
+                       for ([[maybe_unused]] const Index turn : range(1)) {
+                         ring.produce([&](const Slot& slot) { tma_load(X(all, all), slot[0]); });
+                       }
+                     }),
+                role("take", warps(1), registers(64), take),
+                role("math", warpgroups(1), registers(64), [&] {
+                  for ([[maybe_unused]] const Index turn : range(1)) {
+                    const Slot slot = ring.consume();
+                    const Tile tile = load(slot[0]);
+                    warp_sync();
+                    ring.release(slot);
+                    store(C(all, all), tile);
+                  }
+                })});
+  ProofOptions options;
+  options.schedules = options.launches = options.few = 1;
+  options.more = 0;
+  const auto why = [&](int kind, const std::string& operation) {
+    for (const MutantResult& result : prove(kernel, kind, {1}, options)) {
+      if (result.mutant.change != "left out") continue;
+      if (result.mutant.operation.find(operation) != 0) continue;
+      EXPECT_EQ(result.verdict, Verdict::undecided);
+      return result.reason;
+    }
+    return std::string("there is none");
+  };
+  EXPECT_THAT(why(13, "mbarrier_arrive tile_empty"), HasSubstr("phases of its mbarriers are"));
+  EXPECT_THAT(why(34, "warp_sync"), HasSubstr("for whose phases nothing waits"));
+}
+
 }  // namespace
 }  // namespace tilewright::checks

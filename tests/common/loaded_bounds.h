@@ -65,4 +65,20 @@ inline Kernel sequence() {
   return kernel;
 }
 
+// Sums of the sequences of X, a packed axis whose offsets the list has.
+inline Kernel packed_sums() {
+  Kernel kernel("packed_sums");
+  const Dim sequences = kernel.dim("sequences"), rows = kernel.dim("rows");
+  const Tensor ends = kernel.in("ends", i32, {sequences + 1});
+  const Tensor X = kernel.in("X", bf16, {rows, 64}), Y = kernel.out("Y", f32, {sequences, 64});
+  const auto [i] = kernel.grid(sequences);
+  const Ragged packed(rows, ends);
+  Var sum{zeros({1, 64})};
+  for (Block own : blocks(packed.of(i), 32)) {
+    sum = sum + reduce_sum(load(X(own, all)).cast(f32), 0);
+  }
+  store(Y(i, all), Tile(sum).reshape({64}));
+  return kernel;
+}
+
 }  // namespace tilewright::test

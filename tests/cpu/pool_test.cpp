@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -144,6 +146,64 @@ TEST(PoolTest, SeveralCallersAtOnce) {
   }
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(sum, 4 * 50 * 210);
+}
+
+cpu_set_t own_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof(set), &set), 0);
+  return set;
+}
+
+// Where the pool's threads may run while the caller does, which waits for one of them.
+std::vector<cpu_set_t> processors_of_helpers() {
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<int> helpers = 0;
+  std::mutex mutex;
+  std::vector<cpu_set_t> sets;
+  parallel_for(3, 3, [&](std::size_t, unsigned) {
+    if (std::this_thread::get_id() == caller) {
+      for (int turn = 0; turn < 1000 && helpers == 0; ++turn) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      return;
+    }
+    const std::lock_guard lock(mutex);
+    sets.push_back(own_processors());
+    ++helpers;
+  });
+  EXPECT_FALSE(sets.empty());
+  return sets;
+}
+
+// A thread that is woken on the caller's processor would wait until the caller sleeps.
+TEST(PoolTest, HelpersKeepOffTheCallersProcessor) {
+  const cpu_set_t before = own_processors();
+  if (CPU_COUNT(&before) < 2) GTEST_SKIP() << "there is one processor";
+  int stayed = 0;
+  for (int round = 0; round < 100 && stayed < 3; ++round) {
+    const int own = sched_getcpu();
+    const std::vector<cpu_set_t> sets = processors_of_helpers();
+    if (sched_getcpu() != own) continue;
+    ++stayed;
+    cpu_set_t wanted = before;
+    CPU_CLR(static_cast<unsigned>(own), &wanted);
+    for (const cpu_set_t& set : sets) EXPECT_TRUE(CPU_EQUAL(&set, &wanted)) << own;
+  }
+  EXPECT_GT(stayed, 0);
+}
+
+// Also one that begins behind the first launch.
+TEST(PoolTest, HelpersFollowTheCallersAffinity) {
+  const cpu_set_t before = own_processors();
+  processors_of_helpers();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  const std::vector<cpu_set_t> sets = processors_of_helpers();
+  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+  for (const cpu_set_t& set : sets) EXPECT_TRUE(CPU_EQUAL(&set, &one));
 }
 
 // A child has none of its parent's threads, and starts its own.

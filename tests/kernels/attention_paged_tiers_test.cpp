@@ -8,9 +8,12 @@
 #include "compiler/compile_to_machine.h"
 #include "explain/tiers.h"
 #include "ir/program.h"
+#include "ir/verifier.h"
 #include "kernels/paged_alone.h"
 #include "kernels/paged_runs.h"
 #include "library/accuracy.h"
+#include "passes/join_copies.h"
+#include "passes/pipeline.h"
 #include "tilewright/compile.h"
 #include "tilewright/library_executable.h"
 
@@ -119,9 +122,12 @@ TEST(AttentionPagedTiersTest, ExplainNamesThem) {
     const LibraryKernel& kernel = find_kernel("attention_paged");
     const auto options = resolve_options(kernel, {named.page, "schedule=sm90"});
     const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
-    const ir::Kernel& traced = *program.finish().kernels[0];
+    ir::Kernel scheduled = *program.finish().kernels[0];
+    passes::simplify_kernel(scheduled);
+    passes::join_copies(scheduled);
+    ir::verify(scheduled);
     std::vector<std::string> ways;
-    const auto tiers = explanations::tiers_in(traced);
+    const auto tiers = explanations::tiers_in(scheduled);
     for (const explanations::Tiers& each : tiers) {
       if (each.ring != "keys0") continue;
       for (const auto& way : each.ways) ways.push_back("x" + std::to_string(way.together));

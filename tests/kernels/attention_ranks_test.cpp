@@ -50,7 +50,7 @@ struct RankSizes {
 struct RankRun {
   std::uint64_t seed = 0;
   int schedules = 1, runs = 2, multiprocessors = 3;
-  bool by_heads = false;
+  bool by_heads = false, by_copies = false;
 };
 
 // The whole tensors, and what is known of their attention.
@@ -166,6 +166,7 @@ std::vector<std::vector<HostTensor>> simulated(const SequenceParallelAttention& 
                                                const Whole& whole, const RankSizes& sizes,
                                                const RankRun& how = {}) {
   const Program program = how.by_heads        ? sequence_parallel_attention_heads_sm90(o)
+                          : how.by_copies     ? sequence_parallel_attention_copied_sm90(o)
                           : sizes.is_packed() ? sequence_parallel_varlen_attention_sm90(o)
                                               : sequence_parallel_attention_sm90(o);
   ProgramMemory memory(program, whole.dims(), 7);
@@ -256,6 +257,19 @@ TEST(SequenceParallelAttentionTest, PackedSequences) {
   check(small(3, true), {47, 47, 1, queries, queries}, {.runs = 1});
   check(small(4, true, Shards::zig_zag), {33, 35, 1, {0, 132}, {0, 140}}, {.runs = 1});
   check(small(2, true), {5, 5, 1, {0}, {0}});
+}
+
+// Copy engines bring keys: in shares of heads, of rows that a causal mask shows to a rank alone,
+// and behind a run whose keys are still read.
+TEST(SequenceParallelAttentionTest, ByCopies) {
+  check(small(2, false), {70, 45, 2}, {.schedules = 2, .by_copies = true});
+  check(small(3, true), {45, 45}, {.by_copies = true});
+  check(small(2, true, Shards::zig_zag), {71, 75, 2}, {.schedules = 2, .by_copies = true});
+  SequenceParallelAttention o = small(2, true, Shards::zig_zag);
+  o.attention.heads = o.attention.kv_heads = 5;
+  o.attention.window = 50;
+  check(o, {37, 37}, {.runs = 3, .by_copies = true});
+  check(small(2, true), {0, 0}, {.runs = 1, .by_copies = true});
 }
 
 // Each rank has all rows of its heads: of as many heads of keys as ranks, more, and fewer.

@@ -191,6 +191,13 @@ TEST(LaunchesOnCpu, AnInputThatIsTheOutputAndIsReadElsewhere) {
       store(p.Y(p.row, columns(part)), load(p.X(p.row, columns(part))) * 3);
     }
   });
+  expect_alike("each turn the same columns", [&](const Parts& p) {
+    for ([[maybe_unused]] const Index turn : range(3)) {
+      for (const Index part : range(4)) {
+        store(p.Y(p.row, columns(part)), load(p.X(p.row, columns(part))) + 1);
+      }
+    }
+  });
   expect_alike("each turn the same", [&](const Parts& p) {
     for ([[maybe_unused]] const Index turn : range(3)) {
       store(p.Y(p.row, all), load(p.X(p.row, all)) + 1);

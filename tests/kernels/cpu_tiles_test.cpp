@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu_tensors.h"
@@ -163,6 +164,18 @@ TEST(TilesOnCpu, AValueBesideItself) {
   store_at(1, difference - difference);
   store_at(2, product * product);
   expect_alike(kernel, {counted({64, 256}), untouched({3, 64, 256})});
+}
+
+// The later store holds where both store, whatever rows take turns.
+TEST(TilesOnCpu, StoresOfRowsThatOverlap) {
+  Kernel kernel("overlap");
+  const Tensor X = kernel.in("X", f32, {64, 256}), Y = kernel.out("Y", f32, {72, 256});
+  kernel.grid(1);
+  const Tile x = load(X(all, all)) + 1;
+  const Tile centred = x - reduce_max(x, 1);
+  store(Y(Block(Index(0), 64, Index(64)), all), centred * 2);
+  store(Y(Block(Index(8), 64, Index(72)), all), centred * 3);
+  expect_alike(kernel, {counted({64, 256}), untouched({72, 256})});
 }
 
 // Of nothing there is a sum, and a lowest and a greatest number.

@@ -219,6 +219,9 @@ TEST_F(CountedRuns, OperationsOfTheLibrary) {
               return kernels::sequence_parallel_attention_backward_heads_sm90(attention, false);
             }),
             "served");
+  attention.attention = kernels::with_sm90_blocks(attention.attention);
+  EXPECT_EQ(said([&] { return kernels::sequence_parallel_attention_copied_sm90(attention); }),
+            "served");
   EXPECT_EQ(said([] { return kernels::all_gather_gemm_sm90({}); }), "served");
   kernels::GemmReduceScatter copied;
   copied.parts_by = kernels::PartsBy::copies;

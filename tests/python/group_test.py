@@ -118,6 +118,13 @@ def refusals(rank, size, folder):
 
     tell(lambda: joined(size, size, folder))
     tell(lambda: joined(rank, size, folder, patience=-1))
+    by_file = tilewright.Group.by_file
+    tell(lambda: by_file(folder + "/x", rank=str(rank), size=size))
+    tell(lambda: by_file(folder + "/x", rank=rank, size=2.0))
+    tell(lambda: by_file(folder + "/x", rank=2**32 + rank, size=size))
+    tell(lambda: by_file(folder + "/x", rank=rank, size=size, patience="60"))
+    tell(lambda: tilewright.Group.by_socket(b"127.0.0.1", 29514, "word", rank=rank, size=size))
+    tell(lambda: tilewright.Group.by_socket("127.0.0.1", "29514", "word", rank=rank, size=size))
     with joined(rank, size, folder) as group:
         tell(lambda: group.symmetric((4,), "i32", "x", memory="disk"))
         whole = tilewright.SymmetricMemory(group, 64, "small")
@@ -218,7 +225,13 @@ class Groups(unittest.TestCase):
 
     def test_mistakes_are_named(self):
         for rank, line in enumerate(self.said("refusals")):
-            for text in ("rank 2 of 2 ranks", "a group's patience of -1 s", "memory on 'disk'",
+            for text in ("rank 2 of 2 ranks", "a group's patience of -1 s",
+                         f"a group's rank is '{rank}', of type str",
+                         "a group's size is 2.0, of type float",
+                         f"a group's rank is {2**32 + rank}",
+                         "a group's patience is '60', of type str",
+                         "a group's host is b'127.0.0.1', of type bytes",
+                         "a group's port is '29514', of type str", "memory on 'disk'",
                          "symmetric memory of rank 2", "8 bytes at offset 60 of small",
                          "4 bytes for a tensor of 8", "bytes as a tensor",
                          "gemm runs on one GPU",

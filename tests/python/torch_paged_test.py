@@ -140,6 +140,10 @@ class Paged(unittest.TestCase):
         self.assertEqual(wide[0], 0)
         require_refusal(self, lambda: attention_paged(q, k, k, table, lengths, plan=plan[:4]),
                         "plan is 4", "5")
+        require_refusal(self, lambda: attention_paged_plan(numbers([3, -5]), heads=4, kv_heads=2),
+                        "lengths has -5", "at least 0")
+        require_refusal(self, lambda: attention_paged_plan(lengths, heads=4, kv_heads=2, window=0),
+                        "window is 0", "at least 1")
         require_refusal(self, lambda: attention_paged_plan(lengths, heads=4, kv_heads=3),
                         "heads 4 is not a multiple of kv_heads 3")
 

@@ -246,6 +246,32 @@ TEST(BlockEnds, WhatIsStoredMayBeginBeforeAndEndEarlier) {
   }
 }
 
+// Blocks that exist whole are summed column by column, and the columns are summed behind the loop.
+TEST(BlockEnds, ColumnsAreSummedBehindTheirLoop) {
+  Kernel kernel("columns");
+  const Dim m = kernel.dim("m");
+  const Tensor X = kernel.in("X", f32, {3, m}), Y = kernel.out("Y", f32, {3});
+  const auto [row] = kernel.grid(3);
+  Var sums{zeros({1, 64})};
+  for (Index s : range(ceil_div(m, 64))) {
+    sums = sums + load(X(Block(row, 1, row + 1), Block(64 * s, 64, 64 * s + 64)));
+  }
+  store(Y(Block(row, 1, 3)), reduce_sum(sums, 1).reshape({1}));
+  for (const int columns : {1, 64, 150}) {
+    HostTensor x = HostTensor::zeros(f32, {3, columns});
+    for (std::int64_t i = 0; i < x.elements(); ++i) x.set_flat(i, i % 7);
+    for (const char* target : {"interpreter", "cpu", "sim:sm_90a", "sim:sm_100a", "sim:incore"}) {
+      HostTensor y = HostTensor::poisoned(f32, {3});
+      compile(kernel, target).run({ref(x), ref(y)});
+      for (std::int64_t i = 0; i < 3; ++i) {
+        double wanted = 0;
+        for (std::int64_t c = 0; c < columns; ++c) wanted += x.at({i, c});
+        EXPECT_EQ(y.at({i}), wanted) << target << ", " << columns << " columns, row " << i;
+      }
+    }
+  }
+}
+
 // A loop downwards over blocks of a sequence.
 TEST(BlockEnds, BlocksThatDescendMayEndEarlier) {
   Kernel kernel("descending");

@@ -96,6 +96,34 @@ TEST(LoadedBounds, ASequenceThatEndsBehindItsTensor) {
   }
 }
 
+// Offsets that are no offsets, of which a kernel may make blocks that all lie inside.
+TEST(LoadedBounds, SequencesOfAPackedAxis) {
+  const Kernel kernel = test::packed_sums();
+  for (const BoundsTarget& target : {BoundsTarget{"interpreter", ""},
+                                     {"cpu", ""},
+                                     {"sim:sm_90a", ""},
+                                     {"sim:sm_90a", "", true},
+                                     {"sim:sm_100a", ""},
+                                     {"sim:incore", ""}}) {
+    SCOPED_TRACE(name_of(target));
+    EXPECT_EQ(said(kernel, target, {0, 60, 128}, 2), "");
+    EXPECT_EQ(said(kernel, target, {5, 60, 60, 128}, 3), "");
+    const struct {
+      std::vector<int> ends;
+      const char *says, *says_checked;
+    } wrong[] = {
+        {{0, 60, 129}, "ends{2} is 129, and may be 128 at most", "ends gives 129, and may give 60"},
+        {{0, 100, 60}, "ends{2} is 60, less than 100 before it", "ends gives 60, and may give 100"},
+        {{-3, 60, 128}, "ends{0} is -3, and may not be negative", "ends gives -3, and may give 0"}};
+    for (const auto& each : wrong) {
+      EXPECT_THAT(
+          said(kernel, target, each.ends, 2),
+          AllOf(HasSubstr(target.checked ? each.says_checked : each.says),
+                HasSubstr("loaded_bounds.h"), HasSubstr("packed.of(i)"), HasSubstr("fix: ")));
+    }
+  }
+}
+
 // Halos and blocks that exist whole reach out of their tensor, and are right.
 TEST(LoadedBounds, ReachingOutOnPurposeStaysLegal) {
   Kernel kernel("halo");

@@ -64,6 +64,28 @@ TEST(Timing, WhatAWordHolds) {
   EXPECT_EQ(words(litmus(role("a", 0, 1, add) + role("b", 1, 1, add))), "");
 }
 
+// Two warps take a number each: there are two orders. A warp that reads the word may come anywhere.
+TEST(Timing, AdditionsOfOneClusterAreHandedOut) {
+  const std::string take =
+      "    %60: i32 = atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n"
+      "    shared_store %22, %5, %60\n";
+  const std::string read =
+      "    %61: i32 = load_index %90, %0 {semantics = \"relaxed\"}\n"
+      "    shared_store %22, %5, %61\n";
+  MachineOptions options;
+  options.timing = true;
+  options.search = Search::handed;
+  const auto run = [&](const std::string& one, const std::string& other) {
+    return run_litmus(litmus(role("a", 0, 1, one) + role("b", 1, 1, other)), options);
+  };
+  for (options.seed = 0; options.seed < 2; ++options.seed) {
+    const MachineReport taken = run(take, "    atomic_add %90, %0, %1 {semantics = \"relaxed\"}\n");
+    EXPECT_TRUE(taken.is_handed_out);
+    EXPECT_EQ(taken.stood, std::vector<std::uint8_t>{2});
+    EXPECT_FALSE(run(take, read).is_handed_out);
+  }
+}
+
 // Two warps arrive behind a wait that both are told of. One of them does so twice, for two phases
 // or for one.
 TEST(Timing, APhaseThatAnArrivalCountsFor) {

@@ -423,6 +423,7 @@ TEST(CommandTest, TuneRefitsRulesThatCompareEstimates) {
 TEST(CommandTest, TuneRefusesWhatItCannotMeasure) {
   expect_failure("tune gemm --target sm_90a --sizes m=16", 3, {"is not measured", "--model-only"});
   expect_failure("tune gemm --target interpreter --model-only", 3, {"is not measured"});
+  expect_failure("tune gemm --target incore --model-only", 3, {"is not measured", "sm_90a"});
   const std::string tune = "tune gemm --target sm_90a --model-only ";
   expect_failure(tune + "--sizes m", 2, {"no length and sizes", "m=16,64,128"});
   expect_failure(tune + "--sizes m=16,x", 2, {"'x' is no size"});

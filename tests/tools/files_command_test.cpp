@@ -134,6 +134,13 @@ TEST_F(FilesCommandTest, GivesInoutTensorsAndScalars) {
                  {"scale = 'nan' is no finite number", "fix: --set scale=0.5"});
   expect_failure("run " + file + " --target interpreter --set skip=1.5", 2,
                  {"skip = '1.5' is no integer"});
+  expect_failure("run " + given + " --target interpreter --out C=" + std::string(folder_ / "a.npy"),
+                 2, {"a.npy: it is the file of the input A", "a file of its own"});
+  EXPECT_EQ(library::read_tensor(folder_ / "a.npy", "A", f32).elements(), 64);
+  EXPECT_EQ(
+      tilewright("run " + given + " --target interpreter --out C=" + std::string(folder_ / "c.npy"))
+          .status,
+      0);
   expect_failure("run " + file + " --target interpreter --in D=x.npy", 2,
                  {"has no input 'D'", "name one of: A, C"});
 }

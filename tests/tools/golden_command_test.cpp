@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -209,6 +210,103 @@ TEST_F(GoldenCommandTest, OffsetsThatLeadOutsideAreRefused) {
                                "--set batch=8 --set queries=50 --in cu_seqlens_q=") +
                        offsets,
                    2, {"cu_seqlens_q gives a sequence rows ", ", and there are 50", "that ascend"});
+  }
+}
+
+// A length below nothing is none, and no length of nothing.
+TEST_F(GoldenCommandTest, NegativeLengthsAreRefused) {
+  for (const char* target : {"interpreter", "cpu", "sim:sm_90a"}) {
+    expect_failure(std::string("run attention_paged --set batch=2 --set heads=1 --set dim=64 --set "
+                               "pages=4 --set max_pages=2 --in lengths=full:-1 --target ") +
+                       target,
+                   target[0] == 's' ? 1 : 2, {"lengths{0} is -1, and may not be negative"});
+  }
+}
+
+// An online softmax by blocks of 128 keys that lags, and scales its sums anew or forgets to, of
+// one head and batch.
+std::vector<std::pair<std::string, HostTensor>> lagging_attention(const std::string& inputs,
+                                                                  bool scales) {
+  const auto read = [&](const char* name) {
+    return library::read_tensor(inputs + ":" + name, name, bf16);
+  };
+  const HostTensor q = read("Q"), k = read("K"), v = read("V");
+  const std::int64_t queries = q.shape()[1], keys = k.shape()[1], dim = q.shape()[3];
+  HostTensor o = HostTensor::zeros(bf16, q.shape()), lse = HostTensor::zeros(f32, {1, 1, queries});
+  for (std::int64_t i = 0; i < queries; ++i) {
+    double shift = -1e30, sum = 0;
+    std::vector<double> total(static_cast<std::size_t>(dim));
+    for (std::int64_t first = 0; first < keys; first += 128) {
+      const std::int64_t last = std::min(first + 128, keys);
+      std::vector<double> scores;
+      for (std::int64_t j = first; j < last; ++j) {
+        double score = 0;
+        for (std::int64_t c = 0; c < dim; ++c) score += q.at({0, i, 0, c}) * k.at({0, j, 0, c});
+        scores.push_back(score / std::sqrt(static_cast<double>(dim)));
+      }
+      const double maximum = *std::max_element(scores.begin(), scores.end());
+      if (maximum > shift + 8 * std::log(2)) {
+        sum *= std::exp(shift - maximum);
+        for (double& each : total) each *= scales ? std::exp(shift - maximum) : 1;
+        shift = maximum;
+      }
+      for (std::int64_t j = first; j < last; ++j) {
+        const double weight = std::exp(scores[static_cast<std::size_t>(j - first)] - shift);
+        sum += weight;
+        for (std::int64_t c = 0; c < dim; ++c) {
+          total[static_cast<std::size_t>(c)] += weight * v.at({0, j, 0, c});
+        }
+      }
+    }
+    lse.set_flat(i, shift + std::log(sum));
+    for (std::int64_t c = 0; c < dim; ++c) {
+      o.set_flat(i * dim + c, total[static_cast<std::size_t>(c)] / sum);
+    }
+  }
+  return {{"O", o}, {"LSE", lse}};
+}
+
+// Numbers that are all alike never let a maximum rise by much. Those of the case `rising` do.
+TEST_F(GoldenCommandTest, ASumThatIsNotScaledAnewIsFound) {
+  const Answer written =
+      golden("attention_forward --set heads=1 --set dim=16 --set batch=1 --json");
+  ASSERT_EQ(written.status, 0) << written.output;
+  EXPECT_EQ(manifest()["cases"][4]["inputs"][1]["stated"], "rising:1");
+  const auto outputs = [&](bool scales) {
+    for (const char* name : {"above", "below", "few", "one", "rising"}) {
+      const std::string file = std::string("/") + name;
+      write_inputs(lagging_attention(data() + file + ".inputs.safetensors", scales),
+                   name + std::string(".outputs.safetensors"));
+    }
+  };
+  outputs(/*scales=*/true);
+  EXPECT_EQ(check("").status, 0) << check("").output;
+  outputs(/*scales=*/false);
+  const Answer wrong = check("--json");
+  EXPECT_EQ(wrong.status, 1);
+  for (const Json& each : wrong.json()["cases"]) {
+    EXPECT_EQ(each["ok"], each["name"] != "rising") << each;
+  }
+}
+
+// Pages of a cache rise in the order in which they lie, and sequences have them in any order.
+TEST_F(GoldenCommandTest, RisingPages) {
+  const Answer written = golden(
+      "attention_paged --set heads=2 --set dim=32 --set batch=3 --set queries=3 --set pages=12 "
+      "--set max_pages=4 --set page=16 --json");
+  ASSERT_EQ(written.status, 0) << written.output;
+  EXPECT_EQ(manifest()["cases"].back()["name"], "rising");
+  EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+}
+
+// Who adds an exponential's logarithm to a large maximum has no digits left of it.
+TEST_F(GoldenCommandTest, RowsOfLargeNumbers) {
+  for (const char* number : {"1e12", "1e17", "-1e30"}) {
+    const Answer run = tilewright(
+        std::string("run softmax --target cpu --set dtype=f32 --set rows=3 --set columns=40 "
+                    "--check --in X=full:") +
+        number);
+    EXPECT_EQ(run.status, 0) << number << "\n" << run.output;
   }
 }
 

@@ -78,6 +78,7 @@ TEST(CheckGradientsCommand, NamesWhatItDoesNotTake) {
   expect_failure("check-gradients gemm", 2,
                  {"gemm has no kernel that computes its gradients",
                   "attention_backward, attention_varlen_backward", "--backward"});
+  expect_failure("check-gradients own.tw", 2, {"own.tw is a file", "--backward FILE.tw"});
   expect_failure("check-gradients nothing", 2, {"there is no kernel 'nothing'"});
   expect_failure("check-gradients attention_backward --set nothing=1", 2, {"nothing"});
   expect_failure("check-gradients attention_backward --set heads=3 --set kv_heads=2", 2,

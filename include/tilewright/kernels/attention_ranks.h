@@ -42,6 +42,11 @@ Program sequence_parallel_attention_sm90(const SequenceParallelAttention& operat
 Program sequence_parallel_varlen_attention_sm90(const SequenceParallelAttention& operation,
                                                 SourceLocation where = here());
 
+// The same, whose keys copy engines bring: the share of heads whose tiles run first before the
+// rest, once all ranks have read what came in the run before.
+Program sequence_parallel_attention_copied_sm90(const SequenceParallelAttention& operation,
+                                                SourceLocation where = here());
+
 // sequence_parallel_attention by heads, for sm_90a: each rank gets all rows of its own heads, and
 // sends what it makes of them back. Copy engines push Q, K and V of a group of heads that share
 // keys after the other; attention to a group begins when all ranks' rows of it have come. Tiles of

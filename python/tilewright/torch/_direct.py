@@ -9,7 +9,7 @@ import torch
 
 from ..binding import TilewrightError, load_library
 from ._plain import TENSORS, is_followed, is_plain, is_watched
-from ._run import ALIGNMENT, MOST_CALLS, call_of, is_usable
+from ._run import ALIGNMENT, MOST_CALLS, call_of, is_usable, make_room, on_forgetting
 
 _made = threading.local()
 _unread = {}
@@ -164,8 +164,7 @@ def remember(settings, tensors, make):
         if what is not None:
             in_c[1](settings, tensors, MOST_CALLS, *what)
         return
-    if len(_made.__dict__) >= MOST_CALLS:
-        _made.__dict__.clear()
+    make_room(_made.__dict__, MOST_CALLS)
     _made.__dict__[key] = made
 
 
@@ -174,6 +173,9 @@ def forget():
     _made.__dict__.clear()
     if _in_c:
         _in_c[2]()
+
+
+on_forgetting.append(forget)
 
 
 def _functions():

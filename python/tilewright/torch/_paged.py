@@ -376,6 +376,13 @@ def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None
     for name, tensor in (("lengths", lengths), ("cu_seqlens", cu_seqlens)):
         if tensor is not None:
             check_numbers(name, tensor, 1, lengths)
+    if is_readable(lengths) and (lengths < 0).any():
+        refuse(f"lengths has {lengths.min().item()}", "let lengths be at least 0")
+    if window is not None:
+        fix = "give the last keys that a query sees, at least 1, or None for all of them"
+        check_integer("window", window, fix)
+        if window < 1:
+            refuse(f"window is {window}", fix)
     batch = lengths.shape[0]
     if cu_seqlens is None:
         cu_seqlens = torch.arange(batch + 1, dtype=torch.int32, device=lengths.device) * queries

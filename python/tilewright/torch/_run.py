@@ -17,11 +17,14 @@ from ._checks import refuse
 
 ALIGNMENT = 16  # bytes, of rows that TMA copies
 MOST_CALLS = 1024  # that a thread keeps
+MOST_HOST_KERNELS = 256  # that the process keeps
 
 # All operators, whose implementations are in Python.
 _LIBRARY = torch.library.Library("tilewright", "DEF")
 _kernels, _making = {}, {}  # by what they are made of; and a lock for each
 _ahead = set()  # what was begun before its call
+_times_forgotten = 0
+on_forgetting = []  # functions that drop calls of kernels of the host
 _calls = threading.local()
 _under_transforms = torch._C._are_functorch_transforms_active
 
@@ -179,10 +182,32 @@ def call_of(name, settings, options, target, device, tensors):
     calls = _calls.__dict__
     call = calls.get(key)
     if call is None:
-        if len(calls) >= MOST_CALLS:
-            calls.clear()
-        call = calls[key] = Call(_kernel(name, options(), target, device), tensors)
+        call = Call(_kernel(name, options(), target, device), tensors)
+        make_room(calls, MOST_CALLS)
+        calls[key] = call
     return call
+
+
+def make_room(calls, most):
+    """Empties what a thread keeps if it is full, or if its kernels may have been forgotten."""
+    if len(calls) > most or calls.get("times forgotten") != _times_forgotten:
+        calls.clear()
+        calls["times forgotten"] = _times_forgotten
+
+
+def _forget_host_kernels():
+    """All of them, where there are too many: a scale that changes in each step makes one a step. A
+    GPU's stay, since a CUDA graph may hold them."""
+    global _times_forgotten
+    keys = [key for key in tuple(_kernels) if key[1] != "cuda"]
+    if len(keys) < MOST_HOST_KERNELS:
+        return
+    for key in keys:
+        _kernels.pop(key, None)
+        _making.pop(key, None)
+    _times_forgotten += 1
+    for forget in on_forgetting:
+        forget()
 
 
 def _kernel(name, options, target, device):
@@ -191,9 +216,12 @@ def _kernel(name, options, target, device):
         refuse(f"{name} is not built, and a CUDA graph is being captured",
                "call it once with these sizes on the capture's stream before the capture")
     with _making.setdefault(key, threading.Lock()):
-        if key not in _kernels:
-            _kernels[key] = Kernel(name, target=target, device=device, **options)
-        return _kernels[key]
+        kernel = _kernels.get(key)
+        if kernel is None:
+            if target != "cuda":
+                _forget_host_kernels()
+            kernel = _kernels[key] = Kernel(name, target=target, device=device, **options)
+        return kernel
 
 
 def build_ahead(name, options, device):

@@ -14,6 +14,7 @@ constexpr std::int64_t kFewRows = 4;
 // the machine foresees nothing. Only some fit the first-level cache, where rows that a multiple of
 // 4 KB sets apart are one set; the second-level cache holds as many as memory takes to answer.
 constexpr std::int64_t kRowsAhead = 4, kRowsFarAhead = 16;
+constexpr std::int64_t kColumnsAhead = 32;  // which lie so, too
 constexpr int kIntoSecondLevel = 2;
 
 // Before row i of k is used. `at(i)` is where its words begin.
@@ -23,28 +24,40 @@ TW_INLINE void prefetch_rows(std::int64_t i, std::int64_t k, At at) {
   if (i + kRowsFarAhead < k) __builtin_prefetch(at(i + kRowsFarAhead), 0, kIntoSecondLevel);
 }
 
-// As many columns as a vector has lanes, of `terms` words that lie side by side.
+// Columns whose words lie side by side.
 struct Columns {
   const float* data;
-  std::int64_t stride, count;  // there may be fewer
+  std::int64_t stride, count;
   TW_INLINE const float* at(std::int64_t column, std::int64_t term) const {
     return data + column * stride + term;
   }
 };
 
-// Asks for four lines of memory out of those of the columns, on its way through their terms: into
-// the second-level cache, since all of them may be one set of the first.
-TW_INLINE void prefetch_part(const Columns& next, std::int64_t term) {
-  for (std::int64_t line = term; line < term + 4; ++line) {
-    const std::int64_t column = line % kBlock;
-    if (column >= next.count) continue;
-    __builtin_prefetch(next.at(column, line / kBlock * kBlock), 0, kIntoSecondLevel);
+// Asks for the lines of memory of columns one after the other, some at a time: into the
+// second-level cache, since all of them may be one set of the first.
+class ColumnsAhead {
+ public:
+  TW_INLINE ColumnsAhead(const Columns& columns, std::int64_t terms)
+      : columns_(columns), terms_(terms) {}
+  TW_INLINE void ask(std::int64_t lines) {
+    for (; lines > 0 && column_ < columns_.count; --lines) {
+      __builtin_prefetch(columns_.at(column_, term_), 0, kIntoSecondLevel);
+      term_ += kBlock;
+      if (term_ < terms_) continue;
+      term_ = 0;
+      ++column_;
+    }
   }
-}
 
-// c {rows, kLanes} += a b, of columns that have been copied, while `next` is fetched.
+ private:
+  const Columns columns_;
+  const std::int64_t terms_;
+  std::int64_t column_ = 0, term_ = 0;
+};
+
+// c {rows, kLanes} += a b, of columns that have been copied, while others are fetched.
 template <int rows, typename Add>
-TW_INLINE void add_columns(std::int64_t k, FloatRows a, const Columns& b, const Columns& next,
+TW_INLINE void add_columns(std::int64_t k, FloatRows a, const Columns& b, ColumnsAhead& ahead,
                            FloatRows c, bool from_zero, Add add) {
   Sums<rows, 1> sums;
   sums.start(c, from_zero);
@@ -55,7 +68,7 @@ TW_INLINE void add_columns(std::int64_t k, FloatRows a, const Columns& b, const 
   };
   std::int64_t i = 0;
   for (; i + 4 <= k; i += 4) {
-    prefetch_part(next, i);
+    ahead.ask(kLanes * 4 / kBlock);  // as many lines as these have
     Floats terms[4];
     transpose_four(b.at(0, i), b.stride, terms);
     unrolled<4>([&](auto j) { add_term(i + j.value, terms[j.value]); });
@@ -91,10 +104,10 @@ TW_INLINE void multiply_columns(const Product& p, std::int64_t k, FloatRows a, c
       for (std::int64_t j = 0; j < now.count; ++j) {
         copy_words(now.at(j, 0), buffer + j * copied.stride, terms);
       }
-      const Columns next = columns(column + kLanes);
+      ColumnsAhead ahead(columns(column + kColumnsAhead), terms);
       in_parts<kFewRows>(p.m, [&](std::int64_t row, auto rows) {
         add_columns<decltype(rows)::value>(
-            terms, {a.data + row * a.stride + first, a.stride}, copied, next,
+            terms, {a.data + row * a.stride + first, a.stride}, copied, ahead,
             {c.data + row * c.stride + column, c.stride}, !p.accumulates && first == 0, add);
       });
     }

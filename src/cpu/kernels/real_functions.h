@@ -69,10 +69,11 @@ TW_INLINE Floats log_near_one(Floats rest) {
 TW_INLINE Logarithm split_logarithm(Floats x) {
   const Ints subnormal = x < 0x1p-126f;
   const Ints bits = bits_of(choose(subnormal, x * 0x1p24f, x));
-  constexpr std::int32_t kRootHalf = 0x3f3504f3;
-  const Ints exponent = (bits - kRootHalf) >> 23;
-  const Floats rest = floats_of(bits - (exponent << 23)) - 1;
-  return {to_floats(exponent - (subnormal & 24)), log_near_one(rest)};
+  constexpr std::int32_t kRootHalf = 0x3f3504f3, kFraction = 0x7fffff;
+  // Of a negative x, whose logarithm is no number, it wraps.
+  const Ints above = (Ints)((Words)bits - std::uint32_t{kRootHalf});
+  const Floats rest = floats_of((above & kFraction) + kRootHalf) - 1;
+  return {to_floats((above >> 23) - (subnormal & 24)), log_near_one(rest)};
 }
 // What a logarithm is of 0, of less, of infinity and of NaN.
 TW_INLINE Floats with_special_logarithms(Floats x, Floats result) {

@@ -76,9 +76,9 @@ typedef std::uint32_t Words __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef std::uint16_t HalfWords __attribute__((vector_size(TW_VECTOR_BYTES / 2)));
 typedef double Doubles __attribute__((vector_size(TW_VECTOR_BYTES)));
 typedef float Floats4 __attribute__((vector_size(16)));
-// In memory, wherever it lies.
-typedef Floats StoredFloats __attribute__((aligned(4), may_alias));
-typedef Floats4 StoredFloats4 __attribute__((aligned(4), may_alias));
+// In memory, wherever it lies: pairs of 16 bits too.
+typedef Floats StoredFloats __attribute__((aligned(2), may_alias));
+typedef Floats4 StoredFloats4 __attribute__((aligned(2), may_alias));
 
 TW_INLINE Floats load(const float* p) { return *reinterpret_cast<const StoredFloats*>(p); }
 TW_INLINE void store(float* p, Floats x) { *reinterpret_cast<StoredFloats*>(p) = x; }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "analysis/access_bounds.h"
 #include "support/diagnostic.h"
 #include "support/number_formats.h"
 
@@ -21,8 +23,8 @@ std::int64_t extent_in_elements(const TensorArgument& tensor) {
 
 const ir::Operation& copy_of(const CoreItem& item) { return *item.operation; }
 
-ir::ValueId tensor_value(const CoreItem& item) {
-  return copy_of(item).operands[copy_of(item).op == ir::Op::core_load ? 1 : 0];
+ir::ValueId tensor_value(const ir::Operation& access) {
+  return access.operands[access.op == ir::Op::core_load ? 1 : 0];
 }
 
 }  // namespace
@@ -37,22 +39,60 @@ CoreGlobal::CoreGlobal(const CoreLaunch& launch, CoreTouched* touched)
   for (const ir::Parameter& parameter : launch.kernel.parameters) {
     if (!parameter.is_tensor() || parameter.kind == ir::Parameter::Kind::in) continue;
     const TensorArgument& tensor = *launch.tensor_of[parameter.value];
-    const auto elements = static_cast<std::size_t>(extent_in_elements(tensor));
-    Written& written = written_[&tensor];
-    written.writers.resize(elements);
-    written.readers.resize(elements);
-    written.starts_unwritten = parameter.kind == ir::Parameter::Kind::out ||
-                               parameter.kind == ir::Parameter::Kind::scratch;
+    cover(tensor, true);
+    const bool is_made = parameter.kind == ir::Parameter::Kind::out ||
+                         parameter.kind == ir::Parameter::Kind::scratch;
+    if (is_made) starts_unwritten_.insert(&tensor);
+  }
+  for (const ir::Parameter& parameter : launch.kernel.parameters) {
+    if (!parameter.is_tensor() || parameter.kind != ir::Parameter::Kind::in) continue;
+    cover(*launch.tensor_of[parameter.value], false);
+  }
+  for (Region& region : regions_) {
+    const auto pieces = static_cast<std::size_t>((region.end - region.begin) / region.piece);
+    region.writers.resize(pieces);
+    region.readers.resize(pieces);
   }
 }
 
-const TensorArgument& CoreGlobal::tensor_of(const CoreItem& item) const {
-  return *launch_.tensor_of[tensor_value(item)];
+// Regions that the tensor touches become one with it.
+void CoreGlobal::cover(const TensorArgument& tensor, bool written) {
+  const std::int64_t size = size_of(tensor.dtype);
+  Region own;
+  own.begin = tensor.data;
+  own.end = tensor.data + extent_in_elements(tensor) * size;
+  own.piece = size;
+  if (own.begin == own.end) return;
+  const auto touches = [&](const Region& other) {
+    return other.begin < own.end && own.begin < other.end;
+  };
+  if (!written && std::none_of(regions_.begin(), regions_.end(), touches)) return;
+  for (bool grows = true; grows;) {
+    const auto other = std::find_if(regions_.begin(), regions_.end(), touches);
+    grows = other != regions_.end();
+    if (!grows) break;
+    own.piece = std::gcd(std::gcd(own.piece, other->piece), own.begin - other->begin);
+    own.piece = std::gcd(own.piece, own.end - other->end);
+    own.begin = std::min(own.begin, other->begin);
+    own.end = std::max(own.end, other->end);
+    regions_.erase(other);
+  }
+  regions_.push_back(std::move(own));
 }
 
-CoreGlobal::Written* CoreGlobal::written_of(const CoreItem& item) {
-  const auto found = written_.find(&tensor_of(item));
-  return found == written_.end() ? nullptr : &found->second;
+const TensorArgument& CoreGlobal::tensor_of(const ir::Operation& access) const {
+  return *launch_.tensor_of[tensor_value(access)];
+}
+
+const TensorArgument& CoreGlobal::tensor_of(const CoreItem& item) const {
+  return tensor_of(copy_of(item));
+}
+
+CoreGlobal::Region* CoreGlobal::region_of(const TensorArgument& tensor) {
+  const auto found = std::find_if(regions_.begin(), regions_.end(), [&](const Region& region) {
+    return region.begin <= tensor.data && tensor.data < region.end;
+  });
+  return found == regions_.end() ? nullptr : &*found;
 }
 
 std::vector<std::int64_t> CoreGlobal::elements(const CoreItem& item) const {
@@ -77,20 +117,31 @@ std::vector<std::int64_t> CoreGlobal::elements(const CoreItem& item) const {
   return list;
 }
 
-std::string CoreGlobal::index_outside(const CoreItem& item) const {
+CoreGlobal::Outside CoreGlobal::outside(const CoreItem& item, std::int64_t instance) const {
   const TensorArgument& tensor = tensor_of(item);
   const std::vector<std::int64_t>& sizes = copy_of(item).attributes.integers(ir::Key::sizes);
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
     const std::int64_t index = item.bounds[axis];
     if (sizes[axis] != 0 || (index >= 0 && index < tensor.shape[axis])) continue;
-    return fmt::format("index {} on axis {} of {}, whose size is {}", index, axis, tensor.name,
-                       tensor.shape[axis]);
+    return {fmt::format("index {} on axis {} of {}, whose size is {}", index, axis, tensor.name,
+                        tensor.shape[axis]),
+            "an index from 0 to the axis's last, or a condition around it"};
   }
-  return "";
+  const auto found = launch_.checks.find(item.operation);
+  if (found == launch_.checks.end()) return {};
+  for (analysis::AxisCheck check : found->second) {
+    // Where another instance's rows begin the sequencer's number decides, too.
+    check.placed = check.placed && instance == 0;
+    const std::string problem = analysis::describe_fault(check, item.bounds[check.axis],
+                                                         item.bounds[sizes.size() + check.axis],
+                                                         tensor.shape[check.axis], tensor.name);
+    if (!problem.empty()) return {problem, "blocks inside of the tensor, or a condition (when)"};
+  }
+  return {};
 }
 
 SourceLocation CoreGlobal::where(const CoreItem& item) const {
-  return launch_.kernel.parameter_of(tensor_value(item))->where;
+  return launch_.kernel.parameter_of(tensor_value(copy_of(item)))->where;
 }
 
 void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
@@ -102,8 +153,9 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
       if (element >= 0) (*touched_)[static_cast<std::size_t>(number)][element] |= writes ? 2 : 1;
     }
   }
-  Written* written = written_of(item);
-  if (written == nullptr) return;
+  const TensorArgument& tensor = tensor_of(item);
+  Region* region = region_of(tensor);
+  if (region == nullptr) return;
   CoreAgent own = by;
   own.writes = writes;
   const auto conflicts = [&](const Access& access) {
@@ -112,36 +164,44 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
     return known[access.agent.queue] < access.agent.number && !access.agent.is(by);
   };
   const auto report = [&](const Access& access) {
-    Fault fault = race(launch_, own, access.agent, tensor_of(item).name);
+    const TensorArgument& other = tensor_of(*access.agent.operation);
+    const bool shared = &other != &tensor;
+    const std::string place =
+        shared ? fmt::format("memory that {} and {} share", tensor.name, other.name) : tensor.name;
+    Fault fault = race(launch_, own, access.agent, place);
     if (access.block != block) {
-      fault.message =
-          fmt::format("{}: {} in block {} and {} in block {} touch one element of {}",
-                      launch_.kernel.name, text_of(*by.operation), block,
-                      text_of(*access.agent.operation), access.block, tensor_of(item).name);
+      fault.message = fmt::format("{}: {} in block {} and {} in block {} touch one element of {}",
+                                  launch_.kernel.name, text_of(*by.operation), block,
+                                  text_of(*access.agent.operation), access.block, place);
       fault.missing = "parts of their own for blocks: they run in no order";
     }
+    if (shared) fault.missing += "; or memory of its own for one of the two tensors";
     log.add(std::move(fault));
   };
+  const std::int64_t size = size_of(tensor.dtype), pieces = size / region->piece;
+  const std::int64_t first = (tensor.data - region->begin) / region->piece;
   for (const std::int64_t element : elements) {
     if (element < 0) continue;
-    Access& writer = written->writers[element];
-    std::vector<Access>& readers = written->readers[element];
-    if (conflicts(writer)) return report(writer);
-    if (!writes) {
-      if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, own});
-      continue;
+    for (std::int64_t at = first + element * pieces; at < first + (element + 1) * pieces; ++at) {
+      Access& writer = region->writers[at];
+      std::vector<Access>& readers = region->readers[at];
+      if (conflicts(writer)) return report(writer);
+      if (!writes) {
+        if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, own});
+        continue;
+      }
+      const auto reader = std::find_if(readers.begin(), readers.end(), conflicts);
+      if (reader != readers.end()) return report(*reader);
+      readers.clear();
+      writer = {block, own};
     }
-    const auto reader = std::find_if(readers.begin(), readers.end(), conflicts);
-    if (reader != readers.end()) return report(*reader);
-    readers.clear();
-    writer = {block, own};
   }
 }
 
 CoreValues CoreGlobal::read(const CoreItem& item, const std::vector<std::int64_t>& elements,
-                            Origins& origins) const {
+                            Origins& origins) {
   const TensorArgument& tensor = tensor_of(item);
-  const auto found = written_.find(&tensor);
+  const Region* region = starts_unwritten_.count(&tensor) != 0 ? region_of(tensor) : nullptr;
   CoreValues values(item.windows[0].seen(), tensor.dtype);
   const std::int64_t bytes = size_of(tensor.dtype);
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -152,8 +212,9 @@ CoreValues CoreGlobal::read(const CoreItem& item, const std::vector<std::int64_t
     } else {
       values.whole[i] = to_integer(tensor.dtype, memory);
     }
-    const bool is_unwritten = found != written_.end() && found->second.starts_unwritten &&
-                              !found->second.writers[elements[i]].agent.is_there();
+    const bool is_unwritten =
+        region != nullptr &&
+        !region->writers[(memory - region->begin) / region->piece].agent.is_there();
     if (is_unwritten) {
       values.origin[i] = origins.of(item, fmt::format("element {} of {}, which nobody has written",
                                                       elements[i], tensor.name));

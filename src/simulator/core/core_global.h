@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace tilewright::simulator {
 using CoreTouched = std::vector<std::vector<std::uint8_t>>;
 
 // Global memory that the kernel may write: who has accessed it. Cores order nothing among each
-// other, so that what two of them do to one element is in no order.
+// other, so that what two of them do to one element is in no order. Tensors may share memory.
 class CoreGlobal {
  public:
   explicit CoreGlobal(const CoreLaunch& launch, CoreTouched* touched = nullptr);
@@ -22,14 +22,18 @@ class CoreGlobal {
   // Elements of the part of a tensor that an instruction names: where they lie, row-major in the
   // part, and -1 for those that do not exist. Raises a fault for one that is indexed away outside.
   std::vector<std::int64_t> elements(const CoreItem& item) const;
-  // Of a load that finds nothing, since an index lies outside of its axis: which. Else empty.
-  std::string index_outside(const CoreItem& item) const;
+  // What of the part lies where it must not, and what mends it: an index outside of its axis, or a
+  // block that integers of the launch put outside of its tensor. Empty where nothing does.
+  struct Outside {
+    std::string problem, fix;
+  };
+  Outside outside(const CoreItem& item, std::int64_t instance) const;
   // Where its tensor is declared.
   SourceLocation where(const CoreItem& item) const;
   void order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
              std::int64_t block, const CoreAgent& by, const CoreClock& known, FaultLog& log);
   CoreValues read(const CoreItem& item, const std::vector<std::int64_t>& elements,
-                  Origins& origins) const;
+                  Origins& origins);
   // Faults where what nobody wrote would be written.
   void write(const CoreItem& item, const std::vector<std::int64_t>& elements,
              const CoreValues& values, const Origins& origins, FaultLog& log);
@@ -39,17 +43,22 @@ class CoreGlobal {
     std::int64_t block = -1;
     CoreAgent agent;
   };
-  struct Written {
+  // Memory of tensors of which one is written, in pieces of so many bytes.
+  struct Region {
+    const std::byte *begin = nullptr, *end = nullptr;
+    std::int64_t piece = 0;
     std::vector<Access> writers;
     std::vector<std::vector<Access>> readers;  // since then
-    bool starts_unwritten = false;
   };
+  void cover(const TensorArgument& tensor, bool written);
   const TensorArgument& tensor_of(const CoreItem& item) const;
-  Written* written_of(const CoreItem& item);
+  Region* region_of(const TensorArgument& tensor);
+  const TensorArgument& tensor_of(const ir::Operation& access) const;
 
   const CoreLaunch& launch_;
   CoreTouched* const touched_;  // null: nobody asks
-  std::map<const TensorArgument*, Written> written_;
+  std::vector<Region> regions_;
+  std::set<const TensorArgument*> starts_unwritten_;
 };
 
 }  // namespace tilewright::simulator

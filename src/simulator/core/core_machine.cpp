@@ -405,7 +405,7 @@ class BlockRun {
                                            block_, at, queue.free_from, end});
     }
     spans_.push_back({queue.unit, at, queue.free_from, cycles});
-    if (!work_.is_inside(item)) return at;
+    if (!work_.is_inside(queue.instance, item)) return at;
     if (options_.check_order) {
       const std::size_t issuer = issuer_of(core_.units[queue.unit].sequencer, queue.instance);
       CoreAgent by;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/access_bounds.h"
 #include "simulator/evaluate_elementwise.h"
 #include "simulator/tile_value.h"
 #include "support/diagnostic.h"
@@ -305,8 +306,20 @@ class SequencerRun {
       }
       element += index * tensor.strides[axis];
     }
-    numbers_[o.results[0]].whole =
-        to_integer(tensor.dtype, tensor.data + element * size_of(tensor.dtype));
+    const std::byte* const place = tensor.data + element * size_of(tensor.dtype);
+    const analysis::IndexClaim claim(o);
+    analysis::LoadedIndex index{tensor.name, {}, place, tensor.strides[0]};
+    for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis) {
+      index.at.push_back(whole(o, axis + 1));
+    }
+    if (claim.at_most) index.at_most = launch_.binding.evaluate(*claim.at_most);
+    if (const std::string fault = analysis::describe_fault(claim, index); !fault.empty()) {
+      Diagnostic(o.where, "load_index: " + fault, ErrorKind::result)
+          .note(parameter.where, parameter.name + " is declared")
+          .fix(analysis::fix_of(claim, index))
+          .raise();
+    }
+    numbers_[o.results[0]].whole = to_integer(tensor.dtype, place);
   }
 
   // Each is kept until its block is over: more of them than of turns of loops would fill the
@@ -396,6 +409,16 @@ CoreLaunch::CoreLaunch(const ir::Kernel& kernel, const Arguments& arguments,
     place.stage_bytes = target::matrix_bytes(*place.space, place.matrix);
     places.push_back(place);
   }
+  bool reads = !scalar_of.empty();
+  ir::for_each(kernel.body, [&](const Operation& o) { reads = reads || o.op == Op::load_index; });
+  if (!reads) return;
+  const analysis::LoadedIntegers integers(kernel);
+  ir::for_each(kernel.body, [&](const Operation& o) {
+    if (o.op != Op::core_load && o.op != Op::core_store) return;
+    std::vector<analysis::AxisCheck> own = analysis::axis_checks(o, 2, integers);
+    std::erase_if(own, [](const analysis::AxisCheck& check) { return check.size == 0; });
+    if (!own.empty()) checks.emplace(&o, std::move(own));
+  });
 }
 
 std::vector<CoreItem> issued_by(const CoreLaunch& launch, const ir::Operation& role,

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
+#include "analysis/access_bounds.h"
 #include "ir/binding.h"
 #include "ir/core_window.h"
 #include "ir/ir.h"
@@ -63,6 +65,8 @@ struct CoreLaunch {
   std::vector<int> place_of;                     // by value; -1: no memory
   std::vector<const TensorArgument*> tensor_of;  // by value
   std::vector<double> scalar_of;                 // by value: of scalar parameters
+  // Of parts of tensors that integers of the launch place.
+  std::map<const ir::Operation*, std::vector<analysis::AxisCheck>> checks;
 };
 
 // Of one instance of a role's sequencer, in the block of that number. No more than so many.

@@ -83,7 +83,7 @@ void CoreWork::check_overlap(std::int64_t instance, const CoreItem& item) {
   }
 }
 
-bool CoreWork::is_inside(const CoreItem& item) const {
+bool CoreWork::is_inside(std::int64_t instance, const CoreItem& item) const {
   for (const CoreWindowAt& window : item.windows) {
     std::string kind, fix;
     const std::string problem = shared_.problem_of(window, kind, fix);
@@ -96,10 +96,12 @@ bool CoreWork::is_inside(const CoreItem& item) const {
   }
   const Op op = item.operation->op;
   if (op == Op::core_load || op == Op::core_store) {
-    if (const std::string outside = global_.index_outside(item); !outside.empty()) {
+    const CoreGlobal::Outside outside = global_.outside(item, instance);
+    if (!outside.problem.empty()) {
       log_.add({"out_of_bounds", item.operation->where, global_.where(item),
-                fmt::format("{}: {}: {}", launch_.kernel.name, text_of(*item.operation), outside),
-                "an index from 0 to the axis's last, or a condition around it"});
+                fmt::format("{}: {}: {}", launch_.kernel.name, text_of(*item.operation),
+                            outside.problem),
+                outside.fix});
       return false;
     }
   }

@@ -27,7 +27,7 @@ class CoreWork {
 
   CoreCycles cycles_of(const CoreItem& item) const;
   // Whether its windows are; else a fault.
-  bool is_inside(const CoreItem& item) const;
+  bool is_inside(std::int64_t instance, const CoreItem& item) const;
   // When it starts: faults for accesses that are in no order with another's. `instance`: of the
   // sequencer that has issued it.
   void order(std::int64_t instance, const CoreItem& item, const CoreAgent& by,

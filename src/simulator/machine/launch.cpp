@@ -243,6 +243,7 @@ void Launch::run_warp(Warp& warp) {
     // A wait that looks again does so in a later turn.
     if (looks_again(warp, instruction)) return;
     if (world.schedule.until_seen() && is_seen(instruction)) return;
+    if (world.schedule.stays_before(kernel.code[warp.pc])) return;
   }
 }
 

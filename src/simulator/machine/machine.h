@@ -31,8 +31,12 @@ enum class Search : std::uint8_t {
   random,  // the seed draws it: uniformly, or by priorities
   delays,  // the seed counts through schedules with at most two delays
   held,    // the seed is the number of an arrival or access to a word; its warp stays before it
+  handed,  // atomic additions come last, and the seed's digits say whose is the next one
   time,    // MachineOptions::timekeeper says it
 };
+
+// Of the seed of Search::handed, for each choice, from the lowest on.
+constexpr int kBitsOfHanded = 4;
 
 // What the runtime keeps for a kernel from launch to launch: workspaces, signals, scratch memory.
 struct OwnedMemory {
@@ -87,11 +91,12 @@ struct ArrivalsInTime {
   using Instruction =
       std::pair<std::string, std::size_t>;    // the kernel's name, a place in its code
   std::map<Instruction, std::string> unsure;  // with what may be otherwise
-  std::set<Instruction> awaited;
+  std::set<Instruction> counted, awaited;     // all of them; those with a phase that is awaited
   void join(const ArrivalsInTime& other);
   // What may be otherwise of an arrival of which no run waits for a phase; empty where there is
   // none.
   std::string never_awaited() const;
+  bool all_awaited() const;
 };
 
 // A unit of a core with explicit memories, over the modelled time of a launch, for all cores and
@@ -114,8 +119,13 @@ struct MachineReport {
   // With MachineOptions::timing: the first thing that may be otherwise in another schedule. Empty,
   // as `words` is: nothing is, so that a run without faults stands for all schedules (timing.h).
   std::string timing;
-  // The first access to a word whose place among other CTAs' accesses may be another one.
+  // The first access to a word whose place among other warps' accesses may be another one.
   std::string words;
+  // Whether Search::handed takes all such accesses one after the other, so that with each order of
+  // these a run stands for all schedules (timing.h).
+  bool is_handed_out = true;
+  // With Search::handed: of each choice among warps before atomic additions, how many there were.
+  std::vector<std::uint8_t> stood;
   ArrivalsInTime arrivals;
   // With MachineOptions::timing, of a program: buffers and ranks in which somebody has read, or
   // added to, what one of its streams had set to zero and nobody had written since.

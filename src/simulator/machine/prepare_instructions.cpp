@@ -289,6 +289,10 @@ void Preparation::word(const Operation& operation) {
   made.checks = analysis::word_checks(operation, made.coordinates.size(), integers_);
   made.order = ir::order_of(operation);
   if (operation.op == Op::wait_flag) made.compare = ir::compare_of(operation);
+  if (loads) {
+    made.claim.emplace(operation);
+    if (made.claim->at_most) made.at_most = binding_.evaluate(*made.claim->at_most);
+  }
   if (!loads) made.value = operands.back();
   if (!operation.results.empty()) made.result = operation.results[0];
   emit(operation).detail = static_cast<int>(prepared_.words.size());

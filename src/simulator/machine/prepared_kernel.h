@@ -226,6 +226,8 @@ struct WordAccess {
   Slot rank = ir::kNoValue;  // as of a global access
   std::vector<Slot> coordinates;
   std::vector<analysis::AxisCheck> checks;
+  std::optional<analysis::IndexClaim> claim;  // of an element that is loaded
+  std::optional<std::int64_t> at_most;        // of the claim
   MemoryOrder order{Semantics::weak, Scope::gpu};
   Compare compare = Compare::ge;  // of wait_flag
   Slot value = ir::kNoValue, result = ir::kNoValue;

@@ -33,6 +33,10 @@ bool comes_to_handover(const Warp& warp) {
   return next->op == ir::Op::mbarrier_arrive || next->code == Code::word;
 }
 
+const Instruction& next_of(const Warp& warp) {
+  return warp.cta->cluster->launch->kernel.code[warp.pc];
+}
+
 bool is_stream(const Schedule::Choice& choice, const std::vector<Event>& events) {
   return choice.event && events[choice.index].kind == Event::Kind::stream;
 }
@@ -43,6 +47,11 @@ Schedule::Schedule(Search search, std::uint64_t seed) : random_(seed), stream_ra
   if (search == Search::held) {
     kind_ = Kind::held;
     held_ = seed;
+    return;
+  }
+  if (search == Search::handed) {
+    kind_ = Kind::handed;
+    digits_ = seed;
     return;
   }
   if (search == Search::time) {
@@ -99,6 +108,8 @@ Schedule::Choice Schedule::next(std::vector<Warp*>& warps, std::vector<Event>& e
       break;
     case Kind::held:
       return but_for_one(warps, events);
+    case Kind::handed:
+      return additions_last(warps, events);
     case Kind::time:  // World::first_in_time
       break;
   }
@@ -200,6 +211,33 @@ Schedule::Choice Schedule::but_for_one(std::vector<Warp*>& warps, std::vector<Ev
   warps[first.index]->rank = UINT64_MAX;
   find();
   return first;
+}
+
+Schedule::Choice Schedule::additions_last(std::vector<Warp*>& warps, std::vector<Event>& events) {
+  Choice first;
+  std::uint64_t lowest = 0;
+  std::vector<std::pair<std::uint64_t, Choice>> stand;
+  for_candidates(warps, events, [&](Choice choice, std::uint64_t& rank) {
+    if (rank == 0) rank = ++drawn_;
+    if (!choice.event && stays_before(next_of(*warps[choice.index]))) {
+      stand.emplace_back(rank, choice);
+    } else if (lowest == 0 || rank < lowest) {
+      lowest = rank;
+      first = choice;
+    }
+  });
+  if (lowest != 0) return first;
+  if (stand.size() == 1) return stand.front().second;
+  std::sort(stand.begin(), stand.end(),
+            [](const auto& one, const auto& other) { return one.first < other.first; });
+  const std::size_t place = stood_.size() * kBitsOfHanded;
+  const std::uint64_t digit = place < 64 ? digits_ >> place & ((1 << kBitsOfHanded) - 1) : 0;
+  stood_.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stand.size(), UINT8_MAX)));
+  return stand[std::min<std::size_t>(digit, stand.size() - 1)].second;
+}
+
+bool Schedule::stays_before(const Instruction& instruction) const {
+  return kind_ == Kind::handed && instruction.op == ir::Op::atomic_add;
 }
 
 bool is_seen(const Instruction& instruction) {

@@ -16,7 +16,7 @@ struct Instruction;
 struct Warp;
 
 // Who goes next on the virtual GPU: one of the warps that can, or of the asynchronous events that
-// may happen. Four ways, each a function of the seed alone:
+// may happen. Five ways, each a function of the seed alone:
 // - uniform: a warp for some instructions, or an event, at random, events seldom, evenly or
 // eagerly.
 // - priorities: who has the highest goes on; they are drawn at random, and at two instants the
@@ -28,6 +28,10 @@ struct Warp;
 // - held: a fixed order of preference. The warp that comes to the seed's arrival on an mbarrier
 //   or access to a word stays before it until nothing else can go on: who counts on others may then
 //   count for it.
+// - handed: a fixed order of preference, in which a warp stays before each atomic_add until nothing
+//   else can go on. The seed's digits say which of those that stand there goes. Every order of the
+//   atomic additions comes so: what comes before one of them in some execution hangs on no later
+//   one, so that it has been executed when nothing else can go on.
 class Schedule {
  public:
   Schedule(Search search, std::uint64_t seed);
@@ -45,16 +49,20 @@ class Schedule {
   // Under the other schedules a warp lags behind wherever it stands.
   bool times_out() { return kind_ == Kind::uniform && random_.below(kTimeOuts) == 0; }
   bool until_seen() const { return kind_ != Kind::uniform; }
+  // Whether a warp's turn ends before the instruction.
+  bool stays_before(const Instruction& instruction) const;
+  const std::vector<std::uint8_t>& stood() const { return stood_; }
   // Choices among several so far; of `held`, arrivals on mbarriers.
   std::int64_t choices() const { return choices_; }
 
  private:
-  enum class Kind : std::uint8_t { uniform, priorities, delays, held, time };
+  enum class Kind : std::uint8_t { uniform, priorities, delays, held, handed, time };
   static constexpr std::uint64_t kTimeOuts = 16;
   Choice uniform(const std::vector<Warp*>& warps, const std::vector<Event>& events);
   Choice by_priority(std::vector<Warp*>& warps, std::vector<Event>& events);
   Choice in_order(std::vector<Warp*>& warps, std::vector<Event>& events);
   Choice but_for_one(std::vector<Warp*>& warps, std::vector<Event>& events);
+  Choice additions_last(std::vector<Warp*>& warps, std::vector<Event>& events);
   bool is_instant() const;
   template <typename Visit>
   void for_candidates(std::vector<Warp*>& warps, std::vector<Event>& events, Visit visit);
@@ -69,6 +77,8 @@ class Schedule {
   std::map<int, std::uint64_t> streams_;  // ranks; 0: none yet
   std::uint64_t drawn_ = 0, lowest_ = 0, current_ = 0;
   std::uint64_t held_ = 0;  // the arrival's number
+  std::uint64_t digits_ = 0;
+  std::vector<std::uint8_t> stood_;  // warps, at each choice among several before atomic additions
 };
 
 // Whether other warps or asynchronous work can tell that the instruction was executed.

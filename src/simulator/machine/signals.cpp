@@ -74,6 +74,24 @@ void check_lanes_have_seen(Launch& launch, const Warp& warp, const Instruction& 
        "warp_sync between them"});
 }
 
+// What is loaded against what is said of it. The program goes on.
+void check_claim(Launch& launch, const Warp& warp, const Instruction& instruction,
+                 const WordAccess& access, const std::byte* element) {
+  if (!access.claim || !access.claim->counted) return;
+  const TensorArgument& tensor = launch.arguments.tensors[access.tensor];
+  if (std::count(tensor.shape.begin(), tensor.shape.end(), 0) != 0) return;
+  analysis::LoadedIndex index{tensor.name, {}, element, tensor.strides[0], access.at_most};
+  for (const Slot at : access.coordinates) index.at.push_back(warp.integer(at));
+  const std::string fault = analysis::describe_fault(*access.claim, index);
+  if (fault.empty()) return;
+  launch.log.add(
+      {"out_of_bounds",
+       instruction.where(),
+       {},
+       fmt::format("out of bounds: {}\n{}", fault, launch.access("read", instruction, warp)),
+       analysis::fix_of(*access.claim, index)});
+}
+
 }  // namespace
 
 std::byte* data_in_rank(Launch& launch, const Warp& warp, const Instruction& instruction,
@@ -103,6 +121,7 @@ void access_word(Launch& launch, Warp& warp, const Instruction& instruction) {
   const bool reads = record.reads(ir::Memory::global), writes = record.writes(ir::Memory::global);
   std::byte* const at = word_at(launch, warp, instruction, access);
   if (!at) return;
+  check_claim(launch, warp, instruction, access, at);
   const std::int32_t old = read(at);
   std::int32_t fresh = old;
   if (writes) {

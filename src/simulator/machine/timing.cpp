@@ -20,6 +20,7 @@ void PhasesInTime::note(const Instruction& instruction, std::uint64_t phase, boo
 
 void ArrivalsInTime::join(const ArrivalsInTime& other) {
   unsure.insert(other.unsure.begin(), other.unsure.end());
+  counted.insert(other.counted.begin(), other.counted.end());
   awaited.insert(other.awaited.begin(), other.awaited.end());
 }
 
@@ -28,6 +29,10 @@ std::string ArrivalsInTime::never_awaited() const {
     if (awaited.count(place) == 0) return what + ", for which no size waits";
   }
   return {};
+}
+
+bool ArrivalsInTime::all_awaited() const {
+  return std::includes(awaited.begin(), awaited.end(), counted.begin(), counted.end());
 }
 
 int Timing::agent(const Cta& cta, int barrier) const {
@@ -193,6 +198,7 @@ void Timing::note_arrivals(const Mbarrier& state, int barrier) {
     const ArrivalsInTime::Instruction place(
         kernel.source->name, static_cast<std::size_t>(each.instruction - kernel.code.data()));
     ArrivalsInTime& arrivals = launch_.report.arrivals;
+    arrivals.counted.insert(place);
     if (each.first < state.in_time.waited) arrivals.awaited.insert(place);
     if (each.is_unsure) arrivals.unsure.emplace(place, phase_of(*each.instruction, barrier));
   }
@@ -217,6 +223,7 @@ WordStep Timing::step_of(Warp& warp, const Access& access, const std::byte* word
   step.waits = instruction.code == Code::word_wait;
   step.changes = access.write;
   step.adds = step.changes && ir::info(instruction.op).reads(ir::Memory::global);
+  step.is_atomic_addition = instruction.op == ir::Op::atomic_add;
   if (step.adds) step.added = static_cast<std::int32_t>(warp.integer(detail.value));
   step.leaves = detail.last_finds != ir::kNoValue;
   step.takes_back = detail.takes_back;
@@ -248,11 +255,10 @@ bool Timing::meets_others(const Warp& warp, const Access& access, const std::byt
 }
 
 void Timing::word(Warp& warp, const Access& access, const std::byte* word) {
-  if (!enabled_ || !launch_.report.words.empty()) return;
+  if (!enabled_ || (!launch_.report.words.empty() && !launch_.report.is_handed_out)) return;
+  const SourceLocation where = access.instruction->where();
   // Of a tile's element nothing is known: any step may find something else in another order.
-  if (access.instruction->code == Code::global_access) {
-    return tell_of_words(access.instruction->where());
-  }
+  if (access.instruction->code == Code::global_access) return tell_of_words(where, false);
   find_who_left(warp);
   const WordStep step = step_of(warp, access, word);
   WordHistory& history = words_[word];
@@ -264,8 +270,11 @@ void Timing::word(Warp& warp, const Access& access, const std::byte* word) {
     return (other.by.cluster == step.by.cluster && step.known[other.by.agent] >= other.time) ||
            launch_.order.is_ordered(warp, other.by, access);
   };
-  if (history.add(step, is_ordered) || meets_others(warp, access, word)) {
-    return tell_of_words(access.instruction->where());
+  const bool is_choice = history.add(step, is_ordered);
+  if (meets_others(warp, access, word)) return tell_of_words(where, false);
+  if (is_choice) {
+    tell_of_words(where, is_alone() && history.is_of_additions());
+    if (!launch_.report.is_handed_out) return;
   }
   const Clock known = history.known_by_needed();
   for (const bool lane : {true, false}) {
@@ -285,20 +294,24 @@ void Timing::find_who_left(const Warp& warp) {
 
 void Timing::end() {
   if (!enabled_) return;
-  const bool hangs = std::any_of(words_.begin(), words_.end(), [](const auto& each) {
-    return each.second.hangs_on_who_is_last();
-  });
-  if (hangs) tell_of_words(launch_.kernel.source->where);
+  for (const auto& [word, history] : words_) {
+    if (!history.hangs_on_who_is_last()) continue;
+    tell_of_words(launch_.kernel.source->where, is_alone() && history.is_of_additions());
+  }
 }
 
-void Timing::tell_of_words(SourceLocation where) const {
+bool Timing::is_alone() const { return launch_.kernel.ctas <= launch_.kernel.cluster; }
+
+void Timing::tell_of_words(SourceLocation where, bool is_handed_out) const {
+  if (!is_handed_out) launch_.report.is_handed_out = false;
   if (!launch_.report.words.empty()) return;
   launch_.report.words =
       fmt::format("what a word of global memory holds at {}", format_location(where));
 }
 
 void Timing::take_over() const {
-  if (!enabled_ || launch_.kernel.ctas <= launch_.kernel.cluster) return;
+  if (!enabled_ || is_alone()) return;
+  launch_.report.is_handed_out = false;
   if (!launch_.report.words.empty()) return;
   launch_.report.words =
       fmt::format("whose place a cluster of {} takes over at {}", launch_.kernel.name,

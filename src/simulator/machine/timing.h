@@ -55,7 +55,10 @@ class Launch;
 // Words that CTAs change at the same time, such as a counter from which each takes the number of
 // its next tile, stand in the report by themselves, and so do places that clusters take over: given
 // what each access finds, the argument holds. A wait until a word that only grows is large enough
-// is none of them, nor is who comes last to a word that counts (word_history.h).
+// is none of them, nor is who comes last to a word that counts (word_history.h). A launch of one
+// cluster may have few orders of such accesses, as of two roles that take the numbers of their
+// tiles from a counter. Where all of them are atomic additions, Search::handed executes one of
+// these orders after the other. Then nothing else is left that hangs on the order.
 //
 // Keeps clocks of what has happened in time: also by way of copies, which order nothing but what
 // they write. Says in the report what hangs on the order, the first such thing alone.
@@ -108,7 +111,8 @@ class Timing {
 
   // What the warp has left, and since then compares with what it has found.
   void find_who_left(const Warp& warp);
-  void tell_of_words(SourceLocation where) const;
+  bool is_alone() const;  // one cluster is all of the launch
+  void tell_of_words(SourceLocation where, bool is_handed_out) const;
 
   struct Left {
     const Warp* warp = nullptr;

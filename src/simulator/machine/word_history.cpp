@@ -49,6 +49,11 @@ bool WordHistory::add(WordStep step, const std::function<bool(const WordStep&)>&
   return is_choice;
 }
 
+bool WordHistory::is_of_additions() const {
+  return std::all_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.is_atomic_addition; });
+}
+
 Clock WordHistory::known_by_needed() const {
   Clock known;
   const Step& last = steps_.back();

@@ -20,6 +20,7 @@ struct WordStep {
   std::int64_t spare = 0;    // by how much it is more than that
   bool changes = false;
   bool adds = false;  // the change
+  bool is_atomic_addition = false;
   std::int64_t added = 0;
   bool releases = false;    // hands on what the warp knows
   bool lanes_meet = false;  // the warp's waits before are over for all lanes
@@ -66,6 +67,7 @@ class WordHistory {
   // Of a step that leaves, once it is known.
   void set_last_finds(std::size_t step, std::int64_t value) { steps_[step].last_finds = value; }
   std::size_t count() const { return steps_.size(); }
+  bool is_of_additions() const;  // atomic ones alone
   // Whether who leaves last makes a difference. At the launch's end.
   bool hangs_on_who_is_last() const;
 

@@ -191,6 +191,7 @@ std::string World::wait_text(const WordWait& wait) const {
 
 void World::count() const {
   report.choices = schedule.choices();
+  report.stood = schedule.stood();
   for (const auto& launch : launches_) launch->count_instructions();
 }
 

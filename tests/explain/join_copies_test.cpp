@@ -1,0 +1,115 @@
+#include "passes/join_copies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "explain/tiers.h"
+#include "ir/verifier.h"
+#include "passes/pipeline.h"
+#include "tilewright/compile.h"
+#include "tilewright/hopper.h"
+
+// Pages that a table names, four a stage, in an explicit kernel that copies each by itself.
+namespace tilewright {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr int kPages = 4, kSlots = 16, kColumns = 64, kRows = kPages * kSlots;
+
+// How a kernel comes by the numbers of a stage's pages.
+enum class Numbers { a_stage_ahead, in_front_of_the_copies };
+
+Kernel pages_by_table(Numbers numbers) {
+  Kernel kernel("pages_by_table");
+  const Dim pages = kernel.dim("pages"), blocks = kernel.dim("blocks");
+  const Tensor T = kernel.in("T", i32, {blocks, kPages});
+  const Tensor X = kernel.in("X", bf16, {pages, kSlots, kColumns});
+  const Tensor Y = kernel.out("Y", bf16, {kRows * blocks, kColumns});
+  kernel.ctas(1);
+  Ring ring(kernel, "x", stages(2), {{bf16, kRows, kColumns}});
+  const auto listed = [&](const Index& block, int i) {
+    return load_index(T(min(block, Index(blocks) - 1), i));
+  };
+  const auto load_stages = [&] {
+    std::vector<std::unique_ptr<Cell<Index>>> next;
+    for (int i = 0; i < kPages; ++i) {
+      next.push_back(std::make_unique<Cell<Index>>(listed(Index(0), i)));
+    }
+    for (Index block : range(blocks)) {
+      std::vector<Index> now;
+      for (int i = 0; i < kPages; ++i) {
+        Cell<Index>& ahead = *next[static_cast<std::size_t>(i)];
+        now.push_back(numbers == Numbers::a_stage_ahead ? Index(ahead) : listed(block, i));
+        ahead = listed(block + 1, i);
+      }
+      ring.produce([&](const Slot& slot) {
+        for (int i = 0; i < kPages; ++i) {
+          tma_load(X(now[static_cast<std::size_t>(i)], all, all), slot[0].rows(i * kSlots, kSlots));
+        }
+      });
+    }
+  };
+  kernel.roles({role("load", warps(1), registers(40), load_stages),
+                role("store", warpgroups(1), registers(200), [&] {
+                  for (Index block : range(blocks)) {
+                    const Slot slot = ring.consume();
+                    const Tile rows = load(slot);
+                    fence_proxy_async();
+                    ring.release(slot);
+                    store(Y((kRows * blocks).block(block, kRows), all), rows);
+                  }
+                })});
+  return kernel;
+}
+
+// What stages are filled with, in the order in which it is tried.
+std::vector<std::string> ways_of(const Kernel& kernel) {
+  ir::Kernel scheduled = kernel.finish();
+  passes::simplify_kernel(scheduled);
+  passes::join_copies(scheduled);
+  ir::verify(scheduled);
+  std::vector<std::string> ways;
+  for (const explanations::Tiers& each : explanations::tiers_in(scheduled)) {
+    for (const auto& way : each.ways) {
+      ways.push_back("x" + std::to_string(way.together) + " " + way.copies);
+    }
+  }
+  return ways;
+}
+
+TEST(JoinCopiesTest, NamesTheWaysOfAStage) {
+  EXPECT_THAT(ways_of(pages_by_table(Numbers::a_stage_ahead)),
+              ElementsAre("x4 1 of X_4x16x64", "x2 2 of X_2x16x64", "x1 4 of X_16x64"));
+  EXPECT_THAT(ways_of(pages_by_table(Numbers::in_front_of_the_copies)), IsEmpty());
+}
+
+// Pages of a tier, of another one in each stage, and on both ends of the tensor.
+TEST(JoinCopiesTest, EachTierBringsWhatTheTableNames) {
+  constexpr std::int64_t kAll = 9;
+  const HostTensor X = HostTensor::random_normal(bf16, {kAll, kSlots, kColumns}, 3);
+  const Executable joined = compile(pages_by_table(Numbers::a_stage_ahead), "sim:sm_90a");
+  for (const std::vector<double>& table :
+       {std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7, 5, 6, 7, 8},     // x4
+        std::vector<double>{7, 8, 0, 1, 4, 5, 2, 3, 3, 4, 5, 6},     // x2, x2, x4
+        std::vector<double>{3, 2, 1, 0, 0, 1, 3, 4, 0, 2, 4, 6},     // x1, x2, x1
+        std::vector<double>{0, 1, 2, 4, 4, 4, 4, 4, 8, 0, 1, 2}}) {  // x1
+    HostTensor T = HostTensor::from_values(i32, {3, kPages}, table);
+    HostTensor Y = HostTensor::poisoned(bf16, {3 * kRows, kColumns}), x = X;
+    joined.run({ref(T), ref(x), ref(Y)});
+    for (std::int64_t row = 0; row < 3 * kRows; ++row) {
+      const auto page = static_cast<std::int64_t>(table[static_cast<std::size_t>(row / kSlots)]);
+      for (std::int64_t column = 0; column < kColumns; ++column) {
+        ASSERT_EQ(Y.at({row, column}), X.at({page, row % kSlots, column})) << row;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright

@@ -1,0 +1,198 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/compile_to_machine.h"
+#include "incore_products.h"
+#include "simulator/machine/machine.h"
+#include "target/target.h"
+#include "tilewright/host_tensor.h"
+#include "tilewright/kernel.h"
+
+// Tile kernels on cores with explicit memories, and where tensors and their parts lie: blocks that
+// loaded numbers place, stores over stores, tensors that share memory.
+namespace tilewright::simulator {
+namespace {
+
+using Tensors = std::vector<TensorArgument>;
+
+// Each core's report of the kernel.
+void report_of_cores(const Kernel& kernel, const std::function<Tensors()>& tensors,
+                     const std::function<void(const MachineReport&)>& check) {
+  for (const target::Target* target : target::targets()) {
+    if (!target->core) continue;
+    SCOPED_TRACE(target->name);
+    const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), target->name).kernel;
+    Arguments arguments;
+    arguments.tensors = tensors();
+    MachineOptions options;
+    options.multiprocessors = 2;
+    check(run_machine(machine, arguments, options));
+  }
+}
+
+// Sums of the rows between two offsets, as of packed sequences. `pieces`: rows of two axes more
+// than a move takes, which go one after the other.
+void expect_offsets_checked(bool pieces) {
+  Kernel kernel("packed");
+  const Dim rows = kernel.dim("rows"), parts = kernel.dim("parts");
+  const Tensor X = pieces ? kernel.in("X", f32, {rows, 2, 2, 16}) : kernel.in("X", f32, {rows, 32});
+  const Tensor offsets = kernel.in("offsets", i32, {parts + 1});
+  const Tensor Y =
+      pieces ? kernel.out("Y", f32, {parts, 2, 2, 16}) : kernel.out("Y", f32, {parts, 32});
+  const auto [i] = kernel.grid(parts);
+  const Index low = load_index(offsets(i)), high = load_index(offsets(i + 1));
+  Var sum{pieces ? zeros({1, 2, 2, 16}) : zeros({1, 32})};
+  int line = 0;
+  for (Index at : range(low, high, 16)) {
+    const Block own(at, 16, high);
+    line = __LINE__ + 1;
+    const Tile x = pieces ? load(X(own, all, all, all)) : load(X(own, all));
+    sum = sum + reduce_sum(x, 0);
+  }
+  pieces ? store(Y(i, all, all, all), Tile(sum).reshape({2, 2, 16}))
+         : store(Y(i, all), Tile(sum).reshape({32}));
+  struct Case {
+    std::vector<double> offsets;
+    std::string found;  // none where all is well
+  };
+  for (const Case& each :
+       {Case{{0, 7, 20}, ""}, Case{{0, 0, 20}, ""}, Case{{20, 20, 20}, ""}, Case{{0, 7, 25}, "25"},
+        Case{{0, 30, 60}, "30"}, Case{{-5, 3, 20}, "-5"}}) {
+    SCOPED_TRACE(testing::PrintToString(each.offsets));
+    HostTensor x = pieces ? HostTensor::random_normal(f32, {20, 2, 2, 16}, 1)
+                          : HostTensor::random_normal(f32, {20, 32}, 1);
+    HostTensor numbers = HostTensor::from_values(i32, {3}, each.offsets);
+    HostTensor y =
+        pieces ? HostTensor::poisoned(f32, {2, 2, 2, 16}) : HostTensor::poisoned(f32, {2, 32});
+    const auto tensors = [&] {
+      return Tensors{given("X", x), given("offsets", numbers), given("Y", y)};
+    };
+    report_of_cores(kernel, tensors, [&](const MachineReport& report) {
+      ASSERT_EQ(report.ok(), each.found.empty());
+      if (report.ok()) return;
+      const Fault& fault = report.faults.front();
+      EXPECT_EQ(fault.kind, "out_of_bounds");
+      EXPECT_EQ(fault.first.line, line);
+      if (!pieces) {
+        EXPECT_THAT(fault.message, testing::HasSubstr(each.found));
+      }
+      EXPECT_THAT(fault.message, testing::HasSubstr("on axis 0 of X"));
+    });
+  }
+}
+
+TEST(IncoreMemory, BlocksThatOffsetsPlaceOutsideAreNamed) { expect_offsets_checked(false); }
+
+TEST(IncoreMemory, RowsThatOffsetsPlaceOutsideAreNamed) { expect_offsets_checked(true); }
+
+// The second store stands, in each turn and behind the loop.
+TEST(IncoreMemory, TheLastStoreStands) {
+  Kernel kernel("twice");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", f32, {rows, 24});
+  const Tensor Y = kernel.out("Y", f32, {rows, 24}), Z = kernel.out("Z", f32, {24});
+  kernel.grid(1);
+  for (Block own : blocks(rows, 16)) {
+    const Tile x = load(X(own, all));
+    store(Y(own, all), x);
+    store(Y(own, all), x * 2);
+    store(Z(all), reduce_sum(x, 0).reshape({24}));
+  }
+  HostTensor x = HostTensor::random_normal(f32, {37, 24}, 1);
+  HostTensor y = HostTensor::poisoned(f32, {37, 24}), z = HostTensor::poisoned(f32, {24});
+  const auto tensors = [&] { return Tensors{given("X", x), given("Y", y), given("Z", z)}; };
+  report_of_cores(kernel, tensors, [&](const MachineReport& report) {
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    for (std::int64_t c = 0; c < 24; ++c) {
+      double sum = 0;
+      for (std::int64_t r = 0; r < 37; ++r) {
+        ASSERT_EQ(y.at({r, c}), 2 * x.at({r, c}));
+        if (r >= 32) sum += x.at({r, c});
+      }
+      ASSERT_NEAR(z.at({c}), sum, 1e-5);
+    }
+  });
+}
+
+// Each block of columns beside the one before, as it was loaded.
+TEST(IncoreMemory, ALoadedTileIsCarried) {
+  Kernel kernel("carried");
+  const Dim rows = kernel.dim("rows"), columns = kernel.dim("columns");
+  const Tensor X = kernel.in("X", f32, {rows, columns}), Y = kernel.out("Y", f32, {rows, columns});
+  const auto [i] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(i, 16);
+  Var before{zeros({own, 32})};
+  for (Index step : range(ceil_div(columns, 32))) {
+    const Block part = columns.block(step, 32);
+    const Tile x = load(X(own, part));
+    store(Y(own, part), x - Tile(before) * 3);
+    before = x;
+  }
+  HostTensor x = HostTensor::random_normal(f32, {21, 128}, 1);
+  HostTensor y = HostTensor::poisoned(f32, {21, 128});
+  const auto tensors = [&] { return Tensors{given("X", x), given("Y", y)}; };
+  report_of_cores(kernel, tensors, [&](const MachineReport& report) {
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    for (std::int64_t r = 0; r < 21; ++r) {
+      for (std::int64_t c = 0; c < 128; ++c) {
+        const double before = c < 32 ? 0 : x.at({r, c - 32});
+        ASSERT_NEAR(y.at({r, c}), x.at({r, c}) - 3 * before, 1e-5) << r << " " << c;
+      }
+    }
+  });
+}
+
+// Input and output in one memory: each element may go from its load to its own store.
+TEST(IncoreMemory, SharedMemoryIsFollowed) {
+  const auto rows_kernel = [](bool reversed) {
+    Kernel kernel("rows");
+    const Dim rows = kernel.dim("rows"), count = ceil_div(rows, 4);
+    const Tensor X = kernel.in("X", f32, {rows, 32}), Y = kernel.out("Y", f32, {rows, 32});
+    const auto [i] = kernel.grid(count);
+    const Block own = rows.block(i, 4), from = rows.block(reversed ? Index(count) - 1 - i : i, 4);
+    store(Y(own, all), load(X(from, all)) * 2);
+    return kernel;
+  };
+  for (const bool reversed : {false, true}) {
+    HostTensor x = HostTensor::random_normal(f32, {20, 32}, 1);
+    const auto tensors = [&] {
+      TensorArgument y = given("Y", x);
+      return Tensors{given("X", x), y};
+    };
+    report_of_cores(rows_kernel(reversed), tensors, [&](const MachineReport& report) {
+      ASSERT_EQ(report.ok(), !reversed);
+      if (report.ok()) return;
+      EXPECT_EQ(report.faults.front().kind, "race");
+      EXPECT_THAT(report.faults.front().message, testing::HasSubstr("memory that"));
+      EXPECT_THAT(report.faults.front().message, testing::HasSubstr("share"));
+    });
+  }
+}
+
+// Half an element apart: pieces of memory are smaller than elements.
+TEST(IncoreMemory, SharedMemoryOfOtherDtypesIsFollowed) {
+  Kernel kernel("halves");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", bf16, {rows, 32}), Y = kernel.out("Y", f32, {rows, 32});
+  const auto [i] = kernel.grid(rows);
+  const Block own(i, 1, rows);
+  store(Y(own, all), load(X(own, all)).cast(f32));
+  HostTensor memory = HostTensor::random_normal(bf16, {64, 32}, 1);
+  const auto tensors = [&] {
+    TensorArgument x = given("X", memory), y = given("Y", memory);
+    x.shape = y.shape = {16, 32};
+    y.dtype = f32;
+    return Tensors{x, y};
+  };
+  report_of_cores(kernel, tensors, [&](const MachineReport& report) {
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.faults.front().kind, "race");
+  });
+}
+
+}  // namespace
+}  // namespace tilewright::simulator
