@@ -302,8 +302,8 @@ TEST(TensorMemoryTest, TheFirstProductDoesNotAccumulate) {
 TEST(TensorMemoryTest, ColumnsDoNotBeginAtZero) {
   const std::string reads = "    %40: i32 = shared_load %3, %0\n";
   EXPECT_TRUE(Execution(kernel()).report.ok());
-  expect_fault(changed(kernel(), reads, "    %40: i32 = constant {value = 0}\n"),
-               "tensor_memory", "columns 0 to 63, and d has 448 to 511", "");
+  expect_fault(changed(kernel(), reads, "    %40: i32 = constant {value = 0}\n"), "tensor_memory",
+               "columns 0 to 63, and d has 448 to 511", "");
 }
 
 TEST(TensorMemoryTest, NothingFollowsWhereItsElementsComeFrom) {
