@@ -38,7 +38,8 @@ class StoredKeyGradients {
       panels_out_ = panels_of(a.dim_v);
       if (plan.last_converts)
         panels_out_ = std::max(panels_out_, plan.by_columns ? 1 : panels_of(a.dim));
-      values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, kColumnsOfPanel * panels_out_);
+      values_out_.emplace(kernel, "dv_out", a.dtype, a.block_k, kColumnsOfPanel * panels_out_,
+                          here());
     }
   }
 

@@ -62,9 +62,11 @@ struct PairWork {
     if (plan_case("paired dQ in order", plan.ordered)) {
       turns.emplace(kernel, "turn", *tensors.turns, kWarpgroup);
       if (plan.alone_converts) {
-        alone_ring.emplace(kernel, "alone", stages(2), std::vector<TileShape>{});
+        alone_ring.emplace(kernel, "alone", stages(2), std::vector<TileShape>{}, here());
         alone_ring->numbered(3);
-        if (tiles.has_place_of_queries) place.emplace(kernel, "dq", a.dtype, kRows, half_dim);
+        if (tiles.has_place_of_queries) {
+          place.emplace(kernel, "dq", a.dtype, kRows, half_dim, here());
+        }
       }
     }
   }

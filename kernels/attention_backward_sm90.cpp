@@ -83,7 +83,7 @@ class Backward {
     kv_ring_.numbered(kKeyNumbers);
     ring_.numbered(plan.last_converts ? 4 : 3);
     if (!plan.leaves) outputs_.emplace(kernel, a, plan, sequences_, *dK_, *dV_, ds_);
-    if (plan.staggers) first_begun_.emplace(kernel, kGroups * 128);
+    if (plan.staggers) first_begun_.emplace(kernel, kGroups * 128, 1, here());
     kernel.ctas(multiprocessors());
     const RegisterBudget few = registers(plan.load_registers);
     std::vector<RoleSpec> roles = {role("load", warps(1), few, [this] { load_blocks(); })};

@@ -51,6 +51,12 @@ TEST(TensorMemoryMap, HasOperandsToo) {
     last = std::max(last, use.first + use.columns);
     weights += use.operation == "tcgen05_mma_ts" && use.reads ? 1 : 0;
   }
+  // 128 keys of 16 bits, step by step.
+  for (const TensorUse& use : uses) {
+    if (use.operation == "tcgen05_mma_ts" && use.reads) {
+      EXPECT_EQ(use.columns, 64);
+    }
+  }
   EXPECT_LE(last, 512);
   EXPECT_GT(last, 256);
   EXPECT_GE(weights, 2);

@@ -7,6 +7,7 @@
 #include "schedules/followed_scalars.h"
 #include "schedules/timeline.h"
 #include "target/target.h"
+#include "tilewright/blackwell.h"
 #include "tilewright/kernels/attention.h"
 #include "tilewright/kernels/gemm.h"
 
@@ -183,6 +184,72 @@ TEST(ModelTest, UnitsOfBlackwellHavePublishedCycles) {
   EXPECT_NEAR(one.tensor_memory, 8 * sums + sums, 1e-6) << "and the epilogue reads once";
   const target::Rates& rates = target::find_target("sm_100a").rates;
   EXPECT_EQ(128 * 128 * rates.issue_special / (4 * 32), 1024);
+}
+
+// Each CTA of a pair reads its rows and half of b, and half of a tile's products are its own: per
+// tile of 256 x 128 by steps of 128 half as many bytes of b as two CTAs alone.
+TEST(ModelTest, ACtaOfAPairReadsHalfOfTheColumns) {
+  kernels::Gemm gemm;
+  gemm.block_n = gemm.block_k = 128;
+  const ir::Kernel machine =
+      compiler::compile_to_machine(kernels::gemm_sm100(gemm, kernels::GemmRoles::pairs).finish(),
+                                   "sm_100a")
+          .kernel;
+  const target::Device& device = target::device_of("sm_100a");
+  const auto follow = [&](std::int64_t k, std::int64_t cta) {
+    return follow_cta(machine, gemm_sizes(256, 128, k), cta, 2, device);
+  };
+  const CtaTimeline one = follow(128, 0), two = follow(256, 0);
+  // 128 rows and 64 columns of 256 bytes, by 128 bytes a cycle; and their copies.
+  EXPECT_DOUBLE_EQ(two.shared - one.shared, 2 * (128 + 64) * 256.0 / 128);
+  EXPECT_NEAR((two.products - one.products) * device.reached.product_share, 512, 1e-6);
+  // The first CTA issues the products of both.
+  EXPECT_EQ(follow(256, 1).products, 0);
+  const Estimate whole = estimate(machine, gemm_sizes(4096, 4096, 4096), device);
+  EXPECT_GE(whole.products, 2.0 * 4096 * 4096 * 4096 / device.half_flops);
+}
+
+// An operand that lies in tensor memory crosses its port, and 64 rows take as long as 128.
+TEST(ModelTest, OperandsInTensorMemoryCrossItsPort) {
+  const auto follow = [](int rows, bool from_shared) {
+    Kernel kernel("one");
+    kernel.target("sm_100a");
+    kernel.ctas(1);
+    (void)kernel.out("C", f32, {rows, 64});
+    const SharedTile a(kernel, "a", bf16, rows, 64), b(kernel, "b", bf16, 64, 64);
+    const TensorMemory sums(kernel, "sums", 64), operand(kernel, "operand", 32);
+    kernel.roles({role("multiply", warps(1), registers(64), [&] {
+      sums.allocate();
+      operand.allocate();
+      const TensorColumns to = rows == 128 ? sums.attach() : sums.attach().half(0);
+      const TensorColumns from = rows == 128 ? operand.attach() : operand.attach().half(0);
+      if (from_shared) {
+        mma(to, a, b.T(), false);
+      } else {
+        mma(to, from, b.T(), false);
+      }
+    })});
+    return follow_cta(compiler::compile_to_machine(kernel.finish(), "sm_100a").kernel,
+                      ir::Binding(std::map<std::string, std::int64_t>{}), 0, 1,
+                      target::device_of("sm_100a"));
+  };
+  const double a_bytes = 128 * 64 * 2;
+  const CtaTimeline shared = follow(128, true), tensor = follow(128, false);
+  EXPECT_NEAR(tensor.tensor_memory - shared.tensor_memory,
+              a_bytes / target::device_of("sm_100a").reached.tensor_bytes, 1e-6);
+  EXPECT_NEAR(follow(64, false).products, tensor.products, 1e-6);
+}
+
+// A run of products of many milliseconds lowers the clock, a short one does not. Each
+// multiprocessor has as many tiles.
+TEST(ModelTest, LongRunsOfProductsAreSlower) {
+  const std::int64_t m = std::int64_t{128} * kDevice.multiprocessors;
+  const auto seconds_a_tile = [&](std::int64_t tiles_each) {
+    const Estimate each = estimate(machine_of(kernels::gemm_sm90(tiles(128, 256))),
+                                   gemm_sizes(m, 256 * tiles_each, 4096), kDevice);
+    return each.products / static_cast<double>(tiles_each);
+  };
+  EXPECT_NEAR(seconds_a_tile(1000) / seconds_a_tile(1), 1 + kDevice.reached.slowing, 0.02);
 }
 
 TEST(ModelTest, NothingToDoTakesALaunch) {

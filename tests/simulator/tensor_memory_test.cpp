@@ -298,6 +298,14 @@ TEST(TensorMemoryTest, TheFirstProductDoesNotAccumulate) {
   EXPECT_EQ(report.faults[0].kind, "uninitialised") << report.faults[0].message;
 }
 
+// Nobody may take it for granted that columns begin at 0.
+TEST(TensorMemoryTest, ColumnsDoNotBeginAtZero) {
+  const std::string reads = "    %40: i32 = shared_load %3, %0\n";
+  EXPECT_TRUE(Execution(kernel()).report.ok());
+  expect_fault(changed(kernel(), reads, "    %40: i32 = constant {value = 0}\n"), "tensor_memory",
+               "columns 0 to 63, and d has 448 to 511", "");
+}
+
 TEST(TensorMemoryTest, NothingFollowsWhereItsElementsComeFrom) {
   const std::string text = kernel();
   try {
