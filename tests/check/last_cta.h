@@ -2,6 +2,7 @@
 
 #include "tilewright/hopper.h"
 #include "tilewright/kernel.h"
+#include "tilewright/ranks.h"
 
 namespace tilewright::test {
 

@@ -1,5 +1,6 @@
 #include "compiler/claims.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "compiler/build.h"
@@ -7,6 +8,7 @@
 #include "ir/text.h"
 #include "language/misuse.h"
 #include "runtime/nvrtc.h"
+#include "runtime/nvrtc_available.h"
 #include "schedules/warpgroups.h"
 #include "tilewright/compile.h"
 #include "tilewright/hopper.h"

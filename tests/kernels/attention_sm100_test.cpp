@@ -12,6 +12,7 @@
 #include "kernels/expect_no_stack.h"
 #include "kernels/library_case.h"
 #include "runtime/nvrtc_available.h"
+#include "tilewright/hopper.h"
 #include "tilewright/kernels/attention.h"
 
 // Attention for sm_100a, on the virtual GPU and up to its cubin. No such GPU has run it.

@@ -7,6 +7,7 @@
 #include "passes/allocate_shared.h"
 #include "passes/assign_layouts.h"
 #include "passes/pass_case.h"
+#include "passes/pipeline.h"
 #include "passes/share_reductions.h"
 
 namespace tilewright::passes {
