@@ -165,9 +165,8 @@ TEST(RanksFaults, OfPartsThatAreCopiedOrAdded) {
   }
 }
 
-// The same of keys that warps of the kernel push while attention runs: none of them is read before
-// it is there, nor overwritten while others still read it.
-TEST(RanksFaults, OfSequenceParallelAttention) {
+// Of one head, under a mask.
+kernels::SequenceParallelAttention small_attention() {
   kernels::SequenceParallelAttention o;
   o.attention.heads = o.attention.kv_heads = 1;
   o.attention.dim = o.attention.dim_v = 16;
@@ -175,9 +174,15 @@ TEST(RanksFaults, OfSequenceParallelAttention) {
   o.attention.block_k = 16;
   o.attention.causal = true;
   o.shards = Shards::zig_zag;
+  return o;
+}
+
+// The same of keys that warps of the kernel push while attention runs: none of them is read before
+// it is there, nor overwritten while others still read it.
+TEST(RanksFaults, OfSequenceParallelAttention) {
   // So many keys that every rank sees something of each piece, and waits for its word.
   const ir::Program program =
-      ir::bind_program(kernels::sequence_parallel_attention_sm90(o).finish(),
+      ir::bind_program(kernels::sequence_parallel_attention_sm90(small_attention()).finish(),
                        DimValues{{"batch", 1}, {"queries", 20}, {"keys", 104}}, 2);
   std::map<int, int> caught = caught_in(program, 2);
   for (const int kind : {23, 24}) EXPECT_GT(caught[kind], 2) << kind;
@@ -189,15 +194,8 @@ TEST(RanksFaults, OfSequenceParallelAttention) {
 // The same where copy engines bring keys: they may come before what came last is read, or be read
 // before they have come.
 TEST(RanksFaults, OfKeysThatAreCopied) {
-  kernels::SequenceParallelAttention o;
-  o.attention.heads = o.attention.kv_heads = 1;
-  o.attention.dim = o.attention.dim_v = 16;
-  o.attention.block_q = 64;
-  o.attention.block_k = 16;
-  o.attention.causal = true;
-  o.shards = Shards::zig_zag;
   const ir::Program program =
-      ir::bind_program(kernels::sequence_parallel_attention_copied_sm90(o).finish(),
+      ir::bind_program(kernels::sequence_parallel_attention_copied_sm90(small_attention()).finish(),
                        DimValues{{"batch", 1}, {"queries", 20}, {"keys", 104}}, 2);
   std::map<int, int> caught = caught_in(program, 2, [](const MutantResult& mutant) {
     const std::string& what = mutant.mutant.operation;
