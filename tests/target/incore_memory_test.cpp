@@ -173,7 +173,7 @@ TEST(IncoreMemory, SharedMemoryIsFollowed) {
   }
 }
 
-// Half an element apart: pieces of memory are smaller than elements.
+// Elements of two sizes in one memory.
 TEST(IncoreMemory, SharedMemoryOfOtherDtypesIsFollowed) {
   Kernel kernel("halves");
   const Dim rows = kernel.dim("rows");
