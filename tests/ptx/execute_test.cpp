@@ -108,9 +108,9 @@ TEST(PtxExecute, RoundingAndZeros) {
   EXPECT_EQ(result("mov.u32 %r2, 300; cvt.sat.u8.u32 %r1, %r2;"), 255u);
   EXPECT_EQ(result("mov.u32 %r2, 300; cvt.sat.s8.s32 %r1, %r2;"), 127u);
   const auto half_of = [](const char* number) {
-    return run_body(fmt::format("mov.f64 %d1, {}; cvt.rn.f16.f64 %h1, %d1; cvt.u32.u16 %r1, %h1;",
-                                number),
-                    32, ".reg .f64 %d<2>;");
+    return run_body(
+        fmt::format("mov.f64 %d1, {}; cvt.rn.f16.f64 %h1, %d1; cvt.u32.u16 %r1, %h1;", number), 32,
+        ".reg .f64 %d<2>;");
   };
   EXPECT_EQ(half_of("0d3ff8000000000000").out[3], 0x3e00u);
   // 1 + 2^-11 + 2^-40 lies above the middle, and 1 + 2^-11, which f32 makes of it, in the middle.
