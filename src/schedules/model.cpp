@@ -89,9 +89,7 @@ double product_flops(const ir::Kernel& machine, const ir::Binding& binding,
   // issued by its first CTA, and each has half of them.
   CtaTimeline one;
   for (std::int64_t cta = 0; cta < ctas; ++cta) {
-    const std::int64_t alike = one.counts_for_cluster ? machine.cluster
-                               : machine.cta_pairs    ? 2
-                                                      : 1;
+    const std::int64_t alike = one.counts_for_cluster ? machine.cluster : machine.cta_pairs ? 2 : 1;
     if (cta % alike == 0) one = follow_cta(machine, binding, cta, ctas, device);
     fma += one.fma;
   }

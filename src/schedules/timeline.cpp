@@ -221,9 +221,9 @@ class Follower {
     return found == waited_.end() ? last_wait_ : Stage(found->second, scalar(found->first).value);
   }
 
-  // CTAs take tiles in turn, in a loop that ends when there are none. Of a cluster each one does, or
-  // one for all of it. Whatever else is counted is not known: CTAs meet, and come behind the stores
-  // before.
+  // CTAs take tiles in turn, in a loop that ends when there are none. Of a cluster each one does,
+  // or one for all of it. Whatever else is counted is not known: CTAs meet, and come behind the
+  // stores before.
   void count(const Operation& operation) {
     clock_.issue();
     const FollowedScalar amount = scalar(operation.operands[2]);

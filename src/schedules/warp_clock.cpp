@@ -31,9 +31,9 @@ double WarpClock::pauses() const {
   return sum;
 }
 
-// Warpgroups that compute between products come out of step: one computes while the others multiply.
-// Each then finds the units that compute free, and of the time that it needs the others' products of
-// a turn hide as much as they take.
+// Warpgroups that compute between products come out of step: one computes while the others
+// multiply. Each then finds the units that compute free, and of the time that it needs the others'
+// products of a turn hide as much as they take.
 double WarpClock::shown(const Pause& pause) const {
   if (turn_computes_ == 0 || groups_ == 1 || turn_meets_) return pause.cycles;
   const double latency = std::min(pause.exposed, pause.cycles);

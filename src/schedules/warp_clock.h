@@ -115,14 +115,14 @@ class WarpClock {
   std::deque<double> stores_in_flight_;  // when each was issued
   double groups_ = 1, share_ = 1;
   Times own_;
-  double loaded_ = 0;            // when what was asked for is in registers
-  double exposed_before_ = 0;    // at the last product
-  std::vector<Pause> outside_;   // of innermost loops
-  double computed_ = 0;          // cycles of arithmetic and of special functions
-  bool turn_meets_ = false;      // in a turn, at a barrier of several warpgroups
+  double loaded_ = 0;                               // when what was asked for is in registers
+  double exposed_before_ = 0;                       // at the last product
+  std::vector<Pause> outside_;                      // of innermost loops
+  double computed_ = 0;                             // cycles of arithmetic and of special functions
+  bool turn_meets_ = false;                         // in a turn, at a barrier of several warpgroups
   double turn_computes_ = 0, turn_multiplies_ = 0;  // the last turn of an innermost loop
-  bool in_turns_ = false;        // of an innermost loop,
-  bool has_multiplied_ = false;  // behind its first product
+  bool in_turns_ = false;                           // of an innermost loop,
+  bool has_multiplied_ = false;                     // behind its first product
 };
 
 }  // namespace tilewright::schedules

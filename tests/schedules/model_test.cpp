@@ -121,8 +121,7 @@ TEST(ModelTest, BlocksOfPairsAreDoneOnceToo) {
   a.dim = a.dim_v = 64;
   const ir::Program program =
       kernels::attention_backward_sm100(kernels::with_sm100_backward_pair_blocks(a)).finish();
-  const ir::Kernel machine =
-      compiler::compile_to_machine(*program.kernels[1], "sm_100a").kernel;
+  const ir::Kernel machine = compiler::compile_to_machine(*program.kernels[1], "sm_100a").kernel;
   const auto flops = [&](std::int64_t queries, std::int64_t keys, std::int64_t multiprocessors) {
     const ir::Binding sizes({{"batch", 3},
                              {"queries", queries},
@@ -139,11 +138,8 @@ TEST(ModelTest, BlocksOfPairsAreDoneOnceToo) {
 // of the first tile alone are seen, and what comes behind the last.
 TEST(ModelTest, WarpgroupsOutOfStepHidePauses) {
   const auto pauses = [](const ir::Kernel& machine, std::int64_t tiles) {
-    const ir::Binding sizes({{"batch", tiles},
-                             {"queries", 192},
-                             {"keys", 1024},
-                             {"multiprocessors", 1},
-                             {"parts", 1}});
+    const ir::Binding sizes(
+        {{"batch", tiles}, {"queries", 192}, {"keys", 1024}, {"multiprocessors", 1}, {"parts", 1}});
     return follow_cta(machine, sizes, 0, 1, kDevice).pauses;
   };
   kernels::Attention a;

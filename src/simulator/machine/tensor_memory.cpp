@@ -390,7 +390,9 @@ const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
                                   : fmt::format("columns {} to {}, and {} has {} to {}", at.column,
                                                 at.column + columns - 1, named.name, own->first,
                                                 own->first + own->count - 1),
-         own == tensor.held.end() ? "a tcgen05_alloc before it, and no tcgen05_dealloc (TensorMemory::allocate and free)" : "",
+         own == tensor.held.end()
+             ? "a tcgen05_alloc before it, and no tcgen05_dealloc (TensorMemory::allocate and free)"
+             : "",
          named.where);
   return nullptr;
 }

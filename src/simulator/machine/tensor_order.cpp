@@ -69,8 +69,9 @@ std::string Order::missing_in_tensor_memory(const Warp& warp, const Access& earl
       "tcgen05_fence_before behind the wait for the first, then a barrier, then "
       "tcgen05_fence_after";
   if (access.instruction->code == Code::tensor_allocation) {
-    return order + " (a barrier of all who use the columns, of a pair a ClusterBarrier that they "
-                   "wait for, before TensorMemory::free)";
+    return order +
+           " (a barrier of all who use the columns, of a pair a ClusterBarrier that they "
+           "wait for, before TensorMemory::free)";
   }
   return order + (loads ? " (Ring::release or Barrier::arrive behind the load of the columns)"
                         : " (Ring::release or Barrier::arrive behind the store to the columns)");
