@@ -247,17 +247,20 @@ TEST(IncoreMemory, IndicesOfWrittenMemoryAreNamed) {
   const Index page = load_index(table(i));
   store(Y(Block(i, 1, rows), all), load(X(Block(page, 1, rows), all)));
   HostTensor x = HostTensor::zeros(i32, {8, 16});
-  // Rows 1 to 8 of a memory are Y: the table lies in front, in a row that is written before it is
-  // read, and in one that is written later.
-  for (const std::int64_t first : {0, 16, 16 * 8}) {
+  // Y begins at row 1 of a memory: the table lies in front, or in a row that is written before it
+  // is read, by another core, or in one that is written later.
+  for (const std::int64_t first : {0, 15, 16 * 8}) {
     HostTensor memory = HostTensor::zeros(i32, {9, 16});
     const auto tensors = [&] {
       TensorArgument y = given("Y", memory), list = given("table", memory);
-      y.shape = {8, 16};
+      const std::int64_t rows = first == 15 ? 2 : 8;
+      TensorArgument from = given("X", x);
+      from.shape = {rows, 16};
+      y.shape = {rows, 16};
       y.data += 16 * 4;
-      list.shape = {8};
+      list.shape = {rows};
       list.data += first * 4;
-      return Tensors{list, given("X", x), y};
+      return Tensors{list, from, y};
     };
     report_of_cores(kernel, tensors, [&](const MachineReport& report) {
       ASSERT_EQ(report.ok(), first == 0);
