@@ -522,6 +522,11 @@ class Schedules(unittest.TestCase):
         queue = prove.Queue(list(tasks), lambda step: [
             ([name, "", step.__name__, 0], []) for name in tasks[step]], [], before)
         self.assertEqual([queue.take()[1][0] for _ in "bcae"], ["b", "c", "a", "e"])
+        # What has no time any more comes behind the others.
+        queue = prove.Queue(list(tasks), lambda step: [
+            ([name, "", step.__name__, 0], []) for name in tasks[step]], [], before,
+                            time.monotonic() + 7)
+        self.assertEqual([queue.take()[1][0] for _ in "cabe"], ["c", "a", "b", "e"])
 
     def test_of_what_hangs_on_the_order_as_many_are_executed_as_are_wanted(self):
         def done(several):
