@@ -132,6 +132,9 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::further)) {
     add(sizes, multiprocessors.front());
   }
+  for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::shared)) {
+    add(sizes, *std::max_element(multiprocessors.begin(), multiprocessors.end()));
+  }
   for (std::size_t i = usual; i < made.cuts.size(); ++i) made.cuts[i].further = true;
   for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::candidates)) {
     const auto cut = [&request, &entry, recorded = made.recorded, sizes,
