@@ -449,7 +449,7 @@ class Prover {
     const bool any = std::find(handing.begin(), handing.end(), true) != handing.end();
     if (!any) return {};
     // A ring that is never full says nothing of what is released.
-    if (Found found = fill_rings(runs, arrivals, operations)) return found;
+    if (Found found = fill_rings(runs, arrivals)) return found;
     if (runs.timing.empty() && !arrivals.all_awaited()) {
       runs.timing = "an arrival for whose phases nothing waits in any size";
     }
@@ -457,7 +457,8 @@ class Prover {
   }
   // Candidates in which one warp takes all numbers, as many as there is time for. Somebody may wait
   // for an arrival where other waits order the same: a longer share of one warp has fewer of these.
-  Found fill_rings(Runs& runs, simulator::ArrivalsInTime& arrivals, std::int64_t operations) const {
+  Found fill_rings(Runs& runs, simulator::ArrivalsInTime& arrivals) const {
+    std::int64_t operations = options_.operations / kCheaper;
     for (std::size_t i = 0; i < candidates_.size() && operations > 0; ++i) {
       const Prover& prover = candidate(i);
       if (!prover.cases_.front().one_cluster) continue;
