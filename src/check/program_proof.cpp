@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -45,15 +44,6 @@ bool waits_in_streams(const ir::Program& program) {
   });
 }
 
-std::int64_t bytes_of(const ProgramCase& of) {
-  std::int64_t bytes = 0;
-  for (const std::vector<HostTensor>& of_rank : of.before) {
-    for (const HostTensor& tensor : of_rank)
-      bytes += static_cast<std::int64_t>(tensor.size_bytes());
-  }
-  return bytes;
-}
-
 // What a mutant makes of the program, whatever its sizes.
 using Change = std::function<ir::Program(const ProgramCase&)>;
 
@@ -66,14 +56,9 @@ class Prover {
         options_(options),
         candidates_(candidates),
         own_(cases, kernels, options),
-        cheapest_first_(cases.size()),
+        cheapest_first_(cheapest_first(cases)),
         made_candidates_(candidates.size()),
-        streams_wait_(waits_in_streams(cases.front().program)) {
-    std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
-    std::stable_sort(
-        cheapest_first_.begin(), cheapest_first_.end(),
-        [&](std::size_t a, std::size_t b) { return bytes_of(cases[a]) < bytes_of(cases[b]); });
-  }
+        streams_wait_(waits_in_streams(cases.front().program)) {}
 
   // Raises where the program has a fault of its own, of which the others tell once they are run.
   void require_clean() const {
@@ -562,7 +547,7 @@ class Prover {
   const ProofOptions& options_;
   const CaseMakers& candidates_;
   const OwnProgram own_;
-  Numbers cheapest_first_;
+  const Numbers cheapest_first_;
   mutable std::once_flag afforded_;
   mutable Numbers affordable_;
   struct Candidate {
