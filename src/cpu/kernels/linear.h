@@ -72,9 +72,10 @@ TW_INLINE void store_half_words(Bf16* to, HalfWords values) {
 template <bool far = false, int count>
 TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
 #if defined(__AVX512BF16__)
-  __mmask16 others = 0;
-  unrolled<count>([&](auto i) { others |= rounds_otherwise(values[i.value]); });
-  if (__builtin_expect(others == 0, 1)) {
+  __mmask16 others = rounds_otherwise(values[0]);
+  unrolled<count - 1>(
+      [&](auto i) { others = _kor_mask16(others, rounds_otherwise(values[i.value + 1])); });
+  if (__builtin_expect(_kortestz_mask16_u8(others, others), 1)) {
     return unrolled<count>([&](auto i) {
       const auto rounded = (HalfWords)_mm512_cvtneps_pbh(values[i.value]);
       store_half_words<far>(to + i.value * kLanes, rounded);
