@@ -128,7 +128,7 @@ class KeysAsRows {
           weights(kernel, "weights" + number, dtype_of_products(a), tile.rows, keys),
           written(kernel, kThreadsOfLane) {
       if (plan_case("queries beyond f16", a.quantised && a.dtype != f16)) {
-        factors.emplace(kernel, "factors" + number, f32, 1, tile.rows);
+        factors.emplace(kernel, "factors" + number, f32, 1, tile.rows, here());
       }
     }
     // With what the four warps tell each other of maxima and sums.

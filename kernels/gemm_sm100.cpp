@@ -65,8 +65,8 @@ class GemmSm100 {
     if (ctas_ == 1) return;
     ring_.pairs();
     sums_.pairs();
-    met_.emplace(kernel, "met");
-    if (roles == GemmRoles::handed_out) handed_out_.emplace(kernel, "tiles", stages(2));
+    met_.emplace(kernel, "met", here());
+    if (roles == GemmRoles::handed_out) handed_out_.emplace(kernel, "tiles", stages(2), here());
   }
 
   void record(Kernel& kernel) {

@@ -39,8 +39,8 @@ int cache(const Request& request) {
              static_cast<double>(state.bytes) / 1e6);
   if (!state.unusable.empty() && !request.clear) {
     fmt::print(
-        "it is not used: {}\n  fix: `tilewright cache --clear` lets nobody else write to one of "
-        "yours; or set TILEWRIGHT_CACHE to another\n",
+        "it is not used: {}\n  fix: set TILEWRIGHT_CACHE to another; where it is yours, and others "
+        "may write to it, `tilewright cache --clear` ends that\n",
         state.unusable);
   }
   return 0;

@@ -1,12 +1,14 @@
 #include "command_line.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -188,6 +190,26 @@ void CommandLine::check_command(const std::string& word) {
   Diagnostic({}, "there is no command '" + word + "'").fix("use one of: " + known).raise();
 }
 
+namespace {
+
+// What CLI11 says of a value, in words of our own: it names the types of C++.
+std::string reworded(const std::string& said) {
+  std::smatch parts;
+  if (std::regex_match(said, parts, std::regex("Could not convert: (\\S+) = (.*)"))) {
+    return fmt::format("{}: '{}' is no value that it takes", parts.str(1), parts.str(2));
+  }
+  if (std::regex_match(said, parts, std::regex("(\\S+): 1 required (\\S+) missing"))) {
+    return fmt::format("{}: no value stands behind it", parts.str(1));
+  }
+  if (std::regex_match(said, parts, std::regex("(\\S+): Value (.*) not in range (.*) to (.*)"))) {
+    return fmt::format("{}: '{}' is no number from {} to {}", parts.str(1), parts.str(2),
+                       parts.str(3), parts.str(4));
+  }
+  return said;
+}
+
+}  // namespace
+
 // CLI11 would say what is missing rather than what it does not know, often the same word
 // misspelt.
 void CommandLine::refuse(const CLI::ParseError& error) const {
@@ -196,7 +218,7 @@ void CommandLine::refuse(const CLI::ParseError& error) const {
   const CLI::App& command = named.empty() ? *app_ : *named.front();
   const std::string name = named.empty() ? "tilewright" : "tilewright " + command.get_name();
   const std::vector<std::string> unknown = command.remaining();
-  std::string problem = error.what();
+  std::string problem = reworded(error.what());
   if (!unknown.empty()) {
     const std::string& word = unknown.front();
     problem = word[0] == '-' ? "there is no option '" + word + "'"

@@ -15,10 +15,12 @@
 namespace tilewright::tools {
 namespace {
 
-// Of each option that axes are as long as, the most that a load or a store takes of one.
+// Of each option that axes are as long as, the most that a load or a store takes of one. What takes
+// a tensor's only axis says so where nothing else does: a vector may be taken whole, whose elements
+// belong to what is taken one by one.
 std::map<std::string, std::int64_t> largest_parts(const LibraryKernel& entry,
                                                   const std::vector<ir::Kernel>& kernels) {
-  std::map<std::string, std::int64_t> largest;
+  std::map<std::string, std::int64_t> largest, of_vectors;
   for (const ir::Kernel& kernel : kernels) {
     ir::for_each(kernel.body, [&](const ir::Operation& o) {
       if (o.op != ir::Op::core_load && o.op != ir::Op::core_store) return;
@@ -30,11 +32,13 @@ std::map<std::string, std::int64_t> largest_parts(const LibraryKernel& entry,
       const std::vector<std::int64_t>& sizes = o.attributes.integers(ir::Key::sizes);
       if (tensor == entry.tensors.end() || tensor->shape.size() != sizes.size()) return;
       for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-        std::int64_t& most = largest[parse_axis(tensor->shape[axis]).option];
+        std::int64_t& most =
+            (sizes.size() == 1 ? of_vectors : largest)[parse_axis(tensor->shape[axis]).option];
         most = std::max({most, sizes[axis], std::int64_t{1}});
       }
     });
   }
+  largest.merge(of_vectors);
   largest.erase("");
   return largest;
 }
@@ -164,20 +168,43 @@ CoreSizes core_sizes(
     return std::min({largest / 4 + 1, most_of(option), kMostOfPart});
   };
   const auto part_more = [](std::int64_t block) { return block + block / 4 + 1; };
-  enum class Lengths : std::uint8_t { several, one_and_part, part, nothing, divided };
+  const auto block_of_parts = [&](const std::string& option) {
+    const auto part = parts.find(option);
+    return part == parts.end() ? std::int64_t{1} : part->second;
+  };
+  enum class Lengths : std::uint8_t { several, one_and_part, part, block, nothing, divided };
   // 0 stands for random ones there.
   const auto is_drawn = [](const KernelOption& option, Lengths which) {
-    return option.standard == "0" && which >= Lengths::part;
+    return option.standard == "0" && which >= Lengths::one_and_part;
+  };
+  // Random lengths are of what is kept in parts of `count`: of those a step takes so many.
+  const auto step_of_parts = [&] {
+    std::int64_t step = 1;
+    for (const KernelOption& option : entry.options) {
+      if (option.is_length && !option.count.empty()) {
+        step = std::max(step, block_of_parts(option.count));
+      }
+    }
+    return step;
   };
   const auto length_of = [&](const KernelOption& option, Lengths which) {
     const bool is_summed = option.minimum == 0 && !is_of_output(entry, option.name);
     const std::int64_t small = small_of(option.name);
-    if (is_drawn(option, which)) return which == Lengths::nothing ? 7 : small / 2 + 1;
+    if (is_drawn(option, which)) {
+      if (which == Lengths::one_and_part) return part_more(step_of_parts());
+      return which == Lengths::nothing ? 7 : small / 2 + 1;
+    }
     switch (which) {
       case Lengths::several:
         return std::min(2 * largest + largest / 2 + 3, most_of(option.name));
       case Lengths::one_and_part:
+        // So many parts of others that each sequence has several.
+        if (!option.count.empty()) return most_of(option.name);
         return part_more(block_of(option.name));
+      case Lengths::block:
+        // Its last element is the last of a block that is the first, too. What nothing takes in
+        // blocks is there once.
+        return std::min(small, std::max(block_of_parts(option.name) * 3 / 4, std::int64_t{1}));
       case Lengths::part:
         break;
       case Lengths::nothing:
@@ -223,7 +250,7 @@ CoreSizes core_sizes(
     return sizes;
   };
   for (const Lengths which :
-       {Lengths::several, Lengths::one_and_part, Lengths::part, Lengths::nothing}) {
+       {Lengths::several, Lengths::one_and_part, Lengths::part, Lengths::block, Lengths::nothing}) {
     std::vector<std::string> sizes = lengths(which, /*also_short=*/true);
     if (!is_possible(entry, joined(request.settings, sizes))) sizes = lengths(which, false);
     if (std::count(made.choices.begin(), made.choices.end(), sizes) == 0 &&

@@ -180,9 +180,11 @@ int doctor(const Request& request) {
   }
   draw(report.topology);
   fmt::print("target     {}, where none is named\n", default_target());
+  const std::string& unusable = report.cache_unusable;
   fmt::print("cache      {}\n", report.cache_folder.empty()
-                                    ? "none: TILEWRIGHT_CACHE and HOME are not set"
-                                    : escaped_lines(report.cache_folder));
+                                    ? "none: " + unusable
+                                    : escaped_lines(report.cache_folder) +
+                                          (unusable.empty() ? "" : ", not used: " + unusable));
   for (const runtime::MissingPart& part : report.missing) {
     fmt::print("missing    {}\n           for {}\n           fix: {}\n", escaped_lines(part.what),
                part.needed_for, escaped_lines(part.how_to_get_it));

@@ -94,21 +94,22 @@ int list_cases(const Request& request) {
         .fix("tilewright list KERNEL --cases --set name=value")
         .raise();
   }
-  if (!request.kernel.empty()) find_kernel(request.kernel);  // before a minute's work
-  // Kernels share code: what one of them never comes to another one may.
   const std::string target = target_to_cover(request);
-  const std::vector<LibraryKernel> library = kernels_for(target);
+  std::vector<LibraryKernel> asked = kernels_for(target);
+  if (!request.kernel.empty()) {
+    const std::string& name = find_kernel(request.kernel).name;
+    std::erase_if(asked, [&](const LibraryKernel& kernel) { return kernel.name != name; });
+  }
   const std::vector<checks::PlanCover> covers =
-      checks::cover_plans(library, target, is_core(target) ? kCoreDraws : kDraws, request.seed);
-  // What a core refuses leads nowhere there.
+      checks::cover_plans(asked, target, is_core(target) ? kCoreDraws : kDraws, request.seed);
+  // Kernels share code: what one of them never comes to another one may. What a core refuses leads
+  // nowhere there.
+  const bool all = request.kernel.empty() && !is_core(target);
   const std::set<std::string> missing =
-      is_core(target) ? std::set<std::string>() : checks::missing_cases(covers);
-  const auto is_asked = [&](const checks::PlanCover& cover) {
-    return request.kernel.empty() || cover.kernel->name == request.kernel;
-  };
+      all ? checks::missing_cases(covers) : std::set<std::string>();
   Json kernels = Json::array();
   for (const checks::PlanCover& cover : covers) {
-    if (!is_asked(cover) || cover.settings.empty()) continue;
+    if (cover.settings.empty()) continue;
     if (request.json) {
       kernels.push_back(json_of(cover));
     } else {

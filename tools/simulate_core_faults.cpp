@@ -176,6 +176,37 @@ checks::CoreRun held_against(const library::Workload& workload, simulator::Machi
   return run;
 }
 
+// A case that is made once somebody asks for it: few mutants get so far.
+checks::CoreCase once_asked(const std::function<checks::CoreCase()>& make) {
+  struct Lazy {
+    std::once_flag made;
+    checks::CoreCase run;
+  };
+  return [make, lazy = std::make_shared<Lazy>()](const std::vector<ir::Kernel>& kernels,
+                                                 const simulator::MachineOptions& options,
+                                                 const simulator::ProgramMutant* change) {
+    std::call_once(lazy->made, [&] { lazy->run = make(); });
+    return lazy->run(kernels, options, change);
+  };
+}
+
+// Lengths and tables decide what a kernel does: others are drawn, in each of the first sizes.
+bool draws_whole_numbers(const LibraryKernel& entry) {
+  return std::any_of(entry.tensors.begin(), entry.tensors.end(), [](const LibraryTensor& tensor) {
+    return !tensor.is_output && tensor.dtype && !is_float(*tensor.dtype) && tensor.values;
+  });
+}
+void add_other_draws(CoreSubject& subject, const LibraryKernel& entry, std::uint64_t seed,
+                     const std::function<checks::CoreCase(std::uint64_t seed)>& drawn_with) {
+  constexpr std::uint64_t kDraws = 4;
+  constexpr std::size_t kSizes = 2;
+  if (!draws_whole_numbers(entry) || subject.cases.size() > kSizes) return;
+  for (std::uint64_t more = 1; more <= kDraws; ++more) {
+    subject.unusual.push_back({fmt::format("inputs are drawn with --input-seed {}", seed + more),
+                               once_asked([=] { return drawn_with(seed + more); })});
+  }
+}
+
 CoreSubject subject_of_kernel(const Request& request, const library::KernelSource& source,
                               const compiler::Target& target) {
   const LibraryKernel& entry = source.entry();
@@ -188,9 +219,12 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
   subject.name = subject.kernels.front().name;
   if (request.list_mutants) return subject;
   for (const std::vector<std::string>& choice : sizes.choices) {
-    const library::Workload workload = library::make_workload(
-        entry, joined(request.settings, choice), parse_files(request.inputs, "--in"),
-        request.input_seed.value_or(request.seed));
+    const std::uint64_t seed = request.input_seed.value_or(request.seed);
+    const auto drawn = [&request, &entry, choice](std::uint64_t with) {
+      return library::make_workload(entry, joined(request.settings, choice),
+                                    parse_files(request.inputs, "--in"), with);
+    };
+    const library::Workload workload = drawn(seed);
     const auto run_on = [](const library::Workload& inputs) -> checks::CoreCase {
       const auto given = std::make_shared<Given<library::Workload, library::Reference>>(inputs);
       return [given](const std::vector<ir::Kernel>& kernels, simulator::MachineOptions options,
@@ -209,6 +243,8 @@ CoreSubject subject_of_kernel(const Request& request, const library::KernelSourc
          changes_of(inputs_of(workload), subject.cases.size(), sizes.choices.size())) {
       subject.unusual.push_back({how_of(workload, change), run_on(changed(workload, change))});
     }
+    add_other_draws(subject, entry, seed,
+                    [run_on, drawn](auto with) { return run_on(drawn(with)); });
   }
   return subject;
 }
@@ -256,6 +292,16 @@ CoreSubject subject_of_program(const Request& request, const library::KernelSour
       unusual.workload = changed(std::move(unusual.workload), change);
       subject.unusual.push_back({how_of(bound.workload, change), run_on(unusual)});
     }
+    const auto drawn = [&request, &entry, recorded, choice, cores = cores,
+                        machine = subject.kernels](std::uint64_t with) {
+      Request other = request;
+      other.input_seed = with;
+      library::ProgramWorkload made = operation_cut(other, entry, recorded, choice, cores).made;
+      ir::add_owned(made.program, machine);
+      return made;
+    };
+    add_other_draws(subject, entry, request.input_seed.value_or(request.seed),
+                    [run_on, drawn](auto with) { return run_on(drawn(with)); });
   }
   return subject;
 }

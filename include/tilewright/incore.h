@@ -114,7 +114,12 @@ void vector(VectorFunction function, const CoreWindow& to, const std::vector<Vec
 // Along the axis, which the result has with size 1.
 void reduce(Reduction how, const CoreWindow& to, const CoreWindow& from, int axis,
             SourceLocation where = here());
+// By the unit that computes in the memory, or else by the one that fills it. Where both can, `unit`
+// names the other one: what loads into a memory fills what a tail leaves, and needs no event to do
+// it.
 void fill(const CoreWindow& to, double number, SourceLocation where = here());
+void fill(const CoreWindow& to, double number, const std::string& unit,
+          SourceLocation where = here());
 // To each element its coordinate along the axis, and `first`.
 void iota(const CoreWindow& to, int axis, const IndexOperand& first, SourceLocation where = here());
 

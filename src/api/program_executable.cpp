@@ -565,7 +565,7 @@ std::unique_ptr<ProgramExecutable::State> ProgramExecutable::recorded_state(
   state->target = compiler::parse_target(target, options.device);
   state->options = options;
   state->recorded = program.finish();
-  ir::check_exchanges(state->recorded);
+  ir::check_meetings(state->recorded);
   state->signature = ir::signature_of(state->recorded);
   compiler::dump_program(state->recorded);
   return state;

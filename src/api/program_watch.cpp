@@ -6,10 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "ir/memory_order.h"
+#include "ir/program_exchanges.h"
 #include "runtime/peers.h"
 #include "support/diagnostic.h"
 
@@ -89,9 +91,11 @@ std::string ProgramWatch::line(std::size_t stream) const {
   const std::int64_t run = over / operations.size() + 1;
   std::string what;
   switch (next.kind) {
-    case Kind::wait:
-      what = "waits for " + wait_text(next, run);
+    case Kind::wait: {
+      const std::optional<ir::MeetingWait> meeting = ir::meeting_wait(program_, next);
+      what = "waits for " + (meeting ? meeting->text + ", " : "") + wait_text(next, run);
       break;
+    }
     case Kind::launch:
       what = fmt::format("has not ended kernel {}",
                          program_.kernels[static_cast<std::size_t>(next.kernel)]->name);

@@ -1,6 +1,7 @@
 #include "compiler/dump.h"
 #include "compiler/simulation.h"
 #include "ir/program.h"
+#include "ir/program_exchanges.h"
 #include "library/program_simulation.h"
 #include "tilewright/program.h"
 
@@ -9,6 +10,7 @@ namespace tilewright {
 SimulationReport simulate(const Program& program, ProgramMemory& memory,
                           const SimulationOptions& options) {
   compiler::dump_program(program.finish());
+  ir::check_meetings(program.finish());
   ir::check_count(program.finish(), "schedules", options.schedules);
   ir::check_count(program.finish(), "runs", options.runs);
   ir::check_count(program.finish(), "multiprocessors", options.multiprocessors);

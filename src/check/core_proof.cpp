@@ -204,7 +204,8 @@ class CoreProver {
         run = of(kernels, options, change);
         return run.report;
       };
-      run.report = report_of(executed, /*finds_refusals=*/false);
+      const bool is_of_recorded = change != nullptr && change->is_of_recorded();
+      run.report = report_of(executed, /*finds_refusals=*/!is_of_recorded);
     } catch (const Error& error) {
       if (change == nullptr || !change->is_of_recorded()) throw;
       run.report.faults = {refusal_of(error)};

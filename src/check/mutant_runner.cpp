@@ -65,6 +65,32 @@ MutantRun comparison(const library::Workload& workload, const library::Reference
   return {mismatch(compared.text()), number, seed};
 }
 
+constexpr std::int64_t kAllPlaces = INT64_MAX;
+
+// How many places of others a cluster takes over in the runs that stand for all orders. Clusters
+// share nothing but what they ask, so that the first one is as any that takes as many. Behind so
+// many places, rings are where they were.
+std::vector<std::optional<std::int64_t>> numbers_to_take(const ir::Kernel& kernel) {
+  std::int64_t stages = 1;
+  bool asks = false;
+  ir::for_each(kernel.body, [&](const ir::Operation& operation) {
+    asks = asks || ir::info(operation.op).family == ir::Family::launch_control;
+    if (operation.op != ir::Op::mbarriers) return;
+    stages = std::max(stages, kernel.type(operation.results[0]).elements());
+  });
+  if (!asks) return {std::nullopt};
+  std::vector<std::optional<std::int64_t>> all = {kAllPlaces};
+  for (std::int64_t takes = 0; takes < 2 * stages; ++takes) all.emplace_back(takes);
+  return all;
+}
+
+// The line of a fault that says so.
+std::string who_takes(std::int64_t takes) {
+  if (takes == kAllPlaces) return "\n  where the first cluster takes over all places";
+  return fmt::format("\n  where a cluster takes over {} {}", takes,
+                     takes == 1 ? "place" : "places");
+}
+
 // Of an output's bytes that the kernel writes and the mutant does not.
 simulator::Fault missing_bytes(const std::vector<std::vector<std::uint16_t>>& own,
                                const std::vector<std::vector<std::uint16_t>>& changed) {
@@ -87,6 +113,7 @@ MutantRunner::MutantRunner(const ir::Kernel& machine,
                            const ProofOptions& options)
     : machine_(machine),
       draws_(draws_conditions(machine)),
+      takes_(numbers_to_take(machine)),
       launches_(keeps_memory(machine) ? options.launches : 1),
       workloads_(workloads),
       usual_(numbers(0, workloads.size())),
@@ -184,10 +211,11 @@ MutantRun MutantRunner::run(const ir::Kernel& kernel, const WorkloadNumbers& wor
   MutantRun all;
   for (const std::size_t i : cheapest_first(workloads)) {
     for (std::int64_t schedule = 0; schedule < schedules; ++schedule) {
-      MutantRun found = run(kernel, i, options_.seed + static_cast<std::uint64_t>(schedule));
+      MutantRun found = run(kernel, i, options_.seed + static_cast<std::uint64_t>(schedule),
+                            takes_[static_cast<std::size_t>(schedule) % takes_.size()]);
       if (!found.clean()) return found;
       all.add_timing(found);
-      if (found.timing.empty() && found.words.empty()) break;
+      if (found.timing.empty() && found.words.empty() && found.taken == 0) break;
     }
   }
   return all;
@@ -212,15 +240,21 @@ MutantRun MutantRunner::run_order(const ir::Kernel& kernel, const WorkloadNumber
   machine.control_only = machine.timing = machine.note_written = true;
   MutantRun all;
   for (const std::size_t i : cheapest_first(workloads)) {
-    MutantRun found = run_launches(kernel, i, machine);
-    if (!found.clean()) return found;
-    all.add_timing(found);
+    std::int64_t most = 0;
+    for (const std::optional<std::int64_t> takes : takes_) {
+      if (takes && *takes != kAllPlaces && *takes >= most) break;
+      machine.takes = takes;
+      MutantRun found = run_launches(kernel, i, machine);
+      if (!found.clean()) return found;
+      all.add_timing(found);
+      most = std::max(most, found.taken);
+    }
   }
   return all;
 }
 
 MutantRun MutantRunner::run_equivalent(const ir::Kernel& kernel) {
-  MutantRun found = run(kernel, usual_.front(), options_.seed);
+  MutantRun found = run(kernel, usual_.front(), options_.seed, takes_.front());
   return found.clean() ? run_order(kernel, {usual_.begin() + 1, usual_.end()}) : found;
 }
 
@@ -286,8 +320,10 @@ MutantRun MutantRunner::run_control(const ir::Kernel& kernel, const WorkloadNumb
   return {};
 }
 
-MutantRun MutantRunner::run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed) {
+MutantRun MutantRunner::run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed,
+                            std::optional<std::int64_t> takes) {
   MachineOptions machine = with_seed(seed);
+  machine.takes = takes;
   machine.timing = true;
   MutantRun found = run_launches(kernel, number, machine);
   if (!found.clean()) return found;
@@ -296,6 +332,7 @@ MutantRun MutantRunner::run(const ir::Kernel& kernel, std::size_t number, std::u
   wrong.timing = std::move(found.timing);
   wrong.words = std::move(found.words);
   wrong.arrivals = std::move(found.arrivals);
+  wrong.taken = found.taken;
   if (!is_own(kernel) && seed == options_.seed) bits_.push_back({number, bits});
   return wrong;
 }
@@ -307,14 +344,19 @@ MutantRun MutantRunner::run_launches(const ir::Kernel& kernel, std::size_t numbe
   MutantRun run{{}, number, machine.seed};
   // Before the launches, whose results stay behind.
   const Own* own = machine.timing && !is_own(kernel)
-                       ? &own_of(number, !draws() || machine.control_only)
+                       ? &own_of({number, !draws() || machine.control_only, machine.takes})
                        : nullptr;
   Phases phases;
   if (machine.timing) machine.recorder = &phases;
   for (std::int64_t i = 0; i < launches_; ++i) {
     machine.launch = static_cast<std::uint64_t>(i);
     MachineReport report = launch(kernel, number, machine);
-    if (!report.ok()) return {std::move(report.faults.front()), number, machine.seed};
+    if (!report.ok()) {
+      run.fault = std::move(report.faults.front());
+      if (report.taken > 0 && machine.takes) run.fault.message += who_takes(*machine.takes);
+      return run;
+    }
+    run.taken = std::max(run.taken, report.taken);
     if (run.timing.empty()) run.timing = std::move(report.timing);
     if (run.words.empty()) run.words = std::move(report.words);
     run.arrivals.join(report.arrivals);
@@ -359,13 +401,14 @@ WorkloadNumbers MutantRunner::cheapest_first(WorkloadNumbers workloads) {
   return workloads;
 }
 
-const MutantRunner::Own& MutantRunner::own_of(std::size_t number, bool control_only) {
-  const auto [own, is_new] = own_.try_emplace(std::pair(number, control_only));
+const MutantRunner::Own& MutantRunner::own_of(const Way& way) {
+  const auto [own, is_new] = own_.try_emplace(way);
   if (!is_new) return own->second;
   MachineOptions machine = with_seed(options_.seed);
   machine.timing = true;
-  machine.control_only = machine.note_written = control_only;
-  MutantRun run = run_launches(machine_, number, machine);
+  machine.takes = way.takes;
+  machine.control_only = machine.note_written = way.control_only;
+  MutantRun run = run_launches(machine_, way.workload, machine);
   own->second = {run.phases, std::move(run.written)};
   return own->second;
 }

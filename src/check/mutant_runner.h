@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct MutantRun {
   std::set<std::size_t> hanging = {};  // workloads in which something does
   std::int64_t phases = 0;             // of mbarriers that a kernel without a change completes
   std::vector<std::vector<std::uint16_t>> written = {};  // MachineReport::written
+  std::int64_t taken = 0;                                // MachineReport
 
   bool clean() const { return fault.kind.empty(); }
   void add_timing(const MutantRun& other) {
@@ -78,7 +80,8 @@ class MutantRunner {
   MutantRun run(const ir::Kernel& kernel, const WorkloadNumbers& workloads, std::int64_t schedules);
   // One launch of each, with values: of what changes nothing else. The order is the kernel's.
   MutantRun run_launch(const ir::Kernel& kernel, const WorkloadNumbers& workloads);
-  // A schedule of each without values, which most faults need none of.
+  // A schedule of each without values, which most faults need none of: one for each number of
+  // places that clusters take over.
   MutantRun run_order(const ir::Kernel& kernel, const WorkloadNumbers& workloads);
   // Of what a rule calls equivalent: a schedule of each usual workload, with values of the first.
   MutantRun run_equivalent(const ir::Kernel& kernel);
@@ -112,6 +115,16 @@ class MutantRunner {
     std::int64_t phases = 0;
     std::vector<std::vector<std::uint16_t>> written;
   };
+  // A workload, and how it is run.
+  struct Way {
+    std::size_t workload = 0;
+    bool control_only = false;
+    std::optional<std::int64_t> takes = {};  // MachineOptions
+    bool operator<(const Way& other) const {
+      return std::tie(workload, control_only, takes) <
+             std::tie(other.workload, other.control_only, other.takes);
+    }
+  };
   struct Executed {
     std::vector<bool> known;  // of each operation: whether a run shows it being executed
     std::vector<bool> is;     // by a launch without arithmetic, or one with it
@@ -124,7 +137,8 @@ class MutantRunner {
     std::optional<std::size_t> own = {};  // of what the kernel does, where it is known
   };
 
-  MutantRun run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed);
+  MutantRun run(const ir::Kernel& kernel, std::size_t number, std::uint64_t seed,
+                std::optional<std::int64_t> takes);
   MutantRun run_launches(const ir::Kernel& kernel, std::size_t number,
                          simulator::MachineOptions machine);
   MutantRun run_values(const ir::Kernel& kernel, std::size_t number, Unusual& unusual,
@@ -132,7 +146,7 @@ class MutantRunner {
   MutantRun compared(std::size_t number, std::uint64_t seed);
   MutantRun compared_with_own(std::size_t number, std::uint64_t seed);
   bool is_own(const ir::Kernel& kernel) const { return &kernel == &machine_; }
-  const Own& own_of(std::size_t number, bool control_only);
+  const Own& own_of(const Way& way);
   // Raises OwnFault where the kernel without a change makes something else than its reference says.
   std::size_t own_bits(std::size_t number);
   const Executed& executed_of(std::size_t number);
@@ -149,12 +163,13 @@ class MutantRunner {
 
   const ir::Kernel& machine_;
   const bool draws_;
+  const std::vector<std::optional<std::int64_t>> takes_;  // MachineOptions
   const std::int64_t launches_;
   std::vector<library::Workload> workloads_;  // without a kernel: not made yet
   const WorkloadNumbers usual_, further_, candidates_;
-  std::vector<library::Reference> references_;       // none yet: empty
-  std::map<std::pair<std::size_t, bool>, Own> own_;  // by workload, without values or with
-  std::map<std::size_t, std::size_t> own_bits_;      // by workload
+  std::vector<library::Reference> references_;  // none yet: empty
+  std::map<Way, Own> own_;
+  std::map<std::size_t, std::size_t> own_bits_;  // by workload
   std::optional<std::vector<InputChange>> input_changes_;
   // By workload and by the number of the change.
   std::map<std::pair<std::size_t, std::size_t>, std::optional<Unusual>> unusual_;

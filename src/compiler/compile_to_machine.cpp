@@ -150,20 +150,22 @@ class Compilation {
     }
   }
 
-  // Why steps are not taken several at a time, as tiers of pages would be.
+  // How many steps of a loop load blocks together, as tiers of pages do.
   void note_numbered_blocks(const ir::Kernel& tile) {
     std::set<std::string> said;
     for (const analysis::NumberedBlock& each : analysis::numbered_blocks(tile)) {
+      const bool joined = each.together > 1;
+      const std::string steps = joined ? fmt::format("{} steps", each.together) : "a step";
       const std::string what =
-          fmt::format("tiers: steps of the loop at {} take one block of {} each",
-                      format_location(each.loop), each.tensor);
+          fmt::format("tiers: {} of the loop at {} ", steps, format_location(each.loop)) +
+          (joined ? fmt::format("load one stage of {}", each.tensor)
+                  : fmt::format("loads one block of {} by itself", each.tensor));
       if (!said.insert(what).second) continue;
       decisions_.push_back(
-          {what,
-           fmt::format("its place is the number that {} loads, and each step goes on with what "
-                       "the one before has summed: several blocks a step would be summed in "
-                       "another order than one, and have other bits",
-                       format_location(each.number))});
+          {what, joined ? "its blocks are summed one behind the other, as by a step each: the bits "
+                          "are the same"
+                        : fmt::format("its place is the number that {} loads, and {}",
+                                      format_location(each.number), each.alone)});
     }
   }
 

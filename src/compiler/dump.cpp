@@ -6,6 +6,8 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <optional>
 
 #include "ir/program_text.h"
@@ -37,6 +39,25 @@ std::optional<fs::path> dump_folder() {
   return fs::path(folder);
 }
 
+// NAME.tw for the first text of this name that the process writes, NAME-2.tw for another one.
+void write_once(const fs::path& folder, const std::string& name, const std::string& ending,
+                const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> written;  // what the files have
+  const std::lock_guard lock(mutex);
+  const std::string hash = content_hash(text);
+  for (int number = 1;; ++number) {
+    const std::string which = number == 1 ? "" : fmt::format("-{}", number);
+    const std::string path = (folder / (name + which + ending)).string();
+    const auto [found, is_new] = written.try_emplace(path, hash);
+    const bool is_there = fs::exists(path);
+    if (!is_new && is_there && found->second != hash) continue;
+    found->second = hash;
+    if (is_new || !is_there) write_text(path, text);
+    return;
+  }
+}
+
 }  // namespace
 
 std::string file_name(std::string name) {
@@ -60,15 +81,14 @@ void write_dump(const std::string& folder, const std::vector<DumpFile>& files) {
 
 void dump_traced(const ir::Kernel& kernel) {
   if (const auto folder = dump_folder()) {
-    write_text((*folder / (file_name(kernel.name) + ".tw")).string(), ir::to_text(kernel));
+    write_once(*folder, file_name(kernel.name), ".tw", ir::to_text(kernel));
   }
 }
 
 void dump_program(const ir::Program& program) {
   if (const auto folder = dump_folder()) {
     const std::string ranks = program.ranks > 1 ? fmt::format("-{}ranks", program.ranks) : "";
-    write_text((*folder / (file_name(program.name) + ranks + ".twp")).string(),
-               ir::to_text(program));
+    write_once(*folder, file_name(program.name) + ranks, ".twp", ir::to_text(program));
   }
 }
 

@@ -362,9 +362,18 @@ class DimParser {
     return true;
   }
   [[noreturn]] void fail(const std::string& what) const {
-    Diagnostic({}, "dimension \"" + std::string(text_) + "\": " + what + " at column " +
-                       std::to_string(at_ + 1))
+    Diagnostic({},
+               "dimension \"" + shown() + "\": " + what + " at column " + std::to_string(at_ + 1))
         .raise();
+  }
+  // What stands around the place, where the whole is too long to read.
+  std::string shown() const {
+    constexpr std::size_t kLongest = 120, kBefore = 40;
+    if (text_.size() <= kLongest) return std::string(text_);
+    const std::size_t begin = at_ > kBefore ? at_ - kBefore : 0;
+    const std::string_view part = text_.substr(begin, kLongest);
+    return (begin > 0 ? "..." : "") + std::string(part) +
+           (begin + part.size() < text_.size() ? "..." : "");
   }
   void expect(std::string_view word) {
     if (!accept(word)) fail("expected \"" + std::string(word) + "\"");

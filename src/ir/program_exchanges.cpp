@@ -36,6 +36,42 @@ void add(const Program& program, const ProgramOperation& operation, ExchangeSide
       .raise();
 }
 
+bool is_barrier(const Program& program, const ProgramBuffer& buffer) {
+  return buffer.is_meeting && buffer.shape.front() == Dim(program.ranks);
+}
+
+// Where the rank comes to the meeting of these words.
+std::optional<SourceLocation> place_of(const Program& program, int words, int rank) {
+  for (const ProgramOperation& each : program.operations) {
+    const bool is_word = each.kind == Kind::write || each.kind == Kind::wait;
+    if (is_word && each.to.buffer == words && program.streams[each.stream].rank == rank) {
+      return each.where;
+    }
+  }
+  return {};
+}
+
+void check_barrier(const Program& program, int words) {
+  std::vector<int> absent;
+  std::optional<SourceLocation> first;
+  for (int rank = 0; rank < program.ranks; ++rank) {
+    const std::optional<SourceLocation> place = place_of(program, words, rank);
+    if (!place) absent.push_back(rank);
+    if (!first) first = place;
+  }
+  if (absent.empty()) return;
+  const std::string& name = program.buffers[words].name;
+  Diagnostic(*first, absent.size() == 1 ? fmt::format("barrier {}: rank {} never comes to it", name,
+                                                      absent.front())
+                                        : fmt::format("barrier {}: ranks {} never come to it", name,
+                                                      fmt::join(absent, ", ")))
+      .token("barrier")
+      .fix(
+          "a barrier of this name in a stream of every rank; words that Program::signals makes "
+          "are for some of them")
+      .raise();
+}
+
 }  // namespace
 
 std::vector<ExchangeSide> exchange_sides(const Program& program) {
@@ -70,7 +106,22 @@ int other_rank(const Program& program, const ProgramOperation& operation) {
   return operation.to.rank == own ? number % program.ranks : operation.to.rank;
 }
 
-void check_exchanges(const Program& program) {
+std::optional<MeetingWait> meeting_wait(const Program& program, const ProgramOperation& wait) {
+  const ProgramBuffer& words = program.buffers[wait.to.buffer];
+  if (wait.kind != Kind::wait || !words.is_meeting) return {};
+  const int other = other_rank(program, wait);
+  const bool for_data = constant(wait.to.starts.front()) >= program.ranks;
+  const char* const what = is_barrier(program, words) ? "rank {} at barrier {}"
+                           : for_data                 ? "what rank {} sends in exchange {}"
+                                                      : "rank {} at exchange {}";
+  return MeetingWait{fmt::format(fmt::runtime(what), other, words.name),
+                     place_of(program, wait.to.buffer, other)};
+}
+
+void check_meetings(const Program& program) {
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    if (is_barrier(program, program.buffers[i])) check_barrier(program, static_cast<int>(i));
+  }
   const std::vector<ExchangeSide> sides = exchange_sides(program);
   for (const ExchangeSide& side : sides) {
     for (const int receiver : side.receivers) {

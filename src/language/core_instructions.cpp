@@ -188,9 +188,10 @@ Op function_of(VectorFunction function) {
 }
 
 // `function`: of elements, if any.
+// `unit`: the one that does it, if it is said.
 std::string computer(Tracer& tracer, const CoreWindow& to, const std::vector<CoreWindow>& from,
                      std::string_view function, bool is_fill, const char* what,
-                     SourceLocation where) {
+                     SourceLocation where, std::string_view unit = "") {
   std::vector<target::CoreOperand> operands;
   operands.reserve(from.size());
   for (const CoreWindow& each : from) {
@@ -199,7 +200,7 @@ std::string computer(Tracer& tracer, const CoreWindow& to, const std::vector<Cor
   const target::CoreFunctions* found = nullptr;
   raise_core(target::find_functions(core_of(tracer, what, where),
                                     CoreTracing::operand(tracer, to, what, where), operands,
-                                    function, is_fill, own_sequencer(tracer), "", found),
+                                    function, is_fill, own_sequencer(tracer), unit, found),
              what, where);
   return found->unit;
 }
@@ -301,13 +302,27 @@ void reduce(Reduction how, const CoreWindow& to, const CoreWindow& from, int axi
         {{Key::unit, unit}, {Key::function, op}, {Key::axis, std::int64_t{axis}}}, where);
 }
 
-void fill(const CoreWindow& to, double number, SourceLocation where) {
+namespace {
+
+void fill_by(std::string_view asked, const CoreWindow& to, double number, SourceLocation where) {
   Tracer& tracer = in_role("fill", where);
-  const std::string unit = computer(tracer, to, {}, "", true, "fill", where);
+  const std::string unit = computer(tracer, to, {}, "", true, "fill", where, asked);
   const ir::ValueId target = CoreTracing::emit(tracer, to, "fill", where);
   plain(tracer, Op::core_fill,
         {target, tracer.number(number, tracer.type(target).dtype, "fill", where)},
         {{Key::unit, unit}}, where);
+}
+
+}  // namespace
+
+void fill(const CoreWindow& to, double number, SourceLocation where) {
+  fill_by("", to, number, where);
+}
+void fill(const CoreWindow& to, double number, const std::string& unit, SourceLocation where) {
+  Tracer& tracer = in_role("fill", where);
+  raise_core(target::check_unit(core_of(tracer, "fill", where), unit, own_sequencer(tracer)),
+             "fill", where);
+  fill_by(unit, to, number, where);
 }
 
 void iota(const CoreWindow& to, int axis, const IndexOperand& first, SourceLocation where) {
@@ -336,7 +351,12 @@ CoreEvent::CoreEvent(Kernel& kernel, std::string from, std::string to, int count
   }
   first_ = tracer.next_event[{from_, to_}];
   tracer.next_event[{from_, to_}] += count;
-  if (count <= 0 || first_ + count > found->ids) {
+  if (count <= 0) {
+    raise_core({std::to_string(count) + " events from " + from_ + " to " + to_,
+                "ask for one or more, an event for each stage"},
+               "CoreEvent", where);
+  }
+  if (first_ + count > found->ids) {
     raise_core({std::to_string(first_ + count) + " events from " + from_ + " to " + to_,
                 "there are " + std::to_string(found->ids) + " of them: take fewer stages, or use " +
                     "one again"},

@@ -38,7 +38,8 @@ void check_index(const Tracer& tracer, const ResolvedView& view, std::size_t axi
                         extent.to_string())
       .token(parameter.name)
       .note(parameter.where, parameter.name + " is declared")
-      .fix("indices count from 0")
+      .fix(extent.is_constant() ? "take an index from 0 to " + std::to_string(extent.constant() - 1)
+                                : "indices count from 0, and end one before the size")
       .raise();
 }
 

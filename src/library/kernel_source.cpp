@@ -105,7 +105,7 @@ void check_multiples(const ir::Kernel& kernel, const OptionValues& options) {
     if (size % multiple == 0) continue;
     Diagnostic(kernel.where,
                fmt::format("{} = {} is not a multiple of {}", dim.name(), size, multiple))
-        .fix(fmt::format("--set {}={}", dim.name(), (size / multiple + 1) * multiple))
+        .fix(fmt::format("set {}={}", dim.name(), (size / multiple + 1) * multiple))
         .raise();
   }
 }

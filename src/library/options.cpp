@@ -78,7 +78,7 @@ void check_lengths(const KernelOption& option, const std::string& subject,
     const std::optional<std::int64_t> length = number_of(word);
     if (!length || *length < 0 || *length > option.maximum) {
       fail(fmt::format("{}: '{}' is no length", subject, word),
-           fmt::format("write numbers from 0 to {} with commas between: --set {}=128,77,0",
+           fmt::format("write numbers from 0 to {} with commas between: set {}=128,77,0",
                        option.maximum, option.name));
     }
     sum += *length;
@@ -100,7 +100,7 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
       const bool parsed = end == value.data() + value.size() && !value.empty();
       if (!parsed || code == std::errc::invalid_argument) {
         fail(subject + " is no integer",
-             fmt::format("--set {}={}", option.name, std::max<std::int64_t>(option.minimum, 1)));
+             fmt::format("set {}={}", option.name, std::max<std::int64_t>(option.minimum, 1)));
       }
       if (code != std::errc() || number < option.minimum || number > option.maximum) {
         fail(fmt::format("{} is outside {} to {}", subject, option.minimum, option.maximum),
@@ -110,12 +110,12 @@ std::string checked_value(const LibraryKernel& kernel, const KernelOption& optio
     }
     case Kind::number:
       if (real_of(value)) return value;
-      fail(subject + " is no finite number", fmt::format("--set {}=0.5", option.name));
+      fail(subject + " is no finite number", fmt::format("set {}=0.5", option.name));
     case Kind::boolean:
       if (value == "true" || value == "1") return "true";
       if (value == "false" || value == "0") return "false";
       fail(subject + " is neither true nor false",
-           fmt::format("--set {}=true, or {}=false", option.name, option.name));
+           fmt::format("set {}=true, or {}=false", option.name, option.name));
     case Kind::dtype:
     case Kind::choice:
       if (std::count(option.choices.begin(), option.choices.end(), value) == 0) {
@@ -242,7 +242,7 @@ class LengthFacts {
                        value, said, what),
            fmt::format("leave {} out, or give lengths that agree", name));
     };
-    if (set_.count(name) != 0) check(options.integer(name), "--set " + name);
+    if (set_.count(name) != 0) check(options.integer(name), "what is set");
     if (const auto size = sizes_.find(name); size != sizes_.end()) check(size->second, "a file");
     const auto [found, is_new] = said_.try_emplace(name, value, said);
     if (!is_new) check(found->second.first, found->second.second);

@@ -102,7 +102,7 @@ void ProgramFields::check(const ir::Program& program) const {
                                program.name, which))
         .fix(with_products.empty()
                  ? "set schedule=tile: its explicit schedules say all of this themselves"
-                 : fmt::format("name one of {}: --set {}{}.{}={}", fmt::join(known, ", "),
+                 : fmt::format("name one of {}: set {}{}.{}={}", fmt::join(known, ", "),
                                kFieldPrefix, known.front(), field.name, field.value))
         .raise();
   }

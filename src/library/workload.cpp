@@ -175,7 +175,7 @@ void check_present(const LibraryKernel& kernel, const OptionValues& options,
   Diagnostic({},
              fmt::format("{}: {} has no {} {} while {} is {}", file, kernel.name,
                          tensor.is_output ? "output" : "input", tensor.name, option, is_negated))
-      .fix(fmt::format("--set {}={}", option, !is_negated))
+      .fix(fmt::format("set {}={}", option, !is_negated))
       .raise();
 }
 
@@ -220,7 +220,7 @@ void check_shape(const LibraryTensor& tensor, const HostTensor& read, const std:
   if (read.shape() == shape) return;
   Diagnostic({}, fmt::format("{}: has shape {}, and the options make tensor {} {}", file,
                              shape_text(read.shape()), tensor.name, shape_text(shape)))
-      .fix(fmt::format("leave {} out of --set: sizes are then those of the file",
+      .fix(fmt::format("do not set {}: sizes are then those of the file",
                        fmt::join(tensor.shape, ", ")))
       .raise();
 }

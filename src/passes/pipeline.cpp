@@ -22,6 +22,7 @@
 #include "passes/hoist.h"
 #include "passes/issue_products.h"
 #include "passes/join_copies.h"
+#include "passes/join_steps.h"
 #include "passes/materialise_extents.h"
 #include "passes/order_lanes.h"
 #include "passes/overlap_products.h"
@@ -89,6 +90,7 @@ constexpr Pass kPasses[] = {
     {"overlap_products", overlap_products, &Rewrites::overlap_products},
     {"issue_products", issue_products, &Rewrites::overlap_products},
     {"peel_masks", peel_masks},
+    {"join_steps", join_steps, &Rewrites::join_copies},
     {"separate_columns", separate_columns},
     // From the schedule to the machine form.
     {"join_copies", join_copies, &Rewrites::join_copies},

@@ -95,9 +95,12 @@ class Simplifier {
     const bool divides = operation.op == Op::div || operation.op == Op::ceildiv;
     if ((operation.op == Op::mul || divides) && is(1, 1)) return in[0];
     if (operation.op == Op::mul && (is(0, 0) || is(1, 0))) return in[is(0, 0) ? 0 : 1];
-    if (operation.op == Op::mod && is(1, 1)) {
+    if (operation.op == Op::mod && constant(1) && is_multiple(in[0], known_[in[1]]->constant())) {
       become(operation, 0);
       return {};
+    }
+    if (operation.op == Op::mul && (constant(0) || constant(1))) {
+      factors_[operation.results[0]] = known_[in[constant(0) ? 0 : 1]]->constant();
     }
     if (!known_[in[0]] || !known_[in[1]]) return {};
     // A division by zero stays where it is, for its error to name the line.
@@ -107,6 +110,13 @@ class Simplifier {
     if (result.is_constant() && (range.minimum < INT32_MIN || range.maximum > INT32_MAX)) return {};
     become(operation, result);
     return {};
+  }
+
+  // Of powers of two, which a product that is too large for its dtype keeps.
+  bool is_multiple(ValueId value, std::int64_t of) const {
+    const auto factor = factors_.find(value);
+    const bool is_power = of > 0 && (of & (of - 1)) == 0;
+    return of == 1 || (is_power && factor != factors_.end() && factor->second % of == 0);
   }
 
   // What is transposed back is what it was.
@@ -153,7 +163,8 @@ class Simplifier {
 
   ir::Kernel& kernel_;
   std::map<ValueId, Transposed> transposed_;
-  std::vector<std::optional<Dim>> known_;  // integer constants and dimensions
+  std::vector<std::optional<Dim>> known_;    // integer constants and dimensions
+  std::map<ValueId, std::int64_t> factors_;  // of products
 };
 
 }  // namespace

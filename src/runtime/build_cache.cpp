@@ -138,8 +138,10 @@ Descriptor open_folder(const fs::path& folder, std::string& why) {
 Descriptor make_cache_folder(const fs::path& folder, std::string& why) {
   std::error_code ignored;
   fs::create_directories(folder.parent_path(), ignored);
-  ::mkdir(folder.c_str(), 0700);
-  return open_folder(folder, why);
+  const int failed = ::mkdir(folder.c_str(), 0700) == 0 ? 0 : errno;
+  Descriptor opened = open_folder(folder, why);
+  if (!opened && why.empty()) why = fmt::format("it cannot be made: {}", std::strerror(failed));
+  return opened;
 }
 
 std::optional<std::string> read_entry(const Descriptor& file) {
@@ -171,8 +173,8 @@ void warn_once(const fs::path& folder, std::string_view why) {
   if (!warned.insert(folder.string()).second) return;
   say(Message::warning,
       fmt::format("warning: the build cache {} cannot be used ({}): every run compiles again\n"
-                  "  fix: make the folder yours alone (chown, chmod 700), or set TILEWRIGHT_CACHE "
-                  "to one that is, or to off",
+                  "  fix: set TILEWRIGHT_CACHE to a folder of yours alone (chown, chmod 700) on a "
+                  "disk with room, or to off",
                   escaped_lines(folder.string()), escaped_lines(why)));
 }
 
@@ -262,9 +264,7 @@ bool BuildCache::store(const Inputs& inputs, const std::vector<std::string>& par
     return is_off() ? false : refused("(none)", "TILEWRIGHT_CACHE and HOME are not set");
   }
   std::string why;
-  if (!make_cache_folder(folder_, why)) {
-    return refused(folder_, why.empty() ? "it cannot be made" : why);
-  }
+  if (!make_cache_folder(folder_, why)) return refused(folder_, why);
 
   const std::string name = entry_name(inputs), text = encode(inputs, parts);
   // By rename: it replaces an equal entry, or adds the first.
@@ -296,7 +296,7 @@ BuildCache::State BuildCache::state() const {
     state.unusable = is_off() ? "TILEWRIGHT_CACHE is off" : "TILEWRIGHT_CACHE and HOME are not set";
     return state;
   }
-  open_folder(folder_, state.unusable);
+  make_cache_folder(folder_, state.unusable);
   std::error_code failed;
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, failed)) {
     struct stat status {};

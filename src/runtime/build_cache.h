@@ -61,6 +61,7 @@ class BuildCache {
     std::int64_t entries = 0, bytes = 0;
     std::string unusable;  // why nothing is read or kept; empty: it is
   };
+  // Makes the folder where there is none: only that tells whether it can be used.
   State state() const;
   // Removes every entry, and what a process that was killed has left. The folder is then private
   // to the user. Raises Error(usage) where it is not the user's.

@@ -142,7 +142,9 @@ DoctorReport examine_machine() {
   examine_compilers(report);
   examine_nvrtc(report);
   examine_gpus(report);
-  report.cache_folder = BuildCache::default_folder().string();
+  const BuildCache cache(BuildCache::default_folder());
+  report.cache_folder = cache.folder().string();
+  report.cache_unusable = cache.state().unusable;
   return report;
 }
 

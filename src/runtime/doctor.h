@@ -41,7 +41,8 @@ struct DoctorReport {
   std::optional<NvrtcInfo> nvrtc;
   std::optional<std::string> driver_version;       // of the kernel module: "580.65.06"
   std::optional<std::string> driver_cuda_version;  // the newest CUDA that the driver runs: "13.0"
-  std::string cache_folder;
+  std::string cache_folder;                        // empty: there is none
+  std::string cache_unusable;                      // why nothing is kept; empty: it is
   std::vector<MissingPart> missing;
 };
 

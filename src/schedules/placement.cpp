@@ -68,6 +68,10 @@ bool Placement::copies_rows(const ir::Parameter& tensor) const {
   return !last.is_constant() || last.constant() * size_of(tensor.dtype) % limits.copy_bytes == 0;
 }
 
+std::int64_t part_of_stage(const Operation& load) {
+  return load.attributes.has(ir::Key::joined) ? load.attributes.integers(ir::Key::joined)[0] : 0;
+}
+
 Placement::Placement(const ir::Kernel& kernel)
     : kernel(kernel),
       limits(target::target_of(kernel).limits),
@@ -82,6 +86,7 @@ Placement::Placement(const ir::Kernel& kernel)
       columns(kernel.types.size(), false),
       turned_(kernel.types.size(), false),
       spread_(kernel.types.size(), false) {
+  find_stages(kernel.body);
   ir::for_each(kernel.body, [&](const Operation& o) {
     if (o.op == Op::dot) visit_rows(o);
     agrees |= o.op == Op::any && !o.attributes.has(ir::Key::partial);
@@ -119,6 +124,17 @@ Placement::Placement(const ir::Kernel& kernel)
       visit_reader(o);
     }
   });
+}
+
+void Placement::find_stages(const ir::Block& block) {
+  std::vector<const Operation*> stage;
+  for (const Operation& o : block.body) {
+    for (const ir::Block& inner : o.blocks) find_stages(inner);
+    if (o.op != Op::load) continue;
+    if (part_of_stage(o) == 0) stage.clear();
+    stage.push_back(&o);
+    for (const Operation* part : stage) stages_[part->results[0]] = stage;
+  }
 }
 
 bool Placement::depends(ValueId value, ValueId argument) const {

@@ -23,6 +23,10 @@ using target::kGroupRows;
 // A row or a column.
 bool is_vector(const ir::Type& type);
 
+// Which part of its stage a load fills, where several fill one, each as many rows behind the other;
+// else 0.
+std::int64_t part_of_stage(const ir::Operation& load);
+
 // A tile as it was loaded or computed, and which part of it a product reads, perhaps transposed.
 struct Source {
   const ir::Operation* load = nullptr;  // null for a computed one
@@ -45,6 +49,12 @@ struct Source {
 struct Placement {
   explicit Placement(const ir::Kernel& kernel);
   Source source_of(ir::ValueId value) const;
+  // The loads that fill one stage together, in the order of their rows: of most loads themselves.
+  const std::vector<const ir::Operation*>& stage_of(ir::ValueId load) const {
+    return stages_.at(load);
+  }
+  // The first of them, which stands for the stage.
+  ir::ValueId leader_of(ir::ValueId load) const { return stage_of(load)[0]->results[0]; }
   // Whether TMA may copy rows of the tensor. It takes strides of whole 16 bytes: those that a
   // launch gives are checked then, but a dense tensor whose rows are of another constant size has
   // none.
@@ -136,6 +146,9 @@ struct Placement {
   bool takes_parts(const ir::Operation& dot) const;
   std::int64_t panel_columns(const ir::Type& type) const;
 
+  void find_stages(const ir::Block& block);
+
+  std::map<ir::ValueId, std::vector<const ir::Operation*>> stages_;
   std::int64_t widest_ = 0;                                  // columns of the products' results
   std::map<std::int64_t, const ir::Operation*> row_counts_;  // of products, and the first of each
   std::vector<bool> read_by_products, read_elsewhere, exchanges, in_loop, columns, turned_,

@@ -24,7 +24,7 @@ void ProductsInFlight::issue(const Operation& o) {
        {},
        {}});
   for (const Source& source : {a, placement_.source_of(o.operands[1])}) {
-    if (source.load) in_flight_.back().reads.push_back(source.value);
+    if (source.load) in_flight_.back().reads.push_back(placement_.leader_of(source.value));
   }
 }
 

@@ -45,7 +45,17 @@ RoleValues::Part RoleValues::own_part(ValueId value) {
 }
 
 TensorView RoleValues::view(const Operation& o, std::size_t first, const Part& part) {
+  std::vector<std::size_t> axes;  // of the tensor, that the tile has
+  const std::vector<std::int64_t>& sizes = o.attributes.integers(ir::Key::sizes);
+  for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (sizes[axis] != 0) axes.push_back(axis);
+  }
   return Recording::view(o, first, [&](Block block, int axis) {
+    const std::size_t own = axes[static_cast<std::size_t>(axis)];
+    if (part.whole && placement_.extents.ends_earlier(o, own)) {
+      const Dim& all = tile().parameter_of(o.operands[0])->shape[own];
+      block = Block(block.start(), block.size(), Index(all));
+    }
     if (axis == 0 && part.row_parts > 0) {
       block = block.part(row_part(part.row_parts), placement_.group_rows);
     }

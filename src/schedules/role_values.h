@@ -21,6 +21,7 @@ class RoleValues final : public Recording {
     Index piece = 0;
     int rows = 0;  // of a run of rows instead, and which
     int run = 0;
+    bool whole = false;  // it ends no earlier than its tensor
   };
 
   explicit RoleValues(const Placement& placement)

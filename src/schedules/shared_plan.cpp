@@ -34,7 +34,8 @@ constexpr SharedPlan::StagingSize kStagingSizes[] = {{64, 2}, {64, 1}, {32, 1}, 
 
 std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
   std::map<ValueId, const Operation*> last;
-  std::map<ValueId, ValueId> load_of;  // of a transposed tile, or a part of one
+  std::map<ValueId, ValueId> load_of;  // of a transposed tile, or a part of one, or of a stage
+  ValueId stage = ir::kNoValue;        // the latest
   const auto read = [&](const Operation& by, const Operation& o) {
     for (const ValueId operand : o.operands) {
       const auto source = load_of.find(operand);
@@ -47,7 +48,11 @@ std::map<ValueId, const Operation*> last_readers(const ir::Block& block) {
     for (const ir::Block& inner : o.blocks) {
       ir::for_each(inner, [&](const Operation& nested) { read(o, nested); });
     }
-    if (o.op == Op::load) last[o.results[0]] = &o;
+    if (o.op == Op::load) {
+      if (part_of_stage(o) == 0) stage = o.results[0];
+      last[stage] = &o;
+      if (stage != o.results[0]) load_of[o.results[0]] = stage;
+    }
     if (o.op == Op::transpose || o.op == Op::slice) {
       const auto source = load_of.find(o.operands[0]);
       const ValueId load = source == load_of.end() ? o.operands[0] : source->second;
@@ -91,8 +96,12 @@ SharedPlan::SharedPlan(const Placement& placement, std::int64_t reserved)
 void SharedPlan::plan_rings(const ir::Block& block, int loops) {
   const auto last = last_readers(block);
   for (const Operation& o : block.body) {
-    if (o.op == Op::load && placement_.in_ring(o)) {
-      const ir::Type& type = placement_.kernel.type(o.results[0]);
+    if (o.op == Op::load && part_of_stage(o) > 0) {
+      ring_of_[o.results[0]] = ring_of_.at(placement_.leader_of(o.results[0]));
+    } else if (o.op == Op::load && placement_.in_ring(o)) {
+      ir::Type type = placement_.kernel.type(o.results[0]);
+      const std::size_t parts = placement_.stage_of(o.results[0]).size();
+      type.shape[0] *= static_cast<std::int64_t>(parts);
       if (type.shape.size() != 2) unfit(o, "a tile of other than two axes", "index axes away");
       // Held over a loop, it would stand in the way of the loop's own loads.
       const bool over_loop =
@@ -103,6 +112,7 @@ void SharedPlan::plan_rings(const ir::Block& block, int loops) {
       if (fresh) {
         RingPlan ring;
         ring.name = placement_.kernel.parameter_of(o.operands[0])->name;
+        if (parts > 1) ring.name += "_x" + std::to_string(parts);
         ring.dtype = type.dtype;
         const bool begins_anywhere = type.shape[1] * size_of(type.dtype) % kCopyAlignment == 0;
         const bool fills_up = placement_.row_in_ring(o) && !begins_anywhere;
@@ -129,7 +139,7 @@ std::map<std::size_t, int> SharedPlan::count_held(const ir::Block& block) {
     if (ring_of_.count(load) != 0) ends[reader].push_back(load);
   }
   for (const Operation& o : block.body) {
-    if (o.op == Op::load && placement_.in_ring(o)) {
+    if (o.op == Op::load && part_of_stage(o) == 0 && placement_.in_ring(o)) {
       const std::size_t ring = ring_of_.at(o.results[0]);
       most[ring] = std::max(most[ring], ++now[ring]);
     }

@@ -13,7 +13,7 @@ namespace tilewright::schedules {
 // What a CTA keeps in shared memory: rings for what products read, buffers for operands that are
 // computed, and staging for what leaves by TMA. Loads of one tensor and shape share a ring, as do
 // the copies of a loop that passes have split; one that is held while others of its kind pass has a
-// ring of its own.
+// ring of its own. Loads that are joined fill one stage.
 class SharedPlan {
  public:
   struct RingPlan {

@@ -25,7 +25,8 @@ class TileLoads {
   void load(const ir::Operation& o);
   // Whether the arithmetic holds a stage with what was loaded.
   bool holds(ir::ValueId load) const { return slots_.count(load) != 0; }
-  SharedView stage(ir::ValueId load) const { return (*slots_.at(load))[0]; }
+  // What the load filled of it.
+  SharedView stage(ir::ValueId load) const;
   void release(ir::ValueId load, const ir::Operation& o);
   // Gives back the stages that were read into registers, once something else waits: the fence takes
   // its time. Without it TMA might write a stage while the reads are still under way.
@@ -33,6 +34,8 @@ class TileLoads {
 
  private:
   void meet(const ir::Operation& load, bool needed);
+  void produce(const ir::Operation& o);
+  void produce_joined(const ir::Operation& last);
 
   const Placement& placement_;
   const SharedPlan& plan_;

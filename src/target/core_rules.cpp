@@ -187,6 +187,9 @@ CoreProblem find_functions(const Core& core, const CoreOperand& to,
                           each.only_fills ? "fills" : "computes in");
       for (const std::string& space : each.writes) list += " " + space;
     }
+    if (!unit.empty() && is_fill) {
+      return {fmt::format("{} does not fill {}", unit, to.name()), list};
+    }
     return {fmt::format("no unit computes {}{}{}", read, read.empty() ? "in " : " -> ", to.name()),
             list};
   }

@@ -121,7 +121,7 @@ Target sm_90a() {
                    // The passes behind it count who reads a value.
                    "eliminate_folded", "skip_hidden", "skip_identities", "begin_sums",
                    "overlap_products", "issue_products", "peel_masks", "simplify_loops",
-                   "eliminate_common_loops", "hoist_loops", "eliminate_loops",
+                   "eliminate_common_loops", "hoist_loops", "eliminate_loops", "join_steps",
                    // Nothing may merge again what it makes twice.
                    "separate_columns"};
   t.schedules = {"warpgroups", "rows"};

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "common/barrier_kernels.h"
+#include "common/error_text.h"
 #include "common/schedules.h"
 #include "ir/program_text.h"
 #include "tilewright/compile.h"
@@ -88,13 +89,48 @@ TEST(Barriers, StreamsOfAllRanksMeet) {
                              HasSubstr("race: global y of rank"));
 }
 
-TEST(Barriers, ARankThatDoesNotComeIsADeadlock) {
-  Program program("absent", 3);
-  for (const int rank : {0, 1}) program.rank(rank).stream().barrier("met");
+TEST(Barriers, ARankThatNeverComesIsNamedBeforeARun) {
+  const auto refused = [](const std::vector<int>& who, const auto& begin) {
+    return test::usage_error_of([&] {
+      Program program("absent", 3);
+      for (const int rank : who) program.rank(rank).stream().barrier("met");
+      begin(program);
+    });
+  };
+  const auto compiled = [](const Program& program) { compile(program, "interpreter"); };
+  const auto simulated = [](const Program& program) { simulate(program, {}); };
+  EXPECT_THAT(refused({0, 1}, compiled), AllOf(HasSubstr("barriers_test.cpp"),
+                                               HasSubstr("barrier met: rank 2 never comes to it")));
+  EXPECT_THAT(refused({0, 1}, simulated), HasSubstr("barrier met: rank 2 never comes to it"));
+  EXPECT_THAT(refused({1}, simulated), HasSubstr("barrier met: ranks 0, 2 never come to it"));
+}
+
+TEST(Barriers, ThoseThatHoldEachOtherUpAreNamed) {
+  Program program("crossed", 2);
+  program.on_each_rank([](const Rank& rank) {
+    const bool first = rank.number() == 0;
+    rank.stream().barrier(first ? "one" : "two");
+    rank.stream().barrier(first ? "two" : "one");
+  });
   test::expect_fault(
       program, {2, 1}, "deadlock",
-      AllOf(HasSubstr("deadlock: 2 streams wait"), HasSubstr("waits for met of rank 0"),
-            HasSubstr("a write of the word: there is none")));
+      AllOf(HasSubstr("deadlock: 2 streams wait"), HasSubstr("waits for rank 1 at barrier one"),
+            HasSubstr("waits for rank 0 at barrier two"),
+            HasSubstr("fix: rank 1 at barrier one: it comes there at ")));
+}
+
+TEST(Barriers, AnExchangeThatARankComesToTooLateIsNamed) {
+  Program program("late", 2);
+  const Buffer x = program.buffer("x", f32, {64});
+  program.on_each_rank([&](const Rank& rank) {
+    const int other = rank.next();
+    if (rank.number() == 1) rank.stream().barrier("met");
+    rank.stream().exchange("halves", {{x.on(other).rows(0, 32), x.rows(32, 32)}}, {other});
+    if (rank.number() == 0) rank.stream().barrier("met");
+  });
+  test::expect_fault(program, {2, 1}, "deadlock",
+                     AllOf(HasSubstr("waits for rank 1 at exchange halves"),
+                           HasSubstr("waits for rank 0 at barrier met")));
 }
 
 TEST(Barriers, ARankComesOnceInARun) {

@@ -213,6 +213,35 @@ TEST(FaultProof, LooksAtManySchedulesWhereOneIsNotAll) {
 }
 
 // A single tile of two steps wraps no ring, so that no run tells how many arrivals are enough.
+// Clusters share out their places in some order. A run for each number that one takes over stands
+// for all of these.
+TEST(FaultProof, DecidesWhereClustersTakeOverPlaces) {
+  const LibraryKernel& entry = find_kernel("gemm");
+  const std::vector<std::string> settings = {"schedule=sm100_handed_out", "m=400", "n=400", "k=72"};
+  const Kernel kernel = library::trace_entry(entry, resolve_options(entry, settings),
+                                             compiler::parse_target("sm_100a"));
+  Subject subject{compiler::compile_to_machine(kernel.finish(), "sm_100a").kernel, {}};
+  subject.workloads.push_back(library::make_workload(entry, settings, {}, 0));
+  constexpr int kOtherParity = 2, kWarpSync = 34;
+  ProofOptions options;
+  options.schedules = options.launches = options.drawn = 1;
+  options.more = 0;
+  options.mutants.emplace();
+  const std::vector<MutantResult> all = list_mutants(subject.machine);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int kind = all[i].kind->number;
+    if (kind == kOtherParity || kind == kWarpSync) options.mutants->insert(i);
+  }
+  int equivalent = 0, by_a_number = 0;
+  for (const MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
+    EXPECT_NE(result.verdict, Verdict::undecided) << text_of(result) << result.reason;
+    equivalent += result.verdict == Verdict::equivalent;
+    by_a_number += result.fault.message.find("takes over") != std::string::npos;
+  }
+  EXPECT_GT(equivalent, 0);
+  EXPECT_GT(by_a_number, 0);
+}
+
 TEST(FaultProof, TakesNoSurvivorForAnEquivalent) {
   const Subject subject = subject_of("gemm", {"schedule=64x96", "m=40", "n=112", "k=112"});
   ProofOptions options;

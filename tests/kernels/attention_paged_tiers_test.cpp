@@ -75,10 +75,17 @@ std::vector<TierCase> tier_cases() {
                                            "max_pages=16", "pages=40",  "batch=2", "page=16"};
   const std::vector<std::string> large = {"dim=64",      "heads=4",  "kv_heads=2", "keys=500",
                                           "max_pages=8", "pages=40", "batch=2",    "page=64"};
-  return {
-      {"attention_paged", "sm90", decode},         {"attention_paged", "sm90_planned", chunks},
-      {"attention_paged", "sm90_chunks", chunks},  {"attention_paged_fp8", "sm90_split", decode},
-      {"attention_paged_fp8", "sm90_keys", large}, {"attention_paged_mla", "sm90_planned", latent}};
+  const std::vector<std::string> paged = {"dim=64",       "heads=4",  "kv_heads=2", "keys=250",
+                                          "max_pages=17", "pages=80", "batch=2",    "page=16"};
+  return {{"attention_paged", "tile", chunks},
+          {"attention_paged", "tile", paged},
+          {"attention_paged_mla", "tile", latent},
+          {"attention_paged", "sm90", decode},
+          {"attention_paged", "sm90_planned", chunks},
+          {"attention_paged", "sm90_chunks", chunks},
+          {"attention_paged_fp8", "sm90_split", decode},
+          {"attention_paged_fp8", "sm90_keys", large},
+          {"attention_paged_mla", "sm90_planned", latent}};
 }
 INSTANTIATE_TEST_SUITE_P(Schedules, AttentionPagedTiers, testing::ValuesIn(tier_cases()));
 
@@ -153,19 +160,69 @@ TEST(AttentionPagedTiersTest, ExplainNamesWhatThreadsGather) {
   EXPECT_EQ(tiers[0].ways[0].copies, "16 of K_4x128, 16 of V_4x128");
 }
 
-// At the tile level a step takes one page, which is said of the loop.
-TEST(AttentionPagedTiersTest, TheLoopOfTheTileLevelSaysWhyNot) {
-  const LibraryKernel& kernel = find_kernel("attention_paged");
-  const auto options = resolve_options(kernel, {"page=16", "schedule=tile"});
+// What a kernel of the tile level is compiled to says of its pages.
+struct SaidOfPages {
+  std::vector<std::string> ways;  // of stages of joined steps
+  std::vector<std::string> decisions;
+};
+SaidOfPages said_of_pages(const char* name, const std::vector<std::string>& settings) {
+  const LibraryKernel& kernel = find_kernel(name);
+  std::vector<std::string> all = settings;
+  all.emplace_back("schedule=tile");
+  const auto options = resolve_options(kernel, all);
   const Program program = build_program(kernel, choose_schedule(kernel, options, "sm_90a"));
-  const compiler::MachineForm form =
-      compiler::compile_to_machine(*program.finish().kernels[0], "sm_90a");
-  std::vector<std::string> said;
-  for (const compiler::Decision& each : form.decisions) said.push_back(each.what + ": " + each.why);
-  EXPECT_THAT(said, testing::Contains(testing::AllOf(HasSubstr("tiers: steps of the loop at "),
-                                                     HasSubstr("kernels/attention_paged.cpp:"),
-                                                     HasSubstr("take one block of K each"),
-                                                     HasSubstr("in another order"))));
+  SaidOfPages said;
+  const compiler::MachineForm form = compiler::compile_to_machine(
+      *program.finish().kernels[0], "sm_90a", {},
+      [&](const compiler::Stage& stage, const ir::Kernel& now) {
+        if (stage.name != "join_copies") return;
+        for (const explanations::Tiers& each : explanations::tiers_in(now)) {
+          for (const auto& way : each.ways) said.ways.push_back(each.ring + " " + way.copies);
+        }
+      });
+  for (const compiler::Decision& each : form.decisions) {
+    if (each.what.rfind("tiers", 0) == 0) said.decisions.push_back(each.what + ": " + each.why);
+  }
+  return said;
+}
+
+// At the tile level steps are joined, and copies of theirs too.
+TEST(AttentionPagedTiersTest, StepsOfTheTileLevelAreJoined) {
+  const SaidOfPages said = said_of_pages("attention_paged", {"page=16"});
+  EXPECT_THAT(said.ways, testing::ElementsAre("K_x4 1 of K_4x16x64", "K_x4 2 of K_2x16x64",
+                                              "K_x4 4 of K_16x64", "K_x4 4 of K_16x64 (cut)",
+                                              "V_x4 1 of V_4x16x64", "V_x4 2 of V_2x16x64",
+                                              "V_x4 4 of V_16x64", "V_x4 4 of V_16x64 (cut)"));
+  EXPECT_THAT(said.decisions,
+              testing::ElementsAre(
+                  testing::AllOf(HasSubstr("tiers: 4 steps of the loop at "),
+                                 HasSubstr("kernels/attention_paged.cpp:"),
+                                 HasSubstr("load one stage of K"), HasSubstr("bits are the same")),
+                  HasSubstr("load one stage of V")));
+  EXPECT_THAT(said_of_pages("attention_paged", {"page=16", "csr=true"}).ways,
+              testing::Contains("K_x4 1 of K_4x16x64"));
+  EXPECT_THAT(said_of_pages("attention_paged", {"page=32"}).ways,
+              testing::Contains("V_x2 1 of V_2x32x64"));
+  EXPECT_THAT(said_of_pages("attention_paged_mla", {"page=16"}).ways,
+              testing::Contains("KV_x2 1 of KV_2x16x64"));
+}
+
+// Where a step takes one page, the loop's line says why.
+TEST(AttentionPagedTiersTest, StepsThatAreNotJoinedSayWhy) {
+  const auto says = [](const char* kernel, const char* page, const char* why) {
+    SCOPED_TRACE(page);
+    const SaidOfPages said = said_of_pages(kernel, {page});
+    EXPECT_THAT(said.ways, testing::IsEmpty());
+    EXPECT_THAT(said.decisions,
+                testing::Contains(testing::AllOf(
+                    HasSubstr("tiers: a step of the loop at "),
+                    HasSubstr("kernels/attention_paged.cpp:"), HasSubstr("the number that"),
+                    HasSubstr("kernels/attention_paged_parameters.cpp:"), HasSubstr(why))));
+  };
+  says("attention_paged", "page=64", "a block has 64 rows");
+  says("attention_paged", "page=48", "differ in more than a number");
+  says("attention_paged_fp8", "page=16", "not products alone read it");
+  says("attention_paged_mla", "page=32", "too little shared memory");
 }
 
 }  // namespace

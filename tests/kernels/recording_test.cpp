@@ -1,10 +1,16 @@
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <set>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/compile_to_machine.h"
 #include "ir/program.h"
@@ -87,6 +93,63 @@ TEST(Recording, EverySchedule) {
     if (kernel.name == "attention_backward") add({"schedule=ordered", "dim=256"});
   }
   compare("schedules.txt", text);
+}
+
+// No report names a number: it has the line of the call that takes it, which may be in the standard
+// library.
+void add_foreign_lines(const ir::Block& block, std::set<std::string>& foreign) {
+  for (const ir::Operation& operation : block.body) {
+    const std::string file = operation.where.file == nullptr ? "" : operation.where.file;
+    const bool is_number = operation.op == ir::Op::constant || operation.op == ir::Op::dim;
+    if (!is_number && file.rfind(TILEWRIGHT_SOURCE_DIR "/", 0) != 0) {
+      foreign.insert(
+          fmt::format("{} of {}:{}", ir::info(operation.op).name, file, operation.where.line));
+    }
+    for (const ir::Block& inner : operation.blocks) add_foreign_lines(inner, foreign);
+  }
+}
+
+std::vector<std::shared_ptr<const ir::Kernel>> traced_by(const LibraryKernel& kernel,
+                                                         const ScheduleChoice& choice) {
+  if (kernel.is_program()) return build_program(kernel, choice).finish().kernels;
+  return {std::make_shared<const ir::Kernel>(build_choice(kernel, choice).finish())};
+}
+
+// What is made in place, as in a std::optional, has to be told its line: the standard library makes
+// it. Each schedule of each target as it usually is; explicit ones of one rank with each option
+// set, too.
+TEST(Recording, EveryOperationHasALineOfTheProject) {
+  for (const LibraryKernel& kernel : kernel_library()) {
+    std::vector<std::vector<std::string>> all = {{}};
+    for (const KernelOption& option : kernel.options) {
+      if (option.is_length) continue;
+      for (const std::string& value : option.worth_trying) {
+        if (value != option.standard) all.push_back({option.name + "=" + value});
+      }
+      if (option.kind == KernelOption::Kind::boolean) all.push_back({option.name + "=true"});
+    }
+    std::vector<std::pair<std::string, std::string>> schedules = {{"tile", "sm_90a"}};
+    for (const LibrarySchedule& each : kernel.schedules) {
+      schedules.emplace_back(each.name, each.target);
+    }
+    std::set<std::string> foreign;
+    for (const auto& [schedule, target] : schedules) {
+      for (std::vector<std::string> settings : all) {
+        if (!settings.empty() && (kernel.over_ranks || schedule == "tile")) continue;
+        settings.push_back("schedule=" + schedule);
+        try {
+          const OptionValues options = resolve_options(kernel, settings);
+          kernel.check(options);
+          for (const auto& each : traced_by(kernel, choose_schedule(kernel, options, target))) {
+            add_foreign_lines(each->body, foreign);
+          }
+        } catch (const Error& error) {
+          if (error.kind() != ErrorKind::usage) throw;  // options that do not fit together
+        }
+      }
+    }
+    EXPECT_THAT(foreign, testing::IsEmpty()) << kernel.name;
+  }
 }
 
 // Whole machine forms, of kernels that are short enough to be read: one that is written at the

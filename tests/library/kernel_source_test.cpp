@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "check/shrunken_sizes.h"
@@ -14,6 +15,7 @@
 #include "ir/text.h"
 #include "library/accuracy.h"
 #include "simulator/interpreter.h"
+#include "support/file.h"
 #include "tilewright/compile.h"
 #include "tilewright/kernel.h"
 
@@ -45,6 +47,22 @@ std::string written(const test::TemporaryFolder& folder, const Kernel& kernel) {
   compile(kernel, "sim:sm_90a");
   unsetenv("TILEWRIGHT_DUMP");
   return folder / (kernel.name() + ".tw");
+}
+
+TEST(KernelSource, KernelsOfOneNameHaveAFileEach) {
+  const test::TemporaryFolder folder;
+  const std::string first = written(folder, scaled_product());
+  const std::string text = read_text(first);
+  Kernel other("scaled_product");
+  const Dim n = other.dim("n");
+  const Tensor X = other.in("X", f32, {n}), Y = other.out("Y", f32, {n});
+  const auto [i] = other.grid(ceil_div(n, 64));
+  store(Y(n.block(i, 64)), load(X(n.block(i, 64))));
+  written(folder, other);
+  written(folder, other);
+  EXPECT_EQ(read_text(first), text);
+  EXPECT_EQ(KernelSource::of_file(folder / "scaled_product-2.tw").entry().tensors.size(), 2u);
+  EXPECT_FALSE(std::filesystem::exists(folder / "scaled_product-3.tw"));
 }
 
 TEST(KernelSource, OfAFileThatAProgramWrote) {

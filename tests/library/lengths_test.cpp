@@ -75,7 +75,7 @@ TEST(Lengths, BadListsAreNamed) {
   EXPECT_THAT(refusal_of({"lengths_q=1,,2"}, {}), HasSubstr("'' is no length"));
   EXPECT_THAT(refusal_of({"lengths_q=1,"}, {}), HasSubstr("'' is no length"));
   EXPECT_THAT(refusal_of({"lengths_q=,1"}, {}), HasSubstr("'' is no length"));
-  EXPECT_THAT(refusal_of({"lengths_q=1.5"}, {}), HasSubstr("--set lengths_q=128,77,0"));
+  EXPECT_THAT(refusal_of({"lengths_q=1.5"}, {}), HasSubstr("set lengths_q=128,77,0"));
   EXPECT_THAT(refusal_of({"lengths_q=99999999999999999999"}, {}),
               HasSubstr("'99999999999999999999' is no length"));
   EXPECT_THAT(refusal_of({"lengths_q=2000000000,2000000000"}, {}), HasSubstr("the sum is more"));
@@ -83,10 +83,10 @@ TEST(Lengths, BadListsAreNamed) {
 
 TEST(Lengths, ThatDisagreeAreNamedWithBothValues) {
   EXPECT_THAT(refusal_of({"batch=2", "lengths_q=1,2,3"}, {}),
-              HasSubstr("batch is 2 by --set batch, and 3 by lengths_q = '1,2,3', which has so "
+              HasSubstr("batch is 2 by what is set, and 3 by lengths_q = '1,2,3', which has so "
                         "many lengths"));
   EXPECT_THAT(refusal_of({"queries=5", "lengths_q=1,2,3"}, {}),
-              HasSubstr("queries is 5 by --set queries, and 6 by lengths_q = '1,2,3', which sums "
+              HasSubstr("queries is 5 by what is set, and 6 by lengths_q = '1,2,3', which sums "
                         "to so much"));
   EXPECT_THAT(refusal_of({"lengths_q=1,2,3", "lengths_k=1,2"}, {}),
               HasSubstr("batch is 3 by lengths_q = '1,2,3', and 2 by lengths_k = '1,2'"));

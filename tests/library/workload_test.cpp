@@ -77,7 +77,7 @@ TEST(WorkloadTest, SinksAreThereIfTheyAreAskedFor) {
       usage_error_of([&] {
         make_workload(kernel, {"queries=8"}, {{"sinks", folder / "s.npy"}}, 0);
       }),
-      AllOf(HasSubstr("has no input sinks while sinks is false"), HasSubstr("--set sinks=true")));
+      AllOf(HasSubstr("has no input sinks while sinks is false"), HasSubstr("set sinks=true")));
 }
 
 TEST(WorkloadTest, FilesThatDisagreeAreErrors) {
@@ -95,7 +95,7 @@ TEST(WorkloadTest, FilesThatDisagreeAreErrors) {
               AllOf(HasSubstr("has shape {5}, and tensor A has 2 axes: {m, k}")));
   EXPECT_THAT(error({"dtype=f32", "m=6"}, {{"A", folder / "a.npy"}}),
               AllOf(HasSubstr("has shape {5, 7}, and the options make tensor A {6, 7}"),
-                    HasSubstr("leave m, k out of --set")));
+                    HasSubstr("do not set m, k: sizes are then those of the file")));
   EXPECT_THAT(error({}, {{"D", folder / "a.npy"}}),
               AllOf(HasSubstr("gemm has no input 'D'"), HasSubstr("A, B")));
   EXPECT_THAT(error({}, {{"C", folder / "a.npy"}}), HasSubstr("gemm has no input 'C'"));

@@ -32,6 +32,22 @@ TEST(SimplifyTest, ConstantsFold) {
                       "%24"));
 }
 
+// Of a power of two, which a product beyond 32 bits keeps. 48 would not stay.
+TEST(SimplifyTest, WhatIsMultipliedDividesWithoutARest) {
+  const auto rest = [](const char* factor, const char* divisor) {
+    return indexed(std::string("  %20: i32 = constant {value = ") + factor +
+                       "}\n  %21: i32 = constant {value = " + divisor +
+                       "}\n  %22: i32 = mul %2, %20\n  %23: i32 = mod %22, %21\n",
+                   "%23");
+  };
+  expect_pass(simplify, rest("48", "16"),
+              indexed("  %20: i32 = constant {value = 48}\n  %21: i32 = constant {value = 16}\n"
+                      "  %22: i32 = mul %2, %20\n  %23: i32 = constant {value = 0}\n",
+                      "%23"));
+  expect_unchanged(simplify, rest("48", "32"));
+  expect_unchanged(simplify, rest("48", "48"));
+}
+
 TEST(SimplifyTest, ArithmeticOnDimensionsIsTheHosts) {
   expect_pass(simplify,
               indexed("  %20: i32 = sub %11, %12\n  %21: i32 = ceildiv %20, %12\n", "%21"),

@@ -150,6 +150,12 @@ TEST_F(BuildCacheTest, WhatIsNoFileIsAnEntryThatIsRebuilt) {
   }
 }
 
+TEST_F(BuildCacheTest, AFolderThatCannotBeMadeIsNotUsed) {
+  EXPECT_EQ(cache_.state().unusable, "") << "it is made where there is none";
+  EXPECT_THAT(BuildCache("/proc/no_such_folder").state().unusable,
+              testing::HasSubstr("it cannot be made"));
+}
+
 TEST_F(BuildCacheTest, ShowsAndClears) {
   EXPECT_EQ(cache_.state().entries, 0);
   cache_.store(inputs_, parts_);

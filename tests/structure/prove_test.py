@@ -1,11 +1,14 @@
 """What scripts/prove makes of results, and of counted lines."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import pathlib
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 sys.dont_write_bytecode = True
@@ -44,6 +47,9 @@ class Undecided(unittest.TestCase):
         other = result("schedule=b", True, "caught")
         both = [result("schedule=a", True, "undecided"), other]
         self.assertEqual([m["elsewhere"] for m in prove.undecided(both)], [True])
+        # Of one setting all are, though other processes have made them.
+        beside = [*both, result("schedule=b", True, "undecided")]
+        self.assertEqual({m["elsewhere"] for m in prove.undecided(beside)}, {False})
         # One of two that read the same is not.
         mutants = other["answer"]["mutants"]
         mutants.append({**mutants[0], "verdict": "equivalent"})
@@ -315,13 +321,53 @@ class Tasks(unittest.TestCase):
         self.assertIn("decode", [key[0] for key, _ in tasks])
         self.assertTrue(all("," not in words[words.index("--mutants") + 1] for _, words in tasks))
         self.assertEqual(self.further(undecided, result("b", True, "caught")), [])
-        # Runs of a core are short: it has more of them, and other places of the line.
-        self.chosen([prove.Subject("gemm", [f"x={i}", prove.TARGET + "incore"], True)
-                     for i in range(20)])
-        tasks = self.further(undecided)
-        self.assertEqual(len(tasks), prove.FURTHER_SETTINGS)
-        self.assertTrue(all(words[words.index("--mutants") + 1].count(",")
-                            == prove.FURTHER_PLACES - 1 for _, words in tasks))
+
+    def test_on_cores_each_round_makes_what_those_before_it_have_left(self):
+        core = prove.TARGET + "incore"
+        undecided = result(f"x=0 {core}", True, "undecided")
+        undecided["answer"]["mutants"][0] |= {"number": 0, "core": "incore"}
+        text = prove.text_of(undecided["answer"]["mutants"][0])
+        prove.mutants_of = lambda *_: {text: places(*range(7))}
+        self.chosen([prove.Subject("gemm", [f"x={i}", core], True) for i in range(20)])
+        own = [place.number for place in self.arguments.texts[text][0][1]]
+        undecided["answer"]["mutants"][0]["number"] = own[0]
+        self.assertEqual(self.further(undecided), [])
+
+        def numbers(round_of_cores, *results):
+            tasks = round_of_cores(self.arguments, [], results)
+            return {key[1]: words[words.index("--mutants") + 1].split(",") for key, words in tasks}
+        first, second, *_ = prove.FURTHER_OF_CORES
+        # Other places of the setting that has left it, and then one of another setting.
+        (of_first,) = numbers(first, undecided).items()
+        self.assertEqual(of_first[0], f"x=0 {core}")
+        self.assertEqual(sorted(map(int, of_first[1])), sorted(own[1:prove.FURTHER_PLACES]))
+        tried = [undecided]
+        for number in own[1:prove.FURTHER_PLACES]:
+            tried.append(result(f"x=0 {core}", True, "undecided"))
+            tried[-1]["answer"]["mutants"][0] |= {"number": number, "core": "incore"}
+        self.assertEqual(numbers(first, *tried), {})
+        (of_second,) = numbers(second, *tried).items()
+        self.assertNotEqual(of_second[0], f"x=0 {core}")
+        self.assertEqual(len(of_second[1]), 1)
+        caught = result(f"x=1 {core}", True, "caught")
+        caught["answer"]["mutants"][0]["core"] = "incore"
+        self.assertEqual(numbers(second, *tried, caught), {})
+
+
+class Left(unittest.TestCase):
+    def test_what_has_no_verdict_is_counted_and_named(self):
+        caught = result("a", True, "caught")
+        text = prove.text_of(caught["answer"]["mutants"][0])
+        arguments = types.SimpleNamespace(of_files={text.replace("gemm.cpp:7", "gemm.cpp:9")},
+                                          texts={text: []}, shard="1/1", short=False)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            self.assertFalse(prove.print_left(arguments, [caught]))
+        self.assertIn("2 changes of lines in all, of which 1 have no verdict", printed.getvalue())
+        self.assertIn("no verdict yet: 1 at gemm.cpp:9", printed.getvalue())
+        arguments.of_files = set()
+        with contextlib.redirect_stdout(printed):
+            self.assertTrue(prove.print_left(arguments, [caught]))
 
 
 class Changes(unittest.TestCase):

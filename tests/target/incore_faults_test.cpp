@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "check/core_proof.h"
+#include "compiler/compile_to_machine.h"
 #include "incore_products.h"
 #include "simulator/faults/core_faults.h"
 #include "simulator/machine/machine.h"
@@ -18,6 +19,7 @@ using ir::Key;
 using ir::Op;
 using ir::Operation;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(IncoreFaults, AreFoundAtEverySite) {
   // The last piece of k has one element: else it would be summed with one less, too.
@@ -94,6 +96,47 @@ TEST(IncoreFaults, UnusualInputsShowWhatUsualOnesHide) {
   const checks::MutantResult shown = result_of({{"A is as usual", case_of(false)}});
   EXPECT_EQ(shown.verdict, Verdict::caught);
   EXPECT_THAT(shown.fault.message, HasSubstr("(where A is as usual)"));
+}
+
+// A quotient of what nobody has written is found where it is used. One that is not defined is
+// found, too, and ends no table.
+TEST(IncoreFaults, DivisionsByNothingAreFound) {
+  Kernel kernel("quotients");
+  const Dim rows = kernel.dim("rows");
+  const Tensor X = kernel.in("X", i32, {rows, 16}), Y = kernel.out("Y", i32, {rows, 16});
+  const auto [i] = kernel.grid(ceil_div(rows, 16));
+  const Block own = rows.block(i, 16);
+  Var ones{zeros({16, 16}, i32)};
+  for ([[maybe_unused]] Index step : range(ceil_div(rows, 64))) ones = ones + 1;
+  store(Y(own, all), 100 / (load(X(own, all)) + ones));
+  const ir::Kernel traced = kernel.finish();
+  const ir::Kernel machine = compiler::compile_to_machine(traced, "incore_unified").kernel;
+  const checks::CoreCase zeros = [](const std::vector<ir::Kernel>& kernels, MachineOptions how,
+                                    const ProgramMutant*) {
+    HostTensor x = HostTensor::zeros(i32, {40, 16}), y = HostTensor::zeros(i32, {40, 16});
+    Arguments arguments;
+    arguments.tensors = {given("X", x), given("Y", y)};
+    how.multiprocessors = 2;
+    checks::CoreRun made;
+    made.report = run_machine(kernels.front(), arguments, how);
+    made.bits = checks::bits_of({y});
+    for (std::int64_t at = 0; at < y.elements(); ++at) {
+      if (y.flat(at) != 100) made.mismatch = "Y";
+    }
+    return made;
+  };
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  std::map<std::string, std::string> found;  // of each kind of instruction left out
+  for (const checks::MutantResult& result : checks::prove_cores({machine}, {zeros}, {}, how)) {
+    if (result.kind->number != kInstructionKind) continue;
+    found[result.mutant.operation.substr(0, result.mutant.operation.find(' '))] +=
+        result.fault.kind + " ";
+  }
+  EXPECT_THAT(found["core_load"], HasSubstr("uninitialised"));
+  EXPECT_THAT(found["core_load"], Not(HasSubstr("refused")));
+  EXPECT_THAT(found["core_vector"], HasSubstr("refused"));
 }
 
 // Whether a fault shows hangs on no seed, so that one schedule stands for all.

@@ -34,6 +34,42 @@ void report_of_cores(const Kernel& kernel, const std::function<Tensors()>& tenso
   }
 }
 
+// Where two units fill a memory the kernel names one: what loads fills what a tail leaves, in its
+// own order. Another one would need an event.
+TEST(IncoreMemory, AFillIsOfTheUnitThatIsNamed) {
+  for (const std::string unit : {"VMTE2", ""}) {
+    Kernel kernel("filled_tail");
+    kernel.target("incore");
+    const Tensor X = kernel.in("X", f32, {10, 32}), Y = kernel.out("Y", f32, {16, 32});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 32);
+    CoreEvent loaded(kernel, "VMTE2", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& core) {
+      when(core == 0, [&] {
+        unit.empty() ? fill(x, 3) : fill(x, 3, unit);
+        unit_barrier("VMTE2");
+        move(x, X(Block(0, 16, 10), all));
+        loaded.set();
+        loaded.wait();
+        move(Y(all, all), x);
+      });
+    })});
+    HostTensor from = HostTensor::random_normal(f32, {10, 32}, 1);
+    HostTensor to = HostTensor::poisoned(f32, {16, 32});
+    Arguments arguments;
+    arguments.tensors = {given("X", from), given("Y", to)};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), !unit.empty());
+    if (!report.ok()) {
+      EXPECT_EQ(report.faults.front().kind, "race");
+      continue;
+    }
+    for (std::int64_t at = 0; at < to.elements(); ++at) {
+      EXPECT_EQ(to.flat(at), at < 10 * 32 ? from.flat(at) : 3) << at;
+    }
+  }
+}
+
 // Sums of the rows between two offsets, as of packed sequences. `pieces`: rows of two axes more
 // than a move takes, which go one after the other.
 void expect_offsets_checked(bool pieces) {

@@ -193,6 +193,8 @@ TEST(IncoreErrors, NameTheLineTheValuesAndTheFix) {
        __LINE__,
        {"V does it, which the role \"cube\" has not", "do it in the role \"vector\""}},
       {"cube", [&] { fill(*vec, 0); }, __LINE__, {"Vec is a memory of the sequencer \"vector\""}},
+      {"vector", [&] { fill(*vec, 0, "VMTE3"); }, __LINE__, {"VMTE3 does not fill Vec"}},
+      {"vector", [&] { fill(*vec, 0, "MTE2"); }, __LINE__, {"MTE2 does it, which the role"}},
       {"cube",
        [&] { iota(*mat, 0, 0); },
        __LINE__,
@@ -240,6 +242,11 @@ TEST(IncoreErrors, NameTheLineTheValuesAndTheFix) {
           "cube", [](Kernel& kernel, const Tensor&) { CoreEvent(kernel, "MTE2", "MTE1", 9); },
           [] {}),
       HasSubstr("9 events from MTE2 to MTE1"));
+  EXPECT_THAT(
+      refused(
+          "cube", [](Kernel& kernel, const Tensor&) { CoreEvent(kernel, "MTE2", "MTE1", 0); },
+          [] {}),
+      HasSubstr("ask for one or more"));
   EXPECT_THAT(
       refused(
           "cube",

@@ -124,7 +124,10 @@ TEST(CommandTest, BadUsageEndsWith2) {
                  {"error: tilewright run: there is no option '--taget'", "run --help"});
   expect_failure("run gemm --target cuda --set m 5", 2, {"nothing is expected where '5' stands"});
   expect_failure("simulate gemm", 2, {"error: tilewright simulate: --target is required"});
-  expect_failure("run gemm --target=", 2, {"--target: 1 required TEXT missing"});
+  expect_failure("run gemm --target=", 2, {"--target: no value stands behind it"});
+  expect_failure("list gemm --seed x", 2, {"--seed: 'x' is no value that it takes"});
+  expect_failure("simulate gemm --target sm_90a --schedules 0", 2,
+                 {"--schedules: '0' is no number from 1 to "});
   const auto unnamed = runtime::run_process({TILEWRIGHT_COMMAND, "run", "gemm", "--target", ""});
   EXPECT_EQ(unnamed.status, 2);
   EXPECT_THAT(unnamed.output, HasSubstr("--target: no target is named"));

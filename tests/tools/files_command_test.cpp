@@ -131,7 +131,7 @@ TEST_F(FilesCommandTest, GivesInoutTensorsAndScalars) {
                  {"x.npy: X is there in each rank of all_gather", "--in X=uniform:-1:1"});
   expect_failure("simulate layer.twp --target sm_90a --in X=zeros", 2, {"layer.twp: cannot read"});
   expect_failure("run " + file + " --target interpreter --set scale=nan", 2,
-                 {"scale = 'nan' is no finite number", "fix: --set scale=0.5"});
+                 {"scale = 'nan' is no finite number", "fix: set scale=0.5"});
   expect_failure("run " + file + " --target interpreter --set skip=1.5", 2,
                  {"skip = '1.5' is no integer"});
   expect_failure("run " + given + " --target interpreter --out C=" + std::string(folder_ / "a.npy"),
@@ -379,7 +379,7 @@ TEST_F(FilesCommandTest, AHostileFileReachesNeitherTerminalNorOtherFiles) {
     EXPECT_THAT(answer.output, Not(HasSubstr("\x1b"))) << line;
   }
   // What the environment says.
-  setenv("TILEWRIGHT_CACHE", "\x1b[2J", 1);
+  setenv("TILEWRIGHT_CACHE", (folder_.path().string() + "/\x1b[2J").c_str(), 1);
   const Answer machine = tilewright("doctor");
   unsetenv("TILEWRIGHT_CACHE");
   EXPECT_EQ(machine.status, 0) << machine.output;

@@ -365,6 +365,14 @@ TEST(SimulateOperationOfCores, SizesComeToTheSecondBlock) {
   };
   EXPECT_THAT(sizes_of("softmax"), Contains(HasSubstr("rows=19 columns=2050")));
   EXPECT_THAT(sizes_of("column_sums"), Contains(HasSubstr("rows=5186")));
+  // One block is the first and the last, and its last position is the table's.
+  EXPECT_THAT(sizes_of("kv_append --set page=1 --set rotary=true"),
+              Contains(HasSubstr("tokens=1 batch=1 pages=1 max_pages=1")));
+  // Sequences of several steps of a page, in room for all of them; heads that a vector holds, too.
+  const std::vector<std::string> paged =
+      sizes_of("attention_paged --set page=256 --set csr=true --set sinks=true");
+  EXPECT_THAT(paged, Contains(HasSubstr("pages=11 keys=81")));
+  EXPECT_THAT(paged, Contains(HasSubstr("heads=2 ")));
 }
 
 // What a kernel of a program's file reads beyond its mask shows on no inputs, far from zero or not.

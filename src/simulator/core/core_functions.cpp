@@ -80,13 +80,19 @@ void reduce_to(const Elementwise& how, std::int64_t axis, const CoreValues& valu
   }
 }
 
+// What nobody has written may have no result, such as a quotient. That it is used is another fault.
+bool is_unwritten(const CoreValues& values) {
+  return std::any_of(values.origin.begin(), values.origin.end(),
+                     [](std::uint8_t origin) { return origin != 0; });
+}
+
 }  // namespace
 
 CoreValues converted(const CoreValues& values, DType dtype, SourceLocation where) {
   if (values.dtype == dtype) return values;
   CoreValues result(values.extent, dtype);
   result.origin = values.origin;
-  const Elementwise how{ir::Op::cast, dtype, where};
+  const Elementwise how{ir::Op::cast, dtype, where, is_unwritten(values)};
   const auto into = [&](const auto& source) {
     if (result.is_real()) {
       convert(how, values.size(), source.data(), result.real.data());
@@ -182,7 +188,11 @@ void apply(ir::Op function, const std::vector<CoreOperandValue>& operands, CoreV
     result = converted(source, result.dtype, where);
     return;
   }
-  const Elementwise how{function, result.dtype, where};
+  const bool unwritten =
+      std::any_of(operands.begin(), operands.end(), [](const CoreOperandValue& each) {
+        return each.values != nullptr && is_unwritten(*each.values);
+      });
+  const Elementwise how{function, result.dtype, where, unwritten};
   if (function == ir::Op::select) {
     return result.is_real() ? select_to<float>(operands, result)
                             : select_to<std::int64_t>(operands, result);
@@ -203,7 +213,7 @@ void apply(ir::Op function, const std::vector<CoreOperandValue>& operands, CoreV
 
 void reduce_along(ir::Op function, std::int64_t axis, const CoreValues& values, CoreValues& result,
                   SourceLocation where) {
-  const Elementwise how{function, result.dtype, where};
+  const Elementwise how{function, result.dtype, where, is_unwritten(values)};
   if (result.is_real()) {
     reduce_to<float>(how, axis, values, result);
   } else {

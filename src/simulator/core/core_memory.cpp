@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "support/diagnostic.h"
@@ -222,35 +223,66 @@ std::string CoreMemories::element_text(const CoreWindowAt& window, std::int64_t 
                      place.operation->attributes.text(ir::Key::name), place.space->name);
 }
 
+namespace {
+
+// Of each element that lies there, row-major as it lies: its number as it is seen, and its address.
+template <typename Visit>
+void for_each_element(const CoreWindowAt& window, const std::vector<std::int64_t>& addresses,
+                      const Visit& visit) {
+  const std::int64_t rows = window.lying.rows, columns = window.lying.columns;
+  std::size_t at = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column, ++at) {
+      const auto element = window.transposed ? static_cast<std::size_t>(column * rows + row) : at;
+      visit(element, static_cast<std::size_t>(addresses[at]));
+    }
+  }
+}
+
+// Calls `visit` with the bytes of an element as a number known at compile time.
+template <typename Visit>
+void with_size(std::int64_t size, const Visit& visit) {
+  if (size == 1) return visit(std::integral_constant<std::size_t, 1>{});
+  if (size == 2) return visit(std::integral_constant<std::size_t, 2>{});
+  if (size == 4) return visit(std::integral_constant<std::size_t, 4>{});
+  visit(std::integral_constant<std::size_t, 8>{});
+}
+
+}  // namespace
+
 CoreValues CoreMemories::read(const CoreWindowAt& window, const CoreItem& reader) {
   const CorePlace& place = launch_.places[window.place];
   const DType dtype = place.matrix.dtype;
   const Space& space = space_of(window);
   const std::vector<std::int64_t>& where = lying(window).addresses;
   CoreValues values(window.seen(), dtype);
-  const std::int64_t columns = window.lying.columns;
-  for (std::int64_t row = 0; row < window.lying.rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const auto address = static_cast<std::size_t>(where[row * columns + column]);
-      const auto element = static_cast<std::size_t>(
-          window.transposed ? column * window.lying.rows + row : row * columns + column);
-      if (values.is_real()) {
-        to_float(dtype, &space.bytes[address], &values.real[element], 1);
-      } else {
-        values.whole[element] = to_integer(dtype, &space.bytes[address]);
-      }
-      std::uint8_t origin = space.origin[address];
+  const auto origin_of = [&](std::size_t element, const std::string& what) {
+    const auto at = static_cast<std::int64_t>(element), columns = values.extent.columns;
+    std::int64_t row = at / columns, column = at % columns;
+    if (window.transposed) std::swap(row, column);
+    return origins_.of(reader, element_text(window, row, column) + what);
+  };
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(size_of(dtype)));
+  with_size(size_of(dtype), [&](auto size) {
+    for_each_element(window, where, [&](std::size_t element, std::size_t address) {
+      std::memcpy(&bytes[element * size], &space.bytes[address], size);
+      std::uint8_t& origin = values.origin[element];
+      origin = space.origin[address];
       const std::int16_t owner = space.place[address];
       if (origin == Origins::kUnwritten) {
-        origin =
-            origins_.of(reader, element_text(window, row, column) + ", which nobody has written");
+        origin = origin_of(element, ", which nobody has written");
       } else if (owner != window.place) {
-        origin = origins_.of(
-            reader,
-            fmt::format("{}, over which {} has been written", element_text(window, row, column),
-                        launch_.places[owner].operation->attributes.text(ir::Key::name)));
+        origin = origin_of(
+            element, fmt::format(", over which {} has been written",
+                                 launch_.places[owner].operation->attributes.text(ir::Key::name)));
       }
-      values.origin[element] = origin;
+    });
+  });
+  if (values.is_real()) {
+    to_float(dtype, bytes.data(), values.real.data(), values.size());
+  } else {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values.whole[i] = to_integer(dtype, &bytes[i * static_cast<std::size_t>(size_of(dtype))]);
     }
   }
   return values;
@@ -261,23 +293,23 @@ void CoreMemories::write(const CoreWindowAt& window, const CoreValues& values,
   const DType dtype = launch_.places[window.place].matrix.dtype;
   Space& space = space_of(window);
   const std::vector<std::int64_t>& where = lying(window).addresses;
-  const std::int64_t columns = window.lying.columns;
-  for (std::int64_t row = 0; row < window.lying.rows; ++row) {
-    for (std::int64_t column = 0; column < columns; ++column) {
-      const auto element = static_cast<std::size_t>(
-          window.transposed ? column * window.lying.rows + row : row * columns + column);
-      if (exists != nullptr && !(*exists)[element]) continue;
-      const auto address = static_cast<std::size_t>(where[row * columns + column]);
-      if (values.is_real()) {
-        from_float(dtype, &values.real[element], &space.bytes[address], 1);
-      } else {
-        from_integer(dtype, values.whole[element], &space.bytes[address]);
-      }
-      std::memset(&space.origin[address], values.origin[element],
-                  static_cast<std::size_t>(size_of(dtype)));
-      std::fill_n(&space.place[address], size_of(dtype), static_cast<std::int16_t>(window.place));
+  std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(size_of(dtype)));
+  if (values.is_real()) {
+    from_float(dtype, values.real.data(), bytes.data(), values.size());
+  } else {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      from_integer(dtype, values.whole[i], &bytes[i * static_cast<std::size_t>(size_of(dtype))]);
     }
   }
+  with_size(size_of(dtype), [&](auto size) {
+    for_each_element(window, where, [&](std::size_t element, std::size_t address) {
+      if (exists != nullptr && !(*exists)[element]) return;
+      std::memcpy(&space.bytes[address], &bytes[element * size], size);
+      std::memset(&space.origin[address], values.origin[element], size);
+      std::fill_n(&space.place[address], std::size_t{size},
+                  static_cast<std::int16_t>(window.place));
+    });
+  });
 }
 
 }  // namespace tilewright::simulator

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "simulator/faults/equivalence.h"
+#include "simulator/faults/forward_walk.h"
 
 // A factor on the weights of a sum that what divides the sum has too.
 namespace tilewright::simulator {
@@ -45,9 +46,9 @@ Power unscaled(Power a) { return a.is_unchanged() ? Power::of(0) : Power::mixed(
 bool keeps_exponents(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
 // Follows the factor through all branches and turns of loops, and through shared memory.
-class ScaleWalk {
+class ScaleWalk : public ForwardWalk<ScaleWalk, Power> {
  public:
-  ScaleWalk(const Sites& sites, const Site& scaled) : sites_(sites), scaled_(scaled.number) {}
+  ScaleWalk(const Sites& sites, const Site& scaled) : ForwardWalk(sites), scaled_(scaled.number) {}
 
   // Whether no element that leaves the kernel has the factor, and no condition hangs on it.
   bool cancels() {
@@ -60,47 +61,10 @@ class ScaleWalk {
   }
 
  private:
-  using Powers = std::map<ValueId, Power>;  // of register arrays, of shared memory
+  friend ForwardWalk;
+  using Powers = Facts;  // of register arrays, of shared memory
 
-  static bool join_all(Powers& to, const Powers& from) {
-    bool grows = false;
-    for (const auto& [value, power] : from) {
-      Power& own = to[value];
-      const Power joined = join(own, power);
-      grows = grows || !(joined == own);
-      own = joined;
-    }
-    return grows;
-  }
-
-  Powers block(const ir::Block& block, std::size_t number, Powers arrays) {
-    for (const ir::Operation& operation : block.body) {
-      const Site& site = sites_.at(number);
-      if (operation.blocks.empty()) {
-        visit(operation, site, arrays);
-      } else {
-        arrays = enter(operation, site, arrays);
-      }
-      number = site.end;
-    }
-    return arrays;
-  }
-
-  Powers enter(const ir::Operation& operation, const Site& site, const Powers& before) {
-    const bool loops = operation.op == Op::for_loop || operation.op == Op::while_loop;
-    const bool one_of_two = operation.op == Op::if_then && operation.blocks.size() == 2;
-    Powers behind = one_of_two ? Powers{} : before;
-    Powers at_start = before;
-    for (bool grows = true; grows;) {
-      std::size_t number = site.number + 1;
-      for (const ir::Block& inner : operation.blocks) {
-        join_all(behind, block(inner, number, at_start));
-        for (std::size_t i = 0; i < inner.body.size(); ++i) number = sites_.at(number).end;
-      }
-      grows = loops && join_all(at_start, behind);
-    }
-    return behind;
-  }
+  static Power either(Power a, Power b) { return join(a, b); }
 
   void visit(const ir::Operation& operation, const Site& site, Powers& arrays) {
     const std::vector<ValueId>& operands = operation.operands;
@@ -220,7 +184,6 @@ class ScaleWalk {
     return Power::of(0);
   }
 
-  const Sites& sites_;
   const std::size_t scaled_;
   Powers shared_;
   bool cancels_ = true;

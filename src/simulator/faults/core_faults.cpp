@@ -451,7 +451,7 @@ const std::vector<FaultKind>& core_fault_kinds() {
        "an event of another unit",
        {"deadlock", "race", "event", "exit", "uninitialised"},
        seed_pairs,
-       "no events"},
+       "no sequencer has two units with events to one unit"},
       {45,
        "an event before the work that it covers",
        {"race", "uninitialised"},

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "simulator/faults/equivalence.h"
+#include "simulator/faults/forward_walk.h"
 
 // Which sorts of numbers the computations on registers make: a factor shows on finite ones alone.
 namespace tilewright::simulator {
@@ -85,52 +86,17 @@ Sorts power(Sorts a) {
 }  // namespace
 
 // Follows what each array holds in any of its elements, through all branches and turns of loops.
-class SpecialValues::Walk {
+class SpecialValues::Walk : public ForwardWalk<SpecialValues::Walk, Sorts> {
  public:
-  using Arrays = std::map<ValueId, Sorts>;
+  using Arrays = Facts;
 
   Walk(const Sites& sites, std::map<std::size_t, std::uint8_t>& made)
-      : sites_(sites), made_(made) {}
-
-  Arrays block(const ir::Block& block, std::size_t number, Arrays arrays) {
-    for (const ir::Operation& operation : block.body) {
-      const Site& site = sites_.at(number);
-      if (operation.blocks.empty()) {
-        visit(operation, site, arrays);
-      } else {
-        arrays = enter(operation, site, arrays);
-      }
-      number = site.end;
-    }
-    return arrays;
-  }
+      : ForwardWalk(sites), made_(made) {}
 
  private:
-  static bool join(Arrays& to, const Arrays& from) {
-    bool grows = false;
-    for (const auto& [array, sorts] : from) {
-      Sorts& own = to[array];
-      grows = grows || (sorts & ~own) != 0;
-      own |= sorts;
-    }
-    return grows;
-  }
+  friend ForwardWalk;
 
-  Arrays enter(const ir::Operation& operation, const Site& site, const Arrays& before) {
-    const bool loops = operation.op == Op::for_loop || operation.op == Op::while_loop;
-    const bool one_of_two = operation.op == Op::if_then && operation.blocks.size() == 2;
-    Arrays behind = one_of_two ? Arrays{} : before;
-    Arrays at_start = before;
-    for (bool grows = true; grows;) {
-      std::size_t number = site.number + 1;
-      for (const ir::Block& inner : operation.blocks) {
-        join(behind, block(inner, number, at_start));
-        for (std::size_t i = 0; i < inner.body.size(); ++i) number = sites_.at(number).end;
-      }
-      grows = loops && join(at_start, behind);
-    }
-    return behind;
-  }
+  static Sorts either(Sorts a, Sorts b) { return a | b; }
 
   void visit(const ir::Operation& operation, const Site& site, Arrays& arrays) {
     if (operation.op == Op::fill || operation.op == Op::copy) {
@@ -181,7 +147,6 @@ class SpecialValues::Walk {
     return kAny;
   }
 
-  const Sites& sites_;
   std::map<std::size_t, std::uint8_t>& made_;
 };
 

@@ -348,6 +348,7 @@ struct Cluster {
   std::vector<Warp*> waiting;  // for the cluster barrier
   View handed;                 // to it
   int live = 0;
+  std::int64_t taken = 0;      // places of others
   bool has_seen_none = false;  // a warp has seen that there is no cluster to take over
   Launch* launch = nullptr;
 };

@@ -88,6 +88,7 @@ Launch::Launch(World& world, const PreparedKernel& kernel, const Arguments& argu
       order(*this, options),
       timing(*this, options.timing && options.check_order),
       max_operations_(options.max_operations),
+      takes_(options.takes),
       on_one_(options.timekeeper ? 1 : target::resident_ctas(*kernel.source)),
       taken_columns_(static_cast<std::size_t>(kernel.cluster)),
       to_start_(kernel.ctas / kernel.cluster, random, /*shuffled=*/options.timekeeper == nullptr) {
@@ -194,11 +195,15 @@ void Launch::happen(std::size_t index) {
   }
 }
 
-std::int64_t Launch::take_over() {
+std::int64_t Launch::take_over(Cluster& cluster) {
   // Hardware may also say that there is none where there are some.
   constexpr std::uint64_t kOneOf = 8;
-  timing.take_over();
-  if (to_start_.count() == 0 || random.below(kOneOf) == 0) return -1;
+  const auto live = std::count_if(clusters_.begin(), clusters_.end(),
+                                  [](const auto& each) { return each->live > 0; });
+  if (!takes_ || live > 1) timing.take_over();
+  if (to_start_.count() == 0) return -1;
+  if (takes_ ? cluster.taken == *takes_ : random.below(kOneOf) == 0) return -1;
+  report.taken = std::max(report.taken, ++cluster.taken);
   return to_start_.draw() * kernel.cluster;
 }
 

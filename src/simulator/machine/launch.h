@@ -72,7 +72,7 @@ class Launch {
   const std::shared_ptr<const Beyond>& left() const { return left_.beyond; }
   void start_next();
   // The first CTA of a cluster that has not started, and now will not; -1 if there is none.
-  std::int64_t take_over();
+  std::int64_t take_over(Cluster& cluster);
   void run_warp(Warp& warp);
   // Asynchronous work of the launch, which is the world's from here on.
   void add_event(Event event);
@@ -129,6 +129,7 @@ class Launch {
   std::shared_ptr<TakenColumns> place_in_tensor_memory(std::int64_t rank);
 
   const std::int64_t max_operations_;
+  const std::optional<std::int64_t> takes_;
   // CTAs that may share a multiprocessor. Time is told for CTAs that do not.
   const std::int64_t on_one_ = 1;
   // Of multiprocessors, by the rank of the CTAs that they have: those of a cluster share none.

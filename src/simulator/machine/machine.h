@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,6 +54,9 @@ struct MachineOptions {
   Search search = Search::random;
   std::int64_t multiprocessors = 132;
   std::int64_t resident = 1;  // CTAs at a time, rounded up to whole clusters
+  // How many places of others a cluster takes over (launch control), as long as there are some;
+  // none: the seed draws it. Which ones the seed draws in any case.
+  std::optional<std::int64_t> takes = {};
   bool stop_at_first = true;
   bool check_order = true;  // races and missing proxy fences
   // Also proxy fences between threads' reads and asynchronous writes where an mbarrier, or another
@@ -127,6 +131,7 @@ struct MachineReport {
   // With Search::handed: of each choice among warps before atomic additions, how many there were.
   std::vector<std::uint8_t> stood;
   ArrivalsInTime arrivals;
+  std::int64_t taken = 0;  // places of others that one cluster took over, at most
   // With MachineOptions::timing, of a program: buffers and ranks in which somebody has read, or
   // added to, what one of its streams had set to zero and nobody had written since.
   std::set<std::pair<int, int>> zeros_read;

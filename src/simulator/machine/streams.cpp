@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <string>
 
+#include "ir/program_exchanges.h"
 #include "simulator/machine/control_only.h"
 #include "simulator/machine/world.h"
 #include "support/diagnostic.h"
@@ -470,6 +473,16 @@ std::string Streams::access_line(const Access& access, const StreamOperation& op
                      operation.run);
 }
 
+namespace {
+
+std::string missing_at(const ir::MeetingWait& meeting) {
+  if (!meeting.comes) return meeting.text + ": it never comes to it";
+  return fmt::format("{}: it comes there at {}, behind what it waits for", meeting.text,
+                     format_location(*meeting.comes));
+}
+
+}  // namespace
+
 std::vector<Streams::Waiting> Streams::waiting() const {
   std::vector<Waiting> list;
   for (const Stream& stream : streams_) {
@@ -479,8 +492,9 @@ std::vector<Streams::Waiting> Streams::waiting() const {
     waiting.where = operation.where;
     std::string what;
     if (stream.state == State::word) {
-      what = world_.wait_text(wait_of(stream));
-      waiting.missing = world_.missing_value(wait_of(stream));
+      const std::optional<ir::MeetingWait> meeting = ir::meeting_wait(program_, operation);
+      what = meeting ? meeting->text : world_.wait_text(wait_of(stream));
+      waiting.missing = meeting ? missing_at(*meeting) : world_.missing_value(wait_of(stream));
     } else {
       const auto record = std::find_if(
           program_.operations.begin(), program_.operations.end(), [&](const auto& each) {
