@@ -86,7 +86,7 @@ TEST(ScheduleOption, NamesAKernelOfAProgram) {
   expect_failure("explain " + backward + "--schedule stages=2", 2,
                  {"schedule: stages = 2: attention_backward has 2 kernels of the tile level with",
                   "name one of attention_backward_queries", "attention_backward_keys",
-                  "--set schedule.attention_backward_queries.stages=2"});
+                  "set schedule.attention_backward_queries.stages=2"});
   expect_failure("explain " + backward + "--schedule attention_backward_main.stages=2", 2,
                  {"attention_backward has no kernel 'attention_backward_main' of the tile level"});
   expect_failure(
