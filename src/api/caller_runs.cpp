@@ -144,7 +144,7 @@ CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& targe
   }
   if (target.kind == TargetKind::cpu) {
     for (const auto& kernel : program_.kernels) {
-      native_.push_back(compiler::compile_for_cpu(*kernel, {options_.numerics}));
+      native_.push_back(compiler::compile_for_cpu(*kernel, {options_.numerics, options_.schedule}));
     }
   }
   // Compiled kernels have memory of their own for what no caller passes to them.

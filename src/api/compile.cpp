@@ -149,7 +149,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cpu) {
-    state->native = compiler::compile_for_cpu(state->kernel, {options.numerics});
+    state->native = compiler::compile_for_cpu(state->kernel, {options.numerics, options.schedule});
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::passes) {
@@ -175,7 +175,8 @@ void check(const Kernel& kernel, std::string_view target, const CompileOptions& 
   const ir::Kernel finished = kernel.finish();
   check_outputs_are_stored(finished);
   if (target == "interpreter") return compiler::require_tile_form(finished);
-  if (target == "cpu") return void(compiler::compile_for_cpu(finished, {options.numerics}));
+  if (target == "cpu")
+    return void(compiler::compile_for_cpu(finished, {options.numerics, options.schedule}));
   compiler::simulated_forms(finished,
                             target == "cuda"
                                 ? ir::default_target()

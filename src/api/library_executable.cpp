@@ -16,6 +16,7 @@
 #include "library/length_sources.h"
 #include "library/library_build.h"
 #include "library/schedule_choice.h"
+#include "library/stated_schedule.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
@@ -85,6 +86,7 @@ struct LibraryExecutable::State {
         target(compiler::parse_target(name, how.device)),
         rules(library::open_rules(kernel, options, target.scheduled_for(), how.rules_folder)),
         values(rules.values_of(options, multiprocessors_of(target, how))) {
+    library::check_fields(options, target);
     for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
     sources = library::length_sources(kernel, tensors_of(kernel, options));
     std::vector<std::int64_t> own = values;

@@ -35,6 +35,20 @@ TEST(ScheduleOption, EveryCommandTakesIt) {
   }
 }
 
+TEST(ScheduleOption, TheCpuHasNoFields) {
+  for (const char* line :
+       {"run gemm --target cpu --set m=64 --set n=64 --set k=64 --schedule stages=2",
+        "explain gemm --target cpu --set schedule.ctas=2",
+        "run attention_backward --target cpu --schedule stages=2"}) {
+    const Answer answer = tilewright(line);
+    EXPECT_EQ(answer.status, 2) << line;
+    EXPECT_THAT(answer.output,
+                testing::AllOf(testing::HasSubstr("the target cpu has no fields of a schedule"),
+                               testing::HasSubstr("fix: ")))
+        << line;
+  }
+}
+
 TEST(ScheduleOption, AFileKeepsIt) {
   const WithoutNvrtc none;
   const std::string folder = (std::filesystem::temp_directory_path() / "stated_schedule").string();
