@@ -49,11 +49,11 @@ Kernel cross_entropy(const CrossEntropy& c, SourceLocation where) {
     if (is_smooth) total = total + reduce_sum(x, 1);
     return x;
   });
-  const Tile log_sum = sum.log_sum_exp();
-  Tile value = log_sum - picked * (1 - c.smoothing);
-  if (is_smooth) value = value - total * c.smoothing / all_columns.count();
-  store_column(loss, own, target.or_zero(value));
-  store_column(LSE, own, log_sum);
+  // Differences of large numbers first: beside one of these the logarithm would be lost.
+  Tile value = (sum.shift - picked) * (1 - c.smoothing);
+  if (is_smooth) value = value + (sum.shift - total / all_columns.count()) * c.smoothing;
+  store_column(loss, own, target.or_zero(value + sum.log_sum()));
+  store_column(LSE, own, sum.log_sum_exp());
   return kernel;
 }
 

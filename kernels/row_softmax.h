@@ -16,7 +16,8 @@ class RowSum {
          const std::function<Tile(const Block& columns)>& read)
       : RowSum(sums(own, columns, read)) {}
   Tile exponentials(const Tile& x) const { return exponentials(x, shift); }
-  Tile log_sum_exp() const { return shift + log2(sum) * kLn2; }
+  Tile log_sum() const { return log2(sum) * kLn2; }
+  Tile log_sum_exp() const { return shift + log_sum(); }
   Tile shift, sum;  // {rows, 1}
 
  private:

@@ -17,21 +17,26 @@ namespace {
 // A length whose standard is no more counts sequences, pages or the like, and not rows.
 constexpr std::int64_t kCounts = 64;
 
-// In turn: lengths that differ are not mixed up.
+// In turn: lengths that differ are not mixed up. Pages have as many rows as three of the largest
+// tiles, and one more or less.
 struct Choice {
   const char* name;
   std::array<std::int64_t, 3> rows, counts;
+  std::int64_t rows_in_pages;
 };
-constexpr std::array<Choice, 4> kChoices = {{{"above", {129, 257, 193}, {2, 7, 3}},
-                                             {"below", {191, 127, 255}, {3, 13, 4}},
-                                             {"few", {11, 5, 7}, {2, 3, 2}},
-                                             {"one", {1, 1, 1}, {1, 1, 1}}}};
+constexpr std::array<Choice, 4> kChoices = {{{"above", {129, 257, 193}, {2, 7, 3}, 385},
+                                             {"below", {191, 127, 255}, {3, 13, 4}, 383},
+                                             {"few", {11, 5, 7}, {2, 3, 2}, 21},
+                                             {"one", {1, 1, 1}, {1, 1, 1}, 1}}};
 
-std::optional<std::int64_t> standard_of(const KernelOption& option) {
+std::optional<std::int64_t> integer_of(const std::string& text) {
   std::int64_t value = 0;
-  const char* const end = option.standard.data() + option.standard.size();
-  if (std::from_chars(option.standard.data(), end, value).ptr != end) return {};
+  const char* const end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, value).ptr != end) return {};
   return value;
+}
+std::optional<std::int64_t> standard_of(const KernelOption& option) {
+  return integer_of(option.standard);
 }
 
 // The nearest that the option takes.
@@ -41,6 +46,28 @@ std::int64_t allowed(const library::KernelSource& source, const KernelOption& op
   size = std::clamp(size, option.minimum, option.maximum);
   const std::int64_t up = (size + multiple - 1) / multiple * multiple;
   return up <= option.maximum ? up : size / multiple * multiple;
+}
+
+// What the option is, if it is an integer that is stated, or its standard.
+std::int64_t value_of(const LibraryKernel& entry, const std::vector<std::string>& settings,
+                      const std::string& name) {
+  std::optional<std::int64_t> value;
+  for (const KernelOption& option : entry.options) {
+    if (option.name == name) value = integer_of(option.standard);
+  }
+  for (const std::string& setting : settings) {
+    if (setting.starts_with(name + "=")) value = integer_of(setting.substr(name.size() + 1));
+  }
+  return std::max<std::int64_t>(value.value_or(1), 1);  // what is wrong is refused elsewhere
+}
+
+// Of a sequence, or half as many again for all of them: the first one has all of its pages, and
+// most are read.
+std::int64_t pages(const LibraryKernel& entry, const std::vector<std::string>& settings,
+                   const KernelOption& option, const Choice& choice) {
+  const std::int64_t page = value_of(entry, settings, option.count);
+  const std::int64_t each = (choice.rows_in_pages + page - 1) / page;
+  return option.sum.empty() ? each : each + (each + 1) / 2;
 }
 
 std::vector<std::string> lengths_of(const library::KernelSource& source,
@@ -54,6 +81,11 @@ std::vector<std::string> lengths_of(const library::KernelSource& source,
     if (!option.is_length || option.kind != KernelOption::Kind::integer) continue;
     // Where 0 is usual, it says that the length is drawn or not asked.
     if (decided.contains(option.name) || standard_of(option) == 0) continue;
+    if (!option.count.empty()) {
+      const std::int64_t size = pages(entry, settings, option, choice);
+      lengths.push_back(fmt::format("{}={}", option.name, allowed(source, option, size)));
+      continue;
+    }
     const std::int64_t size = standard_of(option).value_or(kCounts + 1) > kCounts
                                   ? choice.rows[rows++ % choice.rows.size()]
                                   : choice.counts[counts++ % choice.counts.size()];

@@ -17,10 +17,11 @@ struct GoldenSizes {
 };
 
 // For the lengths that `settings` and the files of inputs leave open: lengths that any tile of 16
-// to 128 rows cuts short by one row, or exceeds by one, few rows, and one. Only those that the
-// kernel takes; where it takes none, what it says of the first. Then the first of them once more,
-// where an online sum goes along an axis of an input that `inputs` leaves open: with places that
-// outweigh those before them, since numbers that are all alike never scale a sum anew.
+// to 128 rows cuts short by one row, or exceeds by one, few rows, and one; pages for as many rows
+// as three such tiles have, and one less or more. Only those that the kernel takes; where it takes
+// none, what it says of the first. Then the first of them once more, where an online sum goes along
+// an axis of an input that `inputs` leaves open: with places that outweigh those before them, since
+// numbers that are all alike never scale a sum anew.
 std::vector<GoldenSizes> golden_sizes(const library::KernelSource& source,
                                       const std::vector<std::string>& settings,
                                       const std::map<std::string, std::string>& inputs);

@@ -26,6 +26,7 @@ namespace tilewright::compiler {
 namespace {
 
 constexpr const char* kOverlap = "overlap_products";
+constexpr const char* kJoin = "join_steps";
 constexpr const char* kIssue = "issue_products";
 constexpr const char* kChecks = "check_accesses";
 constexpr std::int64_t kLeastReserved = 1024;  // bytes, so that few schedules are made
@@ -89,8 +90,7 @@ class Compilation {
       const ir::Kernel tile = prepared();
       if (!options_.taken_up) check_overlap();
       if (rewrites_.overlap_products && target_overlaps()) note_sums_in_turn(tile);
-      note_numbered_blocks(tile);
-      form.kernel = scheduled_and_lowered(tile);
+      form.kernel = of_joined_steps(tile);
       fields_.push_back(schedules::chosen("overlap", schedule_.overlap, overlap_text()));
       form.schedule = std::move(fields_);
     } else {
@@ -147,6 +147,24 @@ class Compilation {
       const std::string what = fmt::format("{}: the sum at {} waits for its operands", kOverlap,
                                            format_location(sum.where));
       if (said.insert(what + sum.why).second) decisions_.push_back({what, sum.why});
+    }
+  }
+
+  // Stages of several steps take room that a kernel may not have, or registers.
+  ir::Kernel of_joined_steps(const ir::Kernel& tile) {
+    const std::vector<Decision> decisions = decisions_;
+    note_numbered_blocks(tile);
+    if (rewrites_.applied[kJoin] == 0) return scheduled_and_lowered(tile);
+    try {
+      return scheduled_and_lowered(tile);
+    } catch (const Error& error) {
+      decisions_ = decisions;
+      rewrites_.join_copies = false;
+      rewrites_.applied.clear();
+      ir::Kernel kernel = scheduled_and_lowered(prepared());
+      decisions_.push_back({"tiers: each step loads its blocks by itself",
+                            "joined steps do not fit: " + error.message()});
+      return kernel;
     }
   }
 

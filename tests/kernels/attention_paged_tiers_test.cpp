@@ -225,5 +225,31 @@ TEST(AttentionPagedTiersTest, StepsThatAreNotJoinedSayWhy) {
   says("attention_paged_mla", "page=32", "too little shared memory");
 }
 
+// What stages of several pages leave too little room for takes a page a step.
+TEST(AttentionPagedTiersTest, StepsAreNotJoinedWhereTheirStagesDoNotFit) {
+  constexpr int kRows = 64, kDim = 896, kMore = 320, kSlots = 16;
+  Kernel kernel("crowded");
+  const Dim pages = kernel.dim("pages"), steps = kernel.dim("steps");
+  const Tensor T = kernel.in("T", i32, {steps});
+  const Tensor Q = kernel.in("Q", bf16, {kRows, kDim}), W = kernel.in("W", bf16, {kRows, kMore});
+  const Tensor K = kernel.in("K", bf16, {pages, kSlots, kDim});
+  const Tensor Y = kernel.out("Y", f32, {kRows, kRows});
+  kernel.grid(1);
+  const Tile q = load(Q(all, all)), w = load(W(all, all));
+  Var sum{zeros({kRows, kSlots})};
+  for (Index i : range(steps)) {
+    sum = sum * 0.5 + dot(q, load(K(load_index(T(i)), all, all)).T());
+  }
+  store(Y(all, all), dot(w, w.T()) + reduce_sum(sum, 1));
+  std::vector<std::string> said;
+  for (const compiler::Decision& each :
+       compiler::compile_to_machine(kernel.finish(), "sm_90a").decisions) {
+    if (each.what.rfind("tiers", 0) == 0) said.push_back(each.what + ": " + each.why);
+  }
+  EXPECT_THAT(said, testing::ElementsAre(testing::AllOf(
+                        HasSubstr("each step loads its blocks by itself"),
+                        HasSubstr("joined steps do not fit"), HasSubstr("shared memory"))));
+}
+
 }  // namespace
 }  // namespace tilewright

@@ -299,14 +299,36 @@ TEST_F(GoldenCommandTest, RisingPages) {
   EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
 }
 
+// The keys of a sequence are those of three tiles of 128, and most of what a table has is read.
+TEST_F(GoldenCommandTest, PagesOfSeveralTiles) {
+  const Answer written =
+      golden("attention_paged --set csr=true --set heads=2 --set dim=16 --set page=24 --json");
+  ASSERT_EQ(written.status, 0) << written.output;
+  std::vector<std::string> pages;
+  const Json cases = manifest()["cases"];
+  for (const Json& each : cases) {
+    EXPECT_TRUE(each["weaknesses"].empty()) << each;
+    for (const Json& setting : each["settings"]) {
+      const auto text = setting.get<std::string>();
+      if (text.starts_with("max_pages=") || text.starts_with("entries=")) pages.push_back(text);
+    }
+  }
+  EXPECT_THAT(pages, testing::ElementsAre("entries=26", "max_pages=17", "entries=24",
+                                          "max_pages=16", "entries=2", "max_pages=1", "entries=2",
+                                          "max_pages=1", "entries=26", "max_pages=17"));
+}
+
 // Who adds an exponential's logarithm to a large maximum has no digits left of it.
 TEST_F(GoldenCommandTest, RowsOfLargeNumbers) {
-  for (const char* number : {"1e12", "1e17", "-1e30"}) {
-    const Answer run = tilewright(
-        std::string("run softmax --target cpu --set dtype=f32 --set rows=3 --set columns=40 "
-                    "--check --in X=full:") +
-        number);
-    EXPECT_EQ(run.status, 0) << number << "\n" << run.output;
+  for (const char* kernel : {"softmax", "cross_entropy"}) {
+    for (const char* number : {"1e12", "1e17", "-1e30"}) {
+      const std::string command = std::string("run ") + kernel +
+                                  " --target cpu --set dtype=f32 --set rows=3 --set columns=40 "
+                                  "--check --in X=full:" +
+                                  number;
+      const Answer run = tilewright(command);
+      EXPECT_EQ(run.status, 0) << command << "\n" << run.output;
+    }
   }
 }
 
