@@ -319,7 +319,7 @@ def least_times(case, clock, rounds, threads):
         for which, run in enumerate((case.ours, case.theirs)):
             if threads > 1:
                 wait_for_idle_threads()
-                run()
+            run()
             started = clock()
             run()
             least[which] = min(least[which], clock() - started)

@@ -27,6 +27,7 @@ class ShardOrder : public BatchOrder {
   using Parameters = ShardParameters;
   using Arrivals = kernels::Arrivals;
   static constexpr bool kKeysArrive = true;
+  static constexpr bool kTakesTilesLate = true;
   static constexpr bool kHasNeighbours = false;
 
   ShardOrder(const ShardParameters& p, const Attention& a, const Sm90Plan& plan)
@@ -74,8 +75,25 @@ class ShardOrder : public BatchOrder {
     const Index of_group = max(group * row_blocks_, 1);
     const Index own = select(is_first, number, number - tiles_of_first);
     const Index begin = select(is_first, 0, first_) + own / of_group * group;
-    return of_heads(own % of_group, begin, min(select(is_first, first_, heads_) - begin, group));
+    const Index count = min(select(is_first, first_, heads_) - begin, group);
+    const Index in_group = own % of_group;
+    const Condition ends = begin + count == heads_;
+    return of_heads(select(ends, for_an_even_end(in_group, count * row_blocks_), in_group), begin,
+                    count);
   }
+  // Which of the last group's tiles comes in a turn, numbered from the longest on. The shortest of
+  // a rank may be long: two rounds of all CTAs, chosen evenly among all lengths, come last. So who
+  // gets a long one has a short one behind it.
+  static Index for_an_even_end(const Index& turn, const Index& tiles) {
+    constexpr int kMost = 1 << 15;  // whose square is an index
+    const Index some = min(tiles, kMost), own = turn - (tiles - some);
+    const Dim last = 2 * multiprocessors();
+    const Index before = some - last;
+    const Index chosen =
+        select(own < before, own * some / max(before, 1), ((own - before + 1) * some - 1) / last);
+    return select(before > 0 && own >= 0, tiles - some + chosen, turn);
+  }
+
   static Dim row_blocks(const ShardParameters& p, const Attention& a, int size) {
     if (!a.causal) return ceil_div(p.queries, size);
     return ceil_div(p.queries_of_ranks.early_rows(), size) +
@@ -103,6 +121,7 @@ class PackedShardOrder {
   using Parameters = PackedShardParameters;
   using Arrivals = kernels::Arrivals;
   static constexpr bool kKeysArrive = true;
+  static constexpr bool kTakesTilesLate = true;
   static constexpr bool kSendsOutput = false;
   static constexpr bool kEveryTileHasRows = false;
   static constexpr bool kHasNeighbours = false;

@@ -23,6 +23,11 @@ concept HasHeadScales = requires(const Parameters& p, const Index& kv_head) {
   p.of_values(kv_head);
 };
 
+// A CTA takes its next tile when it has loaded all of the one before, and not as it begins to: of
+// few long tiles, who ends first is to have the next.
+template <typename Order>
+concept TakesTilesLate = Order::kTakesTilesLate;
+
 // What a tile gives is joined with what was there before.
 template <typename Order>
 concept JoinsSums = Order::kJoinsSums;
@@ -162,7 +167,7 @@ class Forward {
     if constexpr (Order::kHasNeighbours) {
       if (plan_.slides) return load_neighbours(order_.run(number), loaded, fetch_next);
     }
-    if (!plan_.waits_for_copies) fetch_next();
+    if (!plan_.waits_for_copies && !TakesTilesLate<Order>) fetch_next();
     const Place place = order_.run(number).first;
     const Work work = order_.work(place);
     const auto load = [&] {
@@ -175,6 +180,7 @@ class Forward {
     } else {
       when(work.queries.start() < work.queries.limit(), load);
     }
+    if constexpr (TakesTilesLate<Order>) fetch_next();
   }
 
   // Calls `behind_q` between Q and the keys.

@@ -3,9 +3,68 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "check/data_weakness.h"
 
 namespace tilewright::tools {
+namespace {
+
+bool are_zeros(const HostTensor& tensor) {
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) {
+    if (tensor.flat(i) != 0) return false;
+  }
+  return true;
+}
+
+// By the tensors' names.
+std::map<std::string, std::string> weaknesses_of_run(const library::Workload& workload,
+                                                     const library::Reference& reference) {
+  std::map<std::string, std::string> found;
+  const auto add = [&](const std::string& name, const std::vector<std::string>& texts) {
+    if (!texts.empty()) found.emplace(name, texts.front());
+  };
+  std::size_t output = 0;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    const HostTensor& tensor = workload.tensors[i];
+    const std::string name = workload.name_of(i);
+    if (workload.parameters[i]->is_output) {
+      add(name, checks::weaknesses_of_result(name, reference.values[output++]));
+    } else if (is_integer(tensor.dtype()) && are_zeros(tensor)) {
+      add(name, checks::weaknesses_of({name, &tensor}));
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<std::string> weak_data(
+    const std::vector<std::pair<const library::Workload*, const library::Reference*>>& runs) {
+  std::optional<std::map<std::string, std::string>> in_all;
+  for (const auto& [workload, reference] : runs) {
+    if (reference->values.empty()) continue;
+    const std::map<std::string, std::string> found = weaknesses_of_run(*workload, *reference);
+    if (!in_all) in_all = found;
+    std::erase_if(*in_all, [&](const auto& each) { return found.count(each.first) == 0; });
+  }
+  std::vector<std::string> texts;
+  if (!in_all) return texts;
+  for (const auto& [name, text] : *in_all) texts.push_back(text);
+  return texts;
+}
+
+void warn_of(const std::vector<std::string>& weaknesses) {
+  for (const std::string& text : weaknesses) {
+    std::fprintf(stderr, "warning: weak data: %s\n", text.c_str());
+  }
+  if (weaknesses.empty()) return;
+  std::fprintf(stderr, "  fix: say what inputs hold, such as --in X=uniform:0:8\n");
+}
 
 void print_comparison(const library::Comparison& comparison) {
   for (const library::OutputComparison& output : comparison.outputs) {

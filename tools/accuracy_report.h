@@ -1,6 +1,9 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "library/accuracy.h"
 
@@ -9,6 +12,15 @@ namespace tilewright::tools {
 
 // A line for each output, and below one that is wrong its worst element.
 void print_comparison(const library::Comparison& comparison);
+
+// Why a kernel that is wrong may pass: of inputs integers that are all zero, as those of a file are
+// where nobody says more, and of outputs wanted numbers that are all the same or are NaN. Of
+// several runs what is so in all of them; one without a reference says nothing.
+std::vector<std::string> weak_data(
+    const std::vector<std::pair<const library::Workload*, const library::Reference*>>& runs);
+
+// On stderr.
+void warn_of(const std::vector<std::string>& weaknesses);
 
 // Of each output its errors and what is allowed; null is an infinite error.
 nlohmann::ordered_json json_of(const library::Comparison& comparison);

@@ -166,7 +166,7 @@ void CommandLine::add_simulate() {
                    "kernel that may never come to its end")
       ->check(CLI::Range(std::int64_t{1}, INT64_MAX))
       ->excludes("--faults");
-  inputs(simulate)->excludes("--shrunken")->excludes("--printed");
+  inputs(simulate)->excludes("--printed");
   seed(simulate, "Of the random inputs and of the first schedule");
   simulate->add_option("--input-seed", request_.input_seed,
                        "Of the random inputs, where --seed is to be of the schedule alone");

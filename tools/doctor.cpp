@@ -84,8 +84,7 @@ void draw(const Topology& topology) {
   fmt::print("           ring: {}\n", fmt::join(topology.ring(), " "));
 }
 
-Json json_of(const runtime::CpuInfo& cpu) {
-  const compiler::Processor processor = compiler::examine_processor();
+Json json_of(const runtime::CpuInfo& cpu, const compiler::Processor& processor) {
   Json quota;
   if (processor.quota > 0) quota = processor.quota;
   return {{"name", cpu.name},
@@ -100,21 +99,20 @@ Json json_of(const runtime::CpuInfo& cpu) {
 }
 
 // What the target cpu takes of it.
-void print_processor() {
-  const compiler::Processor processor = compiler::examine_processor();
+void print(const compiler::Processor& processor) {
   fmt::print("           instruction sets {}; in use {}\n",
              fmt::join(processor.instruction_sets, ", "),
              processor.instruction_set.empty() ? "none" : processor.instruction_set);
-  fmt::print("           {} by affinity, {}; a launch takes {}\n",
-             counted(processor.affinity, "processor"),
+  fmt::print("           {} by affinity, {}; {}\n", counted(processor.affinity, "processor"),
              processor.quota == 0 ? "no quota" : fmt::format("{} by quota", processor.quota),
-             counted(processor.threads, "thread"));
+             processor.threads == 0 ? "no launch is possible"
+                                    : "a launch takes " + counted(processor.threads, "thread"));
   for (const std::string& problem : processor.problems) {
     fmt::print("{}\n", escaped_lines(problem));
   }
 }
 
-Json json_of(const runtime::DoctorReport& report) {
+Json json_of(const runtime::DoctorReport& report, const compiler::Processor& processor) {
   Json compilers = Json::array(), gpus = Json::array(), missing = Json::array();
   for (const runtime::CompilerInfo& compiler : report.compilers) {
     compilers.push_back(
@@ -142,7 +140,7 @@ Json json_of(const runtime::DoctorReport& report) {
               {"cuda", *report.driver_cuda_version}};
   }
   return {{"default_target", default_target()},
-          {"cpu", json_of(report.cpu)},
+          {"cpu", json_of(report.cpu, processor)},
           {"compilers", compilers},
           {"gpus", gpus},
           {"topology", json_of(report.topology)},
@@ -156,13 +154,15 @@ Json json_of(const runtime::DoctorReport& report) {
 
 int doctor(const Request& request) {
   const runtime::DoctorReport report = runtime::examine_machine();
+  const compiler::Processor processor = compiler::examine_processor();
+  const int status = processor.problems.empty() ? 0 : static_cast<int>(ErrorKind::usage);
   if (request.json) {
-    fmt::print("{}\n", json_text(json_of(report)));
-    return 0;
+    fmt::print("{}\n", json_text(json_of(report, processor)));
+    return status;
   }
   fmt::print("cpu        {}, {} threads ({})\n", report.cpu.name, report.cpu.threads,
              fmt::join(report.cpu.features, ", "));
-  print_processor();
+  print(processor);
   for (const runtime::CompilerInfo& compiler : report.compilers) {
     fmt::print("compiler   {} {} ({})\n", compiler.name, compiler.version,
                escaped_lines(compiler.path));
@@ -189,7 +189,7 @@ int doctor(const Request& request) {
     fmt::print("missing    {}\n           for {}\n           fix: {}\n", escaped_lines(part.what),
                part.needed_for, escaped_lines(part.how_to_get_it));
   }
-  return 0;
+  return status;
 }
 
 }  // namespace tilewright::tools

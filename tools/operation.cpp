@@ -132,11 +132,18 @@ Operation operation_of(const Request& request, const library::KernelSource& sour
   for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::further)) {
     add(sizes, multiprocessors.front());
   }
+  for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::shared)) {
+    add(sizes, *std::max_element(multiprocessors.begin(), multiprocessors.end()));
+  }
   for (std::size_t i = usual; i < made.cuts.size(); ++i) made.cuts[i].further = true;
   for (const std::vector<std::string>& sizes : shrunken(checks::Sizes::candidates)) {
     const auto cut = [&request, &entry, recorded = made.recorded, sizes,
-                      count = multiprocessors.front()] {
-      return operation_cut(request, entry, recorded, sizes, count, library::Drawn::normal);
+                      count = multiprocessors.front(),
+                      one_cluster = checks::largest_cluster(made.forms.front())] {
+      OperationCut of_sizes =
+          operation_cut(request, entry, recorded, sizes, count, library::Drawn::normal);
+      of_sizes.one_cluster = count == one_cluster;
+      return of_sizes;
     };
     made.candidates.emplace_back(fmt::format("{}", fmt::join(sizes, " ")), cut);
   }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "accuracy_report.h"
 #include "command.h"
@@ -122,18 +123,23 @@ int run(const Request& request) {
   }
 
   library::Comparison comparison;
+  std::vector<std::string> weak;
   if (request.check) {
     const bool is_gpu = target.kind == compiler::Target::Kind::cuda;
-    comparison = library::compare(
-        workload, library::reference_of(workload, is_gpu ? library::Executed::by_hardware
-                                                         : library::Executed::by_simulator));
+    const library::Reference reference = library::reference_of(
+        workload, is_gpu ? library::Executed::by_hardware : library::Executed::by_simulator);
+    comparison = library::compare(workload, reference);
+    weak = weak_data({{&workload, &reference}});
   }
   const bool ok = comparison.ok();
 
   if (request.json) {
     nlohmann::ordered_json json = {
         {"ok", ok}, {"kernel", entry.name}, {"target", target.name}, {"seconds", seconds}};
-    if (request.check) json["outputs"] = json_of(comparison);
+    if (request.check) {
+      json["outputs"] = json_of(comparison);
+      json["weak"] = weak;
+    }
     fmt::print("{}\n", json_text(json));
     return ok ? 0 : static_cast<int>(ErrorKind::result);
   }
@@ -143,6 +149,7 @@ int run(const Request& request) {
   }
   if (!request.check) return 0;
   print_comparison(comparison);
+  warn_of(weak);
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "accuracy_report.h"
 #include "check/breakage.h"
 #include "check/fault_proof.h"
 #include "check/shrunken_sizes.h"
@@ -14,6 +15,7 @@
 #include "compiler/target.h"
 #include "core_sizes.h"
 #include "library/kernel_source.h"
+#include "library/stated_input.h"
 #include "schedules.h"
 #include "simulate_faults.h"
 #include "simulate_printed.h"
@@ -108,9 +110,14 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
     }
   }
   execute(request, all, outcome);
+  std::vector<std::pair<const library::Workload*, const library::Reference*>> runs;
+  for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
+    runs.emplace_back(&subject.workloads[i], &references[i]);
+  }
   Title title{std::string(source.entry().name), subject.forms.front().name, target.name};
   title.forms = subject.forms.size();
   title.launches = launches_of(request);
+  title.weak = weak_data(runs);
   return report(request, outcome, title, breakage);
 }
 
@@ -121,6 +128,17 @@ void refuse_inputs(const Request& request) {
                              request.kernel))
       .fix("leave it out: inputs are random, and --seed draws others")
       .raise();
+}
+
+// Words fit any size.
+void refuse_files(const Request& request, std::string_view chosen) {
+  for (const auto& [name, text] : parse_files(request.inputs, "--in")) {
+    if (library::StatedInput::parse(text, name)) continue;
+    Diagnostic({}, fmt::format("--in {}={}: with {} {} has several sizes, and a file has one", name,
+                               text, chosen, request.kernel))
+        .fix(fmt::format("say in words what it holds: --in {}=uniform:0:8", name))
+        .raise();
+  }
 }
 
 void refuse_time(const Request& request) {
@@ -174,12 +192,8 @@ int simulate(const Request& request) {
     refuse_time(request);
     return simulate_program(request, simulated_target());
   }
-  if (request.faults && !request.inputs.empty()) {
-    Diagnostic({}, fmt::format("--faults excludes --in {}: {} runs in sizes of its own",
-                               request.inputs.front(), request.kernel))
-        .fix("leave it out: a program's file alone, NAME.twp, has its sizes by --set")
-        .raise();
-  }
+  if (request.faults) refuse_files(request, "--faults");
+  if (request.shrunken) refuse_files(request, "--shrunken");
   const library::KernelSource source = open_kernel(request.kernel);
   const compiler::Target target = simulated_target();
   refuse_for_core(request, target);

@@ -209,6 +209,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   if (request.shrunken || request.search == "delays" || request.one_for_all) json["cases"] = cases;
   if (!request.control_only) {
     json["outputs"] = tools::json_of(outcome.worst().comparison);
+    if (title.ranks == 0) json["weak"] = title.weak;
   }
   if (!outcome.units.empty()) {
     Json units = Json::array();
@@ -247,6 +248,7 @@ int report(const Request& request, const Outcome& outcome, const Title& title,
   } else {
     if (breakage) print_breakage(title, *breakage);
     print_outcome(request, outcome, title);
+    warn_of(title.weak);
   }
   return outcome.ok() ? 0 : static_cast<int>(ErrorKind::result);
 }

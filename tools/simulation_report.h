@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "check/breakage.h"
 #include "command.h"
@@ -25,6 +26,7 @@ struct Title {
   // Whether a program's results are held against a reference, as a kernel's are, or against each
   // other.
   bool against_reference = false;
+  std::vector<std::string> weak = {};  // weak_data of a kernel
 };
 
 // Raises for a --trace whose ending says neither what it is.

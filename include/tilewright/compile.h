@@ -33,6 +33,9 @@ struct CompileOptions {
   // accessed with it. The kernel is stopped by a trap, behind which the process can no longer use
   // that GPU. Registers may spill, and what the kernel requires of its own build is not asked.
   bool checked = false;
+  // Of a simulated GPU or core machine, and where a schedule of the library is chosen for a GPU
+  // that is not here. With few of them a persistent kernel comes to its second tile at small sizes.
+  int multiprocessors = 132;
   // A run on a simulated GPU ends with Error(result) once warps have executed so many operations:
   // for a kernel that may never come to its end.
   std::int64_t max_operations = INT64_MAX;

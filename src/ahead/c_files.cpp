@@ -13,6 +13,7 @@
 #include "ahead/c_variant.h"
 #include "ahead/texts.h"
 #include "ir/text.h"
+#include "support/characters.h"
 #include "support/diagnostic.h"
 #include "tilewright/version.h"
 
@@ -57,20 +58,21 @@ std::pair<int, int> capability(const std::string& arch) {
 
 void check_names(const Exported& exported) {
   static const std::set<std::string> words = {
-      "auto",     "bool",     "break",    "case",      "catch",  "char",    "class",    "const",
-      "continue", "default",  "delete",   "do",        "double", "else",    "enum",     "export",
-      "extern",   "false",    "float",    "for",       "friend", "goto",    "if",       "inline",
-      "int",      "long",     "mutable",  "namespace", "new",    "not",     "operator", "or",
-      "private",  "public",   "register", "restrict",  "return", "short",   "signed",   "sizeof",
-      "static",   "struct",   "switch",   "template",  "this",   "throw",   "true",     "try",
-      "typedef",  "typename", "union",    "unsigned",  "using",  "virtual", "void",     "volatile",
-      "while",    "size",     "workspace"};
+      "auto", "bool", "break", "case", "catch", "char", "class", "const", "continue", "default",
+      "delete", "do", "double", "else", "enum", "export", "extern", "false", "float", "for",
+      "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "not",
+      "operator", "or", "private", "public", "register", "restrict", "return", "short", "signed",
+      "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
+      "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "size",
+      "workspace",
+      // macros of what the file includes
+      "alloca", "BIG_ENDIAN", "BUFSIZ", "BYTE_ORDER", "EOF", "errno", "EXIT_FAILURE",
+      "EXIT_SUCCESS", "FILENAME_MAX", "FOPEN_MAX", "linux", "LITTLE_ENDIAN", "NFDBITS", "NULL",
+      "offsetof", "PDP_ENDIAN", "RAND_MAX", "SEEK_CUR", "SEEK_END", "SEEK_SET", "SIZE_MAX",
+      "stderr", "stdin", "stdout", "TIME_UTC", "TMP_MAX", "unix", "va_arg", "va_copy", "va_end",
+      "va_start", "WNOHANG", "WUNTRACED"};
   const auto check = [&](const std::string& name, SourceLocation where) {
-    const bool fits = !name.empty() && words.count(name) == 0 &&
-                      std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
-                      std::all_of(name.begin(), name.end(),
-                                  [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-    if (fits) return;
+    if (is_identifier(name) && words.count(name) == 0) return;
     Diagnostic(where, fmt::format("{}: '{}' is no name in C, or is taken", exported.name, name))
         .fix("call it otherwise in the kernel")
         .raise();

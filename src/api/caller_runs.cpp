@@ -121,11 +121,13 @@ struct CallerRuns::Prepared {
 
 CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& target,
                        const compiler::MachineOptions& options,
+                       const simulator::MachineOptions& simulated,
                        std::vector<const compiler::CompiledKernel*> kernels)
     : program_(program),
       signature_(signature_of(program)),
       target_(target),
       options_(options),
+      simulated_(simulated),
       compiled_(std::move(kernels)),
       is_scratch_(program.buffers.size(), false) {
   check_callable(program_, target_);
@@ -142,7 +144,7 @@ CallerRuns::CallerRuns(const ir::Program& program, const compiler::Target& targe
   }
   if (target.kind == TargetKind::cpu) {
     for (const auto& kernel : program_.kernels) {
-      native_.push_back(compiler::compile_for_cpu(*kernel, {options_.numerics}));
+      native_.push_back(compiler::compile_for_cpu(*kernel, {options_.numerics, options_.schedule}));
     }
   }
   // Compiled kernels have memory of their own for what no caller passes to them.
@@ -216,7 +218,7 @@ ir::Program CallerRuns::bound(const Arguments& arguments, std::int64_t multiproc
 void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
                              const std::vector<double>& scalars) const {
   const Arguments arguments = compiler::make_arguments(signature_, tensors, scalars);
-  simulator::MachineOptions machine;
+  simulator::MachineOptions machine = simulated_;
   // CTAs of ranks wait for those of others: each has its place, as on their GPUs.
   if (program_.ranks > 1) machine.resident = machine.multiprocessors;
   ir::Program program =
@@ -250,7 +252,7 @@ void CallerRuns::run_on_host(const std::vector<TensorRef>& tensors,
           // Each execution has workspaces of its own.
           Arguments passed = given;
           passed.tensors.resize(tensors_passed(kernel));
-          return checks::check_passes(kernel, target_.arch, passed, options_.numerics);
+          return checks::check_passes(kernel, target_.arch, passed, options_.numerics, simulated_);
         }
         if (target_.kind == TargetKind::cpu) return native(kernel).run(given);
         simulator::InterpreterOptions options;

@@ -13,6 +13,7 @@
 #include "cpu/compiled.h"
 #include "ir/program.h"
 #include "runtime/device.h"
+#include "simulator/machine/machine.h"
 #include "tilewright/compile.h"
 
 // A program as an operation on the tensors of a caller: of one rank and one stream, or on the host
@@ -24,7 +25,7 @@ class CallerRuns {
   // `kernels`: for cuda those of the program, which outlive this. Raises a usage error for a
   // program that no caller's tensors fit, such as one of several ranks on GPUs.
   CallerRuns(const ir::Program& program, const compiler::Target& target,
-             const compiler::MachineOptions& options,
+             const compiler::MachineOptions& options, const simulator::MachineOptions& simulated,
              std::vector<const compiler::CompiledKernel*> kernels);
   ~CallerRuns();
 
@@ -55,6 +56,7 @@ class CallerRuns {
   const ir::Kernel signature_;
   const compiler::Target target_;
   const compiler::MachineOptions options_;
+  const simulator::MachineOptions simulated_;
   std::vector<std::vector<ir::Kernel>> forms_;                      // on the simulated GPU
   std::vector<const compiler::CompiledKernel*> compiled_;           // on cuda
   std::vector<std::shared_ptr<const cpu::CompiledKernel>> native_;  // on cpu

@@ -37,13 +37,21 @@ namespace {
 // Each form on what the tensors hold now; the first one's results stay.
 void simulate(const ir::Kernel& kernel, const std::vector<ir::Kernel>& forms,
               const Arguments& arguments, const simulator::MachineOptions& options) {
-  compiler::check_sizes(kernel, arguments, options.multiprocessors);
   const compiler::WrittenTensors written(kernel, arguments);
   for (auto form = forms.rbegin(); form != forms.rend(); ++form) {
     written.restore();
     const simulator::MachineReport report = compiler::simulate(*form, arguments, options);
     if (!report.ok()) compiler::diagnostic_of(report.faults.front()).raise();
   }
+}
+
+// What a launch of such a target is given. Whatever does not fit the kernel is an error before
+// anything takes memory, or is left out, by sizes and strides.
+Arguments checked_arguments(const ir::Kernel& kernel, const std::vector<TensorRef>& tensors,
+                            const std::vector<double>& scalars, std::int64_t multiprocessors) {
+  Arguments arguments = compiler::make_arguments(kernel, tensors, scalars);
+  compiler::check_sizes(kernel, arguments, multiprocessors);
+  return arguments;
 }
 
 }  // namespace
@@ -58,26 +66,24 @@ const std::string& Executable::target() const { return held(state_, "Executable"
 void Executable::run(const std::vector<TensorRef>& tensors, const std::vector<double>& scalars,
                      void* stream) const {
   const State& state = held(state_, "Executable");
+  const auto given = [&] {
+    return checked_arguments(state.kernel, tensors, scalars, state.machine.multiprocessors);
+  };
   switch (state.target.kind) {
     case compiler::Target::Kind::interpreter: {
       simulator::InterpreterOptions options;
       options.threads = 0;
       options.check_outputs = true;
-      simulator::interpret(state.kernel, compiler::make_arguments(state.kernel, tensors, scalars),
-                           options);
+      simulator::interpret(state.kernel, given(), options);
       return;
     }
     case compiler::Target::Kind::cpu:
       return state.native->run(compiler::make_arguments(state.kernel, tensors, scalars));
-    case compiler::Target::Kind::simulator: {
-      simulate(state.kernel, state.forms, compiler::make_arguments(state.kernel, tensors, scalars),
-               state.machine);
-      return;
-    }
+    case compiler::Target::Kind::simulator:
+      return simulate(state.kernel, state.forms, given(), state.machine);
     case compiler::Target::Kind::passes:
-      return checks::check_passes(state.kernel, state.target.arch,
-                                  compiler::make_arguments(state.kernel, tensors, scalars),
-                                  state.numerics);
+      return checks::check_passes(state.kernel, state.target.arch, given(), state.numerics,
+                                  state.machine);
     case compiler::Target::Kind::cuda: {
       const compiler::CompiledKernel& compiled = *state.compiled;
       compiled.launch(runtime::Stream::borrow(compiled.device(), static_cast<CUstream_st*>(stream)),
@@ -135,6 +141,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   state->target = compiler::parse_target(target, options.device);
   state->kernel = kernel;
   ir::check_ranges(options.schedule);
+  state->machine = simulated_machine(options, state->kernel.where);
   check_outputs_are_stored(state->kernel);
   compiler::dump_traced(state->kernel);
   if (state->target.kind == compiler::Target::Kind::interpreter) {
@@ -142,7 +149,7 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cpu) {
-    state->native = compiler::compile_for_cpu(state->kernel, {options.numerics});
+    state->native = compiler::compile_for_cpu(state->kernel, {options.numerics, options.schedule});
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::passes) {
@@ -153,7 +160,6 @@ Executable compile_traced(const ir::Kernel& kernel, std::string_view target,
   if (state->target.kind == compiler::Target::Kind::simulator) {
     state->forms = compiler::simulated_forms(state->kernel, state->target.arch,
                                              build_options(options).machine);
-    state->machine.max_operations = options.max_operations;
     return Executable(std::move(state));
   }
   if (state->target.kind == compiler::Target::Kind::cuda) {
@@ -169,7 +175,8 @@ void check(const Kernel& kernel, std::string_view target, const CompileOptions& 
   const ir::Kernel finished = kernel.finish();
   check_outputs_are_stored(finished);
   if (target == "interpreter") return compiler::require_tile_form(finished);
-  if (target == "cpu") return void(compiler::compile_for_cpu(finished, {options.numerics}));
+  if (target == "cpu")
+    return void(compiler::compile_for_cpu(finished, {options.numerics, options.schedule}));
   compiler::simulated_forms(finished,
                             target == "cuda"
                                 ? ir::default_target()

@@ -16,6 +16,7 @@
 #include "library/length_sources.h"
 #include "library/library_build.h"
 #include "library/schedule_choice.h"
+#include "library/stated_schedule.h"
 #include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
@@ -69,9 +70,9 @@ std::size_t place_of(const std::vector<std::int64_t>& values) {
   return hash % kRemembered;
 }
 
-int multiprocessors_of(const compiler::Target& target, int device) {
-  if (target.kind != compiler::Target::Kind::cuda) return ScheduleOptions().multiprocessors;
-  return runtime::Device::get(device).info().multiprocessors;
+int multiprocessors_of(const compiler::Target& target, const CompileOptions& how) {
+  if (target.kind != compiler::Target::Kind::cuda) return how.multiprocessors;
+  return runtime::Device::get(how.device).info().multiprocessors;
 }
 
 }  // namespace
@@ -84,7 +85,8 @@ struct LibraryExecutable::State {
         group(std::move(of_ranks)),
         target(compiler::parse_target(name, how.device)),
         rules(library::open_rules(kernel, options, target.scheduled_for(), how.rules_folder)),
-        values(rules.values_of(options, multiprocessors_of(target, how.device))) {
+        values(rules.values_of(options, multiprocessors_of(target, how))) {
+    library::check_fields(options, target);
     for (const library::Rule& rule : rules.rules()) add_variant(options, rule);
     sources = library::length_sources(kernel, tensors_of(kernel, options));
     std::vector<std::int64_t> own = values;

@@ -111,6 +111,7 @@ const CallerRuns& ProgramExecutable::State::callers() {
       for (const auto& kernel : kernels.begin()->second) compiled.push_back(kernel.get());
     }
     caller = std::make_unique<CallerRuns>(recorded, target, build_options(options).machine,
+                                          simulated_machine(options, recorded.where),
                                           std::move(compiled));
   }
   return *caller;

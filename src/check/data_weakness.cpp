@@ -170,8 +170,8 @@ std::vector<std::string> weaknesses_of_result(const std::string& name,
   const auto nans = std::count_if(expected.begin(), expected.end(),
                                   [](double value) { return std::isnan(value); });
   if (nans > 0) {
-    return {fmt::format("{}: {} of {} expected numbers are NaN, which no result equals", name, nans,
-                        expected.size())};
+    return {fmt::format("{}: {} of {} expected numbers are NaN, as what nobody writes is", name,
+                        nans, expected.size())};
   }
   if (expected.size() < 2) return {};
   const bool is_constant = std::all_of(expected.begin(), expected.end(),

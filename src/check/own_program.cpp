@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "check/input_changes.h"
@@ -18,6 +19,23 @@ ir::Program executed(const ProgramCase& of, ir::Program program) {
 bool draws_conditions(const std::vector<ir::Kernel>& kernels) {
   return std::any_of(kernels.begin(), kernels.end(),
                      [](const ir::Kernel& kernel) { return draws_conditions(kernel); });
+}
+
+std::vector<std::size_t> cheapest_first(const std::vector<ProgramCase>& cases) {
+  const auto bytes_of = [&](std::size_t number) {
+    std::int64_t bytes = 0;
+    for (const std::vector<HostTensor>& of_rank : cases[number].before) {
+      for (const HostTensor& tensor : of_rank) {
+        bytes += static_cast<std::int64_t>(tensor.size_bytes());
+      }
+    }
+    return bytes;
+  };
+  std::vector<std::size_t> numbers(cases.size());
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  std::stable_sort(numbers.begin(), numbers.end(),
+                   [&](std::size_t a, std::size_t b) { return bytes_of(a) < bytes_of(b); });
+  return numbers;
 }
 
 OwnProgram::OwnProgram(const std::vector<ProgramCase>& cases,

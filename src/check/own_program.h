@@ -19,6 +19,8 @@ namespace tilewright::checks {
 // The case's program, or a change of it, as it is executed.
 ir::Program executed(const ProgramCase& of, ir::Program program);
 bool draws_conditions(const std::vector<ir::Kernel>& kernels);
+// Numbers of the cases: whose tensors are smallest comes first.
+std::vector<std::size_t> cheapest_first(const std::vector<ProgramCase>& cases);
 
 // What a program does without a change, in each of its cases, once it is asked for: all mutants
 // share it. Where the program has a fault, OwnFault is raised.

@@ -56,8 +56,13 @@ class Outputs : public compiler::WrittenTensors {
 // One machine form of a kernel, and what it was made of.
 class PassCheck {
  public:
-  PassCheck(const ir::Kernel& kernel, const Arguments& arguments, const Spoil& spoil)
-      : kernel_(kernel), arguments_(arguments), outputs_(kernel, arguments), spoil_(spoil) {}
+  PassCheck(const ir::Kernel& kernel, const Arguments& arguments,
+            const simulator::MachineOptions& simulated, const Spoil& spoil)
+      : kernel_(kernel),
+        arguments_(arguments),
+        simulated_(simulated),
+        outputs_(kernel, arguments),
+        spoil_(spoil) {}
 
   void run(std::string_view target, const compiler::MachineOptions& options,
            const std::map<std::string, int>& rewrites) {
@@ -140,7 +145,7 @@ class PassCheck {
 
   void execute(const ir::Kernel& machine, const std::string& pass) {
     outputs_.restore();
-    const simulator::MachineReport report = compiler::simulate(machine, arguments_, {});
+    const simulator::MachineReport report = compiler::simulate(machine, arguments_, simulated_);
     if (report.ok()) return;
     Diagnostic fault = compiler::diagnostic_of(report.faults.front());
     if (!pass.empty()) fault.note({}, "so it is behind pass " + pass + ", and was not before");
@@ -183,6 +188,7 @@ class PassCheck {
 
   const ir::Kernel& kernel_;
   const Arguments& arguments_;
+  const simulator::MachineOptions& simulated_;
   const Outputs outputs_;
   const std::map<std::string, int>* rewrites_ = nullptr;  // by name
   const Spoil& spoil_;
@@ -193,8 +199,9 @@ class PassCheck {
 }  // namespace
 
 void check_passes(const ir::Kernel& kernel, std::string_view target, const Arguments& arguments,
-                  const Numerics& numerics, const Spoil& spoil) {
-  PassCheck check(kernel, arguments, spoil);
+                  const Numerics& numerics, const simulator::MachineOptions& simulated,
+                  const Spoil& spoil) {
+  PassCheck check(kernel, arguments, simulated, spoil);
   std::optional<compiler::MachineOptions> options = compiler::MachineOptions{numerics};
   while (options) {
     compiler::MachineForm form = compiler::compile_to_machine(kernel, target, *options);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ir/ir.h"
+#include "simulator/machine/machine.h"
 #include "support/arguments.h"
 #include "tilewright/numerics.h"
 
@@ -17,6 +18,7 @@ namespace tilewright::checks {
 // `spoil`, for tests of this check: changes what a pass left, as a wrong pass would.
 using Spoil = std::function<void(std::string_view pass, ir::Kernel& after)>;
 void check_passes(const ir::Kernel& kernel, std::string_view target, const Arguments& arguments,
-                  const Numerics& numerics, const Spoil& spoil = {});
+                  const Numerics& numerics, const simulator::MachineOptions& simulated,
+                  const Spoil& spoil = {});
 
 }  // namespace tilewright::checks

@@ -6,10 +6,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <utility>
 
+#include "check/addition_orders.h"
 #include "check/own_program.h"
 #include "check/phases.h"
 #include "check/program_mutants.h"
@@ -44,15 +44,6 @@ bool waits_in_streams(const ir::Program& program) {
   });
 }
 
-std::int64_t bytes_of(const ProgramCase& of) {
-  std::int64_t bytes = 0;
-  for (const std::vector<HostTensor>& of_rank : of.before) {
-    for (const HostTensor& tensor : of_rank)
-      bytes += static_cast<std::int64_t>(tensor.size_bytes());
-  }
-  return bytes;
-}
-
 // What a mutant makes of the program, whatever its sizes.
 using Change = std::function<ir::Program(const ProgramCase&)>;
 
@@ -65,14 +56,9 @@ class Prover {
         options_(options),
         candidates_(candidates),
         own_(cases, kernels, options),
-        cheapest_first_(cases.size()),
+        cheapest_first_(cheapest_first(cases)),
         made_candidates_(candidates.size()),
-        streams_wait_(waits_in_streams(cases.front().program)) {
-    std::iota(cheapest_first_.begin(), cheapest_first_.end(), std::size_t{0});
-    std::stable_sort(
-        cheapest_first_.begin(), cheapest_first_.end(),
-        [&](std::size_t a, std::size_t b) { return bytes_of(cases[a]) < bytes_of(cases[b]); });
-  }
+        streams_wait_(waits_in_streams(cases.front().program)) {}
 
   // Raises where the program has a fault of its own, of which the others tell once they are run.
   void require_clean() const {
@@ -347,7 +333,7 @@ class Prover {
     if (mismatch && (is_of_values || mismatch.fault.kind != "mismatch")) return mismatch;
     if (runs.timing.empty() && !alone) runs.timing = runs.words;
     if (runs.timing.empty() && !is_of_values) {
-      if (Found found = run_handed(runs, *alone)) return found;
+      if (Found found = run_handed(runs, alone)) return found;
     }
     if (runs.timing.empty()) runs.timing = runs.arrivals.never_awaited();
     const std::int64_t most =
@@ -425,73 +411,59 @@ class Prover {
   }
   // Of the cases of one cluster whose warps share numbers out, each order of that. Each case has
   // half of the operations that those before have left: the larger ones have too many orders, but
-  // the one that is `alone` must not. Of each arrival somebody has to wait for a phase.
-  Found run_handed(Runs& runs, std::size_t alone) const {
+  // the one that is `alone` must not. Of each arrival somebody has to wait for a phase, in one of
+  // the orders that are run.
+  Found run_handed(Runs& runs, std::optional<std::size_t> alone) const {
     std::int64_t operations = options_.operations;
     simulator::ArrivalsInTime arrivals = runs.arrivals;
     for (const std::size_t number : cheapest_first_) {
       if (!runs.hands_out[number]) continue;
-      Orders orders = each_order(number, runs.programs[number], runs.kernels, operations / 2);
-      if (orders.found) return std::move(orders.found);
-      operations -= orders.found.operations;
-      if (runs.timing.empty()) runs.timing = orders.found.timing;
+      AdditionOrders orders =
+          each_order(number, runs.programs[number], runs.kernels, operations / 2);
+      if (!orders.fault.kind.empty()) {
+        return {std::move(orders.fault), number, orders.seed, orders.operations};
+      }
+      operations -= orders.operations;
+      if (runs.timing.empty()) runs.timing = orders.timing;
       if (runs.timing.empty() && orders.all) runs.timing = other_phases(number, orders.phases);
-      if (orders.all) arrivals.join(orders.found.arrivals);
+      arrivals.join(orders.arrivals);
       if (runs.timing.empty() && number == alone && !orders.all) runs.timing = runs.words;
       if (!runs.timing.empty()) return {};
     }
-    // A ring that is never full says nothing of what is released.
     const auto& handing = runs.hands_out;
     const bool any = std::find(handing.begin(), handing.end(), true) != handing.end();
-    if (any && !arrivals.all_awaited()) {
+    if (!any) return {};
+    // A ring that is never full says nothing of what is released.
+    if (Found found = fill_rings(runs, arrivals)) return found;
+    if (runs.timing.empty() && !arrivals.all_awaited()) {
       runs.timing = "an arrival for whose phases nothing waits in any size";
     }
     return {};
   }
-  // What runs with each order of the atomic additions have shown.
-  struct Orders {
-    Found found;
-    std::vector<std::int64_t> phases;  // that mbarriers have completed, of each order
-    bool all = false;                  // there are no more orders
-  };
-  Orders each_order(std::size_t number, const ir::Program& program,
-                    const std::vector<ir::Kernel>& kernels, std::int64_t most) const {
-    constexpr std::size_t kMostChoices = 64 / simulator::kBitsOfHanded;
-    simulator::MachineOptions machine = cases_[number].machine;
-    machine.control_only = machine.timing = true;
-    machine.search = simulator::Search::handed;
-    Orders orders;
-    Found& found = orders.found;
-    found.number = number;
-    std::vector<std::uint64_t> digits;
-    do {
-      machine.seed = 0;
-      for (std::size_t i = digits.size(); i-- > 0;) {
-        machine.seed = machine.seed << simulator::kBitsOfHanded | digits[i];
+  // Candidates in which one warp takes all numbers, as many as there is time for. Somebody may wait
+  // for an arrival where other waits order the same: a longer share of one warp has fewer of these.
+  Found fill_rings(Runs& runs, simulator::ArrivalsInTime& arrivals) const {
+    std::int64_t operations = options_.operations / kCheaper;
+    for (std::size_t i = 0; i < candidates_.size() && operations > 0; ++i) {
+      const Prover& prover = candidate(i);
+      if (!prover.cases_.front().one_cluster) continue;
+      AdditionOrders orders = prover.each_order(0, prover.own_.program(0), runs.kernels, 0);
+      if (!orders.fault.kind.empty()) {
+        return {std::move(orders.fault), cases_.size() + i, orders.seed, orders.operations};
       }
-      Phases phases;
-      machine.recorder = &phases;
-      simulator::MachineReport report = run_machine(number, program, kernels, machine, nullptr);
-      found.operations += report.operations;
-      orders.phases.push_back(phases.count);
-      found.arrivals.join(report.arrivals);
-      if (!report.ok()) {
-        found.fault = std::move(report.faults.front());
-        found.fault.message += fmt::format("\n  with --search handed --seed {}", machine.seed);
-        found.seed = machine.seed;
-        return orders;
-      }
-      found.timing = report.timing.empty() && !report.is_handed_out ? report.words : report.timing;
-      if (!found.timing.empty() || report.stood.size() > kMostChoices) return orders;
-      // The next order, of which the first choices are the same.
-      digits.resize(report.stood.size());
-      while (!digits.empty() && digits.back() + 1 >= report.stood[digits.size() - 1]) {
-        digits.pop_back();
-      }
-      if (!digits.empty() && ++digits.back() >> simulator::kBitsOfHanded != 0) return orders;
-    } while (!digits.empty() && found.operations < most);
-    orders.all = digits.empty();
-    return orders;
+      operations -= orders.operations;
+      runs.timing = std::move(orders.timing);
+      if (!runs.timing.empty()) break;
+      arrivals.join(orders.arrivals);
+    }
+    return {};
+  }
+  AdditionOrders each_order(std::size_t number, const ir::Program& program,
+                            const std::vector<ir::Kernel>& kernels, std::int64_t most) const {
+    return checks::each_order(cases_[number].machine, most,
+                              [&](const simulator::MachineOptions& machine) {
+                                return run_machine(number, program, kernels, machine, nullptr);
+                              });
   }
   // What a change leaves to longer launches: a phase that no longer comes to its end may be one
   // that they wait for.
@@ -575,7 +547,7 @@ class Prover {
   const ProofOptions& options_;
   const CaseMakers& candidates_;
   const OwnProgram own_;
-  Numbers cheapest_first_;
+  const Numbers cheapest_first_;
   mutable std::once_flag afforded_;
   mutable Numbers affordable_;
   struct Candidate {

@@ -443,8 +443,13 @@ std::vector<std::vector<std::string>> shrunken_sizes(const LibraryKernel& kernel
                                       {1, few, small_tail, 3},
                                       // One tile, of which all have parts where they share it.
                                       {2 * steps, 1, small_tail, 1}};
+  constexpr std::int64_t kManySteps = 28;
+  const std::vector<Choice> shared =
+      is_apart ? std::vector<Choice>{{1, kManySteps, small_tail}} : std::vector<Choice>();
   const std::int64_t most = which == Sizes::further ? 2 * kMostWork : INT64_MAX;
-  for (const Choice& choice : which == Sizes::further ? others : usual) {
+  for (const Choice& choice : which == Sizes::further  ? others
+                              : which == Sizes::shared ? shared
+                                                       : usual) {
     const bool is_alike = which == Sizes::usual && result.size() != 3 && result.size() != 4;
     result.push_back((is_alike ? alike : sizer)
                          .sizes({[&](const Axis&, std::int64_t block) {

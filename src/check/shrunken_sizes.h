@@ -17,6 +17,8 @@ enum class Sizes : std::uint8_t {
   usual,
   // More steps, or a part of one block alone, which come to code that is seldom executed.
   further,
+  // Of gradients, few tiles of many steps each, which multiprocessors share that would be idle.
+  shared,
   // Many more, small ones first: lengths that are equal or one off, that lie at the edge of a
   // window, or are several times as long, of one head and of several blocks. Of these
   // covering() takes those (coverage.h) that come to something.

@@ -1,5 +1,6 @@
 #include "compiler/cpu_kernel.h"
 
+#include "ir/schedule.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::compiler {
@@ -16,6 +17,15 @@ void require_tile_form(const ir::Kernel& kernel) {
 std::shared_ptr<const cpu::CompiledKernel> compile_for_cpu(const ir::Kernel& traced,
                                                            const CpuOptions& options) {
   require_tile_form(traced);
+  for (const ir::StatedField& field : ir::stated_fields(options.schedule)) {
+    Diagnostic(field.where, "schedule: " + field.name + " = " + field.value +
+                                ": the target cpu has no fields of a schedule")
+        .token(field.name)
+        .fix(
+            "leave it out here, or state it with the kernel (Kernel::schedule), for the targets "
+            "that have it")
+        .raise();
+  }
   ir::Kernel kernel = traced;
   passes::Rewrites rewrites;
   rewrites.allowed = options.numerics;

@@ -10,6 +10,7 @@ namespace tilewright::compiler {
 
 struct CpuOptions {
   Numerics numerics = {};
+  Schedule schedule = {};  // a field is an error: there is nothing that it could change
   const cpu::Kernels* kernels = nullptr;  // of an instruction set; null: this machine's
   passes::PassObserver observer = {};
   std::map<std::string, int>* applied = nullptr;  // how often each rewrite was, by the pass's name

@@ -15,6 +15,7 @@
 #include "support/diagnostic.h"
 #include "support/file.h"
 #include "support/folder.h"
+#include "support/hash.h"
 
 namespace tilewright::compiler {
 namespace {

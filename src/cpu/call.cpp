@@ -1,141 +1,113 @@
 #include "cpu/call.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace tilewright::cpu {
 namespace {
 
-Operand operand_at(const Call::Place& place) {
-  return {place.data, place.row_stride, place.column_stride == 0};
-}
-Result result_at(const Call::Place& place) { return {place.data, place.row_stride}; }
-Matrix matrix_at(const Call::Place& place) {
-  return {place.data, place.row_stride, place.column_stride};
-}
+// Rows of a call, and where they begin.
+struct RowsOfCall {
+  std::byte* data(const Call::Place& place) const {
+    const std::int64_t step = is_of_column ? place.column_stride : place.row_stride;
+    return place.data + (place.is_of_strip ? first.of_strip : first.of_all) * step;
+  }
+  Operand operand(const Call::Place& place) const {
+    return {data(place), place.row_stride, place.column_stride == 0};
+  }
+  Result result(const Call::Place& place) const { return {data(place), place.row_stride}; }
+  Matrix matrix(const Call::Place& place) const {
+    return {data(place), place.row_stride, place.column_stride};
+  }
 
-// Operands as most functions take them.
-struct Operands {
-  explicit Operands(const std::array<Call::Place, 4>& places)
-      : all{operand_at(places[0]), operand_at(places[1]), operand_at(places[2])},
-        result(result_at(places[kResult])) {}
-  Operand all[3];
-  Result result;
+  FirstRow first;
+  bool is_of_column;
 };
 
 struct Perform {
-  const Call& call;
+  const std::array<Call::Place, 4>& places;
+  const Shape& shape;
+  const RowsOfCall rows;
 
   void operator()(Elementwise function) const {
-    const Operands of(call.places);
-    function(call.shape, of.all, of.result);
+    const Operand all[] = {rows.operand(places[0]), rows.operand(places[1]),
+                           rows.operand(places[2])};
+    function(shape, all, rows.result(places[kResult]));
   }
   void operator()(Select function) const {
-    const Operands of(call.places);
-    function(call.shape, of.all[0], of.all[1], of.all[2], of.result);
+    function(shape, rows.operand(places[0]), rows.operand(places[1]), rows.operand(places[2]),
+             rows.result(places[kResult]));
   }
   void operator()(Convert function) const {
-    function(call.shape, operand_at(call.places[0]), result_at(call.places[kResult]));
+    function(shape, rows.operand(places[0]), rows.result(places[kResult]));
   }
   void operator()(Copy function) const {
-    function(call.shape, matrix_at(call.places[0]), matrix_at(call.places[kResult]));
+    function(shape, rows.matrix(places[0]), rows.matrix(places[kResult]));
   }
   void operator()(Fill function) const {
-    function(call.shape, call.places[0].data, result_at(call.places[kResult]));
+    function(shape, rows.data(places[0]), rows.result(places[kResult]));
   }
   void operator()(ReduceProducts function) const {
-    function(call.shape, operand_at(call.places[0]), operand_at(call.places[1]),
-             call.places[kResult].data);
+    function(shape, rows.operand(places[0]), rows.operand(places[1]), rows.data(places[kResult]));
   }
   void operator()(Reduce function) const {
-    function(call.shape, operand_at(call.places[0]), call.places[kResult].data);
+    function(shape, rows.operand(places[0]), rows.data(places[kResult]));
   }
 };
 
-void move(const void*& data, std::int64_t bytes) {
-  data = static_cast<const std::byte*>(data) + bytes;
-}
-
 }  // namespace
 
-void perform(const Call& call) { std::visit(Perform{call}, call.function); }
+void perform(const Call& call) {
+  std::visit(Perform{call.places, call.shape, {{}, false}}, call.function);
+}
 
-CallOfStrips::CallOfStrips(const Call& call, const PartOfStrips& part)
+CallOfStrips::CallOfStrips(const Call& call, const PartOfStrips& part, ChainSteps& chains)
     : call_(call),
       last_step_(part.step),
+      chains_(chains),
       first_(part.first),
-      next_(part.first),
       last_(part.first + (part.is_of_column ? call.shape.columns : call.shape.rows)),
       weight_(part.weight),
       is_of_column_(part.is_of_column) {
-  for (Call::Place& place : call_.places)
-    place.data -= place.is_of_strip ? first_ * step(place) : 0;
-}
-
-// From row to row of the strips.
-std::int64_t CallOfStrips::step(const Call::Place& place) const {
-  return is_of_column_ ? place.column_stride : place.row_stride;
+  // Of a strip's rows it has those from `first_` on.
+  const RowsOfCall before{{0, -first_}, is_of_column_};
+  for (Call::Place& place : call_.places) place.data = before.data(place);
 }
 
 void CallOfStrips::ask_ahead(const Ahead& ahead, std::int64_t first_step,
                              std::int64_t second_step) {
-  ahead_ = ahead;
-  first_step_ = first_step;
-  second_step_ = second_step;
+  ahead_ = ahead_begin_ = ahead;
+  call_.shape.ahead = ahead.lines > 0 ? &ahead_ : nullptr;
+  ahead_rows_[0] = first_step;
+  ahead_rows_[1] = second_step;
 }
 
-bool CallOfStrips::perform_next(std::int64_t begin, std::int64_t end) {
-  const std::int64_t low = std::max(begin, next_), high = std::min(end, last_);
+bool CallOfStrips::perform(std::int64_t begin, std::int64_t end) {
+  const std::int64_t low = std::max(begin, first_), high = std::min(end, last_);
   if (low >= high) return false;
-  const std::int64_t rows = high - low;
-  (is_of_column_ ? call_.shape.columns : call_.shape.rows) = rows;
-  call_.shape.ahead = ahead_.lines > 0 ? &ahead_ : nullptr;
-  if (low > begin) move_within(low - begin);
-  if (steps_.empty()) {
-    perform(call_);
+  const FirstRow first{low - first_, low - begin};
+  std::int64_t& rows = is_of_column_ ? call_.shape.columns : call_.shape.rows;
+  if (rows != high - low) rows = high - low;
+  ahead_.first = ahead_begin_.first + first.of_all * ahead_rows_[0];
+  ahead_.second = ahead_begin_.second + first.of_all * ahead_rows_[1];
+  if (is_chain()) {
+    chain_(call_.shape, &chains_.steps[first_step_], static_cast<int>(end_step_ - first_step_),
+           first);
   } else {
-    chain_(call_.shape, steps_.data(), static_cast<int>(steps_.size()));
+    std::visit(Perform{call_.places, call_.shape, {first, is_of_column_}}, call_.function);
   }
-  if (low > begin) move_within(begin - low);
-  move_on(rows);
-  ahead_.first += rows * first_step_;
-  ahead_.second += rows * second_step_;
-  next_ = high;
   return true;
 }
 
-void CallOfStrips::move_on(std::int64_t rows) {
-  if (steps_.empty()) {
-    for (Call::Place& place : call_.places)
-      place.data += place.is_of_strip ? 0 : rows * step(place);
-  }
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    for (std::size_t j = 0; j < 2; ++j) {
-      const Call::Place& place = places_[i][j];
-      if (!place.is_of_strip) move(steps_[i].operands[j], rows * place.row_stride);
-    }
-  }
-}
-
-// To the row that lies so many behind the first one of the strip.
-void CallOfStrips::move_within(std::int64_t rows) {
-  for (Call::Place& place : call_.places) place.data += place.is_of_strip ? rows * step(place) : 0;
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    for (std::size_t j = 0; j < 2; ++j) {
-      const Call::Place& place = places_[i][j];
-      if (place.is_of_strip) move(steps_[i].operands[j], rows * place.row_stride);
-    }
-  }
-}
-
-void CallOfStrips::add_step(Step step, const Places& places) {
+void CallOfStrips::add_step(Step step, const ChainSteps::Places& places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     step.operands[i] = places[i].data;
     step.row_strides[i] = places[i].row_stride;
     step.repeats[i] = places[i].data != nullptr && places[i].column_stride == 0;
+    step.of_strip[i] = places[i].is_of_strip;
   }
-  steps_.push_back(step);
-  places_.push_back(places);
+  chains_.steps.push_back(step);
+  chains_.places.push_back(places);
+  ++end_step_;
 }
 
 void CallOfStrips::add_store(Element element, const Call::Place& place) {
@@ -143,10 +115,9 @@ void CallOfStrips::add_store(Element element, const Call::Place& place) {
 }
 
 // A function loads its first operand, and finds the others by itself.
-void CallOfStrips::begin_chain() {
-  constexpr std::size_t kUsual = 6;
-  steps_.reserve(kUsual);
-  places_.reserve(kUsual);
+void CallOfStrips::begin_chain(Chain chain) {
+  chain_ = chain;
+  first_step_ = end_step_ = chains_.steps.size();
   const bool is_function = last_step_.function != Function::count;
   add_step({.kind = StepKind::load, .element = last_step_.from}, {call_.places[0]});
   if (is_function) {
@@ -159,14 +130,15 @@ void CallOfStrips::begin_chain() {
 bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chain) {
   constexpr std::size_t kMoreSteps = 3;
   if (is_of_column_ || part.is_of_column || next.shape.rows != call_.shape.rows ||
-      next.shape.columns != call_.shape.columns || steps_.size() + kMoreSteps > kMaximumSteps) {
+      next.shape.columns != call_.shape.columns ||
+      end_step_ - first_step_ + kMoreSteps > kMaximumSteps) {
     return false;
   }
-  chain_ = chain;
-  if (steps_.empty()) begin_chain();
+  if (!is_chain()) begin_chain(chain);
   if (!last_step_.is_kept) {
-    steps_.pop_back();
-    places_.pop_back();
+    chains_.steps.pop_back();
+    chains_.places.pop_back();
+    --end_step_;
   }
   last_step_ = part.step;
   weight_ += part.weight;
@@ -189,11 +161,10 @@ bool CallOfStrips::extend(const Call& next, const PartOfStrips& part, Chain chai
 }
 
 bool CallOfStrips::stores_far(Chain chain) {
-  if (steps_.empty() && call_.places[kResult].is_far && last_step_.function != Function::count) {
-    chain_ = chain;
-    begin_chain();
+  if (!is_chain() && call_.places[kResult].is_far && last_step_.function != Function::count) {
+    begin_chain(chain);
   }
-  return !steps_.empty() && steps_.back().is_far;
+  return is_chain() && chains_.steps[end_step_ - 1].is_far;
 }
 
 }  // namespace tilewright::cpu

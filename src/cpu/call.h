@@ -47,18 +47,34 @@ struct PartOfStrips {
   StepOfChain step = {};
 };
 
+// The steps of chains, one chain behind the other, and where their operands lie.
+struct ChainSteps {
+  using Places = std::array<Call::Place, 2>;
+
+  void clear() {
+    steps.clear();
+    places.clear();
+  }
+  std::vector<Step> steps;
+  std::vector<Places> places;
+};
+
+// What it is made of stays as it is from strip to strip, and each strip's addresses are computed
+// from it: two numbers that were stored one by one and are then loaded as one vector are waited for
+// until they have reached the cache, and with them all that was stored before, also past the
+// caches.
 class CallOfStrips {
  public:
-  CallOfStrips(const Call& call, const PartOfStrips& part);
+  CallOfStrips(const Call& call, const PartOfStrips& part, ChainSteps& chains);
 
   const Shape& shape() const { return call_.shape; }
   // Calls visit(place) for all memory that it reads or writes.
   template <typename Visit>
   void for_places(Visit visit) const {
-    for (const Places& places : places_) {
-      for (const Call::Place& place : places) visit(place);
+    for (std::size_t i = first_step_; i < end_step_; ++i) {
+      for (const Call::Place& place : chains_.places[i]) visit(place);
     }
-    if (!places_.empty()) return;
+    if (is_chain()) return;
     for (const Call::Place& place : call_.places) visit(place);
   }
   // Takes the call behind this one as well, which becomes a step of a chain. False if it cannot.
@@ -70,27 +86,23 @@ class CallOfStrips {
   // What it asks for while the first strip is computed, and how far on that is for each row behind.
   void ask_ahead(const Ahead& ahead, std::int64_t first_step, std::int64_t second_step);
 
-  // What it has of the next strip, from row `begin` to before row `end`. False if that is nothing.
-  bool perform_next(std::int64_t begin, std::int64_t end);
+  // What it has of a strip, from row `begin` to before row `end`. False if that is nothing.
+  bool perform(std::int64_t begin, std::int64_t end);
 
  private:
-  using Places = std::array<Call::Place, 2>;
-
-  std::int64_t step(const Call::Place& place) const;
-  void move_on(std::int64_t rows);
-  void move_within(std::int64_t rows);
-  void begin_chain();
+  bool is_chain() const { return end_step_ > first_step_; }
+  void begin_chain(Chain chain);
   void add_store(Element element, const Call::Place& place);
-  void add_step(Step step, const Places& places);
+  void add_step(Step step, const ChainSteps::Places& places);
 
   Call call_;  // the first, where it is a chain of several
   StepOfChain last_step_;
   Chain chain_ = nullptr;
-  std::vector<Step> steps_;     // empty for a single call
-  std::vector<Places> places_;  // of the steps, as the first strip has them
-  Ahead ahead_ = {};
-  std::int64_t first_step_ = 0, second_step_ = 0;
-  std::int64_t first_, next_, last_;  // rows of the strips
+  ChainSteps& chains_;
+  std::size_t first_step_ = 0, end_step_ = 0;  // among them: none for a single call
+  Ahead ahead_begin_ = {}, ahead_ = {};
+  std::int64_t ahead_rows_[2] = {};  // how far on from row to row
+  std::int64_t first_, last_;        // rows of the strips
   std::int64_t weight_;
   bool is_of_column_;
 };

@@ -123,6 +123,7 @@ class Engine {
   std::int64_t block_ = 0;
   // Of the strips at hand: their calls, and which operations make these.
   std::vector<CallOfStrips> calls_;
+  ChainSteps chains_;
   std::vector<const Operation*> operations_;
   bool records_ = false;  // calls, instead of making them
   const Operation* operation_ = nullptr;

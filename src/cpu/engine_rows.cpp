@@ -9,7 +9,7 @@ namespace tilewright::cpu {
 
 void Engine::perform_timed(std::size_t call, std::int64_t begin, std::int64_t end) {
   bool is_made = false;
-  const double seconds = timed([&] { is_made = calls_[call].perform_next(begin, end); });
+  const double seconds = timed([&] { is_made = calls_[call].perform(begin, end); });
   seconds_in_strips_ += seconds;
   if (is_made) (*launch_.profile)[operations_[call]].add(seconds);
 }
@@ -65,7 +65,7 @@ Call::Place Engine::place(const State& state, const Walk& walk, const Index& at)
 void Engine::call(const Call& call, const Walk& walk, PartOfStrips part) {
   if (!records_) return perform(call);
   part.is_of_column = walk.rows == Walk::kNoAxis;
-  calls_.emplace_back(call, part);
+  calls_.emplace_back(call, part, chains_);
   operations_.push_back(operation_);
   last_recorded_ = operation_;
 }
@@ -216,6 +216,7 @@ void Engine::run(const Fold& operation) {
 // The calls of all rows are written down, and made strip by strip.
 void Engine::run(const Strips& strips) {
   calls_.clear();
+  chains_.clear();
   operations_.clear();
   calls_.reserve(strips.body.size());
   operations_.reserve(strips.body.size());
@@ -254,7 +255,7 @@ void Engine::perform_strips(const Strips& strips, std::int64_t end) {
     if (behind > end) return;
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (launch_.profile == nullptr) {
-        calls_[i].perform_next(begin, behind);
+        calls_[i].perform(begin, behind);
       } else {
         perform_timed(i, begin, behind);
       }

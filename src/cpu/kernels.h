@@ -109,12 +109,13 @@ struct Product {
 };
 
 using Elementwise = void (*)(Shape shape, const Operand* operands, Result result);
-using Select = void (*)(Shape shape, Operand condition, Operand yes, Operand no, Result result);
-using Convert = void (*)(Shape shape, Operand source, Result result);
-using Copy = void (*)(Shape shape, Matrix source, Matrix target);
+using Select = void (*)(Shape shape, const Operand& condition, const Operand& yes,
+                        const Operand& no, Result result);
+using Convert = void (*)(Shape shape, const Operand& source, Result result);
+using Copy = void (*)(Shape shape, const Matrix& source, const Matrix& target);
 using Fill = void (*)(Shape shape, const void* value, Result result);
-using Reduce = void (*)(Shape shape, Operand source, void* result);
-using ReduceProducts = void (*)(Shape shape, Operand a, Operand b, void* result);
+using Reduce = void (*)(Shape shape, const Operand& source, void* result);
+using ReduceProducts = void (*)(Shape shape, const Operand& a, const Operand& b, void* result);
 
 // One of a chain: elementwise functions of f32 that take what the one before gave, which stays in
 // registers. A chain begins with a load and ends with a store or a sum. `square`: the value times
@@ -129,12 +130,17 @@ struct Step {
   // begin at multiples of 64 bytes. Others see them behind end_far_stores.
   bool is_far = false;
   // The other operands in their order, as an Operand has them. Of loads, stores and sums the first.
-  bool repeats[2] = {};
+  // `of_strip`: its rows begin at FirstRow::of_strip.
+  bool repeats[2] = {}, of_strip[2] = {};
   const void* operands[2] = {};
   std::int64_t row_strides[2] = {};
 };
 constexpr int kMaximumSteps = 16;
-using Chain = void (*)(Shape shape, const Step* steps, int count);
+// The row of its operands that a chain begins with.
+struct FirstRow {
+  std::int64_t of_all = 0, of_strip = 0;
+};
+using Chain = void (*)(Shape shape, const Step* steps, int count, FirstRow first);
 
 struct Kernels {
   const char* name;  // of the instruction set, as TILEWRIGHT_CPU_ISA takes it
@@ -180,7 +186,7 @@ struct Kernels {
   // Of the products of two tiles, which are rounded before. Neither repeats its elements.
   ReduceProducts sum_of_products_in_parts;
   // Whether a boolean is true.
-  bool (*any)(Shape shape, Operand source);
+  bool (*any)(Shape shape, const Operand& source);
 
   std::int64_t (*product_scratch)(std::int64_t m, std::int64_t n, std::int64_t k, Element element);
   void (*product)(const Product& product);

@@ -13,9 +13,9 @@ namespace {
 
 // So many bytes of a tensor are a strip, beside which the next one comes into the first-level
 // cache. Functions of a column take as long to start as to go over many rows: for each few of them,
-// or less, a strip has as much again. Where no tensor is read or written, a strip is as large as
-// any: half of the first-level cache.
-constexpr std::int64_t kStripBytes = 4 << 10, kLargestStripBytes = 16 << 10;
+// or less, a strip has half as much again. Where no tensor is read or written, a strip is as large
+// as any: half of the first-level cache.
+constexpr std::int64_t kStripBytes = 8 << 10, kLargestStripBytes = 16 << 10;
 constexpr std::int64_t kColumnFunctions = 3;
 // The rows that functions go over.
 struct Rows {
@@ -331,8 +331,9 @@ class Making {
     if (functions < (has_product ? 1 : 2)) return 0;
     const bool has_tensor = row_of_tensor > 0;
     const std::int64_t bytes =
-        has_tensor ? std::min(kStripBytes *
-                                  (1 + round_up(of_columns, kColumnFunctions) / kColumnFunctions),
+        has_tensor ? std::min(kStripBytes +
+                                  kStripBytes / 2 *
+                                      (round_up(of_columns, kColumnFunctions) / kColumnFunctions),
                               kLargestStripBytes)
                    : kLargestStripBytes;
     std::int64_t count = std::max<std::int64_t>(bytes / (has_tensor ? row_of_tensor : row), 1);

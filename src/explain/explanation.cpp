@@ -224,8 +224,8 @@ void explain_cpu(Explanation& explanation, Recorder& record, const ir::Kernel& t
     explanation.last = after;
   };
   std::map<std::string, int> applied;
-  explanation.cpu = list_for_cpu(
-      compiler::compile_for_cpu(traced, {options.numerics, nullptr, observe, &applied}));
+  explanation.cpu = list_for_cpu(compiler::compile_for_cpu(
+      traced, {options.numerics, options.schedule, nullptr, observe, &applied}));
   for (const cpu::ListedOperation& each : explanation.cpu->operations) {
     if (each.sums_in_parts) ++applied["sink_partial_sums"];
     if (each.product == nullptr) continue;

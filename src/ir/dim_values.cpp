@@ -18,6 +18,12 @@ void collect_symbols(const Dim& dim, std::vector<std::string>& names) {
 
 }  // namespace
 
+bool are_possible(const DimFacts& facts) {
+  const std::int64_t most = std::min<std::int64_t>(facts.maximum, INT32_MAX);
+  return facts.multiple >= 1 && facts.minimum >= 0 && most >= 0 &&
+         most / facts.multiple * facts.multiple >= facts.minimum;
+}
+
 std::string values_text(const Dim& dim,
                         const std::function<std::int64_t(const std::string&)>& lookup) {
   std::vector<std::string> names;

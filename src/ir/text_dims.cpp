@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "ir/dim_values.h"
+
 namespace tilewright::ir {
 
 Dim read_dim_clause(Scanner& in, const std::vector<Dim>& known) {
@@ -13,6 +15,7 @@ Dim read_dim_clause(Scanner& in, const std::vector<Dim>& known) {
     if (dim.name() == name) in.fail(begin, fmt::format("dim {} is declared twice", name));
   }
   DimFacts facts;
+  const std::size_t first = in.position();
   while (true) {
     std::int64_t* fact = in.accept_word("multiple_of") ? &facts.multiple
                          : in.accept_word("at_least")  ? &facts.minimum
@@ -25,6 +28,7 @@ Dim read_dim_clause(Scanner& in, const std::vector<Dim>& known) {
     if (facts.multiple < 1) in.fail(at, "expected a positive multiple");
     in.expect(')');
   }
+  if (!are_possible(facts)) in.fail(first, fmt::format("no size of {} has these facts", name));
   return Dim::symbol(name, facts);
 }
 

@@ -42,7 +42,11 @@ class KernelParser {
   void header() {
     const SourceLocation here = in_.next_location();
     in_.expect_word("kernel");
+    const std::size_t name = in_.position();
     kernel_.name = in_.quoted("the kernel's name in quotes");
+    if (!is_identifier(kernel_.name)) {
+      in_.fail(name, "a kernel's name is of letters, digits and _, and begins with a letter");
+    }
     const std::size_t begin = in_.position();
     const std::string_view form = in_.peek_word();
     for (const Form each : {Form::tile, Form::scheduled, Form::machine}) {

@@ -3,6 +3,7 @@
 
 #include "ir/type_rules.h"
 #include "ir/verifier_context.h"
+#include "support/number_formats.h"
 
 // The types of operations on tiles and scalars.
 namespace tilewright::ir {
@@ -139,9 +140,12 @@ void verify_constant(const VerifierContext& context) {
   const DType dtype = context.result().dtype;
   context.require(number == is_float(dtype), "the value is {}, but the result is {}",
                   number ? "a number" : "an integer", name_of(dtype));
-  if (dtype != DType::boolean) return;
+  if (number) return;
   const std::int64_t value = context.integer(Key::value);
-  context.require(value == 0 || value == 1, "the value is {}, expected 0 or 1 for bool", value);
+  const IntegerRange range = dtype == DType::boolean ? IntegerRange{0, 1} : range_of(dtype);
+  context.require(value >= range.low && value <= range.high,
+                  "the value is {}, expected {} to {} for {}", value, range.low, range.high,
+                  name_of(dtype));
 }
 
 void verify_tile_access(const VerifierContext& context) {

@@ -12,6 +12,7 @@
 
 namespace tilewright {
 
+using ir::Key;
 using ir::Op;
 using ir::Type;
 

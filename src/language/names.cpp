@@ -1,20 +1,17 @@
 #include "language/names.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "ir/dim_values.h"
 #include "ir/ir.h"
+#include "support/characters.h"
 #include "support/diagnostic.h"
 #include "support/escape.h"
 
 namespace tilewright {
 
 void check_name(const std::string& name, const char* what, SourceLocation where) {
-  const auto is_letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
-  const auto fits = [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); };
-  if (!name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), fits)) return;
+  if (is_identifier(name)) return;
   Diagnostic(where, std::string(what) + ": \"" + escaped_comment(name) + "\" is no name")
       .token(what)
       .fix("take letters, digits and _, and begin with a letter")
@@ -38,12 +35,12 @@ Dim declare_dim(std::vector<Dim>& known, std::string name, DimFacts facts, Sourc
           .raise();
     }
   }
-  if (facts.multiple <= 0 || facts.minimum < 0 || facts.maximum < facts.minimum) {
+  if (!ir::are_possible(facts)) {
     Diagnostic(where, "dim: impossible facts of \"" + name + "\": multiple of " +
                           std::to_string(facts.multiple) + ", from " +
                           std::to_string(facts.minimum) + " to " + std::to_string(facts.maximum))
         .token("dim")
-        .fix("a multiple is at least 1, a minimum at least 0 and at most the maximum")
+        .fix("take facts that a size of 0 to 2^31 - 1 has")
         .raise();
   }
   known.push_back(Dim::symbol(std::move(name), facts));

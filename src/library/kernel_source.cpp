@@ -229,6 +229,7 @@ std::vector<std::int64_t> KernelSource::shape_of(
 
 ir::Kernel KernelSource::traced(const OptionValues& options, const compiler::Target& target) const {
   if (!file_) return trace_entry(*entry_, options, target).finish();
+  check_fields(options, target);
   ir::Kernel kernel = *file_;
   kernel.schedule = ir::merged(stated_schedule(options), kernel.schedule);
   return kernel;

@@ -2,6 +2,7 @@
 
 #include "compiler/compile_to_machine.h"
 #include "ir/program.h"
+#include "library/stated_schedule.h"
 
 namespace tilewright::library {
 namespace {
@@ -53,12 +54,14 @@ bool compiles(const LibraryKernel& kernel, const OptionValues& options,
 
 Kernel trace_entry(const LibraryKernel& kernel, const OptionValues& options,
                    const compiler::Target& target) {
+  check_fields(options, target);
   return build_choice(
       kernel, fitting(kernel, choose_schedule(kernel, options, target.scheduled_for()), target));
 }
 
 Program trace_program(const LibraryKernel& kernel, const OptionValues& options,
                       const compiler::Target& target) {
+  check_fields(options, target);
   return build_program(
       kernel, fitting(kernel, choose_schedule(kernel, options, target.scheduled_for()), target));
 }

@@ -37,6 +37,17 @@ std::string checked_field(const std::string& option, const std::string& value) {
   return ir::stated_fields(schedule).front().value;
 }
 
+void check_fields(const OptionValues& options, const compiler::Target& target) {
+  if (target.kind != compiler::Target::Kind::cpu) return;
+  for (const auto& [option, value] : options.all()) {
+    if (!is_field(option)) continue;
+    Diagnostic({},
+               fmt::format("{} = {}: the target cpu has no fields of a schedule", option, value))
+        .fix("leave it out, or name the target that it is for, such as sm_90a or sim:sm_90a")
+        .raise();
+  }
+}
+
 Schedule stated_schedule(const OptionValues& options) {
   Schedule schedule;
   for (const auto& [option, value] : options.all()) {

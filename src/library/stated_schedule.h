@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/target.h"
 #include "ir/program.h"
 #include "tilewright/library.h"
 #include "tilewright/schedule.h"
@@ -18,6 +19,8 @@ inline bool is_field(std::string_view option) { return option.starts_with(kField
 // The value of such an option as it is compared. Raises a usage error for a field or a value that
 // there is not.
 std::string checked_field(const std::string& option, const std::string& value);
+// The target cpu has no such fields. Raises a usage error where options state one for it.
+void check_fields(const OptionValues& options, const compiler::Target& target);
 // What the options state for a kernel that is none of a program's. Raises a usage error where they
 // name one.
 Schedule stated_schedule(const OptionValues& options);

@@ -53,6 +53,7 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
   for (std::int64_t i = 0; i < count; ++i) {
     std::int64_t cta = count == 1 ? 0 : i * (ctas - 1) / (count - 1);
     if (machine.cta_pairs) cta -= cta % 2;  // it issues the products of both
+    if (samples.largest.counts_for_cluster) cta -= cta % machine.cluster;
     const CtaTimeline one = follow_cta(machine, binding, cta, ctas, device);
     for (const auto field :
          {&CtaTimeline::products, &CtaTimeline::special, &CtaTimeline::arithmetic,
@@ -63,6 +64,7 @@ Samples follow_samples(const ir::Kernel& machine, const ir::Binding& binding, st
       samples.largest.*field = std::max(samples.largest.*field, one.*field);
     }
     samples.largest.counts_tiles = one.counts_tiles;
+    samples.largest.counts_for_cluster = one.counts_for_cluster;
   }
   return samples;
 }
@@ -83,8 +85,13 @@ double product_flops(const ir::Kernel& machine, const ir::Binding& binding,
   });
   const std::int64_t ctas = has_products ? ctas_of(machine, binding) : 0;
   double fma = 0;
+  // CTAs of a cluster that are told their tiles work as the one that asks. A pair's products are
+  // issued by its first CTA, and each has half of them.
+  CtaTimeline one;
   for (std::int64_t cta = 0; cta < ctas; ++cta) {
-    fma += follow_cta(machine, binding, cta, ctas, device).fma;
+    const std::int64_t alike = one.counts_for_cluster ? machine.cluster : machine.cta_pairs ? 2 : 1;
+    if (cta % alike == 0) one = follow_cta(machine, binding, cta, ctas, device);
+    fma += one.fma;
   }
   return 2 * fma;
 }

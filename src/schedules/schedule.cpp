@@ -35,7 +35,10 @@ constexpr Automatic kSchedules[] = {
 
 }  // namespace
 
-Scheduled schedule_for_target(const ir::Kernel& tile, std::int64_t reserved) {
+Scheduled schedule_for_target(const ir::Kernel& traced, std::int64_t reserved) {
+  // A product in a loop without a turn is none, and no schedule is made for it.
+  ir::Kernel tile = traced;
+  drop_empty_loops(tile);
   const target::Target& target = target::target_of(tile);
   for (const std::string_view name : target.schedules) {
     const auto* found = std::find_if(std::begin(kSchedules), std::end(kSchedules),

@@ -145,9 +145,11 @@ class Follower {
     const bool outside = clock_.begin_loop(is_innermost);
     for (std::int64_t turn = 0; turn < followed; ++turn) {
       const WarpClock::State before = clock_.state();
+      const double computed = clock_.computed();
       std::vector<FollowedScalar> arguments = {{low.value + turn * step.value, known}};
       arguments.insert(arguments.end(), values.begin(), values.end());
       values = enter(operation.blocks[0], arguments);
+      clock_.end_turn(before.total.products, computed);
       if (turn + 1 == followed) clock_.repeat(before, static_cast<double>(turns - followed));
     }
     clock_.end_loop(outside);
@@ -172,7 +174,10 @@ class Follower {
   void if_then(const Operation& operation) {
     const FollowedScalar condition = scalar(operation.operands[0]);
     const bool taken = !condition.known || condition.value != 0;
+    const bool by_rank = by_rank_.count(operation.operands[0]) != 0;
+    ranks_ += by_rank;
     finish(operation, enter(operation.blocks[taken ? 0 : 1], {}));
+    ranks_ -= by_rank;
   }
 
   void store_number(const Operation& operation) {
@@ -216,16 +221,20 @@ class Follower {
     return found == waited_.end() ? last_wait_ : Stage(found->second, scalar(found->first).value);
   }
 
-  // CTAs take tiles in turn, in a loop that ends when there are none. Whatever else is counted is
-  // not known: CTAs meet, and come behind the stores before.
+  // CTAs take tiles in turn, in a loop that ends when there are none. Of a cluster each one does,
+  // or one for all of it. Whatever else is counted is not known: CTAs meet, and come behind the
+  // stores before.
   void count(const Operation& operation) {
     clock_.issue();
     const FollowedScalar amount = scalar(operation.operands[2]);
     const bool is_tile = whiles_ > 0 && amount.known && amount.value == 1;
+    const std::int64_t together = ranks_ > 0 ? kernel_.cluster : 1;
     if (!is_tile) clock_.wait(rates_.global_latency);
     total_.counts_tiles = total_.counts_tiles || is_tile;
+    total_.counts_for_cluster = total_.counts_for_cluster || (is_tile && together > 1);
     scalars_[operation.results[0]] =
-        is_tile ? FollowedScalar{cta_ + ctas_ * tiles_++, true} : FollowedScalar{};
+        is_tile ? FollowedScalar{cta_ / together + ctas_ / together * tiles_++, true}
+                : FollowedScalar{};
   }
 
   void computation(const Operation& operation) {
@@ -413,6 +422,7 @@ class Follower {
     for (std::size_t i = 0; i < operation.operands.size(); ++i) {
       in[i] = scalar(operation.operands[i]);
       known = known && in[i].known;
+      if (by_rank_.count(operation.operands[i]) != 0) by_rank_.insert(operation.results[0]);
     }
     FollowedScalar& out = scalars_[operation.results[0]];
     if (operation.op == Op::select && in[0].known) {
@@ -446,7 +456,9 @@ class Follower {
   std::unordered_map<ValueId, ValueId> stages_;  // that values were computed from
   std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
   std::int64_t tiles_ = 0;
-  int whiles_ = 0;  // loops around, whose end the kernel decides
+  int whiles_ = 0;             // loops around, whose end the kernel decides
+  std::set<ValueId> by_rank_;  // what hangs on the place in the cluster, but for a loop's values
+  int ranks_ = 0;              // conditions around that do
   const Completed& completed_;
 };
 
@@ -473,6 +485,7 @@ void Follower::position(const Operation& operation) {
     case ir::PositionOp::cta_count:
       return result(operation, ctas_);
     case ir::PositionOp::cluster_rank:
+      by_rank_.insert(operation.results[0]);
       return result(operation, cta_ % kernel_.cluster);
     case ir::PositionOp::warp_index:
       return result(operation, 0);
@@ -532,6 +545,7 @@ void Follower::execute(const Operation& operation) {
     case Family::fence:
       return fence(operation);
     case Family::named_barrier:
+      clock_.meet(operation.attributes.integer(Key::threads));
       return clock_.spend(operation.op == Op::named_sync ? rates_.barrier : rates_.issue_integer);
     case Family::cta_barrier:
     case Family::cluster_barrier:

@@ -28,6 +28,7 @@ struct CtaTimeline {
   double shared = 0;          // of shared memory: operands, copies, what threads read and write
   double tensor_memory = 0;   // of the port of tensor memory: sums, loads and stores
   bool counts_tiles = false;  // whoever is free takes the next: all CTAs end at about the same time
+  bool counts_for_cluster = false;  // by one CTA: what it tells the others is not followed
   double received_bytes = 0;  // by copies, also by those that another CTA of the cluster asks for
   double remote_bytes = 0;    // read from other CTAs' shared memory
 };

@@ -17,10 +17,28 @@ WarpClock::WarpClock(const ir::Kernel& kernel, const target::Device& device, Cta
       reached_(device.reached),
       total_(total) {}
 
+// Before the first tile's turns nobody is out of step: at its start, and before its first turn.
+constexpr std::size_t kInStep = 2;
+
 double WarpClock::now() const { return std::max(own_.now, own_.free); }
 
 double WarpClock::pauses() const {
-  return own_.pauses + (own_.free > 0 ? std::max(0.0, own_.now - own_.free) : 0);
+  const Pause last = {std::max(0.0, own_.now - own_.free), 0};
+  double sum = own_.pauses + (own_.free > 0 ? last.cycles : 0);
+  for (std::size_t i = 0; i < outside_.size(); ++i) {
+    sum += i < kInStep ? outside_[i].cycles : shown(outside_[i]);
+  }
+  return sum;
+}
+
+// Warpgroups that compute between products come out of step: one computes while the others
+// multiply. Each then finds the units that compute free, and of the time that it needs the others'
+// products of a turn hide as much as they take.
+double WarpClock::shown(const Pause& pause) const {
+  if (turn_computes_ == 0 || groups_ == 1 || turn_meets_) return pause.cycles;
+  const double latency = std::min(pause.exposed, pause.cycles);
+  const double own = latency + (pause.cycles - latency) / groups_;
+  return std::max(0.0, own - turn_multiplies_ * (groups_ - 1) / groups_);
 }
 
 void WarpClock::set_warps(std::int64_t warps) {
@@ -122,11 +140,20 @@ void WarpClock::product(const Operation& operation) {
 }
 
 void WarpClock::note_pause() {
-  const double pause = std::max(0.0, own_.now - own_.free);
-  const bool is_hidden = in_turns_ && has_multiplied_;
-  own_.pauses += is_hidden ? std::min(pause, own_.exposed - exposed_before_) : pause;
+  const Pause pause = {std::max(0.0, own_.now - own_.free), own_.exposed - exposed_before_};
+  if (!in_turns_ || !has_multiplied_) {
+    if (pause.cycles > 0) outside_.push_back(pause);
+  } else {
+    own_.pauses += shown({std::min(pause.cycles, pause.exposed), pause.exposed});
+  }
   exposed_before_ = own_.exposed;
   has_multiplied_ = true;
+}
+
+void WarpClock::end_turn(double products, double computed) {
+  if (!in_turns_ || total_.products == products) return;
+  turn_multiplies_ = total_.products - products;
+  turn_computes_ = computed_ - computed;
 }
 
 bool WarpClock::begin_loop(bool is_innermost) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <vector>
 
 #include "ir/ir.h"
 #include "schedules/timeline.h"
@@ -65,6 +66,14 @@ class WarpClock {
   bool begin_loop(bool is_innermost);
   void end_loop(bool before);
 
+  // Behind a turn of a loop: how many products and how much arithmetic there had been before it.
+  void end_turn(double products, double computed);
+  double computed() const { return computed_; }
+  // A barrier of so many threads.
+  void meet(std::int64_t threads) {
+    turn_meets_ = turn_meets_ || (in_turns_ && threads > limits_.group_threads());
+  }
+
   struct Times {
     double now = 0, exposed = 0, pauses = 0, stages = 0, product_waits = 0;
     double free = 0;  // when the tensor cores have done what these warps issued
@@ -78,7 +87,13 @@ class WarpClock {
   void repeat(const State& before, double times);
 
  private:
+  // While none of the role's products is under way, and the latencies among it.
+  struct Pause {
+    double cycles, exposed;
+  };
   void note_pause();
+  // What of it other warpgroups do not hide.
+  double shown(const Pause& pause) const;
   struct UnitCycles {
     double arithmetic, special;
   };
@@ -86,7 +101,10 @@ class WarpClock {
   // Of each of four schedulers.
   double scheduled() const { return groups_ * share_; }
   // A unit of each scheduler is busy.
-  void use(double CtaTimeline::*unit, double cycles) { total_.*unit += scheduled() * cycles; }
+  void use(double CtaTimeline::*unit, double cycles) {
+    total_.*unit += scheduled() * cycles;
+    computed_ += scheduled() * cycles;
+  }
 
   const ir::Kernel& kernel_;
   const TargetLimits& limits_;
@@ -97,10 +115,14 @@ class WarpClock {
   std::deque<double> stores_in_flight_;  // when each was issued
   double groups_ = 1, share_ = 1;
   Times own_;
-  double loaded_ = 0;            // when what was asked for is in registers
-  double exposed_before_ = 0;    // at the last product
-  bool in_turns_ = false;        // of an innermost loop,
-  bool has_multiplied_ = false;  // behind its first product
+  double loaded_ = 0;                               // when what was asked for is in registers
+  double exposed_before_ = 0;                       // at the last product
+  std::vector<Pause> outside_;                      // of innermost loops
+  double computed_ = 0;                             // cycles of arithmetic and of special functions
+  bool turn_meets_ = false;                         // in a turn, at a barrier of several warpgroups
+  double turn_computes_ = 0, turn_multiplies_ = 0;  // the last turn of an innermost loop
+  bool in_turns_ = false;                           // of an innermost loop,
+  bool has_multiplied_ = false;                     // behind its first product
 };
 
 }  // namespace tilewright::schedules

@@ -94,8 +94,15 @@ int nesting_of(std::string_view text) {
 
 // What a file says of its tensors: the keys of all, and the entry of one of them.
 struct TensorsHeader {
+  // Where a tensor's data lies, as far as its entry says so.
+  struct Extent {
+    int numbers = 0;  // those of data_offsets
+    int64_t begin = 0, end = 0;
+    bool is_whole() const { return numbers == 2 && begin <= end; }
+  };
   std::vector<std::string> keys;
-  json entry;  // null where there is no such tensor
+  std::vector<Extent> extents;  // of the keys
+  json entry;                   // null where there is no such tensor
   int64_t data_at = 0;
 };
 
@@ -109,21 +116,43 @@ std::string list_keys(const TensorsHeader& header) {
   return text;
 }
 
-// Keeps nothing but the keys and the entry of `key`: a hostile header takes no memory otherwise.
+void add_offset(TensorsHeader::Extent& extent, const json& value) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  int64_t& offset = ++extent.numbers == 1 ? extent.begin : extent.end;
+  offset = -1;
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= kMost) offset = value.get<int64_t>();
+  if (offset < 0) extent.numbers = 3;  // for good: they are no begin and end
+}
+
+// Keeps nothing but the keys, where their data lies and the entry of `key`: a hostile header takes
+// no memory otherwise.
 void parse_header(const std::string& path, const std::string& text, const std::string& key,
                   TensorsHeader& header) {
   int size_of_entry = 0, entries = 0;
-  bool in_entry = false;
+  bool in_entry = false, in_metadata = false, in_offsets = false;
   const auto keep = [&](int depth, json::parse_event_t event, json& value) {
+    using Event = json::parse_event_t;
     if (depth == 0) return true;
-    if (depth > 1 || event != json::parse_event_t::key) {
+    const bool is_key = event == Event::key;
+    if (in_metadata && !is_key) {
+      const bool fits = depth == 1 ? event == Event::object_start || event == Event::object_end
+                                   : event == Event::value && value.is_string();
+      if (!fits) refuse_damaged(path, "\"__metadata__\" is no object of texts");
+    }
+    if (depth == 2 && is_key) in_offsets = !in_metadata && value == "data_offsets";
+    if (depth == 3 && event == Event::value && in_offsets) add_offset(header.extents.back(), value);
+    if (depth > 1 || !is_key) {
       size_of_entry += in_entry ? 1 : 0;
       if (size_of_entry <= kMaxEntry) return true;
       refuse_damaged(path, fmt::format("the entry of tensor \"{}\" is too long for one", key));
     }
     const auto name = value.get<std::string>();
     in_entry = name == key;
-    if (name != "__metadata__") header.keys.push_back(name);
+    in_metadata = name == "__metadata__";
+    if (!in_metadata) {
+      header.keys.push_back(name);
+      header.extents.emplace_back();
+    }
     if (in_entry && ++entries > 1) {
       refuse_damaged(path, fmt::format("the header names tensor \"{}\" twice", key));
     }
@@ -165,6 +194,37 @@ TensorsHeader read_header(const InputFile& file, const std::string& key) {
   }
   parse_header(file.path(), text, key, header);
   return header;
+}
+
+// Each byte behind the header is one tensor's, as the format asks.
+void check_data(const std::string& path, const TensorsHeader& header, int64_t stored) {
+  std::vector<size_t> order(header.keys.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+    if (header.extents[i].is_whole()) continue;
+    refuse_damaged(path, fmt::format("tensor \"{}\" has no \"data_offsets\" of a begin and an end",
+                                     header.keys[i]));
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const TensorsHeader::Extent &x = header.extents[a], &y = header.extents[b];
+    return std::pair(x.begin, x.end) < std::pair(y.begin, y.end);
+  });
+  int64_t end = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto& [numbers, begin, own_end] = header.extents[order[i]];
+    if (begin < end) {
+      refuse_damaged(path, fmt::format("tensors \"{}\" and \"{}\" both have byte {} of the data",
+                                       header.keys[order[i - 1]], header.keys[order[i]], begin));
+    }
+    if (begin > end) {
+      refuse_damaged(path, fmt::format("bytes {} to {} of the data are no tensor's", end, begin));
+    }
+    end = own_end;
+  }
+  if (end < stored) {
+    refuse_damaged(path, fmt::format("the last tensor ends at byte {} of the data, the file at {}",
+                                     end, stored));
+  }
 }
 
 int64_t count_of(const std::string& text, const json& value, std::string_view what) {
@@ -247,6 +307,7 @@ NpyArray read_safetensors(const std::string& text) {
         text, fmt::format("holds {} bytes; shape [{}] of {} has {}", offsets[1] - offsets[0],
                           fmt::join(array.shape, ", "), entry["dtype"].get<std::string>(), size));
   }
+  check_data(file.path(), header, stored);
   array.data.resize(static_cast<size_t>(size));
   file.read(header.data_at + offsets[0], array.data);
   return array;

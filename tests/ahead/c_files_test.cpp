@@ -436,13 +436,20 @@ TEST_F(CFiles, RefusesWhatHasNoFormInC) {
       "kernel \"x\" tile\ndim n\nin X: f32[(n + n)] = %1\ngrid (1)\nbody (%0: i32) {\n}\n";
   EXPECT_THAT(refusal(library::KernelSource::of_text(doubled, "x.tw")),
               HasSubstr("no axis of a tensor says what n is"));
-  Kernel kernel("default");
-  const Dim rows = kernel.dim("rows");
-  store(kernel.out("Y", f32, {rows})(rows.block(kernel.grid(ceil_div(rows, 32))[0], 32)),
-        zeros({32}));
-  const ahead::Exported own =
-      exported(library::KernelSource::of_text(text_of(kernel), "default.tw"));
-  EXPECT_THROW(ahead::c_files({own}), Error);
+  const auto files_of = [](const std::string& name, const std::string& tensor) {
+    Kernel kernel(name);
+    const Dim rows = kernel.dim("rows");
+    store(kernel.out(tensor, f32, {rows})(rows.block(kernel.grid(ceil_div(rows, 32))[0], 32)),
+          zeros({32}));
+    return ahead::c_files(
+        {exported(library::KernelSource::of_text(text_of(kernel), "a_kernel.tw"))});
+  };
+  files_of("fine", "Y");
+  // Keywords, and macros of what the file includes.
+  for (const char* word : {"default", "NULL", "EOF", "stderr", "va_arg"}) {
+    EXPECT_THROW(files_of(word, "Y"), Error) << word;
+    EXPECT_THROW(files_of("fine", word), Error) << word;
+  }
 }
 
 }  // namespace

@@ -96,6 +96,62 @@ TEST(SimulatorTargetTest, AGridThatDividesByZero) {
   }
 }
 
+// Before anything is copied by them, on each target in the same words.
+TEST(SimulatorTargetTest, SizesAndStridesThatNoTensorHas) {
+  Kernel kernel("twice");
+  const Dim m = kernel.dim("m"), n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {m, n}), Y = kernel.out("Y", f32, {m, n});
+  const auto [i] = kernel.grid(ceil_div(m, 16));
+  store(Y(m.block(i, 16), Block(0, 16, n)), load(X(m.block(i, 16), Block(0, 16, n))) * 2);
+  std::vector<float> x(64), y(64);
+  const auto ref = [](std::vector<float>& memory, std::vector<std::int64_t> sizes,
+                      std::vector<std::int64_t> strides) {
+    return TensorRef{memory.data() + 8, f32, std::move(sizes), std::move(strides)};
+  };
+  for (const char* target :
+       {"interpreter", "cpu", "sim:sm_90a", "sim:sm_100a", "sim:incore", "passes:sm_90a"}) {
+    const Executable executable = compile(kernel, target);
+    const auto error = [&](const TensorRef& in, const TensorRef& out) {
+      return test::usage_error_of([&] { executable.run({in, out}); });
+    };
+    EXPECT_THAT(error(ref(x, {2, 4}, {4, 1}), ref(y, {2, 4}, {-4, 1})),
+                HasSubstr("axis 0 of Y has stride -4, expected a positive one"))
+        << target;
+    EXPECT_THAT(error(ref(x, {-1, 1}, {1, 1}), ref(y, {-1, 1}, {1, 1})),
+                HasSubstr("axis 0 of X has size -1, expected 0 to 2^31 - 1"))
+        << target;
+    const std::int64_t many = std::int64_t{1} << 31;
+    EXPECT_THAT(error(ref(x, {many, 0}, {0, 1}), ref(y, {many, 0}, {0, 1})),
+                HasSubstr("axis 0 of X has size 2147483648, expected 0 to 2^31 - 1"))
+        << target;
+  }
+}
+
+// One CTA then has all tiles, and a second one that is wrong is seen.
+TEST(SimulatorTargetTest, HasAsManyMultiprocessorsAsTheOptionsSay) {
+  Kernel kernel("persistent");
+  const Tensor Y = kernel.out("Y", i32, {4, 32});
+  kernel.ctas(multiprocessors());
+  kernel.roles({role("own", warps(1), registers(24), [&] {
+    for (Index tile : range(cta_index(), 4, cta_count())) {
+      store(Y(tile, all), full({32}, 1, i32) * cta_count());
+    }
+  })});
+  CompileOptions options;
+  for (const int count : {1, 3}) {
+    options.multiprocessors = count;
+    for (const char* target : {"sim:sm_90a", "passes:sm_90a"}) {
+      HostTensor y = HostTensor::poisoned(i32, {4, 32});
+      compile(kernel, target, options).run({ref(y)});
+      EXPECT_EQ(y.at({3, 31}), count) << target;
+    }
+  }
+  options.multiprocessors = 0;
+  EXPECT_THAT(test::usage_error_of([&] { compile(kernel, "sim:sm_90a", options); }),
+              AllOf(HasSubstr("simulator_target_test.cpp"), HasSubstr("0 multiprocessors"),
+                    HasSubstr("fix: set CompileOptions::multiprocessors to 1 or more")));
+}
+
 TEST(SimulatorTargetTest, WhatNoScheduleTakesIsAnErrorAtItsLine) {
   Kernel kernel("tiles");
   const Tensor a = kernel.in("A", bf16, {64, 24}), b = kernel.in("B", bf16, {24, 64});

@@ -48,7 +48,7 @@ TEST_P(PassCheck, EveryPassKeepsWhatTheKernelComputes) {
   workload.poison_outputs();
   const ScheduleChoice choice = choose_schedule(entry, workload.options, "sm_90a");
   const Kernel kernel = build_choice(entry, choice);
-  check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics());
+  check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics(), {});
   // What the last pass made is right too.
   const library::Comparison comparison =
       library::compare(workload, library::reference_of(workload));
@@ -90,7 +90,7 @@ TEST(PassCheckTest, NamesThePass) {
                                Spoilt{"allocate_shared", "up to allocate_shared", moved},
                                Spoilt{"simplify_addresses", "pass simplify_addresses", moved}}) {
     try {
-      check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics(),
+      check_passes(kernel.finish(), ir::default_target(), workload.arguments(), Numerics(), {},
                    [&](std::string_view pass, ir::Kernel& after) {
                      if (pass == spoilt.pass) spoilt.how(after);
                    });
@@ -131,7 +131,7 @@ bool notices(ir::Form form, const std::function<void(ir::Kernel&)>& spoil) {
                                {"B", bf16, {64, 128}, {128, 1}, b.data()},
                                {"Y", f32, {64, 64}, {64, 1}, y.data()}},
                               {}};
-    check_passes(kernel.finish(), ir::default_target(), arguments, Numerics(), how);
+    check_passes(kernel.finish(), ir::default_target(), arguments, Numerics(), {}, how);
   };
   std::set<std::string> passes;
   check([&](std::string_view pass, ir::Kernel& after) {

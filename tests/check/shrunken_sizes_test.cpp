@@ -91,6 +91,15 @@ TEST(ShrunkenSizes, LengthsOfGradientsDiffer) {
   }
 }
 
+// 27 steps of 128 rows and a part, for two blocks of keys. Pages have no such size.
+TEST(ShrunkenSizes, FewTilesOfGradientsHaveManySteps) {
+  EXPECT_THAT(sizes_of_program("attention_backward", {"schedule=atomic"}, Sizes::shared),
+              testing::ElementsAre(testing::AllOf(testing::Contains("queries=3560"),
+                                                  testing::Contains("keys=240"))));
+  EXPECT_THAT(sizes_of_program("attention_paged", {"schedule=tile"}, Sizes::shared),
+              testing::IsEmpty());
+}
+
 // Its kernels have one dim for both, since each rank's queries are as many as its keys.
 TEST(ShrunkenSizes, LengthsOfOneDimAreTheSame) {
   for (const char* name : {"ring_attention", "ring_attention_backward"}) {

@@ -533,7 +533,7 @@ TEST(Build, GoldensHaveEveryFunctionOfThePrelude) {
 
 // Names that CUDA C++ has already: of functions, of types, and of nothing in PTX.
 TEST(Build, KernelsNamedLikeWordsOfTheLanguage) {
-  for (const std::string name : {"exp", "maxf", "int", "threadIdx", "_"}) {
+  for (const std::string name : {"exp", "maxf", "int", "threadIdx", "_", "NULL"}) {
     const CudaSource source =
         print_cuda(parsed("kernel \"" + name + "\" machine\ngrid (1)\nthreads 32\nbody () {\n}\n"));
     EXPECT_EQ(source.entry, name + "_kernel");

@@ -50,7 +50,7 @@ std::string printed(std::string_view body, std::string_view before = "") {
 }
 
 TEST(CudaPrinter, ParametersAreInTheOrderOfTheSignature) {
-  const CudaSource source = print_cuda(parsed(R"(kernel "copy rows" machine
+  const CudaSource source = print_cuda(parsed(R"(kernel "copy_rows" machine
 dim rows
 in X: bf16[rows, 64] = %0
 out Y: f32[rows, 64] = %1

@@ -17,12 +17,13 @@ TEST(CpuCalls, AChainHasNoMoreStepsThanItsFunctionTakes) {
   const Call call{Call::Function(Elementwise{}), {1, 16}, {place, place, place, place}};
   for (const bool is_kept : {false, true}) {
     const PartOfStrips part{.step = {.function = Function::add, .is_kept = is_kept}};
-    CallOfStrips chain(call, part);
+    ChainSteps all;
+    CallOfStrips chain(call, part, all);
     int taken = 1;
-    const auto count = [](Shape, const Step*, int steps) { counts.push_back(steps); };
+    const auto count = [](Shape, const Step*, int steps, FirstRow) { counts.push_back(steps); };
     while (taken < 100 && chain.extend(call, part, count)) ++taken;
     counts.clear();
-    EXPECT_TRUE(chain.perform_next(0, 1));
+    EXPECT_TRUE(chain.perform(0, 1));
     ASSERT_EQ(counts.size(), 1U);
     EXPECT_LE(counts[0], kMaximumSteps);
     EXPECT_GE(counts[0], kMaximumSteps - 3);

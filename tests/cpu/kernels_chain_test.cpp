@@ -85,7 +85,7 @@ TEST(CpuKernelsChain, EachFunctionIsWhatItIsByItself) {
         alone({kRows, kColumns}, operands, wanted.result());
         const Step steps[] = {load(operands[place]), step(function, place, operands),
                               store(made.result())};
-        set->chain({kRows, kColumns}, steps, 3);
+        set->chain({kRows, kColumns}, steps, 3, {});
         expect_same_bits(made, wanted,
                          std::string(set->name) + " function " + std::to_string(f) + " variant " +
                              std::to_string(variant));
@@ -120,7 +120,7 @@ TEST(CpuKernelsChain, ConversionsAtItsEndsAndAStoreBetweenAreThoseOfTheFunctions
                             store(kept.result()),
                             {.kind = StepKind::square},
                             store(made.result(), narrow)};
-      set->chain(shape, steps, 5);
+      set->chain(shape, steps, 5, {});
       expect_same_bits(kept, products, std::string(set->name) + ", kept");
       expect_same_bits(made, wanted, std::string(set->name) + ", narrow");
     }
@@ -142,7 +142,7 @@ TEST(CpuKernelsChain, ItsResultMayLieWhereAnOperandDoes) {
     const Operand first[3] = {{}, in.b.operand()}, second[3] = {{}, x.operand()};
     const Step steps[] = {load(x.operand()), step(Function::add, 0, first),
                           step(Function::add, 0, second), store(x.result())};
-    set->chain({kRows, kColumns}, steps, 4);
+    set->chain({kRows, kColumns}, steps, 4, {});
     expect_same_bits(x, wanted, set->name);
   }
 }
@@ -184,7 +184,7 @@ TEST(CpuKernelsChain, SumsOfRowsAreThoseOfTheFunctionsOneByOne) {
             set->sum_along_row_in_parts(shape, value.operand(), wanted.row(0));
           }
           steps.push_back({.kind = StepKind::sum, .operands = {made.row(0)}, .row_strides = {4}});
-          set->chain(shape, steps.data(), static_cast<int>(steps.size()));
+          set->chain(shape, steps.data(), static_cast<int>(steps.size()), {});
           EXPECT_EQ(std::memcmp(made.row(0), wanted.row(0), kSums * sizeof(float)), 0)
               << set->name << ", " << columns << " columns, " << scales << squares;
           EXPECT_TRUE(made.is_closed());
@@ -237,7 +237,7 @@ TEST(CpuKernelsChain, LinearRowsAreWhatTheFunctionsGive) {
         if (rows == 1) add(Function::mul, weights.repeated_row());
         if (rows == 2) add(Function::fma, weights.repeated_row(), added.repeated_row());
         steps.push_back(narrow ? store(made16.result(), Element::bf16) : store(made.result()));
-        set->chain(shape, steps.data(), static_cast<int>(steps.size()));
+        set->chain(shape, steps.data(), static_cast<int>(steps.size()), {});
         if (narrow) set->convert[wide][bf16](shape, value.operand(), wanted16.result());
         for (std::int64_t i = 0; i < kRows; ++i) {
           const int same = narrow ? std::memcmp(made16.row(i), wanted16.row(i), 2 * kWide)
@@ -287,7 +287,7 @@ TEST(CpuKernelsChain, ExponentialsAndTheirSumsAreWhatTheFunctionsGive) {
         add((variant & 8) != 0 ? Function::exp : Function::exp2, {});
         steps.push_back(store(made.result()));
         steps.push_back({.kind = StepKind::sum, .operands = {sums.row(0)}, .row_strides = {4}});
-        set->chain(shape, steps.data(), static_cast<int>(steps.size()));
+        set->chain(shape, steps.data(), static_cast<int>(steps.size()), {});
         set->sum_along_row_in_parts(shape, value.operand(), wanted.row(0));
         const std::string what = std::string(set->name) + ", " + std::to_string(columns) +
                                  " columns, variant " + std::to_string(variant);
@@ -316,7 +316,7 @@ void expect_far_as_near(Element element) {
         Step steps[] = {load(x.operand(), element), step(last, 0, operands),
                         store(made->result(), element)};
         steps[2].is_far = made == &far;
-        set->chain(shape, steps, 3);
+        set->chain(shape, steps, 3, {});
         set->end_far_stores();
       }
       expect_same_bits(far, near, std::string(set->name) + " bytes " + std::to_string(sizeof(T)));

@@ -133,7 +133,7 @@ body () {
 )";
 
 // Each rank sends a tile to the next one and waits for what the one before has sent.
-inline constexpr char kRanksSample[] = R"(kernel "pass on" machine
+inline constexpr char kRanksSample[] = R"(kernel "pass_on" machine
 dim ranks at_least(1) at_most(8)
 in X: f32[16, 16] = %0 @"ring.cpp":4
 symmetric parts: f32[ranks, 16, 16] = %1 @"ring.cpp":5

@@ -314,6 +314,17 @@ TEST(ParseError, NamesPlaceAndExpectation) {
       {"(columns * 2)", "(columns 2)", "expected an operator", "^"},
       {"dim columns", "dim rows", "dim rows is declared twice", "^"},
       {"\" tile @", "\" flat @", "expected the kernel's form", "^"},
+      {"\"row_sums\"", "\"row sums\"", "a kernel's name is of letters, digits and _",
+       "kernel \"row sums\" tile @\"sums.cpp\":3\n           ^"},
+      {"\"row_sums\"", "\"2sums\"", "a kernel's name is of letters", "^"},
+      {"\"row_sums\"", "\"\"", "a kernel's name is of letters", "^"},
+      {"at_most(4096)", "at_most(-5)", "no size of rows has these facts",
+       "dim rows multiple_of(8) at_least(8) at_most(-5)\n             ^"},
+      {"at_least(8)", "at_least(4097)", "no size of rows has these facts", "^"},
+      {"at_least(8) at_most(4096)", "at_least(9) at_most(15)", "no size of rows has these", "^"},
+      {"at_least(8)", "at_least(-8)", "no size of rows has these facts", "^"},
+      {"at_most(4096)", "at_most(9223372036854775807) at_least(2147483648)",
+       "no size of rows has these facts", "^"},
       {"\"sums.cpp\":13", "\"sums.cpp:13", "no closing '\"'", "^"},
   };
   const std::string sample = kTileSample;

@@ -134,7 +134,10 @@ TEST(Verifier, RejectsBrokenTileForm) {
       {"out Y: f32", "in Y: f32", "store: writes Y, which is an input"},
       {"{value = 0.0}", "{value = 0}", "the value is an integer, but the result is f32"},
       {"%21: bool = lt %3, %4", "%30: bool = constant {value = 2}\n  %21: bool = lt %3, %4",
-       "the value is 2, expected 0 or 1 for bool"},
+       "the value is 2, expected 0 to 1 for bool"},
+      {"{value = 64}", "{value = 4294967360}",
+       "the value is 4294967360, expected -2147483648 to 2147483647 for i32"},
+      {"{value = 64}", "{value = -2147483649}", "the value is -2147483649"},
       {"%16: tile<f32, 64x64> = cast", "%16: tile<bool, 64x64> = cast",
        "cast to bool; compare with zero instead"},
   };

@@ -4,6 +4,7 @@
 
 #include "language/misuse.h"
 #include "tilewright/hopper.h"
+#include "tilewright/ranks.h"
 
 // Misuse of additions from registers, and of what brings tiles into their order.
 namespace tilewright {
@@ -66,6 +67,23 @@ TEST(AtomicAddErrors, DTypesAndShapes) {
           [](TracedSums& t) {
             const Tile tile = zeros({64, 32});
             atomic_add(t.Sums(t.block, all), tile);
+          });
+}
+
+TEST(OrderedTileErrors, DTypesAndShapes) {
+  constexpr MemoryOrder kRelaxed{Semantics::relaxed, Scope::gpu};
+  in_math("st(",
+          {"st: the tile is tile<bf16, 64x64>, the place in Sums is tile<f32, 64x64>",
+           "the tile is computed at", ".cast(dtype) converts"},
+          [&](TracedSums& t) {
+            const Tile tile = zeros({64, 64}, bf16);
+            st(t.Sums(t.block, all), tile, kRelaxed);
+          });
+  in_math("red(",
+          {"red: the tile is tile<f32, 64x32>, the place in Sums is tile<f32, 64x64>", "fix: "},
+          [&](TracedSums& t) {
+            const Tile tile = zeros({64, 32});
+            red(t.Sums(t.block, all), tile, kRelaxed);
           });
 }
 

@@ -425,6 +425,9 @@ TEST(KernelErrors, Declarations) {
          {"impossible facts of \"n\": multiple of 8, from 16 to 4", "fix: "}, [&] {
            t.kernel.dim("n", DimFacts{8, 16, 4});
          });
+  misuse("dim(\"m\", DimFacts{8, 9, 15})", {"impossible facts of \"m\"", "2^31 - 1"}, [&] {
+    t.kernel.dim("m", DimFacts{8, 9, 15});
+  });
   misuse("dim(\"m\", multiple_of(0))", {"multiple of 0", "fix: "},
          [&] { t.kernel.dim("m", multiple_of(0)); });
   misuse("X\", f32, {4})", {"parameter \"X\": the name is declared twice", "fix: "},

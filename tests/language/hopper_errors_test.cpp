@@ -1,6 +1,7 @@
 #include "tilewright/hopper.h"
 
 #include "language/traced_roles.h"
+#include "tilewright/blackwell.h"
 
 // Misuse of the explicit level that is found while tracing.
 namespace tilewright {
@@ -43,6 +44,14 @@ TEST(ClusterBarrierErrors, TwoRoles) {
 TEST(LoadErrors, OutsideProduce) {
   in_role("tma_load(", {"tma_load: outside Ring::produce", "fix: a stage's loads are counted"},
           [](TracedRoles& t) { tma_load(t.X(t.block, all), t.tile); });
+}
+
+TEST(LoadErrors, OutsideARole) {
+  misuse("load(", {"load is called outside a role", "fix: call it in the body of a role"}, [] {
+    TracedRoles t;
+    t.kernel.ctas(1);
+    load(t.X(t.block, all));
+  });
 }
 
 TEST(LoadErrors, Conditionally) {
@@ -126,6 +135,22 @@ TEST(ClusterCopyErrors, StandInAStageOfAMulticastRing) {
            TracedRoles t;
            t.in_role(
                [&] { t.ring.produce([&](const Slot& slot) { cluster_copy(t.tile, slot, 0); }); });
+         });
+}
+
+TEST(ClusterCopyErrors, IntoARingOfPairs) {
+  misuse("cluster_copy(", {"cluster_copy: into a ring of pairs", "fix: copy into a ring without"},
+         [] {
+           Kernel kernel("k");
+           kernel.target("sm_100a");
+           kernel.ctas(2, 2);
+           const TensorMemory memory(kernel, "sums", 64, CtaGroup::pair);
+           const SharedTile own(kernel, "own", bf16, 128, 64);
+           Ring ring(kernel, "ring", stages(1), {{bf16, 128, 64}});
+           ring.pairs();
+           ring.multicast(2);
+           const auto copy = [&](const Slot& slot) { cluster_copy(own, slot[0], 0); };
+           kernel.roles({role("load", warps(1), registers(64), [&] { ring.produce(copy); })});
          });
 }
 

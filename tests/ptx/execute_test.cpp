@@ -106,6 +106,20 @@ TEST(PtxExecute, RoundingAndZeros) {
   EXPECT_EQ(result("mov.f32 %f1, 0fc0200000; cvt.rmi.s32.f32 %r1, %f1;"),
             static_cast<std::uint32_t>(-3));
   EXPECT_EQ(result("mov.u32 %r2, 300; cvt.sat.u8.u32 %r1, %r2;"), 255u);
+  EXPECT_EQ(result("mov.u32 %r2, 300; cvt.sat.s8.s32 %r1, %r2;"), 127u);
+  const auto half_of = [](const char* number) {
+    return run_body(
+        fmt::format("mov.f64 %d1, {}; cvt.rn.f16.f64 %h1, %d1; cvt.u32.u16 %r1, %h1;", number), 32,
+        ".reg .f64 %d<2>;");
+  };
+  EXPECT_EQ(half_of("0d3ff8000000000000").out[3], 0x3e00u);
+  // 1 + 2^-11 + 2^-40 lies above the middle, and 1 + 2^-11, which f32 makes of it, in the middle.
+  EXPECT_EQ(half_of("0d3ff0020000001000").fault(), "unsupported");
+  // The largest number, twice: towards zero no sum of numbers is infinite.
+  EXPECT_EQ(two("add.rz.f32", 0x7f7fffff, 0x7f7fffff), 0x7f7fffffu);
+  EXPECT_EQ(two("add.rz.f32", 0xff7fffff, 0xff7fffff), 0xff7fffffu);
+  EXPECT_EQ(two("mul.rz.f32", 0xff7fffff, 0x7f7fffff), 0xff7fffffu);
+  EXPECT_EQ(two("add.rz.f32", 0xff800000, 0x7f7fffff), 0xff800000u);
   EXPECT_EQ(result("mov.u32 %r2, -300; cvt.sat.s8.s32 %r1, %r2;"),
             static_cast<std::uint32_t>(-128));
   // The lower of two 8-bit floats comes first: 1 and 2.
@@ -329,6 +343,8 @@ TEST(PtxExecute, Faults) {
        "out_of_bounds"},
       {"a shuffle without its lane", "",
        "setp.lt.s32 %p1, %r0, 4; @%p1 shfl.sync.idx.b32 %r1, %r0, 9, 31, -1;", "divergence"},
+      {"a shuffle from a lane that it does not name", "",
+       "setp.lt.s32 %p1, %r0, 4; @%p1 shfl.sync.idx.b32 %r1, %r0, 9, 31, 15;", "divergence"},
       {"a division by 0 in one lane", "", "sub.s32 %r2, %r0, 9; div.s32 %r1, %r0, %r2;",
        "division"},
       {"a remainder by 0 in one lane", "", "rem.u32 %r1, %r0, %r0;", "division"},

@@ -40,6 +40,20 @@ TEST(PtxParse, ErrorsNameTheLine) {
               HasSubstr("m64n8 of wgmma"));
 }
 
+// Before the kernel and behind it, with a body and without one.
+TEST(PtxParse, FunctionsThatNobodyCallsArePassedOver) {
+  const std::string kernel = test::kernel_text("", "mov.u32 %r1, 7;\nst.global.u32 [%rd1], %r1;");
+  const std::size_t entry = kernel.find(".visible .entry");
+  const std::string functions =
+      ".func (.param .b32 r) f (.param .b32 a)\n{\n{ ret; }\n}\n.extern .func g\n(.param .b32 "
+      "a)\n;\n";
+  const std::string text = kernel.substr(0, entry) + functions + kernel.substr(entry) +
+                           ".visible .func h ()\n{\nret;\n}\n";
+  const test::Ran ran = test::run(text);
+  EXPECT_EQ(ran.fault(), "");
+  EXPECT_EQ(ran.out[3], 7u);
+}
+
 TEST(PtxParse, CutTextIsRefusedAndNotRead) {
   const std::string text =
       test::kernel_text("", "add.s32 %r1, %r0, 1;\n{ .reg .pred p;\nl: bra l; }");

@@ -114,6 +114,49 @@ TEST(ModelTest, NumbersOfASingleStageAreFollowed) {
   EXPECT_DOUBLE_EQ(work(128, 128), 2.0 * 3 * 4 * 128 * 128 * 5 * 64);
 }
 
+// A pair takes a number for both of its CTAs, and one of them tells the other.
+TEST(ModelTest, BlocksOfPairsAreDoneOnceToo) {
+  kernels::Attention a;
+  a.heads = a.kv_heads = 2;
+  a.dim = a.dim_v = 64;
+  const ir::Program program =
+      kernels::attention_backward_sm100(kernels::with_sm100_backward_pair_blocks(a)).finish();
+  const ir::Kernel machine = compiler::compile_to_machine(*program.kernels[1], "sm_100a").kernel;
+  const auto flops = [&](std::int64_t queries, std::int64_t keys, std::int64_t multiprocessors) {
+    const ir::Binding sizes({{"batch", 3},
+                             {"queries", queries},
+                             {"keys", keys},
+                             {"multiprocessors", multiprocessors},
+                             {"parts", 1}});
+    return product_flops(machine, sizes, target::device_of("sm_100a"));
+  };
+  EXPECT_DOUBLE_EQ(flops(256, 2048, 148), 2.0 * 3 * 2 * 256 * 2048 * 5 * 64);
+  EXPECT_DOUBLE_EQ(flops(256, 2048, 4), flops(256, 2048, 148)) << "12 numbers a pair";
+}
+
+// Warpgroups that compute between products come out of step, and hide each other's pauses: those
+// of the first tile alone are seen, and what comes behind the last.
+TEST(ModelTest, WarpgroupsOutOfStepHidePauses) {
+  const auto pauses = [](const ir::Kernel& machine, std::int64_t tiles) {
+    const ir::Binding sizes(
+        {{"batch", tiles}, {"queries", 192}, {"keys", 1024}, {"multiprocessors", 1}, {"parts", 1}});
+    return follow_cta(machine, sizes, 0, 1, kDevice).pauses;
+  };
+  kernels::Attention a;
+  a.heads = a.kv_heads = 1;
+  a.dim = a.dim_v = 64;
+  const ir::Kernel forward =
+      machine_of(kernels::attention_forward_sm90(kernels::with_sm90_blocks(a)));
+  EXPECT_GT(pauses(forward, 1), 3000);
+  EXPECT_LT(pauses(forward, 8), 1.2 * pauses(forward, 1));
+  // Those of the gradients meet in each turn.
+  const ir::Program program =
+      kernels::attention_backward_sm90(kernels::with_sm90_backward_blocks(a)).finish();
+  const ir::Kernel backward =
+      compiler::compile_to_machine(*program.kernels[1], ir::default_target()).kernel;
+  EXPECT_GT(pauses(backward, 8), 7 * pauses(backward, 1));
+}
+
 // Heads whose keys and values lie in L2 together come in groups: of three heads two, and the last.
 TEST(ModelTest, TheLastGroupOfHeadsIsDoneOnceToo) {
   const auto work = [](int heads) {
@@ -207,6 +250,8 @@ TEST(ModelTest, ACtaOfAPairReadsHalfOfTheColumns) {
   EXPECT_EQ(follow(256, 1).products, 0);
   const Estimate whole = estimate(machine, gemm_sizes(4096, 4096, 4096), device);
   EXPECT_GE(whole.products, 2.0 * 4096 * 4096 * 4096 / device.half_flops);
+  EXPECT_DOUBLE_EQ(product_flops(machine, gemm_sizes(256, 256, 128), device),
+                   2.0 * 256 * 256 * 128);
 }
 
 // An operand that lies in tensor memory crosses its port, and 64 rows take as long as 128.

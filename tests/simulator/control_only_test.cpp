@@ -110,7 +110,7 @@ TEST(ControlOnly, DrawsConditionsOnProducts) {
 }
 
 TEST(ControlOnly, RefusesIndicesThatTheKernelComputes) {
-  const std::string text = R"(kernel "computed index" machine
+  const std::string text = R"(kernel "computed_index" machine
 out Y: i32[32] = %1
 grid (1)
 threads 32

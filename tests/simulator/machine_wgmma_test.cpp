@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(F8, MachineProduct,
 // O {64, 64} = P V with P in registers: P[r][k] = r + k from coordinates, V {64, 64} MN-major.
 std::string register_text() {
   const Placement v({DType::bf16, 128, true}, 64, 64);
-  std::string text = R"(kernel "register operand" machine
+  std::string text = R"(kernel "register_operand" machine
 in V: bf16[64, 64] = %0
 out O: f32[64, 64] = %1
 grid (1)

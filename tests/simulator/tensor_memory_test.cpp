@@ -71,7 +71,7 @@ TEST(TensorMemoryTest, AProductIsOverBehindItsCommit) {
   const std::string issued = "    named_sync %0 {first = 3, threads = 160}\n";
   expect_fault(changed(changed(kernel(), kCommit, kCommit + issued), kAwaited, issued), "race",
                "tensor memory, columns",
-               "tcgen05_commit behind the product, and a wait for its barrier");
+               "Ring::commit or Barrier::commit, and who consumes or waits");
   expect_fault(without(kAfter), "race", "tcgen05_ld",
                "tcgen05_fence_after behind what orders the two");
   expect_fault(without(kCommit), "deadlock", "",
@@ -81,7 +81,8 @@ TEST(TensorMemoryTest, AProductIsOverBehindItsCommit) {
 // L3: columns are given back once they have been read, and registers are there behind the wait.
 TEST(TensorMemoryTest, ALoadIsOverBehindItsWait) {
   expect_fault(without(kLoaded), "tcgen05", "sums is being loaded", "tcgen05_wait_ld between them");
-  expect_fault(without(kBefore), "race", "tcgen05_dealloc", "tcgen05_fence_before");
+  expect_fault(without(kBefore), "race", "tcgen05_dealloc",
+               "a ClusterBarrier that they wait for, before TensorMemory::free");
   expect_fault(changed(kernel(), kBefore, "    elect () {\n  " + kBefore + "      yield\n    }\n"),
                "race", "tcgen05_dealloc", "tcgen05_fence_before");
   // L13 of one CTA: nobody may use what is given back.
@@ -110,7 +111,7 @@ TEST(TensorMemoryTest, OperandsAreReadUntilTheCommitIsOver) {
   const std::string text = kernel();
   EXPECT_TRUE(Execution(changed(text, kCommit, kCommit + commit + wait + again)).report.ok());
   expect_fault(changed(text, kCommit, kCommit + arrive + wait + again), "race", "shared a",
-               "tcgen05_commit behind the product");
+               "Ring::release_behind_products in place of release");
 }
 
 // L11: a warp reaches 32 lanes.
@@ -122,9 +123,9 @@ TEST(TensorMemoryTest, AWarpReadsItsOwnLanes) {
 // L12: what is allocated is given back, once; and nothing is allocated behind relinquish.
 TEST(TensorMemoryTest, ColumnsAreTakenAndGivenBack) {
   expect_fault(without(kDealloc), "tensor_memory", "d is held when CTA 0 ends",
-               "tcgen05_dealloc before the kernel ends");
+               "tcgen05_dealloc (TensorMemory::free) before the kernel ends");
   expect_fault(changed(kernel(), kDealloc, kDealloc + kDealloc), "tensor_memory",
-               "where it is not held", "one tcgen05_dealloc for each tcgen05_alloc");
+               "where it is not held", "TensorMemory::allocate and free, once each");
   expect_fault(changed(kernel(), kDealloc, "    tcgen05_dealloc %6, %40\n"), "tensor_memory",
                "other is given back at lane 0", "one tcgen05_dealloc for each tcgen05_alloc");
   const std::string second = kSecond + "    tcgen05_dealloc %6, %45\n";
@@ -136,7 +137,8 @@ TEST(TensorMemoryTest, ColumnsAreTakenAndGivenBack) {
   expect_fault(changed(larger, kCommit, kCommit + second), "tensor_memory",
                "takes 128 columns after an allocation of 64", "the largest allocation first");
   expect_fault(changed(kernel(), kCommit, kCommit + kSecond), "tensor_memory",
-               "other is held when CTA 0 ends", "tcgen05_dealloc before the kernel ends");
+               "other is held when CTA 0 ends",
+               "tcgen05_dealloc (TensorMemory::free) before the kernel ends");
 }
 
 // L19: CTAs of one multiprocessor share its columns. Who finds too few waits until another one

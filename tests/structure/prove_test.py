@@ -183,9 +183,14 @@ class Processes(unittest.TestCase):
     def test_what_takes_too_long_has_no_status(self):
         self.assertIsNone(prove.executed(["sleep", "30"], 0.05).status)
 
+    def test_waits_as_long_as_others_took(self):
+        self.assertEqual(prove.patience([0.1, 0.1, 60]), prove.LEAST_SECONDS)
+        self.assertEqual(prove.patience([3.0]), 60)
+        self.assertEqual(prove.patience([30, 0.1, 40]), prove.MUTANT_SECONDS)
+
     def test_what_judges_no_further_mutant_has_no_status(self):
-        usual = prove.BEGIN_SECONDS, prove.MUTANT_SECONDS
-        prove.BEGIN_SECONDS, prove.MUTANT_SECONDS = 0.05, 60
+        usual = prove.BEGIN_SECONDS
+        prove.BEGIN_SECONDS = 0.05
         try:
             with tempfile.TemporaryDirectory() as folder:
                 file = pathlib.Path(folder, "judged")
@@ -195,7 +200,7 @@ class Processes(unittest.TestCase):
                 write = ["sh", "-c", f"echo >{file}; sleep 1.2"]
                 self.assertEqual(prove.executed(write, 60, file).status, 0)
         finally:
-            prove.BEGIN_SECONDS, prove.MUTANT_SECONDS = usual
+            prove.BEGIN_SECONDS = usual
 
     def test_of_a_run_that_was_ended_the_others_are_made(self):
         (task,) = prove.tasks_of_numbers(prove.Subject("gemm", [], True), [3, 5, 8, 9], {})
@@ -234,6 +239,7 @@ class Tasks(unittest.TestCase):
             short = False
             jobs = 1
             shard = "1/1"
+            before = []
         self.arguments = Arguments
         self.of_list = prove.mutants_of
         self.subjects = [prove.Subject("gemm", [name], True) for name in "abcdef"]
@@ -274,11 +280,13 @@ class Tasks(unittest.TestCase):
         prove.mutants_of = lambda *_: {text: places(1), "another": places(2), "late": places(3)}
         self.arguments.texts = None
         done["answer"]["late"] = [3]
-        (task,) = prove.fault_tasks(self.arguments, self.subjects, [done])
-        self.assertEqual(task[1][-1], "2")
+        # What was late is made with other settings.
+        late, task = prove.fault_tasks(self.arguments, self.subjects, [done])
+        self.assertEqual((late[1][-1], task[1][-1]), ("3", "2"))
+        self.assertNotEqual(late[0][1], "b")
         # Other machines do not know of it.
         self.arguments.shard = "1/2"
-        (task,) = prove.fault_tasks(self.arguments, self.subjects, [done])
+        *_, task = prove.fault_tasks(self.arguments, self.subjects, [done])
         self.assertEqual(task[1][-1], "1,2,3")
 
     def test_kernels_that_differ_in_a_name_are_one(self):
@@ -294,33 +302,44 @@ class Tasks(unittest.TestCase):
                          for numbers in ([1, 2], [1, 3]))
         self.assertNotEqual(first[0], second[0])
 
-    def further(self, *results):
-        return list(prove.further_tasks(self.arguments, [], results))
+    def again(self, *results):
+        """What is to be made behind these; the tasks of the last one's open changes are returned
+        until there are no more, each of which says the same as that one."""
+        again = prove.Again(self.arguments.texts, {}, results[:-1])
+        key, rounds = results[-1]["key"], []
+        tasks = again.after(key, results[-1], None)
+        while tasks:
+            rounds.append(tasks)
+            tasks = [more for task in tasks
+                     for more in again.after(task[0], {**results[-1], "key": task[0]}, None)]
+        return rounds
 
     def test_what_no_chosen_ones_come_to_is_made_with_all_that_have_it(self):
         unreached = result("a", True, "unreached")
         text = prove.text_of(unreached["answer"]["mutants"][0])
         prove.mutants_of = lambda *_: {text: places(*range(7)), "another": places(7)}
         self.chosen(self.subjects)
-        tasks = self.further(unreached)
-        self.assertEqual(len(tasks), len(self.subjects))
-        for key, words in tasks:
+        rounds = self.again(unreached)
+        self.assertEqual([len(tasks) for tasks in rounds],
+                         [prove.AT_ONCE, len(self.subjects) - 1 - prove.AT_ONCE])
+        for key, words in sum(rounds, []):
             self.assertNotEqual(key[3], 0)
             numbers = words[words.index("--mutants") + 1].split(",")
             self.assertEqual(len(numbers), prove.FURTHER_PLACES)
             self.assertNotIn("7", numbers)
-        self.assertEqual(self.further(unreached, result("b", True, "caught")), [])
+        self.assertEqual(self.again(unreached, result("b", True, "caught")), [])
 
-    def test_what_is_undecided_is_made_with_some_of_each_operation_first(self):
+    def test_what_is_undecided_is_made_with_one_after_the_other_of_other_operations_first(self):
         undecided = result("a", True, "undecided")
         text = prove.text_of(undecided["answer"]["mutants"][0])
         prove.mutants_of = lambda *_: {text: places(*range(7))}
         self.chosen([*self.subjects, prove.Subject("decode", ["z"], True)])
-        tasks = self.further(undecided)
-        self.assertEqual(len(tasks), prove.AGAIN_SETTINGS)
-        self.assertIn("decode", [key[0] for key, _ in tasks])
-        self.assertTrue(all("," not in words[words.index("--mutants") + 1] for _, words in tasks))
-        self.assertEqual(self.further(undecided, result("b", True, "caught")), [])
+        rounds = self.again(undecided)
+        self.assertEqual([len(tasks) for tasks in rounds], [1] * prove.AGAIN_SETTINGS)
+        self.assertIn("decode", [tasks[0][0][0] for tasks in rounds[:2]])
+        self.assertTrue(all("," not in words[words.index("--mutants") + 1]
+                            for ((_, words),) in rounds))
+        self.assertEqual(self.again(undecided, result("b", True, "caught")), [])
 
     def test_on_cores_each_round_makes_what_those_before_it_have_left(self):
         core = prove.TARGET + "incore"
@@ -331,7 +350,7 @@ class Tasks(unittest.TestCase):
         self.chosen([prove.Subject("gemm", [f"x={i}", core], True) for i in range(20)])
         own = [place.number for place in self.arguments.texts[text][0][1]]
         undecided["answer"]["mutants"][0]["number"] = own[0]
-        self.assertEqual(self.further(undecided), [])
+        self.assertEqual(self.again(undecided), [])
 
         def numbers(round_of_cores, *results):
             tasks = round_of_cores(self.arguments, [], results)
@@ -352,6 +371,45 @@ class Tasks(unittest.TestCase):
         caught = result(f"x=1 {core}", True, "caught")
         caught["answer"]["mutants"][0]["core"] = "incore"
         self.assertEqual(numbers(second, *tried, caught), {})
+
+    def late(self, settings, text):
+        prove.mutants_of = lambda *_: {text: places(3)}
+        self.chosen(self.subjects)
+        return {"key": ["gemm", settings, "faults", "x"],
+                "answer": {"mutants": [], "late": [3]}, "ended": "too long"}
+
+    def test_what_is_not_judged_in_time_is_made_with_others_and_last_without_a_limit(self):
+        late = self.late("a", "a text")
+        rounds = self.again(late)
+        names = {"a", *(task[0][1] for tasks in rounds for task in tasks)}
+        self.assertEqual((len(rounds), len(names)), (prove.LATE_SETTINGS, 3))
+        results = [{**late, "key": task[0]} for tasks in rounds for task in tasks]
+        ((key, words),) = prove.patient_tasks(self.arguments, [], [late, *results])
+        self.assertTrue(key[3].startswith(prove.PATIENT))
+        self.assertEqual(words[-1], "3")
+        verdict = {"key": key, "answer": {"mutants": [
+            {**result("a", True, "caught")["answer"]["mutants"][0]}]}}
+        text = prove.text_of(verdict["answer"]["mutants"][0])
+        late = self.late("a", text)
+        self.assertEqual(list(prove.patient_tasks(self.arguments, [], [late, verdict])), [])
+
+    def test_what_a_run_that_was_ended_leaves_is_waited_for(self):
+        undecided = result("a", True, "undecided")
+        mutant = undecided["answer"]["mutants"][0]
+        undecided["answer"]["mutants"].append({**mutant, "where": "gemm.cpp:8"})
+        texts = [prove.text_of(mutant) for mutant in undecided["answer"]["mutants"]]
+        prove.mutants_of = lambda *_: {texts[0]: places(1), texts[1]: places(2)}
+        self.chosen(self.subjects[:2])
+        again = prove.Again(self.arguments.texts, {}, [])
+        ((key, words),) = again.after(undecided["key"], undecided, None)
+        self.assertEqual(words[-1], "1,2")
+        # The first of the two is judged, and another process makes the second.
+        half = {"key": [*key[:3], "half"], "answer": {"mutants": [mutant]}}
+        rest = ([*key[:3], "rest"], [])
+        self.assertEqual(again.after(key, half, rest), [])
+        self.assertEqual([again.under_way[text] for text in texts], [0, 1])
+        self.assertEqual(again.after(rest[0], None, None), [])
+        self.assertEqual(again.under_way[texts[1]], 0)
 
 
 class Left(unittest.TestCase):
@@ -484,11 +542,11 @@ class Schedules(unittest.TestCase):
 
     def test_steps_begin_while_others_end(self):
         tasks = {prove.value_tasks: ["a", "b"], prove.fault_tasks: ["c"],
-                 prove.further_tasks: ["d"], prove.printed_tasks: ["e"]}
+                 prove.patient_tasks: ["d"], prove.printed_tasks: ["e"]}
         queue = prove.Queue([step for step in prove.ORDER if step in tasks], lambda step: [
             ([name, "", step.__name__, 0], []) for name in tasks[step]], [])
         self.assertEqual([queue.take()[1][0] for _ in "abce"], ["a", "b", "c", "e"])
-        # What faults leave undecided is known once they have ended.
+        # What has no verdict is known once they have ended.
         result = {"key": ["c", "", "faults", 0], "seconds": 1, "answer": {}}
         queue.finish(prove.fault_tasks, result, [(["f", "", "faults", 1], [])])
         self.assertEqual(queue.take()[1][0], "f")
@@ -496,9 +554,25 @@ class Schedules(unittest.TestCase):
         self.assertEqual(queue.take()[1][0], "d")
         for step in (prove.value_tasks, prove.value_tasks, prove.printed_tasks):
             queue.finish(step, None)
-        queue.finish(prove.further_tasks, result)
+        queue.finish(prove.patient_tasks, result)
         self.assertIsNone(queue.take())
         self.assertEqual((queue.asked, queue.missing), (6, 4))
+
+    def test_what_took_longest_before_goes_first_and_faults_begin_with_the_values(self):
+        tasks = {prove.value_tasks: ["a", "b"], prove.fault_tasks: ["c"],
+                 prove.printed_tasks: ["e"]}
+        before = [{"key": [name, "", step.__name__, 0], "seconds": seconds}
+                  for name, step, seconds in (("a", prove.value_tasks, 1),
+                                              ("b", prove.value_tasks, 9),
+                                              ("c", prove.fault_tasks, 5))]
+        queue = prove.Queue(list(tasks), lambda step: [
+            ([name, "", step.__name__, 0], []) for name in tasks[step]], [], before)
+        self.assertEqual([queue.take()[1][0] for _ in "bcae"], ["b", "c", "a", "e"])
+        # What has no time any more comes behind the others.
+        queue = prove.Queue(list(tasks), lambda step: [
+            ([name, "", step.__name__, 0], []) for name in tasks[step]], [], before,
+                            time.monotonic() + 7)
+        self.assertEqual([queue.take()[1][0] for _ in "cabe"], ["c", "a", "b", "e"])
 
     def test_of_what_hangs_on_the_order_as_many_are_executed_as_are_wanted(self):
         def done(several):

@@ -1,5 +1,6 @@
 #include "support/safetensors.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -100,9 +101,10 @@ TEST_F(SafetensorsTest, EveryType) {
       {"F8_E4M3", "f8e4m3"}, {"I32", "<i4"}, {"I64", "<i8"}, {"U16", "<u2"},
       {"BOOL", "|b1"},       {"I8", "|i1"},  {"U8", "|u1"}};
   for (const auto& [name, descr] : types) {
-    const auto bytes = std::to_string(npy_element_size(descr));
-    write_entry("{\"dtype\":\"" + std::string(name) + "\",\"shape\":[],\"data_offsets\":[0," +
-                bytes + "]}");
+    const int bytes = npy_element_size(descr);
+    write("{\"w\":{\"dtype\":\"" + std::string(name) + "\",\"shape\":[],\"data_offsets\":[0," +
+              std::to_string(bytes) + "]}}",
+          std::string(static_cast<std::size_t>(bytes), 'a'));
     EXPECT_EQ(read("w").descr, descr);
   }
 }
@@ -111,7 +113,9 @@ TEST_F(SafetensorsTest, EveryType) {
 TEST_F(SafetensorsTest, AHostileHeaderTakesNoMemory) {
   std::string many = "{}";
   for (int i = 0; i < 2000; ++i) many += ",{}";
-  write("{\"other\":[" + many + "],\"w\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}",
+  write("{\"other\":{\"all\":[" + many +
+            "],\"data_offsets\":[8,8]},\"w\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]"
+            "}}",
         "abcdefgh");
   EXPECT_EQ(read("w").data.size(), 8u);
   write_entry("[" + many + "]");
@@ -218,6 +222,39 @@ TEST_F(SafetensorsTest, DamagedEntries) {
          "holds 8 bytes; shape [3] of F32 has 12");
   expect(R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})",
          "has shape [4294967296, 4294967296], which overflows 2^63 bytes");
+}
+
+// As the format's own reader refuses them.
+TEST_F(SafetensorsTest, EachByteOfTheDataIsOneTensors) {
+  const auto entry = [](int begin, int end) {
+    return fmt::format(R"({{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", end - begin,
+                       begin, end);
+  };
+  const auto expect = [&](const std::string& header, const std::string& what) {
+    write("{" + header + "}", "abcdefgh");
+    EXPECT_EQ(error(), "FILE: " + what + kAgain) << header;
+  };
+  const std::string whole = "\"w\":" + entry(0, 8);
+  write("{\"none\":" + entry(4, 4) + ",\"b\":" + entry(4, 8) + ",\"w\":" + entry(0, 4) + "}",
+        "abcdefgh");
+  EXPECT_EQ(read("w").data.size(), 4u);
+  EXPECT_EQ(read("none").data.size(), 0u);
+  expect("\"w\":" + entry(0, 5) + ",\"v\":" + entry(4, 8),
+         R"(tensors "w" and "v" both have byte 4 of the data)");
+  expect(whole + ",\"v\":" + entry(0, 8), R"(tensors "w" and "v" both have byte 0 of the data)");
+  expect("\"w\":" + entry(0, 3) + ",\"v\":" + entry(4, 8),
+         "bytes 3 to 4 of the data are no tensor's");
+  expect("\"w\":" + entry(2, 8), "bytes 0 to 2 of the data are no tensor's");
+  expect("\"w\":" + entry(0, 7), "the last tensor ends at byte 7 of the data, the file at 8");
+  for (const char* bad :
+       {"3", "{}", R"({"data_offsets":[8]})", R"({"data_offsets":[8,8,8]})",
+        R"({"data_offsets":[9,8]})", R"({"data_offsets":[8,-8]})", R"({"data_offsets":["8",8]})"}) {
+    expect(whole + ",\"v\":" + bad, R"(tensor "v" has no "data_offsets" of a begin and an end)");
+  }
+  for (const char* bad : {"3", "[]", "\"text\"", R"({"a":3})", R"({"a":{}})", R"({"a":["b"]})"}) {
+    expect(std::string("\"__metadata__\":") + bad + "," + whole,
+           R"("__metadata__" is no object of texts)");
+  }
 }
 
 TEST_F(SafetensorsTest, UnknownType) {

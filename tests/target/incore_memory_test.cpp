@@ -209,25 +209,111 @@ TEST(IncoreMemory, SharedMemoryIsFollowed) {
   }
 }
 
-// Elements of two sizes in one memory.
+// Elements of two sizes in one memory, the smaller ones read or written.
 TEST(IncoreMemory, SharedMemoryOfOtherDtypesIsFollowed) {
-  Kernel kernel("halves");
+  for (const bool halves : {false, true}) {
+    const DType from = halves ? f32 : bf16, to = halves ? bf16 : f32;
+    Kernel kernel("halves");
+    const Dim rows = kernel.dim("rows");
+    const Tensor X = kernel.in("X", from, {rows, 32}), Y = kernel.out("Y", to, {rows, 32});
+    const auto [i] = kernel.grid(rows);
+    const Block own(i, 1, rows);
+    store(Y(own, all), load(X(own, all)).cast(to));
+    HostTensor memory = HostTensor::random_normal(bf16, {64, 32}, 1);
+    // The second half of an element of four bytes is another block's.
+    const auto tensors = [&] {
+      TensorArgument x = given("X", memory), y = given("Y", memory);
+      x.shape = y.shape = {16, 32};
+      x.dtype = from;
+      y.dtype = to;
+      if (halves) y.data += 31 * 2;
+      return Tensors{x, y};
+    };
+    report_of_cores(kernel, tensors, [&](const MachineReport& report) {
+      ASSERT_FALSE(report.ok());
+      EXPECT_EQ(report.faults.front().kind, "race");
+    });
+  }
+}
+
+// What a sequencer reads as an index no event orders: in memory that the kernel writes it is a
+// fault, whichever of the two comes first.
+TEST(IncoreMemory, IndicesOfWrittenMemoryAreNamed) {
+  Kernel kernel("listed");
   const Dim rows = kernel.dim("rows");
-  const Tensor X = kernel.in("X", bf16, {rows, 32}), Y = kernel.out("Y", f32, {rows, 32});
+  const Tensor table = kernel.in("table", i32, {rows}), X = kernel.in("X", i32, {rows, 16});
+  const Tensor Y = kernel.out("Y", i32, {rows, 16});
   const auto [i] = kernel.grid(rows);
-  const Block own(i, 1, rows);
-  store(Y(own, all), load(X(own, all)).cast(f32));
-  HostTensor memory = HostTensor::random_normal(bf16, {64, 32}, 1);
-  const auto tensors = [&] {
-    TensorArgument x = given("X", memory), y = given("Y", memory);
-    x.shape = y.shape = {16, 32};
-    y.dtype = f32;
-    return Tensors{x, y};
-  };
-  report_of_cores(kernel, tensors, [&](const MachineReport& report) {
-    ASSERT_FALSE(report.ok());
-    EXPECT_EQ(report.faults.front().kind, "race");
-  });
+  const Index page = load_index(table(i));
+  store(Y(Block(i, 1, rows), all), load(X(Block(page, 1, rows), all)));
+  HostTensor x = HostTensor::zeros(i32, {8, 16});
+  // Y begins at row 1 of a memory: the table lies in front, or in a row that is written before it
+  // is read, by another core, or in one that is written later.
+  for (const std::int64_t first : {0, 15, 16 * 8}) {
+    HostTensor memory = HostTensor::zeros(i32, {9, 16});
+    const auto tensors = [&] {
+      TensorArgument y = given("Y", memory), list = given("table", memory);
+      const std::int64_t rows = first == 15 ? 2 : 8;
+      TensorArgument from = given("X", x);
+      from.shape = {rows, 16};
+      y.shape = {rows, 16};
+      y.data += 16 * 4;
+      list.shape = {rows};
+      list.data += first * 4;
+      return Tensors{list, from, y};
+    };
+    report_of_cores(kernel, tensors, [&](const MachineReport& report) {
+      ASSERT_EQ(report.ok(), first == 0);
+      if (report.ok()) return;
+      EXPECT_EQ(report.faults.front().kind, "race");
+      EXPECT_THAT(report.faults.front().message, testing::HasSubstr("reads memory of Y that"));
+    });
+  }
+}
+
+// A turn of a loop begins with what the one before has left: two matrices share a place where a
+// barrier stands between them, and between one turn and the next.
+TEST(IncoreMemory, MatricesOfALoopSharePlacesBehindBarriers) {
+  for (const bool again : {true, false}) {
+    Kernel kernel("turns");
+    kernel.target("incore");
+    const Tensor Y = kernel.out("Y", f32, {16, 1});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 2048), y(kernel, "Vec", "y", f32, 16, 2048);
+    CoreMemory sum(kernel, "Vec", "sum", f32, 16, 1), all_of(kernel, "Vec", "all", f32, 16, 1);
+    CoreEvent made(kernel, "V", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& core) {
+      when(core == 0, [&] {
+        fill(all_of, 0);
+        unit_barrier("V");
+        for ([[maybe_unused]] Index turn : range(3)) {
+          for (const CoreMemory* each : {&x, &y}) {
+            fill(*each, 1);
+            unit_barrier("V");
+            reduce(Reduction::add, sum, *each, 1);
+            if (each == &x || again) unit_barrier("V");
+          }
+          if (again) {
+            vector(VectorFunction::add, all_of, {all_of, sum});
+            unit_barrier("V");
+          }
+        }
+        made.set();
+        made.wait();
+        move(Y(all, all), all_of);
+      });
+    })});
+    if (!again) {
+      EXPECT_THROW(machine_form(kernel), Error);
+      continue;
+    }
+    HostTensor to = HostTensor::poisoned(f32, {16, 1});
+    Arguments arguments;
+    arguments.tensors = {given("Y", to)};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_TRUE(report.ok()) << report.faults.front().message;
+    EXPECT_EQ(to.flat(0), 3 * 2048);
+  }
 }
 
 }  // namespace

@@ -513,9 +513,12 @@ TEST(CommandTest, DoctorSaysWhatIsHere) {
   EXPECT_THAT(tilewright("doctor").output, HasSubstr("cpu "));
   const runtime::ScopedVariable level("TILEWRIGHT_CPU_ISA", "v9");
   const runtime::ScopedVariable threads("TILEWRIGHT_THREADS", "0");
-  EXPECT_THAT(tilewright("doctor").output,
+  const Answer refused = tilewright("doctor");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_EQ(tilewright("doctor --json").status, 2);
+  EXPECT_THAT(refused.output,
               AllOf(HasSubstr("in use none"), HasSubstr("TILEWRIGHT_CPU_ISA is \"v9\""),
-                    HasSubstr("TILEWRIGHT_THREADS is \"0\"")));
+                    HasSubstr("no launch is possible"), HasSubstr("TILEWRIGHT_THREADS is \"0\"")));
 }
 
 TEST(CommandTest, DoctorDrawsTheLinks) {

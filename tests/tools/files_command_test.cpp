@@ -271,6 +271,76 @@ body () {
   EXPECT_EQ(tilewright("simulate " + given + line).status, 0);
 }
 
+// All of each row but what begins with its length's last element. No change to the mask's bound
+// shows where lengths are zeros, as they are where nobody says more.
+constexpr const char* kLengths = R"(kernel "lengths" tile
+dim n
+in L: i32[n] = %0
+in X: f32[n, 64] = %1
+out Y: f32[n, 64] = %2
+grid (n)
+body (%3: i32) {
+  %4: i32 = constant {value = 0}
+  %5: i32 = constant {value = 64}
+  %6: i32 = dim {dim = dim(n)}
+  %7: i32 = load_index %0, %3
+  %8: tile<f32, 64> = load %1, %3, %4, %6, %5 {sizes = [0, 64]}
+  %9: tile<i32, 64> = iota {axis = 0}
+  %15: i32 = constant {value = 1}
+  %16: i32 = sub %7, %15
+  %10: tile<i32, 64> = splat %16
+  %11: tile<bool, 64> = lt %9, %10
+  %12: f32 = constant {value = 0.0}
+  %13: tile<f32, 64> = splat %12
+  %14: tile<f32, 64> = select %11, %8, %13
+  store %2, %14, %3, %4, %6, %5 {sizes = [0, 64]}
+}
+)";
+
+TEST_F(FilesCommandTest, DataThatSaysLittleIsAWarning) {
+  const std::string file = write("lengths.tw", kLengths);
+  const std::string weak = "warning: weak data: ", table = "L: every number is 0",
+                    result = "Y: every expected number is 0";
+  for (const std::string& line : {"run " + file + " --target cpu --check --set n=5",
+                                  "simulate " + file + " --target sm_90a --set n=5",
+                                  "simulate " + file + " --target sm_90a --shrunken"}) {
+    SCOPED_TRACE(line);
+    const Answer zeros = tilewright(line);
+    EXPECT_EQ(zeros.status, 0);
+    EXPECT_THAT(zeros.output, HasSubstr(weak + table));
+    EXPECT_THAT(zeros.output, HasSubstr(weak + result));
+    EXPECT_THAT(zeros.output, HasSubstr("fix: say what inputs hold"));
+    EXPECT_EQ(tilewright(line + " --json").json()["weak"].size(), 2u);
+    const Answer drawn = tilewright(line + " --in L=uniform:0:65");
+    EXPECT_EQ(drawn.status, 0);
+    EXPECT_THAT(drawn.output, Not(HasSubstr("weak")));
+    EXPECT_EQ(tilewright(line + " --in L=uniform:0:65 --json").json()["weak"].size(), 0u);
+  }
+  const Answer nan =
+      tilewright("run " + file + " --target cpu --check --set n=5 --in L=full:9 --in X=full:nan");
+  EXPECT_EQ(nan.status, 0);
+  EXPECT_THAT(nan.output, HasSubstr(weak + "Y: 40 of 320 expected numbers are NaN, as what nobody "
+                                           "writes is"));
+}
+
+// What words say of inputs fits each of the sizes; a file fits one.
+TEST_F(FilesCommandTest, FaultsOfWhatLoadedNumbersDecide) {
+  const std::string line = "simulate " + write("lengths.tw", kLengths) + " --target sm_90a";
+  const auto undecided = [&](const std::string& inputs) {
+    const auto kinds = tilewright(line + " --faults --json" + inputs).json()["kinds"];
+    int count = 0;
+    for (const auto& kind : kinds) count += kind.value("undecided", 0);
+    return count;
+  };
+  EXPECT_GT(undecided(""), 0);
+  EXPECT_EQ(undecided(" --in L=uniform:0:65"), 0);
+  for (const char* chosen : {"--faults", "--shrunken"}) {
+    expect_failure(line + " --in L=lengths.npy " + chosen, 2,
+                   {"--in L=lengths.npy: with ", chosen, "has several sizes, and a file has one",
+                    "fix: say in words what it holds: --in L=uniform:0:8"});
+  }
+}
+
 // Its memory would be 16 GB, were a list of its CTAs made.
 TEST_F(FilesCommandTest, AGridTakesNoMemoryByItsSize) {
   std::string text = add_one("dim n\n", "n", "2147483647");

@@ -42,7 +42,7 @@ TEST(PackedLengths, ThatAreWrongAreNamed) {
   const std::string command = "run attention_varlen_forward --target interpreter ";
   expect_failure(command + "--set lengths_q=12,x", 2, {"'x' is no length", "lengths_q"});
   expect_failure(command + "--set lengths_q=12,3 --set batch=3", 2,
-                 {"batch is 3 by --set batch, and 2 by lengths_q = '12,3'"});
+                 {"batch is 3 by what is set, and 2 by lengths_q = '12,3'"});
   expect_failure(
       "run attention_forward --target interpreter --set lengths_q=12", 2,
       {"attention_forward has no option 'lengths_q'", "take the kernel of packed", "varlen"});

@@ -35,6 +35,20 @@ TEST(ScheduleOption, EveryCommandTakesIt) {
   }
 }
 
+TEST(ScheduleOption, TheCpuHasNoFields) {
+  for (const char* line :
+       {"run gemm --target cpu --set m=64 --set n=64 --set k=64 --schedule stages=2",
+        "explain gemm --target cpu --set schedule.ctas=2",
+        "run attention_backward --target cpu --schedule stages=2"}) {
+    const Answer answer = tilewright(line);
+    EXPECT_EQ(answer.status, 2) << line;
+    EXPECT_THAT(answer.output,
+                testing::AllOf(testing::HasSubstr("the target cpu has no fields of a schedule"),
+                               testing::HasSubstr("fix: ")))
+        << line;
+  }
+}
+
 TEST(ScheduleOption, AFileKeepsIt) {
   const WithoutNvrtc none;
   const std::string folder = (std::filesystem::temp_directory_path() / "stated_schedule").string();
@@ -72,7 +86,7 @@ TEST(ScheduleOption, NamesAKernelOfAProgram) {
   expect_failure("explain " + backward + "--schedule stages=2", 2,
                  {"schedule: stages = 2: attention_backward has 2 kernels of the tile level with",
                   "name one of attention_backward_queries", "attention_backward_keys",
-                  "--set schedule.attention_backward_queries.stages=2"});
+                  "set schedule.attention_backward_queries.stages=2"});
   expect_failure("explain " + backward + "--schedule attention_backward_main.stages=2", 2,
                  {"attention_backward has no kernel 'attention_backward_main' of the tile level"});
   expect_failure(

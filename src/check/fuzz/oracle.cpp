@@ -170,7 +170,8 @@ class Judge {
         Launch launch = traced_.launch;
         cpu::RunOptions options;
         options.threads = 1 + static_cast<unsigned>(recipe_.seed % 3);
-        compiler::compile_for_cpu(kernel_, {numerics, kernels})->run(launch.arguments(), options);
+        compiler::compile_for_cpu(kernel_, {numerics, {}, kernels})
+            ->run(launch.arguments(), options);
         compare(launch);
         if (is_exact && !numerics.contract_fma) expect_equal(launch, plain);
         const bool has_pairs = level == "amx" || level.ends_with("bf16");

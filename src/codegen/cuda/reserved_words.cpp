@@ -19,6 +19,8 @@ constexpr std::string_view kWords[] = {
     "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef",
     "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
     "while", "xor", "xor_eq",
+    // macros of NVRTC
+    "NULL", "va_arg", "va_copy", "va_end", "va_start",
     // the prelude
     "i64", "u8", "u16", "u32", "u64",
     // CUDA

@@ -18,8 +18,8 @@ void product_with_bf16(const Product& p) {
 }
 
 #if defined(__x86_64__)
-void chain_with_bf16(Shape shape, const Step* steps, int count) {
-  bf16::chain(shape, steps, count);
+void chain_with_bf16(Shape shape, const Step* steps, int count, FirstRow first) {
+  bf16::chain(shape, steps, count, first);
 }
 #endif
 

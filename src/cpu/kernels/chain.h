@@ -290,8 +290,8 @@ TW_INLINE void take(Numbers<numbers...> count, const ReadyStep* first, std::int6
 
 void end_far_stores() { wait_for_far_stores(); }
 
-void chain(Shape shape, const Step* steps, int count) {
-  if (compute_if_linear(shape, steps, count)) return;
+void chain(Shape shape, const Step* steps, int count, FirstRow first) {
+  if (compute_if_linear(shape, steps, count, first)) return;
   ReadyStep ready[kMaximumSteps + 1];
   struct {
     const void** data;
@@ -301,7 +301,7 @@ void chain(Shape shape, const Step* steps, int count) {
   for (int i = 0; i < count; ++i) {
     ready[i].code = code_of(steps[i]);
     for (int j = 0; j < 2; ++j) {
-      ready[i].operands[j] = steps[i].operands[j];
+      ready[i].operands[j] = operand_of(steps[i], j, first);
       const std::int64_t stride = steps[i].row_strides[j];
       if (stride != 0) moving[moves++] = {&ready[i].operands[j], stride};
     }
@@ -311,7 +311,7 @@ void chain(Shape shape, const Step* steps, int count) {
   sum.columns = shape.columns;
   const bool sums = steps[count - 1].kind == StepKind::sum;
   if (sums) ready[count - 1].operands[1] = &sum;
-  ResultsOfRows results(static_cast<float*>(const_cast<void*>(steps[count - 1].operands[0])));
+  ResultsOfRows results(static_cast<float*>(const_cast<void*>(ready[count - 1].operands[0])));
   bool by_eight = true;
   for (int i = 0; i < count; ++i) by_eight = by_eight && ready[i].code.eight != nullptr;
   const std::int64_t end_of_eight = by_eight ? shape.columns : 0;

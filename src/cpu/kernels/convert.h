@@ -222,7 +222,7 @@ struct BitsOf<8> {
 };
 
 template <typename From, typename To>
-void convert(Shape shape, Operand source, Result result) {
+void convert(Shape shape, const Operand& source, Result result) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const From* const from = row_of<From>(source, row);
     To* const to = row_of<To>(result, row);

@@ -13,7 +13,7 @@ TW_INLINE T* element(const Matrix& x, std::int64_t row, std::int64_t column) {
 }
 
 template <typename T>
-void copy_rows(Shape shape, Matrix source, Matrix target) {
+void copy_rows(Shape shape, const Matrix& source, const Matrix& target) {
   const auto bytes = static_cast<std::size_t>(shape.columns) * sizeof(T);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     __builtin_memcpy(element<T>(target, row, 0), element<T>(source, row, 0), bytes);
@@ -31,7 +31,7 @@ void repeat_elements(Shape shape, Matrix source, Matrix target) {
 
 // Square by square, so that each line of memory is used up while it is near.
 template <typename T>
-void copy_squares(Shape shape, Matrix source, Matrix target) {
+void copy_squares(Shape shape, const Matrix& source, const Matrix& target) {
   constexpr std::int64_t kSide = 16;
   for (std::int64_t top = 0; top < shape.rows; top += kSide) {
     const std::int64_t bottom = top + kSide < shape.rows ? top + kSide : shape.rows;
@@ -47,7 +47,7 @@ void copy_squares(Shape shape, Matrix source, Matrix target) {
 }
 
 // The source's rows lie side by side, and the target's columns: of 4 bytes an element.
-TW_INLINE void copy_transposed(Shape shape, Matrix source, Matrix target) {
+TW_INLINE void copy_transposed(Shape shape, const Matrix& source, const Matrix& target) {
   const std::int64_t rows = shape.rows / kLanes * kLanes, columns = shape.columns / 4 * 4;
   for (std::int64_t row = 0; row < rows; row += kLanes) {
     for (std::int64_t column = 0; column < columns; column += 4) {
@@ -66,7 +66,7 @@ TW_INLINE void copy_transposed(Shape shape, Matrix source, Matrix target) {
 }
 
 template <typename T>
-void copy(Shape shape, Matrix source, Matrix target) {
+void copy(Shape shape, const Matrix& source, const Matrix& target) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(T));
   if (shape.columns <= 0) return;
   if (source.column_stride == kBytes && target.column_stride == kBytes) {

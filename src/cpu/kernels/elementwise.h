@@ -378,7 +378,8 @@ TW_MAP1(logical_not, boolean, std::uint8_t, std::uint8_t, a ^ 1)
 
 // Of elements of any kind, by their size.
 template <typename T>
-void select(Shape shape, Operand condition, Operand yes, Operand no, Result result) {
+void select(Shape shape, const Operand& condition, const Operand& yes, const Operand& no,
+            Result result) {
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const Row<std::uint8_t> asked(condition, row, shape.columns);
     const Row<T> a(yes, row, shape.columns), b(no, row, shape.columns);

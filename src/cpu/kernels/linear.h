@@ -72,9 +72,10 @@ TW_INLINE void store_half_words(Bf16* to, HalfWords values) {
 template <bool far = false, int count>
 TW_INLINE void store_floats(Bf16* to, const Floats (&values)[count]) {
 #if defined(__AVX512BF16__)
-  __mmask16 others = 0;
-  unrolled<count>([&](auto i) { others |= rounds_otherwise(values[i.value]); });
-  if (__builtin_expect(others == 0, 1)) {
+  __mmask16 others = rounds_otherwise(values[0]);
+  unrolled<count - 1>(
+      [&](auto i) { others = _kor_mask16(others, rounds_otherwise(values[i.value + 1])); });
+  if (__builtin_expect(_kortestz_mask16_u8(others, others), 1)) {
     return unrolled<count>([&](auto i) {
       const auto rounded = (HalfWords)_mm512_cvtneps_pbh(values[i.value]);
       store_half_words<far>(to + i.value * kLanes, rounded);
@@ -106,6 +107,12 @@ TW_INLINE T* moved(T* p, std::int64_t bytes) {
                               static_cast<std::uintptr_t>(bytes));
 }
 
+// Where an operand's first row is.
+TW_INLINE const void* operand_of(const Step& step, int which, FirstRow first) {
+  const std::int64_t row = step.of_strip[which] ? first.of_strip : first.of_all;
+  return moved(step.operands[which], row * step.row_strides[which]);
+}
+
 // Which rows follow behind the factor.
 enum class Rows { none, weights, weights_and_added };
 
@@ -126,7 +133,7 @@ TW_INLINE void store_vectors(const T* x, Floats less, Floats factor, const float
 }
 
 template <typename T, Rows rows, bool far>
-void store_linear(Shape shape, const Linear& of) {
+TW_APART void store_linear(Shape shape, const Linear& of) {
   Asking asking(shape.ahead);
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const auto* const x = static_cast<const T*>(moved(of.x, row * of.x_stride));
@@ -161,7 +168,7 @@ struct LinearRow {
   }
 };
 template <typename T, bool squares>
-void sum_linear(Shape shape, const Linear& of) {
+TW_APART void sum_linear(Shape shape, const Linear& of) {
   Asking asking(shape.ahead);
   ResultsOfRows results(static_cast<float*>(of.to));
   for (std::int64_t row = 0; row < shape.rows; ++row) {
@@ -200,7 +207,7 @@ TW_INLINE ElementsOfRow rest_of(const ExponentialsOfRow<T, F>& row, std::int64_t
   return {row.to};
 }
 template <typename T, typename F>
-void sum_exponentials(Shape shape, const Linear& of) {
+TW_APART void sum_exponentials(Shape shape, const Linear& of) {
   Asking asking(shape.ahead);
   ResultsOfRows results(static_cast<float*>(of.sums));
   for (std::int64_t row = 0; row < shape.rows; ++row) {
@@ -240,8 +247,8 @@ TW_INLINE bool is_exponential(const Step* step) {
 }
 
 // Whether the steps are one, which is computed then.
-TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
-  Linear of = {steps[0].operands[0], steps[0].row_strides[0]};
+TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count, FirstRow first) {
+  Linear of = {operand_of(steps[0], 0, first), steps[0].row_strides[0]};
   const Step* step = steps + 1;
   const Step* const last = steps + count - 1;
   const auto is = [&](Function function, bool repeats) {
@@ -249,7 +256,7 @@ TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
            step->repeats[0] == repeats;
   };
   const auto take = [&](const float*& operand, std::int64_t& stride, int which) {
-    operand = static_cast<const float*>(step->operands[which]);
+    operand = static_cast<const float*>(operand_of(*step, which, first));
     stride = step->row_strides[which];
   };
   if (is(Function::sub, true) && step->place == 0) take(of.less, of.less_stride, 0), ++step;
@@ -263,9 +270,9 @@ TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
       is_exponential(exponential)) {
     if (is(Function::mul, true)) take(of.factor, of.factor_stride, 0), ++step;
     if (step != exponential || steps[0].repeats[0]) return false;
-    of.to = const_cast<void*>(exponential[1].operands[0]);
+    of.to = const_cast<void*>(operand_of(exponential[1], 0, first));
     of.to_stride = exponential[1].row_strides[0];
-    of.sums = const_cast<void*>(last->operands[0]);
+    of.sums = const_cast<void*>(operand_of(*last, 0, first));
     if constexpr (kIsUsual) {
       is_bf16 ? sum_exponentials<Bf16>(shape, of, exponential->function)
               : sum_exponentials<float>(shape, of, exponential->function);
@@ -287,7 +294,7 @@ TW_INLINE bool compute_if_linear(Shape shape, const Step* steps, int count) {
                     !(sums && of.weights != nullptr) &&
                     (sums ? sums_side_by_side : last->element == steps[0].element);
   if (!fits) return false;
-  of.to = const_cast<void*>(last->operands[0]);
+  of.to = const_cast<void*>(operand_of(*last, 0, first));
   of.to_stride = last->row_strides[0];
   of.is_far = last->is_far;
   is_bf16 ? compute_linear<Bf16>(shape, of, sums) : compute_linear<float>(shape, of, sums);

@@ -113,48 +113,49 @@ TW_INLINE Floats tanh_of(Floats x) {
   return with_sign(choose(a < 0.625f, small, large), x);
 }
 
-// x times a polynomial of degree 6 of what |x| lies beside the middle of one of eight intervals of
-// length 1/2. Of the coefficients of one power each lane takes that of its interval. Several
-// vectors take turns: one waits for its product while the others begin theirs.
+// A polynomial of degree 5 of what |x| lies beside the nearest multiple of 1/4. Of the coefficients
+// of one power each lane takes that of its multiple. Several vectors take turns: one waits for its
+// product while the others begin theirs.
 template <int count>
 TW_INLINE void erf_of(Floats (&x)[count]) {
-  constexpr float kPolynomials[][8] = {
-      {-0.019864168f, 0.0115784965f, 0.0121148638f, -0.00252056494f, -0.00321585219f,
-       -0.000538690307f, 0.000127264721f, 9.91585403e-5f},
-      {-0.0279093441f, -0.0420840941f, 0.00390895223f, 0.0159508549f, 0.00470787892f,
-       -0.000504931202f, -0.000766576035f, -0.000390615925f},
-      {0.0990090072f, -0.0122303655f, -0.0600377209f, -0.0245604683f, 0.00159386662f, 0.0049205469f,
-       0.00288094813f, 0.00145993917f},
-      {0.0811453834f, 0.173990414f, 0.0811228231f, -0.00815028697f, -0.0260713287f, -0.0174457915f,
-       -0.00958402641f, -0.00540464837f},
-      {-0.352815032f, -0.132456452f, 0.0708163679f, 0.116160609f, 0.0839498416f, 0.0505724512f,
-       0.0308298692f, 0.0199421085f},
-      {-0.138109148f, -0.392502099f, -0.411183625f, -0.306423128f, -0.204257667f, -0.138126791f,
-       -0.0984093472f, -0.0735416934f},
-      {1.11529422f, 0.97321403f, 0.763723552f, 0.582512438f, 0.456238866f, 0.372039348f,
-       0.313723445f, 0.271186382f},
+  alignas(64) constexpr float kPolynomials[][16] = {
+      {0.111089036f, 0.080831781f, 0.00815974362f, -0.052477017f, -0.0687321573f, -0.0471098833f,
+       -0.0150321443f, 0.00643181428f, 0.0129848523f, 0.010636651f, 0.00613417476f, 0.00277595548f,
+       0.00102876336f, 0.000319127779f, 8.39456043e-05f, 1.88838894e-05f},
+      {0.00025758511f, 0.126042277f, 0.181912526f, 0.150058642f, 0.0692901313f, -0.00566246593f,
+       -0.0441468768f, -0.0478918664f, -0.0344337821f, -0.0191510115f, -0.00868784729f,
+       -0.00329699251f, -0.00106175244f, -0.000292780256f, -6.95544513e-05f, -1.42976623e-05f},
+      {-0.376139522f, -0.309191197f, -0.146478385f, 0.0267797261f, 0.138365179f, 0.167535573f,
+       0.138753727f, 0.0901591107f, 0.0482239127f, 0.0217247475f, 0.00834993366f, 0.00276020193f,
+       0.000788987265f, 0.000195760193f, 4.22785051e-05f, 7.96484437e-06f},
+      {2.24626334e-07f, -0.264998108f, -0.43938446f, -0.482194632f, -0.415108114f, -0.295654297f,
+       -0.178398088f, -0.092357479f, -0.0413340367f, -0.016069822f, -0.00544532714f,
+       -0.00161203463f, -0.000417657371f, -9.48278757e-05f, -1.88872054e-05f, -3.30268745e-06f},
+      {1.12837923f, 1.06001425f, 0.87878263f, 0.642931104f, 0.415107518f, 0.236521125f,
+       0.118930288f, 0.0527749918f, 0.020666983f, 0.00714231841f, 0.00217828457f, 0.000586277689f,
+       0.00013925333f, 2.91891483e-05f, 5.39946859e-06f, 1.08e-6f},
+      {0.0f, 0.276326388f, 0.520499885f, 0.711155653f, 0.842700779f, 0.92290014f, 0.966105163f,
+       0.986671686f, 0.995322287f, 0.998537302f, 0.999593019f, 0.999899387f, 0.999977887f,
+       0.999995708f, 0.999999285f, 0.999999881f},
   };
-  constexpr float kOne = 3.91917944f;  // of which it is 1
-  constexpr float kFirstMiddle = 0.1875f;
-  constexpr float kRound = 0x1.8p22f;  // to halves, which its last bits count
-  Floats size[count], rest[count], sum[count];
+  constexpr float kLast = 0x1.effffep1f;  // where it is 1, and nearest to the last multiple
+  constexpr float kRound = 0x1.8p21f;     // to quarters, which its last bits count
+  Floats rest[count], sum[count];
   Ints place[count];
   unrolled<count>([&](auto i) {
-    size[i.value] = at_most(magnitude(x[i.value]), kOne);
-    const Floats behind = size[i.value] - kFirstMiddle;
-    const Floats counted = behind + kRound;
-    rest[i.value] = behind - (counted - kRound);
+    const Floats size = at_most(magnitude(x[i.value]), kLast);
+    const Floats counted = size + kRound;
+    rest[i.value] = size - (counted - kRound);
     place[i.value] = bits_of(counted);
-    sum[i.value] = one_of_eight(kPolynomials[0], place[i.value]);
+    sum[i.value] = one_of_sixteen(kPolynomials[0], place[i.value]);
   });
-  unrolled<6>([&](auto power) {
+  unrolled<5>([&](auto power) {
     unrolled<count>([&](auto i) {
-      const Floats next = one_of_eight(kPolynomials[power.value + 1], place[i.value]);
+      const Floats next = one_of_sixteen(kPolynomials[power.value + 1], place[i.value]);
       sum[i.value] = fused(sum[i.value], rest[i.value], next);
     });
   });
-  unrolled<count>(
-      [&](auto i) { x[i.value] = with_sign(size[i.value] * sum[i.value], x[i.value]); });
+  unrolled<count>([&](auto i) { x[i.value] = with_sign(sum[i.value], x[i.value]); });
 }
 TW_INLINE Floats erf_of(Floats x) {
   Floats one[1] = {x};

@@ -230,7 +230,7 @@ TW_INLINE Floats add_rows_ascending(const float* rows, std::int64_t stride, std:
   return sums;
 }
 
-void sum_row_floats(Shape shape, Operand source, void* result) {
+void sum_row_floats(Shape shape, const Operand& source, void* result) {
   float* const to = static_cast<float*>(result);
   const std::int64_t stride = source.row_stride / 4, columns = shape.columns;
   std::int64_t row = 0;
@@ -253,12 +253,12 @@ TW_INLINE void for_rows(Shape shape, const Operand& source, float* to, F f) {
 }
 
 // In parts of which all instruction sets have as many, in one order.
-void sum_row_floats_in_parts(Shape shape, Operand source, void* result) {
+void sum_row_floats_in_parts(Shape shape, const Operand& source, void* result) {
   if (shape.columns == 0 || source.repeats) return sum_row_floats(shape, source, result);
   combine_rows<Add>(shape, source, static_cast<float*>(result));
 }
 
-void sum_products_in_parts(Shape shape, Operand a, Operand b, void* result) {
+void sum_products_in_parts(Shape shape, const Operand& a, const Operand& b, void* result) {
   float* const to = static_cast<float*>(result);
   if (shape.columns == 0) return for_rows(shape, a, to, [](auto*) { return 0.0f; });
   if (a.data == b.data && a.row_stride == b.row_stride) {
@@ -271,7 +271,7 @@ void sum_products_in_parts(Shape shape, Operand a, Operand b, void* result) {
 }
 
 template <typename F>
-void reduce_row_floats(Shape shape, Operand source, void* result) {
+void reduce_row_floats(Shape shape, const Operand& source, void* result) {
   float* const to = static_cast<float*>(result);
   if (shape.columns == 0) return for_rows(shape, source, to, [](auto*) { return F::kOfNothing; });
   if (source.repeats) return for_rows(shape, source, to, [](const float* row) { return *row; });
@@ -306,7 +306,7 @@ TW_INLINE void column_strip(std::int64_t rows, const Operand& source, std::int64
 }
 
 template <typename F>
-void reduce_column_floats(Shape shape, Operand source, void* result) {
+void reduce_column_floats(Shape shape, const Operand& source, void* result) {
   float* const to = static_cast<float*>(result);
   const std::int64_t end = blocks(shape.columns) * kBlock;
   if (shape.rows == 0) {
@@ -344,7 +344,7 @@ constexpr T integer_of_nothing() {
 }
 
 template <typename T, Reduction function>
-void reduce_row_integers(Shape shape, Operand source, void* result) {
+void reduce_row_integers(Shape shape, const Operand& source, void* result) {
   const std::int64_t step = source.repeats ? 0 : 1;
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     const T* const from = row_of<T>(source, row);
@@ -357,7 +357,7 @@ void reduce_row_integers(Shape shape, Operand source, void* result) {
 }
 
 template <typename T, Reduction function>
-void reduce_column_integers(Shape shape, Operand source, void* result) {
+void reduce_column_integers(Shape shape, const Operand& source, void* result) {
   T* const to = static_cast<T*>(result);
   const std::int64_t end = blocks(shape.columns) * kBlock;
   for (std::int64_t i = 0; i < end; ++i) to[i] = integer_of_nothing<T, function>();
@@ -372,7 +372,7 @@ void reduce_column_integers(Shape shape, Operand source, void* result) {
   }
 }
 
-bool any(Shape shape, Operand source) {
+bool any(Shape shape, const Operand& source) {
   if (shape.columns == 0) return false;
   const std::int64_t columns = source.repeats ? 1 : shape.columns;
   for (std::int64_t row = 0; row < shape.rows; ++row) {

@@ -9,7 +9,7 @@ namespace tilewright::cpu {
 #if defined(__x86_64__)
 extern const Kernels kKernelsV2, kKernelsV3, kKernelsV4;
 void product_with_amx(const Product& product);
-void chain_with_bf16(Shape shape, const Step* steps, int count);
+void chain_with_bf16(Shape shape, const Step* steps, int count, FirstRow first);
 #else
 extern const Kernels kKernelsBaseline;
 #endif

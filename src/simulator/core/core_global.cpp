@@ -88,9 +88,9 @@ const TensorArgument& CoreGlobal::tensor_of(const CoreItem& item) const {
   return tensor_of(copy_of(item));
 }
 
-CoreGlobal::Region* CoreGlobal::region_of(const TensorArgument& tensor) {
+CoreGlobal::Region* CoreGlobal::region_of(const std::byte* place) {
   const auto found = std::find_if(regions_.begin(), regions_.end(), [&](const Region& region) {
-    return region.begin <= tensor.data && tensor.data < region.end;
+    return region.begin <= place && place < region.end;
   });
   return found == regions_.end() ? nullptr : &*found;
 }
@@ -144,6 +144,40 @@ SourceLocation CoreGlobal::where(const CoreItem& item) const {
   return launch_.kernel.parameter_of(tensor_value(copy_of(item)))->where;
 }
 
+namespace {
+
+Fault index_race(const CoreLaunch& launch, const ir::Operation& reads, const ir::Operation& writes,
+                 const std::string& written) {
+  Fault fault;
+  fault.kind = "race";
+  fault.first = reads.where;
+  fault.second = writes.where;
+  fault.message = fmt::format("{}: {} reads memory of {} that {} writes", launch.kernel.name,
+                              text_of(reads), written, text_of(writes));
+  fault.missing =
+      "memory of its own for what is read: units do not tell sequencers when they are done";
+  return fault;
+}
+
+}  // namespace
+
+void CoreGlobal::order_indices(const std::vector<CoreIndexRead>& reads, FaultLog& log) {
+  for (const CoreIndexRead& read : reads) {
+    Region* region = region_of(read.place);
+    if (region == nullptr) continue;
+    const std::int64_t size = size_of(launch_.tensor_of[read.by->operands[0]]->dtype);
+    for (std::int64_t at = (read.place - region->begin) / region->piece,
+                      end = at + size / region->piece;
+         at < end; ++at) {
+      region->indices[at] = read.by;
+      const CoreAgent& writer = region->writers[at].agent;
+      if (!writer.is_there()) continue;
+      log.add(index_race(launch_, *read.by, *writer.operation, tensor_of(*writer.operation).name));
+      return;
+    }
+  }
+}
+
 void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
                        std::int64_t block, const CoreAgent& by, const CoreClock& known,
                        FaultLog& log) {
@@ -154,7 +188,7 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
     }
   }
   const TensorArgument& tensor = tensor_of(item);
-  Region* region = region_of(tensor);
+  Region* region = region_of(tensor.data);
   if (region == nullptr) return;
   CoreAgent own = by;
   own.writes = writes;
@@ -190,6 +224,9 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
         if (readers.empty() || !readers.back().agent.is(by)) readers.push_back({block, own});
         continue;
       }
+      if (const auto index = region->indices.find(at); index != region->indices.end()) {
+        return log.add(index_race(launch_, *index->second, *own.operation, tensor.name));
+      }
       const auto reader = std::find_if(readers.begin(), readers.end(), conflicts);
       if (reader != readers.end()) return report(*reader);
       readers.clear();
@@ -201,7 +238,7 @@ void CoreGlobal::order(const CoreItem& item, const std::vector<std::int64_t>& el
 CoreValues CoreGlobal::read(const CoreItem& item, const std::vector<std::int64_t>& elements,
                             Origins& origins) {
   const TensorArgument& tensor = tensor_of(item);
-  const Region* region = starts_unwritten_.count(&tensor) != 0 ? region_of(tensor) : nullptr;
+  const Region* region = starts_unwritten_.count(&tensor) != 0 ? region_of(tensor.data) : nullptr;
   CoreValues values(item.windows[0].seen(), tensor.dtype);
   const std::int64_t bytes = size_of(tensor.dtype);
   for (std::size_t i = 0; i < elements.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ class CoreGlobal {
   SourceLocation where(const CoreItem& item) const;
   void order(const CoreItem& item, const std::vector<std::int64_t>& elements, bool writes,
              std::int64_t block, const CoreAgent& by, const CoreClock& known, FaultLog& log);
+  // What sequencers read as indices, which no event orders: a fault where the kernel writes it.
+  void order_indices(const std::vector<CoreIndexRead>& reads, FaultLog& log);
   CoreValues read(const CoreItem& item, const std::vector<std::int64_t>& elements,
                   Origins& origins);
   // Faults where what nobody wrote would be written.
@@ -49,10 +52,11 @@ class CoreGlobal {
     std::int64_t piece = 0;
     std::vector<Access> writers;
     std::vector<std::vector<Access>> readers;  // since then
+    std::map<std::int64_t, const ir::Operation*> indices;
   };
   void cover(const TensorArgument& tensor, bool written);
   const TensorArgument& tensor_of(const CoreItem& item) const;
-  Region* region_of(const TensorArgument& tensor);
+  Region* region_of(const std::byte* place);
   const TensorArgument& tensor_of(const ir::Operation& access) const;
 
   const CoreLaunch& launch_;

@@ -86,6 +86,7 @@ class BlockRun {
            std::int64_t begins, std::size_t number)
       : launch_(launch),
         core_(launch.core),
+        global_(global),
         block_(block),
         options_(options),
         random_(random),
@@ -136,8 +137,11 @@ class BlockRun {
         issuer.time = begins_;
         for (const ir::Operation& o : launch_.kernel.body.body) {
           if (o.op != Op::role || o.attributes.text(Key::name) != sequencer.name) continue;
-          issuer.items = issued_by(launch_, o, block_, instance,
-                                   std::min<std::int64_t>(options_.max_operations, 100'000'000));
+          CoreIssued issued =
+              issued_by(launch_, o, block_, instance,
+                        std::min<std::int64_t>(options_.max_operations, 100'000'000));
+          issuer.items = std::move(issued.items);
+          global_.order_indices(issued.reads, log_);
         }
         issuers_.push_back(std::move(issuer));
       }
@@ -485,6 +489,7 @@ class BlockRun {
  private:
   const CoreLaunch& launch_;
   const Core& core_;
+  CoreGlobal& global_;
   const std::int64_t block_;
   const MachineOptions& options_;
   Random& random_;

@@ -52,10 +52,10 @@ class SequencerRun {
     }
   }
 
-  std::vector<CoreItem> role(const Operation& role, std::int64_t instance) {
+  CoreIssued role(const Operation& role, std::int64_t instance) {
     numbers_[role.blocks[0].arguments[0]].whole = instance;
     run(role.blocks[0]);
-    return std::move(items_);
+    return {std::move(items_), std::move(reads_)};
   }
 
  private:
@@ -280,7 +280,7 @@ class SequencerRun {
     give(o, carried, 1);
   }
 
-  // The element of a tensor that nobody writes.
+  // The element of an input.
   void load_index(const Operation& o) {
     const TensorArgument& tensor = *launch_.tensor_of[o.operands[0]];
     const ir::Parameter& parameter = *kernel_.parameter_of(o.operands[0]);
@@ -319,6 +319,7 @@ class SequencerRun {
           .fix(analysis::fix_of(claim, index))
           .raise();
     }
+    reads_.push_back({&o, place});
     numbers_[o.results[0]].whole = to_integer(tensor.dtype, place);
   }
 
@@ -373,6 +374,7 @@ class SequencerRun {
   std::vector<CoreNumber> numbers_;    // by value
   std::vector<CoreWindowAt> windows_;  // by value
   std::vector<CoreItem> items_;
+  std::vector<CoreIndexRead> reads_;
 };
 
 }  // namespace
@@ -421,8 +423,8 @@ CoreLaunch::CoreLaunch(const ir::Kernel& kernel, const Arguments& arguments,
   });
 }
 
-std::vector<CoreItem> issued_by(const CoreLaunch& launch, const ir::Operation& role,
-                                std::int64_t block, std::int64_t instance, std::int64_t most) {
+CoreIssued issued_by(const CoreLaunch& launch, const ir::Operation& role, std::int64_t block,
+                     std::int64_t instance, std::int64_t most) {
   SequencerRun run(launch, block, most);
   run.body(launch.kernel.body);
   return run.role(role, instance);

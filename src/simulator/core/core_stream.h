@@ -69,8 +69,18 @@ struct CoreLaunch {
   std::map<const ir::Operation*, std::vector<analysis::AxisCheck>> checks;
 };
 
+// An element that a sequencer has read, as an index.
+struct CoreIndexRead {
+  const ir::Operation* by = nullptr;
+  const std::byte* place = nullptr;
+};
+struct CoreIssued {
+  std::vector<CoreItem> items;
+  std::vector<CoreIndexRead> reads;
+};
+
 // Of one instance of a role's sequencer, in the block of that number. No more than so many.
-std::vector<CoreItem> issued_by(const CoreLaunch& launch, const ir::Operation& role,
-                                std::int64_t block, std::int64_t instance, std::int64_t most);
+CoreIssued issued_by(const CoreLaunch& launch, const ir::Operation& role, std::int64_t block,
+                     std::int64_t instance, std::int64_t most);
 
 }  // namespace tilewright::simulator

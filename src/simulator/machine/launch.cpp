@@ -272,7 +272,9 @@ void Launch::finish(Warp& warp) {
     log.add({"tcgen05", warp.uncommitted->where(), kernel.roles[warp.role].where,
              fmt::format("tcgen05: a product may be in flight when its warp ends\n{}",
                          access("issue", *warp.uncommitted, warp)),
-             "tcgen05_commit behind it, and a wait for that before the kernel ends"});
+             "tcgen05_commit behind it, and a wait for that before the kernel ends "
+             "(Barrier::commit, or "
+             "Ring::release_behind_products)"});
   }
   warp.state = Warp::State::ended;
   world.remove_runnable(warp);

@@ -36,7 +36,8 @@ enum class Search : std::uint8_t {
   time,    // MachineOptions::timekeeper says it
 };
 
-// Of the seed of Search::handed, for each choice, from the lowest on.
+// Of the seed of Search::handed, for each choice, from the lowest on. The highest stand for all
+// further ones.
 constexpr int kBitsOfHanded = 4;
 
 // What the runtime keeps for a kernel from launch to launch: workspaces, signals, scratch memory.

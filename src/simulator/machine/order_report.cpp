@@ -103,7 +103,7 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
   }
   if (handed_on && kind == Kind::tensor_products) {
     return "tcgen05_commit behind the product, on the barrier that is waited for: an arrival does "
-           "not wait for it";
+           "not wait for it (Ring::release_behind_products in place of release)";
   }
   if (handed_on && kind == Kind::store_reads) {
     return "bulk_commit and bulk_wait {count, read = 1} between them";

@@ -230,8 +230,9 @@ Schedule::Choice Schedule::additions_last(std::vector<Warp*>& warps, std::vector
   if (stand.size() == 1) return stand.front().second;
   std::sort(stand.begin(), stand.end(),
             [](const auto& one, const auto& other) { return one.first < other.first; });
-  const std::size_t place = stood_.size() * kBitsOfHanded;
-  const std::uint64_t digit = place < 64 ? digits_ >> place & ((1 << kBitsOfHanded) - 1) : 0;
+  const std::size_t place =
+      std::min<std::size_t>(stood_.size() * kBitsOfHanded, 64 - kBitsOfHanded);
+  const std::uint64_t digit = digits_ >> place & ((1 << kBitsOfHanded) - 1);
   stood_.push_back(static_cast<std::uint8_t>(std::min<std::size_t>(stand.size(), UINT8_MAX)));
   return stand[std::min<std::size_t>(digit, stand.size() - 1)].second;
 }

@@ -152,7 +152,7 @@ void allocate(Launch& launch, const std::vector<Taking>& all) {
     return report(
         launch, *warp, *instruction, "alloc",
         fmt::format("{} takes {} columns, which nobody gives back", memory.name, memory.columns),
-        "a tcgen05_dealloc before it", memory.where);
+        "a tcgen05_dealloc (TensorMemory::free) before it", memory.where);
   }
   // Until another CTA of the multiprocessor gives back what it has.
   if (places.empty()) {
@@ -191,7 +191,8 @@ void free_columns(Launch& launch, const std::vector<Taking>& all) {
       return report(launch, *warp, *instruction, "free",
                     fmt::format("{} is given back at lane {}, column {}, where it is not held",
                                 memory.name, at.lane, at.column),
-                    "one tcgen05_dealloc for each tcgen05_alloc, of the address that this gave",
+                    "one tcgen05_dealloc for each tcgen05_alloc, of the address that this gave "
+                    "(TensorMemory::allocate and free, once each)",
                     memory.where);
     }
     check_uses(launch, all, *warp->cta, *held);
@@ -389,7 +390,9 @@ const TensorMemory::Held* find_columns(Launch& launch, const Warp& warp,
                                   : fmt::format("columns {} to {}, and {} has {} to {}", at.column,
                                                 at.column + columns - 1, named.name, own->first,
                                                 own->first + own->count - 1),
-         own == tensor.held.end() ? "a tcgen05_alloc before it, and no tcgen05_dealloc" : "",
+         own == tensor.held.end()
+             ? "a tcgen05_alloc before it, and no tcgen05_dealloc (TensorMemory::allocate and free)"
+             : "",
          named.where);
   return nullptr;
 }
@@ -474,7 +477,7 @@ void check_tensor_memory(Launch& launch, const Cta& cta) {
     launch.log.add({"tensor_memory", held.by.instruction->where(), launch.kernel.where,
                     fmt::format("tensor memory: {} is held when CTA {} ends\n{}", memory.name,
                                 cta.index, launch.access_line("alloc", held.by)),
-                    "tcgen05_dealloc before the kernel ends"});
+                    "tcgen05_dealloc (TensorMemory::free) before the kernel ends"});
   }
 }
 

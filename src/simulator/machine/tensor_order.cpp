@@ -55,7 +55,8 @@ std::string Order::missing_in_tensor_memory(const Warp& warp, const Access& earl
       return "a commit and a wait between products of other shapes, or on other columns: they are "
              "not in order";
     }
-    return "tcgen05_commit behind the product, and a wait for its barrier";
+    return "tcgen05_commit behind the product, and a wait for its barrier (Ring::commit or "
+           "Barrier::commit, and who consumes or waits)";
   }
   const Cta& its = *warp.cta->cluster->ctas[earlier.agent / agents_.per_cta()];
   const Warp& owner = its.warps[agents_.index(earlier.agent)];
@@ -64,8 +65,16 @@ std::string Order::missing_in_tensor_memory(const Warp& warp, const Access& earl
   if (waits < earlier.epoch) {
     return loads ? "tcgen05_wait_ld behind the first" : "tcgen05_wait_st behind the first";
   }
-  return "tcgen05_fence_before behind the wait for the first, then a barrier, then "
-         "tcgen05_fence_after";
+  const std::string order =
+      "tcgen05_fence_before behind the wait for the first, then a barrier, then "
+      "tcgen05_fence_after";
+  if (access.instruction->code == Code::tensor_allocation) {
+    return order +
+           " (a barrier of all who use the columns, of a pair a ClusterBarrier that they "
+           "wait for, before TensorMemory::free)";
+  }
+  return order + (loads ? " (Ring::release or Barrier::arrive behind the load of the columns)"
+                        : " (Ring::release or Barrier::arrive behind the store to the columns)");
 }
 
 void Order::tensor(const Warp& warp, const Access& access, Cta& cta, ByteSet& windows) {
