@@ -19,7 +19,7 @@ EXPORTS = {
     "bf16.cpp": {
         "tilewright::cpu::product_with_bf16(tilewright::cpu::Product const&)",
         "tilewright::cpu::chain_with_bf16(tilewright::cpu::Shape, "
-        "tilewright::cpu::Step const*, int)",
+        "tilewright::cpu::Step const*, int, tilewright::cpu::FirstRow)",
     },
     "amx.cpp": {"tilewright::cpu::product_with_amx(tilewright::cpu::Product const&)"},
     "baseline.cpp": {"tilewright::cpu::kKernelsBaseline"},
