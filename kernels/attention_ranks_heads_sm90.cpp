@@ -208,13 +208,14 @@ class ExchangedTensors {
     }
   }
 
-  // All groups of heads to whose heads they are, each rank's in a stream of its own.
-  void push(const Rank& rank) const {
+  // All groups of heads to whose heads they are, each other rank's in a stream of its own. What the
+  // rank itself keeps comes before the kernel in the kernel's stream: a copy within one GPU may need
+  // a multiprocessor, and CTAs that wait for it would hold them all.
+  void push(const Rank& rank, const Stream& math) const {
     for (int d = 0; d < rank.count(); ++d) {
-      const Stream stream = rank.stream("push" + std::to_string(d));
-      for (int group = 0; group < groups_.count; ++group) {
-        send(stream, rank.number(), rank.next(d), group);
-      }
+      const int to = rank.next(d);
+      const Stream stream = to == rank.number() ? math : rank.stream("push" + std::to_string(d));
+      for (int group = 0; group < groups_.count; ++group) send(stream, rank.number(), to, group);
     }
   }
   std::vector<Part> parts(const Rank& rank) const {
@@ -283,8 +284,9 @@ Program sequence_parallel_attention_heads_sm90(const SequenceParallelAttention& 
   const AttentionBuffers<BatchShapes> tensors(program, o.attention);
   const ExchangedTensors exchange(program, o, groups, tensors);
   program.on_each_rank([&](const Rank& rank) {
-    exchange.push(rank);
-    rank.stream("math").launch(kernel, exchange.parts(rank));
+    const Stream math = rank.stream("math");
+    exchange.push(rank, math);
+    math.launch(kernel, exchange.parts(rank));
   });
   return program;
 }
