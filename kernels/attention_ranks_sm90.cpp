@@ -82,12 +82,12 @@ class ShardOrder : public BatchOrder {
                     count);
   }
   // Which of the last group's tiles comes in a turn, numbered from the longest on. The shortest of
-  // a rank may be long: two rounds of all CTAs, chosen evenly among all lengths, come last. So who
-  // gets a long one has a short one behind it.
+  // a rank may be long: four rounds of all CTAs, chosen evenly among all lengths, come last. So who
+  // gets a long one has short ones behind it.
   static Index for_an_even_end(const Index& turn, const Index& tiles) {
     constexpr int kMost = 1 << 15;  // whose square is an index
     const Index some = min(tiles, kMost), own = turn - (tiles - some);
-    const Dim last = 2 * multiprocessors();
+    const Dim last = 4 * multiprocessors();
     const Index before = some - last;
     const Index chosen =
         select(own < before, own * some / max(before, 1), ((own - before + 1) * some - 1) / last);
