@@ -209,8 +209,8 @@ class ExchangedTensors {
   }
 
   // All groups of heads to whose heads they are, each other rank's in a stream of its own. What the
-  // rank itself keeps comes before the kernel in the kernel's stream: a copy within one GPU may need
-  // a multiprocessor, and CTAs that wait for it would hold them all.
+  // rank itself keeps comes before the kernel in the kernel's stream: a copy within one GPU may
+  // need a multiprocessor, and CTAs that wait for it would hold them all.
   void push(const Rank& rank, const Stream& math) const {
     for (int d = 0; d < rank.count(); ++d) {
       const int to = rank.next(d);
