@@ -391,8 +391,8 @@ Errors errors_of(std::span<const double> got, std::span<const double> wanted,
             std::max(errors.row, share_of(std::sqrt(of_row / static_cast<double>(row)), scale));
       });
   if (!wanted.empty()) {
-    errors.whole =
-        share_of(std::sqrt(squares / static_cast<double>(wanted.size())), magnitude_of(wanted, least));
+    errors.whole = share_of(std::sqrt(squares / static_cast<double>(wanted.size())),
+                            magnitude_of(wanted, least));
   }
   return errors;
 }
@@ -513,7 +513,8 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
 
 void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
                     OutputComparison& result) {
-  const Factor factor = factor_of(values_of(tensor), wanted, row_of(tensor.shape()), result.allowed.least);
+  const Factor factor =
+      factor_of(values_of(tensor), wanted, row_of(tensor.shape()), result.allowed.least);
   if (factor.rows == 0) return;
   result.factor = factor.off;
   result.allowed_factor = factor_of_rounding(result.allowed.whole, factor.rows);
