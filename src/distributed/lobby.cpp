@@ -197,10 +197,10 @@ class Host {
                      kTokenFix, /*ends_all=*/false};
     }
     if (hello.build != kBuild) {
-      return Refusal{ErrorKind::usage,
-                     fmt::format("rank {} has Tilewright {}, and rank 0 has {}", rank, hello.build,
-                                 kBuild),
-                     "the same Tilewright in all ranks"};
+      return Refusal{
+          ErrorKind::usage,
+          fmt::format("rank {} has Tilewright {}, and rank 0 has {}", rank, hello.build, kBuild),
+          "the same Tilewright in all ranks"};
     }
     if (hello.size != lobby_.size) {
       return Refusal{ErrorKind::usage,

@@ -487,7 +487,8 @@ TEST(Rendezvous, WhatIsNoRankIsRefused) {
   runtime::expect_error(ErrorKind::usage, {"rank 0 of 0 ranks"}, [&] { job.join(0, 0); });
   runtime::expect_error(ErrorKind::usage, {"no launcher has said"},
                         [&] { Group(Rendezvous::file(job.path())); });
-  runtime::expect_error(ErrorKind::usage, {"a group of 2 ranks, and which of them", "both rank and"},
+  runtime::expect_error(ErrorKind::usage,
+                        {"a group of 2 ranks, and which of them", "both rank and"},
                         [&] { job.join(-1, 2); });
   runtime::expect_error(ErrorKind::usage, {"rank 1 of a group whose size was not said"},
                         [&] { job.join(1, -1); });
