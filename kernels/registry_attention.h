@@ -12,6 +12,9 @@ LibraryKernel attention_forward_fp8_entry();
 LibraryKernel attention_varlen_forward_entry();
 LibraryKernel attention_backward_entry();
 LibraryKernel attention_varlen_backward_entry();
+// Groups of heads of which several stay in L2 at the sizes that are simulated, and one is left
+// over.
+KernelOption l2_option(const char* little);
 // What scores are multiplied by, with 0 for a default, and what caps them.
 KernelOption scale_option();
 KernelOption softcap_option();

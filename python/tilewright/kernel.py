@@ -25,7 +25,7 @@ class Kernel:
                 raise TilewrightError(f"error: the {what} of a kernel is {value!r}\n"
                                       f"  fix: write it as text, such as {such}")
         check_device(device)
-        text = ",".join(f"{key}={setting(value)}" for key, value in options.items()).encode()
+        text = _options_text(name, options).encode()
         named = target and target.encode()
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:
@@ -121,6 +121,16 @@ class Kernel:
         """Of an operation over the ranks of a group, by all of them: returns when all have ended
         its runs, and raises for a rank that has died, for which a stream would wait for ever."""
         self._library.kernel_synchronize(self._handle)
+
+
+def _options_text(kernel, options):
+    settings = {key: setting(value) for key, value in options.items()}
+    for key, value in settings.items():
+        if "," in value:
+            raise TilewrightError(f"error: {kernel}: {key} is the list {value}\n  fix: leave "
+                                  "lengths out, as a Kernel takes those of its tensors, and give "
+                                  "other options one value")
+    return ",".join(f"{key}={value}" for key, value in settings.items())
 
 
 def _again(name, target, device, options):
