@@ -6,7 +6,13 @@ import sys
 from . import binding
 from .binding import TilewrightError, check_device
 from .reports import setting
-from .tensor import checked_stream, named_arguments_of, require_place, require_writable
+from .tensor import (
+    checked_stream,
+    named_arguments_of,
+    note_written,
+    require_place,
+    require_writable,
+)
 
 
 class Kernel:
@@ -83,6 +89,7 @@ class Kernel:
                 require_writable(self._name, name, tensor)
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))
+        note_written(tensor for (_, is_output), tensor in zip(self._tensors, tensors) if is_output)
 
     def _refuse_closed(self):
         if not self._handle:
@@ -94,7 +101,13 @@ class Kernel:
         torch = sys.modules.get("torch")
         if torch is None or not torch.is_grad_enabled():
             return
+        from torch.autograd import forward_ad
         for name, tensor in zip(names, tensors):
+            if forward_ad._current_level >= 0 and isinstance(tensor, torch.Tensor) and \
+                    forward_ad.unpack_dual(tensor).tangent is not None:
+                raise TilewrightError(
+                    f"error: {self._name}: {name} has a tangent, and a Kernel has no gradients\n"
+                    f"  fix: pass {name}.detach()")
             if getattr(tensor, "requires_grad", False):
                 raise TilewrightError(
                     f"error: {self._name}: {name} requires a gradient, and a Kernel records none\n"
