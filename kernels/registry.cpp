@@ -80,16 +80,34 @@ HostTensor random_offsets(std::int64_t batch, std::int64_t rows, std::uint64_t s
   return HostTensor::from_values(i32, {batch + 1}, offsets);
 }
 
-Attention attention_of(const OptionValues& options) {
+Attention attention_shape_of(const OptionValues& options) {
   Attention a;
   a.heads = static_cast<int>(options.integer("heads"));
   a.kv_heads = static_cast<int>(options.integer("kv_heads"));
   a.dim = static_cast<int>(options.integer("dim"));
   a.dim_v = static_cast<int>(options.integer("dim_v"));
   a.causal = options.boolean("causal");
-  a.window = static_cast<int>(options.integer("window"));
   a.dtype = options.dtype("dtype");
   a.scale = options.number("scale");
+  return a;
+}
+
+std::vector<KernelOption> attention_shape_options(const char* dim, Values dims, Values value_dims) {
+  return {
+      length_option("batch", "sequences", "1"),
+      count_option("heads", "query heads", "8", 65535, {"8", "6", "32"}),
+      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
+                   {"heads", "1", "2"}),
+      length_option("queries", "query rows of a sequence", "1024"),
+      length_option("keys", "key rows of a sequence", "queries"),
+      count_option("dim", "elements of a query and key row", dim, kMaximumDim, std::move(dims)),
+      count_option("dim_v", "elements of a value row", "dim", kMaximumDim, std::move(value_dims)),
+      flag_option("causal", "query i sees keys up to i + keys - queries")};
+}
+
+Attention attention_of(const OptionValues& options) {
+  Attention a = attention_shape_of(options);
+  a.window = static_cast<int>(options.integer("window"));
   a.softcap = options.number("softcap");
   a.sinks = options.has("sinks") && options.boolean("sinks");
   a.l2_bytes = static_cast<int>(options.integer("l2_bytes"));
@@ -138,24 +156,15 @@ LibraryKernel attention_forward_entry() {
   LibraryKernel kernel;
   kernel.name = "attention_forward";
   kernel.description = "O = softmax(Q K^T / sqrt(dim)) V, and the log-sum-exp of each row";
-  kernel.options = {
-      length_option("batch", "sequences", "1"),
-      count_option("heads", "query heads", "8", 65535, {"8", "6", "32"}),
-      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
-                   {"heads", "1", "2"}),
-      length_option("queries", "query rows of a sequence", "1024"),
-      length_option("keys", "key rows of a sequence", "queries"),
-      count_option("dim", "elements of a query and key row", "64", kMaximumDim, kDims),
-      count_option("dim_v", "elements of a value row", "dim", kMaximumDim, kValueDims),
-      flag_option("causal", "query i sees keys up to i + keys - queries"),
-      integer_option("window", "causal only: the last so many of those keys; 0 for all",
-                     {"0", "40", "150", "450"}, true),
-      scale_option(),
-      softcap_option(),
-      flag_option("sinks", "each head has a logit more, whose value is 0"),
-      l2_option("262144"),  // groups have twice as many heads as fit
-      dtype_option(),
-  };
+  kernel.options = attention_shape_options("64", kDims, kValueDims);
+  kernel.options.insert(
+      kernel.options.end(),
+      {integer_option("window", "causal only: the last so many of those keys; 0 for all",
+                      {"0", "40", "150", "450"}, true),
+       scale_option(), softcap_option(),
+       flag_option("sinks", "each head has a logit more, whose value is 0"),
+       l2_option("262144"),  // groups have twice as many heads as fit
+       dtype_option()});
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, {}},
                     {"K", {"batch", "keys", "kv_heads", "dim"}, false, {}},
                     {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, {}},
