@@ -74,7 +74,8 @@ class CompiledKernel {
   void check_present(const Arguments& arguments) const;
 
   // Empty: as they are numbered.
-  std::vector<std::int64_t> sorted(const Launch& launch, std::int64_t count, unsigned threads) const;
+  std::vector<std::int64_t> sorted(const Launch& launch, std::int64_t count,
+                                   unsigned threads) const;
 
   const ir::Kernel kernel_;
   const Numerics numerics_;
