@@ -217,6 +217,8 @@ class Tensors(unittest.TestCase):
         arguments = tensor.arguments_of([array.array("f", [0] * 6), bytearray(7)])
         tensor._argument_of.cache_clear()
         gc.collect()
+        others = [(ctypes.c_int64 * 1)(99) for _ in range(10000)]  # where they lay
+        self.assertEqual(len(others), 10000)
         self.assertEqual([(each.dtype, each.rank, each.shape[0]) for each in arguments],
                          [(b"f32", 1, 6), (b"u8", 1, 7)])
         self.assertNotEqual(arguments[0].data, arguments[1].data)
