@@ -274,7 +274,9 @@ TEST_F(ProgramGroup, OtherProgramsAreNamed) {
     EXPECT_THAT(processes.said(rank),
                 AllOf(StartsWith("usage: "), HasSubstr("program_group_test.cpp"),
                       HasSubstr("program ring: rank " + std::to_string(other) +
-                                " has recorded another one than rank " + std::to_string(rank))));
+                                " has recorded another one than rank " + std::to_string(rank)),
+                      HasSubstr(fmt::format("rank {} has: ", other)), HasSubstr("write"),
+                      HasSubstr("wait")));
   }
 }
 
@@ -371,6 +373,20 @@ class PassedRank {
   HostTensor x_, z_;
   std::optional<ProgramExecutable> executable_;
 };
+
+TEST_F(ProgramGroup, OtherSizesAreShown) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice&) {
+    prepare();
+    PassedRank(PassedRing(2), job.join(rank, 2)).queue(/*rows=*/3 + rank, 0);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto has = [](int of, int rows) {
+      return HasSubstr(fmt::format("rank {} has: scratch \"y\": i32[{}, 5]", of, rows));
+    };
+    EXPECT_THAT(processes.said(rank), AllOf(StartsWith("usage: "), has(0, 3), has(1, 4)));
+  }
+}
 
 TEST_F(ProgramGroup, RunsOnTheTensorsOfEachProcess) {
   constexpr int kRanks = 3;
