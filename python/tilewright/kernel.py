@@ -70,6 +70,7 @@ class Kernel:
             self._tensors = [(self._library.kernel_tensor_name(self._handle, i).decode(),
                               bool(self._library.kernel_tensor_is_output(self._handle, i)))
                              for i in range(count)]
+            self._written = [i for i, (_, is_output) in enumerate(self._tensors) if is_output]
         return [name for name, _ in self._tensors]
 
     def __call__(self, *tensors, stream=None):
@@ -89,7 +90,7 @@ class Kernel:
                 require_writable(self._name, name, tensor)
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))
-        note_written(tensor for (_, is_output), tensor in zip(self._tensors, tensors) if is_output)
+        note_written([tensors[i] for i in self._written])
 
     def _refuse_closed(self):
         if not self._handle:
@@ -101,7 +102,7 @@ class Kernel:
         torch = sys.modules.get("torch")
         if torch is None or not torch.is_grad_enabled():
             return
-        from torch.autograd import forward_ad
+        forward_ad = torch.autograd.forward_ad
         for name, tensor in zip(names, tensors):
             if forward_ad._current_level >= 0 and isinstance(tensor, torch.Tensor) and \
                     forward_ad.unpack_dual(tensor).tangent is not None:
