@@ -17,8 +17,8 @@ namespace tilewright {
 
 struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda
-  // Registers may be spilled, and arrays lie on the stack. Without it both are errors of an explicit
-  // kernel; of the tile level they never are.
+  // Registers may be spilled, and arrays lie on the stack. Without it both are errors of an
+  // explicit kernel; of the tile level they never are.
   bool allow_stack_frame = false;
   Numerics numerics;  // the interpreter rewrites nothing
   // Of a kernel of the tile level, for such a GPU. Its fields come before the kernel's own
