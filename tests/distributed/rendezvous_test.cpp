@@ -431,6 +431,30 @@ TEST(Rendezvous, AnotherTokenIsTurnedAwayAtTheEntrance) {
   }
 }
 
+TEST(Rendezvous, AnAnswerThatDoesNotComeIsWaitedForNoLonger) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const FileDescriptor own(ends[0]), silent(ends[1]);
+  std::string why;
+  const auto until = distributed::Clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(distributed::receive_frame(own, until, why));
+  EXPECT_EQ(why, "no answer has come");
+}
+
+TEST(Rendezvous, EndpointsAreReadAsTheyAreWritten) {
+  for (const Endpoint& endpoint : {Endpoint{true, "a:name", 0}, Endpoint{false, "node3", 29500},
+                                   Endpoint{false, "fe80::7", 1}}) {
+    const std::optional<Endpoint> read = Endpoint::parse(endpoint.text());
+    ASSERT_TRUE(read) << endpoint.text();
+    EXPECT_EQ(read->is_local, endpoint.is_local) << endpoint.text();
+    EXPECT_EQ(read->name, endpoint.name);
+    EXPECT_EQ(read->port, endpoint.port);
+  }
+  for (const char* text : {"", "tcp", "tcp:node3", "tcp:node3:port", "udp:node3:29500"}) {
+    EXPECT_FALSE(Endpoint::parse(text)) << text;
+  }
+}
+
 TEST(Rendezvous, FramesOfNoKindAreForeign) {
   using distributed::Frame;
   using distributed::FrameReader;
