@@ -87,6 +87,9 @@ struct LibraryTensor {
   // Where a sum goes along this axis that is scaled anew when a place outweighs those before it, as
   // an online softmax's does along keys.
   std::optional<int> online_axis = {};
+  // An option that lets it hold something more where it is drawn, with a value: "holes=3". Golden
+  // data has a case more of it.
+  std::string drawn_with = {};
   bool is_input() const { return !is_output || is_inout; }
 };
 
