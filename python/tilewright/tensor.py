@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import math
+import sys
 
 from . import _dlpack
 from .binding import TensorArgument, TilewrightError
@@ -99,17 +100,27 @@ def _of_interface(tensor, interface):
     return interface["data"][0], dtype, tuple(interface["shape"]), strides
 
 
+@functools.lru_cache(maxsize=None)  # there are few
+def _of_torch(dtype):
+    return _BY_TORCH.get(str(dtype).rpartition(".")[2])
+
+
 def describe(tensor):
     """Address, dtype, shape, and strides in elements or None."""
     if isinstance(tensor, Tensor):
         return tensor.address, tensor.dtype, tensor.shape, None
     if hasattr(tensor, "data_ptr"):
-        name = str(tensor.dtype).rpartition(".")[2]
-        if name not in _BY_TORCH:
-            _refuse(tensor, f"elements of type {name}", _CONVERT)
+        dtype = _of_torch(tensor.dtype)
+        if dtype is None:
+            _refuse(tensor, f"elements of type {str(tensor.dtype).rpartition('.')[2]}", _CONVERT)
+        if hasattr(tensor, "is_neg") and tensor.is_neg():
+            _refuse(tensor, "its numbers are those in memory, negated", "pass resolve_neg() of it")
         try:
-            return tensor.data_ptr(), _BY_TORCH[name], tuple(tensor.shape), tuple(tensor.stride())
+            return tensor.data_ptr(), dtype, tuple(tensor.shape), tensor.stride()
         except RuntimeError:
+            if str(tensor.layout) == "torch.strided":
+                _refuse(tensor, "it has no numbers of its own, as under tracers and torch.vmap",
+                        "register an operator that calls the kernel, as docs/python.md shows")
             _refuse(tensor, f"its layout is {tensor.layout}, and it has no address and strides",
                     "pass a dense one, such as to_dense() gives")
     for attribute in ("__cuda_array_interface__", "__array_interface__"):
@@ -138,7 +149,6 @@ def _of_buffer(view):
     return address, _BY_FORMAT[view.format], view.shape, None
 
 
-@functools.lru_cache(maxsize=4096)
 def _axes_of(shape, strides):
     """Both as C takes them. Of an axis with one element any stride is that of a row-major tensor:
     what such axes have in PyTorch and NumPy says nothing."""
@@ -153,13 +163,21 @@ def _axes_of(shape, strides):
     return axes(*shape), axes(*strides) if strides is not None else None
 
 
+@functools.lru_cache(maxsize=4096)
+def _argument_of(dtype, shape, strides):
+    """One without an address. A copy keeps what it points to."""
+    argument = TensorArgument(dtype=dtype.encode(), rank=len(shape))
+    argument.shape, argument.strides = _axes_of(shape, strides)
+    return argument
+
+
 def arguments_of(tensors, describe=describe):
     """The descriptions that a run takes; the tensors themselves must be kept meanwhile."""
     arguments = (TensorArgument * len(tensors))()
-    for argument, tensor in zip(arguments, tensors):
+    for i, tensor in enumerate(tensors):
         address, dtype, shape, strides = describe(tensor)
-        argument.data, argument.dtype, argument.rank = address, dtype.encode(), len(shape)
-        argument.shape, argument.strides = _axes_of(shape, strides)
+        arguments[i] = _argument_of(dtype, shape, strides)
+        arguments[i].data = address
     return arguments
 
 
@@ -183,6 +201,17 @@ def require_writable(kernel, name, tensor):
     if interface is not None and interface["data"][1]:
         raise TilewrightError(f"error: {kernel}: {name} is written, and this array is read-only\n"
                               f"  fix: pass a writable one as {name}")
+
+
+def note_written(tensors):
+    """Tells PyTorch of those of its own that a kernel has written: so a gradient that needs what
+    was there before is an error."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
 
 
 def checked_stream(kernel, stream):

@@ -134,6 +134,24 @@ TEST_P(MpiLibraries, SayWhoIsWhoAndWhereRankZeroIs) {
     EXPECT_EQ(ranks.said(rank), all + all);
   }
 }
+
+TEST_P(MpiLibraries, OfAnotherMpirunAreNamed) {
+  const ScopedVariable library("TILEWRIGHT_MPI", GetParam()), size("FAKE_MPI_SIZE", "1"),
+      number("FAKE_MPI_RANK", "0");
+  for (const char* const variable : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    Processes ranks(1, [&](int, const Voice& voice) {
+      const ScopedVariable started(variable, "2");
+      try {
+        Rendezvous::mpi();
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+    });
+    EXPECT_THAT(ranks.said(0), AllOf(HasSubstr(GetParam()), HasSubstr("is rank 0 of 1, and"),
+                                     HasSubstr(std::string(variable) + " is 2"),
+                                     HasSubstr("the mpirun that starts the processes")));
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Rendezvous, MpiLibraries,
                          testing::Values(TILEWRIGHT_FAKE_OPEN_MPI, TILEWRIGHT_FAKE_MPICH));
 
@@ -428,6 +446,30 @@ TEST(Rendezvous, AnotherTokenIsTurnedAwayAtTheEntrance) {
   for (const FileDescriptor* other : {&wrong, &longer}) {
     EXPECT_FALSE(distributed::receive_frame(*other, lobby.deadline, why));
     EXPECT_EQ(why, "the connection ended");
+  }
+}
+
+TEST(Rendezvous, AnAnswerThatDoesNotComeIsWaitedForNoLonger) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const FileDescriptor own(ends[0]), silent(ends[1]);
+  std::string why;
+  const auto until = distributed::Clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(distributed::receive_frame(own, until, why));
+  EXPECT_EQ(why, "no answer has come");
+}
+
+TEST(Rendezvous, EndpointsAreReadAsTheyAreWritten) {
+  for (const Endpoint& endpoint : {Endpoint{true, "a:name", 0}, Endpoint{false, "node3", 29500},
+                                   Endpoint{false, "fe80::7", 1}}) {
+    const std::optional<Endpoint> read = Endpoint::parse(endpoint.text());
+    ASSERT_TRUE(read) << endpoint.text();
+    EXPECT_EQ(read->is_local, endpoint.is_local) << endpoint.text();
+    EXPECT_EQ(read->name, endpoint.name);
+    EXPECT_EQ(read->port, endpoint.port);
+  }
+  for (const char* text : {"", "tcp", "tcp:node3", "tcp:node3:port", "udp:node3:29500"}) {
+    EXPECT_FALSE(Endpoint::parse(text)) << text;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "processes/lost_rank.h"
 #include "runtime/device.h"
 #include "runtime/runtime_test.h"
+#include "tilewright/asynchronous.h"
 #include "tilewright/program.h"
 
 // Programs whose ranks are processes, on a driver whose queues threads work off.
@@ -22,6 +23,7 @@ using runtime::ScopedVariable;
 using test::FileRanks;
 using test::Processes;
 using test::Voice;
+using test::Work;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -188,11 +190,7 @@ TEST_F(ProgramGroup, AWatchedStandstillIsReported) {
   Processes processes(1, [&](int, const Voice& voice) {
     prepare();
     const Ring ring(2, /*silent=*/0);
-    try {
-      compile(ring.program, "cuda").run(3);
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    voice.say_error_of([&] { compile(ring.program, "cuda").run(3); });
     voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
   });
   EXPECT_THAT(processes.said(0),
@@ -301,11 +299,7 @@ TEST_F(ProgramGroup, OtherSizesOfTheGroupAndOtherTargetsAreErrors) {
     const Ring ring(2);
     const Group group = job.join(0, 1);
     for (const char* target : {"cuda", "interpreter"}) {
-      try {
-        compile(ring.program, target, group);
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      voice.say_error_of([&] { compile(ring.program, target, group); });
     }
   });
   EXPECT_THAT(processes.said(0), AllOf(HasSubstr("program ring has 2 ranks, and the group 1"),
@@ -451,12 +445,10 @@ TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
       own.queue(3, 1000);
       own.has_come(1000);
       if (rank == 1) raise(SIGKILL);
-      try {
+      voice.say_error_of([&] {
         own.queue(3, 2000);
         own.has_come(2000);
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      });
       try {
         own.queue(3, 3000);
       } catch (const Error& error) {
@@ -468,6 +460,40 @@ TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
   EXPECT_THAT(processes.said(0),
               AllOf(StartsWith("error: lost rank 1 (process "), HasSubstr("program passed_ring"),
                     HasSubstr(" again: error: lost rank 1"), HasSubstr(" at rest")));
+}
+
+// TMA and vectors need that of what is small, too.
+int bytes_off = -1;
+Work play_places(void** arguments) {
+  bytes_off = 0;
+  for (int i = 0; i < 2; ++i) {
+    bytes_off += static_cast<int>(*static_cast<std::uintptr_t*>(arguments[i]) % 1024);
+  }
+  return [] {};
+}
+
+TEST_F(ProgramGroup, BuffersBeginAtWholeKibibytes) {
+  const FileRanks job;
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    test::play_kernels<play_places>();
+    Kernel kernel("places");
+    const Tensor a = kernel.inout("a", i32, {1}), b = kernel.inout("b", i32, {1});
+    kernel.ctas(1);
+    kernel.roles({role("only", warps(1), registers(40), [&] {
+      atomic_add(a(0), Index(1));
+      atomic_add(b(0), Index(1));
+    })});
+    Program program("places");
+    const Buffer first = program.buffer("first", i32, {1}),
+                 second = program.buffer("second", i32, {1});
+    program.rank(0).stream().launch(kernel, {first, second});
+    ProgramExecutable executable = compile(program, "cuda", job.join(0, 1));
+    executable.load(ProgramMemory(program));
+    executable.run(1);
+    voice.say(std::to_string(bytes_off));
+  });
+  EXPECT_EQ(processes.said(0), "0");
 }
 
 TEST_F(ProgramGroup, WhatOtherRanksReachLiesInMemoryThatTheyShare) {
@@ -482,12 +508,10 @@ TEST_F(ProgramGroup, WhatOtherRanksReachLiesInMemoryThatTheyShare) {
     std::vector<std::byte> alone(4096);
     int first = 0;
     const auto run = [&](std::int64_t rows, std::byte* place) {
-      try {
+      voice.say_error_of([&] {
         own.queue(rows, first += 1000, place);
         voice.say(own.has_come(first) ? "right\n" : "wrong\n");
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      });
     };
     run(3, y);
     run(3, y);
@@ -519,23 +543,16 @@ TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
   Processes processes(2, [&](int rank, const Voice& voice) {
     prepare();
     const Group group = job.join(rank, 2);
-    const auto tell = [&](const auto& action) {
-      try {
-        action();
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
-    };
     const PassedRing reached(2, true), ring(2);
     PassedRank wrong(reached, group), own(ring, group);
     std::vector<std::byte> alone(3 * kColumns * 4);
-    tell([&] { wrong.queue(3, 0, alone.data()); });
+    voice.say_error_of([&] { wrong.queue(3, 0, alone.data()); });
     own.queue(3, 0);
-    tell([&] { own.executable().run_on_gpus({}); });
+    voice.say_error_of([&] { own.executable().run_on_gpus({}); });
     HostTensor x = own.x();
-    tell([&] { own.executable().run_in_group({ref(x)}); });
+    voice.say_error_of([&] { own.executable().run_in_group({ref(x)}); });
     state().capturing = 1;
-    tell([&] { own.queue(3, 0); });
+    voice.say_error_of([&] { own.queue(3, 0); });
     state().capturing = 0;
     own.queue(3, 0);
     own.has_come(0);
