@@ -298,6 +298,35 @@ TEST(TensorMemoryTest, SomebodyReadsAResult) {
                "tensor_memory", "lose   tcgen05_cp", "a load of these columns");
 }
 
+// Of 64 rows a result has one half of each window's lanes, and another one may have the other half.
+TEST(TensorMemoryTest, SomebodyReadsTheResultOfEachHalf) {
+  std::string lower = changed(product(0, "%11", "%45"), "tcgen05_mma_ss %5", "tcgen05_mma_ss %6");
+  lower = changed(lower, "m = 128, n = 64", "m = 64, n = 8");
+  lower = changed(lower, std::to_string(kInstruction), std::to_string(0x04020490));
+  const std::string upper =
+      fmt::format("    %61: i32 = constant {{value = {}}}\n    %62: i32 = add %45, %61\n",
+                  16 << 16) +
+      changed(lower, "%45", "%62");
+  const std::string in_half = " {count = 4, register = 0, row_bytes = 16}\n";
+  const std::string read = kAwaited + kAfter +
+                           "    %34: registers<f32, 4> = registers {name = \"low\"}\n"
+                           "    tcgen05_ld %34, %6, %45" +
+                           in_half + "    tcgen05_wait_ld %34\n";
+  const std::string also =
+      "    %35: registers<f32, 4> = registers {name = \"high\"}\n"
+      "    tcgen05_ld %35, %6, %62" +
+      in_half + "    tcgen05_wait_ld %35\n";
+  const auto kernel_of = [&](const std::string& reads) {
+    const std::string multiplied = kSecond + lower + upper + kCommit + reads + kBefore;
+    return changed(changed(kernel(), kCommit, multiplied), kDealloc,
+                   "    tcgen05_dealloc %6, %45\n" + kDealloc);
+  };
+  const MachineReport report = Execution(kernel_of(read + also), 0).report;
+  EXPECT_TRUE(report.ok()) << first_message(report);
+  expect_fault(kernel_of(read), "tensor_memory", "nobody reads the result in columns 0 to 7",
+               "a load of these columns");
+}
+
 // The address that is given has to be asked for: it need not be 0.
 TEST(TensorMemoryTest, ColumnsOutsideAreNotUsed) {
   expect_fault(changed(kernel(), "    %43: i32 = add %44, %42\n",
