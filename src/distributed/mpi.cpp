@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "distributed/packing.h"
 #include "runtime/dynamic_library.h"
 #include "support/diagnostic.h"
 
@@ -60,6 +63,7 @@ class Mpi {
     return *mpi;
   }
 
+  const std::string& path() const { return library_.path(); }
   int rank() const { return number("MPI_Comm_rank", rank_); }
   int size() const { return number("MPI_Comm_size", size_); }
   void broadcast(char* bytes, int count) const {
@@ -134,9 +138,22 @@ class Mpi {
   int (*finalize_)() = nullptr;
 };
 
+// Started by another MPI's mpirun, each process takes itself for the only one.
+void require_own_launcher(const Mpi& mpi) {
+  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const text = std::getenv(name);
+    const std::optional<int> started = text == nullptr ? std::nullopt : parse_int(text);
+    if (!started || *started == mpi.size()) continue;
+    Diagnostic({}, fmt::format("{} says that this process is rank {} of {}, and {} is {}",
+                               mpi.path(), mpi.rank(), mpi.size(), name, *started))
+        .fix("the MPI library of the mpirun that starts the processes (TILEWRIGHT_MPI)")
+        .raise();
+  }
+}
+
 class MpiWay final : public Rendezvous::Way {
  public:
-  MpiWay() : mpi_(Mpi::get()) {}
+  MpiWay() : mpi_(Mpi::get()) { require_own_launcher(mpi_); }
 
   std::string text() const override { return "MPI"; }
   std::optional<Place> place() override { return Place{mpi_.rank(), mpi_.size()}; }

@@ -161,11 +161,7 @@ TEST_P(Arena, OtherPartsAreNamed) {
     const Group group = job.join(rank, 2);
     SymmetricArena arena = make(group);
     arena.allocate(kBytes - 16, "most");
-    try {
-      arena.allocate(17, "rest", 16);
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    voice.say_error_of([&] { arena.allocate(17, "rest", 16); });
     voice.say(fmt::format("; the last byte: {}; ", arena.allocate(16, "all of the rest", 16) + 15));
     arena.allocate(rank == 0 ? 8 : 4, "keys", 4);
   });

@@ -134,6 +134,24 @@ TEST_P(MpiLibraries, SayWhoIsWhoAndWhereRankZeroIs) {
     EXPECT_EQ(ranks.said(rank), all + all);
   }
 }
+
+TEST_P(MpiLibraries, OfAnotherMpirunAreNamed) {
+  const ScopedVariable library("TILEWRIGHT_MPI", GetParam()), size("FAKE_MPI_SIZE", "1"),
+      number("FAKE_MPI_RANK", "0");
+  for (const char* const variable : {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    Processes ranks(1, [&](int, const Voice& voice) {
+      const ScopedVariable started(variable, "2");
+      try {
+        Rendezvous::mpi();
+      } catch (const Error& error) {
+        voice.say(error.what());
+      }
+    });
+    EXPECT_THAT(ranks.said(0), AllOf(HasSubstr(GetParam()), HasSubstr("is rank 0 of 1, and"),
+                                     HasSubstr(std::string(variable) + " is 2"),
+                                     HasSubstr("the mpirun that starts the processes")));
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Rendezvous, MpiLibraries,
                          testing::Values(TILEWRIGHT_FAKE_OPEN_MPI, TILEWRIGHT_FAKE_MPICH));
 

@@ -309,7 +309,9 @@ TEST(IncoreMemory, EachReadIsOverBeforeTheNextWrite) {
     arguments.tensors = {given("X", from), given("Y", to)};
     const MachineReport report = run_machine(machine_form(kernel), arguments, {});
     ASSERT_EQ(report.ok(), !late);
-    if (late) EXPECT_EQ(report.faults.front().kind, "race");
+    if (late) {
+      EXPECT_EQ(report.faults.front().kind, "race");
+    }
   }
 }
 
