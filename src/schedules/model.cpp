@@ -18,7 +18,7 @@ constexpr std::int64_t kSamples = 8;
 constexpr double kCopies = 5;  // of products and what feeds them
 // Warps wait for products and compute in turn, so that neither hides all of the other.
 constexpr double kUnits = 2.25;
-constexpr double kMemory = 1.8;  // of a multiprocessor's work and of memory
+constexpr double kMemory = 1.6;  // of a multiprocessor's work and of memory
 
 // Of the part of the time in which the tensor cores multiply: how fast their power falls with it.
 constexpr double kPower = 16;

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,20 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
+const target::Device& device_named(const std::string& name) {
+  for (const target::Device& device : target::devices()) {
+    if (device.name == name) return device;
+  }
+  throw std::out_of_range("no device is called " + name);
+}
+
 // What each variant of the line is estimated to take. The machine forms are made once.
 Measured estimate_line(const std::string& line,
                        std::map<std::string, std::vector<FamilyMember>>& families) {
   const std::vector<std::string> fields = split(line, ';');
   Measured result{fields.at(0), fields.at(2), {}, {}};
   const LibraryKernel& kernel = find_kernel(result.kernel);
+  const target::Device& device = device_named(fields.at(1));
   const OptionValues options = resolve_options(kernel, split(result.settings, ' '));
   std::string key = result.kernel;
   for (const std::string& setting : split(result.settings, ' ')) {
@@ -53,7 +62,7 @@ Measured estimate_line(const std::string& line,
                                      [&](const FamilyMember& m) { return m.name == words[0]; });
     if (member == family.end()) continue;  // a variant that there is no more
     result.seconds.push_back(std::stod(words[1]) * 1e-6);
-    result.estimated.push_back(estimate(kernel, *member, options, 132).seconds);
+    result.estimated.push_back(estimate(kernel, *member, options, device).seconds);
   }
   return result;
 }

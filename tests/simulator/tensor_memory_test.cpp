@@ -122,6 +122,22 @@ TEST(TensorMemoryTest, OperandsAreReadUntilTheCommitIsOver) {
 TEST(TensorMemoryTest, AWarpReadsItsOwnLanes) {
   expect_fault(changed(kernel(), kWindow, "    %42: i32 = mul %41, %0\n"), "tensor_memory",
                "d: lanes from 0 on, and the warp reaches lanes", "32 * warp_index()");
+  // 16 lanes begin where its own do, or in the middle of them.
+  const auto half = [](int lane) {
+    return changed(kernel(), kTensorLoad,
+                   fmt::format("    %61: i32 = constant {{value = {}}}\n"
+                               "    %62: i32 = add %43, %61\n"
+                               "    tcgen05_ld %30, %5, %62 {{count = 32, register = 0, "
+                               "row_bytes = 16}}\n",
+                               lane << 16));
+  };
+  for (const int lane : {8, 24}) {
+    expect_fault(half(lane), "tensor_memory", "and the warp reaches lanes", "32 * warp_index()");
+  }
+  for (const int lane : {0, 16}) {
+    const MachineReport report = Execution(half(lane), 0).report;
+    EXPECT_THAT(first_message(report), testing::Not(testing::HasSubstr("reaches lanes")));
+  }
 }
 
 // L12: what is allocated is given back, once; and nothing is allocated behind relinquish.
@@ -261,14 +277,22 @@ TEST(TensorMemoryTest, SomebodyReadsAResult) {
   // Nor one that another product takes the place of; one that is added to is no loss.
   expect_fault(changed(kernel(), product(3, "%10"), product(3, "%11")), "tensor_memory",
                "nobody reads the result in columns 0 to 63 of d", "a load of these columns");
+  // One of which a part is left may still be read.
+  const std::string awaited =
+      "    tcgen05_commit %24, %7\n    mbarrier_wait %24, %7, %0\n" + kAfter;
+  std::string half = changed(product(0, "%11"), "n = 64", "n = 32");
+  half = changed(half, std::to_string(kInstruction), std::to_string(0x08080490));
+  const MachineReport left =
+      Execution(changed(kernel(), kCommit, awaited + half + kCommit), 0).report;
+  EXPECT_TRUE(left.ok()) << first_message(left);
   // Nor one over which rows are copied.
   std::string narrow = changed(other, "m = 128, n = 64", "m = 64, n = 8");
   narrow = changed(narrow, std::to_string(kInstruction), std::to_string(0x04020490));
-  const std::string over = "    tcgen05_commit %24, %7\n    mbarrier_wait %24, %7, %0\n" + kAfter +
-                           fmt::format(
-                               "    tcgen05_cp %6, %45, %1, %0 {{m = 128, row_bytes = 32, "
-                               "descriptor_a = {}}}\n",
-                               kDescriptor);
+  const std::string over =
+      awaited + fmt::format(
+                    "    tcgen05_cp %6, %45, %1, %0 {{m = 128, row_bytes = 32, "
+                    "descriptor_a = {}}}\n",
+                    kDescriptor);
   expect_fault(changed(changed(kernel(), kCommit, kSecond + narrow + over + kCommit), kDealloc,
                        freed + kDealloc),
                "tensor_memory", "lose   tcgen05_cp", "a load of these columns");

@@ -146,8 +146,12 @@ target::Device device_of(const FamilyMember& member, int multiprocessors) {
 
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors) {
+  return estimate(kernel, member, options, device_of(member, multiprocessors));
+}
+
+schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
+                             const OptionValues& options, const target::Device& device) {
   const FamilyMember::Lowered& lowered = lowered_of(kernel, member);
-  const target::Device device = device_of(member, multiprocessors);
   std::vector<ir::TensorShape> shapes = shapes_of(kernel, options);
   if (kernel.is_program()) return estimate_program(lowered, shapes, device);
   const ir::Kernel& machine = lowered.machine.front();

@@ -8,6 +8,7 @@
 #include "ir/ir.h"
 #include "ir/program.h"
 #include "schedules/model.h"
+#include "target/devices.h"
 #include "tilewright/library.h"
 
 // All variants of a kernel for a target, with what the model says of them.
@@ -33,6 +34,9 @@ std::vector<FamilyMember> family_of(const LibraryKernel& kernel, const OptionVal
 // not for such lengths.
 schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
                              const OptionValues& options, int multiprocessors);
+// The same on another device than the first of the target's.
+schedules::Estimate estimate(const LibraryKernel& kernel, const FamilyMember& member,
+                             const OptionValues& options, const target::Device& device);
 
 // Additions and multiplications of the products that its launches execute (schedules/model.h).
 double product_flops(const LibraryKernel& kernel, const FamilyMember& member,

@@ -106,9 +106,8 @@ void look(Launch& launch, Warp& warp, const Instruction& instruction) {
 void answer_cancel(Launch& launch, const Event& event) {
   if (!*event.answer) *event.answer = launch.take_over(*event.issuer->cta->cluster);
   const std::array<std::int32_t, 4> bits = bits_of(**event.answer);
-  SharedMemory& shared = event.destination->shared;
-  shared.write(event.address, reinterpret_cast<const std::byte*>(bits.data()), kBytes);
-  shared.hold(event.address, kBytes);
+  event.destination->shared.write(event.address, reinterpret_cast<const std::byte*>(bits.data()),
+                                  kBytes);
   complete_tx(launch, event, kBytes, launch.kernel.cluster > 1);
 }
 
