@@ -7,7 +7,7 @@ import torch
 
 _DTYPES = {torch.bfloat16: b"bf16", torch.float16: b"f16", torch.float32: b"f32",
            torch.float8_e4m3fn: b"f8e4m3",
-           torch.int32: b"i32", torch.int8: b"i8", torch.uint8: b"u8"}
+           torch.int64: b"i64", torch.int32: b"i32", torch.int8: b"i8", torch.uint8: b"u8"}
 
 
 class _Tensor(ctypes.Structure):

@@ -10,18 +10,6 @@
 namespace tilewright::kernels {
 namespace {
 
-Attention fp8_of(const OptionValues& options) {
-  Attention a;
-  a.heads = static_cast<int>(options.integer("heads"));
-  a.kv_heads = static_cast<int>(options.integer("kv_heads"));
-  a.dim = static_cast<int>(options.integer("dim"));
-  a.dim_v = static_cast<int>(options.integer("dim_v"));
-  a.causal = options.boolean("causal");
-  a.dtype = options.dtype("dtype");
-  a.scale = options.number("scale");
-  return a;
-}
-
 AttentionSizes sizes_of(const OptionValues& o) {
   return {o.integer("batch"),
           o.integer("queries"),
@@ -68,27 +56,17 @@ LibraryKernel attention_forward_fp8_entry() {
   LibraryKernel kernel;
   kernel.name = "attention_forward_fp8";
   kernel.description = "attention_forward of Q, K and V in e4m3, with a scale for each head";
-  kernel.options = {
-      length_option("batch", "sequences", "1"),
-      count_option("heads", "query heads", "8", 65535, {"8", "6", "32"}),
-      count_option("kv_heads", "heads of K and V; a divisor of heads", "heads", 65535,
-                   {"heads", "1", "2"}),
-      length_option("queries", "query rows of a sequence", "1024"),
-      length_option("keys", "key rows of a sequence", "queries"),
-      count_option("dim", "elements of a query and key row", "128", kMaximumDim, {"128", "64"}),
-      count_option("dim_v", "elements of a value row", "dim", kMaximumDim, {"dim", "64", "128"}),
-      flag_option("causal", "query i sees keys up to i + keys - queries"),
-      scale_option(),
-      {"dtype",
-       "element type of O",
-       Kind::dtype,
-       "bf16",
-       0,
-       0,
-       {"bf16", "f16"},
-       false,
-       {"bf16", "f16"}},
-  };
+  kernel.options = attention_shape_options("128", {"128", "64"}, {"dim", "64", "128"});
+  kernel.options.insert(kernel.options.end(), {scale_option(),
+                                               {"dtype",
+                                                "element type of O",
+                                                Kind::dtype,
+                                                "bf16",
+                                                0,
+                                                0,
+                                                {"bf16", "f16"},
+                                                false,
+                                                {"bf16", "f16"}}});
   kernel.tensors = {{"Q", {"batch", "queries", "heads", "dim"}, false, f8e4m3},
                     {"K", {"batch", "keys", "kv_heads", "dim"}, false, f8e4m3},
                     {"V", {"batch", "keys", "kv_heads", "dim_v"}, false, f8e4m3},
@@ -103,15 +81,15 @@ LibraryKernel attention_forward_fp8_entry() {
                        "attention_forward does; dims of 64 and 128",
                        nullptr};
   sm90.build_program = [](const OptionValues& options) {
-    return attention_forward_fp8_sm90(with_sm90_fp8_blocks(fp8_of(options)), {});
+    return attention_forward_fp8_sm90(with_sm90_fp8_blocks(attention_shape_of(options)), {});
   };
   kernel.schedules = {std::move(sm90)};
   kernel.rules = schedule_rules(kernel.name);
   kernel.build_program = [](const OptionValues& options) {
-    return attention_forward_fp8(with_tile_blocks(fp8_of(options)), {});
+    return attention_forward_fp8(with_tile_blocks(attention_shape_of(options)), {});
   };
   kernel.check = [](const OptionValues& options) {
-    check_attention_fp8(fp8_of(options), {"attention_forward_fp8", {}});
+    check_attention_fp8(attention_shape_of(options), {"attention_forward_fp8", {}});
   };
   kernel.reference = [](const OptionValues& o, const std::vector<HostTensor>& inputs) {
     return attention_reference(sizes_of(o), {scaled(inputs[0], inputs[3], o.integer("dim")),

@@ -97,6 +97,12 @@ double unused_entry(const OptionValues& o, std::int64_t number) {
   return static_cast<double>(number % 2 == 0 ? -1 : o.integer("pages") + number);
 }
 
+// Whether the number-th page of sequence b is one that is missing.
+bool is_hole(const OptionValues& o, std::int64_t b, std::int64_t number) {
+  const std::int64_t holes = o.integer("holes");
+  return holes > 0 && (b + number) % holes == 0;
+}
+
 std::vector<std::int64_t> shuffled_pages(const OptionValues& o, std::uint64_t seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(o.integer("pages")));
   std::iota(order.begin(), order.end(), 0);
@@ -105,8 +111,8 @@ std::vector<std::int64_t> shuffled_pages(const OptionValues& o, std::uint64_t se
   return order;
 }
 
-// Pages in random order, no two alike while there are enough. Behind a sequence's last page stands
-// what no one may read: -1, or a page that does not exist.
+// Pages in random order, no two alike while there are enough, and -1 for those that are missing.
+// Behind a sequence's last page stands what no one may read: -1, or a page that does not exist.
 HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTensor& lengths) {
   const std::int64_t pages = o.integer("pages"), columns = o.integer("max_pages");
   const std::vector<std::int64_t> order = shuffled_pages(o, seed);
@@ -115,8 +121,12 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const bool is_used = column * o.integer("page") < integer_at(lengths, b) && pages > 0;
-      table.push_back(is_used ? static_cast<double>(order[next++ % order.size()])
-                              : unused_entry(o, column));
+      if (is_used && is_hole(o, b, column)) {
+        table.push_back(-1);
+      } else {
+        table.push_back(is_used ? static_cast<double>(order[next++ % order.size()])
+                                : unused_entry(o, column));
+      }
     }
   }
   return HostTensor::from_values(i32, {lengths.elements(), columns}, table);
@@ -147,6 +157,12 @@ HostTensor random_indices(const OptionValues& o, std::uint64_t seed, const HostT
   for (std::size_t i = 0; i < entries; ++i) {
     indices.push_back(i < used ? static_cast<double>(order[i % order.size()])
                                : unused_entry(o, static_cast<std::int64_t>(i)));
+  }
+  for (std::int64_t b = 0; b + 1 < indptr.elements(); ++b) {
+    const std::int64_t first = integer_at(indptr, b);
+    for (std::int64_t at = first; at < integer_at(indptr, b + 1); ++at) {
+      if (is_hole(o, b, at - first)) indices[static_cast<std::size_t>(at)] = -1;
+    }
   }
   return HostTensor::from_values(i32, {o.integer("entries")}, indices);
 }
@@ -272,6 +288,10 @@ std::vector<KernelOption> paged_options(const PagedCache& cache) {
       pages,
       max_pages,
       length_option("keys", "key rows of each sequence; 0: random ones", "0"),
+      length_option("holes",
+                    "of so many pages of a drawn table one is missing, -1: nobody sees its keys; "
+                    "0: none",
+                    "0"),
       count_option("dim", "elements of a query and key row", "128", kMaximumDim,
                    {"64", "128", "256"}),
       count_option("dim_v", "elements of a value row", "dim", kMaximumDim, {"dim", "64"}),
@@ -378,6 +398,7 @@ std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
                           const std::vector<HostTensor>& before) {
     return random_indices(o, seed, before[kBlockTable]);
   };
+  constexpr const char* kSomeHoles = "holes=5";
   std::vector<LibraryTensor> tensors{
       {"Q", {"queries", "heads", "dim"}, false, {}},
       query_offsets(),
@@ -385,6 +406,9 @@ std::vector<LibraryTensor> paged_tensors(const PagedCache& cache) {
       {"block_table", {"batch", "max_pages"}, false, i32, table, "!csr"},
       {"indptr", {"batch + 1"}, false, i32, indptr, "csr"},
       {"indices", {"entries"}, false, i32, indices, "csr"}};
+  for (const std::size_t table_or_indices : {std::size_t{kBlockTable}, tensors.size() - 1}) {
+    tensors[table_or_indices].drawn_with = kSomeHoles;
+  }
   for (LibraryTensor& tensor : cache_tensors(cache)) tensors.push_back(std::move(tensor));
   tensors.push_back({"O", {"queries", "heads", "dim_v"}, true, {}});
   tensors.push_back({"LSE", {"queries", "heads"}, true, f32});

@@ -40,7 +40,8 @@ Pair find_pair(const std::string& name) {
     if (!kernel.backward_of.empty()) known += (known.empty() ? "" : ", ") + kernel.name;
   }
   Diagnostic({}, fmt::format("{} has no kernel that computes its gradients", name))
-      .fix("name one of: " + known + "; of files of your own name the second by --backward")
+      .fix("name one of: " + known +
+           "; or, of your own two files, that of the gradients by --backward")
       .raise();
 }
 

@@ -49,8 +49,8 @@ typedef struct tilewright_tensor {
 /* "0.1.0" */
 TILEWRIGHT_API const char* tilewright_version(void);
 
-/* What the library was built with is a program's TILEWRIGHT_ABI or greater where the program can
- * call it: functions are added, and keep what they take. */
+/* A program can call a library whose tilewright_abi_version() is at least the TILEWRIGHT_ABI that
+ * the program was compiled with: functions are added, and keep what they take. */
 #define TILEWRIGHT_ABI 1
 TILEWRIGHT_API int32_t tilewright_abi_version(void);
 
@@ -273,8 +273,8 @@ TILEWRIGHT_API tilewright_status tilewright_group_require_all(const tilewright_g
 typedef struct tilewright_symmetric tilewright_symmetric;
 
 /* By all ranks, with the same bytes and name. `memory` is "host", which is zeros, or "gpu": that of
- * the GPU number `device`, of anything. USAGE for sizes that differ and ranks on other machines;
- * UNAVAILABLE, in all ranks, where one has no room or does not reach another one's. */
+ * the GPU number `device`, which may hold anything. USAGE for sizes that differ and ranks on other
+ * machines; UNAVAILABLE, in all ranks, where one has no room or does not reach another one's. */
 TILEWRIGHT_API tilewright_status tilewright_symmetric_create(tilewright_group* group, int64_t bytes,
                                                              const char* name, const char* memory,
                                                              int32_t device,

@@ -17,7 +17,8 @@ namespace tilewright {
 
 struct CompileOptions {
   int device = 0;  // the GPU's number, for cuda
-  // Else spilled registers and local arrays are an error, but where the compiler schedules itself.
+  // Registers may be spilled, and arrays lie on the stack. Without it both are errors of an
+  // explicit kernel; of the tile level they never are.
   bool allow_stack_frame = false;
   Numerics numerics;  // the interpreter rewrites nothing
   // Of a kernel of the tile level, for such a GPU. Its fields come before the kernel's own
@@ -81,8 +82,8 @@ std::string_view default_target();
 // kernels, block by block: what they mean), "sim:sm_90a" (a simulated GPU executes what would ship
 // to one, and raises Error(result) for the first fault), "passes:sm_90a" (the same before and after
 // every pass of the compiler, each of which must keep the result), "cuda" (the GPU that is here),
-// or an architecture such as "sm_90a", whose kernels are built and checked and
-// cannot be run. Raises
+// or an architecture such as "sm_90a", whose kernels are built and checked, and cannot be run.
+// docs/incore.md has the targets of core machines. Raises
 //   Error(usage) at the kernel's line for what the target does not take, for a claim that does not
 //     hold, for what does not fit registers or shared memory, and for an unknown target;
 //   Error(unavailable) where the target's GPU, driver or compiler is not here.

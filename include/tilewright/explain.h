@@ -8,9 +8,9 @@
 #include "tilewright/program.h"
 #include "tilewright/schedule.h"
 
-// What `tilewright explain` says, of a kernel of one's own. `target` is "sm_90a", "cuda" or
-// "interpreter". A kernel that cannot be compiled raises as compile() does. Claims that do not
-// hold, and a missing NVRTC, are part of the answer.
+// What `tilewright explain` says, of a kernel of one's own, for the targets that it takes, such as
+// "sm_90a", "cuda" or "cpu". A kernel that cannot be compiled raises as compile() does. Claims that
+// do not hold, and a missing NVRTC, are part of the answer.
 namespace tilewright {
 
 // As `tilewright explain --json`, without the roofline: sizes are known when a kernel is launched.

@@ -37,9 +37,11 @@ struct KernelOption {
   std::vector<std::string> worth_trying = {};
   // It is a number of rows, such as a window: lengths about it are worth trying.
   bool counts_rows = false;
-  // Of lengths: the options that are then how many they are, and their sum.
-  std::string count = {};  // of a length in pages: the option that says how many rows one has,
-  std::string sum = {};    // and of one of all sequences: the option that says so of each
+  // Of lengths: the options that their number and their sum set. Of a length in pages: `count` is
+  // the option with the rows of a page, and `sum`, where all sequences share the pages, the one
+  // with the most that a sequence has.
+  std::string count = {};
+  std::string sum = {};
 };
 
 // The values of all options of a kernel, and the schedule, if one is set. Asking for an option by
@@ -85,6 +87,9 @@ struct LibraryTensor {
   // Where a sum goes along this axis that is scaled anew when a place outweighs those before it, as
   // an online softmax's does along keys.
   std::optional<int> online_axis = {};
+  // An option that lets it hold something more where it is drawn, with a value: "holes=3". Golden
+  // data has a case more of it.
+  std::string drawn_with = {};
   bool is_input() const { return !is_output || is_inout; }
 };
 

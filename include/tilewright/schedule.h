@@ -35,9 +35,9 @@ enum class Partition : std::uint8_t {
 // on which nothing of the kernel depends, is an error at its line, with what would mend it.
 //
 //   kernel.schedule({.stages = 3, .warpgroups = 2});                        // the author's default
-//   compile(kernel, "cuda", Schedule{.stages = 4});                         // field by field
-//   before it
+//   compile(kernel, "cuda", Schedule{.stages = 4});                         // before the default
 //
+// The two are merged field by field.
 // docs/schedules.md says what each changes, and `tilewright tune` searches them.
 struct Schedule {
   // Turns of a loop whose tiles lie in shared memory at once, loaded ahead or being read: 1 to 16,

@@ -63,9 +63,31 @@ def answer(*words):
             told.join()
             os.close(reader)
     if child.returncode not in (0, _FALLS_SHORT) or not printed:
-        raise TilewrightError(told.text().strip() or f"error: {command[0]} ended with the status "
-                              f"{child.returncode}", child.returncode)
+        raise TilewrightError(_in_python(told.text().strip()) or f"error: {command[0]} ended with "
+                              f"the status {child.returncode}", child.returncode)
     return json.loads(printed)
+
+
+# The command's options that functions of this package take, by their names there.
+_ARGUMENTS = {"backward": "backward=", "directions": "directions", "in": "inputs",
+              "model-only": "model_only=True", "schedules": "schedules", "seed": "seed",
+              "sizes": "sizes=", "target": "target="}
+_OPTION = re.compile(r"--(" + "|".join(_ARGUMENTS) + r")(?![\w-])( ?)")
+_INPUT = re.compile(r"--in (\w+)=([^\s,]*[^\s,:])")
+_HELP = re.compile(r"tilewright ([a-z]+(?:-[a-z]+)*) --help lists what there is")
+
+
+def _in_python(error):
+    """What the command says of its options, of the arguments that they were here."""
+    error = _HELP.sub(lambda found: f"help(tilewright.{found[1].replace('-', '_')}) says what "
+                      "there is", error)
+    error = _INPUT.sub(r"inputs={'\1': '\2'}", error)
+
+    def argument(found):
+        name = _ARGUMENTS[found[1]]
+        return name if name.endswith("=") else name + found[2]  # a value follows at once
+
+    return _OPTION.sub(argument, error)
 
 
 # What src/support/progress.cpp writes.

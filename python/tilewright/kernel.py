@@ -6,7 +6,13 @@ import sys
 from . import binding
 from .binding import TilewrightError, check_device
 from .reports import setting
-from .tensor import checked_stream, named_arguments_of, require_place, require_writable
+from .tensor import (
+    checked_stream,
+    named_arguments_of,
+    note_written,
+    require_place,
+    require_writable,
+)
 
 
 class Kernel:
@@ -25,7 +31,7 @@ class Kernel:
                 raise TilewrightError(f"error: the {what} of a kernel is {value!r}\n"
                                       f"  fix: write it as text, such as {such}")
         check_device(device)
-        text = ",".join(f"{key}={setting(value)}" for key, value in options.items()).encode()
+        text = _options_text(name, options).encode()
         named = target and target.encode()
         create, made = self._library.kernel_create, (name.encode(), text, named, device)
         if group:
@@ -64,6 +70,7 @@ class Kernel:
             self._tensors = [(self._library.kernel_tensor_name(self._handle, i).decode(),
                               bool(self._library.kernel_tensor_is_output(self._handle, i)))
                              for i in range(count)]
+            self._written = [i for i, (_, is_output) in enumerate(self._tensors) if is_output]
         return [name for name, _ in self._tensors]
 
     def __call__(self, *tensors, stream=None):
@@ -83,6 +90,7 @@ class Kernel:
                 require_writable(self._name, name, tensor)
         self._refuse_gradients(names, tensors)
         self.run(arguments, checked_stream(self._name, stream))
+        note_written([tensors[i] for i in self._written])
 
     def _refuse_closed(self):
         if not self._handle:
@@ -94,7 +102,13 @@ class Kernel:
         torch = sys.modules.get("torch")
         if torch is None or not torch.is_grad_enabled():
             return
+        forward_ad = torch.autograd.forward_ad
         for name, tensor in zip(names, tensors):
+            if forward_ad._current_level >= 0 and isinstance(tensor, torch.Tensor) and \
+                    forward_ad.unpack_dual(tensor).tangent is not None:
+                raise TilewrightError(
+                    f"error: {self._name}: {name} has a tangent, and a Kernel has no gradients\n"
+                    f"  fix: pass {name}.detach()")
             if getattr(tensor, "requires_grad", False):
                 raise TilewrightError(
                     f"error: {self._name}: {name} requires a gradient, and a Kernel records none\n"
@@ -121,6 +135,16 @@ class Kernel:
         """Of an operation over the ranks of a group, by all of them: returns when all have ended
         its runs, and raises for a rank that has died, for which a stream would wait for ever."""
         self._library.kernel_synchronize(self._handle)
+
+
+def _options_text(kernel, options):
+    settings = {key: setting(value) for key, value in options.items()}
+    for key, value in settings.items():
+        if "," in value:
+            raise TilewrightError(f"error: {kernel}: {key} is the list {value}\n  fix: leave "
+                                  "lengths out, as a Kernel takes those of its tensors, and give "
+                                  "other options one value")
+    return ",".join(f"{key}={value}" for key, value in settings.items())
 
 
 def _again(name, target, device, options):

@@ -17,6 +17,7 @@ from .tensor import (
     describe,
     is_on_gpu,
     named_arguments_of,
+    note_written,
     on_host,
     require_place,
     require_writable,
@@ -166,7 +167,8 @@ class LoadedKernel:
 
     def __repr__(self):
         scalars = [f"{name}=" for name in self.scalars]
-        return f"{self.name}({', '.join(self.inputs + scalars)}) -> {', '.join(self.outputs)}"
+        returned = f" -> {', '.join(self.outputs)}" if self.outputs else ""
+        return f"{self.name}({', '.join(self.inputs + scalars)}){returned}"
 
     def __fspath__(self):
         """A file with its text, for the command: its own, or a temporary one of a plug-in's."""
@@ -223,6 +225,9 @@ class LoadedKernel:
     def _scalar(self, name, named):
         if name in named:
             value = named.pop(name)
+            if getattr(value, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+                raise TilewrightError(f"error: {self.name}: the scalar {name} requires a gradient, "
+                                      f"and none is computed\n  fix: pass {name}.detach()")
             try:
                 return float(value)
             except (TypeError, ValueError, RuntimeError):
@@ -292,6 +297,7 @@ class LoadedKernel:
         numbers = (ctypes.c_double * len(scalars))(*scalars)
         self._library.kernel_run_with_scalars(handle, arguments, len(tensors), numbers,
                                               len(scalars), checked_stream(self.name, stream))
+        note_written(tensor for each, tensor in zip(self._parameters, tensors) if each.is_output)
 
     def _returned(self, outputs):
         return outputs[0] if len(outputs) == 1 else tuple(outputs)

@@ -5,6 +5,8 @@ import math
 import os
 import tempfile
 
+from .binding import TilewrightError
+
 
 def answer(*words):
     from . import _child  # most who import this package ask for no report
@@ -211,6 +213,8 @@ def setting(value):
     """As the command and the library take it."""
     # A truth value of NumPy is none of Python's.
     is_truth = isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+    if isinstance(value, (list, tuple)):  # of lengths
+        return ",".join(setting(each) for each in value)
     return str(value).lower() if is_truth else str(value)
 
 
@@ -220,6 +224,10 @@ def _words(settings):
 
 
 def _inputs(inputs):
+    for name, value in (inputs or {}).items():
+        if not isinstance(value, (str, os.PathLike)):
+            raise TilewrightError(f"error: the input {name} is {value!r}\n  fix: pass words, as "
+                                  "'uniform:-1:1', or the name of a file")
     return [word for name, value in (inputs or {}).items() for word in ("--in", f"{name}={value}")]
 
 

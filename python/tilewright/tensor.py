@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import math
+import sys
 
 from . import _dlpack
 from .binding import TensorArgument, TilewrightError
@@ -112,9 +113,14 @@ def describe(tensor):
         dtype = _of_torch(tensor.dtype)
         if dtype is None:
             _refuse(tensor, f"elements of type {str(tensor.dtype).rpartition('.')[2]}", _CONVERT)
+        if hasattr(tensor, "is_neg") and tensor.is_neg():
+            _refuse(tensor, "its numbers are those in memory, negated", "pass resolve_neg() of it")
         try:
             return tensor.data_ptr(), dtype, tuple(tensor.shape), tensor.stride()
         except RuntimeError:
+            if str(tensor.layout) == "torch.strided":
+                _refuse(tensor, "it has no numbers of its own, as under tracers and torch.vmap",
+                        "register an operator that calls the kernel, as docs/python.md shows")
             _refuse(tensor, f"its layout is {tensor.layout}, and it has no address and strides",
                     "pass a dense one, such as to_dense() gives")
     for attribute in ("__cuda_array_interface__", "__array_interface__"):
@@ -195,6 +201,17 @@ def require_writable(kernel, name, tensor):
     if interface is not None and interface["data"][1]:
         raise TilewrightError(f"error: {kernel}: {name} is written, and this array is read-only\n"
                               f"  fix: pass a writable one as {name}")
+
+
+def note_written(tensors):
+    """Tells PyTorch of those of its own that a kernel has written: so a gradient that needs what
+    was there before is an error."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and not tensor.is_inference():
+            torch.autograd.graph.increment_version(tensor)
 
 
 def checked_stream(kernel, stream):

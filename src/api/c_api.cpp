@@ -172,6 +172,12 @@ tilewright_status create(const char* name, const char* options, const Wanted& wa
     if (kernel == nullptr) fail("the place for the kernel is NULL", "pass its address");
     const tilewright::LibraryKernel& entry = tilewright::find_kernel(required(name, "the kernel"));
     std::vector<std::string> settings = split(options);
+    for (const std::string& word : settings) {
+      if (word.find('=') != std::string::npos) continue;
+      fail(fmt::format("'{}' of \"{}\" is no setting", word, options),
+           "write name=value, with commas between; leave lengths out, which those of the tensors "
+           "say");
+    }
     // As many as there are, unless the caller says another number, which is then an error.
     if (wanted.group != nullptr && entry.over_ranks && !names_ranks(settings)) {
       settings.push_back(fmt::format("ranks={}", wanted.group->group.size()));

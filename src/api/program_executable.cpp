@@ -1,107 +1,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "api/build_options.h"
-#include "api/caller_runs.h"
-#include "api/caller_tensors.h"
-#include "api/program_ranks.h"
-#include "api/program_steps.h"
-#include "api/run_numbers.h"
-#include "api/shared_tensors.h"
-#include "api/word_waits.h"
+#include "api/program_state.h"
 #include "compiler/build.h"
 #include "compiler/compiled.h"
 #include "compiler/dump.h"
-#include "compiler/target.h"
 #include "ir/program_exchanges.h"
-#include "runtime/device.h"
 #include "support/diagnostic.h"
 #include "support/held.h"
 #include "support/parallel.h"
-#include "tilewright/program.h"
 
 namespace tilewright {
-
-using Kind = ir::ProgramOperation::Kind;
-
-struct ProgramExecutable::State {
-  ir::Program recorded;
-  ir::Kernel signature;  // what its callers see
-  compiler::Target target;
-  CompileOptions options;
-  std::unique_ptr<CallerRuns> caller;  // once somebody calls
-  std::mutex mutex;                    // of that, and of runs on callers' tensors
-  std::vector<ir::Kernel> machine;
-  std::optional<ir::Program> program;   // bound to the sizes of the memory that is loaded
-  std::unique_ptr<ProgramRanks> ranks;  // null: on another target than cuda
-  // Of each rank that this process runs; so are the streams and events, by their numbers.
-  ProgramSteps::Kernels kernels;
-  WordWaits waits;
-  std::map<int, runtime::Stream> streams;
-  std::map<int, runtime::Event> events;  // of the program
-  std::map<int, runtime::Event> ends;    // of each stream's run
-  std::map<int, runtime::Event> begins;  // of each rank's run on a caller's stream
-  std::unique_ptr<ProgramWatch> watch;   // of its runs, if anybody asks
-  std::unique_ptr<ProgramSteps> steps;   // of `program`, on the memory that it has
-  std::int64_t runs = 0;                 // since load, or with a caller's sizes
-  DimValues sizes;
-  // A caller's tensors, of each rank each buffer's, and their sizes; empty: memory of its own.
-  std::vector<std::vector<std::byte*>> passed;
-  std::map<int, runtime::Stream> passed_streams;  // of the latest run, by rank
-  std::optional<ir::Kernel> of_rank;              // once a run in a group has asked for it
-  std::vector<std::int64_t> passed_sizes;
-  std::unique_ptr<CountKernels> count_kernels;  // of runs on callers' tensors, once asked for
-  std::unique_ptr<RunNumbers> numbers;          // of `program`, with these
-
-  std::byte* at(int buffer, int rank) const {
-    // What its kernels own comes behind the buffers that the program has as recorded.
-    if (!passed.empty() && static_cast<std::size_t>(buffer) < recorded.buffers.size()) {
-      std::byte* const own = passed.at(static_cast<std::size_t>(rank)).at(buffer);
-      if (own != nullptr) return own;
-    }
-    return ranks->at(buffer, rank);
-  }
-  const CallerRuns& callers();
-  void build();
-  void make_streams();
-  void run_on(std::unique_ptr<ProgramRanks> made);
-  void bind(const DimValues& sizes, const ir::ReadBuffer& contents = {});
-  void bind_passed(const Arguments& arguments);
-  void pass(const Arguments& arguments);
-  runtime::Stream caller_stream(int rank, const std::vector<void*>& callers) const;
-  void run_passed(const Arguments& arguments, const std::vector<void*>& callers);
-  void require_memory();
-  void require_devices() const;
-  void clear(const ir::Program& of) const;  // all memory of its buffers to zeros
-  // Whether the stream's rank has another one.
-  bool shares_rank(int stream) const;
-  // Whether a stream of the program may be the caller's.
-  bool runs_on(const runtime::Stream& callers) const;
-  // While nothing is queued: who waits for a launch that fails then would wait forever.
-  void prepare_steps();
-  void queue_run(std::int64_t run) const;
-  void queue_steps(std::int64_t run, const ProgramRanks::Streams& queues) const;
-  void queue_run(std::int64_t run, const std::vector<void*>& callers, bool is_captured);
-  void synchronize();
-  bool is_in_group() const { return ranks->group() != nullptr; }
-  void share_places(std::vector<std::vector<std::byte*>>& places,
-                    const std::vector<TensorArgument>& own) const;
-  // Whether the streams are captured in a CUDA graph, and the run can be.
-  bool is_captured(const Arguments& arguments, const std::vector<void*>& callers) const;
-  // What the buffers that are passed hold in each rank of this process, by `move`.
-  template <typename Move>
-  void for_each_tensor(const Move& move) const;
-};
 
 const CallerRuns& ProgramExecutable::State::callers() {
   const std::lock_guard lock(mutex);
@@ -151,7 +69,6 @@ void ProgramExecutable::State::make_streams() {
   }
 }
 
-// Memory of these sizes, and launches that are known to fit it.
 void ProgramExecutable::State::bind(const DimValues& sizes, const ir::ReadBuffer& contents) {
   const runtime::Device& device = ranks->device(ranks->own().front());
   ir::Program made = ir::bind_program(recorded, sizes, device.info().multiprocessors, contents);
@@ -168,43 +85,6 @@ void ProgramExecutable::State::bind(const DimValues& sizes, const ir::ReadBuffer
   ranks->meet("the memory");
 }
 
-namespace {
-
-ProgramRanks::Streams streams_of(const std::map<int, runtime::Stream>& streams) {
-  ProgramRanks::Streams all;
-  for (const auto& [number, stream] : streams) all.push_back(&stream);
-  return all;
-}
-
-}  // namespace
-
-// The same beside a caller's tensors, of which the memory is there. No run is then under way: the
-// memory that it has is given back.
-void ProgramExecutable::State::bind_passed(const Arguments& arguments) {
-  std::vector<ir::TensorShape> shapes;
-  for (const TensorArgument& tensor : arguments.tensors) {
-    shapes.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.strides});
-  }
-  ir::Program made =
-      ir::bind_program(recorded, shapes, ranks->device(ranks->own().front()).info().multiprocessors,
-                       arguments.scalars);
-  ir::add_owned(made, machine);
-  synchronize();
-  ir::Program own = made;
-  for (ir::ProgramBuffer& buffer : own.buffers) {
-    if (buffer.is_passed()) buffer.shape.assign(1, 0);
-  }
-  steps.reset();
-  program.reset();
-  ranks->allocate(own);
-  program = std::move(made);
-  passed.clear();
-  clear(own);
-  runs = 0;
-  numbers.reset();
-  ranks->meet("the memory");
-}
-
 // All runs on callers' streams have ended.
 void ProgramExecutable::State::synchronize() {
   if (numbers && !passed_streams.empty()) return ranks->rest(streams_of(passed_streams));
@@ -212,50 +92,6 @@ void ProgramExecutable::State::synchronize() {
     ranks->finish(runs, streams_of(passed_streams), watch.get());
   }
   for (const auto& [number, end] : ends) end.synchronize();
-}
-
-// The tensors of a caller's run; memory beside them where their sizes are new.
-void ProgramExecutable::State::pass(const Arguments& arguments) {
-  std::vector<std::int64_t> wanted = sizes_of(arguments);
-  const bool is_new = !program || wanted != passed_sizes;
-  std::vector<std::vector<std::byte*>> places;
-  std::size_t next = 0;
-  for (int rank = 0; rank < recorded.ranks; ++rank) {
-    std::vector<std::byte*>& own = places.emplace_back();
-    for (const ir::ProgramBuffer& buffer : recorded.buffers) {
-      own.push_back(buffer.is_passed() ? arguments.tensors[next++].data : nullptr);
-      if (!ranks->runs(rank)) own.back() = nullptr;
-    }
-  }
-  const auto is_same = [&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    return at < passed.size() && passed[at] == places[at];
-  };
-  const std::vector<int> own = ranks->own();
-  const bool is_changed = is_new || !std::all_of(own.begin(), own.end(), is_same);
-  if (is_changed) {
-    if (is_in_group()) share_places(places, arguments.tensors);
-    if (is_new) bind_passed(arguments);
-    passed_sizes = std::move(wanted);
-    passed = std::move(places);
-  }
-  const bool begins_to_count = count_kernels && !numbers;
-  if (begins_to_count) {
-    numbers = std::make_unique<RunNumbers>(*program, *ranks, *count_kernels, runs);
-  }
-  if (is_changed || begins_to_count) prepare_steps();
-}
-
-// Where the other ranks have what they pass and this one reaches, or the other way round.
-void ProgramExecutable::State::share_places(std::vector<std::vector<std::byte*>>& places,
-                                            const std::vector<TensorArgument>& own) const {
-  const std::vector<ReachedBuffer> reached = reached_by_others(recorded);
-  if (reached.empty()) return;
-  for (const auto& [buffer, of_ranks] : shared_places(*ranks->group(), recorded, reached, own)) {
-    for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
-      places[rank][static_cast<std::size_t>(buffer)] = of_ranks[rank];
-    }
-  }
 }
 
 void ProgramExecutable::State::require_memory() {
@@ -290,7 +126,7 @@ void ProgramExecutable::State::clear(const ir::Program& of) const {
 void ProgramExecutable::State::prepare_steps() {
   for (const ir::ProgramOperation& operation : program->operations) {
     const int rank = program->streams[operation.stream].rank;
-    if (operation.kind != Kind::record || !ranks->runs(rank)) continue;
+    if (operation.kind != ir::ProgramOperation::Kind::record || !ranks->runs(rank)) continue;
     events.try_emplace(operation.event, ranks->device(rank), runtime::Event::Timing::off);
   }
   if (const auto seconds = compiler::watch_seconds()) {
@@ -338,89 +174,6 @@ void ProgramExecutable::State::queue_run(std::int64_t run) const {
     if (shares_rank(i)) ends.at(i).record(stream);
   }
   ranks->note_queued(run, streams_of(streams));
-}
-
-runtime::Stream ProgramExecutable::State::caller_stream(int rank,
-                                                        const std::vector<void*>& callers) const {
-  auto* const handle = callers.empty() ? nullptr : static_cast<CUstream_st*>(callers[rank]);
-  return runtime::Stream::borrow(ranks->device(rank), handle);
-}
-
-bool ProgramExecutable::State::is_captured(const Arguments& arguments,
-                                           const std::vector<void*>& callers) const {
-  const std::vector<int> own = ranks->own();
-  const bool captured = std::any_of(own.begin(), own.end(), [&](int rank) {
-    return caller_stream(rank, callers).is_capturing();
-  });
-  if (!captured) return false;
-  const auto refuse = [&](const char* why, const char* fix) {
-    Diagnostic(recorded.where,
-               fmt::format("program {}: {}, and the stream is being captured in a CUDA graph",
-                           recorded.name, why))
-        .fix(fix)
-        .raise();
-  };
-  // A graph brings the same numbers back, for which the ranks' words stand already.
-  if (!count_kernels) refuse("its runs are counted by the host", "count_on_gpus() before");
-  if (watch) refuse("its runs are watched", "leave TILEWRIGHT_WATCH unset");
-  if (ranks->nodes() != nullptr) {
-    refuse("it runs over nodes, whose sends the host waits for", "queue each run on the stream");
-  }
-  if (!numbers || sizes_of(arguments) != passed_sizes) {
-    refuse("a first run of these sizes needs memory", "run it once with these sizes before");
-  }
-  return true;
-}
-
-// The driver takes copies between GPUs in the default stream one after the other, each behind all
-// that both GPUs' default streams were given before. Two ranks that send to each other would take
-// turns, or wait for each other forever.
-bool ProgramExecutable::State::runs_on(const runtime::Stream& callers) const {
-  const auto crosses = [](const ir::ProgramOperation& operation) {
-    return operation.kind == Kind::copy && operation.to.rank != operation.from.rank;
-  };
-  return !callers.is_default() ||
-         std::none_of(recorded.operations.begin(), recorded.operations.end(), crosses);
-}
-
-// Each rank's first stream is the caller's, where that will do. The others begin where it stands,
-// and it goes on when they have ended.
-void ProgramExecutable::State::queue_run(std::int64_t run, const std::vector<void*>& callers,
-                                         bool is_captured) {
-  passed_streams.clear();
-  for (const int rank : ranks->own()) {
-    const runtime::Stream& first =
-        passed_streams.emplace(rank, caller_stream(rank, callers)).first->second;
-    if (numbers) numbers->count(rank, first);
-  }
-  std::vector<const runtime::Stream*> queues(program->streams.size());
-  std::set<int> seen, forked;  // ranks
-  for (const auto& [number, stream] : streams) {
-    const int rank = program->streams[number].rank;
-    const runtime::Stream& first = passed_streams.at(rank);
-    const bool is_callers = seen.insert(rank).second && runs_on(first);
-    queues[static_cast<std::size_t>(number)] = is_callers ? &first : &stream;
-    if (is_callers) continue;
-    if (forked.insert(rank).second) begins.at(rank).record(first);
-    stream.wait(begins.at(rank));
-  }
-  queue_steps(run, queues);
-  for (const auto& [number, end] : ends) {
-    const runtime::Stream& first = passed_streams.at(program->streams[number].rank);
-    const runtime::Stream* const queue = queues[static_cast<std::size_t>(number)];
-    if (queue == &first && numbers) continue;  // nobody waits for it
-    end.record(*queue);
-    if (queue != &first) first.wait(end);
-  }
-  if (!is_captured) ranks->note_queued(run, streams_of(passed_streams));
-}
-
-void ProgramExecutable::State::run_passed(const Arguments& arguments,
-                                          const std::vector<void*>& callers) {
-  const bool captured = is_captured(arguments, callers);
-  pass(arguments);
-  queue_run(runs + 1, callers, captured);
-  ++runs;
 }
 
 template <typename Move>

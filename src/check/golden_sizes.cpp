@@ -139,6 +139,18 @@ std::vector<GoldenSizes> golden_sizes(const library::KernelSource& source,
     rising.inputs[tensor.name] = fmt::format("rising:{}", *tensor.online_axis);
     all.push_back(std::move(rising));
   }
+  std::set<std::string> drawn_with, stated;
+  for (const LibraryTensor& tensor : source.entry().tensors) {
+    (inputs.contains(tensor.name) ? stated : drawn_with).insert(tensor.drawn_with);
+  }
+  const std::set<std::string> decided = library::decided_options(source.entry(), settings);
+  for (const std::string& option : drawn_with) {
+    const std::string name = option.substr(0, option.find('='));
+    if (name.empty() || stated.contains(option) || decided.contains(name)) continue;
+    GoldenSizes more{name, all.front().settings};
+    more.settings.push_back(option);
+    all.push_back(std::move(more));
+  }
   return all;
 }
 

@@ -1,6 +1,9 @@
 #include "compiler/dump.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -40,21 +43,51 @@ std::optional<fs::path> dump_folder() {
   return fs::path(folder);
 }
 
-// NAME.tw for the first text of this name that the process writes, NAME-2.tw for another one.
+using Clock = fs::file_time_type::clock;
+const Clock::time_point kProcessBegan = Clock::now();
+
+// Keeps other processes from writing there, where the folder's file system can do that.
+class FolderLock {
+ public:
+  explicit FolderLock(const fs::path& folder)
+      : descriptor_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (descriptor_ >= 0) ::flock(descriptor_, LOCK_EX);
+  }
+  ~FolderLock() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+// Of a process that runs beside this one. An older file is of an earlier run.
+bool is_of_another_process(const fs::path& path) {
+  std::error_code failed;
+  const Clock::time_point written = fs::last_write_time(path, failed);
+  return !failed && written >= kProcessBegan;
+}
+
+// NAME.tw for the first text of this name, NAME-2.tw for another one.
 void write_once(const fs::path& folder, const std::string& name, const std::string& ending,
                 const std::string& text) {
   static std::mutex mutex;
   static std::map<std::string, std::string> written;  // what the files have
   const std::lock_guard lock(mutex);
+  const FolderLock folder_lock(folder);
   const std::string hash = content_hash(text);
   for (int number = 1;; ++number) {
     const std::string which = number == 1 ? "" : fmt::format("-{}", number);
     const std::string path = (folder / (name + which + ending)).string();
-    const auto [found, is_new] = written.try_emplace(path, hash);
-    const bool is_there = fs::exists(path);
-    if (!is_new && is_there && found->second != hash) continue;
-    found->second = hash;
-    if (is_new || !is_there) write_text(path, text);
+    const auto found = written.find(path);
+    const bool is_ours = found != written.end() && fs::exists(path);
+    if (is_ours && found->second == hash) return;
+    const bool is_taken = is_ours || is_of_another_process(path);
+    if (is_taken && try_read_text(path) != text) continue;
+    if (!is_taken) write_text(path, text);
+    written[path] = hash;
     return;
   }
 }

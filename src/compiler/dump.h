@@ -28,8 +28,8 @@ std::string file_name(std::string name);
 void write_dump(const std::string& folder, const std::vector<DumpFile>& files);
 
 // Where the environment names a folder in TILEWRIGHT_DUMP: writes the kernel there, as NAME.tw; the
-// program, as NAME.twp, or NAME-3ranks.twp where there are several ranks. Where this process has
-// written another one of that name, as NAME-2.tw.
+// program, as NAME.twp, or NAME-3ranks.twp where there are several ranks. Where this process, or
+// one that runs beside it, has written another one of that name, as NAME-2.tw.
 void dump_traced(const ir::Kernel& kernel);
 void dump_program(const ir::Program& program);
 

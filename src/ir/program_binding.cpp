@@ -246,9 +246,10 @@ DimValues checked_values(const Program& program, const DimValues& sizes,
     if (sizes.count(dim.name()) != 0) continue;
     Diagnostic(program.where,
                fmt::format("program {}: the dim {} has no value", program.name, dim.name()))
-        .fix(fmt::format("give each dim one: ProgramMemory(program, {{{{\"{}\", 128}}}}), or --set "
-                         "{}=128",
-                         dim.name(), dim.name()))
+        .fix(
+            fmt::format("give each dim one: ProgramMemory(program, {{{{\"{}\", 128}}}}), or to the "
+                        "command --set {}=128",
+                        dim.name(), dim.name()))
         .raise();
   }
   Kernel dims;

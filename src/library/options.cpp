@@ -155,7 +155,7 @@ std::string checked_setting(const LibraryKernel& kernel, const std::string& name
   if (option != nullptr) return checked_value(kernel, *option, value);
   std::vector<std::string> known = names_of(kernel.options);
   known.emplace_back(library::kSchedule);
-  known.emplace_back("schedule.stages and so on (--schedule)");
+  known.emplace_back("schedule.stages and so on");
   // Lengths are options of kernels that take packed sequences.
   const bool is_lengths = name.rfind("lengths", 0) == 0;
   fail(fmt::format("{} has no option '{}'", kernel.name, name),

@@ -1,7 +1,6 @@
 #include "passes/assign_layouts.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "passes/drop_conversions.h"
+#include "passes/moved_layouts.h"
 #include "support/diagnostic.h"
 #include "target/target.h"
 
@@ -208,21 +208,6 @@ class LayoutAssignment {
       }
     });
   }
-  static std::optional<RegisterLayout> stretched(const RegisterLayout& from,
-                                                 const std::vector<std::int64_t>& to) {
-    RegisterLayout made = from;
-    made.shape.back() = to.back();
-    const auto repeats = [](const ir::Mode& mode) {
-      return mode.kind != ir::ModeKind::distribute && mode.size > 1;
-    };
-    for (const std::vector<ir::Mode>* modes : {&from.registers, &from.lanes, &from.warps}) {
-      if (std::any_of(modes->begin(), modes->end(), repeats)) return std::nullopt;
-    }
-    if (from.shape.back() != 1 || to.back() > kFewCopies || made.shape != to) return std::nullopt;
-    const int axis = static_cast<int>(to.size()) - 1;
-    made.registers.insert(made.registers.begin(), ir::Mode{to.back(), axis, 1});
-    return made.canonical();
-  }
 
   // What only a conversion reads, whose result is to lie in a certain way, lies so itself.
   void lie_as_declared() {
@@ -344,7 +329,8 @@ class LayoutAssignment {
   void tile(const Operation& o) {
     switch (ir::as<ir::TileOp>(o.op)) {
       case ir::TileOp::complete:
-        return complete(o);
+        if (known(o.operands[0])) set(o.results[0], completed(layout(o.operands[0])), result(o));
+        return;
       case ir::TileOp::reduce:
         return reduce(o);
       case ir::TileOp::transpose:
@@ -359,17 +345,6 @@ class LayoutAssignment {
       case ir::TileOp::convert:
         return;
     }
-  }
-
-  void complete(const Operation& o) {
-    if (!known(o.operands[0])) return;
-    RegisterLayout whole = layout(o.operands[0]);
-    for (std::vector<ir::Mode>* modes : {&whole.lanes, &whole.warps}) {
-      for (ir::Mode& mode : *modes) {
-        if (mode.kind == ir::ModeKind::partial) mode = {mode.size, 0, 0, ir::ModeKind::replicate};
-      }
-    }
-    set(o.results[0], whole, result(o));
   }
 
   void control(const Operation& o) {
@@ -420,18 +395,6 @@ class LayoutAssignment {
     set(o.results[0], parts, result(o));
   }
 
-  // Of an operand of an elementwise operation with a result of the shape; one whose axes are of
-  // size 1 stretches.
-  RegisterLayout stretching(const RegisterLayout& result, const Type& operand) const {
-    RegisterLayout stretched = result;
-    for (std::size_t axis = 0; axis < result.shape.size(); ++axis) {
-      if (operand.shape[axis] == 1 && result.shape[axis] != 1) {
-        stretched = stretched.reduce(static_cast<int>(axis), ir::Reduction::complete);
-      }
-    }
-    return stretched;
-  }
-
   void elementwise(const Operation& o) {
     const ValueId made = o.results[0];
     if (!in_registers(made)) return;
@@ -453,7 +416,7 @@ class LayoutAssignment {
         if (partial >= 0 && i < 2 && static_cast<std::int64_t>(i) != partial) continue;
         unify(value, made, operand(o, i));
       } else if (known(made) && !known(value)) {
-        set(value, stretching(layout(made), other), operand(o, i));
+        set(value, before_stretching(layout(made), other.shape), operand(o, i));
       }
     }
   }
@@ -478,7 +441,8 @@ class LayoutAssignment {
         conflict(operand(o, i),
                  "the threads of the role hold the elements of " + text_of(o.operands[i]) +
                      " in another order than those of the result, " + text_of(o.results[0]));
-        conflict_->wanted = stretching(layout(o.results[0]), kernel_.type(o.operands[i]));
+        conflict_->wanted =
+            before_stretching(layout(o.results[0]), kernel_.type(o.operands[i]).shape);
         if (layout(o.operands[i]).is_partial()) conflict_->at = At::nothing;
         return;
       }
@@ -491,32 +455,14 @@ class LayoutAssignment {
     const ValueId from = o.operands[0], to = o.results[0];
     const std::vector<std::int64_t>& permutation = o.attributes.integers(Key::permutation);
     if (known(from)) {
-      set(to,
-          moved_axes(from, to,
-                     [&](int axis) {
-                       const auto at = std::find(permutation.begin(), permutation.end(), axis);
-                       return static_cast<int>(at - permutation.begin());
-                     }),
-          result(o));
+      set(to, permuted(layout(from), permutation), result(o));
     } else if (known(to) && from_shared_.count(from) != 0) {
       transpose_operand(o);
     }
   }
   void transpose_operand(const Operation& o) {
-    const ValueId from = o.operands[0], to = o.results[0];
     const std::vector<std::int64_t>& permutation = o.attributes.integers(Key::permutation);
-    set(from, moved_axes(to, from, [&](int axis) { return static_cast<int>(permutation[axis]); }),
-        operand(o, 0));
-  }
-  // What `known` holds, as the other side of a transposition.
-  RegisterLayout moved_axes(ValueId known, ValueId other,
-                            const std::function<int(int)>& axis) const {
-    RegisterLayout moved = layout(known);
-    moved.shape = kernel_.type(other).shape;
-    for (std::vector<ir::Mode>* modes : {&moved.registers, &moved.lanes, &moved.warps}) {
-      for (ir::Mode& mode : *modes) mode.axis = axis(mode.axis);
-    }
-    return moved;
+    set(o.operands[0], permuted_back(layout(o.results[0]), permutation), operand(o, 0));
   }
 
   void reshape(const Operation& o) {
@@ -536,62 +482,29 @@ class LayoutAssignment {
         "split or join axes by powers of two, or add and drop axes of size 1");
   }
 
-  // Whether lanes or warps divide the digit's axis more coarsely than it does.
-  static bool beyond(const RegisterLayout& layout, const ir::Mode& digit) {
-    for (const std::vector<ir::Mode>* modes : {&layout.lanes, &layout.warps}) {
-      for (const ir::Mode& mode : *modes) {
-        if (mode.kind == ir::ModeKind::distribute && mode.axis == digit.axis &&
-            mode.stride > digit.stride) {
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  // Whole registers are cut out: the slice must begin and end where the fastest digits repeat.
+  // Whole registers are cut out.
   void slice(const Operation& o) {
-    if (!known(o.operands[0])) return slice_back(o);
-    RegisterLayout cut = layout(o.operands[0]).canonical();
-    const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
-    const std::vector<std::int64_t>& sizes = kernel_.type(o.results[0]).shape;
-    for (std::size_t axis = 0; axis < sizes.size(); ++axis) {
-      if (sizes[axis] == cut.shape[axis]) continue;
-      // Only the slowest register digit may shorten.
-      ir::Mode* last = cut.registers.empty() ? nullptr : &cut.registers.back();
-      if (!last || last->axis != static_cast<int>(axis) || sizes[axis] % last->stride != 0 ||
-          offsets[axis] % last->stride != 0 || beyond(cut, *last)) {
-        conflict({o, At::itself},
-                 "axis " + std::to_string(axis) + " from " + std::to_string(offsets[axis]) + ", " +
-                     std::to_string(sizes[axis]) + " of " + std::to_string(cut.shape[axis]) +
-                     " elements do not fall on whole registers",
-                 "slice the accumulator's columns by multiples of 8");
-        return;
-      }
-      last->size = sizes[axis] / last->stride;
-      cut.shape[axis] = sizes[axis];
-    }
-    set(o.results[0], cut, result(o));
-  }
-
-  // What is loaded from shared memory as a whole lies as each of its parts is wanted.
-  void slice_back(const Operation& o) {
     const ValueId from = o.operands[0], to = o.results[0];
-    if (!known(to) || from_shared_.count(from) == 0) return;
-    const std::vector<std::int64_t>&offsets = o.attributes.integers(Key::offsets),
-          &all = kernel_.type(from).shape;
-    RegisterLayout whole = layout(to);
-    for (std::size_t axis = 0; axis < all.size(); ++axis) {
-      const std::int64_t size = whole.shape[axis];
-      if (all[axis] % size != 0 || offsets[axis] % size != 0) return;
-      whole.registers.push_back(ir::Mode{all[axis] / size, static_cast<int>(axis), size});
+    const std::vector<std::int64_t>& offsets = o.attributes.integers(Key::offsets);
+    const std::vector<std::int64_t>& sizes = kernel_.type(to).shape;
+    if (known(from)) {
+      const Slice cut = sliced(layout(from), offsets, sizes);
+      if (!cut.torn_axis) return set(to, cut.layout, result(o));
+      const std::size_t axis = *cut.torn_axis;
+      return conflict({o, At::itself},
+                      "axis " + std::to_string(axis) + " from " + std::to_string(offsets[axis]) +
+                          ", " + std::to_string(sizes[axis]) + " of " +
+                          std::to_string(kernel_.type(from).shape[axis]) +
+                          " elements do not fall on whole registers",
+                      "slice the accumulator's columns by multiples of 8");
     }
-    whole.shape = all;
-    set(from, whole.canonical(), operand(o, 0));
+    // What is loaded from shared memory as a whole lies as each of its parts is wanted.
+    if (!known(to) || from_shared_.count(from) == 0) return;
+    const auto whole = whole_of_slices(layout(to), offsets, kernel_.type(from).shape);
+    if (whole) set(from, *whole, operand(o, 0));
   }
 
   static constexpr int kWidestAccess = 16;  // bytes
-  static constexpr int kFewCopies = 8;
 
   ir::Kernel& kernel_;
   const target::Target& target_;

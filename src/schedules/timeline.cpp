@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
-#include <map>
-#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "schedules/followed_scalars.h"
+#include "schedules/handed_numbers.h"
 #include "schedules/warp_clock.h"
 #include "target/target.h"
 
@@ -37,9 +35,6 @@ bool has_loop(const ir::Block& block) {
   return found;
 }
 
-// Numbers that one role hands to another through shared memory, element by element.
-using Numbers = std::map<std::pair<ValueId, std::int64_t>, std::vector<FollowedScalar>>;
-
 // Barriers that copies to shared memory complete, and those that products in tensor memory do.
 struct Completed {
   std::set<ValueId> by_copies, by_products;
@@ -55,14 +50,11 @@ struct Completed {
   }
 };
 
-// A barrier's mbarriers, and the number of one of them.
-using Stage = std::pair<ValueId, std::int64_t>;
-
 // The warps of a role, in step.
 class Follower {
  public:
   Follower(const ir::Kernel& kernel, const ir::Binding& binding, std::int64_t cta,
-           std::int64_t ctas, const target::Device& device, Numbers& numbers,
+           std::int64_t ctas, const target::Device& device, HandedNumbers::Written& numbers,
            const Completed& completed, CtaTimeline& total)
       : kernel_(kernel),
         binding_(binding),
@@ -71,10 +63,10 @@ class Follower {
         reached_(device.reached),
         cta_(cta),
         ctas_(ctas),
-        numbers_(numbers),
         total_(total),
         clock_(kernel, device, total),
         scalars_(kernel.types.size()),
+        handed_(numbers),
         completed_(completed) {}
 
   void run(const ir::Block& block) {
@@ -183,42 +175,18 @@ class Follower {
   void store_number(const Operation& operation) {
     clock_.issue();
     const FollowedScalar element = scalar(operation.operands[1]);
-    if (!element.known) return;
-    numbers_[{operation.operands[0], element.value}].push_back(scalar(operation.operands[2]));
+    if (element.known) {
+      handed_.store({operation.operands[0], element.value}, scalar(operation.operands[2]));
+    }
   }
 
-  // The number behind the one that was read before this warp last waited for the element's stage.
   void load_number(const Operation& operation) {
     clock_.spend(rates_.barrier);
     const ValueId index = operation.operands[1];
-    FollowedScalar& value = scalars_[operation.results[0]];
-    value = {};
-    if (!scalar(index).known) return;
-    const auto place = std::make_pair(operation.operands[0], scalar(index).value);
-    Read& read = reads_[place];
-    if (!read.stage) read.stage = waited_stage(index);
-    const std::int64_t waits = waits_[*read.stage];
-    if (read.waits != waits) {
-      if (read.waits >= 0) ++read.next;
-      read.waits = waits;
-    }
-    const auto found = numbers_.find(place);
-    if (found != numbers_.end() && read.next < found->second.size()) {
-      value = found->second[read.next];
-    }
-  }
-
-  // What was waited for, if the value was computed from it: of a stage with several numbers, the
-  // element is.
-  ValueId stage_of(ValueId value) const {
-    const auto found = stages_.find(value);
-    return waited_.count(value) != 0 || found == stages_.end() ? value : found->second;
-  }
-
-  // Of a ring of one stage an element hangs on no index. It is read behind the wait for it.
-  Stage waited_stage(ValueId element) const {
-    const auto found = waited_.find(stage_of(element));
-    return found == waited_.end() ? last_wait_ : Stage(found->second, scalar(found->first).value);
+    const FollowedScalar element = scalar(index);
+    scalars_[operation.results[0]] =
+        element.known ? handed_.load({operation.operands[0], element.value}, index)
+                      : FollowedScalar{};
   }
 
   // CTAs take tiles in turn, in a loop that ends when there are none. Of a cluster each one does,
@@ -331,9 +299,8 @@ class Follower {
   void mbarrier(const Operation& operation) {
     switch (ir::as<ir::MbarrierOp>(operation.op)) {
       case ir::MbarrierOp::mbarrier_wait:
-        waited_[operation.operands[1]] = operation.operands[0];
-        last_wait_ = {operation.operands[0], scalar(operation.operands[1]).value};
-        ++waits_[last_wait_];
+        handed_.wait(operation.operands[0], operation.operands[1],
+                     scalar(operation.operands[1]).value);
         wait_for_stage(operation.operands[0]);
         return clock_.spend(rates_.barrier);
       case ir::MbarrierOp::mbarrier_init:
@@ -408,8 +375,7 @@ class Follower {
   void unknown(const Operation& operation) {
     clock_.scalar_step();
     for (const ValueId operand : operation.operands) {
-      const ValueId stage = stage_of(operand);
-      if (waited_.count(stage) != 0) stages_[operation.results[0]] = stage;
+      handed_.compute(operation.results[0], operand);
     }
     scalars_[operation.results[0]] = {};
   }
@@ -432,29 +398,18 @@ class Follower {
     out = known ? evaluate_scalar(operation.op, in[0].value, in[1].value) : FollowedScalar{};
   }
 
-  struct Read {
-    std::optional<Stage> stage;  // that its reader waits for
-    std::size_t next = 0;
-    std::int64_t waits = -1;  // for the stage, when it was read last
-  };
-
   const ir::Kernel& kernel_;
   const ir::Binding& binding_;
   const TargetLimits& limits_;
   const target::Rates& rates_;
   const target::Device::Reached& reached_;
   const std::int64_t cta_, ctas_;
-  Numbers& numbers_;
   CtaTimeline& total_;
   WarpClock clock_;
   std::vector<FollowedScalar> scalars_;
   std::unordered_map<const Operation*, std::int64_t> dims_;
   std::unordered_map<ValueId, const Operation*> maps_;
-  std::map<Stage, std::int64_t> waits_;
-  Stage last_wait_ = {ir::kNoValue, 0};
-  std::unordered_map<ValueId, ValueId> waited_;  // the barriers, by the index that was waited for
-  std::unordered_map<ValueId, ValueId> stages_;  // that values were computed from
-  std::map<std::pair<ValueId, std::int64_t>, Read> reads_;
+  HandedNumbers handed_;
   std::int64_t tiles_ = 0;
   int whiles_ = 0;             // loops around, whose end the kernel decides
   std::set<ValueId> by_rank_;  // what hangs on the place in the cluster, but for a loop's values
@@ -592,7 +547,7 @@ CtaTimeline follow_cta(const ir::Kernel& machine, const ir::Binding& binding, st
                        std::int64_t ctas, const target::Device& device) {
   const TargetLimits& limits = target::target_of(machine).limits;
   CtaTimeline total;
-  Numbers numbers;
+  HandedNumbers::Written numbers;
   const Completed completed(machine);
   const auto follow = [&](const ir::Block& body, std::int64_t warps, const Follower& start) {
     Follower role = start;

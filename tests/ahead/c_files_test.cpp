@@ -10,6 +10,7 @@
 #include <random>
 
 #include "ahead/exported_library.h"
+#include "common/programs.h"
 #include "compiler/compiled.h"
 #include "compiler/launch_plan.h"
 #include "runtime/fake_driver.h"
@@ -432,6 +433,17 @@ TEST_F(CFiles, RefusesWhatHasNoFormInC) {
   };
   EXPECT_THAT(refusal(library::KernelSource(find_kernel("gemm_reduce_scatter"))),
               HasSubstr("it runs on several ranks"));
+  const auto of_program = [&](const Program& program) {
+    LibraryKernel entry = find_kernel("attention_decode");
+    entry.schedules.clear();
+    entry.rules.clear();
+    entry.build_program = [&](const OptionValues&) { return program; };
+    return refusal(library::KernelSource(entry));
+  };
+  EXPECT_THAT(of_program(Program("two", 2)), HasSubstr("two has no form in C: it has 2 ranks"));
+  EXPECT_THAT(of_program(TwoKernels("second", true).program), HasSubstr("it has a second stream"));
+  EXPECT_THAT(of_program(TwoKernels("first", false).program),
+              HasSubstr("a scalar hangs on the number of the run"));
   const char* const doubled =
       "kernel \"x\" tile\ndim n\nin X: f32[(n + n)] = %1\ngrid (1)\nbody (%0: i32) {\n}\n";
   EXPECT_THAT(refusal(library::KernelSource::of_text(doubled, "x.tw")),

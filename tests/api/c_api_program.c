@@ -141,6 +141,9 @@ static void refuses(void) {
   expect(kernel == NULL, "the kernel is NULL after a failure");
   expect_error(tilewright_kernel_create("gemm", "dtype=f32,tile=3", "interpreter", 0, &kernel),
                TILEWRIGHT_ERROR_USAGE, "gemm has no option 'tile'");
+  expect_error(
+      tilewright_kernel_create("attention_varlen_forward", "lengths_q=3,5", "cpu", 0, &kernel),
+      TILEWRIGHT_ERROR_USAGE, "'5' of \"lengths_q=3,5\" is no setting");
   expect_error(tilewright_kernel_create("gemm", NULL, "gpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,
                "there is no target 'gpu'");
   expect_error(tilewright_kernel_create(NULL, NULL, "cpu", 0, &kernel), TILEWRIGHT_ERROR_USAGE,

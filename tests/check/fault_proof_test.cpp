@@ -222,7 +222,7 @@ TEST(FaultProof, DecidesWhereClustersTakeOverPlaces) {
                                              compiler::parse_target("sm_100a"));
   Subject subject{compiler::compile_to_machine(kernel.finish(), "sm_100a").kernel, {}};
   subject.workloads.push_back(library::make_workload(entry, settings, {}, 0));
-  constexpr int kOtherParity = 2, kWarpSync = 34;
+  constexpr int kOtherParity = 2, kKeptPhase = 6, kWarpSync = 34;
   ProofOptions options;
   options.schedules = options.launches = options.drawn = 1;
   options.more = 0;
@@ -230,16 +230,19 @@ TEST(FaultProof, DecidesWhereClustersTakeOverPlaces) {
   const std::vector<MutantResult> all = list_mutants(subject.machine);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const int kind = all[i].kind->number;
-    if (kind == kOtherParity || kind == kWarpSync) options.mutants->insert(i);
+    const bool keeps = kind == kKeptPhase && all[i].mutant.change == "keeps its phase";
+    if (kind == kOtherParity || kind == kWarpSync || keeps) options.mutants->insert(i);
   }
-  int equivalent = 0, by_a_number = 0;
+  int equivalent = 0, by_all = 0, by_one = 0;
   for (const MutantResult& result : prove_by_faults(subject.machine, subject.workloads, options)) {
     EXPECT_NE(result.verdict, Verdict::undecided) << text_of(result) << result.reason;
     equivalent += result.verdict == Verdict::equivalent;
-    by_a_number += result.fault.message.find("takes over") != std::string::npos;
+    by_all += result.fault.message.find("takes over all places") != std::string::npos;
+    by_one += result.fault.message.find("takes over 1 place") != std::string::npos;
   }
   EXPECT_GT(equivalent, 0);
-  EXPECT_GT(by_a_number, 0);
+  EXPECT_GT(by_all, 0);
+  EXPECT_GT(by_one, 0);
 }
 
 TEST(FaultProof, TakesNoSurvivorForAnEquivalent) {

@@ -25,6 +25,15 @@ class Voice {
   void say(const std::string& text) const {
     [[maybe_unused]] const ssize_t written = write(to_, text.data(), text.size());
   }
+  // What the action raises, if anything.
+  template <typename Action>
+  void say_error_of(const Action& action) const {
+    try {
+      action();
+    } catch (const Error& error) {
+      say(error.what());
+    }
+  }
 
  private:
   int to_;

@@ -127,6 +127,27 @@ TEST(Watch, SaysWhichWarpWaitsForWhatAndWhoWritesIt) {
   EXPECT_EQ(again.find("and who writes arrived"), again.rfind("and who writes arrived"));
 }
 
+TEST(Watch, OfSeveralLoopsTheOutermostAndTheInnermostAreCounted) {
+  Kernel kernel("nested");
+  const Signals arrived = kernel.signals("arrived", 1);
+  const Index turn = kernel.epoch();
+  kernel.ctas(1);
+  kernel.roles({role("wait", warps(1), registers(24), [&] {
+    for ([[maybe_unused]] Index tile : range(4)) {
+      for ([[maybe_unused]] Index step : range(3)) wait_flag(arrived, 0, Compare::ge, turn);
+    }
+  })});
+  const ir::Kernel machine = form_of(kernel, true).kernel;
+  codegen::WatchReport report;
+  report.taken = 1;
+  ir::for_each(machine.body, [&](const ir::Operation& o) {
+    if (o.op != ir::Op::wait_flag) return;
+    report.waits[0] = {1, o.attributes.integer(ir::Key::watched), 0, 0, 0, 1, 0, 3, 2};
+  });
+  EXPECT_THAT(standstill(report, machine, -1, {}),
+              HasSubstr("(in turn 3 of the outermost loop, 2 of the innermost)"));
+}
+
 TEST(Watch, MoreWaitsThanThereAreRecords) {
   const ir::Kernel machine = form_of(Exchange().kernel, true).kernel;
   codegen::WatchReport report;

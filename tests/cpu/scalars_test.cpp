@@ -62,6 +62,19 @@ TEST(CpuScalars, ShiftsByAllBitsLeaveTheSign) {
   EXPECT_EQ(whole(Op::shift_left, DType::i32, 3, 31), std::numeric_limits<std::int32_t>::min());
 }
 
+TEST(CpuScalars, CastsToIntegersEndWhereTheseEnd) {
+  const auto cast = [](DType dtype, float number) {
+    Scalar given[1];
+    given[0].real = number;
+    return evaluate({Op::cast, dtype, DType::f32, {0, kNone, kNone}, 0, {}}, given).whole;
+  };
+  EXPECT_EQ(cast(DType::i32, -2.5f), -2);
+  EXPECT_EQ(cast(DType::i32, 3e9f), std::numeric_limits<std::int32_t>::max());
+  EXPECT_EQ(cast(DType::i32, -3e9f), std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(cast(DType::i64, INFINITY), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(cast(DType::i64, -1e30f), kLowest);
+}
+
 TEST(CpuScalars, WhatLeavesTheDtypeIsAnError) {
   EXPECT_EQ(whole(Op::add, DType::i32, INT32_MAX, 0), INT32_MAX);
   EXPECT_THAT(test::usage_error_of([] { (void)whole(Op::add, DType::i32, INT32_MAX, 1); }),

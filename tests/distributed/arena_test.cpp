@@ -161,11 +161,7 @@ TEST_P(Arena, OtherPartsAreNamed) {
     const Group group = job.join(rank, 2);
     SymmetricArena arena = make(group);
     arena.allocate(kBytes - 16, "most");
-    try {
-      arena.allocate(17, "rest", 16);
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    voice.say_error_of([&] { arena.allocate(17, "rest", 16); });
     voice.say(fmt::format("; the last byte: {}; ", arena.allocate(16, "all of the rest", 16) + 15));
     arena.allocate(rank == 0 ? 8 : 4, "keys", 4);
   });
@@ -226,9 +222,11 @@ TEST(ArenaOfHandles, AreFreedWhenTheOthersHaveGivenThemUp) {
     fake_state().device_count = 2;
     fake_state().without_descriptors = 1;
     const Group group = job.join(rank, 2);
-    const int descriptors = test::open_descriptors();
+    const int descriptors = test::open_descriptors(), inherited = test::inherited_descriptors();
     std::optional<SymmetricArena> arena;
     arena.emplace(group, kBytes, "first", Memory::gpu, rank);
+    // Who holds an end of a pipe is taken for one who maps the block.
+    voice.say(fmt::format("{} ", test::inherited_descriptors() - inherited));
     word(*arena, 1 - rank, 8) = 5;
     group.barrier("written");
     if (rank == 0) arena.reset();
@@ -243,8 +241,8 @@ TEST(ArenaOfHandles, AreFreedWhenTheOthersHaveGivenThemUp) {
     voice.say(fmt::format("{} {}", fake_state().live_allocations,
                           test::open_descriptors() - descriptors));
   });
-  EXPECT_EQ(ranks.said(0), "1 2 4");
-  EXPECT_EQ(ranks.said(1), "5 2 2 4");
+  EXPECT_EQ(ranks.said(0), "0 1 2 4");
+  EXPECT_EQ(ranks.said(1), "0 5 2 2 4");
 }
 
 TEST(ArenaOfHandles, IsTheWayOfAllWhereOneRankCannotDoOtherwise) {

@@ -214,11 +214,7 @@ TEST(Group, ARankThatLeavesIsNoLoss) {
     } catch (const Error& error) {
       voice.say(std::to_string(group.lost().size()) + " lost: " + error.what());
     }
-    try {
-      group.require_all("the end");
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    voice.say_error_of([&] { group.require_all("the end"); });
   });
   EXPECT_THAT(ranks.said(0), AllOf(StartsWith("0 lost"), HasSubstr("rank 1 (process "),
                                    HasSubstr("has left the group, and rank 0 waits for it in"),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -68,6 +69,16 @@ inline int open_descriptors() {
   int count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     ++count;
+  }
+  return count;
+}
+
+// Of these the ones that a program has, too, which this process starts.
+inline int inherited_descriptors() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int flags = fcntl(std::stoi(entry.path().filename().string()), F_GETFD);
+    count += flags >= 0 && (flags & FD_CLOEXEC) == 0;
   }
   return count;
 }

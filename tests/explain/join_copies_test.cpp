@@ -19,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 
 constexpr int kPages = 4, kSlots = 16, kColumns = 64, kRows = kPages * kSlots;
 
@@ -68,6 +69,56 @@ Kernel pages_by_table(Numbers numbers) {
   return kernel;
 }
 
+// How stages are filled from a second tensor, or to a second tile.
+enum class Beside { the_same_pages, other_pages, halves_of_two_tiles };
+
+Kernel pages_of_two_tiles(Beside beside) {
+  Kernel kernel("pages_of_two_tiles");
+  const Dim pages = kernel.dim("pages");
+  const Tensor T = kernel.in("T", i32, {kPages});
+  const Tensor X = kernel.in("X", bf16, {pages, kSlots, kColumns});
+  const Tensor Z = kernel.in("Z", bf16, {pages, kSlots, kColumns});
+  const Tensor Y = kernel.out("Y", bf16, {2, kRows, kColumns});
+  kernel.ctas(1);
+  const TileShape tile{bf16, kRows, kColumns};
+  Ring ring(kernel, "x", stages(2), {tile, tile});
+  kernel.roles({role("load", warps(1), registers(40),
+                     [&] {
+                       std::vector<std::unique_ptr<Cell<Index>>> numbers;
+                       for (int i = 0; i < kPages; ++i) {
+                         numbers.push_back(std::make_unique<Cell<Index>>(load_index(T(i))));
+                       }
+                       for ([[maybe_unused]] Index step : range(2)) {
+                         std::vector<Index> now;
+                         for (const auto& number : numbers) now.emplace_back(*number);
+                         for (int i = 0; i < kPages; ++i) *numbers[i] = load_index(T(i));
+                         ring.produce([&](const Slot& slot) {
+                           for (int i = 0; i < kPages; ++i) {
+                             const int part = beside == Beside::halves_of_two_tiles ? i / 2 : 0;
+                             tma_load(X(now[i], all, all), slot[part].rows(i * kSlots, kSlots));
+                           }
+                           for (int i = 0; beside != Beside::halves_of_two_tiles && i < kPages;
+                                ++i) {
+                             const int page = beside == Beside::other_pages ? kPages - 1 - i : i;
+                             tma_load(Z(now[page], all, all), slot[1].rows(i * kSlots, kSlots));
+                           }
+                         });
+                       }
+                     }),
+                role("store", warpgroups(1), registers(200), [&] {
+                  for ([[maybe_unused]] Index step : range(2)) {
+                    const Slot slot = ring.consume();
+                    for (int part = 0; part < 2; ++part) {
+                      const Tile rows = load(slot[part]);
+                      store(Y(part, all, all), rows);
+                    }
+                    fence_proxy_async();
+                    ring.release(slot);
+                  }
+                })});
+  return kernel;
+}
+
 // What stages are filled with, in the order in which it is tried.
 std::vector<std::string> ways_of(const Kernel& kernel) {
   ir::Kernel scheduled = kernel.finish();
@@ -87,6 +138,13 @@ TEST(JoinCopiesTest, NamesTheWaysOfAStage) {
   EXPECT_THAT(ways_of(pages_by_table(Numbers::a_stage_ahead)),
               ElementsAre("x4 1 of X_4x16x64", "x2 2 of X_2x16x64", "x1 4 of X_16x64"));
   EXPECT_THAT(ways_of(pages_by_table(Numbers::in_front_of_the_copies)), IsEmpty());
+}
+
+// One copy brings pages of one number, and to one tile.
+TEST(JoinCopiesTest, PagesOfOtherNumbersAndTilesStayApart) {
+  EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::the_same_pages)), Not(IsEmpty()));
+  EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::other_pages)), IsEmpty());
+  EXPECT_THAT(ways_of(pages_of_two_tiles(Beside::halves_of_two_tiles)), IsEmpty());
 }
 
 // Pages of a tier, of another one in each stage, and on both ends of the tensor.

@@ -97,7 +97,7 @@ TEST(WgmmaOperand, KMajorReadsEveryElement) {
     for (const int bytes : {1, 2, 4}) {
       for (const std::int64_t k_bytes : {32, 64, 128, 192, 256}) {
         if (swizzle != 0 && k_bytes % swizzle != 0) continue;
-        for (std::int64_t mn = 8; mn <= 256; mn += 8) {
+        for (const std::int64_t mn : {8, 16, 24, 40, 64, 72, 128, 200, 256}) {
           const SharedLayout layout = SharedLayout::panels(mn, k_bytes / bytes, bytes, swizzle);
           EXPECT_EQ(wgmma_operand(layout, 1).major, Major::k);
           expect_reads_the_layout(layout, 0, mn);

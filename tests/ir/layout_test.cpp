@@ -306,7 +306,9 @@ TEST(RegisterLayout, RowLayoutsOfOneSplitAgree) {
           const RegisterLayout whole = row_layout(rows, columns, split, vector);
           SCOPED_TRACE(whole.to_string());
           ASSERT_EQ(whole.problem(), std::nullopt);
-          EXPECT_TRUE(covers_shape(whole));
+          if (rows * columns <= 1 << 14) {
+            EXPECT_TRUE(covers_shape(whole));
+          }
           EXPECT_EQ(whole.warp_count(), warps);
           EXPECT_EQ(whole.reduce(1, Reduction::complete), row_layout(rows, 1, split, vector));
           EXPECT_EQ(whole.reduce(0, Reduction::complete), row_layout(1, columns, split, vector));

@@ -4,32 +4,28 @@
 
 #include <string>
 
+#include "common/rejected_text.h"
 #include "ir/samples.h"
 #include "ir/text.h"
 
 namespace tilewright::ir {
 namespace {
 
-struct Case {
-  const char* from;  // replaced in the sample, once
-  const char* to;
-  const char* message;
-};
+using Case = test::BrokenSample;
 
-void expect_rejected(const char* sample, const Case& each) {
-  std::string text = sample;
-  const std::size_t at = text.find(each.from);
-  ASSERT_NE(at, std::string::npos) << each.from;
-  text.replace(at, std::string(each.from).size(), each.to);
-  try {
-    verify(parse_text(text, "broken.tw"));
-    ADD_FAILURE() << "accepted: " << each.to;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal) << error.what();
-    EXPECT_NE(error.location().file, nullptr) << error.what();
-    EXPECT_NE(error.message().find(each.message), std::string::npos)
-        << "expected: " << each.message << "\ngot: " << error.message();
-  }
+void expect_rejected(const std::string& sample, const Case& each) {
+  test::expect_rejected(sample, each, [](const Kernel& kernel) {
+    try {
+      verify(kernel);
+    } catch (const Error& error) {
+      EXPECT_NE(error.location().file, nullptr) << error.what();
+      throw;
+    }
+  });
+}
+
+void expect_rejected(const std::string& text, const std::string& message, const std::string& what) {
+  test::expect_rejected(text, message, what, [](const Kernel& kernel) { verify(kernel); });
 }
 
 TEST(Verifier, RejectsMoreRegistersThanAreLookedAt) {
@@ -37,12 +33,7 @@ TEST(Verifier, RejectsMoreRegistersThanAreLookedAt) {
       "kernel \"k\" machine\ngrid (1)\nthreads 128\nbody () {\n"
       "  role {name = \"r\", first_warp = 0, warps = 4} (%1: i32) {\n"
       "    %2: registers<f32, 2000000000> = registers {name = \"x\"}\n    yield\n  }\n}\n";
-  try {
-    verify(parse_text(text, "broken.tw"));
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("2^16 elements"), std::string::npos) << error.message();
-  }
+  expect_rejected(text, "2^16 elements", "2000000000 registers");
 }
 
 // Products of sizes fit 64 bits then.
@@ -57,13 +48,7 @@ TEST(Verifier, RejectsNumbersThatNoSizeHas) {
               "  %1: f32 = constant {value = 0.0}\n  %2: tile<f32, 16x32> = splat %1\n"
               "  %3: tile<f32, 32x16> = ") +
           (is_list ? "transpose %2 {" : "reduce %2 {function = add, ") + attributes + "}\n}\n";
-      try {
-        verify(parse_text(text, "broken.tw"));
-        ADD_FAILURE() << "accepted: " << attributes;
-      } catch (const Error& error) {
-        EXPECT_NE(error.message().find("expected -2^31 to 2^31"), std::string::npos)
-            << error.message();
-      }
+      expect_rejected(text, "expected -2^31 to 2^31", attributes);
     }
   }
 }
@@ -78,13 +63,7 @@ body (%0: i32) {
   %2: tile<f32, 16x32> = splat %1
   %3: tile<f32, 32x16> = transpose %2 {permutation = )") +
                              list + "}\n}\n";
-    try {
-      verify(parse_text(text, "broken.tw"));
-      ADD_FAILURE() << "accepted: " << list;
-    } catch (const Error& error) {
-      EXPECT_NE(error.message().find("is no permutation of 2 axes"), std::string::npos)
-          << error.message();
-    }
+    expect_rejected(text, "is no permutation of 2 axes", list);
   }
 }
 
@@ -446,8 +425,8 @@ body () {
   std::string narrow = sample;
   const std::string wide_a = "%3: view<bf16, 64x64>", wide_b = "%4: view<bf16, 256x64>";
   narrow.replace(narrow.find(wide_a), wide_a.size(), "%3: view<bf16, 64x24>");
-  expect_rejected(narrow.c_str(), {wide_b.c_str(), "%4: view<bf16, 256x24>",
-                                   "k is 24, expected a multiple of 16 for bf16"});
+  expect_rejected(narrow, {wide_b.c_str(), "%4: view<bf16, 256x24>",
+                           "k is 24, expected a multiple of 16 for bf16"});
 }
 
 TEST(Verifier, RejectsBrokenMachineForm) {

@@ -49,20 +49,39 @@ std::string written(const test::TemporaryFolder& folder, const Kernel& kernel) {
   return folder / (kernel.name() + ".tw");
 }
 
+Kernel copied(const std::string& name) {
+  Kernel kernel(name);
+  const Dim n = kernel.dim("n");
+  const Tensor X = kernel.in("X", f32, {n}), Y = kernel.out("Y", f32, {n});
+  const auto [i] = kernel.grid(ceil_div(n, 64));
+  store(Y(n.block(i, 64)), load(X(n.block(i, 64))));
+  return kernel;
+}
+
 TEST(KernelSource, KernelsOfOneNameHaveAFileEach) {
   const test::TemporaryFolder folder;
   const std::string first = written(folder, scaled_product());
   const std::string text = read_text(first);
-  Kernel other("scaled_product");
-  const Dim n = other.dim("n");
-  const Tensor X = other.in("X", f32, {n}), Y = other.out("Y", f32, {n});
-  const auto [i] = other.grid(ceil_div(n, 64));
-  store(Y(n.block(i, 64)), load(X(n.block(i, 64))));
-  written(folder, other);
-  written(folder, other);
+  written(folder, copied("scaled_product"));
+  written(folder, copied("scaled_product"));
   EXPECT_EQ(read_text(first), text);
   EXPECT_EQ(KernelSource::of_file(folder / "scaled_product-2.tw").entry().tensors.size(), 2u);
   EXPECT_FALSE(std::filesystem::exists(folder / "scaled_product-3.tw"));
+}
+
+TEST(KernelSource, ProcessesSideBySideHaveAFileEach) {
+  const test::TemporaryFolder folder;
+  write_text(folder / "scaled_product.tw", "of an earlier run");
+  std::filesystem::last_write_time(
+      folder / "scaled_product.tw",
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const std::string first = written(folder, scaled_product());
+  const std::string text = read_text(first);
+  write_text(folder / "scaled_product-2.tw", "of another process");
+  written(folder, copied("scaled_product"));
+  EXPECT_EQ(read_text(first), text);
+  EXPECT_EQ(read_text(folder / "scaled_product-2.tw"), "of another process");
+  EXPECT_EQ(KernelSource::of_file(folder / "scaled_product-3.tw").entry().tensors.size(), 2u);
 }
 
 TEST(KernelSource, OfAFileThatAProgramWrote) {

@@ -11,11 +11,9 @@ namespace tilewright::test {
 inline void run_until_a_rank_is_lost(ProgramExecutable& executable, int at_once,
                                      const Voice& voice) {
   voice.say("runs ");
-  try {
+  voice.say_error_of([&] {
     for (;;) executable.run(at_once);
-  } catch (const Error& error) {
-    voice.say(error.what());
-  }
+  });
   try {
     executable.run(1);
   } catch (const Error& error) {

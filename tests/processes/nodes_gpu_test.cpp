@@ -108,11 +108,9 @@ TEST_F(NodesGpu, ARankThatIsKilledIsNamedAndTheOthersRest) {
       ProgramExecutable executable = build(program, group);
       executable.load(ProgramMemory(program, {{"count", 100'000}}));
       voice.say("runs ");
-      try {
+      voice.say_error_of([&] {
         for (;;) executable.run(20);
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      });
     }
     voice.say(" rests");
   });

@@ -272,11 +272,7 @@ TEST_F(NodesRefuse, AKernelThatReachesOtherRanks) {
   const FileRanks job;
   Processes processes(kRanksOfNodes, [&](int rank, const Voice& voice) {
     const Group group = join(job, rank);
-    try {
-      build(program, group);
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    voice.say_error_of([&] { build(program, group); });
   });
   EXPECT_THAT(
       processes.said(0),
@@ -321,11 +317,7 @@ TEST_F(Nodes, AFailureOfNcclIsNamed) {
         ProgramExecutable executable = build(halves.program, group);
         executable.load(memory_of(halves));
         group.members()->set_patience(test::kShortPatience);
-        try {
-          executable.run(1);
-        } catch (const Error& error) {
-          voice.say(error.what());
-        }
+        voice.say_error_of([&] { executable.run(1); });
       }
       voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
     });

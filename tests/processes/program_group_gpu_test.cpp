@@ -145,11 +145,9 @@ TYPED_TEST(ProgramGroupGpu, ARankThatIsKilledWhileItRunsIsNamed) {
         ProgramExecutable executable = this->build(made, group);
         executable.load(ProgramMemory(made.program));
         voice.say("runs ");
-        try {
+        voice.say_error_of([&] {
           for (;;) executable.run(100);
-        } catch (const Error& error) {
-          voice.say(error.what());
-        }
+        });
       }
       // The GPU still works.
       const runtime::Device& device = runtime::Device::get(rank);

@@ -190,11 +190,7 @@ TEST_F(ProgramGroup, AWatchedStandstillIsReported) {
   Processes processes(1, [&](int, const Voice& voice) {
     prepare();
     const Ring ring(2, /*silent=*/0);
-    try {
-      compile(ring.program, "cuda").run(3);
-    } catch (const Error& error) {
-      voice.say(error.what());
-    }
+    voice.say_error_of([&] { compile(ring.program, "cuda").run(3); });
     voice.say(state().ended_queues_with_work == 0 ? " at rest" : " still waiting");
   });
   EXPECT_THAT(processes.said(0),
@@ -303,11 +299,7 @@ TEST_F(ProgramGroup, OtherSizesOfTheGroupAndOtherTargetsAreErrors) {
     const Ring ring(2);
     const Group group = job.join(0, 1);
     for (const char* target : {"cuda", "interpreter"}) {
-      try {
-        compile(ring.program, target, group);
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      voice.say_error_of([&] { compile(ring.program, target, group); });
     }
   });
   EXPECT_THAT(processes.said(0), AllOf(HasSubstr("program ring has 2 ranks, and the group 1"),
@@ -453,12 +445,10 @@ TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
       own.queue(3, 1000);
       own.has_come(1000);
       if (rank == 1) raise(SIGKILL);
-      try {
+      voice.say_error_of([&] {
         own.queue(3, 2000);
         own.has_come(2000);
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      });
       try {
         own.queue(3, 3000);
       } catch (const Error& error) {
@@ -518,12 +508,10 @@ TEST_F(ProgramGroup, WhatOtherRanksReachLiesInMemoryThatTheyShare) {
     std::vector<std::byte> alone(4096);
     int first = 0;
     const auto run = [&](std::int64_t rows, std::byte* place) {
-      try {
+      voice.say_error_of([&] {
         own.queue(rows, first += 1000, place);
         voice.say(own.has_come(first) ? "right\n" : "wrong\n");
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
+      });
     };
     run(3, y);
     run(3, y);
@@ -555,23 +543,16 @@ TEST_F(ProgramGroup, WhatOtherRanksReachIsNoCallers) {
   Processes processes(2, [&](int rank, const Voice& voice) {
     prepare();
     const Group group = job.join(rank, 2);
-    const auto tell = [&](const auto& action) {
-      try {
-        action();
-      } catch (const Error& error) {
-        voice.say(error.what());
-      }
-    };
     const PassedRing reached(2, true), ring(2);
     PassedRank wrong(reached, group), own(ring, group);
     std::vector<std::byte> alone(3 * kColumns * 4);
-    tell([&] { wrong.queue(3, 0, alone.data()); });
+    voice.say_error_of([&] { wrong.queue(3, 0, alone.data()); });
     own.queue(3, 0);
-    tell([&] { own.executable().run_on_gpus({}); });
+    voice.say_error_of([&] { own.executable().run_on_gpus({}); });
     HostTensor x = own.x();
-    tell([&] { own.executable().run_in_group({ref(x)}); });
+    voice.say_error_of([&] { own.executable().run_in_group({ref(x)}); });
     state().capturing = 1;
-    tell([&] { own.queue(3, 0); });
+    voice.say_error_of([&] { own.queue(3, 0); });
     state().capturing = 0;
     own.queue(3, 0);
     own.has_come(0);

@@ -123,6 +123,31 @@ class Own(unittest.TestCase):
         self.assertTrue(tilewright.check_gradients("attention_forward", queries=4, keys=4,
                                                    heads=1, kv_heads=1, batch=1).ok)
 
+    def test_lists_of_lengths(self):
+        simulation = tilewright.simulate("attention_varlen_forward", lengths_q=[3, 0, 5], heads=1,
+                                         kv_heads=1)
+        self.assertTrue(simulation.ok)
+        for lengths in ([3, 0, 5], "3,0,5"):
+            self.require_refusal(
+                lambda lengths=lengths: tilewright.Kernel("attention_varlen_forward", "cpu",
+                                                          lengths_q=lengths),
+                "lengths_q is the list 3,0,5", "takes those of its tensors")
+
+    def test_errors_name_arguments_and_no_options_of_the_command(self):
+        for call, *parts in (
+                (lambda: self.kernel.simulate(schedules=0), "schedules: '0' is no number",
+                 "help(tilewright.simulate)"),
+                (lambda: self.kernel.simulate(inputs={"X": "uniform:2"}),
+                 "write inputs={'X': 'uniform:-1:1'}"),
+                (lambda: self.kernel.simulate(inputs={"X": 3}), "the input X is 3"),
+                (lambda: tilewright.check_gradients("x.tw"), "backward=FILE.tw")):
+            with self.subTest(parts[0]):
+                with self.assertRaises(tilewright.TilewrightError) as raised:
+                    call()
+                for part in parts:
+                    self.assertIn(part, str(raised.exception))
+                self.assertNotIn("--", str(raised.exception))
+
     def test_a_wrong_gradient_is_found(self):
         kernel = tilewright.load(PLUGIN, "squares")
         text = pathlib.Path(self.kernel.gradient.__fspath__()).read_text()

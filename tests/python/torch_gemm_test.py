@@ -118,6 +118,26 @@ class Gemm(unittest.TestCase):
             self.assertTrue(torch.autograd.gradgradcheck(lambda a, b: gemm(a, b.t()), inputs,
                                                          **how))
 
+    def test_gradients_of_an_activations_gradients_are_no_silence(self):
+        """Also where those of the result are constants, so that only what was kept hangs on a."""
+        a, b, v = leaves(normal(3, 5), normal(5, 4), normal(4))
+        for of in (a, b, v):
+            gradient, = torch.autograd.grad(gemm(a, b, bias=v, activation="silu").sum(), of,
+                                            create_graph=True)
+            require_refusal(self, lambda g=gradient, of=of: torch.autograd.grad(g.sum(), of),
+                            "the gradients of an activation are differentiated")
+
+    def test_the_gradient_of_what_is_kept(self):
+        inputs = leaves(normal(3, 5), normal(5, 4), normal(4))
+        for weights in ((2, 3), (0, 3)):
+            sums, right = [], torch.addmm(inputs[2], *inputs[:2])
+            for c, z in (torch.ops.tilewright.linear(*inputs, None, "gelu", True, ""),
+                         (torch.nn.functional.gelu(right), right)):
+                parts = [weight * each.sum() for weight, each in zip(weights, (c, z)) if weight]
+                sums.append(torch.autograd.grad(sum(parts), inputs))
+            for mine, wanted in zip(*sums):
+                require_close(self, "gradient", mine, wanted.double(), torch.float32)
+
     def test_opcheck(self):
         a, b = normal(20, 30), normal(30, 10)
         for what, inputs in {"plain": leaves(a, b), "transposed": [a.t().contiguous().t(), b],

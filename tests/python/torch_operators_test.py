@@ -64,6 +64,7 @@ def cases(rows):
         "attention_paged_fp8": ((normal(rows, 2, 8),), (fp8[2], fp8[2], one, one, *paged)),
         "attention_paged_mla": ((normal(rows, 2, 8), pages[:, :, 0]), (4, *paged)),
         "attention_paged_plan": ((), (offsets, lengths, 2, 1, 0, 0, False, "")),
+        "merge_states": ((normal(3, rows, 2, 8), normal(3, rows, 2, seed=1)), ("",)),
         "gemm": ((a, b), ("",)),
         "linear": ((a, b, normal(4, seed=5), d_c), ("gelu", True, "")),
         "activation_backward": ((d_c, normal(rows, 4, seed=6)), ("silu", True, "")),
@@ -82,7 +83,7 @@ def cases(rows):
 
 # Of these nobody asks for gradients: they have none, or have been checked with those that they are.
 WITHOUT_GRADIENTS = {"attention_paged", "attention_paged_fp8", "attention_paged_mla",
-                     "attention_backward",
+                     "merge_states", "attention_backward",
                      "norm_backward", "softmax_backward", "cross_entropy_backward",
                      "activation_backward"}
 
@@ -124,7 +125,8 @@ class Opcheck(unittest.TestCase):
         for dtype in (torch.bfloat16, torch.float16):
             for name, (tensors, rest) in cases(4).items():
                 tests = "test_faketensor" if name in OF_E4M3 else ("test_schema", "test_faketensor")
-                beside = {"norm_backward": 3, "attention_backward": 6}.get(name, 9)  # f32 from here
+                beside = {"norm_backward": 3, "attention_backward": 6,
+                          "merge_states": 1}.get(name, 9)  # f32 from here
                 given = [tensor if tensor is None or i >= beside or (
                     name, i) in (("attention_backward", 1), ("cross_entropy_backward", 0))
                     else tensor.to(dtype) for i, tensor in enumerate(tensors)]

@@ -1,11 +1,15 @@
 """Kernels of one's own on PyTorch's and NumPy's tensors, with gradients."""
 
 import os
+import pathlib
+import re
 import unittest
 
 import tilewright
 import torch
-from torch_reference import leaves, normal, require_close, require_refusal
+from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch_reference import leaves, normal, opcheck, require_close, require_refusal
 
 PLUGIN = os.environ.get("PLUGIN")
 
@@ -61,14 +65,73 @@ class Own(unittest.TestCase):
             self.assertTrue(torch.equal(torch.from_numpy(ours), wanted))
         require_refusal(self, lambda: self.kernel(Shared(x > 0), factor=1), "DLPack's type")
 
+    def test_what_is_written_is_known_to_autograd(self):
+        weight = torch.ones(21, 40, requires_grad=True)
+        y, sums, others = normal(21, 40), normal(21), tilewright.Kernel("gemm", "cpu", dtype="f32")
+        for write in (lambda: self.kernel(normal(21, 40), factor=1, out=(y, sums)),
+                      lambda: others(normal(21, 8), normal(40, 8), y)):
+            loss = (weight * y).sum()
+            write()
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                loss.backward()
+
+    def test_negated_views(self):
+        x = normal(21, 40)
+        negated = torch._neg_view(x)
+        zeros = torch.zeros(21)
+        ours, right = (tilewright.load(PLUGIN, "squares_backward")(given, x, zeros, factor=1)
+                       for given in (negated, -x))
+        self.assertTrue(torch.equal(ours, right))
+        multiply = tilewright.Kernel("gemm", "cpu", dtype="f32")
+        require_refusal(self, lambda: multiply(negated, normal(8, 40), torch.empty(21, 8)),
+                        "negated", "resolve_neg()")
+
+    def test_the_operator_of_the_document(self):
+        page = (pathlib.Path(__file__).resolve().parents[2] / "docs/python.md").read_text()
+        block, = (each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+                  if "custom_op" in each)
+        backward = tilewright.load(PLUGIN, "squares_backward")
+        names = {"torch": torch,
+                 "softmax": lambda x, temperature: self.kernel(x.detach(), factor=temperature)[0],
+                 "softmax_backward": lambda x, dY, temperature: backward(
+                     x, dY, torch.zeros(len(x)), factor=temperature)}
+        exec(block, names)
+        x, = leaves(normal(21, 40))
+        opcheck(names["softmax_operator"], (x, 2.0), error=1e-5)
+
+        class Model(torch.nn.Module):
+            def forward(self, x):
+                return names["softmax_operator"](x, 2.0) + 1
+
+        exported = torch.export.export(Model(), (normal(21, 40),)).module()
+        for model in (Model(), torch.compile(Model(), fullgraph=True, backend="aot_eager"),
+                      exported):
+            gradient, = torch.autograd.grad(model(x).sum(), x)
+            require_close(self, "gradient", gradient, 4 * x.detach(), torch.float32)
+
     def test_what_cannot_be_done(self):
         x, = leaves(normal(21, 40))
         alone = tilewright.load(PLUGIN, "squares")
         require_refusal(self, lambda: alone(x, factor=1), "no gradient kernel", "gradient=")
         require_refusal(self, lambda: self.kernel(x, factor=1, out=(x, x)), "leave out= out")
-        loss = torch.autograd.grad(self.kernel(x, factor=1)[0].sum(), x, create_graph=True)[0]
-        with self.assertRaises(RuntimeError):
-            torch.autograd.grad(loss.sum(), x)
+        # Also where the gradients of the outputs are constants.
+        gradient, = torch.autograd.grad(self.kernel(x, factor=1)[0].sum(), x, create_graph=True)
+        require_refusal(self, lambda: torch.autograd.grad(gradient.square().sum(), x),
+                        "the gradients of squares are differentiated", "create_graph=True")
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(normal(21, 40), normal(21, 40))
+            require_refusal(self, lambda: self.kernel(dual, factor=1), "in forward mode")
+        require_refusal(self, lambda: self.kernel(x, factor=torch.ones((), requires_grad=True)),
+                        "the scalar factor requires a gradient", "factor.detach()")
+        require_refusal(self, lambda: alone(normal(21, 40), factor=1, out=(x, x[:, 0])),
+                        "Y in out= requires a gradient", "no_grad")
+        plain = normal(21, 40)
+        for call in (lambda: make_fx(lambda x: alone(x, factor=1))(plain),
+                     lambda: torch.jit.trace(lambda x: alone(x, factor=1), plain)):
+            require_refusal(self, call, "under a tracer", "register an operator")
+        for call in (lambda: torch.vmap(lambda x: alone(x, factor=1))(plain[None]),
+                     lambda: torch.func.grad(lambda x: alone(x, factor=1)[1].sum())(plain)):
+            require_refusal(self, call, "torch.vmap or torch.func", "register an operator")
         with torch.no_grad():
             self.assertEqual(alone(x, factor=1)[0].shape, x.shape)
         # A gradient kernel of some inputs, which says nothing of dY.

@@ -14,6 +14,7 @@ from tilewright.torch import (
     flash_attn_interface,
     kv_append,
     kv_append_mla,
+    merge_states,
 )
 from torch_reference import normal, opcheck, require_close, require_refusal
 
@@ -436,6 +437,74 @@ class Appending(unittest.TestCase):
                 (lambda: kv_append(rows, rows, k.mT.contiguous().mT, k, sequences, positions,
                                    table), "k_cache has the strides")):
             require_refusal(self, call, said)
+
+
+    def test_refuses_two_tokens_of_one_slot(self):
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        rows, cache = normal(2, 2, 32), k.clone()
+        slot = f"slot 5 of page {table[3, 2].item()}"
+        require_refusal(self, lambda: kv_append(rows, rows, cache, k, numbers([3, 3]),
+                                                numbers([37, 37]), table), "2 tokens have " + slot)
+        self.assertTrue(torch.equal(cache.nan_to_num(), k.nan_to_num()))
+        table[3, 2] = -1  # where they are left out
+        kv_append(rows, rows, cache, k.clone(), numbers([3, 3]), numbers([37, 37]), table)
+
+
+class Merging(unittest.TestCase):
+    """Of sequences that share a prefix."""
+
+    def setUp(self):
+        self.prefix = [normal(1, 40, 2, 32, seed=seed) for seed in (3, 4)]
+        self.own = [normal(4, 50, 2, 32, seed=seed) for seed in (5, 6)]
+
+    def parts(self, q):
+        """Of the prefix, which is one sequence to all queries, and of what each has behind it."""
+        (k, table), (v, _) = (paged(t, [40]) for t in self.prefix)
+        out, lse = attention_paged(q.flatten(0, 1)[None], k, v, table, numbers([40]),
+                                   return_lse=True)
+        shared = out.view(q.shape), lse[0].view(4, 4, -1).transpose(0, 1)
+        (k, table), (v, _) = (paged(t, LENGTHS) for t in self.own)
+        return shared, attention_paged(q, k, v, table, numbers(LENGTHS), return_lse=True)
+
+    def test_a_shared_prefix(self):
+        for dtype, queries in ((torch.float32, 1), (torch.float32, 3), (torch.bfloat16, 1)):
+            self.prefix, self.own = ([t.to(dtype) for t in ts] for ts in (self.prefix, self.own))
+            q = normal(4, queries, 4, 32, dtype=dtype)
+            outs, lses = zip(*self.parts(q))
+            self.assertTrue((lses[1][1] == -torch.inf).all())
+            outs[1][1] = torch.nan  # which has no keys
+            out, lse = merge_states(outs, lses)
+            for b, length in enumerate(LENGTHS):
+                k, v = (torch.cat([prefix, own[b:b + 1, :length]], 1)
+                        for prefix, own in zip(self.prefix, self.own))
+                wanted = reference.attention(q[b:b + 1], k, v)
+                require_close(self, f"out {b}", out[b:b + 1], wanted[0], dtype)
+                require_close(self, f"lse {b}", lse[b:b + 1], wanted[1], dtype)
+            # The same of packed queries, and in another order of calls.
+            packed = merge_states(torch.stack(outs).flatten(1, 2),
+                                  torch.stack(lses).transpose(1, 2).flatten(2, 3))
+            self.assertTrue(torch.equal(packed[0].view_as(out), out))
+            self.assertTrue(torch.equal(packed[1].unflatten(1, (4, -1)).transpose(0, 1), lse))
+            again = merge_states([out], [lse])
+            self.assertTrue(torch.equal(again[0], out))
+
+    def test_refuses(self):
+        out, lse = normal(4, 1, 4, 32), normal(4, 4, 1)
+        for call, *said in (
+                (lambda: merge_states([], []), "outs has 0 parts"),
+                (lambda: merge_states([out, None], [lse, lse]), "NoneType"),
+                (lambda: merge_states([out, out[:3]], [lse, lse]), "outs[1] is {3, 1, 4, 32}"),
+                (lambda: merge_states([out, out.half()], [lse, lse]),
+                 "outs[1] has elements of torch.float16"),
+                (lambda: merge_states([out, out], [lse]), "lses {1, 4, 4, 1}"),
+                (lambda: merge_states([out], [lse.transpose(1, 2)]), "lses {1, 4, 1, 4}",
+                 "{parts, batch, heads, queries}"),
+                (lambda: merge_states([out], [lse.half()]), "lses has elements of torch.float16"),
+                (lambda: merge_states(out[None][:0], lse[None][:0]), "outs has no parts")):
+            require_refusal(self, call, *said)
+        wanting = out.clone().requires_grad_()
+        require_refusal(self, lambda: merge_states([wanting], [lse])[0].sum().backward(),
+                        "merge_states has no gradients")
 
 
 class OfBytes(unittest.TestCase):

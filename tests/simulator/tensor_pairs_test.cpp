@@ -322,6 +322,23 @@ TEST(LaunchControlTest, EachPlaceIsWorkedOnOnce) {
   }
 }
 
+// Who takes which place hangs on the order where several clusters run, and on nothing where one
+// runs after the other.
+TEST(LaunchControlTest, TakesOverAsManyPlacesAsAreSaid) {
+  for (const int resident : {1, 2}) {
+    MachineTensor x("X", DType::i32, {8});
+    MachineOptions options;
+    options.resident = resident;
+    options.timing = true;
+    options.takes = 2;
+    const MachineReport report = run(asking_kernel(kAnswered), {&x}, options);
+    ASSERT_TRUE(report.ok()) << first_message(report);
+    EXPECT_EQ(report.taken, 2);
+    EXPECT_EQ(report.words.empty(), resident == 1) << report.words;
+    for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(x.integer(i), 0) << "place " << i;
+  }
+}
+
 // L17.
 TEST(LaunchControlTest, NobodyAsksAgainBehindAnAnswerOfNone) {
   MachineTensor x("X", DType::i32, {8});

@@ -15,13 +15,15 @@ namespace tilewright::simulator {
 namespace {
 
 // Every row of C is that of X without its last 15 elements.
-Subject masked() {
+Subject masked(bool or_equal = false) {
   XToC made("masked", kSize, kSize);
   Kernel& kernel = made.kernel;
   const Tensor &X = made.X, &C = made.C;
   kernel.roles({role("math", warpgroups(1), registers(240), [&] {
     const Tile x = load(X(all, all)).cast(f32);
-    store(C(all, all), where(iota({kSize, kSize}, 1) < kSize - 15, x, 0.0).cast(bf16));
+    const Tile column = iota({kSize, kSize}, 1);
+    const Tile seen = or_equal ? column <= kSize - 16 : column < kSize - 15;
+    store(C(all, all), where(seen, x, 0.0).cast(bf16));
   })});
   return made.subject(5);
 }
@@ -250,7 +252,11 @@ TEST(ValueFaults, MaskOfBlocksOfNothing) {
   EXPECT_FALSE(hides_zeros_alone(masked_blocks(63, load, "%25, %43")));
 }
 
-TEST(ValueFaults, MaskOffByOne) { EXPECT_EQ(expect_found(32, masked()).caught, 1); }
+TEST(ValueFaults, MaskOffByOne) {
+  for (const bool or_equal : {false, true}) {
+    EXPECT_EQ(expect_found(32, masked(or_equal)).caught, 1) << or_equal;
+  }
+}
 
 TEST(ValueFaults, WeightOffByHalfAPercent) {
   EXPECT_EQ(expect_found(33, weighted()).caught, 2);  // the exponential, and the product with it

@@ -271,6 +271,50 @@ TEST(IncoreMemory, IndicesOfWrittenMemoryAreNamed) {
   }
 }
 
+// What tells of a read that is over says nothing of one that comes behind it.
+TEST(IncoreMemory, EachReadIsOverBeforeTheNextWrite) {
+  for (const bool late : {false, true}) {
+    Kernel kernel("read_twice");
+    kernel.target("incore");
+    const Tensor X = kernel.in("X", f32, {32, 32}), Y = kernel.out("Y", f32, {16, 32});
+    kernel.ctas(1);
+    CoreMemory x(kernel, "Vec", "x", f32, 16, 32), y(kernel, "Vec", "y", f32, 16, 32);
+    CoreMemory z(kernel, "Vec", "z", f32, 16, 32);
+    CoreEvent loaded(kernel, "VMTE2", "V"), read(kernel, "V", "VMTE2"), made(kernel, "V", "VMTE3");
+    kernel.roles({sequencer("vector", [&](const Index& core) {
+      when(core == 0, [&] {
+        move(x, X(Block(0, 16, 32), all));
+        loaded.set();
+        loaded.wait();
+        vector(VectorFunction::multiply, y, {x, 2});
+        if (late) read.set();
+        vector(VectorFunction::multiply, z, {x, 3});
+        if (!late) read.set();
+        read.wait();
+        move(x, X(Block(16, 16, 32), all));
+        loaded.set();
+        loaded.wait();
+        unit_barrier("V");
+        vector(VectorFunction::add, z, {z, x});
+        unit_barrier("V");
+        vector(VectorFunction::add, y, {y, z});
+        made.set();
+        made.wait();
+        move(Y(all, all), y);
+      });
+    })});
+    HostTensor from = HostTensor::random_normal(f32, {32, 32}, 1);
+    HostTensor to = HostTensor::poisoned(f32, {16, 32});
+    Arguments arguments;
+    arguments.tensors = {given("X", from), given("Y", to)};
+    const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+    ASSERT_EQ(report.ok(), !late);
+    if (late) {
+      EXPECT_EQ(report.faults.front().kind, "race");
+    }
+  }
+}
+
 // A turn of a loop begins with what the one before has left: two matrices share a place where a
 // barrier stands between them, and between one turn and the next.
 TEST(IncoreMemory, MatricesOfALoopSharePlacesBehindBarriers) {

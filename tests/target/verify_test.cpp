@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "common/rejected_text.h"
 #include "ir/samples.h"
 #include "ir/text.h"
 #include "target/target.h"
@@ -11,28 +12,15 @@
 namespace tilewright::target {
 namespace {
 
-struct Case {
-  const char* from;  // replaced in the sample, once
-  const char* to;
-  const char* message;
-};
+using Case = test::BrokenSample;
+using test::with;
 
-std::string with(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+void expect_rejected(const std::string& text, const std::string& message, const std::string& what) {
+  test::expect_rejected(text, message, what, [](const ir::Kernel& kernel) { verify(kernel); });
 }
 
 void expect_rejected(const std::string& sample, const Case& each) {
-  const std::string text = with(sample, each.from, each.to);
-  try {
-    verify(ir::parse_text(text, "broken.tw"));
-    ADD_FAILURE() << "accepted: " << each.to;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal) << error.what();
-    EXPECT_NE(error.message().find(each.message), std::string::npos)
-        << "expected: " << each.message << "\ngot: " << error.message();
-  }
+  expect_rejected(with(sample, each.from, each.to), each.message, each.to);
 }
 
 TEST(TargetVerifyTest, TheSamplesFit) {
@@ -162,12 +150,7 @@ body () {
     replace("%3: view<bf16, 64x64>", "%3: view<bf16, " + rows + "x64>");
     replace("%4: view<bf16, 256x64>", "%4: view<bf16, " + columns + "x64>");
     replace("pending<f32, 64x256>", "pending<f32, " + rows + "x" + columns + ">");
-    try {
-      verify(ir::parse_text(text, "broken.tw"));
-      ADD_FAILURE() << "accepted: " << rows << " x " << columns;
-    } catch (const Error& error) {
-      EXPECT_NE(error.message().find(message), std::string::npos) << error.message();
-    }
+    expect_rejected(text, message, rows + " x " + columns);
   };
   rejected("32", "256", "m is 32, expected a multiple of 64");
   rejected("64", "264", "n is 264, expected a multiple of 8 up to 256");
@@ -204,13 +187,7 @@ body (%1: i32) {
   %2: i32 = own_first {count = 64}
 }
 )";
-  try {
-    verify(ir::parse_text(text, ""));
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_NE(error.message().find("own_first: does not exist in the tile form"), std::string::npos)
-        << error.message();
-  }
+  expect_rejected(text, "own_first: does not exist in the tile form", "own_first");
   std::string planned = text;
   planned.insert(planned.find('\n') + 1, "target \"sm_90a\"\n");
   const ir::Kernel kernel = ir::parse_text(planned, "");

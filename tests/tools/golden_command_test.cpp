@@ -295,8 +295,47 @@ TEST_F(GoldenCommandTest, RisingPages) {
       "attention_paged --set heads=2 --set dim=32 --set batch=3 --set queries=3 --set pages=12 "
       "--set max_pages=4 --set page=16 --json");
   ASSERT_EQ(written.status, 0) << written.output;
-  EXPECT_EQ(manifest()["cases"].back()["name"], "rising");
+  const Json cases = manifest()["cases"];
+  EXPECT_EQ(cases[cases.size() - 2]["name"], "rising");
   EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+}
+
+// Pages that a sequence lacks, whose keys nobody sees: who takes -1 for page 0 is found.
+TEST_F(GoldenCommandTest, HolesInATable) {
+  const std::string kernel = "attention_paged --set heads=2 --set dim=32 --set page=16 ";
+  for (const bool csr : {false, true}) {
+    const Answer written = golden(kernel + (csr ? "--set csr=true --json" : "--json"));
+    ASSERT_EQ(written.status, 0) << written.output;
+    const Json holes = manifest()["cases"].back();
+    EXPECT_EQ(holes["name"], "holes");
+    EXPECT_THAT(holes["weaknesses"], IsEmpty()) << holes;
+    EXPECT_EQ(check("--target cpu").status, 0) << check("--target cpu").output;
+    const std::string name = csr ? "indices" : "block_table", file = "/holes.inputs.safetensors:";
+    HostTensor table = library::read_tensor(data() + file + name, name, i32);
+    EXPECT_EQ(table.flat(0), -1);
+    EXPECT_NE(table.flat(1), -1);
+    table.set_flat(0, 0);
+    std::vector<std::pair<std::string, HostTensor>> inputs;
+    for (const Json& each : holes["inputs"]) {
+      const auto own = each["name"].get<std::string>();
+      const DType dtype = each["dtype"] == "i32" ? i32 : bf16;
+      inputs.emplace_back(
+          own, own == name ? table : library::read_tensor(data() + file + own, own, dtype));
+    }
+    write_inputs(inputs, "holes.inputs.safetensors");
+    const Answer wrong = check("--target cpu");
+    EXPECT_EQ(wrong.status, 1);
+    EXPECT_THAT(wrong.output, HasSubstr("O["));
+  }
+}
+
+// Nobody draws a table that is stated.
+TEST_F(GoldenCommandTest, NoHolesInAStatedTable) {
+  const std::string line =
+      "attention_paged --set heads=1 --set dim=16 --set batch=1 --set queries=1 --set pages=2 "
+      "--set max_pages=2 --in ";
+  ASSERT_EQ(golden(line + "block_table=permutation").status, 0);
+  EXPECT_EQ(manifest()["cases"].back()["name"], "rising");
 }
 
 // The keys of a sequence are those of three tiles of 128, and most of what a table has is read.
@@ -313,9 +352,10 @@ TEST_F(GoldenCommandTest, PagesOfSeveralTiles) {
       if (text.starts_with("max_pages=") || text.starts_with("entries=")) pages.push_back(text);
     }
   }
-  EXPECT_THAT(pages, testing::ElementsAre("entries=26", "max_pages=17", "entries=24",
-                                          "max_pages=16", "entries=2", "max_pages=1", "entries=2",
-                                          "max_pages=1", "entries=26", "max_pages=17"));
+  EXPECT_THAT(pages,
+              testing::ElementsAre("entries=26", "max_pages=17", "entries=24", "max_pages=16",
+                                   "entries=2", "max_pages=1", "entries=2", "max_pages=1",
+                                   "entries=26", "max_pages=17", "entries=26", "max_pages=17"));
 }
 
 // Who adds an exponential's logarithm to a large maximum has no digits left of it.

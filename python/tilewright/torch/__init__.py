@@ -21,6 +21,7 @@ from ._append import kv_append, kv_append_mla
 from ._attention import attention
 from ._attention_fp8 import attention_fp8
 from ._gemm import gemm, gemm_fp8, linear
+from ._merge import merge_states
 from ._packing import cu_seqlens, pad, unpad
 from ._paged import attention_paged, attention_paged_mla, attention_paged_plan
 from ._pytorch import scaled_dot_product_attention, varlen_attn
@@ -30,5 +31,5 @@ from ._switch import disable, enable
 
 __all__ = ["attention", "attention_fp8", "attention_paged", "attention_paged_mla",
            "attention_paged_plan", "cross_entropy", "cu_seqlens", "disable", "enable", "gemm",
-           "gemm_fp8", "kv_append", "kv_append_mla", "layer_norm", "linear", "pad", "rms_norm",
-           "rotary", "scaled_dot_product_attention", "softmax", "unpad", "varlen_attn"]
+           "gemm_fp8", "kv_append", "kv_append_mla", "layer_norm", "linear", "merge_states", "pad",
+           "rms_norm", "rotary", "scaled_dot_product_attention", "softmax", "unpad", "varlen_attn"]

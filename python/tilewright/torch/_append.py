@@ -157,6 +157,12 @@ def _require_places(sequences, positions, table, cache, cos_sin):
     if wrong.any():
         refuse(f"block_table has {pages[wrong][0].item()}, and there are {cache.shape[0]} pages",
                f"let pages be from 0 to {cache.shape[0] - 1}, or -1 for none")
+    slots = (pages.long() * cache.shape[1] + positions[there] % cache.shape[1])[pages >= 0]
+    found, counts = slots.unique(return_counts=True)
+    if found.numel() < slots.numel():
+        page, slot = divmod(found[counts > 1][0].item(), cache.shape[1])
+        refuse(f"{counts.max().item()} tokens have slot {slot} of page {page}",
+               "let sequences and positions name each slot once: which token it keeps is open")
 
 
 define("kv_append(Tensor k, Tensor v, Tensor sequences, Tensor positions, Tensor block_table, "

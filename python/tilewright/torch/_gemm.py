@@ -160,21 +160,29 @@ def _linear(a, b, bias, residual, activation, keeps, target):
 def _keep_linear(ctx, arguments, results):
     a, b, _, _, ctx.activation, keeps, ctx.target = arguments
     _, z = results
-    ctx.mark_non_differentiable(z)
+    if not keeps:
+        ctx.mark_non_differentiable(z)
+    ctx.set_materialize_grads(False)
     ctx.needs = ctx.needs_input_grad[:4]
     ctx.save_for_backward(a if ctx.needs[1] else None, b if ctx.needs[0] else None,
                           z if keeps else None)
 
 
-def _differentiate_linear(ctx, d_c, _):
+def _differentiate_linear(ctx, d_c, d_kept):
+    """`z` hangs on the operands: so who differentiates these gradients comes to the activation's,
+    which have none."""
     a, b, z = ctx.saved_tensors
     needs_a, needs_b, needs_bias, needs_residual = ctx.needs
     d_z, d_bias = d_c, None
-    if z is not None:
+    if z is not None and d_c is not None:
         d_z, d_bias = torch.ops.tilewright.activation_backward.default(
-            d_c, z, ctx.activation, needs_bias, ctx.target)
-    elif needs_bias:
-        d_bias = torch.ops.tilewright.column_sums.default(d_c, ctx.target)
+            d_c, z, ctx.activation, needs_bias and d_kept is None, ctx.target)
+    if d_kept is not None:
+        d_z = d_kept if d_z is None else d_z + d_kept
+    if d_z is None:
+        return (None,) * 7
+    if needs_bias and (z is None or d_kept is not None):
+        d_bias = torch.ops.tilewright.column_sums.default(d_z, ctx.target)
     product = torch.ops.tilewright.gemm.default
     return (product(d_z, b.t(), ctx.target) if needs_a else None,
             product(a.t(), d_z, ctx.target) if needs_b else None,

@@ -68,6 +68,15 @@ def _plain_keys(device):
     return frozenset(_in_new_thread(look))
 
 
+_RECORDERS = [torch._C._TorchDispatchModeKey.FAKE, torch._C._TorchDispatchModeKey.PROXY,
+              torch._C._TorchDispatchModeKey.FUNCTIONAL]
+
+
+def is_recorded():
+    """Whether what is called is written down, or runs on tensors without numbers."""
+    return _is_traced() or any(torch._C._get_dispatch_mode(key) is not None for key in _RECORDERS)
+
+
 def is_watched():
     """Whether a tracer, transform, mode or autocast is on."""
     return is_compiling() or is_followed()

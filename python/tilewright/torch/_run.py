@@ -26,7 +26,7 @@ _ahead = set()  # what was begun before its call
 _times_forgotten = 0
 on_forgetting = []  # functions that drop calls of kernels of the host
 _calls = threading.local()
-_under_transforms = torch._C._are_functorch_transforms_active
+under_transforms = torch._C._are_functorch_transforms_active
 
 
 def define(schema, implementation, fake):
@@ -56,12 +56,11 @@ def differentiate(operator, tensors, keep, backward, expect=None):
     Function.backward = staticmethod(backward)
 
     def call(*arguments):
-        if forward_ad._current_level >= 0:
-            _refuse_tangents(operator, arguments[:tensors])
+        refuse_tangents(operator.name(), arguments[:tensors])
         if torch.is_grad_enabled():
             for tensor in arguments[:tensors]:
                 if tensor is not None and tensor.requires_grad:
-                    if _under_transforms():
+                    if under_transforms():
                         refuse(f"torch.func differentiates {operator.name()}, which it cannot",
                                "use torch.autograd.grad, or PyTorch's own function there")
                     if expect is not None:
@@ -73,10 +72,12 @@ def differentiate(operator, tensors, keep, backward, expect=None):
     _LIBRARY.impl(operator.name(), call, "Autograd")
 
 
-def _refuse_tangents(operator, tensors):
+def refuse_tangents(name, tensors):
+    if forward_ad._current_level < 0:
+        return
     for tensor in tensors:
         if tensor is not None and forward_ad.unpack_dual(tensor).tangent is not None:
-            refuse(f"{operator.name()} is differentiated in forward mode, and has no such gradient",
+            refuse(f"{name} is differentiated in forward mode, and has no such gradient",
                    "use torch.autograd.grad, or PyTorch's own function there")
 
 
@@ -90,9 +91,16 @@ def refuse_gradients(operator, tensors, said, fix):
 
 def refuse_second_gradients(operator, tensors, of):
     """Of an operator that computes the gradients of `of`."""
-    refuse_gradients(operator, tensors,
-                     f"the gradients of {of} are differentiated, and have no gradient",
-                     "leave create_graph=True out, or use PyTorch's own function there")
+    refuse_gradients(operator, tensors, *_second_gradients(of))
+
+
+def _second_gradients(of):
+    return (f"the gradients of {of} are differentiated, and have no gradient",
+            "leave create_graph=True out, or use PyTorch's own function there")
+
+
+def refuse_second(of):
+    refuse(*_second_gradients(of))
 
 
 def is_usable(tensor):

@@ -276,11 +276,13 @@ void reduce_row_floats(Shape shape, const Operand& source, void* result) {
   if (shape.columns == 0) return for_rows(shape, source, to, [](auto*) { return F::kOfNothing; });
   if (source.repeats) return for_rows(shape, source, to, [](const float* row) { return *row; });
   combine_rows<F>(shape, source, to);
-  // Which zero it is, and whether all were NaN, depends on the order.
+  // Which zero it is, and whether all were NaN, depends on the order. Rows that a mask hides begin
+  // with what they come to.
   for (std::int64_t row = 0; row < shape.rows; ++row) {
     if (to[row] != 0 && to[row] != F::kNeutral) continue;
-    to[row] = ascending(row_of<float>(source, row), shape.columns, 1,
-                        [](float a, float b) { return F::exact(a, b); });
+    const float* const from = row_of<float>(source, row);
+    if (to[row] == F::kNeutral && *from == F::kNeutral) continue;
+    to[row] = ascending(from, shape.columns, 1, [](float a, float b) { return F::exact(a, b); });
   }
 }
 

@@ -258,7 +258,7 @@ void Tuner::measure(TuneResult& result) {
                            "numbers",
                            kernel_.name, result.standard),
                ErrorKind::result)
-        .fix("run it with --check")
+        .fix(fmt::format("see where: tilewright run {} --check", kernel_.name))
         .raise();
   }
   std::vector<TuneEntry*> measured;
