@@ -92,6 +92,11 @@ HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
                        o.integer("keys"), seed);
 }
 
+std::int64_t pages_of(const OptionValues& o, const HostTensor& lengths, std::int64_t b) {
+  const std::int64_t page = o.integer("page");
+  return (integer_at(lengths, b) + page - 1) / page;
+}
+
 // What stands behind the pages that sequences have: nobody may read it.
 double unused_entry(const OptionValues& o, std::int64_t number) {
   return static_cast<double>(number % 2 == 0 ? -1 : o.integer("pages") + number);
@@ -103,6 +108,13 @@ std::vector<std::int64_t> shuffled_pages(const OptionValues& o, std::uint64_t se
   std::mt19937_64 generator(seed + 2);
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[generator() % i]);
   return order;
+}
+
+// Where lengths are drawn the first sequence, whose numbers of pages are the first ones, lacks its
+// last page but one.
+void leave_out_a_page(const OptionValues& o, std::int64_t pages, std::vector<double>& numbers) {
+  const bool fits = pages <= static_cast<std::int64_t>(numbers.size());
+  if (o.integer("keys") == 0 && pages > 2 && fits) numbers[static_cast<std::size_t>(pages - 2)] = -1;
 }
 
 // Pages in random order, no two alike while there are enough. Behind a sequence's last page stands
@@ -119,6 +131,7 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
                               : unused_entry(o, column));
     }
   }
+  if (lengths.elements() > 0) leave_out_a_page(o, pages_of(o, lengths, 0), table);
   return HostTensor::from_values(i32, {lengths.elements(), columns}, table);
 }
 
@@ -126,9 +139,7 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
 HostTensor indptr_of(const OptionValues& o, const HostTensor& lengths) {
   std::vector<double> indptr{0};
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
-    const std::int64_t page = o.integer("page");
-    indptr.push_back(indptr.back() +
-                     static_cast<double>((integer_at(lengths, b) + page - 1) / page));
+    indptr.push_back(indptr.back() + static_cast<double>(pages_of(o, lengths, b)));
   }
   return HostTensor::from_values(i32, {lengths.elements() + 1}, indptr);
 }
@@ -148,6 +159,7 @@ HostTensor random_indices(const OptionValues& o, std::uint64_t seed, const HostT
     indices.push_back(i < used ? static_cast<double>(order[i % order.size()])
                                : unused_entry(o, static_cast<std::int64_t>(i)));
   }
+  if (indptr.elements() > 1) leave_out_a_page(o, integer_at(indptr, 1), indices);
   return HostTensor::from_values(i32, {o.integer("entries")}, indices);
 }
 
