@@ -47,11 +47,15 @@ void convert_key_sums(const Attention& a, const KeyTiles& tiles, const std::stri
       [&](const std::string& of) { return key_gradients_of_sums<Sequences>(a, tiles, of); }, parts);
 }
 
-// Of heads that share keys: what is summed of dK and dV. Behind those of dQ the kernel takes it.
+// Of heads that share keys: what is summed of dK and dV, and where parts take turns their words.
+// Behind those of dQ the kernel takes it.
 Buffer add_key_sums(Program& program, const SharedSumsShape& shared, const std::string& suffix,
                     std::vector<Part>& parts) {
   const Buffer sums = program.scratch("key_sums" + suffix, f32, shared.sums());
-  parts.insert(parts.end(), {sums, program.zeroed("key_turns" + suffix, i32, {shared.words()})});
+  parts.push_back(sums);
+  if (!shared.apart) {
+    parts.push_back(program.zeroed("key_turns" + suffix, i32, {shared.words()}));
+  }
   return sums;
 }
 

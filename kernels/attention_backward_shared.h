@@ -120,8 +120,8 @@ struct SumsOfKernels {
 // alone, which was dealt the block before, or in no order is there already.
 class SharedSums {
  public:
-  // `words`: of them the first is `first_word`.
-  SharedSums(const SharedSumsShape& shape, const Tensor& sums, const Tensor& words,
+  // `words`: of them the first is `first_word`; none where the parts' sums are apart.
+  SharedSums(const SharedSumsShape& shape, const Tensor& sums, const std::optional<Tensor>& words,
              const Dim& first_word, SumsOfKernels kernels = {})
       : shape_(shape),
         sums_(sums),
@@ -188,12 +188,12 @@ class SharedSums {
     Cell<Index> next(at.part);
     if (shape_.order == Order::any) {
       when(parts > 1, [&] {
-        next = atomic_add(words_(word + 1), 1, {Semantics::relaxed, Scope::gpu});
+        next = atomic_add((*words_)(word + 1), 1, {Semantics::relaxed, Scope::gpu});
       });
     }
     const Index turn = next;
     when(turn > 0, [&] {
-      wait_flag(words_(word), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
+      wait_flag((*words_)(word), Compare::ge, turn, {Semantics::acquire, Scope::gpu});
     });
     const auto store_all = [&] {
       for_pieces(of_keys, tile, [&](const Tile& piece, int column) {
@@ -207,7 +207,7 @@ class SharedSums {
     };
     const auto leave = [&] {
       when(turn == 0, store_all, add_all);
-      atomic_add(words_(word), 1, {Semantics::release, Scope::gpu});
+      atomic_add((*words_)(word), 1, {Semantics::release, Scope::gpu});
     };
     if (kernels_.leaves && !kernels_.before) return leave();
     when(
@@ -231,13 +231,14 @@ class SharedSums {
   // By the last one, behind its wait for the others.
   void set_back(const Index& word, const Index& turn) const {
     warp_sync();  // no lane looks at the word any more
-    atomic_add(words_(word), 0 - turn, {Semantics::relaxed, Scope::gpu});
+    atomic_add((*words_)(word), 0 - turn, {Semantics::relaxed, Scope::gpu});
     if (shape_.order != Order::any) return;
-    atomic_add(words_(word + 1), 0 - turn - 1, {Semantics::relaxed, Scope::gpu});
+    atomic_add((*words_)(word + 1), 0 - turn - 1, {Semantics::relaxed, Scope::gpu});
   }
 
   SharedSumsShape shape_;
-  Tensor sums_, words_;
+  Tensor sums_;
+  std::optional<Tensor> words_;
   Dim first_word_;
   SumsOfKernels kernels_;
 };
@@ -269,8 +270,9 @@ struct GradientTensors {
     if (summed.turns) turns = kernel.inout("turns", i32, {*summed.turns});
     if (!summed.keys) return;
     const Tensor sums_of_keys = kernel.inout("key_sums", f32, summed.keys->sums());
-    key_sums.emplace(*summed.keys, sums_of_keys,
-                     kernel.inout("key_turns", i32, {summed.keys->words()}), 0);
+    std::optional<Tensor> key_turns;
+    if (!summed.keys->apart) key_turns = kernel.inout("key_turns", i32, {summed.keys->words()});
+    key_sums.emplace(*summed.keys, sums_of_keys, key_turns, 0);
   }
 
   Tensor Q, K, V, dO, L, D, sums, dK, dV;

@@ -224,7 +224,9 @@ class ForwardSm100 {
            Ring& ring = s_rings_[tile];
            const Slot phase = ring.reserve();
            if (v) when(sum, [&] { add_values(all, tile, *v, j + 2 < own.last); });
-           if (k) when(scores, [&] { multiply_keys(all, tile, own, j, *k); });
+           // Of one tile all blocks are the item's, of which the first comes before all values.
+           const bool may_begin = !v || plan_.tiles > 1;
+           if (k) when(scores, [&] { multiply_keys(all, tile, own, j, *k, may_begin); });
            ring.commit(phase);
            // Else compilers let the lane that issues wait apart for what comes next.
            warp_sync();
@@ -238,9 +240,9 @@ class ForwardSm100 {
     if (products_) products_->wait();
   }
   void multiply_keys(const TensorColumns& all, int tile, const KeyBlocks& own, const Index& j,
-                     const Slot& k) {
+                     const Slot& k, bool may_begin) {
     Ring& ring = q_rings_[tile];
-    when(j == own.last - 1, [&] { ring.consume(); });
+    if (may_begin) when(j == own.last - 1, [&] { ring.consume(); });
     const Slot q = ring.last();
     mma(scores_of(all, tile), q[0].columns(0, a_.dim), k[0].columns(0, a_.dim).T(), false);
     when(j == own.first, [&] { ring.release_behind_products(q); });

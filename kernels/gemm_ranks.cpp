@@ -58,18 +58,14 @@ void check_joined_sm90(const Gemm& g, int ranks, const Caller& caller) {
 
 namespace {
 
-GemmVariant tiles(int block_m, int block_n, int share_a = 1, int share_b = 1, int block_k = 64) {
+GemmVariant tiles(int block_m, int block_n, int block_k = 64) {
   std::string name = std::to_string(block_m) + "x" + std::to_string(block_n);
   if (block_k != 64) name += "x" + std::to_string(block_k);
-  if (share_a > 1) name += "_a" + std::to_string(share_a);
-  if (share_b > 1) name += "_b" + std::to_string(share_b);
   return {.name = name,
           .block_m = block_m,
           .block_n = block_n,
           .block_k = block_k,
-          .warpgroups = block_m == 64 ? 1 : 2,
-          .share_a = share_a,
-          .share_b = share_b};
+          .warpgroups = block_m == 64 ? 1 : 2};
 }
 
 GemmVariant on_grid(GemmVariant variant) {
@@ -115,7 +111,7 @@ const std::vector<RankGemmVariant>& all_gather_variants() {
       {.tiles = tiles(128, 256), .push = true},
       {.tiles = tiles(128, 128), .push = true},
       {.tiles = tiles(64, 128), .push = true},
-      {.tiles = tiles(64, 64, 1, 1, 128), .share_ranks = true, .push = true},
+      {.tiles = tiles(64, 64, 128), .share_ranks = true, .push = true},
       {.tiles = on_grid(tiles(128, 88)), .join_ranks = true},
       {.tiles = on_grid(tiles(128, 128)), .join_ranks = true},
   };

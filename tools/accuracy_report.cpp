@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "check/data_weakness.h"
@@ -43,27 +42,26 @@ std::map<std::string, std::string> weaknesses_of_run(const library::Workload& wo
 
 }  // namespace
 
-std::vector<std::string> weak_data(
-    const std::vector<std::pair<const library::Workload*, const library::Reference*>>& runs) {
-  std::optional<std::map<std::string, std::string>> in_all;
-  for (const auto& [workload, reference] : runs) {
-    if (reference->values.empty()) continue;
-    const std::map<std::string, std::string> found = weaknesses_of_run(*workload, *reference);
-    if (!in_all) in_all = found;
-    std::erase_if(*in_all, [&](const auto& each) { return found.count(each.first) == 0; });
-  }
+void WeakData::add(const library::Workload& workload, const library::Reference& reference) {
+  if (reference.values.empty()) return;
+  const std::map<std::string, std::string> found = weaknesses_of_run(workload, reference);
+  if (!in_all_) in_all_ = found;
+  std::erase_if(*in_all_, [&](const auto& each) { return found.count(each.first) == 0; });
+}
+
+std::vector<std::string> WeakData::texts() const {
   std::vector<std::string> texts;
-  if (!in_all) return texts;
-  for (const auto& [name, text] : *in_all) texts.push_back(text);
+  if (!in_all_) return texts;
+  for (const auto& [name, text] : *in_all_) texts.push_back(text);
   return texts;
 }
 
-void warn_of(const std::vector<std::string>& weaknesses) {
+void warn_of(const std::vector<std::string>& weaknesses, const std::string& fix) {
   for (const std::string& text : weaknesses) {
     std::fprintf(stderr, "warning: weak data: %s\n", text.c_str());
   }
   if (weaknesses.empty()) return;
-  std::fprintf(stderr, "  fix: say what inputs hold, such as --in X=uniform:0:8\n");
+  std::fprintf(stderr, "  fix: %s\n", fix.c_str());
 }
 
 void print_comparison(const library::Comparison& comparison) {

@@ -156,7 +156,6 @@ void CommandLine::add_simulate() {
                  "Sizes that are not set are several small choices, with stages + 1 steps and "
                  "tails, on one multiprocessor for each CTA of a cluster; as with --faults. "
                  "Of a library's program also on as many as it divides its work among")
-      ->excludes("--faults")
       ->excludes("--time");
   timeout(simulate);
   checked(simulate)->excludes("--faults");

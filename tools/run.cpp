@@ -129,7 +129,9 @@ int run(const Request& request) {
     const library::Reference reference = library::reference_of(
         workload, is_gpu ? library::Executed::by_hardware : library::Executed::by_simulator);
     comparison = library::compare(workload, reference);
-    weak = weak_data({{&workload, &reference}});
+    WeakData weak_data;
+    weak_data.add(workload, reference);
+    weak = weak_data.texts();
   }
   const bool ok = comparison.ok();
 

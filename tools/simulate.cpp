@@ -110,14 +110,14 @@ int simulate_kernel(const Request& request, const library::KernelSource& source,
     }
   }
   execute(request, all, outcome);
-  std::vector<std::pair<const library::Workload*, const library::Reference*>> runs;
+  WeakData weak;
   for (std::size_t i = 0; i < subject.workloads.size(); ++i) {
-    runs.emplace_back(&subject.workloads[i], &references[i]);
+    weak.add(subject.workloads[i], references[i]);
   }
   Title title{std::string(source.entry().name), subject.forms.front().name, target.name};
   title.forms = subject.forms.size();
   title.launches = launches_of(request);
-  title.weak = weak_data(runs);
+  title.weak = weak.texts();
   return report(request, outcome, title, breakage);
 }
 
@@ -175,6 +175,11 @@ int simulate(const Request& request) {
     Diagnostic({}, fmt::format("--launch {} is of a FILE.ptx, and {} is none", request.launch,
                                request.kernel))
         .fix("leave it out: --set gives the sizes")
+        .raise();
+  }
+  if (request.faults && request.shrunken) {
+    Diagnostic({}, "--faults --shrunken: faults are looked for in shrunken sizes anyway")
+        .fix("leave --shrunken out: only what --set says is not shrunken")
         .raise();
   }
   // "sim:sm_90a" is the same as "sm_90a" here.

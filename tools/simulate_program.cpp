@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "accuracy_report.h"
 #include "check/breakage.h"
 #include "check/program_proof.h"
 #include "check/shrunken_sizes.h"
@@ -389,6 +390,11 @@ int simulate_operation(const Request& request, const library::KernelSource& sour
     }
   }
   execute(request, all, outcome);
+  WeakData weak;
+  for (std::size_t i = 0; i < operation.cuts.size(); ++i) {
+    weak.add(operation.cuts[i].made.workload, references[i]);
+  }
+  title.weak = weak.texts();
   return report(request, outcome, title, breakage);
 }
 

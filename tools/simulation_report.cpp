@@ -209,7 +209,7 @@ void print_json(const Request& request, const Outcome& outcome, const Title& tit
   if (request.shrunken || request.search == "delays" || request.one_for_all) json["cases"] = cases;
   if (!request.control_only) {
     json["outputs"] = tools::json_of(outcome.worst().comparison);
-    if (title.ranks == 0) json["weak"] = title.weak;
+    if (title.ranks == 0 || title.against_reference) json["weak"] = title.weak;
   }
   if (!outcome.units.empty()) {
     Json units = Json::array();

@@ -26,7 +26,7 @@ struct Title {
   // Whether a program's results are held against a reference, as a kernel's are, or against each
   // other.
   bool against_reference = false;
-  std::vector<std::string> weak = {};  // weak_data of a kernel
+  std::vector<std::string> weak = {};  // WeakData, where there is a reference
 };
 
 // Raises for a --trace whose ending says neither what it is.

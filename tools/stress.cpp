@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "accuracy_report.h"
 #include "check/fault_proof.h"
 #include "check/stress.h"
 #include "command.h"
@@ -228,6 +229,8 @@ int print(const Request& request, const Json& json) {
   } else if (json.contains("assembled")) {
     fmt::print("assembled with injected delays and without; not run: no GPU was asked for\n");
   }
+  warn_of(json.value("weak", std::vector<std::string>()),
+          "tilewright simulate takes what inputs hold, such as --in X=uniform:0:8");
   return ok ? 0 : static_cast<int>(ErrorKind::result);
 }
 
@@ -319,7 +322,11 @@ int stress(const Request& request) {
   if (request.list_mutants || request.mutant) mutants = all_mutants(stressed.machine);
   if (request.list_mutants) return print_mutants(mutants);
   check_mutant(request, entry, mutants.size());
-  const checks::StressOptions options = stress_options_of(request);
+  checks::StressOptions options = stress_options_of(request);
+  WeakData weak;
+  options.told = [&](const auto& workload, const auto& reference) {
+    weak.add(workload, reference);
+  };
 
   Json json = {{"ok", false},
                {"kernel", entry.name},
@@ -345,6 +352,7 @@ int stress(const Request& request) {
     ok = run_with_delays(request, target, stressed, machine, options, json) && ok;
   }
   json["ok"] = ok;
+  json["weak"] = weak.texts();
   return print(request, json);
 }
 

@@ -99,16 +99,21 @@ def _of_interface(tensor, interface):
     return interface["data"][0], dtype, tuple(interface["shape"]), strides
 
 
+@functools.lru_cache(maxsize=None)  # there are few
+def _of_torch(dtype):
+    return _BY_TORCH.get(str(dtype).rpartition(".")[2])
+
+
 def describe(tensor):
     """Address, dtype, shape, and strides in elements or None."""
     if isinstance(tensor, Tensor):
         return tensor.address, tensor.dtype, tensor.shape, None
     if hasattr(tensor, "data_ptr"):
-        name = str(tensor.dtype).rpartition(".")[2]
-        if name not in _BY_TORCH:
-            _refuse(tensor, f"elements of type {name}", _CONVERT)
+        dtype = _of_torch(tensor.dtype)
+        if dtype is None:
+            _refuse(tensor, f"elements of type {str(tensor.dtype).rpartition('.')[2]}", _CONVERT)
         try:
-            return tensor.data_ptr(), _BY_TORCH[name], tuple(tensor.shape), tuple(tensor.stride())
+            return tensor.data_ptr(), dtype, tuple(tensor.shape), tensor.stride()
         except RuntimeError:
             _refuse(tensor, f"its layout is {tensor.layout}, and it has no address and strides",
                     "pass a dense one, such as to_dense() gives")
@@ -138,7 +143,6 @@ def _of_buffer(view):
     return address, _BY_FORMAT[view.format], view.shape, None
 
 
-@functools.lru_cache(maxsize=4096)
 def _axes_of(shape, strides):
     """Both as C takes them. Of an axis with one element any stride is that of a row-major tensor:
     what such axes have in PyTorch and NumPy says nothing."""
@@ -153,13 +157,21 @@ def _axes_of(shape, strides):
     return axes(*shape), axes(*strides) if strides is not None else None
 
 
+@functools.lru_cache(maxsize=4096)
+def _argument_of(dtype, shape, strides):
+    """One without an address. A copy keeps what it points to."""
+    argument = TensorArgument(dtype=dtype.encode(), rank=len(shape))
+    argument.shape, argument.strides = _axes_of(shape, strides)
+    return argument
+
+
 def arguments_of(tensors, describe=describe):
     """The descriptions that a run takes; the tensors themselves must be kept meanwhile."""
     arguments = (TensorArgument * len(tensors))()
-    for argument, tensor in zip(arguments, tensors):
+    for i, tensor in enumerate(tensors):
         address, dtype, shape, strides = describe(tensor)
-        argument.data, argument.dtype, argument.rank = address, dtype.encode(), len(shape)
-        argument.shape, argument.strides = _axes_of(shape, strides)
+        arguments[i] = _argument_of(dtype, shape, strides)
+        arguments[i].data = address
     return arguments
 
 

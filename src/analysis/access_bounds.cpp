@@ -112,7 +112,7 @@ std::string fix_of(const IndexClaim& claim, const LoadedIndex& index) {
                      claim.ascending ? ", that ascend" : "");
 }
 
-std::string_view source_message() { return "; the launch gives {}, of which it is made"; }
+std::string_view source_message() { return "; it is computed from {}, which the launch gives"; }
 
 std::string fill(std::string_view message, const std::vector<std::int64_t>& numbers) {
   std::string text;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -44,6 +45,19 @@ class Pause {
 bool has_nodes(const Group& group) {
   const std::vector<int>& nodes = group.nodes();
   return std::any_of(nodes.begin(), nodes.end(), [](int node) { return node != 0; });
+}
+
+// Of two texts that differ; of one that ends there, that it does.
+std::pair<std::string, std::string> first_lines_that_differ(std::string_view one,
+                                                            std::string_view other) {
+  const auto at = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+  const auto line = [](std::string_view text, std::size_t place) -> std::string {
+    if (place >= text.size()) return "no more";
+    const std::size_t start = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
+    return std::string(text.substr(start, text.find('\n', place) - start));
+  };
+  const auto place = static_cast<std::size_t>(at.first - one.begin());
+  return {line(one, place), line(other, place)};
 }
 
 class RankOfGroup final : public ProgramRanks {
@@ -147,18 +161,29 @@ class RankOfGroup final : public ProgramRanks {
   }
 
  private:
-  // Else the ranks' words would mean different things.
+  // Else the ranks' words would mean different things. Only where they differ they send each other
+  // the whole, so that what differs is shown.
   void require_same(const ir::Program& bound) {
-    const std::string own = content_hash(to_text(bound));
-    const std::vector<std::string> all = group_.all_gather(own, "the sizes of " + name_);
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank] == own) continue;
-      Diagnostic(bound.where, fmt::format("{}: rank {} has recorded another one than rank {}, or "
-                                          "for other sizes or another GPU ({})",
-                                          name_, rank, group_.rank(), ir::values_text(bound.bound)))
-          .fix("record the same in all ranks, and load memory of the same sizes")
-          .raise();
-    }
+    const std::string own = to_text(bound), what = "the sizes of " + name_;
+    const std::vector<std::string> all = group_.all_gather(content_hash(own), what);
+    if (std::count(all.begin(), all.end(), all.front()) == group_.size()) return;
+    const std::vector<std::string> texts = group_.all_gather(own, what);
+    const auto other = std::find_if(texts.begin(), texts.end(),
+                                    [&own](const std::string& text) { return text != own; });
+    raise_other(bound, static_cast<int>(other - texts.begin()), *other, own);
+  }
+  [[noreturn]] void raise_other(const ir::Program& bound, int rank, const std::string& text,
+                                const std::string& own) const {
+    const auto [of_rank, of_own] = first_lines_that_differ(text, own);
+    Diagnostic(bound.where, fmt::format("{}: rank {} has recorded another one than rank {}, or for "
+                                        "other sizes or another GPU ({})",
+                                        name_, rank, group_.rank(), ir::values_text(bound.bound)))
+        .note({}, fmt::format("rank {} has: {}", rank, of_rank))
+        .note({}, fmt::format("rank {} has: {}", group_.rank(), of_own))
+        .fix(
+            "the same program, options, sizes and build of Tilewright in all ranks, and GPUs of "
+            "one kind")
+        .raise();
   }
 
   std::vector<runtime::Event>& events_of(std::int64_t run) {

@@ -20,6 +20,13 @@ namespace {
 using simulator::MachineOptions;
 using Verdict = MutantResult::Verdict;
 
+// Of a changed kernel that may never come to its end. An instruction of a core is as much work as
+// thousands of a warp's.
+std::int64_t most_instructions(std::int64_t usual) {
+  constexpr std::int64_t kTimes = 20, kMore = 20'000;
+  return kTimes * usual + kMore;
+}
+
 class CoreProver {
  public:
   CoreProver(const std::vector<ir::Kernel>& kernels, const std::vector<CoreCase>& cases,
@@ -197,7 +204,7 @@ class CoreProver {
   }
   CoreRun run(const std::vector<ir::Kernel>& kernels, const CoreCase& of, const Own& own,
               std::int64_t schedule, const simulator::ProgramMutant* change = nullptr) const {
-    const MachineOptions options = with_seed(schedule, most_operations(own.operations));
+    const MachineOptions options = with_seed(schedule, most_instructions(own.operations));
     CoreRun run;
     try {
       const auto executed = [&] {

@@ -34,13 +34,13 @@ Json json_of(const GoldenInput& input) {
 }
 
 Json json_of(const GoldenOutput& output) {
+  const library::Errors& errors = output.allowed;
+  Json allowed = {{"whole", errors.whole}, {"row", errors.row}, {"element", errors.element}};
+  if (errors.least > 0) allowed["least"] = errors.least;
   return {{"name", output.name},
           {"dtype", std::string(name_of(output.dtype))},
           {"shape", output.shape},
-          {"allowed",
-           {{"whole", output.allowed.whole},
-            {"row", output.allowed.row},
-            {"element", output.allowed.element}}}};
+          {"allowed", std::move(allowed)}};
 }
 
 Json json_of(const GoldenCase& each);
@@ -195,9 +195,15 @@ class Reader {
     read_tensor(json, at, output);
     const Json& allowed = member(json, at, "allowed");
     const std::string place = at + ".allowed";
-    check_keys(allowed, place, {"whole", "row", "element"});
+    check_keys(allowed, place, {"whole", "row", "element", "least"});
     output.allowed = {bound(allowed, place, "whole"), bound(allowed, place, "row"),
                       bound(allowed, place, "element")};
+    if (!allowed.contains("least")) return output;
+    output.allowed.least = bound(allowed, place, "least");
+    if (output.allowed.least > library::kLogarithm) {
+      fail(fmt::format("{}.least is {}", place, output.allowed.least),
+           fmt::format("write at most {}, as of logarithms", library::kLogarithm));
+    }
     return output;
   }
   GoldenCase golden_case(const Json& json, const std::string& at) const {

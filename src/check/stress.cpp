@@ -240,6 +240,7 @@ class Stress {
   void run(library::Workload& workload, const compiler::DeviceTensors& tensors,
            const Queue& reference, const Queue& without, const Queue& with) {
     const library::Reference wanted = reference_of(workload, library::Executed::by_hardware);
+    if (options_.told) options_.told(workload, wanted);
     launch(reference, tensors, workload);
     const library::Workload first = workload;
     const bool is_right = compare(workload, wanted).ok();
@@ -310,6 +311,7 @@ simulator::Fault simulate_workloads(const ir::Kernel& machine,
                                     const StressOptions& options) {
   for (library::Workload& workload : workloads) {
     const library::Reference reference = reference_of(workload);
+    if (options.told) options.told(workload, reference);
     simulator::MachineOptions how;
     how.multiprocessors = shrunken_multiprocessors(machine);
     for (std::int64_t schedule = 0; schedule < options.schedules; ++schedule) {
@@ -337,6 +339,7 @@ simulator::Fault simulate_programs(const std::vector<ir::Kernel>& machine,
   for (StressedProgram& each : programs) {
     library::Workload& workload = each.made.workload;
     const library::Reference reference = reference_of(workload);
+    if (options.told) options.told(workload, reference);
     ir::Program program = each.made.program;
     ir::add_owned(program, machine);
     const library::ProgramTensors before = each.made.before();

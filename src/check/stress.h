@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/ir.h"
+#include "library/accuracy.h"
 #include "library/program_simulation.h"
 #include "library/workload.h"
 #include "simulator/machine/machine.h"
@@ -20,6 +21,8 @@ struct StressOptions {
   std::int64_t launches = 2;                 // one after the other, in each
   std::int64_t runs = 20;                    // with delays on the GPU, of each workload and grid
   std::chrono::milliseconds patience{5000};  // a launch that takes longer hangs
+  // Is told what each workload is held against.
+  std::function<void(const library::Workload&, const library::Reference&)> told = {};
 };
 
 // What the verifier says against the kernel, such as a mutant; empty where nothing.

@@ -7,6 +7,10 @@
 namespace tilewright::cpu {
 namespace {
 
+// Blocks come in their own order where the longest is at most such a part of what a thread does:
+// neighbours read the same memory, which is still in the caches then.
+constexpr double kShortOf = 64;
+
 // What is known of a scalar before a block's tiles are computed.
 enum class Known : std::uint8_t { no, of_launch, of_block };
 
@@ -88,16 +92,21 @@ BlockOrder::BlockOrder(const Program& program) {
   }
 }
 
-std::vector<std::int64_t> BlockOrder::longest_first(Engine& engine, std::int64_t count) const {
+std::vector<std::int64_t> BlockOrder::longest_first(Engine& engine, std::int64_t count,
+                                                    unsigned threads) const {
   struct Length {
     std::int64_t block;
     double operations;
   };
   std::vector<Length> lengths;
   lengths.reserve(static_cast<std::size_t>(count));
+  double all = 0, longest = 0;
   for (std::int64_t block = 0; block < count; ++block) {
     lengths.push_back({block, engine.operations(block, scalars_, loops_)});
+    all += lengths.back().operations;
+    longest = std::max(longest, lengths.back().operations);
   }
+  if (longest * threads * kShortOf <= all) return {};
   std::stable_sort(lengths.begin(), lengths.end(),
                    [](const Length& a, const Length& b) { return a.operations > b.operations; });
   std::vector<std::int64_t> order;

@@ -18,7 +18,9 @@ class BlockOrder {
   // Whether the rounds of a loop depend on the block.
   bool is_uneven() const { return is_uneven_; }
   // All blocks below the count, the longest first: the last threads to end then end together.
-  std::vector<std::int64_t> longest_first(Engine& engine, std::int64_t count) const;
+  // Nothing where none is long beside what each thread does.
+  std::vector<std::int64_t> longest_first(Engine& engine, std::int64_t count,
+                                          unsigned threads) const;
 
  private:
   std::vector<const Operation*> scalars_;  // what loops' ends are computed by, in order

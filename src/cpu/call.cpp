@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu/engine_walk.h"
+
 namespace tilewright::cpu {
 namespace {
 
@@ -58,6 +60,16 @@ struct Perform {
 
 void perform(const Call& call) {
   std::visit(Perform{call.places, call.shape, {{}, false}}, call.function);
+}
+
+void perform_as_one_row(const Call& call) {
+  const std::int64_t columns = call.shape.columns;
+  const bool are_one = columns % kWholeVectors == 0 &&
+                       std::all_of(call.places.begin(), call.places.end(), [&](const auto& place) {
+                         return place.row_stride == columns * place.column_stride;
+                       });
+  const Shape shape = are_one ? Shape{1, call.shape.rows * columns} : call.shape;
+  std::visit(Perform{call.places, shape, {{}, false}}, call.function);
 }
 
 CallOfStrips::CallOfStrips(const Call& call, const PartOfStrips& part, ChainSteps& chains)

@@ -27,6 +27,9 @@ struct Call {
 constexpr std::size_t kResult = 3;
 
 void perform(const Call& call);
+// Of a function of each element by itself: rows that lie one behind the other are a single one, of
+// which loops have more.
+void perform_as_one_row(const Call& call);
 
 // What a call is as a step of a chain (kernels.h): a function of f32, or a conversion.
 struct StepOfChain {

@@ -199,16 +199,18 @@ std::int64_t CompiledKernel::bind(Launch& launch, const Arguments& arguments,
   return bound->blocks;
 }
 
-std::vector<std::int64_t> CompiledKernel::sorted(const Launch& launch, std::int64_t count) const {
+std::vector<std::int64_t> CompiledKernel::sorted(const Launch& launch, std::int64_t count,
+                                                 unsigned threads) const {
   if (!order_.is_uneven() || program_.adds || count < 2 || count > kMostSorted) return {};
   Engine engine(launch);
-  return order_.longest_first(engine, count);
+  return order_.longest_first(engine, count, threads);
 }
 
-std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& arguments) const {
+std::vector<std::int64_t> CompiledKernel::order_of_blocks(const Arguments& arguments,
+                                                          unsigned threads) const {
   Launch launch;
   const std::int64_t count = bind(launch, arguments, {});
-  std::vector<std::int64_t> order = sorted(launch, count);
+  std::vector<std::int64_t> order = sorted(launch, count, threads);
   if (!order.empty()) return order;
   order.resize(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);
@@ -226,7 +228,7 @@ void CompiledKernel::run(const Arguments& arguments, const RunOptions& options) 
   const unsigned threads = options.threads ? options.threads : thread_count();
   std::vector<std::unique_ptr<Engine>> engines(threads);
   std::vector<std::int64_t> order;
-  if (threads > 1) order = sorted(launch, count);
+  if (threads > 1) order = sorted(launch, count, threads);
   parallel_for(threads, static_cast<std::size_t>(count), [&](std::size_t i, unsigned thread) {
     std::unique_ptr<Engine>& engine = engines[thread];
     if (!engine) engine = std::make_unique<Engine>(launch);

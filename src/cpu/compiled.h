@@ -54,7 +54,7 @@ class CompiledKernel {
 
   // The order in which several threads begin the blocks of such a launch: the longest first, unless
   // blocks add to memory in the order of their numbers.
-  std::vector<std::int64_t> order_of_blocks(const Arguments& arguments) const;
+  std::vector<std::int64_t> order_of_blocks(const Arguments& arguments, unsigned threads) const;
 
   // Runs blocks from all over the grid, for about so many seconds: the outputs are not those of a
   // launch. Raises what run raises.
@@ -74,7 +74,8 @@ class CompiledKernel {
   void check_present(const Arguments& arguments) const;
 
   // Empty: as they are numbered.
-  std::vector<std::int64_t> sorted(const Launch& launch, std::int64_t count) const;
+  std::vector<std::int64_t> sorted(const Launch& launch, std::int64_t count,
+                                   unsigned threads) const;
 
   const ir::Kernel kernel_;
   const Numerics numerics_;

@@ -299,6 +299,12 @@ void Engine::run(const Move& operation) {
                                              result.shape[axis]);
   }
   target.extents = extents;
+  if (operation.is_factor) {
+    const bool is_view = !lies_in_arena(source.data);
+    target.data = is_view ? source.data + origin : arena_ + result.offset;
+    target.strides = is_view ? strides : result.strides;
+    if (is_view) return;
+  }
   const bool is_there = operation.is_copy && source.data == target.data;
   if (operation.is_done || is_there || any_empty(extents, result.rank)) return;
   const Walk& walk = operation.walk;

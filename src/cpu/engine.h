@@ -87,6 +87,7 @@ class Engine {
   bool extend_chain(const Call& call, const PartOfStrips& part);
   StepOfChain step_of(const Apply& operation) const;
   static Call::Place place(const State& state, const Walk& walk, const Index& at);
+  static void put(Call::Place& place, const State& state, const Walk& walk, const Index& at);
   void perform_strips(const Strips& strips, std::int64_t end);
   Product product_of(const Multiply& operation);
   void bring_into_arena(TileId tile);
@@ -121,6 +122,8 @@ class Engine {
   std::byte* arena_ = nullptr;
   std::byte* scratch_ = nullptr;  // of products
   std::int64_t block_ = 0;
+  // That of an elementwise function: to make one anew takes as long as a small tile.
+  Call call_;
   // Of the strips at hand: their calls, and which operations make these.
   std::vector<CallOfStrips> calls_;
   ChainSteps chains_;

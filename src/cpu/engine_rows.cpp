@@ -57,9 +57,18 @@ void Engine::clear(const Load& operation) {
        walk);
 }
 
+void Engine::put(Call::Place& place, const State& state, const Walk& walk, const Index& at) {
+  place.data = state.data + offset(at, state.strides, walk.outer);
+  place.row_stride = stride_of(state.strides, walk.rows);
+  place.column_stride = stride_of(state.strides, walk.columns);
+  place.is_of_strip = state.is_of_strip;
+  place.is_far = state.is_far;
+}
+
 Call::Place Engine::place(const State& state, const Walk& walk, const Index& at) {
-  return {state.data + offset(at, state.strides, walk.outer), stride_of(state.strides, walk.rows),
-          stride_of(state.strides, walk.columns), state.is_of_strip, state.is_far};
+  Call::Place place;
+  put(place, state, walk, at);
+  return place;
 }
 
 void Engine::call(const Call& call, const Walk& walk, PartOfStrips part) {
@@ -163,19 +172,24 @@ void Engine::run(const Apply& operation) {
   const Shape shape{extent_of(target.extents, walk.rows), extent_of(target.extents, walk.columns)};
   const Call::Function function =
       std::visit([](auto run) { return Call::Function(run); }, operation.run);
-  const StepOfChain step = step_of(operation);
+  PartOfStrips part;
+  if (records_) part = {.weight = operation.weight, .step = step_of(operation)};
+  Call& made = call_;
+  made.function = function;
+  made.shape = shape;
+  const std::size_t count = operation.operands.size();
+  for (std::size_t i = count; i < kResult; ++i) made.places[i] = {};
   for_outer(walk, target.extents, [&](const Index& at) {
-    Call made{function, shape, {}};
-    made.places[kResult] = place(target, walk, at);
-    for (std::size_t i = 0; i < operation.operands.size(); ++i) {
+    put(made.places[kResult], target, walk, at);
+    for (std::size_t i = 0; i < count; ++i) {
       const Source& operand = operation.operands[i];
       if (operand.is_tile()) {
-        made.places[i] = place(tiles_[operand.tile], walk, at);
+        put(made.places[i], tiles_[operand.tile], walk, at);
       } else {
-        made.places[i].data = reinterpret_cast<std::byte*>(&scalars_[operand.scalar]);
+        made.places[i] = {reinterpret_cast<std::byte*>(&scalars_[operand.scalar])};
       }
     }
-    const PartOfStrips part{.weight = operation.weight, .step = step};
+    if (!records_) return perform_as_one_row(made);
     if (operation.takes == Apply::kNone || !extend_chain(made, part)) call(made, walk, part);
   });
 }

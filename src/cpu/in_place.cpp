@@ -91,8 +91,12 @@ bool is_one_box(const Box& a, const Box& b) {
 bool ends_with_store(const Block& block, const Accesses& accesses) {
   std::vector<const Operation*> all;
   list_in_order(block, all);
-  std::vector<TileId> loaded;
+  std::vector<TileId> loaded;  // and parts of it that are views
+  std::size_t loads = 0;
   bool is_stored = false, ends = true;
+  const auto is_loaded = [&](TileId tile) {
+    return std::find(loaded.begin(), loaded.end(), tile) != loaded.end();
+  };
   for (const Operation* const operation : all) {
     const auto* const load = std::get_if<Load>(operation);
     const auto* const store = std::get_if<Store>(operation);
@@ -101,16 +105,16 @@ bool ends_with_store(const Block& block, const Accesses& accesses) {
     };
     if (load && is_of(accesses.loads, &load->box)) {
       loaded.push_back(load->tile);
+      ++loads;
       ends = ends && !is_stored;
     }
-    const auto check = [&](TileId tile) {
-      const bool is_loaded = std::find(loaded.begin(), loaded.end(), tile) != loaded.end();
-      ends = ends && !(is_stored && is_loaded);
-    };
+    const auto* const move = std::get_if<Move>(operation);
+    if (move && move->is_factor && is_loaded(move->source)) loaded.push_back(move->result);
+    const auto check = [&](TileId tile) { ends = ends && !(is_stored && is_loaded(tile)); };
     std::visit(TileUses{check, [](TileId) {}}, *operation);
     is_stored = is_stored || (store && is_of(accesses.stores, &store->box));
   }
-  return is_stored && ends && loaded.size() == accesses.loads.size();
+  return is_stored && ends && loads == accesses.loads.size();
 }
 
 bool is_of_any(const Compute& compute, const std::vector<bool>& scalars) {

@@ -139,7 +139,9 @@ class Listing {
         slow_of(tile(any.source)));
   }
   void list(const Move& copy) {
-    if (!copy.is_done) move("move", copy.source, copy.result, copy.where);
+    if (copy.is_done) return;
+    if (!copy.is_factor) return move("move", copy.source, copy.result, copy.where);
+    add("part " + text_of(tile(copy.result)) + ", read where it lies", copy.where, 0);
   }
   void list(const Reshape& reshape) {
     if (!reshape.is_done) move("reshape", reshape.source, reshape.result, reshape.where);

@@ -60,10 +60,14 @@ bool Lowering::is_constant(const ir::Operation& load) const {
   return tensor && tensor->kind == ir::Parameter::Kind::in;
 }
 
-// Products read with any strides.
+// Products read with any strides, also a part of the tile.
 bool Lowering::is_read_in_place(const ir::Operation& load) const {
-  return is_constant(load) && type(load.results[0]).shape.size() == 2 &&
-         is_factor_alone(load.results[0]);
+  const ValueId value = load.results[0];
+  return is_constant(load) && type(value).shape.size() == 2 &&
+         std::all_of(uses_[value].begin(), uses_[value].end(), [&](const ir::Operation* use) {
+           return takes_factor(*use, value) ||
+                  (use->op == Op::slice && is_factor_alone(use->results[0]));
+         });
 }
 
 // Others read rows, and none of them hands on the tile itself.

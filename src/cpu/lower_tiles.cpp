@@ -290,6 +290,9 @@ void Lowering::move(const ir::Operation& operation) {
   }
   const bool is_vector = move.walk.rows == Walk::kNoAxis;
   move.is_copy = is_vector && is_transposition && lie_alike(source, result);
+  const ir::Operation* const source_of = definitions_[operand];
+  move.is_factor = !is_transposition && is_factor_alone(value) && source_of != nullptr &&
+                   source_of->op == Op::load && is_read_in_place(*source_of);
   append(move);
 }
 
@@ -307,12 +310,15 @@ void Lowering::reshape(const ir::Operation& operation) {
 }
 
 bool Lowering::is_factor_alone(ValueId value) const {
-  return std::all_of(uses_[value].begin(), uses_[value].end(), [&](const ir::Operation* use) {
-    if (use->op == Op::transpose) {
-      return type(value).shape.size() == 2 && is_factor_alone(use->results[0]);
-    }
-    return use->op == Op::dot && ir::accumulator_of(*use) != value;
-  });
+  return std::all_of(uses_[value].begin(), uses_[value].end(),
+                     [&](const ir::Operation* use) { return takes_factor(*use, value); });
+}
+
+bool Lowering::takes_factor(const ir::Operation& use, ValueId value) const {
+  if (use.op == Op::transpose) {
+    return type(value).shape.size() == 2 && is_factor_alone(use.results[0]);
+  }
+  return use.op == Op::dot && ir::accumulator_of(use) != value;
 }
 
 Lowering::Factor Lowering::factor(ValueId value) const {

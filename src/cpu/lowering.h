@@ -94,6 +94,8 @@ class Lowering {
   Rounding rounding(DType element) const;
   // Whether products alone read the tile, or a transposition of it.
   bool is_factor_alone(ir::ValueId value) const;
+  // Whether this use is such a product or transposition.
+  bool takes_factor(const ir::Operation& use, ir::ValueId value) const;
   void apply(Apply::Run run, const char* name, std::vector<Source> operands, TileId result,
              Function function = Function::count);
   Source source(ir::ValueId value) const;

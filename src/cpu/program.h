@@ -189,6 +189,8 @@ struct Move {
   Walk walk;  // of the result
   bool is_copy = false;
   bool is_done = false;  // both lie at one place
+  // Of a load that is read in place, by products alone: a view, where that is one.
+  bool is_factor = false;
   SourceLocation where = {};
 };
 struct MoveScalar {

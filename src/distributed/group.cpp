@@ -23,6 +23,15 @@ constexpr int kMostRanks = 1024;
 // Who this process is: by the options, or by the rendezvous, or by the launcher.
 Rendezvous::Way::Place place_of(Rendezvous::Way& way, const GroupOptions& options) {
   const bool is_said = options.rank != -1 || options.size != -1;
+  if (is_said && (options.rank == -1 || options.size == -1)) {
+    Diagnostic({}, options.rank == -1
+                       ? fmt::format("a group of {} ranks, and which of them this process is was "
+                                     "not said",
+                                     options.size)
+                       : fmt::format("rank {} of a group whose size was not said", options.rank))
+        .fix("both rank and size; or neither, where torchrun, mpirun or MPI says them")
+        .raise();
+  }
   Rendezvous::Way::Place place{options.rank, options.size};
   if (!is_said) {
     if (const auto known = way.place()) {

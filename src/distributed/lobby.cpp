@@ -25,7 +25,6 @@ namespace {
 
 using Ticket = Rendezvous::Way::Ticket;
 
-constexpr const char* kVersion = "2";  // of what the frames hold
 constexpr std::size_t kLongestHello = 4096;
 // What rank 0 needs to tell the others that it has given up.
 constexpr std::chrono::milliseconds kGrace{5'000};
@@ -37,13 +36,13 @@ constexpr const char* kTokenFix =
     "the same token in all ranks of a job; another job needs an address, file or key of its own";
 
 std::string hello_of(const Member& own, const std::string& token, int size) {
-  return pack({kVersion, token, std::to_string(size), std::to_string(own.rank),
+  return pack({kBuild, token, std::to_string(size), std::to_string(own.rank),
                std::to_string(own.process), own.host, own.machine, own.node, own.local.name,
                own.remote});
 }
 
 struct Hello {
-  std::string version, token;
+  std::string build, token;
   int size = 0;
   Member member;
 };
@@ -197,11 +196,10 @@ class Host {
       return Refusal{ErrorKind::usage, fmt::format("rank {} has another token than rank 0", rank),
                      kTokenFix, /*ends_all=*/false};
     }
-    if (hello.version != kVersion) {
+    if (hello.build != kBuild) {
       return Refusal{
           ErrorKind::usage,
-          fmt::format("rank {} speaks version {} of the rendezvous, and rank 0 version {}", rank,
-                      hello.version, kVersion),
+          fmt::format("rank {} has Tilewright {}, and rank 0 has {}", rank, hello.build, kBuild),
           "the same Tilewright in all ranks"};
     }
     if (hello.size != lobby_.size) {
@@ -294,9 +292,9 @@ Meeting host(Rendezvous::Way& way, const Member& own, const std::string& address
          kComeFix});
 }
 
-// Until somebody listens where rank 0 should be.
-FileDescriptor knock(Rendezvous::Way& way, const Lobby& lobby, std::string& token) {
-  std::string why = "it has not said where it is";
+// Until somebody listens where rank 0 should be. `why` is what the last try met.
+FileDescriptor knock(Rendezvous::Way& way, const Lobby& lobby, std::string& token,
+                     std::string& why) {
   while (Clock::now() < lobby.deadline) {
     if (const std::optional<Ticket> ticket = way.find(lobby.deadline)) {
       FileDescriptor connection = connect_to(ticket->endpoint, lobby.deadline, why);
@@ -323,10 +321,10 @@ FileDescriptor knock(Rendezvous::Way& way, const Lobby& lobby, std::string& toke
 }
 
 Meeting visit(Rendezvous::Way& way, const Member& own, const Lobby& lobby) {
-  std::string why;
+  std::string why = "it has not said where it is";
   for (;;) {
     std::string token;
-    const FileDescriptor connection = knock(way, lobby, token);
+    const FileDescriptor connection = knock(way, lobby, token, why);
     send_frame(connection, Frame::Kind::hello, hello_of(own, token, lobby.size), lobby.deadline);
     const auto until = lobby.deadline + kGrace;
     std::optional<Frame> answer = receive_frame(connection, until, why);

@@ -6,9 +6,13 @@
 
 #include "distributed/socket.h"
 #include "distributed/way.h"
+#include "tilewright/version.h"
 
 // Where the ranks of a group introduce themselves to rank 0, and learn who the others are.
 namespace tilewright::distributed {
+
+// What all ranks have: the release, and the number of what they send each other between releases.
+inline constexpr const char* kBuild = TILEWRIGHT_VERSION ", frames 3";
 
 struct Member {
   int rank = 0;

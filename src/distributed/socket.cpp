@@ -96,10 +96,12 @@ int chosen_port(const FileDescriptor& listener) {
 
 [[noreturn]] void raise_cannot_listen(const Endpoint& endpoint, int error) {
   if (error == EADDRINUSE) {
-    Diagnostic({}, fmt::format("{} is taken: somebody listens there, such as rank 0 of another job",
-                               endpoint.text()))
-        .fix(endpoint.is_local ? "end the other job, or name this one otherwise"
-                               : "another port for each job")
+    Diagnostic({},
+               fmt::format("{} is taken: somebody listens there, such as rank 0 of another job, "
+                           "or a second rank 0 of this one",
+                           endpoint.text()))
+        .fix(endpoint.is_local ? "end the other job, or name this one otherwise; and one rank 0"
+                               : "another port for each job, and one rank 0")
         .raise();
   }
   Diagnostic({}, fmt::format("{}: {}", endpoint.text(), std::strerror(error)))

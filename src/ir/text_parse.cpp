@@ -311,11 +311,12 @@ class KernelParser {
     if (!in_.accept('(')) return std::numeric_limits<double>::quiet_NaN();
     const std::size_t begin = in_.position();
     const std::string_view text = in_.until(")");
+    const char* const end = text.data() + text.size();
     std::uint64_t bits = 0;
-    if (text.substr(0, 2) == "0x")
-      std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
+    const bool is_read =
+        text.substr(0, 2) == "0x" && std::from_chars(text.data() + 2, end, bits, 16).ptr == end;
     const double value = std::bit_cast<double>(bits);
-    if (value == value) in_.fail(begin, "expected 0x and the bits of a NaN");
+    if (!is_read || value == value) in_.fail(begin, "expected 0x and the bits of a NaN");
     in_.expect(')');
     return value;
   }

@@ -9,7 +9,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 
+#include "analysis/logarithms.h"
 #include "compiler/host_program.h"
 #include "compiler/target.h"
 #include "ir/program.h"
@@ -39,8 +41,8 @@ constexpr double kRoom = 1.5, kElementRoom = 2;
 // The farthest of many elements, which another order of the terms draws anew: so many root mean
 // squares of the worst row's errors.
 constexpr double kFarthest = 6;
-// What an output of f32 is allowed at least: sums of thousands of terms, and ex2.approx, which errs
-// by 2^-22.
+// What an output of f32 is allowed at least: sums of thousands of terms, ex2.approx, which errs by
+// 2^-22, and exp2_polynomial, which errs by 3e-6.
 constexpr double kSingle = 2e-5;
 
 std::string index_text(const std::vector<std::int64_t>& shape, std::int64_t index) {
@@ -86,9 +88,9 @@ bool has_small_rows(std::span<const double> wanted, std::size_t row) {
 }
 
 // What errors of the whole are relative to.
-double magnitude_of(std::span<const double> wanted) {
+double magnitude_of(std::span<const double> wanted, double least) {
   const double found = root_mean_square(wanted);
-  return found == 0 ? kSmallWhole : found;
+  return std::max(found == 0 ? kSmallWhole : found, least);
 }
 
 // By which factor all is too large, less 1, and of how many equal rows it is the mean. One term may
@@ -98,7 +100,8 @@ struct Factor {
   double off = 0, rows = 0;
 };
 
-Factor factor_of(std::span<const double> got, std::span<const double> wanted, std::size_t row) {
+Factor factor_of(std::span<const double> got, std::span<const double> wanted, std::size_t row,
+                 double least) {
   double along = 0, squares = 0, fourths = 0;
   for (std::size_t first = 0; first < wanted.size(); first += row) {
     double of_row = 0;
@@ -111,7 +114,8 @@ Factor factor_of(std::span<const double> got, std::span<const double> wanted, st
     fourths += of_row * of_row;
   }
   if (squares == 0) return {};
-  return {std::abs(along) / squares, squares * squares / fourths};
+  const double least_of_all = least / root_mean_square(wanted);
+  return {std::abs(along) / (squares * std::max(1.0, least_of_all)), squares * squares / fourths};
 }
 
 // The mean of so many rows scatters as much less than one, of which it may be six times.
@@ -136,12 +140,12 @@ double share_of(double error, double of) {
 // to, row after row, and `end` with each row's sum of squares and magnitude.
 template <typename Each, typename End>
 void for_each_error(std::span<const double> got, std::span<const double> wanted, std::size_t row,
-                    const Each& each, const End& end) {
+                    double least, const Each& each, const End& end) {
   const double found = root_mean_square(wanted);
   for (std::size_t first = 0; first < wanted.size(); first += row) {
     const double of_row = root_mean_square(wanted.subspan(first, row));
     const double small = of_row == 0 ? kZeroRow * found : small_row_of(found);
-    const double scale = found == 0 ? kSmallWhole : std::max(of_row, small);
+    const double scale = std::max(found == 0 ? kSmallWhole : std::max(of_row, small), least);
     double squares = 0;
     for (std::size_t i = first; i < first + row; ++i) {
       const double error = difference(got[i], wanted[i]);
@@ -230,7 +234,8 @@ struct Measured {
   Errors errors;
   double factor = kInfinity;
 };
-std::vector<Measured> measured_errors(const Workload& workload, const Reference& reference) {
+std::vector<Measured> measured_errors(const Workload& workload, const Reference& reference,
+                                      const std::vector<double>& least_of_outputs) {
   const LibraryKernel& kernel = *workload.kernel;
   const bool has_own = static_cast<bool>(kernel.rounded);
   if (!has_own && !kernel.build && !kernel.is_program()) return {};
@@ -247,14 +252,15 @@ std::vector<Measured> measured_errors(const Workload& workload, const Reference&
     const bool cancels =
         !has_own && is_float(tensor.dtype()) && has_small_rows(wanted, row_of(tensor.shape()));
     if (cancels && varied.empty()) varied = interpreted(workload, Numbers::varied);
+    const double least = least_of_outputs[output];
     const auto errors_against = [&](const auto& values_of, const std::vector<double>& right) {
-      const Errors of_own = errors_of(values_of(rounded[output]), right, tensor.shape());
+      const Errors of_own = errors_of(values_of(rounded[output]), right, tensor.shape(), least);
       if (!cancels) return of_own;
-      const Errors of_varied = errors_of(values_of(varied[output]), right, tensor.shape());
+      const Errors of_varied = errors_of(values_of(varied[output]), right, tensor.shape(), least);
       return is_finite(of_varied) ? larger(of_own, of_varied) : of_own;
     };
     const auto factor_against = [&](const std::vector<double>& right) {
-      return factor_of(rounded[output], right, row_of(tensor.shape())).off;
+      return factor_of(rounded[output], right, row_of(tensor.shape()), least).off;
     };
     auto& [errors, factor] =
         measured.emplace_back(Measured{errors_against(std::identity(), wanted), kInfinity});
@@ -269,7 +275,7 @@ std::vector<Measured> measured_errors(const Workload& workload, const Reference&
     if (has_own || !is_float(tensor.dtype()) || !exceeds(errors, stored)) continue;
     if (exact.empty()) exact = interpreted(workload, Numbers::exact);
     const std::vector<double>& meant = exact[output];
-    if (!exceeds(errors_of(meant, wanted, tensor.shape()), stored)) continue;
+    if (!exceeds(errors_of(meant, wanted, tensor.shape(), least), stored)) continue;
     const Errors own = errors_against(without_nans, without_nans(meant));
     errors = smaller(errors, larger(own, stored));
     factor = std::min(factor, factor_against(meant));
@@ -309,6 +315,22 @@ double rounding_of_operands(const Workload& workload) {
     });
   }
   return coarsest;
+}
+
+// Of each output, what its errors are relative to at least. Other dtypes than f32 round by more.
+std::vector<double> least_magnitudes(const Workload& workload) {
+  std::set<std::string> logarithms;
+  for (const std::shared_ptr<const ir::Kernel>& kernel : meaning_of(workload)) {
+    logarithms.merge(analysis::stored_logarithms(*kernel));
+  }
+  std::vector<double> least;
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    if (!workload.parameters[i]->is_output) continue;
+    const bool is_logarithm = workload.tensors[i].dtype() == DType::f32 &&
+                              logarithms.count(workload.parameters[i]->name) > 0;
+    least.push_back(is_logarithm ? kLogarithm : 0);
+  }
+  return least;
 }
 
 // Relative root mean square of what tensor cores lose in a sum of `terms` products of 8-bit floats.
@@ -353,12 +375,13 @@ void run_meaning(Workload& run, const simulator::InterpreterOptions& how) {
 }
 
 Errors errors_of(std::span<const double> got, std::span<const double> wanted,
-                 const std::vector<std::int64_t>& shape) {
+                 const std::vector<std::int64_t>& shape, double least) {
   Errors errors;
+  errors.least = least;
   double squares = 0;
   const std::size_t row = row_of(shape);
   for_each_error(
-      got, wanted, row,
+      got, wanted, row, least,
       [&](std::size_t, double error, double scale) {
         errors.element = std::max(errors.element, share_of(error, scale));
       },
@@ -368,8 +391,8 @@ Errors errors_of(std::span<const double> got, std::span<const double> wanted,
             std::max(errors.row, share_of(std::sqrt(of_row / static_cast<double>(row)), scale));
       });
   if (!wanted.empty()) {
-    errors.whole =
-        share_of(std::sqrt(squares / static_cast<double>(wanted.size())), magnitude_of(wanted));
+    errors.whole = share_of(std::sqrt(squares / static_cast<double>(wanted.size())),
+                            magnitude_of(wanted, least));
   }
   return errors;
 }
@@ -433,7 +456,8 @@ Reference reference_of(const Workload& workload, Executed by) {
     }
     ++next;
   }
-  const std::vector<Measured> of_types = measured_errors(workload, reference);
+  const std::vector<double> least = least_magnitudes(workload);
+  const std::vector<Measured> of_types = measured_errors(workload, reference, least);
   const double of_bytes = by == Executed::by_hardware ? error_of_byte_products(workload) : 0;
   const double of_operands = workload.kernel->rounded ? 0 : rounding_of_operands(workload);
   for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -462,6 +486,7 @@ Reference reference_of(const Workload& workload, Executed by) {
       allowed.row = std::max(allowed.row, kCancelled);
       allowed.element = std::max(allowed.element, kFarthest * kCancelled);
     }
+    allowed.least = least[output];
     reference.allowed.push_back(allowed);
   }
   return reference;
@@ -471,10 +496,10 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
                                 const std::string& name, const Errors& allowed,
                                 const std::string& of_what) {
   const std::vector<double> got = values_of(tensor);
-  OutputComparison result{name, errors_of(got, wanted, tensor.shape()), allowed, {}};
+  OutputComparison result{name, errors_of(got, wanted, tensor.shape(), allowed.least), allowed, {}};
   double most = 0;
   for_each_error(
-      got, wanted, row_of(tensor.shape()),
+      got, wanted, row_of(tensor.shape()), allowed.least,
       [&](std::size_t i, double error, double scale) {
         if (share_of(error, scale) <= most) return;
         most = share_of(error, scale);
@@ -488,7 +513,8 @@ OutputComparison compare_tensor(const HostTensor& tensor, const std::vector<doub
 
 void compare_factor(const HostTensor& tensor, const std::vector<double>& wanted,
                     OutputComparison& result) {
-  const Factor factor = factor_of(values_of(tensor), wanted, row_of(tensor.shape()));
+  const Factor factor =
+      factor_of(values_of(tensor), wanted, row_of(tensor.shape()), result.allowed.least);
   if (factor.rows == 0) return;
   result.factor = factor.off;
   result.allowed_factor = factor_of_rounding(result.allowed.whole, factor.rows);

@@ -20,14 +20,19 @@ namespace tilewright::library {
 // Of one output. Each is relative to the magnitude of what is wanted: `whole` is the root mean
 // square of all errors over that of all elements. `row` is the largest of the same of one row of
 // the last axis, and `element` the largest of one element, relative to the larger of it and its
-// row. Infinite where one side is not a number, or infinite alone.
+// row. Infinite where one side is not a number, or infinite alone. `least` is the magnitude that
+// they are relative to at least.
 struct Errors {
-  double whole = 0, row = 0, element = 0;
+  double whole = 0, row = 0, element = 0, least = 0;
 };
+
+// A sum that is off by a small part of itself shifts its logarithm by as much, however near 0 that
+// is: the errors of logarithms are relative to this at least.
+constexpr double kLogarithm = 1;
 
 // Of a tensor of this shape, in its order.
 Errors errors_of(std::span<const double> got, std::span<const double> wanted,
-                 const std::vector<std::int64_t>& shape);
+                 const std::vector<std::int64_t>& shape, double least = 0);
 
 // What rounding explains: the errors of the kernel's meaning in its own types, with room for sums
 // in another order, and at least those of rounding to the output's dtype.

@@ -301,6 +301,13 @@ void CorePlan::make_stops(CoreRoute& route, const Operation& o, const std::strin
     stop.extent = own ? part_of(extent) : extent;
     stop.writer = writer;
     stop.reader = reader;
+    if (record != nullptr && record->partitions > 1 && extent.rows > record->partitions) {
+      refuse(o,
+             "a tile of " + ir::to_string(tiles_.extent(route.base)) + " takes " +
+                 std::to_string(extent.rows) + " rows of " + space + ", which has " +
+                 std::to_string(record->partitions) + " partitions of a row each",
+             "take that axis in blocks of " + std::to_string(record->partitions) + " at most");
+    }
     route.stops.push_back(std::move(stop));
   };
   const auto unit_behind = [&](std::size_t i) {

@@ -8,6 +8,7 @@
 
 #include "schedules/block_turns.h"
 #include "schedules/core_moves.h"
+#include "schedules/loaded_parts.h"
 #include "target/core_rules.h"
 
 namespace tilewright::schedules {
@@ -320,41 +321,6 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       return check.size != 0 && (check.placed || check.counted);
     });
   }
-  // Whether the turns are the blocks of a dimension, of which there are none only where it is 0:
-  // what would be loaded then does not exist.
-  bool loads_nothing_without_a_turn(const Operation& loop) const {
-    const auto number = [&](ValueId value) {
-      const Operation* made = tiles_.made(value);
-      return made && made->op == Op::constant ? made->attributes.integer(Key::value) : -1;
-    };
-    const auto dim = [&](ValueId value) {
-      const Operation* made = tiles_.made(value);
-      return made && made->op == Op::dim ? made->attributes.dim() : Dim(-1);
-    };
-    const auto is_block_of_turn = [&](ValueId start, const Dim& size) {
-      const Operation* made = tiles_.made(start);
-      const ValueId index = loop.blocks[0].arguments[0];
-      return made && made->op == Op::mul &&
-             ((made->operands[0] == index && Dim(number(made->operands[1])) == size) ||
-              (made->operands[1] == index && Dim(number(made->operands[0])) == size));
-    };
-    const Dim turns = dim(loop.operands[1]);
-    const std::int64_t low = number(loop.operands[0]);
-    if (low >= 0 && number(loop.operands[1]) > low) return true;  // it has turns
-    if (low != 0 || turns.kind() != Dim::Kind::ceildiv) return false;
-    const std::vector<Operation>& body = loop.blocks[0].body;
-    return std::any_of(body.begin(), body.end(), [&](const Operation& load) {
-      if (load.op != Op::load) return false;
-      const std::size_t axes = load.attributes.integers(Key::sizes).size();
-      for (std::size_t axis = 0; axis < axes; ++axis) {
-        if (is_block_of_turn(load.operands[1 + axis], turns.rhs()) &&
-            dim(load.operands[1 + axes + axis]) == turns.lhs()) {
-          return true;
-        }
-      }
-      return false;
-    });
-  }
   void accumulating_loop(const Operation& o) {
     const auto each = [&](const std::function<void(CoreRoute&)>& act) {
       for (CoreRoute& route : routes_) {
@@ -376,7 +342,7 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
       if (placed) guarded_.insert(&each);
     }
     if (computes) barrier();
-    if (computes || !guarded_.empty() || !loads_nothing_without_a_turn(o)) {
+    if (computes || !guarded_.empty() || !tiles_.loads_nothing_without_a_turn(o)) {
       turns_ = min(max(high - low, 0), 1);
     }
     const ValueId index = tracer_.open_loop(values_.id(low), values_.id(max(high, low + 1)),
@@ -581,7 +547,9 @@ class CoreTilesRetracing final : public Retracer, public CoreMoves {
 
 }  // namespace
 
-Scheduled schedule_core_tiles(const ir::Kernel& tile) {
+Scheduled schedule_core_tiles(const ir::Kernel& traced) {
+  ir::Kernel tile = traced;
+  load_parts(tile);
   for (const ir::StatedField& field : ir::stated_fields(tile.schedule)) {
     if (field.name == "stages") continue;
     Diagnostic(field.where, "schedule: " + field.name + " = " + field.value + ": " + tile.target +

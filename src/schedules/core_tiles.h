@@ -10,6 +10,6 @@ namespace tilewright::schedules {
 // ring of stages at each memory, and through global memory where there is no other way. Each
 // sequencer traces the kernel, and issues what its units do of it. Loads, and products of what was
 // loaded, run a step of their loop ahead.
-Scheduled schedule_core_tiles(const ir::Kernel& tile);
+Scheduled schedule_core_tiles(const ir::Kernel& traced);
 
 }  // namespace tilewright::schedules

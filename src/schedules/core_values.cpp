@@ -228,6 +228,40 @@ ValueId CoreTiles::product_of(const Operation& dot) const {
   return found != summed_in_.end() ? found->second : dot.results[0];
 }
 
+bool CoreTiles::loads_nothing_without_a_turn(const Operation& loop) const {
+  const auto number = [&](ValueId value) {
+    const Operation* o = made_[value];
+    return o && o->op == Op::constant ? o->attributes.integer(Key::value) : -1;
+  };
+  const auto dim = [&](ValueId value) {
+    const Operation* o = made_[value];
+    return o && o->op == Op::dim ? o->attributes.dim() : Dim(-1);
+  };
+  const auto is_block_of_turn = [&](ValueId start, const Dim& size) {
+    const Operation* o = made_[start];
+    const ValueId index = loop.blocks[0].arguments[0];
+    return o && o->op == Op::mul &&
+           ((o->operands[0] == index && Dim(number(o->operands[1])) == size) ||
+            (o->operands[1] == index && Dim(number(o->operands[0])) == size));
+  };
+  const Dim turns = dim(loop.operands[1]);
+  const std::int64_t low = number(loop.operands[0]);
+  if (low >= 0 && number(loop.operands[1]) > low) return true;  // it has turns
+  if (low != 0 || turns.kind() != Dim::Kind::ceildiv) return false;
+  const std::vector<Operation>& body = loop.blocks[0].body;
+  return std::any_of(body.begin(), body.end(), [&](const Operation& load) {
+    if (load.op != Op::load) return false;
+    const std::size_t axes = load.attributes.integers(Key::sizes).size();
+    for (std::size_t axis = 0; axis < axes; ++axis) {
+      if (is_block_of_turn(load.operands[1 + axis], turns.rhs()) &&
+          dim(load.operands[1 + axes + axis]) == turns.lhs()) {
+        return true;
+      }
+    }
+    return false;
+  });
+}
+
 bool CoreTiles::adds_by_itself(const Operation& dot) const {
   return dot.operands.size() == 3 && summed_in_.count(&dot) == 0;
 }

@@ -50,6 +50,9 @@ class CoreTiles {
   bool accumulates(const ir::Operation& loop) const { return accumulating_.count(&loop) != 0; }
   // The value that a product makes: of an accumulating loop its result.
   ir::ValueId product_of(const ir::Operation& dot) const;
+  // Whether the turns are the blocks of a dimension, of which there are none only where it is 0:
+  // what would be loaded then does not exist.
+  bool loads_nothing_without_a_turn(const ir::Operation& loop) const;
   // That is added to what is no place of products.
   bool adds_by_itself(const ir::Operation& dot) const;
   // A scalar in every element, which operations take as it is.

@@ -139,7 +139,7 @@ void parse_header(const std::string& path, const std::string& text, const std::s
                                    : event == Event::value && value.is_string();
       if (!fits) refuse_damaged(path, "\"__metadata__\" is no object of texts");
     }
-    if (depth == 2 && is_key) in_offsets = !in_metadata && value == "data_offsets";
+    if (depth == 2 && is_key) in_offsets = value == "data_offsets";
     if (depth == 3 && event == Event::value && in_offsets) add_offset(header.extents.back(), value);
     if (depth > 1 || !is_key) {
       size_of_entry += in_entry ? 1 : 0;

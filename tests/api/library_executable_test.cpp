@@ -83,6 +83,21 @@ TEST(LibraryExecutableTest, AChoiceIsRememberedForItsOwnKernelAlone) {
   }
 }
 
+// Off a GPU as many as the options say.
+TEST(LibraryExecutableTest, MultiprocessorsChooseAVariant) {
+  LibraryKernel counted = family();
+  counted.rules[0].text =
+      "gemm sm_90a v1\nwhen multiprocessors <= 4: schedule=64\n"
+      "else: schedule=128\n";
+  const auto built_on = [&](int multiprocessors) {
+    CompileOptions options;
+    options.multiprocessors = multiprocessors;
+    return built(compile(counted, resolve_options(counted, {"n=512"}), "sim:sm_90a", options));
+  };
+  EXPECT_THAT(built_on(4), ElementsAre("64"));
+  EXPECT_THAT(built_on(5), ElementsAre("128"));
+}
+
 TEST(LibraryExecutableTest, PrepareBuildsAllVariants) {
   const LibraryExecutable executable =
       compile(family(), resolve_options(family(), {}), "sim:sm_90a");

@@ -144,6 +144,20 @@ TEST(ProgramDimsTest, SizesByTheMachine) {
   }
 }
 
+TEST(ProgramDimsTest, MultiprocessorsAreThoseOfTheOptions) {
+  Program program("by_the_options");
+  const Buffer x = program.in("x", f32, {4, kColumns}), y = program.out("y", f32, {1, kColumns});
+  program.rank(0).stream().copy(y, x.rows(multiprocessors() - 1, 1));
+  HostTensor from = HostTensor::random_normal(f32, {4, kColumns}, 1);
+  for (const int count : {1, 3}) {
+    CompileOptions options;
+    options.multiprocessors = count;
+    HostTensor to = HostTensor::poisoned(f32, {1, kColumns});
+    compile(program, "sim:sm_90a", options).run({ref(from), ref(to)});
+    EXPECT_EQ(to.flat(0), from.flat((count - 1) * kColumns));
+  }
+}
+
 // Nobody may count on what scratch holds, nor on what an output did before.
 TEST(ProgramDimsTest, WhatNobodyWroteIsPoison) {
   Program program("poison");

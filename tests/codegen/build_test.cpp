@@ -180,7 +180,7 @@ body () {
     %12: bool = le %6, %11
     %13: bool = lt %11, %7
     %14: bool = logical_and %12, %13
-    check %14, %11, %7, %2, %3 {message = "a block from {} that ends at {} on axis 0 of Y, which has {}; the launch gives {}, of which it is made"}
+    check %14, %11, %7, %2, %3 {message = "a block from {} that ends at {} on axis 0 of Y, which has {}; it is computed from {}, which the launch gives"}
     elect () {
       check %14 {message = "one lane"}
       yield

@@ -45,7 +45,7 @@ std::vector<float> run(const ir::Kernel& kernel, std::vector<std::int64_t>* orde
     arguments.tensors.push_back(
         {name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
   }
-  if (order != nullptr) *order = compiled->order_of_blocks(arguments);
+  if (order != nullptr) *order = compiled->order_of_blocks(arguments, 2);
   compiled->run(arguments, {.threads = 3});
   std::vector<float> sums;
   for (std::int64_t i = 0; i < 4; ++i) sums.push_back(static_cast<float>(Y.at({i})));
@@ -79,6 +79,27 @@ TEST(CpuOrderTest, BlocksOfOneLengthKeepTheirOrder) {
                                        &order);
   EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(found, (std::vector<float>{64, 64, 64, 64}));
+}
+
+// Neighbours read the same memory. Where none keeps a thread for long they stay together.
+TEST(CpuOrderTest, ShortBlocksKeepTheirOrder) {
+  const auto first_of = [](std::int64_t rows, unsigned threads) {
+    const auto compiled = compile_for_cpu(
+        sums([](const Index& row, const Dim&, const Tensor&) { return row % 2 + 1; }));
+    HostTensor X = HostTensor::zeros(f32, {rows, 32}), lengths = HostTensor::zeros(i32, {rows});
+    HostTensor Y = HostTensor::poisoned(f32, {rows});
+    Arguments arguments;
+    for (auto& [name, tensor] :
+         {std::pair<const char*, HostTensor&>{"X", X}, {"lengths", lengths}, {"Y", Y}}) {
+      arguments.tensors.push_back(
+          {name, tensor.dtype(), tensor.shape(), tensor.strides(), tensor.data()});
+    }
+    return compiled->order_of_blocks(arguments, threads).front();
+  };
+  // The longest is 2 long, and 64 of it for each thread are 1.5 of each row.
+  EXPECT_EQ(first_of(172, 2), 0);
+  EXPECT_EQ(first_of(168, 2), 1);
+  EXPECT_EQ(first_of(172, 3), 1);
 }
 
 // A number that a loop changes is not what it was before the loop.
@@ -137,7 +158,7 @@ TEST(CpuOrderTest, BlocksThatAddKeepTheirOrder) {
   Arguments arguments;
   arguments.tensors = {{"X", f32, x.shape(), x.strides(), x.data()},
                        {"Y", f32, y.shape(), y.strides(), y.data()}};
-  EXPECT_EQ(compiled->order_of_blocks(arguments), (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(compiled->order_of_blocks(arguments, 2), (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
 }  // namespace

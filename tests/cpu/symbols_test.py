@@ -20,6 +20,8 @@ EXPORTS = {
         "tilewright::cpu::product_with_bf16(tilewright::cpu::Product const&)",
         "tilewright::cpu::chain_with_bf16(tilewright::cpu::Shape, "
         "tilewright::cpu::Step const*, int, tilewright::cpu::FirstRow)",
+        "tilewright::cpu::convert_to_bf16(tilewright::cpu::Shape, "
+        "tilewright::cpu::Operand const&, tilewright::cpu::Result)",
     },
     "amx.cpp": {"tilewright::cpu::product_with_amx(tilewright::cpu::Product const&)"},
     "baseline.cpp": {"tilewright::cpu::kKernelsBaseline"},

@@ -47,6 +47,19 @@ TEST(Group, GathersLargeAndEmptyStrings) {
   for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(ranks.said(rank), "whole whole whole ");
 }
 
+TEST(Group, NobodyWaitsLongerThanForWhoComesLast) {
+  const FileRanks job;
+  Processes ranks(2, [&](int rank, const Voice& voice) {
+    const Group group = job.join(rank, 2);
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto start = std::chrono::steady_clock::now();
+    group.barrier();
+    voice.say(std::chrono::steady_clock::now() - start < kPatience / 2 ? "in time" : "late");
+    group.barrier("none leaves before, which others would notice");
+  });
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks.said(rank), "in time");
+}
+
 TEST(Group, AnotherOperationIsNamed) {
   const FileRanks job;
   Processes ranks(2, [&](int rank, const Voice&) {

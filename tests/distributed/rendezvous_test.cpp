@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -182,7 +183,7 @@ TEST(Rendezvous, NamesRankZeroWhereItDoesNotCome) {
 TEST(Rendezvous, ARankThatNoGroupHasIsAnError) {
   const FileRanks job;
   for (const auto& [rank, size] :
-       std::vector<std::pair<int, int>>{{0, 0}, {-2, 2}, {2, 2}, {0, 1025}, {0, -1}, {-1, 2}}) {
+       std::vector<std::pair<int, int>>{{0, 0}, {-2, 2}, {2, 2}, {0, 1025}, {-2, -2}}) {
     GroupOptions options = rank_of(rank, size, std::chrono::milliseconds(50));
     runtime::expect_error(ErrorKind::usage, {fmt::format("rank {} of {} ranks", rank, size)},
                           [&] { job.join(options); });
@@ -250,6 +251,34 @@ TEST(Rendezvous, ARankThatComesTwiceEndsTheJob) {
                                    HasSubstr(std::to_string(ranks.process(2)))));
 }
 
+// What a rank 1 of 3 of some build says first, to a rank 0 that may still have to come.
+FileDescriptor said_hello(int port, const std::string& build,
+                          distributed::Clock::time_point deadline) {
+  std::string why;
+  FileDescriptor one;
+  while (!one) one = distributed::connect_to({false, "127.0.0.1", port}, deadline, why);
+  const std::string hello =
+      distributed::pack({build, "a word", "3", "1", "7", "host", "machine", "", "local", "remote"});
+  EXPECT_EQ(distributed::send_frame(one, distributed::Frame::Kind::hello, hello, deadline), 0);
+  return one;
+}
+
+TEST(Rendezvous, AnotherTilewrightEndsTheJob) {
+  const int port = free_port();
+  Processes zero(1, [&](int, const Voice&) {
+    Group(Rendezvous::socket("127.0.0.1", port, "a word"), rank_of(0, 3));
+  });
+  const auto deadline = distributed::Clock::now() + kPatience;
+  const FileDescriptor one = said_hello(port, "0.0.7, frames 1", deadline);
+  const std::string failure =
+      std::string("rank 1 has Tilewright 0.0.7, frames 1, and rank 0 has ") + distributed::kBuild;
+  std::string why;
+  const auto answer = distributed::receive_frame(one, deadline, why);
+  ASSERT_TRUE(answer.has_value()) << why;
+  EXPECT_THAT(answer->payload, HasSubstr(failure));
+  EXPECT_THAT(zero.said(0), HasSubstr(failure));
+}
+
 // Long before the patience is over. Rank 1 is the test, which says what a rank says first.
 TEST(Rendezvous, ARankThatEndsBeforeAllHaveComeEndsTheJob) {
   const int port = free_port();
@@ -258,11 +287,7 @@ TEST(Rendezvous, ARankThatEndsBeforeAllHaveComeEndsTheJob) {
   });
   const auto deadline = distributed::Clock::now() + kPatience;
   std::string why;
-  FileDescriptor one;
-  while (!one) one = distributed::connect_to({false, "127.0.0.1", port}, deadline, why);
-  const std::string hello =
-      distributed::pack({"2", "a word", "3", "1", "7", "host", "machine", "", "local", "remote"});
-  ASSERT_EQ(distributed::send_frame(one, distributed::Frame::Kind::hello, hello, deadline), 0);
+  FileDescriptor one = said_hello(port, distributed::kBuild, deadline);
   const auto answer = distributed::receive_frame(one, deadline, why);
   ASSERT_TRUE(answer.has_value()) << why;
   ASSERT_EQ(answer->kind, distributed::Frame::Kind::alive) << answer->payload;
@@ -300,7 +325,8 @@ TEST(Rendezvous, TwoJobsWithOnePort) {
   const FileDescriptor first = distributed::listen_at(endpoint);
   runtime::expect_error(
       ErrorKind::usage,
-      {"tcp:127.0.0.1:" + std::to_string(endpoint.port), "is taken", "rank 0 of another job"},
+      {"tcp:127.0.0.1:" + std::to_string(endpoint.port), "is taken", "rank 0 of another job",
+       "a second rank 0"},
       [&] { Group(Rendezvous::socket("127.0.0.1", endpoint.port, "a word"), rank_of(0, 2)); });
 }
 
@@ -352,6 +378,33 @@ TEST(Rendezvous, StrangersDoNotDisturb) {
   EXPECT_EQ(rest.said(0), "1: 0 1");
 }
 
+TEST(Rendezvous, WhoAnswersAndIsNotRankZeroIsNamed) {
+  Endpoint endpoint{false, "127.0.0.1", 0};
+  const FileDescriptor listener = distributed::listen_at(endpoint);
+  Processes ranks(1, [&](int, const Voice&) {
+    GroupOptions options = rank_of(1, 2);
+    options.patience = std::chrono::milliseconds(300);
+    Group(Rendezvous::socket("127.0.0.1", endpoint.port, "a word"), options);
+  });
+  std::atomic<bool> has_ended = false;
+  std::thread answers([&] {
+    std::vector<FileDescriptor> callers;
+    while (!has_ended) {
+      FileDescriptor caller = distributed::accept_one(listener);
+      if (!caller) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
+      send(caller.get(), "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+      callers.push_back(std::move(caller));
+    }
+  });
+  EXPECT_THAT(ranks.said(0), AllOf(HasSubstr("rank 0 did not come to tcp:127.0.0.1"),
+                                   HasSubstr("who answers is not Tilewright")));
+  has_ended = true;
+  answers.join();
+}
+
 // Behind the lobby too: who does not know the word of the job takes nobody's place.
 TEST(Rendezvous, AnotherTokenIsTurnedAwayAtTheEntrance) {
   using distributed::Frame;
@@ -375,6 +428,30 @@ TEST(Rendezvous, AnotherTokenIsTurnedAwayAtTheEntrance) {
   for (const FileDescriptor* other : {&wrong, &longer}) {
     EXPECT_FALSE(distributed::receive_frame(*other, lobby.deadline, why));
     EXPECT_EQ(why, "the connection ended");
+  }
+}
+
+TEST(Rendezvous, AnAnswerThatDoesNotComeIsWaitedForNoLonger) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  const FileDescriptor own(ends[0]), silent(ends[1]);
+  std::string why;
+  const auto until = distributed::Clock::now() + std::chrono::milliseconds(20);
+  EXPECT_FALSE(distributed::receive_frame(own, until, why));
+  EXPECT_EQ(why, "no answer has come");
+}
+
+TEST(Rendezvous, EndpointsAreReadAsTheyAreWritten) {
+  for (const Endpoint& endpoint : {Endpoint{true, "a:name", 0}, Endpoint{false, "node3", 29500},
+                                   Endpoint{false, "fe80::7", 1}}) {
+    const std::optional<Endpoint> read = Endpoint::parse(endpoint.text());
+    ASSERT_TRUE(read) << endpoint.text();
+    EXPECT_EQ(read->is_local, endpoint.is_local) << endpoint.text();
+    EXPECT_EQ(read->name, endpoint.name);
+    EXPECT_EQ(read->port, endpoint.port);
+  }
+  for (const char* text : {"", "tcp", "tcp:node3", "tcp:node3:port", "udp:node3:29500"}) {
+    EXPECT_FALSE(Endpoint::parse(text)) << text;
   }
 }
 
@@ -434,6 +511,11 @@ TEST(Rendezvous, WhatIsNoRankIsRefused) {
   runtime::expect_error(ErrorKind::usage, {"rank 0 of 0 ranks"}, [&] { job.join(0, 0); });
   runtime::expect_error(ErrorKind::usage, {"no launcher has said"},
                         [&] { Group(Rendezvous::file(job.path())); });
+  runtime::expect_error(ErrorKind::usage,
+                        {"a group of 2 ranks, and which of them", "both rank and"},
+                        [&] { job.join(-1, 2); });
+  runtime::expect_error(ErrorKind::usage, {"rank 1 of a group whose size was not said"},
+                        [&] { job.join(1, -1); });
   runtime::expect_error(ErrorKind::usage, {"port 0"},
                         [] { Rendezvous::socket("127.0.0.1", 0, "a word"); });
   runtime::expect_error(ErrorKind::usage, {"without a token"},

@@ -326,6 +326,10 @@ TEST(ParseError, NamesPlaceAndExpectation) {
       {"at_most(4096)", "at_most(9223372036854775807) at_least(2147483648)",
        "no size of rows has these facts", "^"},
       {"\"sums.cpp\":13", "\"sums.cpp:13", "no closing '\"'", "^"},
+      {"value = 0.0", "value = nan(7ff8000000000001)", "expected 0x and the bits of a NaN", "^"},
+      {"value = 0.0", "value = nan(ff7ff8000000000001)", "expected 0x and the bits", "^"},
+      {"value = 0.0", "value = nan(0x7ff8000000000001z)", "expected 0x and the bits", "^"},
+      {"value = 0.0", "value = nan(0x3ff0000000000000)", "expected 0x and the bits", "^"},
   };
   const std::string sample = kTileSample;
   for (const Case& each : cases) {

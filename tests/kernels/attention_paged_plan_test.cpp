@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/error_text.h"
@@ -86,19 +87,22 @@ TEST(AttentionPagedPlanTest, DividesNothingInVain) {
   }
 }
 
-// Of 132 multiprocessors a plan has more parts than one of them has memory for.
+// Of 132 multiprocessors a plan has more parts than one of them has memory for, which is 10.
+// Plans that are stated are of longer sequences, of which a table with more room tells.
 TEST(AttentionPagedPlanTest, APlanOfALargerGpuFits) {
-  for (const char* split : {"fixed_split_size=0", "fixed_split_size=64"}) {
+  const std::vector<double> own;
+  for (const auto& [split, stated] :
+       {std::pair{"fixed_split_size=0", own},
+        {"fixed_split_size=64", std::vector<double>{0, 20, 60, 60, 80}},
+        // The second sequence has two tiles, and the room that the first leaves is odd.
+        {"fixed_split_size=0", std::vector<double>{0, 1, 21, 21, 29}}}) {
     SCOPED_TRACE(split);
     PlanSettings settings = kPlannedSizes;
     std::erase(settings, "max_pages=5");
     settings.insert(settings.end(), {"max_pages=40", "pages=160", split});
     library::ProgramWorkload work;
     work.workload = planned_workload("attention_paged", settings);
-    if (std::string(split) == "fixed_split_size=64") {
-      // Of a table with more room: a plan of longer sequences.
-      work.workload.tensors.back() = HostTensor::from_values(i32, {5}, {0, 20, 60, 60, 80});
-    }
+    if (!stated.empty()) work.workload.tensors.back() = HostTensor::from_values(i32, {5}, stated);
     test::simulate_on_one_multiprocessor(work);
     expect_right_planned(work.workload);
   }
@@ -188,6 +192,11 @@ TEST(AttentionPagedPlanTest, WhatItRefuses) {
   kernels::PagedAttention a;
   EXPECT_THAT(test::usage_error_of([&] { kernels::attention_paged_plan(a, 0); }),
               HasSubstr("multiprocessors is 0"));
+  for (const int size : {-64, 32}) {
+    a.fixed_split_size = size;
+    EXPECT_THAT(test::usage_error_of([&] { kernels::attention_paged_plan(a); }),
+                HasSubstr("fixed_split_size is " + std::to_string(size)));
+  }
 }
 
 }  // namespace

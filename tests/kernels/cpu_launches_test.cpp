@@ -125,6 +125,12 @@ TEST(LaunchesOnCpu, AnInputThatIsTheOutput) {
     }
     for (const Index part : range(4)) store(Z(rows, Block(part * 16, 16, Index(64))), Tile(sum));
   });
+  // A product takes a part of it behind the store.
+  expect_alike([](const Tensor& X, const Tensor& Y, const Tensor& Z, const Block& rows) {
+    const Tile part = load(X(rows, all)).slice({0, 16}, {16, 16});
+    store(Y(rows, all), zeros({16, 64}));
+    store(Z(rows, all), dot(part, full({16, 64}, 2)));
+  });
   // Columns the other way round: all are loaded before any is stored.
   expect_alike([](const Tensor& X, const Tensor& Y, const Tensor& Z, const Block& rows) {
     const Tile left = load(X(rows, Block(Index(0), 32, Index(32))));

@@ -236,6 +236,31 @@ TEST(TilesOnCpu, ProductsThatAreJoined) {
   }
 }
 
+// Products read parts of what is loaded where these lie in the tensor, unless the tile begins
+// before it or ends behind it.
+TEST(TilesOnCpu, PartsThatProductsMultiply) {
+  Kernel kernel("parts_multiplied");
+  const Dim n = kernel.dim("n");
+  const Tensor A = kernel.in("A", bf16, {16, 48}), B = kernel.in("B", bf16, {n, 48});
+  const Tensor C = kernel.out("C", f32, {16, 32});
+  kernel.grid(1);
+  Var sum{zeros({16, 32})};
+  for (Block rows : blocks(n, 16)) {
+    const Tile b = load(B(Block(rows.start() - 3, 16, rows.limit()), all));
+    const Tile all_scores = dot(load(A(all, all)), b.T());
+    const Tile scores =
+        dot(load(A(all, all)).slice({0, 24}, {16, 16}), b.slice({0, 8}, {16, 16}).T());
+    const Tile turned = load(B(Block(rows.start() - 3, 16, rows.limit()), all)).T();
+    const Tile values = b.slice({0, 16}, {16, 32}), more = turned.slice({5, 0}, {32, 16});
+    sum = sum + dot((all_scores - scores).cast(bf16), values) + dot(scores.cast(bf16), more.T());
+  }
+  store(C(all, all), sum);
+  for (const std::int64_t n_now : {16, 41, 5}) {
+    expect_alike(kernel,
+                 {counted({16, 48}, 7, bf16), counted({n_now, 48}, 3, bf16), untouched({16, 32})});
+  }
+}
+
 // What is computed may leave out zeros. Those of a tensor meet what the other one holds.
 TEST(TilesOnCpu, ZerosOfATensorHideNothing) {
   Kernel kernel("zeros");

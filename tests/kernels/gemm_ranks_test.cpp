@@ -9,6 +9,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -235,6 +236,16 @@ TEST(GemmReduceScatterTest, RanksShareTiles) {
   o.gemm.block_n = 48;
   o.share_ranks = true;
   check(o, {70, 104, 72}, {.multiprocessors = 6});
+}
+
+// Rules and files of measurements tell schedules apart by their names alone.
+TEST(RankGemmVariants, NamesDiffer) {
+  for (const auto* variants : {&reduce_scatter_variants(), &all_gather_variants()}) {
+    std::set<std::string> names;
+    for (const RankGemmVariant& variant : *variants) {
+      EXPECT_TRUE(names.insert(variant.name()).second) << variant.name();
+    }
+  }
 }
 
 TEST(GemmReduceScatterTest, TilesOfTheLibrary) {

@@ -466,9 +466,13 @@ TEST(ShapeErrors, MoreThanATileCanHave) {
 
 TEST(AccessErrors, AnIndexOutsideOfItsAxis) {
   Traced t;
-  misuse("X(t.block, 64)", {"load: index 64 on axis 1 of X, whose size is 64", "X is declared"},
+  misuse("X(t.block, 64)",
+         {"load: index 64 on axis 1 of X, whose size is 64", "X is declared",
+          "fix: take an index from 0 to 63"},
          [&] { load(t.X(t.block, 64)); });
-  misuse("Y(-1, all)", {"store: index -1 on axis 0 of Y, whose size is rows"},
+  misuse("Y(-1, all)",
+         {"store: index -1 on axis 0 of Y, whose size is rows",
+          "fix: indices count from 0, and end one before the size"},
          [&] { store(t.Y(-1, all), 0); });
 }
 

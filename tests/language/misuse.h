@@ -12,7 +12,7 @@
 namespace tilewright::test {
 
 // Checks the error of a misuse: it names a line of `file`, which is the test's own, prints that
-// line with its caret under `caret`, and says every one of `parts`.
+// line with its caret under `caret`, and says every one of `parts` beside it.
 template <typename Action>
 void misuse(const std::string& caret, const std::vector<std::string>& parts, const Action& action,
             std::string_view file = __builtin_FILE()) {
@@ -30,8 +30,11 @@ void misuse(const std::string& caret, const std::vector<std::string>& parts, con
   } else {
     EXPECT_EQ(source.substr(column, caret.size()), caret) << text;
   }
+  // The line itself is the test's, and may have the words that are expected.
+  std::string said = first + "\n", line;
+  while (std::getline(lines, line)) said += line + "\n";
   for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "missing: " << part << "\n" << text;
+    EXPECT_NE(said.find(part), std::string::npos) << "missing: " << part << "\n" << text;
   }
 }
 

@@ -173,6 +173,40 @@ TEST(Accuracy, ASmallShiftOfTheLogSumIsNotRounding) {
   EXPECT_THAT(comparison.text(), HasSubstr("LSE[0, 0, 17] is "));
 }
 
+// Two keys of one score, of which the logarithm of the sum of their weights takes nearly all.
+TEST(Accuracy, ALogSumNearZeroIsOffByWhatItsSumIs) {
+  Workload workload = make_workload(find_kernel("attention_forward"),
+                                    {"heads=1", "queries=24", "keys=2", "dim=64"}, {}, 0);
+  const auto fill = [&](const char* name, double value) {
+    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+      HostTensor& tensor = workload.tensors[i];
+      if (workload.parameters[i]->name != name) continue;
+      const auto count = static_cast<std::size_t>(tensor.elements());
+      tensor = HostTensor::from_values(tensor.dtype(), tensor.shape(),
+                                       std::vector<double>(count, value));
+    }
+  };
+  fill("Q", 1);
+  fill("K", -std::log(2) / 8);
+  const Reference reference = reference_of(workload);
+  ASSERT_LT(largest_of(reference.values[1]), 4e-3);
+  const auto share = [&](std::size_t first, std::size_t count, double shift) {
+    std::vector<std::vector<double>> outputs = reference.values;
+    for (std::size_t i = first; i < first + count; ++i) outputs[1][i] += shift;
+    return output(compare(solved(workload, outputs), reference), "LSE").share();
+  };
+  EXPECT_LT(share(0, 24, 3e-6), 1);
+  EXPECT_LT(share(17, 1, -3e-6), 1);
+  EXPECT_GT(share(17, 1, 0.02), 100);
+  // One weight of the two, and the first 8 rows', is half a percent too large.
+  EXPECT_GT(share(17, 1, std::log(2.005 / 2)), 100);
+  EXPECT_GT(share(0, 8, std::log(2.005 / 2)), 100);
+  EXPECT_GT(share(0, 24, 4e-5), 1);
+  EXPECT_EQ(reference.allowed[1].least, 1);
+  // What is no logarithm is as small as it is.
+  EXPECT_EQ(reference.allowed[0].least, 0);
+}
+
 // Nobody writes the last rows, and nobody may.
 TEST(Accuracy, RowsOfNoSequenceStayAsTheyWere) {
   const auto run = [](const char* name) {

@@ -208,6 +208,27 @@ TEST_F(CountedRuns, WordsOfOtherGpusAreCopied) {
   EXPECT_THAT(exchanged(0), HasSubstr("a kernel waits for a word before"));
 }
 
+// What another GPU's memory gets needs no multiprocessor, though a kernel holds them all: neither
+// the word that a kernel waits for nor one that the stream writes before it.
+TEST_F(CountedRuns, CopiedWordsBehindEachOtherNeedNoKernel) {
+  EXPECT_EQ(said_of_counting(2,
+                             [] {
+                               Program program("copied", 2);
+                               const Buffer turn = program.inout("turn", i32, {1}),
+                                            words = program.signals("words", 1),
+                                            seen = program.signals("seen", 1);
+                               program.on_each_rank([&](const Rank& rank) {
+                                 rank.stream().launch(crowding_kernel(), {turn, words});
+                                 const Stream beside = rank.stream("beside");
+                                 for (const Buffer& each : {seen, words}) {
+                                   beside.write(each.on(rank.next(1))[0], program.run());
+                                 }
+                               });
+                               return program;
+                             }),
+            "served");
+}
+
 TEST_F(CountedRuns, OperationsOfTheLibrary) {
   const auto said = [](const std::function<Program()>& made) { return said_of_counting(2, made); };
   kernels::SequenceParallelAttention attention;

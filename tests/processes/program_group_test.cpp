@@ -12,6 +12,7 @@
 #include "processes/lost_rank.h"
 #include "runtime/device.h"
 #include "runtime/runtime_test.h"
+#include "tilewright/asynchronous.h"
 #include "tilewright/program.h"
 
 // Programs whose ranks are processes, on a driver whose queues threads work off.
@@ -22,6 +23,7 @@ using runtime::ScopedVariable;
 using test::FileRanks;
 using test::Processes;
 using test::Voice;
+using test::Work;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -274,7 +276,9 @@ TEST_F(ProgramGroup, OtherProgramsAreNamed) {
     EXPECT_THAT(processes.said(rank),
                 AllOf(StartsWith("usage: "), HasSubstr("program_group_test.cpp"),
                       HasSubstr("program ring: rank " + std::to_string(other) +
-                                " has recorded another one than rank " + std::to_string(rank))));
+                                " has recorded another one than rank " + std::to_string(rank)),
+                      HasSubstr(fmt::format("rank {} has: ", other)), HasSubstr("write"),
+                      HasSubstr("wait")));
   }
 }
 
@@ -372,6 +376,20 @@ class PassedRank {
   std::optional<ProgramExecutable> executable_;
 };
 
+TEST_F(ProgramGroup, OtherSizesAreShown) {
+  const FileRanks job;
+  Processes processes(2, [&](int rank, const Voice&) {
+    prepare();
+    PassedRank(PassedRing(2), job.join(rank, 2)).queue(/*rows=*/3 + rank, 0);
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto has = [](int of, int rows) {
+      return HasSubstr(fmt::format("rank {} has: scratch \"y\": i32[{}, 5]", of, rows));
+    };
+    EXPECT_THAT(processes.said(rank), AllOf(StartsWith("usage: "), has(0, 3), has(1, 4)));
+  }
+}
+
 TEST_F(ProgramGroup, RunsOnTheTensorsOfEachProcess) {
   constexpr int kRanks = 3;
   const FileRanks job;
@@ -452,6 +470,40 @@ TEST_F(ProgramGroup, ARankThatDiesAmongCallersRunsIsNamed) {
   EXPECT_THAT(processes.said(0),
               AllOf(StartsWith("error: lost rank 1 (process "), HasSubstr("program passed_ring"),
                     HasSubstr(" again: error: lost rank 1"), HasSubstr(" at rest")));
+}
+
+// TMA and vectors need that of what is small, too.
+int bytes_off = -1;
+Work play_places(void** arguments) {
+  bytes_off = 0;
+  for (int i = 0; i < 2; ++i) {
+    bytes_off += static_cast<int>(*static_cast<std::uintptr_t*>(arguments[i]) % 1024);
+  }
+  return [] {};
+}
+
+TEST_F(ProgramGroup, BuffersBeginAtWholeKibibytes) {
+  const FileRanks job;
+  Processes processes(1, [&](int, const Voice& voice) {
+    prepare();
+    test::play_kernels<play_places>();
+    Kernel kernel("places");
+    const Tensor a = kernel.inout("a", i32, {1}), b = kernel.inout("b", i32, {1});
+    kernel.ctas(1);
+    kernel.roles({role("only", warps(1), registers(40), [&] {
+      atomic_add(a(0), Index(1));
+      atomic_add(b(0), Index(1));
+    })});
+    Program program("places");
+    const Buffer first = program.buffer("first", i32, {1}),
+                 second = program.buffer("second", i32, {1});
+    program.rank(0).stream().launch(kernel, {first, second});
+    ProgramExecutable executable = compile(program, "cuda", job.join(0, 1));
+    executable.load(ProgramMemory(program));
+    executable.run(1);
+    voice.say(std::to_string(bytes_off));
+  });
+  EXPECT_EQ(processes.said(0), "0");
 }
 
 TEST_F(ProgramGroup, WhatOtherRanksReachLiesInMemoryThatTheyShare) {

@@ -3,6 +3,7 @@
 
 import array
 import ctypes
+import gc
 import io
 import os
 import pathlib
@@ -211,6 +212,16 @@ class Tensors(unittest.TestCase):
                 tensor.describe(Array(strides))
         shape, strides = tensor._axes_of((5, 1, 3), (3, 77, 1))
         self.assertEqual((list(shape), list(strides)), ([5, 1, 3], [3, 3, 1]))
+
+    def test_descriptions_keep_what_they_point_to(self):
+        arguments = tensor.arguments_of([array.array("f", [0] * 6), bytearray(7)])
+        tensor._argument_of.cache_clear()
+        gc.collect()
+        others = [(ctypes.c_int64 * 1)(99) for _ in range(10000)]  # where they lay
+        self.assertEqual(len(others), 10000)
+        self.assertEqual([(each.dtype, each.rank, each.shape[0]) for each in arguments],
+                         [(b"f32", 1, 6), (b"u8", 1, 7)])
+        self.assertNotEqual(arguments[0].data, arguments[1].data)
 
 
 if __name__ == "__main__":

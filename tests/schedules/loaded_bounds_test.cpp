@@ -244,7 +244,7 @@ TEST(LoadedBounds, AnIndexOfACopy) {
                       HasSubstr("loaded_bounds_test.cpp"), Not(HasSubstr("the launch gives"))));
     EXPECT_THAT(said_of_copy(target, 2, loaded),
                 AllOf(HasSubstr("index 4 on axis 0 of X, which has 4"),
-                      HasSubstr("the launch gives 3, of which it is made")));
+                      HasSubstr("computed from 3, which the launch gives")));
   }
 }
 

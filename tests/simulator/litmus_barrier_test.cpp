@@ -154,6 +154,36 @@ TEST(LitmusBarrier, AsManyBytesAreExpectedAsCopiesBring) {
   expect_fault(text(528), {"deadlock", "mbarrier_wait %21, %1", "", {}});
 }
 
+// No wait can stand between two copies of one phase, and the fix names none.
+TEST(LitmusBarrier, CopiesOfOnePhaseNeedPlacesOfTheirOwn) {
+  const std::string copy = "    tma_load %25, %23, %0, %21, %1, %0, %0 {bytes = 512}\n";
+  expect_fault(
+      litmus(role("one", 0, 1, changed(copy_tile_in(), "bytes = 512", "bytes = 1024") + copy)),
+      {"race",
+       "tma_load",
+       "",
+       {"another place for one of the two: both are copies of loaded[1] phase 0"}});
+  const std::string apart =
+      "    mbarrier_expect_tx %21, %0 {bytes = 512}\n    tma_load %25, %23, %0, %21, %0, %0, %0 "
+      "{bytes = 512}\n";
+  expect_fault(litmus(role("one", 0, 1, copy_tile_in() + apart)),
+               {"race", "tma_load", "", {"a wait for loaded[1] phase 0 between them"}});
+}
+
+// Who waits once more than anybody arrives is told so where no other cause shows.
+TEST(LitmusBarrier, AWaitForOnePhaseMoreThanComeIsNamed) {
+  const auto text = [](const std::string& more) {
+    return litmus(role("one", 0, 1, kArrive) + role("other", 1, 1, kWait + more));
+  };
+  expect_clean(text(""));
+  expect_fault(
+      text("    mbarrier_wait %20, %0, %1\n"),
+      {"deadlock",
+       "mbarrier_wait %20, %0, %1",
+       "mbarriers {name = \"bar\"",
+       {"as many phases of bar[0] as waits for them: 1 came, and this waits for one more"}});
+}
+
 TEST(LitmusBarrier, ABarrierIsInitialisedOnce) {
   expect_fault(
       litmus("  mbarrier_init %21 {arrivals = 1}\n"),

@@ -85,6 +85,10 @@ TEST(TensorMemoryTest, ALoadIsOverBehindItsWait) {
                "a ClusterBarrier that they wait for, before TensorMemory::free");
   expect_fault(changed(kernel(), kBefore, "    elect () {\n  " + kBefore + "      yield\n    }\n"),
                "race", "tcgen05_dealloc", "tcgen05_fence_before");
+  // Read and not announced, the columns are multiplied into again.
+  expect_fault(changed(changed(kernel(), kBefore, ""), kFreed, kFreed + products()), "race",
+               "tcgen05_mma_ss",
+               "tcgen05_fence_after (Ring::release or Barrier::arrive behind the load");
   // L13 of one CTA: nobody may use what is given back.
   expect_fault(changed(kernel(), kFreed, ""), "race", "tcgen05_dealloc",
                "tcgen05_commit behind the product, and a wait for its barrier");
@@ -169,6 +173,8 @@ body () {{
   const std::string more =
       "    tcgen05_alloc %6, %3, %7\n    %45: i32 = shared_load %3, %7\n"
       "    tcgen05_dealloc %6, %45\n";
+  const MachineReport beyond = run(columns(512, more), {}, {});
+  EXPECT_EQ(beyond.faults.at(0).missing, "a tcgen05_dealloc (TensorMemory::free) before it");
   std::string found;
   for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
     const MachineOptions both{.seed = seed, .resident = 2};

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
+#include <string>
 
+#include "simulator/litmus.h"
 #include "simulator/machine/timetable.h"
 #include "simulator/machine/trace_recorder.h"
 #include "simulator/machine_kernels.h"
@@ -102,6 +105,26 @@ TEST(TraceTest, AsynchronousWorkBeginsAndEnds) {
     EXPECT_EQ(cta.products.size(), 24u);
     for (const TraceFlight& group : products) EXPECT_TRUE(group.complete);
   }
+}
+
+// However few instructions a loop has.
+TEST(TraceTest, TurnsOfASmallLoopAreCounted) {
+  TraceRecorder recorder;
+  MachineOptions options;
+  options.recorder = &recorder;
+  const std::string add =
+      "    for_loop %0, %3, %1 (%60: i32) {\n      %61: i32 = atomic_add %90, %2, %1\n      "
+      "yield\n    }\n";
+  ASSERT_TRUE(run_litmus(litmus(role("one", 0, 1, add)), options).ok());
+  const Trace trace = recorder.take();
+  std::set<std::string> turns;
+  for (const TraceLane& lane : trace.ctas[0].lanes) {
+    for (const TraceSlice& slice : lane.slices) {
+      const bool adds = trace.texts[slice.name].find("atomic_add") != std::string::npos;
+      if (adds) turns.insert(trace.texts[slice.iteration]);
+    }
+  }
+  EXPECT_THAT(turns, testing::ElementsAre("0", "1", "2"));
 }
 
 TEST(TraceTest, WaitsEndWhenWhatTheyWaitForIsThere) {

@@ -73,6 +73,11 @@ TEST_F(SafetensorsTest, ReadsWhatItWrites) {
     EXPECT_EQ(got.shape, array.shape);
     EXPECT_EQ(got.data, array.data);
   }
+  // Data begins at a multiple of 8 bytes, however long the header is.
+  for (const char* key : {"k", "ke", "key"}) {
+    write_safetensors(path_, {{key, words}});
+    EXPECT_EQ(std::filesystem::file_size(path_) % 8, 4u) << key;
+  }
 }
 
 TEST_F(SafetensorsTest, ADeepHeaderIsRefused) {
@@ -246,9 +251,9 @@ TEST_F(SafetensorsTest, EachByteOfTheDataIsOneTensors) {
          "bytes 3 to 4 of the data are no tensor's");
   expect("\"w\":" + entry(2, 8), "bytes 0 to 2 of the data are no tensor's");
   expect("\"w\":" + entry(0, 7), "the last tensor ends at byte 7 of the data, the file at 8");
-  for (const char* bad :
-       {"3", "{}", R"({"data_offsets":[8]})", R"({"data_offsets":[8,8,8]})",
-        R"({"data_offsets":[9,8]})", R"({"data_offsets":[8,-8]})", R"({"data_offsets":["8",8]})"}) {
+  for (const char* bad : {"3", "{}", R"({"data_offsets":[8]})", R"({"data_offsets":[8,8,8]})",
+                          R"({"data_offsets":[9,8]})", R"({"data_offsets":[8,-8]})",
+                          R"({"data_offsets":[8.0,8.0]})", R"({"data_offsets":["8",8]})"}) {
     expect(whole + ",\"v\":" + bad, R"(tensor "v" has no "data_offsets" of a begin and an end)");
   }
   for (const char* bad : {"3", "[]", "\"text\"", R"({"a":3})", R"({"a":{}})", R"({"a":["b"]})"}) {

@@ -139,6 +139,42 @@ TEST(IncoreFaults, DivisionsByNothingAreFound) {
   EXPECT_THAT(found["core_vector"], HasSubstr("refused"));
 }
 
+// An index that is read may be any number of turns. A run of many times the usual has no end.
+TEST(IncoreFaults, ManyTurnsAreWithoutAnEnd) {
+  Kernel kernel("turns");
+  const Tensor X = kernel.in("X", f32, {16, 16}), counts = kernel.in("counts", i32, {2});
+  const Tensor Y = kernel.out("Y", f32, {16, 16});
+  kernel.grid(1);
+  const Tile x = load(X(all, all));
+  Var sum{zeros({16, 16})};
+  for ([[maybe_unused]] Index turn : range(load_index(counts(0)))) sum = sum + x;
+  store(Y(all, all), sum);
+  const ir::Kernel machine = compiler::compile_to_machine(kernel.finish(), "incore_unified").kernel;
+  const checks::CoreCase twice = [](const std::vector<ir::Kernel>& kernels,
+                                    const MachineOptions& how, const ProgramMutant*) {
+    HostTensor x = HostTensor::random_normal(f32, {16, 16}, 1);
+    HostTensor counts = HostTensor::from_values(i32, {2}, {2, 30'000});
+    HostTensor y = HostTensor::poisoned(f32, {16, 16});
+    Arguments arguments;
+    arguments.tensors = {given("X", x), given("counts", counts), given("Y", y)};
+    checks::CoreRun made;
+    made.report = run_machine(kernels.front(), arguments, how);
+    made.bits = checks::bits_of({y});
+    for (std::int64_t at = 0; at < y.elements(); ++at) {
+      if (y.flat(at) != 2 * x.flat(at)) made.mismatch = "Y";
+    }
+    return made;
+  };
+  checks::ProofOptions how;
+  how.schedules = 1;
+  how.threads = 1;
+  std::string found;
+  for (const checks::MutantResult& result : checks::prove_cores({machine}, {twice}, {}, how)) {
+    if (result.kind->number == 57) found += result.fault.message;
+  }
+  EXPECT_THAT(found, HasSubstr("deadlock: without an end"));
+}
+
 // Whether a fault shows hangs on no seed, so that one schedule stands for all.
 TEST(IncoreFaults, ShowInEveryOrderOrInNone) {
   for (const ir::Kernel& machine : explicit_products()) {

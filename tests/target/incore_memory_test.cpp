@@ -274,7 +274,9 @@ TEST(IncoreMemory, IndicesOfWrittenMemoryAreNamed) {
 // A turn of a loop begins with what the one before has left: two matrices share a place where a
 // barrier stands between them, and between one turn and the next.
 TEST(IncoreMemory, MatricesOfALoopSharePlacesBehindBarriers) {
-  for (const bool again : {true, false}) {
+  enum class Stands { always, not_again, in_some_turns };  // the barrier behind the second one
+  for (const Stands stands : {Stands::always, Stands::not_again, Stands::in_some_turns}) {
+    const bool again = stands == Stands::always;
     Kernel kernel("turns");
     kernel.target("incore");
     const Tensor Y = kernel.out("Y", f32, {16, 1});
@@ -286,13 +288,14 @@ TEST(IncoreMemory, MatricesOfALoopSharePlacesBehindBarriers) {
       when(core == 0, [&] {
         fill(all_of, 0);
         unit_barrier("V");
-        for ([[maybe_unused]] Index turn : range(3)) {
+        for (Index turn : range(3)) {
           for (const CoreMemory* each : {&x, &y}) {
             fill(*each, 1);
             unit_barrier("V");
             reduce(Reduction::add, sum, *each, 1);
             if (each == &x || again) unit_barrier("V");
           }
+          if (stands == Stands::in_some_turns) when(turn > 0, [] { unit_barrier("V"); });
           if (again) {
             vector(VectorFunction::add, all_of, {all_of, sum});
             unit_barrier("V");

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -116,12 +117,20 @@ TEST(IncoreRecord, LayoutsAreThoseThatTheyAreNamedFor) {
   EXPECT_EQ(partitions_layout().offset(m, 17, 33), 66);
 }
 
+// Without the line of the source, which stands in a test with the words that are expected.
 std::string refusal_of(const std::function<void()>& run) {
   try {
     run();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
-    return error.what();
+    std::istringstream lines(error.what());
+    std::string text, before, line;
+    while (std::getline(lines, line)) {
+      const bool is_caret = line.find_first_not_of(" ^") == std::string::npos;
+      if (!is_caret) text += before;
+      before = is_caret ? "" : line + "\n";
+    }
+    return text + before;
   }
   return "no error";
 }

@@ -8,6 +8,7 @@
 
 #include "common/temporary_folder.h"
 #include "library/tensor_file.h"
+#include "runtime/nvrtc_available.h"
 #include "tilewright/host_tensor.h"
 #include "tools/run_command.h"
 
@@ -316,6 +317,13 @@ TEST_F(FilesCommandTest, DataThatSaysLittleIsAWarning) {
     EXPECT_THAT(drawn.output, Not(HasSubstr("weak")));
     EXPECT_EQ(tilewright(line + " --in L=uniform:0:65 --json").json()["weak"].size(), 0u);
   }
+  if (runtime::why_no_nvrtc().empty()) {
+    const Answer stressed = tilewright("stress " + file + " --target sm_90a --schedules 1");
+    EXPECT_EQ(stressed.status, 0);
+    EXPECT_THAT(stressed.output, HasSubstr(weak + table));
+    EXPECT_THAT(stressed.output, HasSubstr(weak + result));
+    EXPECT_THAT(stressed.output, HasSubstr("fix: tilewright simulate takes what inputs hold"));
+  }
   const Answer nan =
       tilewright("run " + file + " --target cpu --check --set n=5 --in L=full:9 --in X=full:nan");
   EXPECT_EQ(nan.status, 0);
@@ -339,6 +347,8 @@ TEST_F(FilesCommandTest, FaultsOfWhatLoadedNumbersDecide) {
                    {"--in L=lengths.npy: with ", chosen, "has several sizes, and a file has one",
                     "fix: say in words what it holds: --in L=uniform:0:8"});
   }
+  expect_failure(line + " --faults --shrunken", 2,
+                 {"shrunken sizes anyway", "leave --shrunken out"});
 }
 
 // Its memory would be 16 GB, were a list of its CTAs made.

@@ -402,6 +402,7 @@ TEST_F(GoldenCommandTest, WhatIsWrongWithTheFilesIsSaid) {
   refused("/cases/0/inputs/0/stated", "zeross", {"'zeross' is neither"});
   refused("/cases/0/inputs/0/stated", "../other.npy", {"A is stated as '../other.npy', a file"});
   refused("/cases/0/outputs/0/allowed/whole", -1, {"\"whole\" is -1, no bound"});
+  refused("/cases/0/outputs/0/allowed/least", 2, {"allowed.least is 2", "write at most 1"});
   refused("/cases/0/outputs", Json::array(), {"does not describe output C of gemm"});
   const Json output = good["cases"][0]["outputs"][0];
   refused("/cases/0/outputs", {output, output}, {"cases[0].outputs names C twice"});

@@ -259,6 +259,17 @@ TEST(SimulateOperation, BreaksTheFirstKernelThatCanBeBrokenSo) {
   expect_failure(line + "--break nothing", 2, {"there is no breakage 'nothing'"});
 }
 
+TEST(SimulateOperation, DataThatSaysLittleIsAWarning) {
+  const std::string line =
+      "simulate attention_decode --target sm_90a --set dim=16 --set group=1 --set batch=1 --set "
+      "kv_heads=1 --set keys=200";
+  EXPECT_EQ(tilewright(line + " --json").json()["weak"], Json::array());
+  const Answer zeros = tilewright(line + " --in V=full:0");
+  EXPECT_EQ(zeros.status, 0);
+  EXPECT_THAT(zeros.output, HasSubstr("warning: weak data: O: every expected number is 0"));
+  EXPECT_EQ(tilewright(line + " --in V=full:0 --json").json()["weak"].size(), 1u);
+}
+
 TEST(SimulateOperation, StressSimulatesAndAssemblesEachKernel) {
   if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
   const std::string line =

@@ -1,5 +1,5 @@
 // What AVX-512 and NEON with instructions for bf16 have in place of those without: the product, and
-// on AVX-512 chains, which store bf16.
+// on AVX-512 what stores bf16: chains and the conversion.
 #define TW_LEVEL bf16
 #include "cpu/kernels/chain.h"
 #include "cpu/kernels/pairs.h"
@@ -20,6 +20,10 @@ void product_with_bf16(const Product& p) {
 #if defined(__x86_64__)
 void chain_with_bf16(Shape shape, const Step* steps, int count, FirstRow first) {
   bf16::chain(shape, steps, count, first);
+}
+
+void convert_to_bf16(Shape shape, const Operand& source, Result result) {
+  bf16::convert<float, bf16::Bf16>(shape, source, result);
 }
 #endif
 

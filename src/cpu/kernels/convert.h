@@ -201,6 +201,38 @@ TW_INLINE void convert_row(const float* from, F16* to, std::int64_t count) {
 }
 #endif
 
+#if defined(__AVX512BF16__)
+// The instruction takes subnormals for 0, and keeps bits of what is no number.
+TW_INLINE __mmask16 rounds_otherwise(Floats value) {
+  constexpr int kOthers = 0xa1;
+  return _mm512_fpclass_ps_mask(value, kOthers);
+}
+// False, with nothing stored, where it rounds one of these otherwise.
+template <int vectors>
+TW_INLINE bool round_to_bf16(const float* from, Bf16* to) {
+  __mmask16 others = 0;
+  unrolled<vectors>([&](auto i) {
+    others = _kor_mask16(others, rounds_otherwise(load(from + i.value * kLanes)));
+  });
+  if (__builtin_expect(!_kortestz_mask16_u8(others, others), 0)) return false;
+  unrolled<vectors>([&](auto i) {
+    const auto rounded = _mm512_cvtneps_pbh(load(from + i.value * kLanes));
+    __builtin_memcpy(to + i.value * kLanes, &rounded, sizeof(rounded));
+  });
+  return true;
+}
+template <>
+TW_INLINE void convert_row(const float* from, Bf16* to, std::int64_t count) {
+  constexpr std::int64_t kRound = 4 * kLanes;
+  std::int64_t i = 0;
+  for (; i + kRound <= count; i += kRound) {
+    if (round_to_bf16<4>(from + i, to + i)) continue;
+    for (std::int64_t j = i; j < i + kRound; ++j) to[j] = narrow_to(Bf16{}, from[j]);
+  }
+  for (; i < count; ++i) to[i] = narrow_to(Bf16{}, from[i]);
+}
+#endif
+
 // An integer of so many bytes.
 template <std::size_t bytes>
 struct BitsOf;

@@ -58,13 +58,6 @@ TW_INLINE HalfWords rounded_to_bf16(Floats value) {
   const Ints result = value == value ? reinterpret_cast<Ints>(rounded) : splat_int(0x7fff);
   return __builtin_convertvector(result, HalfWords);
 }
-#if defined(__AVX512BF16__)
-// The instruction takes subnormals for 0, and keeps bits of what is no number.
-TW_INLINE __mmask16 rounds_otherwise(Floats value) {
-  constexpr int kOthers = 0xa1;
-  return _mm512_fpclass_ps_mask(value, kOthers);
-}
-#endif
 template <bool far>
 TW_INLINE void store_half_words(Bf16* to, HalfWords values) {
   far ? store_far(to, values) : static_cast<void>(__builtin_memcpy(to, &values, sizeof(values)));

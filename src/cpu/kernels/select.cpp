@@ -98,12 +98,14 @@ bool has_bf16() {
 
 #endif
 
-// A set that differs from another in its product, and on AVX-512 in its chains.
+// A set that differs from another in its product, and on AVX-512 in what stores bf16.
 Kernels with_product(Kernels kernels, const char* name, decltype(Kernels::product) product) {
   kernels.name = name;
   kernels.product = product;
 #if defined(__x86_64__)
   kernels.chain = chain_with_bf16;
+  kernels.convert[static_cast<int>(Element::f32)][static_cast<int>(Element::bf16)] =
+      convert_to_bf16;
 #endif
   return kernels;
 }

@@ -10,6 +10,7 @@ namespace tilewright::cpu {
 extern const Kernels kKernelsV2, kKernelsV3, kKernelsV4;
 void product_with_amx(const Product& product);
 void chain_with_bf16(Shape shape, const Step* steps, int count, FirstRow first);
+void convert_to_bf16(Shape shape, const Operand& source, Result result);
 #else
 extern const Kernels kKernelsBaseline;
 #endif

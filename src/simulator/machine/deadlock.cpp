@@ -277,6 +277,16 @@ std::string missing_for(const Warp& warp) {
   return missing_arrivals(warp);
 }
 
+// Nobody is about to complete the phase, and no warp waits for another one in a circle.
+std::string missing_turn(const Warp& warp) {
+  if (warp.state != Warp::State::mbarrier) return {};
+  const std::uint64_t phase = warp.cta->barriers[warp.barrier].phase;
+  return fmt::format(
+      "as many phases of {} as waits for them: {} came, and this waits for one more (of a ring, "
+      "produce and consume equally often on every path)",
+      launch_of(warp).barrier_name(warp.barrier), phase);
+}
+
 // Where what the first warp waits for might come from: another warp's wait, else the barrier's own
 // place.
 SourceLocation other_place(const Warp& first, const std::vector<const Warp*>& cycle,
@@ -328,6 +338,9 @@ Fault deadlock(const World& world) {
   }
   for (const Streams::Waiting& stream : streams) {
     if (fault.missing.empty()) fault.missing = stream.missing;
+  }
+  for (const Warp* warp : warps) {
+    if (fault.missing.empty() && cycle.empty()) fault.missing = missing_turn(*warp);
   }
   return fault;
 }

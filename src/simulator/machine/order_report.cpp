@@ -91,8 +91,13 @@ std::string Order::missing(const Warp& warp, const Access& earlier, const Access
   const Cta& owner_cta = *warp.cta->cluster->ctas[rank];
   const Kind kind = agents_.kind(earlier.agent);
   if (kind == Kind::phases) {
-    return fmt::format("a wait for {} phase {} between them",
-                       launch_.barrier_name(agents_.index(earlier.agent)), earlier.epoch - 1);
+    const std::string phase = fmt::format(
+        "{} phase {}", launch_.barrier_name(agents_.index(earlier.agent)), earlier.epoch - 1);
+    if (access.agent == earlier.agent && access.epoch == earlier.epoch) {
+      return "another place for one of the two: both are copies of " + phase +
+             ", as of one produce, and nothing orders them";
+    }
+    return "a wait for " + phase + " between them";
   }
   const Warp& owner = owner_cta.warps[agents_.index(earlier.agent)];
   const int hands_on = agents_.at(rank, Kind::elected_lane, owner.index);

@@ -279,12 +279,12 @@ std::vector<float> read_b(Launch& launch, Warp& warp, const TensorWork& work,
 }
 
 // Adds to each row's sum its k products with the column's factors, one after the other. `rows` are
-// a's, [k][m]; `factors` begins in b's column, whose elements are `stride` apart.
+// a's, [k][m], where m is 64 or 128; `factors` begins in b's column, whose elements are `stride`
+// apart.
 TW_VECTOR_CLONES void add_column(int k, int m, const float* rows, const float* factors, int stride,
                                  float* sums) {
   constexpr int kRun = 64;  // of sums that stay in registers
-  int first = 0;
-  for (; first + kRun <= m; first += kRun) {
+  for (int first = 0; first < m; first += kRun) {
     float run[kRun];
     std::copy_n(sums + first, kRun, run);
     for (int i = 0; i < k; ++i) {
@@ -293,12 +293,6 @@ TW_VECTOR_CLONES void add_column(int k, int m, const float* rows, const float* f
       for (int r = 0; r < kRun; ++r) run[r] += row[r] * factor;
     }
     std::copy_n(run, kRun, sums + first);
-  }
-  for (; first < m; ++first) {
-    for (int i = 0; i < k; ++i) {
-      sums[first] += rows[static_cast<std::size_t>(i) * m + first] *
-                     factors[static_cast<std::size_t>(i) * stride];
-    }
   }
 }
 
