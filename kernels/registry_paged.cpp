@@ -114,7 +114,8 @@ std::vector<std::int64_t> shuffled_pages(const OptionValues& o, std::uint64_t se
 // last page but one.
 void leave_out_a_page(const OptionValues& o, std::int64_t pages, std::vector<double>& numbers) {
   const bool fits = pages <= static_cast<std::int64_t>(numbers.size());
-  if (o.integer("keys") == 0 && pages > 2 && fits) numbers[static_cast<std::size_t>(pages - 2)] = -1;
+  if (o.integer("keys") == 0 && pages > 2 && fits)
+    numbers[static_cast<std::size_t>(pages - 2)] = -1;
 }
 
 // Pages in random order, no two alike while there are enough. Behind a sequence's last page stands
