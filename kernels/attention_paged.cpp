@@ -72,7 +72,7 @@ Kernel paged_parts(const PagedAttention& a, const KeySteps& steps, KeyParts part
   for (Block cols : blocks(work.keys, steps.keys, first, last)) {
     const Index listed = p.listed(work.item.sequence, cols.start() / a.page);
     const auto step = [&] {
-      const PageSlots at = p.slots(cols, listed);
+      const PageSlots at = steps.by_key ? p.slot(cols.start(), listed) : p.slots(cols, listed);
       const Tile k = load(p.keys(at, work.kv_head)).cast(a.dtype);
       const Tile products = key_scale(steps.scores(q, k));
       const Tile s = work.mask.apply(p.capped(products), work.rows, cols);

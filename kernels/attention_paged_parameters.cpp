@@ -120,6 +120,11 @@ PageSlots PagedParameters::slots(const Block& keys, const Index& listed) const {
   return {select(is_page, listed, 0), Block(slot, keys.size(), select(is_page, end, 0))};
 }
 
+PageSlots PagedParameters::slot(const Index& key, const Index& listed) const {
+  const Index slot = key % page;
+  return {listed, Block(slot, 1, slot + 1)};
+}
+
 Index PagedParameters::scale_of(const Index& kv_head) const {
   return plan_case("a scale for all heads", a_.scales == 1) ? Index(0) : kv_head;
 }

@@ -119,6 +119,8 @@ struct PagedParameters : AttentionScores, PagedShapes {
   Index listed(const Index& b, const Index& number) const;
   // Of `keys`, which lie in one page, whose number the table has `listed`. Of no page none exist.
   PageSlots slots(const Block& keys, const Index& listed) const;
+  // Of one key that there is.
+  PageSlots slot(const Index& key, const Index& listed) const;
   TensorView keys(const PageSlots& at, const Index& kv_head, const Selector& columns = all) const;
   // None of latent attention, whose values are columns of its keys.
   TensorView values(const PageSlots& at, const Index& kv_head, const Selector& columns = all) const;

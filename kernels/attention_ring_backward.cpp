@@ -246,8 +246,14 @@ class RingGradients {
     dK_ = program.out("dK", a.dtype, s_.of_keys(a.dim));
     dV_ = program.out("dV", a.dtype, s_.of_keys(a.dim_v));
     if (a.sinks) dsinks_ = program.out("dsinks", f32, {a.heads});
-    L_ = program.zeroed("L", f32, s_.of_rows(multiple()));
-    D_ = program.zeroed("D", f32, s_.of_rows(multiple()));
+    // Of rows behind the last one, and of those of no sequence, nothing is computed.
+    const bool all_computed = !is_sm90_ && std::is_same_v<Shapes, BatchShapes>;
+    const auto numbers = [&](const char* name) {
+      return all_computed ? program.scratch(name, f32, s_.of_rows(multiple()))
+                          : program.zeroed(name, f32, s_.of_rows(multiple()));
+    };
+    L_ = numbers("L");
+    D_ = numbers("D");
     keys_.add("K", a.dtype, s_.of_keys(a.dim));
     keys_.add("V", a.dtype, s_.of_keys(a.dim_v));
     if (is_sm90) {

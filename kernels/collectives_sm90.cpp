@@ -265,6 +265,7 @@ Kernel broadcast_in_parts(const Collective& c, int root, const Caller& caller) {
       mover.each_other([&](const Index& rank) { when(rank != root, [&] { body(rank); }); });
     };
     arrived.wait(root);
+    if (!plan_case("ranks that are neither", c.ranks > 2)) return;
     mover.each_block(group, part, [&](const Block& block) {
       const Block own = of_rank(block, kernel.rank());
       const Tile values = load(Y(own));

@@ -92,13 +92,21 @@ HostTensor random_lengths(const OptionValues& o, std::uint64_t seed) {
                        o.integer("keys"), seed);
 }
 
+std::int64_t pages_of(const OptionValues& o, const HostTensor& lengths, std::int64_t b) {
+  const std::int64_t page = o.integer("page");
+  return (integer_at(lengths, b) + page - 1) / page;
+}
+
 // What stands behind the pages that sequences have: nobody may read it.
 double unused_entry(const OptionValues& o, std::int64_t number) {
   return static_cast<double>(number % 2 == 0 ? -1 : o.integer("pages") + number);
 }
 
-// Whether the number-th page of sequence b is one that is missing.
-bool is_hole(const OptionValues& o, std::int64_t b, std::int64_t number) {
+// Whether the number-th of the `pages` that sequence b has is missing. Where lengths are drawn the
+// first sequence lacks its last page but one, whatever `holes` says.
+bool is_hole(const OptionValues& o, std::int64_t b, std::int64_t number, std::int64_t pages) {
+  const bool is_drawn = o.integer("keys") == 0;
+  if (is_drawn && b == 0 && pages > 2 && number == pages - 2) return true;
   const std::int64_t holes = o.integer("holes");
   return holes > 0 && (b + number) % holes == 0;
 }
@@ -121,12 +129,10 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const bool is_used = column * o.integer("page") < integer_at(lengths, b) && pages > 0;
-      if (is_used && is_hole(o, b, column)) {
-        table.push_back(-1);
-      } else {
-        table.push_back(is_used ? static_cast<double>(order[next++ % order.size()])
-                                : unused_entry(o, column));
-      }
+      const double number = is_used ? static_cast<double>(order[next++ % order.size()])
+                                    : unused_entry(o, column);
+      const bool is_missing = is_used && is_hole(o, b, column, pages_of(o, lengths, b));
+      table.push_back(is_missing ? -1 : number);
     }
   }
   return HostTensor::from_values(i32, {lengths.elements(), columns}, table);
@@ -136,9 +142,7 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
 HostTensor indptr_of(const OptionValues& o, const HostTensor& lengths) {
   std::vector<double> indptr{0};
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
-    const std::int64_t page = o.integer("page");
-    indptr.push_back(indptr.back() +
-                     static_cast<double>((integer_at(lengths, b) + page - 1) / page));
+    indptr.push_back(indptr.back() + static_cast<double>(pages_of(o, lengths, b)));
   }
   return HostTensor::from_values(i32, {lengths.elements() + 1}, indptr);
 }
@@ -159,9 +163,9 @@ HostTensor random_indices(const OptionValues& o, std::uint64_t seed, const HostT
                                : unused_entry(o, static_cast<std::int64_t>(i)));
   }
   for (std::int64_t b = 0; b + 1 < indptr.elements(); ++b) {
-    const std::int64_t first = integer_at(indptr, b);
-    for (std::int64_t at = first; at < integer_at(indptr, b + 1); ++at) {
-      if (is_hole(o, b, at - first)) indices[static_cast<std::size_t>(at)] = -1;
+    const std::int64_t first = integer_at(indptr, b), end = integer_at(indptr, b + 1);
+    for (std::int64_t at = first; at < end; ++at) {
+      if (is_hole(o, b, at - first, end - first)) indices[static_cast<std::size_t>(at)] = -1;
     }
   }
   return HostTensor::from_values(i32, {o.integer("entries")}, indices);

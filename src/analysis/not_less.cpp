@@ -138,6 +138,11 @@ NotLess::Sum NotLess::of(const Operation& o) {
     rest.greatest = divisor() - 1;
     return atom(std::move(rest));
   }
+  if (o.op == Op::cta_index) {
+    Atom place{Atom::Kind::unknown, "%" + std::to_string(o.results[0])};
+    place.least = 0;
+    return atom(std::move(place));
+  }
   if (o.op == Op::min) return atom({Atom::Kind::minimum, {}, 0, operand(0), operand(1)});
   if (o.op == Op::max) return atom({Atom::Kind::maximum, {}, 0, operand(0), operand(1)});
   if (o.op == Op::select) {

@@ -162,7 +162,8 @@ runtime::CompileRequest request_of(const GpuProgram& program, const std::string&
 runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh) {
   runtime::CompileRequest request = request_of(program, arch);
   request.afresh = afresh;
-  return runtime::build_cubin(request, {.allow_stack_frame = true});
+  return runtime::build_cubin(request,
+                              {.allow_stack_frame = true, .allow_serialized = program.checked});
 }
 
 std::string build_ptx(const GpuProgram& program, const std::string& arch) {
@@ -215,6 +216,7 @@ BuiltKernel build_kernel(const ir::Kernel& traced, const std::string& arch,
   BuiltKernel built{choose_form(traced, arch, options.machine, {}, {}, options.afresh), {}};
   if (options.delays && !options.epoch_words) {
     built.program.source = codegen::print_cuda_with_delays(built.program.machine, *options.delays);
+    built.program.checked = true;
     built.build = build(built.program, arch, options.afresh);
     return built;
   }

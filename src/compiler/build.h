@@ -24,7 +24,7 @@ struct GpuProgram {
   std::vector<Decision> decisions = {};
   std::vector<schedules::ChosenField> schedule = {};  // MachineForm::schedule
   std::optional<MachineOptions> otherwise = {};  // of the form that ships if this one is refused
-  bool checked = false;                          // MachineOptions::checked
+  bool checked = false;  // or watched, or delayed: not the form that ships, and it may be slow
 };
 
 // How a kernel is built: CompileOptions without the device.
@@ -53,10 +53,9 @@ GpuProgram choose_form(const ir::Kernel& kernel, std::string_view target,
                        const std::function<void()>& restart = {}, bool afresh = false);
 
 // The cubin of the program, from the cache when it was built before, but where it is to be built
-// afresh. `build` checks nothing but
-// what ptxas calls fatal; `assemble` also raises where the author's claims do not hold, and for a
-// stack frame that the policy does not allow. Neither is asked of a checked form, which is not the
-// one that ships.
+// afresh. `build` checks nothing but what ptxas calls fatal of what ships; `assemble` also raises
+// where the author's claims do not hold, and for a stack frame that the policy does not allow.
+// Neither is asked of a checked form, which is not the one that ships.
 runtime::Build build(const GpuProgram& program, const std::string& arch, bool afresh = false);
 // The PTX of the program, which no assembler has seen.
 std::string build_ptx(const GpuProgram& program, const std::string& arch);

@@ -145,7 +145,7 @@ bool is_fatal(const PtxasMessage& message) { return message.code >= 7508 && mess
 void check_report(const PtxasReport& report, const ResourcePolicy& policy, std::string_view what,
                   SourceLocation where) {
   for (const PtxasMessage& message : report.messages) {
-    if (!is_fatal(message)) continue;
+    if (!is_fatal(message) || policy.allow_serialized) continue;
     Diagnostic error(where, fmt::format("{}: ptxas: {}", what, message.text));
     error.fix(fix_for(message.code)).raise();
   }

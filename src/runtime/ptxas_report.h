@@ -52,6 +52,7 @@ bool is_fatal(const PtxasMessage& message);
 
 struct ResourcePolicy {
   bool allow_stack_frame = false;
+  bool allow_serialized = false;  // of what does not ship: no message is fatal
 };
 
 // Throws Error(usage) for the first fatal message, and for a kernel with a stack frame unless the

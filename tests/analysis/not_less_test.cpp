@@ -192,6 +192,24 @@ TEST(NotLess, KnowsRestsAndBranches) {
   EXPECT_FALSE(not_less.proves(4, 1));
 }
 
+// A block of the grid, and what follows it by so many, is none before the first.
+TEST(NotLess, KnowsThatBlocksCountFromZero) {
+  const ir::Kernel kernel = kernel_of({"n"}, R"(
+    %1: i32 = cta_index
+    %2: i32 = cta_count
+    %3: i32 = constant {value = 0}
+    %4: i32 = dim {dim = dim(n)}
+    for_loop %1, %4, %2 (%5: i32) {
+      yield
+    }
+)");
+  NotLess not_less(kernel);
+  EXPECT_TRUE(not_less.proves(1, 3));
+  EXPECT_FALSE(not_less.proves(1, 3, -1));
+  EXPECT_TRUE(not_less.proves(5, 3));
+  EXPECT_FALSE(not_less.proves(5, 3, -1));
+}
+
 // Of sums, with the index of a loop between what bounds it.
 TEST(NotLess, KnowsTheIndicesOfLoops) {
   const ir::Kernel kernel = kernel_of({"n"}, R"(

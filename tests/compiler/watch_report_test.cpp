@@ -6,6 +6,7 @@
 #include "codegen/print.h"
 #include "compiler/build.h"
 #include "compiler/compile_to_machine.h"
+#include "runtime/kernels.h"
 #include "runtime/nvrtc_available.h"
 #include "runtime/runtime_test.h"
 #include "tilewright/hopper.h"
@@ -63,6 +64,17 @@ TEST(Watch, IsNoPartOfAKernelWithoutIt) {
   EXPECT_FALSE(plain.checked);
   EXPECT_TRUE(watched.checked);  // claims are of what ships
   if (runtime::why_no_nvrtc().empty()) build(watched, "sm_90a");
+}
+
+// Reports take registers: products that they leave no room for follow each other, and are right.
+TEST(Watch, IsBuiltWhereProductsAreSerialised) {
+  if (const std::string why = runtime::why_no_nvrtc(); !why.empty()) GTEST_SKIP() << why;
+  GpuProgram watched = print(form_of(Exchange().kernel, true));
+  watched.source.text = runtime::kWgmmaSource;
+  watched.source.text.replace(watched.source.text.find("BETWEEN"), 7, "x[step] = d[0];");
+  EXPECT_NO_THROW(build(watched, "sm_90a"));
+  watched.checked = false;
+  runtime::expect_error(ErrorKind::usage, {"C7514"}, [&] { build(watched, "sm_90a"); });
 }
 
 codegen::WatchReport::Wait wait(std::int64_t number, std::int64_t cta, std::int64_t warp,

@@ -61,6 +61,7 @@ TEST(PtxasReport, CodesOfSerialisedWgmmaAndIgnoredSetmaxnregFail) {
     expect_error(ErrorKind::usage,
                  {"attention for sm_90a", "(C" + std::to_string(code) + ")", "fix:"},
                  [&] { check_report(report_with(code), {}, "attention for sm_90a"); });
+    EXPECT_NO_THROW(check_report(report_with(code), {.allow_serialized = true}, "attention"));
   }
 }
 

@@ -129,6 +129,38 @@ TEST(Timing, AnArrivalThatDoesNotKnowOfAWaitBeforeIt) {
   EXPECT_EQ(told_with(hear_both), std::set<std::string>{""});
 }
 
+// Who has met the others since they arrived knows that the phase is over, though it waits for none.
+TEST(Timing, AnArrivalThatKnowsOfAllArrivalsBeforeIt) {
+  LitmusSetup setup;
+  setup.arrivals = 2;
+  const std::string meet = "    named_sync %0 {first = 1, threads = 64}\n";
+  const std::string hear = "    mbarrier_wait %21, %1, %0\n";
+  const std::string third = role(
+      "waits", 2, 1, kWait + "    mbarrier_arrive %21, %1\n" + "    mbarrier_wait %20, %0, %1\n");
+  const auto both = [&](const std::string& of_a, const std::string& of_b) {
+    return litmus(role("a", 0, 1, of_a + hear + kArrive) + role("b", 1, 1, of_b + kArrive) + third,
+                  setup);
+  };
+  EXPECT_EQ(told_of(both(kArrive + meet, kArrive + meet)), std::set<std::string>{""});
+  const std::set<std::string> hangs{"the phase of bar[0] that an arrival counts for"};
+  EXPECT_EQ(told_of(both(kArrive, kArrive)), hangs);
+  EXPECT_EQ(told_of(both(meet + kArrive, kArrive + meet)), hangs);
+  // A phase that waits for bytes, too, may go on: in another order the arrival is a fault.
+  const std::string copied =
+      "    mbarrier_expect_tx %20, %0 {bytes = 512}\n"
+      "    tma_load %25, %23, %0, %20, %0, %0, %0 {bytes = 512}\n";
+  MachineOptions options;
+  options.timing = true;
+  int clean = 0;
+  for (options.seed = 0; options.seed < kTimedRuns; ++options.seed) {
+    const MachineReport report = run_litmus(both(copied + meet, kArrive + meet), options);
+    if (!report.ok()) continue;
+    ++clean;
+    EXPECT_THAT(report.timing, HasSubstr("the phase of bar[0] that an arrival counts for"));
+  }
+  EXPECT_GT(clean, 0);
+}
+
 // Nor for those of the last turns of a loop. Where nobody waits for any of an instruction, nothing
 // is known of launches with more turns.
 TEST(Timing, AnArrivalThatNobodyWaitsFor) {

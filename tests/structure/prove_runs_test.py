@@ -252,13 +252,25 @@ class Tasks(unittest.TestCase):
         self.chosen(self.subjects)
         rounds = self.again(unreached)
         self.assertEqual([len(tasks) for tasks in rounds],
-                         [prove.AT_ONCE, len(self.subjects) - 1 - prove.AT_ONCE])
+                         [prove.AT_ONCE, len(self.subjects) - 1 - prove.AT_ONCE, 1])
         for key, words in sum(rounds, []):
             self.assertNotEqual(key[3], 0)
             numbers = words[words.index("--mutants") + 1].split(",")
             self.assertEqual(len(numbers), prove.FURTHER_PLACES)
             self.assertNotIn("7", numbers)
         self.assertEqual(self.again(unreached, result("b", True, "caught")), [])
+
+    def test_what_one_setting_alone_has_is_made_in_other_places_of_it(self):
+        unreached = result("a", True, "unreached")
+        text = prove.text_of(unreached["answer"]["mutants"][0])
+        prove.mutants_of = lambda *_: {text: places(*range(7))}
+        self.chosen(self.subjects[:1])
+        own = [place.number for place in self.arguments.texts[text][0][1]]
+        unreached["key"][1] = " ".join(self.subjects[0].settings)
+        unreached["answer"]["mutants"][0]["number"] = own[0]
+        (((_, words),),) = self.again(unreached)  # and not once more
+        self.assertEqual(words[words.index("--mutants") + 1].split(","),
+                         sorted(map(str, own[1:prove.FURTHER_PLACES])))
 
     def test_what_is_undecided_is_made_with_one_after_the_other_of_other_operations_first(self):
         undecided = result("a", True, "undecided")

@@ -365,10 +365,10 @@ TEST(SimulateOperationOfCores, RunsInManyPartsAndInOneSchedule) {
 // A row is longer than a block of it, though it be short as it stands; and of rows there are more
 // than blocks in the most parts that sums are divided into.
 TEST(SimulateOperationOfCores, SizesComeToTheSecondBlock) {
-  const auto sizes_of = [](const std::string& name) {
-    const Json json = tilewright("simulate " + name +
-                                 " --target incore --set schedule=tile --shrunken --one-for-all "
-                                 "--control-only --json")
+  const auto sizes_of = [](const std::string& name, const std::string& target = "incore") {
+    const Json json = tilewright("simulate " + name + " --target " + target +
+                                 " --set schedule=tile --shrunken --one-for-all --control-only "
+                                 "--json")
                           .json();
     std::vector<std::string> sizes;
     for (const Json& each : json["cases"]) sizes.push_back(each["sizes"]);
@@ -379,11 +379,13 @@ TEST(SimulateOperationOfCores, SizesComeToTheSecondBlock) {
   // One block is the first and the last, and its last position is the table's.
   EXPECT_THAT(sizes_of("kv_append --set page=1 --set rotary=true"),
               Contains(HasSubstr("tokens=1 batch=1 pages=1 max_pages=1")));
-  // Sequences of several steps of a page, in room for all of them; heads that a vector holds, too.
-  const std::vector<std::string> paged =
-      sizes_of("attention_paged --set page=256 --set csr=true --set sinks=true");
-  EXPECT_THAT(paged, Contains(HasSubstr("pages=11 keys=81")));
-  EXPECT_THAT(paged, Contains(HasSubstr("heads=2 ")));
+  // Sequences of several steps of a page, in room for all of them.
+  EXPECT_THAT(sizes_of("attention_paged --set page=256 --set csr=true"),
+              Contains(HasSubstr("pages=11 keys=81")));
+  // Heads that are taken one by one, and of one vector all at once.
+  EXPECT_THAT(
+      sizes_of("ring_attention_backward --set dim=16 --set sinks=true", "incore_partitions"),
+      Contains(HasSubstr("heads=2 queries=33")));
 }
 
 // What a kernel of a program's file reads beyond its mask shows on no inputs, far from zero or not.

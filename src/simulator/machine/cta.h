@@ -56,13 +56,24 @@ struct PhasesInTime {
     std::uint64_t first = 0;  // phase that it counted for
     bool is_unsure = false;
   };
+  // The last arrival of an agent, with its phase, and the last one for an earlier phase.
+  struct LastArrivals {
+    int agent = 0;
+    std::uint64_t phase = 0;
+    Epoch last = 0, before = 0;
+  };
   std::vector<std::pair<int, Epoch>> waits;  // the last one that has passed, of each agent
+  std::vector<LastArrivals> last;            // of each agent
+  bool by_arrivals_alone = true;             // neither bytes nor products count for a phase
   std::uint64_t waited = 0;                  // so many phases a wait has found complete
   std::uint64_t unaware = 0;          // of so many an arrival did not know of all waits before it
   std::uint64_t unsure = UINT64_MAX;  // the first phase that an unsure arrival may count for
   const Instruction* arrival = nullptr;  // this one
   std::vector<Arrival> arrivals;         // by each instruction
   void note(const Instruction& instruction, std::uint64_t phase, bool is_unsure);
+  void note_last(int agent, std::uint64_t phase, Epoch time);
+  // Who knows of all arrivals for the phases before this one knows that these are complete.
+  bool knows_all_before(std::uint64_t phase, const Clock& known) const;
 };
 
 struct Mbarrier {

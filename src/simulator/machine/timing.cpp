@@ -18,6 +18,21 @@ void PhasesInTime::note(const Instruction& instruction, std::uint64_t phase, boo
   same->is_unsure = same->is_unsure || is_unsure;
 }
 
+void PhasesInTime::note_last(int agent, std::uint64_t phase, Epoch time) {
+  const auto same = std::find_if(last.begin(), last.end(),
+                                 [&](const LastArrivals& each) { return each.agent == agent; });
+  if (same == last.end()) return last.push_back({agent, phase, time, 0});
+  if (same->phase < phase) same->before = same->last;
+  same->phase = phase;
+  same->last = time;
+}
+
+bool PhasesInTime::knows_all_before(std::uint64_t phase, const Clock& known) const {
+  return by_arrivals_alone && std::all_of(last.begin(), last.end(), [&](const auto& each) {
+           return known[each.agent] >= (each.phase < phase ? each.last : each.before);
+         });
+}
+
 void ArrivalsInTime::join(const ArrivalsInTime& other) {
   unsure.insert(other.unsure.begin(), other.unsure.end());
   counted.insert(other.counted.begin(), other.counted.end());
@@ -64,7 +79,7 @@ void Timing::count(const Clock& known, const Instruction& instruction, Cta& cta,
   });
   if (!aware) in_time.unaware = state.phase + 1;
   const Epoch complete = known[agent(cta, barrier)];
-  const bool is_unsure = complete < state.phase;
+  const bool is_unsure = complete < state.phase && !in_time.knows_all_before(state.phase, known);
   if (is_unsure && complete < in_time.unsure) {
     in_time.unsure = complete;
     in_time.arrival = &instruction;
@@ -75,22 +90,31 @@ void Timing::count(const Clock& known, const Instruction& instruction, Cta& cta,
 void Timing::arrive(Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
                     std::int64_t expected) const {
   if (!enabled_) return;
+  Mbarrier& state = cta.barriers[barrier];
   Clock& known = warp.view(instruction.elected).timed;
   count(known, instruction, cta, barrier);
-  if (expected == 0) return;
   const int own = own_agent(warp, instruction.elected);
-  cta.barriers[barrier].expects.push_back({own, ++known[own], expected});
+  const Epoch time = ++known[own];
+  // What one lane does behind an arrival of all lanes comes behind it in time.
+  warp.elected.timed[own] = std::max(warp.elected.timed[own], time);
+  state.in_time.note_last(own, state.phase, time);
+  if (expected == 0) return;
+  state.in_time.by_arrivals_alone = false;
+  state.expects.push_back({own, time, expected});
 }
 
 void Timing::commit(const Clock& known, const Instruction& instruction, Cta& cta,
                     int barrier) const {
-  if (enabled_) count(known, instruction, cta, barrier);
+  if (!enabled_) return;
+  count(known, instruction, cta, barrier);
+  cta.barriers[barrier].in_time.by_arrivals_alone = false;
 }
 
 Clock Timing::issue(const Warp& warp, const Instruction& instruction, Cta& cta, int barrier,
                     std::int64_t bytes, bool multicast) const {
   if (!enabled_) return {};
   Mbarrier& state = cta.barriers[barrier];
+  state.in_time.by_arrivals_alone = false;
   const Clock& known = warp.view(instruction.elected).timed;
   if (known[agent(cta, barrier)] < state.phase) {
     tell(instruction.where(),

@@ -20,7 +20,8 @@
 //   ordered with all writes of the same bytes find what they found here. Without a race all are,
 //   but for words that may be written at the same time: those are told here.
 // - An arrival, an expect_tx or a copy counts for phase p of its mbarrier, as it did here. Its warp
-//   knows that p phases are complete, so that it cannot come earlier. And the phase cannot end
+//   knows that p phases are complete, so that it cannot come earlier: from a wait, or since it
+//   knows of all arrivals for them, where nothing but arrivals counts. And the phase cannot end
 //   without it, since its arrivals and its bytes are those that the phase had here. Where its warp
 //   knows of fewer, it may count for a phase behind these. That is all the same if no wait is for
 //   one of them, and no arrival for them may come before a wait for an earlier one: behind the last
