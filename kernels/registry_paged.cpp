@@ -129,8 +129,8 @@ HostTensor random_table(const OptionValues& o, std::uint64_t seed, const HostTen
   for (std::int64_t b = 0; b < lengths.elements(); ++b) {
     for (std::int64_t column = 0; column < columns; ++column) {
       const bool is_used = column * o.integer("page") < integer_at(lengths, b) && pages > 0;
-      const double number = is_used ? static_cast<double>(order[next++ % order.size()])
-                                    : unused_entry(o, column);
+      const double number =
+          is_used ? static_cast<double>(order[next++ % order.size()]) : unused_entry(o, column);
       const bool is_missing = is_used && is_hole(o, b, column, pages_of(o, lengths, b));
       table.push_back(is_missing ? -1 : number);
     }
