@@ -50,11 +50,12 @@ TEST(TraceEventsTest, LanesDoNotOverlapAndAsynchronousEventsPair) {
   EXPECT_THAT(json["otherData"]["axis"].get<std::string>(), HasSubstr("not a measurement"));
   std::map<std::pair<int, int>, double> ends;
   std::map<std::string, std::vector<std::pair<std::string, double>>> pairs;
-  std::map<std::string, int> phases, names;
+  std::map<std::string, int> phases, names, turns;
   for (const Json& event : json["traceEvents"]) {
     const std::string phase = event["ph"];
     ++phases[phase];
     if (phase == "M") ++names[event["args"].value("name", "")];
+    if (event.contains("args")) ++turns[event["args"].value("iteration", "")];
     if (phase == "X") {
       double& end = ends[{event["pid"], event["tid"]}];
       EXPECT_GE(event["ts"].get<double>(), end - 1e-9) << event;
@@ -74,6 +75,8 @@ TEST(TraceEventsTest, LanesDoNotOverlapAndAsynchronousEventsPair) {
     EXPECT_EQ(events[1].first, "e");
     EXPECT_LT(events[0].second, events[1].second);
   }
+  EXPECT_GT(turns["0"], 100);
+  EXPECT_GT(turns["5"], 100);
   EXPECT_EQ(names["CTA 0"], 1);
   EXPECT_EQ(names["math warp 3"], 2);
   EXPECT_EQ(names["load warp 0"], 2);
