@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 
 # What the modules of bench/ name when they are read.
 torch = types.ModuleType("torch")
-for dtype in ("bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "int32", "int8",
-              "uint8"):
+for dtype in ("bfloat16", "float16", "float32", "float64", "float8_e4m3fn", "int64",
+              "int32", "int8", "uint8"):
     setattr(torch, dtype, dtype)
 torch.manual_seed = lambda seed: None
 torch.isfinite = lambda tensor: types.SimpleNamespace(all=lambda: tensor.finite)

@@ -70,8 +70,8 @@ TEST_F(CheckedTest, ARunRaisesWhatTheKernelReports) {
   state_->executes = fail;
   expect_error(ErrorKind::result,
                {"loaded_bounds.h:27",
-                "out of bounds: index 128 on axis 0 of X, which has 100; the launch gives 128, of "
-                "which it is made",
+                "out of bounds: index 128 on axis 0 of X, which has 100; it is computed "
+                "from 128, which the launch gives",
                 "warp 2 of CTA 5", "must be restarted"},
                [&] { launch(*kernel); });
   // Whatever else the driver is asked then.

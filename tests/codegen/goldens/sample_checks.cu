@@ -29,7 +29,7 @@ __device__ __forceinline__ void stop_at_check(i64* report, int check, int warp, 
   } while (written == 0);
   asm volatile("trap;");
 }
-extern "C" __device__ unsigned long long tilewright_form = 0x5b4ec8c6b50700c9;
+extern "C" __device__ unsigned long long tilewright_form = 0xb7d68b5a504b48a4;
 extern "C" __global__ void __launch_bounds__(128, 1)
 checks(i64* report, int* names_0, float* Y_1, int dim_count, i64 wide_2) {
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
