@@ -32,6 +32,7 @@ inline library::Workload in_runs(const library::Workload& shuffled, std::int64_t
       const bool swapped = whole + pair <= used;
       const std::int64_t to = next - column + whole + (swapped ? (at + run) % pair : at);
       const auto from = static_cast<std::int64_t>(shuffled.tensors[kPagesOfKeys].at({b, column}));
+      if (from < 0) continue;  // a page that is missing stays so
       table.set({b, column}, static_cast<double>(to));
       for (std::size_t i = kFirstCache; i < work.tensors.size(); ++i) {
         if (!is_cache(work, i)) continue;
