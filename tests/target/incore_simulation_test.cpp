@@ -345,6 +345,7 @@ TEST(IncoreSimulation, ComputedPlacesAreHeld) {
   for (const Case& each : {Case{2, 0, 16, "out_of_bounds", "stage 2 of a, which has 2"},
                            {-1, 0, 16, "out_of_bounds", "stage -1 of a"},
                            {0, 56, 16, "out_of_bounds", "columns 56 to 71 of a, which is 16 x 64"},
+                           {0, 49, 16, "out_of_bounds", "columns 49 to 64 of a"},
                            {0, -16, 16, "out_of_bounds", "columns -16 to -1 of a"},
                            {0, 8, 16, "misaligned", "row 0, column 8 lies at byte 16 of a"},
                            {0, 0, 17, "out_of_bounds", "k is 17, and the operands have 16"},

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "incore_products.h"
+#include "ir/builder.h"
 #include "target/core.h"
 #include "target/target.h"
 #include "target/verify.h"
@@ -105,6 +106,20 @@ TEST(IncoreVerifier, EveryRuleSaysWhatIsWrong) {
       kernel.types[o.results[0]].shape[axis] = size;
     });
   };
+  // The first that a role sets or waits for.
+  const auto event_of = [&](std::int64_t number) {
+    return of(Op::role, [number](ir::Kernel& kernel, Operation& role) {
+      ir::Block made;
+      const ir::ValueId id = ir::Builder(kernel, made, role.where).constant(number, i64);
+      bool done = false;
+      ir::for_each(role.blocks[0], [&](Operation& o) {
+        if (done || (o.op != Op::event_set && o.op != Op::event_wait)) return;
+        o.operands[0] = id;
+        done = true;
+      });
+      role.blocks[0].body.insert(role.blocks[0].body.begin(), std::move(made.body[0]));
+    });
+  };
   struct Case {
     const ir::Kernel& kernel;
     Change change;
@@ -128,6 +143,7 @@ TEST(IncoreVerifier, EveryRuleSaysWhatIsWrong) {
       {product, sets(Op::core_move, Key::unit, text("FIX")),
        "nothing moves from Mat to Left by FIX"},
       {product, sets(Op::event_set, Key::to, text("V")), "there is no event from"},
+      {product, event_of(8), "event 8 from MTE1 to MTE2, expected 0 to 7"},
       {product,
        of(Op::event_wait,
           [](ir::Kernel&, Operation& o) {
