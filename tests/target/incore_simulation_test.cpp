@@ -360,6 +360,32 @@ TEST(IncoreSimulation, ComputedPlacesAreHeld) {
   }
 }
 
+// A unit of 256 bytes a cycle takes a whole one for the 32 bytes that are left.
+TEST(IncoreSimulation, WhatIsLeftTakesACycle) {
+  Kernel kernel("left_over");
+  kernel.target("incore_unified");
+  const Tensor Y = kernel.out("Y", f32, {1, 72});
+  kernel.ctas(1);
+  CoreMemory y(kernel, "Vec", "y", f32, 1, 72);
+  CoreEvent made(kernel, "V", "MTE3");
+  kernel.roles({sequencer("core", [&] {
+    fill(y, 1, "V");
+    made.set();
+    made.wait();
+    move(Y(all, all), y);
+  })});
+  std::vector<float> to(72, NAN);
+  Arguments arguments;
+  arguments.tensors = {{"Y", f32, {1, 72}, {}, reinterpret_cast<std::byte*>(to.data()), {}}};
+  const MachineReport report = run_machine(machine_form(kernel), arguments, {});
+  ASSERT_TRUE(report.ok()) << report.faults.front().message;
+  for (const UnitUse& unit : report.units) {
+    if (unit.name == "V") {
+      EXPECT_EQ(unit.busy, 2);
+    }
+  }
+}
+
 // What a sequencer still has to issue stands behind a queue that is full: with a place less it
 // would have come to the set.
 TEST(IncoreSimulation, AFullQueueHoldsItsSequencerUp) {
