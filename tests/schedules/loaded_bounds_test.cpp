@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "common/error_text.h"
 #include "common/loaded_bounds.h"
 #include "compiler/compile_to_machine.h"
 #include "ir/text.h"
@@ -46,7 +47,7 @@ std::string said(const Kernel& kernel, const BoundsTarget& target, const std::ve
   try {
     compile(kernel, target.target, options).run({ref(names), ref(X), ref(Y)});
   } catch (const Error& error) {
-    const std::string text = error.what();
+    const std::string text = test::without_source_lines(error.what());
     // The kernel itself has said it, and not who executes it.
     EXPECT_EQ(text.find("\n  check") != std::string::npos, target.checked) << text;
     return text;
@@ -222,7 +223,7 @@ std::string said_of_copy(const BoundsTarget& target, int ctas, const Page& page)
   try {
     compile(kernel, target.target, options).run({ref(list), ref(x), ref(y)});
   } catch (const Error& error) {
-    return error.what();
+    return test::without_source_lines(error.what());
   }
   return "";
 }
