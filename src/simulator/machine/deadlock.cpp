@@ -323,6 +323,9 @@ Fault deadlock(const World& world) {
   fault.message = fmt::format("deadlock: {} and nothing is pending{}{}{}{}",
                               who_waits(warps.size(), streams.size()), lines(warps),
                               stream_lines(streams), not_started(world), cycle_text(cycle));
+  for (const Streams::Waiting& stream : streams) {
+    if (fault.missing.empty() && stream.is_held) fault.missing = stream.missing;
+  }
   for (const Warp* warp : warps) {
     if (fault.missing.empty()) fault.missing = missing_in_second(*warp);
   }

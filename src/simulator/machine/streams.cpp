@@ -168,14 +168,31 @@ void Streams::enter(int number) {
     stream.state = State::event;
     return;
   }
+  if (const Launch* const launch = held_by(stream)) {
+    stream.state = State::multiprocessor;
+    stream.held_by = launch;
+    return;
+  }
+  if (stream.state == State::multiprocessor && world_.recorder) {
+    world_.recorder->found_multiprocessor(number, *stream.held_by);
+  }
   stream.state = State::ready;
   world_.add_stream_event(number);
+}
+
+const Launch* Streams::held_by(const Stream& stream) const {
+  const ir::ProgramOperation& operation = *stream.operations[stream.next];
+  const int rank = named(operation).rank;
+  const bool within = operation.from.rank == rank && operation.to.rank == rank;
+  return operation.kind == Kind::copy && within ? world_.holder(rank) : nullptr;
 }
 
 void Streams::look_again() {
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const State state = streams_[i].state;
-    if (state == State::word || state == State::event) enter(static_cast<int>(i));
+    if (state == State::word || state == State::event || state == State::multiprocessor) {
+      enter(static_cast<int>(i));
+    }
   }
 }
 
@@ -194,6 +211,8 @@ void Streams::happen(int number) {
   Stream& stream = streams_[number];
   const ir::ProgramOperation& operation = *stream.operations[stream.next];
   if (!stream.current) {
+    // A launch may have begun since.
+    if (held_by(stream)) return enter(number);
     StreamOperation& begun = operations_.emplace_back();
     begun.source = &operation;
     begun.run = stream.run;
@@ -486,7 +505,9 @@ std::string missing_at(const ir::MeetingWait& meeting) {
 std::vector<Streams::Waiting> Streams::waiting() const {
   std::vector<Waiting> list;
   for (const Stream& stream : streams_) {
-    if (stream.state != State::word && stream.state != State::event) continue;
+    const bool waits = stream.state == State::word || stream.state == State::event ||
+                       stream.state == State::multiprocessor;
+    if (!waits) continue;
     const ir::ProgramOperation& operation = *stream.operations[stream.next];
     Waiting waiting;
     waiting.where = operation.where;
@@ -495,6 +516,12 @@ std::vector<Streams::Waiting> Streams::waiting() const {
       const std::optional<ir::MeetingWait> meeting = ir::meeting_wait(program_, operation);
       what = meeting ? meeting->text : world_.wait_text(wait_of(stream));
       waiting.missing = meeting ? missing_at(*meeting) : world_.missing_value(wait_of(stream));
+    } else if (stream.state == State::multiprocessor) {
+      waiting.is_held = true;
+      what = fmt::format("a multiprocessor: {} holds them all", stream.held_by->place.name);
+      waiting.missing =
+          "a free multiprocessor, by which drivers copy within a GPU: copy before the launch, in "
+          "its stream, or in the kernel itself";
     } else {
       const auto record = std::find_if(
           program_.operations.begin(), program_.operations.end(), [&](const auto& each) {

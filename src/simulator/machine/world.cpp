@@ -217,9 +217,24 @@ bool World::has_place(const Launch& launch) const {
   return taken + needed <= places;
 }
 
+const Launch* World::holder(int rank) const {
+  const Launch* first = nullptr;
+  std::int64_t held = 0;
+  for (const Launch* launch : active_) {
+    if (launch->place.rank != rank || launch->live_ctas() == 0) continue;
+    const std::int64_t of_one = target::resident_ctas(*launch->kernel.source);
+    held += (launch->live_ctas() + launch->waiting_ctas() + of_one - 1) / of_one;
+    if (first == nullptr) first = launch;
+  }
+  return held < options_.multiprocessors ? nullptr : first;
+}
+
 void World::settle() {
+  bool some_ended = false;
   for (Launch* launch : active_) {
-    if (launch->can_retire()) launch->retire();
+    if (!launch->can_retire()) continue;
+    launch->retire();
+    some_ended = true;
   }
   std::vector<Launch*> waiting;
   while (true) {
@@ -239,6 +254,7 @@ void World::settle() {
     launch->timing.end();
     if (streams) streams->launch_over(*launch);
   }
+  if (streams && some_ended) streams->look_again();
 }
 
 void World::run() {
