@@ -364,6 +364,7 @@ void Streams::launch(Stream& stream) {
   place.launched = fmt::format(", launched at {} in stream {}, run {}",
                                format_location(operation.where), named.name, stream.run);
   place.stream = operation.stream;
+  place.run = stream.run;
   place.position = stream.position;
   // A launch sees what came before through every proxy.
   auto known = std::make_shared<Beyond>(*stream.known);
@@ -502,6 +503,15 @@ std::string missing_at(const ir::MeetingWait& meeting) {
 
 }  // namespace
 
+bool Streams::has_writer(const ir::ProgramOperation& wait) const {
+  return std::any_of(program_.operations.begin(), program_.operations.end(), [&](const auto& each) {
+    if (each.kind == Kind::write) return word_of(each) == word_of(wait);
+    return each.kind == Kind::launch &&
+           std::any_of(each.tensors.begin(), each.tensors.end(),
+                       [&](const auto& part) { return part.buffer == wait.to.buffer; });
+  });
+}
+
 std::vector<Streams::Waiting> Streams::waiting() const {
   std::vector<Waiting> list;
   for (const Stream& stream : streams_) {
@@ -516,12 +526,14 @@ std::vector<Streams::Waiting> Streams::waiting() const {
       const std::optional<ir::MeetingWait> meeting = ir::meeting_wait(program_, operation);
       what = meeting ? meeting->text : world_.wait_text(wait_of(stream));
       waiting.missing = meeting ? missing_at(*meeting) : world_.missing_value(wait_of(stream));
+      waiting.is_cause = !meeting && !has_writer(operation);
+      if (waiting.is_cause) waiting.missing += ", and nothing in the program writes it";
     } else if (stream.state == State::multiprocessor) {
-      waiting.is_held = true;
+      waiting.is_cause = true;
       what = fmt::format("a multiprocessor: {} holds them all", stream.held_by->place.name);
       waiting.missing =
-          "a free multiprocessor, by which drivers copy within a GPU: copy before the launch, in "
-          "its stream, or in the kernel itself";
+          "copy before the launch, in its stream, or in the kernel itself: drivers copy within a "
+          "GPU by a kernel";
     } else {
       const auto record = std::find_if(
           program_.operations.begin(), program_.operations.end(), [&](const auto& each) {

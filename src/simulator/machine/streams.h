@@ -54,7 +54,9 @@ class Streams {
     SourceLocation where;
     std::string text;
     std::string missing;
-    bool is_held = false;  // by launches, which may wait for what comes behind it
+    // Nobody else can end the wait: nothing writes the word, or launches hold all multiprocessors,
+    // which may wait for what comes behind it.
+    bool is_cause = false;
   };
   std::vector<Waiting> waiting() const;
 
@@ -94,6 +96,8 @@ class Streams {
   // Who leaves no multiprocessor to what the stream is at, if it needs one. A copy within a GPU
   // does: drivers make it by a kernel. Copies to other GPUs have engines of their own.
   const Launch* held_by(const Stream& stream) const;
+  // Whether a stream of the program writes the word, or a kernel may.
+  bool has_writer(const ir::ProgramOperation& wait) const;
   // Whether the wait that is over knows of no more than in any other order. One stream alone writes
   // the word, numbers that grow. The wait has found the one it is for, which it would find in each
   // order, or a later one behind it. So what is unordered in another order is unordered here.

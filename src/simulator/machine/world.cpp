@@ -75,7 +75,17 @@ std::string World::missing_between(const Access& earlier, const Access& access) 
     return "one stream for both, or an event that is recorded behind the first and waited for "
            "before the second";
   }
-  return "a signal of scope system behind the first, and a wait for it before the second";
+  // Who reads before a write of the same run may have come too early for it.
+  const auto run_of = [](const Actor& actor) {
+    return actor.operation ? actor.operation->run : actor.launch->place.run;
+  };
+  const bool too_early = !earlier.write && access.write &&
+                         run_of(actors_[earlier.cluster]) == run_of(actors_[access.cluster]);
+  const std::string other =
+      too_early ? "where the read is to find what the write leaves, a signal of scope system "
+                  "behind the write, and a wait for it before the read; else "
+                : "";
+  return other + "a signal of scope system behind the first, and a wait for it before the second";
 }
 
 std::string World::why_missed(const Handed& missed, Access reader) const {
