@@ -75,7 +75,17 @@ std::string World::missing_between(const Access& earlier, const Access& access) 
     return "one stream for both, or an event that is recorded behind the first and waited for "
            "before the second";
   }
-  return "a signal of scope system behind the first, and a wait for it before the second";
+  // Who reads before a write of the same run may have come too early for it.
+  const auto run_of = [](const Actor& actor) {
+    return actor.operation ? actor.operation->run : actor.launch->place.run;
+  };
+  const bool too_early = !earlier.write && access.write &&
+                         run_of(actors_[earlier.cluster]) == run_of(actors_[access.cluster]);
+  const std::string other =
+      too_early ? "where the read is to find what the write leaves, a signal of scope system "
+                  "behind the write, and a wait for it before the read; else "
+                : "";
+  return other + "a signal of scope system behind the first, and a wait for it before the second";
 }
 
 std::string World::why_missed(const Handed& missed, Access reader) const {
@@ -217,9 +227,24 @@ bool World::has_place(const Launch& launch) const {
   return taken + needed <= places;
 }
 
+const Launch* World::holder(int rank) const {
+  const Launch* first = nullptr;
+  std::int64_t held = 0;
+  for (const Launch* launch : active_) {
+    if (launch->place.rank != rank || launch->live_ctas() == 0) continue;
+    const std::int64_t of_one = target::resident_ctas(*launch->kernel.source);
+    held += (launch->live_ctas() + launch->waiting_ctas() + of_one - 1) / of_one;
+    if (first == nullptr) first = launch;
+  }
+  return held < options_.multiprocessors ? nullptr : first;
+}
+
 void World::settle() {
+  bool some_ended = false;
   for (Launch* launch : active_) {
-    if (launch->can_retire()) launch->retire();
+    if (!launch->can_retire()) continue;
+    launch->retire();
+    some_ended = true;
   }
   std::vector<Launch*> waiting;
   while (true) {
@@ -239,6 +264,7 @@ void World::settle() {
     launch->timing.end();
     if (streams) streams->launch_over(*launch);
   }
+  if (streams && some_ended) streams->look_again();
 }
 
 void World::run() {
