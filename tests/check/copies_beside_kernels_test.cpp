@@ -46,7 +46,7 @@ std::string fault_of(const Program& program, const ir::Program& bound, const Dim
 
 struct Copied {
   int ctas = kMultiprocessors;
-  bool fills = true;     // a CTA takes a multiprocessor's whole shared memory
+  bool fills = true;     // a CTA takes a multiprocessor's registers, else its shared memory
   bool before = false;   // the kernel, in its stream
   bool to_next = false;  // to the next rank, whose kernel waits for it
 };
@@ -58,13 +58,18 @@ Kernel waiting(const Copied& how) {
   const Tensor there = kernel.symmetric("there", i32, {1});
   const Tensor Y = kernel.out("Y", f32, {how.ctas * 16, 32});
   kernel.ctas(how.ctas);
-  const SharedTile room(kernel, "room", f32, how.fills ? 1024 : 64, 32);
-  kernel.roles({role("math", warps(1), registers(64), [&] {
+  const SharedTile room(kernel, "room", f32, how.fills ? 64 : 1024, 32);
+  const auto wait = [&] {
     wait_flag(there(0), Compare::ge, kernel.epoch(), {Semantics::acquire, Scope::system});
+  };
+  std::vector<RoleSpec> roles{role("math", warps(1), registers(64), [&] {
+    wait();
     const Tile x = load(X(all, all));
     store(room.rows(0, 16), x);
     store(Y(Dim(how.ctas * 16).block(cta_index(), 16), all), x);
-  })});
+  })};
+  if (how.fills) roles.push_back(role("others", warps(4), registers(64), wait));
+  kernel.roles(roles);
   return kernel;
 }
 
@@ -91,7 +96,8 @@ std::string fault_of(const Copied& how) {
 }
 
 TEST(CopiesBesideKernels, WaitForAMultiprocessor) {
-  EXPECT_THAT(fault_of(Copied{}), AllOf(HasSubstr("deadlock"), HasSubstr("of waiting and 2 more  "),
+  EXPECT_THAT(fault_of(Copied{}), AllOf(HasSubstr("deadlock"), HasSubstr("math warp 0 of CTA"),
+                                        HasSubstr("of waiting and 2 more  "),
                                         HasSubstr("waits for a multiprocessor: waiting, run "),
                                         HasSubstr("\ncopy before the launch, in its stream")));
 }

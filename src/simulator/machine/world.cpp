@@ -16,6 +16,19 @@ namespace tilewright::simulator {
 
 namespace {
 
+// Whether a multiprocessor full of the kernel's CTAs has place for a driver's copy within its GPU:
+// with so many threads and registers left they began (docs/log).
+bool leaves_copies_place(const ir::Kernel& kernel) {
+  constexpr std::int64_t kThreads = 256, kRegisters = 32 * kThreads;
+  const TargetLimits& limits = target::target_of(kernel).limits;
+  const std::int64_t threads = std::max(kernel.threads, limits.lanes);
+  const std::int64_t registers = std::min<std::int64_t>(
+      limits.thread_registers, launch_registers(limits, kernel.resident * threads));
+  const std::int64_t taken = target::resident_ctas(kernel) * threads;
+  return taken + kThreads <= limits.multiprocessor_threads &&
+         taken * registers + kRegisters <= limits.registers;
+}
+
 // The first launch has the seed itself. A schedule with delays is a number that launches share.
 std::uint64_t seed_of(const MachineOptions& options) {
   const std::uint64_t seed = options.search == Search::random ? options.seed : 0;
@@ -232,8 +245,9 @@ const Launch* World::holder(int rank) const {
   std::int64_t held = 0;
   for (const Launch* launch : active_) {
     if (launch->place.rank != rank || launch->live_ctas() == 0) continue;
-    const std::int64_t of_one = target::resident_ctas(*launch->kernel.source);
-    held += (launch->live_ctas() + launch->waiting_ctas() + of_one - 1) / of_one;
+    const ir::Kernel& kernel = *launch->kernel.source;
+    if (leaves_copies_place(kernel)) continue;
+    held += (launch->live_ctas() + launch->waiting_ctas()) / target::resident_ctas(kernel);
     if (first == nullptr) first = launch;
   }
   return held < options_.multiprocessors ? nullptr : first;
