@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kLeastColumns = 8;  // of a product
 constexpr int kRowsOfProduct = 64;
+constexpr int kMostFewColumns = 16, kSpareRegisters = 32;
 constexpr int kThreadsOfLane = 128;
 
 // A query's heads, or so many queries that they are 8.
@@ -37,12 +38,6 @@ int keys_of_block(const PagedAttention& a) {
   const bool is_large =
       a.quantised && a.page % kKeysOfBlock == 0 && a.fixed_split_size % kMost == 0;
   return plan_case("blocks of 128 keys", is_large) ? kMost : kKeysOfBlock;
-}
-
-Loading loading_of(const PagedAttention& a) {
-  return plan_case("heads loaded together", a.quantised && heads_go_together(a))
-             ? Loading::of_heads_together
-             : Loading::of_each_lane;
 }
 
 // Several products' first operands, {rows of all of them, columns}, in registers.
@@ -114,7 +109,7 @@ class KeysAsRows {
         tile_(columns_of(a)),
         dtype_(dtype_of_products(a)),
         keys_(keys_of_block(a)),
-        lanes_(kernel, a, keys, tile_, Own::bytes(a, tile_, keys_), loading_of(a), keys_),
+        lanes_(kernel, a, keys, tile_, needs()),
         in_registers_(a.quantised || lanes_.copies.are_gathered()) {
     for (int i = 0; i < lanes_.count(); ++i) {
       own_.push_back(std::make_unique<Own>(kernel, a, tile_, keys_, std::to_string(i)));
@@ -125,6 +120,15 @@ class KeysAsRows {
   }
 
  private:
+  // Sums of few columns leave registers to spare.
+  LaneNeeds needs() const {
+    const bool spares =
+        plan_case("few columns of e4m3", a_.quantised && tile_.rows <= kMostFewColumns);
+    return {.kept = Own::bytes(a_, tile_, keys_),
+            .keys_of_stage = keys_,
+            .spare_registers = spares ? kSpareRegisters : 0,
+            .heads_together = spares};
+  }
   // What a lane's products read beside the ring.
   struct Own {
     Own(Kernel& kernel, const PagedAttention& a, const PagedRows& tile, int keys,

@@ -17,9 +17,9 @@ constexpr int kBarrierBytesOfLanes = 1 << 10;
 // That a thread of each lane's products leaves to those that load: the numbers of a stage's pages,
 // and of the next one's, where copies go, or the rows that are gathered.
 constexpr int kRegistersOfCopies = 16;
-constexpr int kRegistersOfHeads = 32;
 constexpr int kRegistersOfGathering = 80;
 constexpr int kKeysGathered = 16;  // at once, and as many values
+constexpr int kFewCopies = 4;      // of a stage
 constexpr int kPadding = 16;  // bytes behind rows that threads store, against conflicts of banks
 
 // Of one lane.
@@ -42,10 +42,11 @@ int stages_of_lanes(const std::vector<TileShape>& tiles, int kept) {
   return (all / kLanesOfPages - kept) / stage;
 }
 
-int registers_of_loading(const PageCopies& copies, Loading loading) {
+int registers_of_loading(const PageCopies& copies, int spare) {
   if (copies.are_gathered()) return kRegistersOfGathering;
-  if (loading == Loading::of_heads_together) return kRegistersOfHeads;
-  return plan_case("many copies a stage", copies.count() > 4) ? kRegistersOfCopies : 0;
+  return std::max(spare, plan_case("many copies a stage", copies.count() > kFewCopies)
+                             ? kRegistersOfCopies
+                             : 0);
 }
 
 // Rows of a warp that loads them: as many elements side by side as all lanes have, up to 16 bytes.
@@ -77,11 +78,6 @@ void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Cal
   }
 }
 
-bool heads_go_together(const PagedAttention& a) {
-  return a.page % PageCopies::kRowUnit == 0 && a.kv_heads % kLanesOfPages == 0 &&
-         rows_of_plan(a).head_blocks == 1;
-}
-
 PagedLanes::Rings::Rings(Kernel& kernel, const PageCopies& copies, const std::string& number,
                          const std::vector<TileShape>& stage, int count)
     : items(kernel, "items" + number, stages(2), {}, here()),
@@ -91,26 +87,35 @@ PagedLanes::Rings::Rings(Kernel& kernel, const PageCopies& copies, const std::st
 }
 
 PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
-                       const PagedRows& tile, int kept, Loading loading, int keys_of_stage)
+                       const PagedRows& tile, const LaneNeeds& needs)
     : a_(a),
       item_(rows_of_plan(a)),
       tile_(tile),
       p(kernel, a),
       plan_(PagedPlan::declared(kernel, p, item_, keys)),
       stores(kernel, a, p, keys, item_, tile_),
-      keys_of_stage_(keys_of_stage),
+      keys_of_stage_(needs.keys_of_stage),
       items_(p, item_, stores, plan_),
       next_item_(kernel.workspace("next_item", 1)),
-      copies(p, keys_of_stage),
-      registers_of_loading_(registers_of_loading(copies, loading)) {
-  const std::vector<TileShape> tiles = tiles_of_lane(a, keys_of_stage, copies.are_gathered());
-  const int together = loading == Loading::of_heads_together ? count() : 1;
+      copies(p, needs.keys_of_stage),
+      registers_of_loading_(registers_of_loading(copies, needs.spare_registers)) {
+  const std::vector<TileShape> tiles = tiles_of_lane(a, keys_of_stage_, copies.are_gathered());
+  const bool are_together =
+      plan_case("heads loaded together", needs.heads_together && heads_go_together(keys));
+  const int together = are_together ? count() : 1;
   std::vector<TileShape> stage;
   for (int i = 0; i < together; ++i) stage.insert(stage.end(), tiles.begin(), tiles.end());
   for (int i = 0; i < count() / together; ++i) {
     rings_.push_back(std::make_unique<Rings>(kernel, copies, std::to_string(i), stage,
-                                             stages_of_lanes(tiles, kept)));
+                                             stages_of_lanes(tiles, needs.kept)));
   }
+}
+
+// A stage of many copies takes one warp too long, and so does looking for the next of a plan's
+// items, which may be short: both lanes would wait for it.
+bool PagedLanes::heads_go_together(KeyParts keys) const {
+  return a_.kv_heads % count() == 0 && item_.head_blocks == 1 && keys != KeyParts::planned &&
+         !copies.are_gathered() && copies.count() <= kFewCopies;
 }
 
 void PagedLanes::run(Kernel& kernel, const Compute& compute) const {

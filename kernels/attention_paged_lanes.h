@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,16 +22,18 @@ namespace tilewright::kernels {
 // Raises for what lanes do not take. `gathers`: pages may be too small for copies.
 void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Caller& caller);
 
-enum class Loading : std::uint8_t { of_each_lane, of_heads_together };
-// Whether heads have what it takes to be loaded together: a neighbour each, of the same rows.
-bool heads_go_together(const PagedAttention& a);
+struct LaneNeeds {
+  int kept = 0;  // bytes of shared memory beside the lane's ring
+  int keys_of_stage = kKeysOfBlock;
+  int spare_registers = 0;      // that a thread of products leaves to those that load
+  bool heads_together = false;  // lanes may take two heads, which one warp loads
+};
 
 class PagedLanes {
  public:
-  // Lanes compute `tile` at a time: an item's rows, or some of them. A lane has `kept` bytes of
-  // shared memory beside its ring, whose stages have so many keys.
+  // Lanes compute `tile` at a time: an item's rows, or some of them.
   PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys, const PagedRows& tile,
-             int kept, Loading loading, int keys_of_stage = kKeysOfBlock);
+             const LaneNeeds& needs);
   static constexpr int count() { return kLanesOfPages; }
   // A stage of the ring has what is missing as numbers, and keys and values of each lane that reads
   // it. Of pages that are gathered no product reads a stage, whose rows follow each other.
@@ -61,6 +62,7 @@ class PagedLanes {
     mutable Ring items;  // what is computed next; sequence -1 ends the work
     mutable Ring keys;
   };
+  bool heads_go_together(KeyParts keys) const;
   // Heads that one warp loads, for a lane each.
   int heads_together() const { return count() / static_cast<int>(rings_.size()); }
   const Rings& rings_of(int lane) const {

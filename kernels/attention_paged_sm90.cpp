@@ -50,8 +50,7 @@ class PagedForward {
  public:
   PagedForward(Kernel& kernel, const PagedAttention& a, KeyParts keys)
       : a_(a),
-        lanes_(kernel, a, keys, rows_of_plan(a), a.quantised ? Widened::bytes(a) : 0,
-               Loading::of_each_lane) {
+        lanes_(kernel, a, keys, rows_of_plan(a), {.kept = a.quantised ? Widened::bytes(a) : 0}) {
     for (int i = 0; i < lanes_.count() && a.quantised; ++i) {
       wide_.push_back(std::make_unique<Widened>(kernel, a, std::to_string(i)));
     }
