@@ -14,9 +14,8 @@
 // a ring of their own: while one of them ends an item and begins the next, copies of the other go
 // on.
 //
-// Rows of one head in e4m3 are 128 bytes or less. Memory gives them faster where those of the next
-// head, which lie beside them, are asked for at the same time. So lanes of two such heads have one
-// warp that loads both, and one ring.
+// Keys of e4m3 come faster where one warp loads those of two neighbouring heads, a page of both at
+// the same time. Lanes that take two such heads share it, and its ring.
 namespace tilewright::kernels {
 
 // Raises for what lanes do not take. `gathers`: pages may be too small for copies.
