@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kLeastColumns = 8;  // of a product
 constexpr int kRowsOfProduct = 64;
+constexpr int kMostFewColumns = 16, kSpareRegisters = 32;
 constexpr int kThreadsOfLane = 128;
 
 // A query's heads, or so many queries that they are 8.
@@ -108,18 +109,26 @@ class KeysAsRows {
         tile_(columns_of(a)),
         dtype_(dtype_of_products(a)),
         keys_(keys_of_block(a)),
-        lanes_(kernel, a, keys, tile_, Own::bytes(a, tile_, keys_), keys_),
+        lanes_(kernel, a, keys, tile_, needs()),
         in_registers_(a.quantised || lanes_.copies.are_gathered()) {
     for (int i = 0; i < lanes_.count(); ++i) {
       own_.push_back(std::make_unique<Own>(kernel, a, tile_, keys_, std::to_string(i)));
     }
-    lanes_.run(kernel, [this](int lane, Ring& keys, const PagedWork& work) {
-      compute(*own_[static_cast<std::size_t>(lane)], keys, work);
-    });
+    lanes_.run(kernel,
+               [this](int lane, Ring& keys, const PagedWork& work) { compute(lane, keys, work); });
     kernel.require({in_registers_ ? wgmma_rs : wgmma_ss, no_stack, no_spills});
   }
 
  private:
+  // Sums of few columns leave registers to spare.
+  LaneNeeds needs() const {
+    const bool spares =
+        plan_case("few columns of e4m3", a_.quantised && tile_.rows <= kMostFewColumns);
+    return {.kept = Own::bytes(a_, tile_, keys_),
+            .keys_of_stage = keys_,
+            .spare_registers = spares ? kSpareRegisters : 0,
+            .heads_together = spares};
+  }
   // What a lane's products read beside the ring.
   struct Own {
     Own(Kernel& kernel, const PagedAttention& a, const PagedRows& tile, int keys,
@@ -148,7 +157,8 @@ class KeysAsRows {
 
   int parts() const { return keys_ / kRowsOfProduct; }  // of a block
 
-  void compute(const Own& own, Ring& keys, const PagedWork& work) const {
+  void compute(int lane, Ring& keys, const PagedWork& work) const {
+    const Own& own = *own_[static_cast<std::size_t>(lane)];
     const PagedParameters& p = lanes_.p;
     const auto [first, last] = work.blocks_of_part(keys_);
     const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, keys_);
@@ -171,8 +181,9 @@ class KeysAsRows {
     for (Index j : range(first, last)) {
       const Slot slot = keys.consume();
       const std::vector<Index> missing = lanes_.copies.missing_of(slot);
-      const std::vector<Pending> products = of_keys(slot[0], own.queries);
-      const std::vector<Tile> values = values_in_registers(slot[1]);
+      const SharedView stored_values = lanes_.values(lane, slot);
+      const std::vector<Pending> products = of_keys(lanes_.keys(lane, slot), own.queries);
+      const std::vector<Tile> values = values_in_registers(stored_values);
       if (in_registers_) {
         // What was loaded from here TMA overwrites.
         if (!lanes_.copies.are_gathered()) fence_proxy_async();
@@ -212,7 +223,8 @@ class KeysAsRows {
         pending.push_back(
             in_registers_
                 ? wgmma(values[i], own.weights.T(), sum)
-                : wgmma(slot[1].columns(static_cast<int>(i) * kRowsOfProduct, kRowsOfProduct).T(),
+                : wgmma(stored_values.columns(static_cast<int>(i) * kRowsOfProduct, kRowsOfProduct)
+                            .T(),
                         own.weights.T(), sum));
       }
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = wait(pending[i]);

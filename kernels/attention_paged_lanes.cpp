@@ -14,12 +14,16 @@ constexpr int kPanelOfLanes = 64;  // columns of 2 bytes, which shared memory sw
 constexpr int kMostColumnsOfLanes = 128;  // Q and the sums of more take too many registers
 constexpr int kBarrierBytesOfLanes = 1 << 10;
 
-constexpr int kRegistersOfGathering = 80;  // that a thread of each lane's products leaves
-constexpr int kKeysGathered = 16;          // at once, and as many values
+// That a thread of each lane's products leaves to those that load: the numbers of a stage's pages,
+// and of the next one's, where copies go, or the rows that are gathered.
+constexpr int kRegistersOfCopies = 16;
+constexpr int kRegistersOfGathering = 80;
+constexpr int kKeysGathered = 16;  // at once, and as many values
+constexpr int kFewCopies = 4;      // of a stage
 constexpr int kPadding = 16;  // bytes behind rows that threads store, against conflicts of banks
 
-// Of one lane's ring.
-std::vector<TileShape> tiles_of_stage(const PagedAttention& a, int keys, bool gathered) {
+// Of one lane.
+std::vector<TileShape> tiles_of_lane(const PagedAttention& a, int keys, bool gathered) {
   std::vector<TileShape> tiles;
   for (const int columns : {a.dim, a.dim_v}) {
     TileShape tile{dtype_of_keys(a), keys, columns};
@@ -36,6 +40,13 @@ int stages_of_lanes(const std::vector<TileShape>& tiles, int kept) {
   }
   const int all = static_cast<int>(target_limits("sm_90a").shared_bytes) - kBarrierBytesOfLanes;
   return (all / kLanesOfPages - kept) / stage;
+}
+
+int registers_of_loading(const PageCopies& copies, int spare) {
+  if (copies.are_gathered()) return kRegistersOfGathering;
+  return std::max(spare, plan_case("many copies a stage", copies.count() > kFewCopies)
+                             ? kRegistersOfCopies
+                             : 0);
 }
 
 // Rows of a warp that loads them: as many elements side by side as all lanes have, up to 16 bytes.
@@ -68,57 +79,68 @@ void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Cal
 }
 
 PagedLanes::Rings::Rings(Kernel& kernel, const PageCopies& copies, const std::string& number,
-                         const std::vector<TileShape>& stage, int kept)
+                         const std::vector<TileShape>& stage, int count)
     : items(kernel, "items" + number, stages(2), {}, here()),
-      keys(kernel, "keys" + number, stages(stages_of_lanes(stage, kept)), stage, here()) {
+      keys(kernel, "keys" + number, stages(count), stage, here()) {
   items.numbered(PagedItem::kNumbers);
   keys.numbered(copies.numbers());
 }
 
 PagedLanes::PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys,
-                       const PagedRows& tile, int kept, int keys_of_stage)
+                       const PagedRows& tile, const LaneNeeds& needs)
     : a_(a),
       item_(rows_of_plan(a)),
       tile_(tile),
       p(kernel, a),
       plan_(PagedPlan::declared(kernel, p, item_, keys)),
       stores(kernel, a, p, keys, item_, tile_),
-      keys_of_stage_(keys_of_stage),
+      keys_of_stage_(needs.keys_of_stage),
       items_(p, item_, stores, plan_),
       next_item_(kernel.workspace("next_item", 1)),
-      copies(p, keys_of_stage) {
-  const std::vector<TileShape> stage = tiles_of_stage(a, keys_of_stage, copies.are_gathered());
-  for (int i = 0; i < kLanesOfPages; ++i) {
-    rings_.push_back(std::make_unique<Rings>(kernel, copies, std::to_string(i), stage, kept));
+      copies(p, needs.keys_of_stage),
+      registers_of_loading_(registers_of_loading(copies, needs.spare_registers)) {
+  const std::vector<TileShape> tiles = tiles_of_lane(a, keys_of_stage_, copies.are_gathered());
+  const bool are_together =
+      plan_case("heads loaded together", needs.heads_together && heads_go_together(keys));
+  const int together = are_together ? count() : 1;
+  std::vector<TileShape> stage;
+  for (int i = 0; i < together; ++i) stage.insert(stage.end(), tiles.begin(), tiles.end());
+  for (int i = 0; i < count() / together; ++i) {
+    rings_.push_back(std::make_unique<Rings>(kernel, copies, std::to_string(i), stage,
+                                             stages_of_lanes(tiles, needs.kept)));
   }
+}
+
+// A stage of many copies takes one warp too long, and so does looking for the next of a plan's
+// items, which may be short: both lanes would wait for it.
+bool PagedLanes::heads_go_together(KeyParts keys) const {
+  return a_.kv_heads % count() == 0 && item_.head_blocks == 1 && keys != KeyParts::planned &&
+         !copies.are_gathered() && copies.count() <= kFewCopies;
 }
 
 void PagedLanes::run(Kernel& kernel, const Compute& compute) const {
   const RoleRegisters share = role_registers(target_limits("sm_90a"), count());
-  // What the warp that loads has in registers: the numbers of a stage's pages, and of the next
-  // one's, or the rows that it gathers.
-  const int more = copies.are_gathered()                                  ? kRegistersOfGathering
-                   : plan_case("many copies a stage", copies.count() > 4) ? 16
-                                                                          : 0;
   std::vector<RoleSpec> roles;
-  for (int i = 0; i < count(); ++i) {
+  for (int i = 0; i < static_cast<int>(rings_.size()); ++i) {
     roles.push_back(role("load" + std::to_string(i), warps(1),
-                         registers(share.loading + count() * more),
+                         registers(share.loading + count() * registers_of_loading_),
                          [this, i] { load_items(*rings_[static_cast<std::size_t>(i)], i); }));
   }
   for (int i = 0; i < count(); ++i) {
     roles.push_back(role("math" + std::to_string(i), warpgroups(1),
-                         registers(share.computing - more),
+                         registers(share.computing - registers_of_loading_),
                          [this, &compute, i] { compute_items(i, compute); }));
   }
   kernel.ctas(multiprocessors());
   kernel.roles(roles);
 }
 
-// Items are handed out as lanes become free, since sequences have any length.
+// Items are handed out as lanes become free, since sequences have any length. Those of heads that
+// go together follow each other, and are handed out as one.
 void PagedLanes::load_items(const Rings& rings, int number) const {
-  const Index all = items_.count();
-  Cell<Index> item(cta_index() * count() + number);
+  const int together = heads_together(), at_once = count() / together;
+  const Index all = items_.count() / together;
+  Cell<Index> item(cta_index() * at_once + number);
   Cell<Condition> more(true);
   repeat_while(more, [&] {
     const Index now = item;
@@ -126,12 +148,12 @@ void PagedLanes::load_items(const Rings& rings, int number) const {
     when(
         now < all,
         [&] {
-          load_item(rings, items_.item(now));
+          load_item(rings, items_.item(now * together));
           // Not before its copies are on their way: who fetches early keeps an item from a lane
           // that is free. The last fetch of all sets the counter back for the next launch.
           const Index fetched = atomic_add(next_item_(0), 1);
           when(fetched == all - 1, [&] { atomic_add(next_item_(0), 0 - all); });
-          item = fetched + cta_count() * count();
+          item = fetched + cta_count() * at_once;
         },
         [&] {
           rings.items.produce(PagedItem{-1, 0, 0, 0, 0, 0}.numbers());
@@ -170,8 +192,15 @@ void PagedLanes::load_tile(const Rings& rings, const PagedWork& work) const {
       }
       copies.produce(rings.keys, work, first, last,
                      [&](const PageSlots& at, const Slot& stage, int row, int rows) {
-                       tma_load(p.keys(at, work.kv_head), stage[0].rows(row, rows));
-                       tma_load(p.values(at, work.kv_head), stage[1].rows(row, rows));
+                       const auto each_head = [&](auto&& bring) {
+                         for (int i = 0; i < heads_together(); ++i) bring(i, work.kv_head + i);
+                       };
+                       each_head([&](int lane, const Index& head) {
+                         tma_load(p.keys(at, head), keys(lane, stage).rows(row, rows));
+                       });
+                       each_head([&](int lane, const Index& head) {
+                         tma_load(p.values(at, head), values(lane, stage).rows(row, rows));
+                       });
                      });
     });
   });
@@ -194,11 +223,12 @@ void PagedLanes::gather(const std::vector<PageSlots>& slots, const Index& kv_hea
 }
 
 void PagedLanes::compute_items(int lane, const Compute& compute) const {
-  const Rings& rings = *rings_[static_cast<std::size_t>(lane)];
+  const Rings& rings = rings_of(lane);
   Cell<Condition> more(true);
   repeat_while(more, [&] {
     const Slot slot = rings.items.consume();
-    const PagedItem item = PagedItem::of(slot);
+    PagedItem item = PagedItem::of(slot);
+    item.head_block = item.head_block + head_of(lane);
     rings.items.release(slot);
     const Condition is_item = item.sequence >= 0;
     more = is_item;

@@ -13,20 +13,31 @@
 // on their way. So a CTA has two lanes, each a warp that loads and a warpgroup that computes, with
 // a ring of their own: while one of them ends an item and begins the next, copies of the other go
 // on.
+//
+// Keys of e4m3 come faster where one warp loads those of two neighbouring heads, a page of both at
+// the same time. Lanes that take two such heads share it, and its ring.
 namespace tilewright::kernels {
 
 // Raises for what lanes do not take. `gathers`: pages may be too small for copies.
 void check_lanes(const PagedAttention& a, KeyParts keys, bool gathers, const Caller& caller);
 
+struct LaneNeeds {
+  int kept = 0;  // bytes of shared memory beside the lane's ring
+  int keys_of_stage = kKeysOfBlock;
+  int spare_registers = 0;      // that a thread of products leaves to those that load
+  bool heads_together = false;  // lanes may take two heads, which one warp loads
+};
+
 class PagedLanes {
  public:
-  // Lanes compute `tile` at a time: an item's rows, or some of them. A lane has `kept` bytes of
-  // shared memory beside its ring, whose stages have so many keys.
+  // Lanes compute `tile` at a time: an item's rows, or some of them.
   PagedLanes(Kernel& kernel, const PagedAttention& a, KeyParts keys, const PagedRows& tile,
-             int kept, int keys_of_stage = kKeysOfBlock);
-  int count() const { return static_cast<int>(rings_.size()); }
-  // A stage of the ring has keys, {keys, dim}, and values, and what is missing as numbers. Of pages
-  // that are gathered no product reads a stage, whose rows follow each other.
+             const LaneNeeds& needs);
+  static constexpr int count() { return kLanesOfPages; }
+  // A stage of the ring has what is missing as numbers, and keys and values of each lane that reads
+  // it. Of pages that are gathered no product reads a stage, whose rows follow each other.
+  SharedView keys(int lane, const Slot& stage) const { return stage[first_tile(lane)]; }
+  SharedView values(int lane, const Slot& stage) const { return stage[first_tile(lane) + 1]; }
   using Compute = std::function<void(int lane, Ring& keys, const PagedWork& work)>;
   void run(Kernel& kernel, const Compute& compute) const;
 
@@ -46,10 +57,18 @@ class PagedLanes {
  private:
   struct Rings {
     Rings(Kernel& kernel, const PageCopies& copies, const std::string& number,
-          const std::vector<TileShape>& stage, int kept);
+          const std::vector<TileShape>& stage, int count);
     mutable Ring items;  // what is computed next; sequence -1 ends the work
     mutable Ring keys;
   };
+  bool heads_go_together(KeyParts keys) const;
+  // Heads that one warp loads, for a lane each.
+  int heads_together() const { return count() / static_cast<int>(rings_.size()); }
+  const Rings& rings_of(int lane) const {
+    return *rings_[static_cast<std::size_t>(lane / heads_together())];
+  }
+  int head_of(int lane) const { return lane % heads_together(); }
+  std::size_t first_tile(int lane) const { return 2 * static_cast<std::size_t>(head_of(lane)); }
   void load_items(const Rings& rings, int number) const;
   void load_item(const Rings& rings, const PagedItem& item) const;
   void load_tile(const Rings& rings, const PagedWork& work) const;
@@ -64,6 +83,7 @@ class PagedLanes {
   PageCopies copies;
 
  private:
+  int registers_of_loading_;
   std::vector<std::unique_ptr<Rings>> rings_;
 };
 

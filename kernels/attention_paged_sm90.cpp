@@ -49,19 +49,21 @@ class Widened {
 class PagedForward {
  public:
   PagedForward(Kernel& kernel, const PagedAttention& a, KeyParts keys)
-      : a_(a), lanes_(kernel, a, keys, rows_of_plan(a), a.quantised ? Widened::bytes(a) : 0) {
+      : a_(a),
+        lanes_(kernel, a, keys, rows_of_plan(a), {.kept = a.quantised ? Widened::bytes(a) : 0}) {
     for (int i = 0; i < lanes_.count() && a.quantised; ++i) {
       wide_.push_back(std::make_unique<Widened>(kernel, a, std::to_string(i)));
     }
     lanes_.run(kernel, [this](int lane, Ring& keys, const PagedWork& work) {
-      compute(keys, wide_.empty() ? nullptr : wide_[static_cast<std::size_t>(lane)].get(), work);
+      compute(lane, keys, wide_.empty() ? nullptr : wide_[static_cast<std::size_t>(lane)].get(),
+              work);
     });
     kernel.require({wgmma_rs, no_stack, no_spills});
   }
 
  private:
   // Of converted keys and values a stage is free again before the last product ends.
-  void compute(Ring& keys, Widened* wide, const PagedWork& work) const {
+  void compute(int lane, Ring& keys, Widened* wide, const PagedWork& work) const {
     const PagedParameters& p = lanes_.p;
     const auto [first, last] = work.blocks_of_part(kKeysOfBlock);
     const auto [whole_first, whole_last] = work.mask.full(work.rows, work.keys, kKeysOfBlock);
@@ -73,8 +75,10 @@ class PagedForward {
     for (Index j : range(first, last)) {
       const Slot slot = keys.consume();
       const std::vector<Index> missing = lanes_.copies.missing_of(slot);
-      const Pending products = wgmma(q, (wide ? wide->keys(slot[0]) : slot[0]).T());
-      const SharedView values = wide ? wide->values(slot[1]) : slot[1];
+      const SharedView stored_keys = lanes_.keys(lane, slot);
+      const SharedView stored_values = lanes_.values(lane, slot);
+      const Pending products = wgmma(q, (wide ? wide->keys(stored_keys) : stored_keys).T());
+      const SharedView values = wide ? wide->values(stored_values) : stored_values;
       if (wide) keys.release(slot);
       Var scores{p.capped(key_scale(wait(products)))};
       when(j < whole_first || j >= whole_last, [&] {

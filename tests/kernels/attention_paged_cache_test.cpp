@@ -93,6 +93,16 @@ std::vector<CacheCase> cache_cases() {
   add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
       {"dim=128", "heads=5", "kv_heads=1", "max_pages=7"});
   add("sim:sm_90a", "sm90_keys_planned", "attention_paged_fp8", quantised[1]);
+  // Heads that are loaded together, in two pairs, some of whose CTAs have several items; one too
+  // many for pairs; and pages too small for them.
+  for (const auto& [heads, page] :
+       {std::pair("kv_heads=4", "page=16"), {"kv_heads=3", "page=16"}, {"kv_heads=4", "page=8"}}) {
+    for (const char* schedule : {"sm90_keys", "sm90_keys_split"}) {
+      add("sim:sm_90a", schedule, "attention_paged_fp8",
+          {"dim=64", "heads=12", heads, "max_pages=9", "pages=60", page, "lengths_q=1,9,0,4",
+           "causal=true"});
+    }
+  }
   // Of large pages a block has twice as many keys, but where parts have fewer.
   add("sim:sm_90a", "sm90_keys", "attention_paged_fp8",
       {"dim=64", "page=64", "heads=6", "kv_heads=2", "max_pages=4", "pages=20",

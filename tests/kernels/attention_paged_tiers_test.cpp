@@ -85,6 +85,7 @@ std::vector<TierCase> tier_cases() {
           {"attention_paged", "sm90_planned", chunks},
           {"attention_paged", "sm90_chunks", chunks},
           {"attention_paged_fp8", "sm90_split", decode},
+          {"attention_paged_fp8", "sm90_keys", paged},
           {"attention_paged_fp8", "sm90_keys", large},
           {"attention_paged_mla", "sm90_planned", latent}};
 }

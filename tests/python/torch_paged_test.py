@@ -320,7 +320,20 @@ class Tables(unittest.TestCase):
         require_refusal(self, lambda: attention_paged(q, k, k, indices, numbers([38, 0, 17, 50]),
                                                       indptr=indptr), "room for 16 keys")
         require_refusal(self, lambda: attention_paged(q, k, k, table, numbers(LENGTHS),
-                                                      indptr=indptr), "block_table has 2 axes")
+                                                      indptr=indptr),
+                        "block_table has 2 axes", "pass {entries of all, with indptr}")
+        require_refusal(self, lambda: attention_paged(q, k, k, indices, numbers(LENGTHS)),
+                        "block_table has 1 axis", "pass {batch, most pages}")
+
+    def test_bytes_of_another_name(self):
+        k, table = paged(normal(4, 50, 2, 32, seed=1), LENGTHS)
+        scale = torch.ones(2)
+        for dtype, fix in ((torch.uint8, "k.view(torch.float8_e4m3fn)"),
+                           (torch.float8_e5m2, "convert k to torch.bfloat16")):
+            cache = k.to(torch.float8_e4m3fn).view(dtype)
+            require_refusal(self, lambda cache=cache: attention_paged(
+                normal(4, 1, 4, 32), cache, cache, table, numbers(LENGTHS), k_scale=scale,
+                v_scale=scale), f"k has elements of {dtype}", fix)
 
     def test_latent_keys(self):
         dense = normal(4, 50, 1, 48, seed=1)
@@ -407,7 +420,7 @@ class Appending(unittest.TestCase):
                 (lambda: kv_append_mla(rows, plain[..., :40], sequences, positions, table),
                  "the dim of kv_cache is 40"),
                 (lambda: kv_append_mla(rows.bfloat16(), plain, sequences, positions, table),
-                 "kv_cache has elements of torch.float32"),
+                 "kv has elements of torch.bfloat16, and kv_cache of torch.float32"),
                 (lambda: kv_append_mla(rows, plain, sequences, positions, table,
                                        cos_sin=normal(64, 50)), "kv has rows of 48"),
                 (lambda: kv_append_mla(rows, plain, sequences, positions, table + 90),

@@ -63,7 +63,7 @@ def kv_append_mla(kv, kv_cache, sequences, positions, block_table, *, cos_sin=No
     """
     check_tensor("kv", kv, _LATENT_ROWS)
     check_tensor("kv_cache", kv_cache, _LATENT_PAGES)
-    check_alike("kv", kv, "kv_cache", kv_cache)
+    check_alike("kv_cache", kv_cache, "kv", kv)
     check_size("kv_cache", kv_cache, 2, "dim", kv.shape[1], "kv")
     _check_in_place("kv_cache", kv_cache)
     _check_places(sequences, positions, block_table, "kv", kv)
@@ -73,8 +73,9 @@ def kv_append_mla(kv, kv_cache, sequences, positions, block_table, *, cos_sin=No
 
 
 def _check_places(sequences, positions, block_table, of, rows):
-    for name, tensor, axes in (("sequences", sequences, 1), ("positions", positions, 1),
-                               ("block_table", block_table, 2)):
+    for name, tensor, axes in (("sequences", sequences, ("tokens",)),
+                               ("positions", positions, ("tokens",)),
+                               ("block_table", block_table, ("batch", "most pages"))):
         check_numbers(name, tensor, axes, rows)
     for name, tensor in (("sequences", sequences), ("positions", positions)):
         check_size(name, tensor, 0, "number of tokens", rows.shape[0], of)
@@ -95,7 +96,7 @@ def _check_rotary(cos_sin, of, rows):
 def _check_cache(name, cache, other, new):
     check_tensor(name, cache, _PAGES, more_dtypes=(_FP8,))
     if cache.dtype != _FP8:
-        check_alike(other, new, name, cache)
+        check_alike(name, cache, other, new)
     if cache.device != new.device:
         refuse(f"{name} is on {cache.device}, and {other} on {new.device}",
                f"move {name} to {new.device}")

@@ -39,12 +39,18 @@ def check_tensor(name, tensor, axes, *, more_dtypes=(), target=None):
         refuse(f"{name} has elements of torch.float64, which target='interpreter' alone takes",
                f"convert {name} to torch.float32, or set that target to check gradients")
     if tensor.dtype not in DTYPES and tensor.dtype not in more_dtypes:
-        refuse(f"{name} has elements of {tensor.dtype}",
-               f"convert {name} to torch.bfloat16, torch.float16 or torch.float32")
+        refuse(f"{name} has elements of {tensor.dtype}", _fix_of_dtype(name, tensor, more_dtypes))
     if not (tensor.is_cpu or tensor.is_cuda):
         refuse(f"{name} is on {tensor.device}", f"move {name} to the CPU or to a CUDA GPU")
     if tensor.layout != torch.strided:
         refuse(f"{name} is {tensor.layout}", f"pass {name}.to_dense()")
+
+
+def _fix_of_dtype(name, tensor, more_dtypes):
+    """Bytes may be what servers keep elements of e4m3 in."""
+    if tensor.dtype in (torch.uint8, torch.int8) and torch.float8_e4m3fn in more_dtypes:
+        return f"pass {name}.view(torch.float8_e4m3fn), if that is what its bytes are"
+    return f"convert {name} to torch.bfloat16, torch.float16 or torch.float32"
 
 
 def check_alike(first_name, first, name, tensor):

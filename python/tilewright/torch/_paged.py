@@ -121,9 +121,11 @@ def attention_paged_mla(q, kv, block_table, lengths, *, scale, dim_v=512, causal
 def _checked_table(q, block_table, indptr, lengths, cu_seqlens, plan, fixed_split_size):
     """What operators take of it."""
     packed = cu_seqlens is not None
-    for name, tensor, axes in (("block_table", block_table, 2 if indptr is None else 1),
-                               ("indptr", indptr, 1), ("lengths", lengths, 1),
-                               ("cu_seqlens", cu_seqlens, 1), ("plan", plan, 1)):
+    of_table = ("batch", "most pages") if indptr is None else ("entries of all, with indptr",)
+    for name, tensor, axes in (("block_table", block_table, of_table),
+                               ("indptr", indptr, ("batch + 1",)), ("lengths", lengths, ("batch",)),
+                               ("cu_seqlens", cu_seqlens, ("batch + 1",)),
+                               ("plan", plan, ("batch + 1",))):
         if tensor is not None:
             check_numbers(name, tensor, axes, q)
     batch = lengths.shape[0]
@@ -250,8 +252,8 @@ def check_numbers(name, tensor, axes, q):
     if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.int32:
         refuse(f"{name} is of {getattr(tensor, 'dtype', type(tensor).__name__)}",
                "pass a tensor of torch.int32")
-    if tensor.dim() != axes:
-        refuse(f"{name} has {axes_text(tensor)}", f"pass {axes}")
+    if tensor.dim() != len(axes):
+        refuse(f"{name} has {axes_text(tensor)}", f"pass {{{', '.join(axes)}}}")
     if tensor.device != q.device:
         refuse(f"{name} is on {tensor.device}, and q on {q.device}", f"move {name} to {q.device}")
 
@@ -373,9 +375,10 @@ def attention_paged_plan(lengths, *, heads, kv_heads, queries=1, cu_seqlens=None
     """
     if not isinstance(lengths, torch.Tensor):
         refuse(f"lengths is of {type(lengths).__name__}", "pass a tensor of torch.int32")
-    for name, tensor in (("lengths", lengths), ("cu_seqlens", cu_seqlens)):
+    for name, tensor, axis in (("lengths", lengths, "batch"),
+                               ("cu_seqlens", cu_seqlens, "batch + 1")):
         if tensor is not None:
-            check_numbers(name, tensor, 1, lengths)
+            check_numbers(name, tensor, (axis,), lengths)
     if is_readable(lengths) and (lengths < 0).any():
         refuse(f"lengths has {lengths.min().item()}", "let lengths be at least 0")
     if window is not None:
